@@ -1,0 +1,130 @@
+"""Addresses and credentials, as values. Where they come from is the edge's business: Airflow's connections, or the environment.
+
+Outside Airflow the connection `ledger_billing` is the environment variable TALLYSTICK_CONN_LEDGER_BILLING.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class ConnectionNotGiven(ValueError):
+    """A connection id has no usable value. The message names the variable, never the value."""
+
+
+_FOR_KAFKA_PYTHON = {
+    "bootstrap.servers": "bootstrap_servers",
+    "security.protocol": "security_protocol",
+    "sasl.mechanism": "sasl_mechanism",
+    "sasl.username": "sasl_plain_username",
+    "sasl.password": "sasl_plain_password",
+    "ssl.ca.location": "ssl_cafile",
+}
+"""librdkafka setting to kafka-python keyword: the settings a connection may carry."""
+
+_JAAS = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+
+@dataclass(frozen=True)
+class KafkaSettings:
+    """How to reach a cluster, in librdkafka's words; the same for the three clients that read it."""
+
+    settings: Mapping[str, str] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.settings.get("bootstrap.servers"):
+            raise ConnectionNotGiven("a Kafka connection has no bootstrap.servers")
+        unknown = sorted(set(self.settings) - set(_FOR_KAFKA_PYTHON))
+        if unknown:
+            raise ConnectionNotGiven(f"a Kafka connection has {unknown[0]!r}; expected only {sorted(_FOR_KAFKA_PYTHON)}")
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self.settings["bootstrap.servers"]
+
+    def for_confluent(self) -> dict[str, Any]:
+        return {**self.settings, "enable.metrics.push": False}
+
+    def for_kafka_python(self) -> dict[str, Any]:
+        return {_FOR_KAFKA_PYTHON[name]: value for name, value in self.settings.items()}
+
+    def for_spark(self) -> dict[str, str]:
+        """Options of Spark's Kafka source; set on the reader, so that no secret reaches argv."""
+        options = {
+            f"kafka.{name}": self.settings[name]
+            for name in ("bootstrap.servers", "security.protocol", "sasl.mechanism")
+            if name in self.settings
+        }
+        if "ssl.ca.location" in self.settings:
+            options |= {
+                "kafka.ssl.truststore.type": "PEM",
+                "kafka.ssl.truststore.location": self.settings["ssl.ca.location"],
+            }
+        if "sasl.username" in self.settings:
+            module = _JAAS[self.settings["sasl.mechanism"]]
+            user, password = (json.dumps(self.settings[name]) for name in ("sasl.username", "sasl.password"))
+            options["kafka.sasl.jaas.config"] = f"{module} required username={user} password={password};"
+        return options
+
+
+@dataclass(frozen=True)
+class Connections:
+    """What one run may reach. DSNs are PostgreSQL URIs."""
+
+    kafka: KafkaSettings
+    ledger_dsn: str = field(repr=False)
+
+
+def environment_variable(connection_id: str) -> str:
+    return f"TALLYSTICK_CONN_{connection_id.upper()}"
+
+
+def connections_from_environment(
+    *, kafka_id: str, ledger_id: str, environment: Mapping[str, str] = os.environ
+) -> Connections:
+    """Read both connections of a contract. Raises ConnectionNotGiven."""
+    return Connections(
+        kafka=kafka_settings(_value(kafka_id, environment), connection_id=kafka_id),
+        ledger_dsn=_value(ledger_id, environment),
+    )
+
+
+def kafka_settings(text: str, *, connection_id: str) -> KafkaSettings:
+    """Read librdkafka settings from a JSON object. Raises ConnectionNotGiven."""
+    try:
+        settings = json.loads(text)
+    except json.JSONDecodeError:
+        settings = None
+    if not isinstance(settings, dict) or not all(isinstance(value, str) for value in settings.values()):
+        raise ConnectionNotGiven(
+            f"connection {connection_id}: expected a JSON object of strings such as "
+            '{"bootstrap.servers": "broker:9092"}'
+        )
+    return KafkaSettings(settings)
+
+
+def store_dsn(environment: Mapping[str, str] = os.environ) -> str:
+    """PostgreSQL URI of the verdict store. Raises ConnectionNotGiven."""
+    if not environment.get("TALLYSTICK_STORE_DSN"):
+        raise ConnectionNotGiven(
+            "the verdict store is not named: expected TALLYSTICK_STORE_DSN=postgresql://user:password@host:port/database"
+        )
+    return environment["TALLYSTICK_STORE_DSN"]
+
+
+def webhook_address(connection_id: str, environment: Mapping[str, str] = os.environ) -> str:
+    """Address that alerts are posted to. Raises ConnectionNotGiven."""
+    return _value(connection_id, environment)
+
+
+def _value(connection_id: str, environment: Mapping[str, str]) -> str:
+    name = environment_variable(connection_id)
+    if not environment.get(name):
+        raise ConnectionNotGiven(f"connection {connection_id}: expected the environment variable {name}")
+    return environment[name]

@@ -1,0 +1,163 @@
+"""The slices one run reads, fixed before anything is read.
+
+Decides where a cut ends. Does not ask the broker or the ledger: `topic_snapshot` and `ledger_snapshot` do.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from tallystick.offsets import OffsetRange, TopicPartition
+
+
+class LogStartPastCut(ValueError):
+    """Retention has deleted offsets that no cut has read."""
+
+
+class PartitionsVanished(ValueError):
+    """A partition that earlier cuts read is gone from the topic."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionSnapshot:
+    """One partition as the broker describes it. Unit: log positions."""
+
+    topic: str
+    partition: int
+    topic_id: str
+    leader_epoch: int
+    log_start: int
+    lso: int
+    high_watermark: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(topic=self.topic, partition=self.partition)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerSnapshot:
+    """The ledger's server as it describes itself. Unit: 64-bit database transaction ids; xmin is the horizon.
+
+    Source: PostgreSQL manual, pg_current_snapshot: every transaction below xmin has ended, none at or above xmax had begun to end.
+    """
+
+    xmin: int
+    xmax: int
+    system_identifier: str
+    timeline: int
+    lsn: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """Both sides at one moment: what had been written by then lies below the high watermarks and below xmax."""
+
+    at_utc: datetime
+    high_watermarks: tuple[tuple[TopicPartition, int], ...]
+    ledger_xmin: int
+    ledger_xmax: int
+
+    def high_watermark(self, topic_partition: TopicPartition) -> int | None:
+        return dict(self.high_watermarks).get(topic_partition)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicSlice:
+    """One partition's part of a cut, with what the broker said when it was fixed."""
+
+    offsets: OffsetRange
+    snapshot: PartitionSnapshot
+    mark: int
+    """High watermark of the sample that ends the window; the slice is whole when its end has reached it."""
+    expired: int = 0
+    """Offsets that retention took before any cut read them; they lie before the slice."""
+
+    @property
+    def held(self) -> bool:
+        return self.offsets.kafka_offset_end < self.mark
+
+    @property
+    def readable(self) -> OffsetRange:
+        """The part of the slice that the log still has."""
+        return replace(self.offsets, kafka_offset_start=self.offsets.kafka_offset_start + self.expired)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerSlice:
+    """Half-open range of database transaction ids, with the server's state when it was fixed."""
+
+    xid_start: int
+    xid_end: int
+    snapshot: LedgerSnapshot
+    mark: int
+    """xmax of the sample that ends the window; the slice is whole when its end has reached it."""
+    baseline_xid: int
+    """Where the contract began; older rows are not decidable."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.xid_start <= self.xid_end:
+            raise ValueError(f"ledger: expected 0 <= start <= end, got [{self.xid_start}, {self.xid_end})")
+
+    @property
+    def held(self) -> bool:
+        return self.xid_end < self.mark
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cut:
+    """What one run reads. n = 0 is the baseline: empty slices that say where the contract begins."""
+
+    contract: str
+    n: int
+    window_start_utc: datetime
+    window_end_utc: datetime
+    now_utc: datetime
+    topic_slices: tuple[TopicSlice, ...]
+    ledger_slice: LedgerSlice
+
+    @property
+    def is_baseline(self) -> bool:
+        return self.n == 0
+
+
+def choose_sample(samples: Sequence[Sample], *, window_end_utc: datetime) -> Sample:
+    """The first sample at or after the window's end; without one, the newest there is.
+
+    So a catch-up after an outage ends each window where it would have ended, as far as anybody looked.
+    """
+    later = [sample for sample in samples if sample.at_utc >= window_end_utc]
+    if later:
+        return min(later, key=lambda sample: sample.at_utc)
+    return max(samples, key=lambda sample: sample.at_utc)
+
+
+def next_topic_slice(
+    snapshot: PartitionSnapshot, *, previous_end: int | None, previous_topic_id: str | None, mark: int | None
+) -> TopicSlice:
+    """Start where the previous cut ended; end at the mark, never above the LSO, never below the start.
+
+    A partition that no cut has read starts at its log start. `mark` None: the sample did not know the partition yet.
+    """
+    previous = snapshot.log_start if previous_end is None else previous_end
+    if previous_topic_id is not None and previous_topic_id != snapshot.topic_id:
+        raise LogStartPastCut(
+            f"{snapshot.topic_partition}: topic id is {snapshot.topic_id}, the previous cut read {previous_topic_id}: "
+            "the topic was deleted and created again"
+        )
+    if snapshot.high_watermark < previous:
+        raise LogStartPastCut(
+            f"{snapshot.topic_partition}: high watermark {snapshot.high_watermark} is below {previous}, "
+            "where the previous cut ended: the log was truncated"
+        )
+    start = max(previous, snapshot.log_start)
+    wanted = snapshot.high_watermark if mark is None else mark
+    end = max(start, min(wanted, snapshot.lso))
+    return TopicSlice(
+        offsets=OffsetRange(
+            topic=snapshot.topic, partition=snapshot.partition, kafka_offset_start=previous, kafka_offset_end=end
+        ),
+        snapshot=snapshot,
+        mark=wanted,
+        expired=start - previous,
+    )

@@ -1,0 +1,172 @@
+"""What one run found: the values that the driver commits and that report, alert and compensation read.
+
+Holds numbers computed once; renders nothing, stores nothing.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID, uuid5
+
+from tallystick.break_class import BreakClass, Doubt
+from tallystick.verdict import Verdict
+
+_BREAK_NAMESPACE = UUID("5a1d6f0e-6a55-5c07-9d3f-3c1f6a2b9e71")
+
+Money = Mapping[str, int]
+"""Currency to integer minor units."""
+
+
+def break_id(*, contract: str, break_class: BreakClass, match_key: str, position: str) -> UUID:
+    """The same break has the same id in every run that finds it. Position: where the odd copy stands, or "" for an absence."""
+    return uuid5(_BREAK_NAMESPACE, "\x1f".join((contract, break_class, match_key, position)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Break:
+    """A proven disagreement about one match key.
+
+    amount_minor is the money at stake of all `copies`; 0 with currency "" where nobody can say.
+    evidence: JSON values only; offsets, producer ids, markers, row ids; no payload beyond the compared fields.
+    """
+
+    break_id: UUID
+    break_class: BreakClass
+    match_key: str
+    transaction_key: str
+    leg: str
+    amount_minor: int
+    currency: str
+    copies: int
+    story: str
+    evidence: Mapping[str, Any]
+
+
+class ItemState(StrEnum):
+    """The life of an open item; append-only, one row per change."""
+
+    OPEN = "open"
+    CLEARED = "cleared"
+    BROKEN = "broken"
+    WRITTEN_OFF = "written_off"
+    UNDECIDABLE = "undecidable"
+
+
+class ItemSide(StrEnum):
+    """What waits: an event, a ledger row, or a business transaction with a leg missing."""
+
+    TOPIC = "topic"
+    LEDGER = "ledger"
+    LEGS = "legs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenItem:
+    """One copy that found no partner, as of one cut.
+
+    item_id names side and place ("topic:billing.payments:0:17", "ledger:815", "legs:<transaction key>"), so that a copy is one item for ever.
+    pairable: may a later arrival still be its partner? Broken items stay pairable until one is found.
+    """
+
+    item_id: str
+    side: ItemSide
+    match_key: str
+    transaction_key: str
+    leg: str
+    amount_minor: int
+    currency: str
+    first_seen_cut: int
+    first_seen_utc: datetime
+    due_utc: datetime
+    state: ItemState
+    reason: str
+    pairable: bool = True
+    break_id: UUID | None = None
+    cleared_by: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoubtFound:
+    """Why the run is not conclusive, in one sentence, with the figures behind it."""
+
+    doubt: Doubt
+    sentence: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionCensus:
+    """Every offset of one slice accounted for. Unit: offsets.
+
+    Law: end - start = committed + aborted + plain + commit_markers + abort_markers + unexplained. Source: KIP-98.
+    plain: records outside any producer transaction. spark_rows: what the first reader saw; must equal committed + plain.
+    """
+
+    topic: str
+    partition: int
+    kafka_offset_start: int
+    kafka_offset_end: int
+    committed: int
+    aborted: int
+    plain: int
+    commit_markers: int
+    abort_markers: int
+    unexplained: int
+    without_producer_id: int
+    log_start: int
+    lso: int
+    high_watermark: int
+    spark_rows: int | None = None
+
+    @property
+    def readable_records(self) -> int:
+        return self.committed + self.plain
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFigures:
+    """The counts behind a verdict. Money in integer minor units per currency."""
+
+    topic_rows: int
+    ledger_rows: int
+    matched_rows: int
+    matched_money: Money
+    in_flight_items: int
+    in_flight_money: Money
+    carried_items: int
+    undecidable_items: int
+    unreadable_records: int
+    ledger_older_rows: int | None
+    census: tuple[PartitionCensus, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """All that one commit writes."""
+
+    contract: str
+    cut_n: int
+    verdict: Verdict
+    doubts: tuple[DoubtFound, ...]
+    breaks: tuple[Break, ...]
+    items: tuple[OpenItem, ...]
+    """Changes only: an item that is as it was has no row."""
+    figures: RunFigures
+    digest: str
+    look_ups: Mapping[str, Any] = field(default_factory=dict)
+    """What the look-ups answered, kept so that the same cut can be judged again."""
+
+
+def total_money(amounts: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Sum minor units per currency, currencies in order."""
+    totals: dict[str, int] = {}
+    for currency, amount_minor in amounts:
+        totals[currency] = totals.get(currency, 0) + amount_minor
+    return dict(sorted(totals.items()))
+
+
+def money_at_stake(breaks: Iterable[Break]) -> dict[str, int]:
+    """Money of all breaks per currency."""
+    return total_money((item_break.currency, item_break.amount_minor) for item_break in breaks if item_break.currency)

@@ -1,0 +1,1 @@
+"""The verdict store: PostgreSQL, schema `tallystick`. A file per noun; the tables are in schema.py."""

@@ -1,0 +1,243 @@
+"""The tables of the verdict store. Migrations in tallystick/store/migrations bring a database to this shape.
+
+Tiling is held by keys, not by care: a slice's start must be the end of the slice before it (cut_slice_follows),
+and each contract has at most one open cut (one_open_cut), which is its lock.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Computed,
+    DateTime,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+SCHEMA = "tallystick"
+
+metadata = MetaData(
+    schema=SCHEMA,
+    naming_convention={
+        "pk": "%(table_name)s_pk",
+        "uq": "%(table_name)s_%(column_0_N_name)s_uq",
+        "fk": "%(table_name)s_%(column_0_N_name)s_fk",
+        "ix": "%(table_name)s_%(column_0_N_name)s_ix",
+        "ck": "%(table_name)s_%(constraint_name)s_ck",
+    },
+)
+
+_TIME = DateTime(timezone=True)
+
+
+def _recorded_at() -> Column[object]:
+    return Column("recorded_at", _TIME, nullable=False, server_default=func.clock_timestamp())
+
+
+contract_version = Table(
+    "contract_version",
+    metadata,
+    Column("contract", Text, primary_key=True),
+    Column("fingerprint", Text, primary_key=True),
+    Column("version", Integer, nullable=False),
+    Column("body", JSONB, nullable=False),
+    _recorded_at(),
+)
+
+sample = Table(
+    "sample",
+    metadata,
+    Column("contract", Text, primary_key=True),
+    Column("at_utc", _TIME, primary_key=True),
+    Column("ledger_xmin", BigInteger, nullable=False),
+    Column("ledger_xmax", BigInteger, nullable=False),
+    Column("high_watermarks", JSONB, nullable=False),
+)
+
+cut = Table(
+    "cut",
+    metadata,
+    Column("contract", Text, nullable=False),
+    Column("n", Integer, nullable=False),
+    Column("window_start_utc", _TIME, nullable=False),
+    Column("window_end_utc", _TIME, nullable=False),
+    Column("now_utc", _TIME, nullable=False),
+    Column("contract_fingerprint", Text, nullable=False),
+    Column("scheduler_run_id", Text, nullable=False),
+    Column("attempt", Integer, nullable=False, server_default=text("0")),
+    Column("open", Boolean, nullable=False),
+    _recorded_at(),
+    PrimaryKeyConstraint("contract", "n"),
+    ForeignKeyConstraint(
+        ["contract", "contract_fingerprint"],
+        [f"{SCHEMA}.contract_version.contract", f"{SCHEMA}.contract_version.fingerprint"],
+    ),
+    CheckConstraint("window_start_utc <= window_end_utc", name="window"),
+    Index("one_open_cut", "contract", unique=True, postgresql_where=text("open")),
+)
+
+cut_slice = Table(
+    "cut_slice",
+    metadata,
+    Column("contract", Text, nullable=False),
+    Column("side", Text, nullable=False, comment='"ledger", or "topic:<name>:<partition>"'),
+    Column("slice_n", Integer, nullable=False, comment="counts this side's slices from 0, whatever the cut"),
+    Column("cut_n", Integer, nullable=False),
+    Column("starts_at", BigInteger, nullable=False),
+    Column("ends_at", BigInteger, nullable=False),
+    Column("details", JSONB, nullable=False),
+    Column("previous_slice_n", Integer, Computed("nullif(slice_n, 0) - 1", persisted=True)),
+    PrimaryKeyConstraint("contract", "side", "slice_n"),
+    UniqueConstraint("contract", "side", "slice_n", "ends_at", name="cut_slice_end"),
+    UniqueConstraint("contract", "side", "cut_n", name="cut_slice_once"),
+    ForeignKeyConstraint(["contract", "cut_n"], [f"{SCHEMA}.cut.contract", f"{SCHEMA}.cut.n"]),
+    ForeignKeyConstraint(
+        ["contract", "side", "previous_slice_n", "starts_at"],
+        [f"{SCHEMA}.cut_slice.{name}" for name in ("contract", "side", "slice_n", "ends_at")],
+        name="cut_slice_follows",
+    ),
+    CheckConstraint("starts_at <= ends_at", name="bounds"),
+)
+
+verdict = Table(
+    "verdict",
+    metadata,
+    Column("contract", Text, nullable=False),
+    Column("cut_n", Integer, nullable=False),
+    Column("verdict", Text, nullable=False),
+    Column("doubts", JSONB, nullable=False),
+    Column("figures", JSONB, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("look_ups", JSONB, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    _recorded_at(),
+    PrimaryKeyConstraint("contract", "cut_n"),
+    ForeignKeyConstraint(["contract", "cut_n"], [f"{SCHEMA}.cut.contract", f"{SCHEMA}.cut.n"]),
+    CheckConstraint("verdict in ('MATCHED', 'INCONCLUSIVE', 'BROKEN')", name="known"),
+)
+
+item_break = Table(
+    "item_break",
+    metadata,
+    Column("break_id", Uuid, primary_key=True),
+    Column("contract", Text, nullable=False),
+    Column("cut_n", Integer, nullable=False),
+    Column("break_class", Text, nullable=False),
+    Column("match_key", Text, nullable=False),
+    Column("transaction_key", Text, nullable=False),
+    Column("leg", Text, nullable=False),
+    Column("amount_minor", BigInteger, nullable=False),
+    Column("currency", Text, nullable=False),
+    Column("copies", Integer, nullable=False),
+    Column("story", Text, nullable=False),
+    Column("evidence", JSONB, nullable=False),
+    ForeignKeyConstraint(["contract", "cut_n"], [f"{SCHEMA}.verdict.contract", f"{SCHEMA}.verdict.cut_n"]),
+    Index(None, "contract", "cut_n"),
+)
+
+open_item = Table(
+    "open_item",
+    metadata,
+    Column("contract", Text, nullable=False),
+    Column("item_id", Text, nullable=False),
+    Column("cut_n", Integer, nullable=False),
+    Column("side", Text, nullable=False),
+    Column("match_key", Text, nullable=False),
+    Column("transaction_key", Text, nullable=False),
+    Column("leg", Text, nullable=False),
+    Column("amount_minor", BigInteger, nullable=False),
+    Column("currency", Text, nullable=False),
+    Column("first_seen_cut", Integer, nullable=False),
+    Column("first_seen_utc", _TIME, nullable=False),
+    Column("due_utc", _TIME, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("pairable", Boolean, nullable=False),
+    Column("break_id", Uuid),
+    Column("cleared_by", Text, nullable=False),
+    PrimaryKeyConstraint("contract", "item_id", "cut_n"),
+    ForeignKeyConstraint(["contract", "cut_n"], [f"{SCHEMA}.verdict.contract", f"{SCHEMA}.verdict.cut_n"]),
+    comment="append-only: the newest row of an item at or before a cut is its state as of that cut",
+)
+
+alert = Table(
+    "alert",
+    metadata,
+    Column("alert_id", BigInteger, Identity(always=True), primary_key=True),
+    Column("contract", Text, nullable=False),
+    Column("cut_n", Integer, nullable=False),
+    Column("topic", Text, nullable=False, comment="a break class, or inconclusive"),
+    Column("dedup_key", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("severity", Text, nullable=False),
+    Column("body", JSONB, nullable=False),
+    _recorded_at(),
+    UniqueConstraint("contract", "cut_n", "dedup_key", "action", name="alert_once_a_run"),
+    ForeignKeyConstraint(["contract", "cut_n"], [f"{SCHEMA}.verdict.contract", f"{SCHEMA}.verdict.cut_n"]),
+    CheckConstraint("action in ('trigger', 'resolve')", name="action"),
+)
+
+alert_delivery = Table(
+    "alert_delivery",
+    metadata,
+    Column("delivery_id", BigInteger, Identity(always=True), primary_key=True),
+    Column("alert_id", BigInteger, nullable=False),
+    Column("sink", Text, nullable=False),
+    Column("delivered", Boolean, nullable=False),
+    Column("detail", Text, nullable=False),
+    _recorded_at(),
+    ForeignKeyConstraint(["alert_id"], [f"{SCHEMA}.alert.alert_id"]),
+    Index(None, "alert_id", "sink"),
+)
+
+compensation_plan = Table(
+    "compensation_plan",
+    metadata,
+    Column("plan_id", Uuid, primary_key=True),
+    Column("contract", Text, nullable=False),
+    Column("cut_n", Integer, nullable=False),
+    Column("plan_hash", Text, nullable=False),
+    Column("body", JSONB, nullable=False),
+    Column("requested_by", Text, nullable=False),
+    _recorded_at(),
+    ForeignKeyConstraint(["contract", "cut_n"], [f"{SCHEMA}.verdict.contract", f"{SCHEMA}.verdict.cut_n"]),
+)
+
+compensation_action = Table(
+    "compensation_action",
+    metadata,
+    Column("action_id", Uuid, primary_key=True, comment="UUIDv5 of contract and break: one per break, over all plans"),
+    Column("break_id", Uuid, nullable=False),
+    Column("plan_id", Uuid, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("outcome", JSONB, nullable=False, server_default=text("'{}'")),
+    _recorded_at(),
+    ForeignKeyConstraint(["break_id"], [f"{SCHEMA}.item_break.break_id"]),
+    ForeignKeyConstraint(["plan_id"], [f"{SCHEMA}.compensation_plan.plan_id"]),
+    CheckConstraint("state in ('executing', 'done', 'refused')", name="state"),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("audit_id", BigInteger, Identity(always=True), primary_key=True),
+    Column("contract", Text, nullable=False),
+    Column("plan_id", Uuid),
+    Column("actor", Text, nullable=False),
+    Column("event", Text, nullable=False),
+    Column("detail", JSONB, nullable=False),
+    _recorded_at(),
+    comment="append-only: who did what, when, with which plan hash, and what came of it",
+)
