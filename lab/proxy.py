@@ -1,0 +1,180 @@
+"""A TCP proxy in front of the broker that loses one acknowledgement on request.
+
+Armed for a client id, it lets that client's next Produce request through, waits for the broker's answer, swallows the
+answer and cuts both connections: the write really happened, and its writer cannot know. All else passes unchanged.
+Runs as a process of its own (`python -m lab.proxy`); any process steers it through `ProxyControl`.
+
+Does not look into records. A request with acks=0 has no answer, so arming does nothing for it.
+"""
+
+import argparse
+import asyncio
+import json
+import socket
+import struct
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+
+from lab import process
+from lab.ports import free_port
+
+_PRODUCE = 0  # api key, Kafka protocol guide
+_LOCALHOST = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class ProxyControl:
+    """Steers a running proxy over its control port."""
+
+    control_port: int
+
+    def arm(self, client_id: str, *, times: int = 1) -> None:
+        """Lose the acknowledgements of the next `times` Produce requests of this client id."""
+        self._ask({"arm": client_id, "times": times})
+
+    def fired(self, client_id: str) -> int:
+        """Count the acknowledgements this client id has lost so far."""
+        return int(self._ask({"fired": client_id})["fired"])
+
+    def wait_fired(self, client_id: str, count: int, *, deadline_seconds: float = 20.0) -> None:
+        """Return once `count` acknowledgements of this client id were lost. Raises NotReadyInTime."""
+        process.wait_until(
+            lambda: self.fired(client_id) >= count, what=f"lost ack of {client_id}", deadline_seconds=deadline_seconds
+        )
+
+    def _ask(self, question: dict[str, object]) -> dict[str, int]:
+        with socket.create_connection((_LOCALHOST, self.control_port), timeout=5) as connection:
+            with connection.makefile("rw") as lines:
+                lines.write(json.dumps(question) + "\n")
+                lines.flush()
+                answer: dict[str, int] = json.loads(lines.readline())
+                return answer
+
+
+@dataclass
+class Proxy:
+    """The proxy's process, seen from the lab."""
+
+    upstream_port: int
+    port: int = field(default_factory=free_port)
+    control_port: int = field(default_factory=free_port)
+    child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def control(self) -> ProxyControl:
+        return ProxyControl(self.control_port)
+
+    def start(self) -> None:
+        """Start the proxy and return once it listens."""
+        ports = [str(self.port), str(self.upstream_port), str(self.control_port)]
+        self.child = process.spawn([sys.executable, "-m", "lab.proxy", *ports])
+        process.wait_until(lambda: process.port_answers(self.control_port), what="the proxy")
+
+    def stop(self) -> None:
+        """End the proxy and all connections through it; safe to call again."""
+        process.stop(self.child)
+
+
+@dataclass
+class _Losses:
+    """Which acknowledgements are to be lost, and which were; per client id."""
+
+    armed: Counter[str] = field(default_factory=Counter)
+    fired: Counter[str] = field(default_factory=Counter)
+
+    def take(self, client_id: str) -> bool:
+        if self.armed[client_id] == 0:
+            return False
+        self.armed[client_id] -= 1
+        return True
+
+
+@dataclass
+class _Relay:
+    """One client connection and its twin to the broker."""
+
+    client: tuple[asyncio.StreamReader, asyncio.StreamWriter]
+    broker: tuple[asyncio.StreamReader, asyncio.StreamWriter]
+    losses: _Losses
+    doomed: dict[int, str] = field(default_factory=dict)  # correlation id -> client id
+
+    async def run(self) -> None:
+        """Pass frames both ways until either side ends or an acknowledgement is lost; then cut both."""
+        ways = [asyncio.create_task(self._requests()), asyncio.create_task(self._answers())]
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        for way in ways:
+            way.cancel()
+        await asyncio.gather(*ways, return_exceptions=True)
+        self.client[1].close()
+        self.broker[1].close()
+
+    async def _requests(self) -> None:
+        while True:
+            frame = await _read_frame(self.client[0])
+            api_key, _, correlation_id, length = struct.unpack_from(">hhih", frame, 4)
+            if api_key == _PRODUCE and length > 0:
+                client_id = frame[14 : 14 + length].decode()
+                if self.losses.take(client_id):
+                    self.doomed[correlation_id] = client_id
+            self.broker[1].write(frame)
+            await self.broker[1].drain()
+
+    async def _answers(self) -> None:
+        while True:
+            frame = await _read_frame(self.broker[0])
+            (correlation_id,) = struct.unpack_from(">i", frame, 4)
+            if correlation_id in self.doomed:
+                self.losses.fired[self.doomed[correlation_id]] += 1
+                return
+            self.client[1].write(frame)
+            await self.client[1].drain()
+
+
+async def _read_frame(reader: asyncio.StreamReader) -> bytes:
+    """Read one Kafka frame: four bytes of length, then that many bytes."""
+    head = await reader.readexactly(4)
+    return head + await reader.readexactly(int.from_bytes(head, "big"))
+
+
+async def _serve(port: int, upstream_port: int, control_port: int) -> None:
+    losses = _Losses()
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            broker = await asyncio.open_connection(_LOCALHOST, upstream_port)
+        except OSError:  # the broker is down: the client sees its connection refused
+            writer.close()
+            return
+        await _Relay((reader, writer), broker, losses).run()
+
+    async def steer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = await reader.readline()
+        if line:
+            writer.write(json.dumps(_answer(json.loads(line), losses)).encode() + b"\n")
+            await writer.drain()
+        writer.close()
+
+    data = await asyncio.start_server(pass_on, _LOCALHOST, port)
+    control = await asyncio.start_server(steer, _LOCALHOST, control_port)
+    async with data, control:
+        await asyncio.gather(data.serve_forever(), control.serve_forever())
+
+
+def _answer(question: dict[str, object], losses: _Losses) -> dict[str, int]:
+    if "arm" in question:
+        losses.armed[str(question["arm"])] += int(str(question["times"]))
+        return {"armed": losses.armed[str(question["arm"])]}
+    return {"fired": losses.fired[str(question["fired"])]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("port", "upstream_port", "control_port"):
+        parser.add_argument(name, type=int)
+    asyncio.run(_serve(**vars(parser.parse_args())))
+
+
+if __name__ == "__main__":
+    main()

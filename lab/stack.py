@@ -1,0 +1,182 @@
+"""The lab's servers as one value: a broker, the ledger's database, a second database, and the proxy.
+
+`start_stack` runs them for the length of a `with`; `python -m lab.stack --folder DIR` runs them until SIGINT or SIGTERM
+and writes the addresses to `DIR/stack.json`, which `read_addresses` reads in any other process.
+The folder begins empty: what an earlier stack left in it is removed. Only one stack at a time runs in a folder.
+"""
+
+import argparse
+import fcntl
+import json
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from lab.broker import DEFAULT_JARS, Broker
+from lab.postgres import (
+    AIRFLOW_DATABASE,
+    LEDGER_DATABASE,
+    LEDGER_OWNER,
+    LEDGER_READER,
+    STORE_DATABASE,
+    PostgresServer,
+    create_ledger,
+    create_store,
+)
+from lab.proxy import Proxy, ProxyControl
+
+ADDRESSES_FILE = "stack.json"
+
+
+class FolderInUse(RuntimeError):
+    """Another stack runs in this folder."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabAddresses:
+    """Where the lab's servers answer. The dsn's carry passwords."""
+
+    bootstrap_servers: str
+    proxied_bootstrap_servers: str  # the same broker, behind the proxy that can lose acknowledgements
+    ledger_owner_dsn: str
+    ledger_reader_dsn: str
+    ledger_admin_dsn: str  # the superuser: for tests that ask what no reader may
+    store_dsn: str
+    airflow_dsn: str
+    proxy_control_port: int
+
+    @property
+    def proxy(self) -> ProxyControl:
+        return ProxyControl(self.proxy_control_port)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabStack(LabAddresses):
+    """The addresses, and the servers themselves to kill and restart."""
+
+    broker: Broker
+    ledger_server: PostgresServer
+    store_server: PostgresServer
+
+    def addresses(self) -> LabAddresses:
+        """Give the part that another process can use."""
+        return LabAddresses(**{item.name: getattr(self, item.name) for item in fields(LabAddresses)})
+
+
+@contextmanager
+def start_stack(folder: Path, *, jars: Path = DEFAULT_JARS) -> Iterator[LabStack]:
+    """Run the servers on data in `folder`; all are stopped when the block ends, however it ends."""
+    folder = folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as cleanup:
+        cleanup.enter_context(_only_stack_in(folder))
+        _clear(folder)
+        proxy = Proxy(upstream_port=0)
+        broker = Broker(folder / "broker", proxied_port=proxy.port, jars=jars)
+        proxy.upstream_port = broker.upstream_port
+        ledger_server = PostgresServer(folder / "ledger", fsync=True)
+        store_server = PostgresServer(folder / "store", fsync=False)
+        cleanup.callback(_in_parallel, broker.stop, ledger_server.stop, store_server.stop, proxy.stop)
+        _in_parallel(
+            lambda: _start_broker(broker),
+            lambda: _start_ledger(ledger_server),
+            lambda: _start_store(store_server),
+            proxy.start,
+        )
+        yield _describe(broker, ledger_server, store_server, proxy)
+
+
+def read_addresses(folder: Path) -> LabAddresses:
+    """Read the addresses of the stack that runs in `folder` in another process."""
+    return LabAddresses(**json.loads((folder / ADDRESSES_FILE).read_text()))
+
+
+def write_addresses(stack: LabStack, folder: Path) -> Path:
+    """Write the addresses for other processes of the same user; the file holds passwords, so its mode is 0600."""
+    path = folder / ADDRESSES_FILE
+    path.touch(mode=0o600)
+    path.chmod(0o600)
+    path.write_text(json.dumps(asdict(stack.addresses()), indent=2) + "\n")
+    return path
+
+
+def _start_broker(broker: Broker) -> None:
+    broker.initialise()
+    broker.start()
+
+
+def _start_ledger(server: PostgresServer) -> None:
+    server.initialise()
+    server.start()
+    create_ledger(server)
+
+
+def _start_store(server: PostgresServer) -> None:
+    server.initialise()
+    server.start()
+    create_store(server)
+
+
+def _describe(broker: Broker, ledger: PostgresServer, store: PostgresServer, proxy: Proxy) -> LabStack:
+    return LabStack(
+        bootstrap_servers=broker.bootstrap_servers,
+        proxied_bootstrap_servers=broker.proxied_bootstrap_servers,
+        ledger_owner_dsn=ledger.dsn(LEDGER_OWNER, LEDGER_DATABASE),
+        ledger_reader_dsn=ledger.dsn(LEDGER_READER, LEDGER_DATABASE),
+        ledger_admin_dsn=ledger.dsn("postgres", LEDGER_DATABASE),
+        store_dsn=store.dsn(STORE_DATABASE, STORE_DATABASE),
+        airflow_dsn=store.dsn(AIRFLOW_DATABASE, AIRFLOW_DATABASE),
+        proxy_control_port=proxy.control_port,
+        broker=broker,
+        ledger_server=ledger,
+        store_server=store,
+    )
+
+
+def _in_parallel(*actions: Callable[[], None]) -> None:
+    """Run all actions at once and wait for all, also when one fails or Ctrl-C comes; then raise the first error."""
+    with ThreadPoolExecutor(len(actions)) as pool:
+        futures = [pool.submit(action) for action in actions]
+    for future in futures:
+        future.result()
+
+
+@contextmanager
+def _only_stack_in(folder: Path) -> Iterator[None]:
+    with open(folder / ".lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FolderInUse(f"another lab stack runs in {folder}") from None
+        yield
+
+
+def _clear(folder: Path) -> None:
+    for name in ("broker", "ledger", "store"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+        (folder / f"{name}.log").unlink(missing_ok=True)
+    (folder / ADDRESSES_FILE).unlink(missing_ok=True)
+
+
+def main() -> None:
+    """Run a stack until SIGINT or SIGTERM."""
+    parser = argparse.ArgumentParser(description="Run the lab's servers until Ctrl-C.")
+    parser.add_argument("--folder", type=Path, required=True, help="an ignored folder for the data")
+    folder: Path = parser.parse_args().folder
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+    with start_stack(folder) as stack:
+        path = write_addresses(stack, folder)
+        print(f"ready: {path}", flush=True)
+        stopped.wait()
+        path.unlink()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""A stack for the whole session, in a folder of its own under build/, so that two test runs do not meet."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab.process import REPOSITORY
+from lab.stack import LabStack, start_stack
+
+
+@pytest.fixture
+def lab_folder() -> Iterator[Path]:
+    with _new_folder() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def lab_stack() -> Iterator[LabStack]:
+    with _new_folder() as folder, start_stack(folder) as stack:
+        yield stack
+
+
+class _new_folder:
+    """A folder that is gone afterwards. Not under /tmp/pytest-*: pytest closes that to PostgreSQL's system user."""
+
+    def __enter__(self) -> Path:
+        parent = REPOSITORY / "build" / "lab"
+        parent.mkdir(parents=True, exist_ok=True)
+        self.folder = Path(tempfile.mkdtemp(prefix="tests-", dir=parent))
+        return self.folder
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,125 @@
+"""The lab's servers answer, keep their passwords, survive a kill, and leave nothing behind."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from lab.process import REPOSITORY, port_answers, wait_until
+from lab.stack import FolderInUse, LabStack, read_addresses, start_stack
+
+
+def test_every_address_answers_with_its_own_rights(lab_stack: LabStack) -> None:
+    for servers in (lab_stack.bootstrap_servers, lab_stack.proxied_bootstrap_servers):
+        broker = AdminClient({"bootstrap.servers": servers}).list_topics(timeout=10).brokers[1]
+        assert f"{broker.host}:{broker.port}" == servers
+    for dsn in (lab_stack.ledger_owner_dsn, lab_stack.ledger_reader_dsn, lab_stack.store_dsn, lab_stack.airflow_dsn):
+        with psycopg.connect(dsn) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_wrong_password_is_refused(lab_stack: LabStack) -> None:
+    password = lab_stack.ledger_server.passwords["tallystick_reader"]
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        psycopg.connect(lab_stack.ledger_reader_dsn.replace(password, "wrong"))
+
+
+def test_the_reader_sees_later_tables_and_changes_none(lab_stack: LabStack) -> None:
+    with psycopg.connect(lab_stack.ledger_owner_dsn, autocommit=True) as owner:
+        owner.execute("CREATE SCHEMA rights CREATE TABLE entry (id int)")
+        owner.execute("INSERT INTO rights.entry VALUES (7)")
+    with psycopg.connect(lab_stack.ledger_reader_dsn, autocommit=True) as reader:
+        assert reader.execute("SELECT id, xmin::text::bigint > 2 FROM rights.entry").fetchone() == (7, True)
+        for change in ("INSERT INTO rights.entry VALUES (8)", "CREATE TABLE rights.mine (id int)"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                reader.execute(change)
+
+
+def test_a_killed_ledger_keeps_what_was_committed(lab_stack: LabStack) -> None:
+    with psycopg.connect(lab_stack.ledger_owner_dsn) as owner:
+        owner.execute("CREATE TABLE kept (id int)")
+    lab_stack.ledger_server.kill()
+    lab_stack.ledger_server.restart()
+    with psycopg.connect(lab_stack.ledger_owner_dsn) as owner:
+        assert owner.execute("SELECT count(*) FROM kept").fetchone() == (0,)
+
+
+def test_a_killed_broker_keeps_its_topics(lab_stack: LabStack) -> None:
+    admin = AdminClient({"bootstrap.servers": lab_stack.bootstrap_servers})
+    admin.create_topics([NewTopic("kept", num_partitions=1)])["kept"].result(30)
+    lab_stack.broker.kill()
+    lab_stack.broker.restart()
+    assert "kept" in AdminClient({"bootstrap.servers": lab_stack.bootstrap_servers}).list_topics(timeout=10).topics
+
+
+def test_the_proxy_loses_one_acknowledgement_of_a_write_that_happened(lab_stack: LabStack) -> None:
+    admin = AdminClient({"bootstrap.servers": lab_stack.bootstrap_servers})
+    admin.create_topics([NewTopic("acks", num_partitions=1)])["acks"].result(30)
+    lab_stack.proxy.arm("acks-writer")
+    outcome = _produce_without_retry(lab_stack, client_id="acks-writer")
+    assert (len(outcome), outcome[0] is None, lab_stack.proxy.fired("acks-writer")) == (1, False, 1)
+    assert _produce_without_retry(lab_stack, client_id="acks-writer") == [None]  # armed once, fires once
+    assert _produce_without_retry(lab_stack, client_id="acks-neighbour") == [None]
+    assert _end_offset(lab_stack, "acks") == 3
+
+
+def test_nothing_is_left_after_the_block_or_an_error_in_it(lab_folder: Path) -> None:
+    others = set(psutil.Process().children(recursive=True))
+    family: set[psutil.Process] = set()
+    with pytest.raises(ZeroDivisionError), start_stack(lab_folder) as stack:
+        family = set(psutil.Process().children(recursive=True)) - others
+        assert len(family) > 4
+        with pytest.raises(FolderInUse), start_stack(lab_folder):
+            pass
+        _ = 1 // 0
+    assert not [member for member in family if member.is_running()]
+    assert not port_answers(stack.broker.port)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_after_a_signal_to_the_runner(lab_folder: Path, number: signal.Signals) -> None:
+    runner = subprocess.Popen(
+        [sys.executable, "-m", "lab.stack", "--folder", str(lab_folder)], cwd=REPOSITORY, stdout=subprocess.PIPE
+    )
+    try:
+        assert runner.stdout is not None and runner.stdout.readline().startswith(b"ready")
+        assert os.stat(lab_folder / "stack.json").st_mode & 0o777 == 0o600
+        with psycopg.connect(read_addresses(lab_folder).ledger_reader_dsn):
+            family = psutil.Process(runner.pid).children(recursive=True)
+        runner.send_signal(number)
+        assert runner.wait(20) == (-number if number is signal.SIGKILL else 0)
+    finally:
+        runner.kill()
+        runner.wait()
+    wait_until(lambda: not [m for m in family if m.is_running()], what="the children's end", deadline_seconds=20)
+
+
+def _produce_without_retry(stack: LabStack, *, client_id: str) -> list[object]:
+    outcome: list[object] = []
+    producer = Producer(
+        {
+            "bootstrap.servers": stack.proxied_bootstrap_servers,
+            "client.id": client_id,
+            "message.send.max.retries": 0,
+            "log_level": 0,
+        }
+    )
+    producer.produce("acks", b"x", on_delivery=lambda error, _: outcome.append(error))
+    producer.flush(20)
+    return outcome
+
+
+def _end_offset(stack: LabStack, topic: str) -> int:
+    consumer = Consumer({"bootstrap.servers": stack.bootstrap_servers, "group.id": "test"})
+    try:
+        _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)
+        return int(end)
+    finally:
+        consumer.close()
