@@ -1,0 +1,34 @@
+"""Re-makes the locks from the hand-written lists in requirements/: packages with uv, jars with Ivy.
+
+Keeps what is locked and still allowed; `--upgrade` takes the newest allowed. Installs nothing: `make setup` does.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+COMPILE = "uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header"
+LOCKS = (
+    # lock, its list, and what it must agree with: the image runs what the tests ran
+    ("requirements/uv.lock", "requirements/uv.in", ()),
+    ("requirements/dev.lock", "requirements/dev.in", ()),
+    ("requirements/runtime.lock", "requirements/runtime.in", ("-c", "requirements/dev.lock")),
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Make every lock; stop at the first that cannot be made."""
+    uv, *options = COMPILE.split()
+    for lock, source, agrees_with in LOCKS:
+        command = [str(ROOT / ".venv" / "bin" / uv), *options, *arguments, "-o", lock, *agrees_with, source]
+        subprocess.run(command, cwd=ROOT, check=True)
+        print(f"{lock}: {(ROOT / lock).read_text().count('==')} packages")
+    return subprocess.run([sys.executable, "setup/jars.py", "lock"], cwd=ROOT, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
