@@ -1,0 +1,54 @@
+# Every target works as the first command on a fresh clone: it sets up what is missing first.
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup lock demo up down lint format test test-unit test-spark test-dags test-stack clean
+
+PYTHON ?= python3
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest
+
+help: ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
+		printf '  make %-12s %s\n' "$$name" "$$text"; done
+
+setup: ## Make .venv and .jars from the locks; a second run does nothing
+	@$(PYTHON) setup/bootstrap.py
+
+lock: setup ## Re-make the locks from requirements/*.in (UPGRADE=1: take the newest allowed)
+	@$(BIN)/python setup/relock.py $(if $(UPGRADE),--upgrade)
+
+demo: setup ## Start everything, break it on purpose, watch Tallystick find out
+	$(BIN)/python -m lab.demo
+
+up: setup ## Start broker, ledger and Airflow here, without Docker
+	$(BIN)/python -m lab.up
+
+down: setup ## Stop what `make up` started
+	$(BIN)/python -m lab.down
+
+lint: setup ## Ruff, mypy, and what no committed file may hold
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(PYTEST) -q tests/unit/test_committed_files.py tests/unit/test_import_direction.py
+
+format: setup ## Sort imports and format
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+test: test-unit test-spark test-dags test-stack ## All tests, the quick ones first; a skipped test fails the run
+
+test-unit: setup ## The rules: no Spark, no Airflow, no broker
+	$(PYTEST) tests/unit
+
+test-spark: setup ## The Spark apps on literal rows
+	$(PYTEST) tests/spark
+
+test-dags: setup ## The DAGs in Airflow, without a scheduler
+	$(PYTEST) tests/dags
+
+test-stack: setup ## Everything against a real broker and a real ledger
+	$(PYTEST) tests/stack
+
+clean: setup ## Remove what runs leave behind; keeps .venv and .jars
+	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log
