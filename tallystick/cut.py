@@ -112,6 +112,8 @@ class Cut:
     n: int
     window_start_utc: datetime
     window_end_utc: datetime
+    marked_at_utc: datetime
+    """Moment of the sample that ends the window: all that the slices hold was written by then."""
     now_utc: datetime
     topic_slices: tuple[TopicSlice, ...]
     ledger_slice: LedgerSlice

@@ -73,6 +73,7 @@ cut = Table(
     Column("n", Integer, nullable=False),
     Column("window_start_utc", _TIME, nullable=False),
     Column("window_end_utc", _TIME, nullable=False),
+    Column("marked_at_utc", _TIME, nullable=False),
     Column("now_utc", _TIME, nullable=False),
     Column("contract_fingerprint", Text, nullable=False),
     Column("scheduler_run_id", Text, nullable=False),

@@ -1,0 +1,154 @@
+"""Fix what a run reads, and store it before anything is read.
+
+New cuts are made in order; a stored one is found by its window and read again as it was.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Engine
+
+from tallystick.break_class import Doubt
+from tallystick.connections import Connections
+from tallystick.contract import Contract
+from tallystick.cut import (
+    Cut,
+    LedgerSlice,
+    LedgerSnapshot,
+    PartitionSnapshot,
+    PartitionsVanished,
+    Sample,
+    TopicSlice,
+    choose_sample,
+    next_topic_slice,
+)
+from tallystick.ledger_reader import count_older_rows, describe_table
+from tallystick.offsets import OffsetRange
+from tallystick.run_result import DoubtFound, RunFigures, RunResult
+from tallystick.settling import open_both_sides, sample_of
+from tallystick.store.cut_store import claim_attempt, find_cut, last_cut, open_cut, save_cut
+from tallystick.store.run_store import commit_run
+from tallystick.store.sample_store import append_sample, read_samples
+from tallystick.verdict import Verdict
+
+
+def resolve_cut(
+    engine: Engine,
+    contract: Contract,
+    connections: Connections,
+    *,
+    window_start_utc: datetime,
+    window_end_utc: datetime,
+    now_utc: datetime,
+    scheduler_run_id: str,
+) -> Cut:
+    """The stored cut of this window; else the contract's unfinished cut, which must end first; else a new one, stored.
+
+    A contract's first cut is its baseline: empty slices where the books begin, with their own verdict at once.
+    Raises BrokerUnreachable, LedgerUnreachable, LedgerRefused, TopicNotFound, LogStartPastCut, PartitionsVanished, CutAlreadyOpen.
+    """
+    stored = find_cut(
+        engine, contract.contract, window_start_utc=window_start_utc, window_end_utc=window_end_utc
+    ) or open_cut(engine, contract.contract)
+    if stored:
+        return stored if not stored.is_baseline else _with_baseline_verdict(engine, contract, connections, stored)
+    previous = last_cut(engine, contract.contract)
+    with open_both_sides(contract, connections) as sides:
+        describe_table(sides.ledger, contract.ledger)
+        partitions, ledger = sides.read_marks()
+    taken = sample_of(partitions, ledger, at_utc=now_utc)
+    append_sample(engine, contract.contract, taken)
+    samples = read_samples(engine, contract.contract, since_utc=min(window_end_utc, now_utc))
+    mark = choose_sample(samples, window_end_utc=window_end_utc) if previous else taken
+    cut = Cut(
+        contract=contract.contract,
+        n=previous.n + 1 if previous else 0,
+        window_start_utc=window_start_utc,
+        window_end_utc=window_end_utc,
+        marked_at_utc=mark.at_utc,
+        now_utc=now_utc,
+        topic_slices=next_topic_slices(previous, partitions, mark) if previous else _baseline_topics(partitions),
+        ledger_slice=next_ledger_slice(previous.ledger_slice, ledger, mark) if previous else _baseline_ledger(ledger),
+    )
+    save_cut(engine, contract, cut, scheduler_run_id=scheduler_run_id)
+    return cut if not cut.is_baseline else _with_baseline_verdict(engine, contract, connections, cut)
+
+
+def _baseline_topics(partitions: Sequence[PartitionSnapshot]) -> tuple[TopicSlice, ...]:
+    return tuple(
+        TopicSlice(
+            offsets=OffsetRange(
+                topic=part.topic, partition=part.partition, kafka_offset_start=part.lso, kafka_offset_end=part.lso
+            ),
+            snapshot=part,
+            mark=part.lso,
+        )
+        for part in partitions
+    )
+
+
+def _baseline_ledger(ledger: LedgerSnapshot) -> LedgerSlice:
+    return LedgerSlice(
+        xid_start=ledger.xmin, xid_end=ledger.xmin, snapshot=ledger, mark=ledger.xmin, baseline_xid=ledger.xmin
+    )
+
+
+def next_topic_slices(previous: Cut, partitions: Sequence[PartitionSnapshot], mark: Sample) -> tuple[TopicSlice, ...]:
+    """Tile each partition onto the previous cut. Raises PartitionsVanished, LogStartPastCut."""
+    before = {topic_slice.offsets.topic_partition: topic_slice for topic_slice in previous.topic_slices}
+    vanished = sorted(set(before) - {part.topic_partition for part in partitions})
+    if vanished:
+        raise PartitionsVanished(f"{vanished[0]}: cut {previous.n} read it, the broker does not have it any more")
+    return tuple(
+        next_topic_slice(
+            part,
+            previous_end=before[part.topic_partition].offsets.kafka_offset_end if part.topic_partition in before else None,
+            previous_topic_id=before[part.topic_partition].snapshot.topic_id if part.topic_partition in before else None,
+            mark=mark.high_watermark(part.topic_partition),
+        )
+        for part in partitions
+    )
+
+
+def next_ledger_slice(previous: LedgerSlice, ledger: LedgerSnapshot, mark: Sample) -> LedgerSlice:
+    """Tile onto the previous slice: up to the sample's xmax, never above the horizon, never backwards."""
+    return LedgerSlice(
+        xid_start=previous.xid_end,
+        xid_end=max(previous.xid_end, min(mark.ledger_xmax, ledger.xmin)),
+        snapshot=ledger,
+        mark=max(previous.xid_end, mark.ledger_xmax),
+        baseline_xid=previous.baseline_xid,
+    )
+
+
+def _with_baseline_verdict(engine: Engine, contract: Contract, connections: Connections, cut: Cut) -> Cut:
+    """Store the baseline's own verdict. Quietly the same when it is there already."""
+    with open_both_sides(contract, connections) as sides:
+        older = count_older_rows(sides.ledger, contract.ledger, xid_start=cut.ledger_slice.xid_start)
+    figures = RunFigures(
+        topic_rows=0,
+        ledger_rows=0,
+        matched_rows=0,
+        matched_money={},
+        in_flight_items=0,
+        in_flight_money={},
+        carried_items=0,
+        undecidable_items=0,
+        unreadable_records=0,
+        ledger_older_rows=older,
+        census=(),
+    )
+    sentence = "This is the contract's first cut: the books begin here; what lies before it is not decidable."
+    result = RunResult(
+        contract=contract.contract,
+        cut_n=cut.n,
+        verdict=Verdict.INCONCLUSIVE,
+        doubts=(DoubtFound(doubt=Doubt.BASELINE, sentence=sentence),),
+        breaks=(),
+        items=(),
+        figures=figures,
+        digest="baseline",
+    )
+    attempt = claim_attempt(engine, contract.contract, cut.n)
+    commit_run(engine, result, attempt=attempt, alerts=())
+    return cut

@@ -1,0 +1,200 @@
+"""The ledger's server, read: its horizon, who holds it, single keys with their place, and the guard of older rows.
+
+Decides nothing. Needs SELECT on the table, and pg_read_all_stats to see since when a transaction is open.
+"""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+import psycopg
+from psycopg.rows import class_row
+
+from tallystick import ledger_sql
+from tallystick.contract import LedgerSide
+from tallystick.cut import LedgerSnapshot
+
+_CONNECT_TIMEOUT_SECONDS = 10
+
+_SNAPSHOT = """
+SELECT pg_snapshot_xmin(s)::text::bigint AS xmin, pg_snapshot_xmax(s)::text::bigint AS xmax,
+       (SELECT system_identifier::text FROM pg_control_system()) AS system_identifier,
+       ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int AS timeline,
+       pg_current_wal_lsn()::text AS lsn
+FROM pg_current_snapshot() s"""
+
+_HOLDER = """
+SELECT xid, holder, since FROM (
+    SELECT backend_xid::text::bigint AS xid, xact_start AS since,
+           format('session %s (%s) of %s in database %s, state %s', pid, coalesce(nullif(application_name, ''), 'no name'),
+                  usename, datname, state) AS holder
+    FROM pg_stat_activity WHERE backend_xid IS NOT NULL
+    UNION ALL
+    SELECT transaction::text::bigint, prepared, format('prepared transaction %s of %s in database %s', gid, owner, database)
+    FROM pg_prepared_xacts
+) AS open ORDER BY since NULLS LAST LIMIT 1"""
+
+_DESCRIBE = """
+SELECT c.relkind::text AS kind, (pg_relation_size(c.oid) / current_setting('block_size')::int)::int AS block_count,
+       format_type(a.atttypid, a.atttypmod) AS key_type,
+       EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indpred IS NULL AND i.indisvalid
+               AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum) AS key_is_unique
+FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = %(key)s AND NOT a.attisdropped
+WHERE c.oid = to_regclass(%(table)s)"""
+
+
+class LedgerUnreachable(ConnectionError):
+    """The server did not answer or did not let us in. A retry may cure it, so it leaves no verdict."""
+
+
+class LedgerRefused(ValueError):
+    """The contract's table, columns or condition do not fit the database. A retry cures nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HorizonHolder:
+    """The oldest open writing transaction of the server, in whatever database."""
+
+    xid: int
+    holder: str
+    since: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerTable:
+    """What the catalogue says of the contract's table. block_count: 0 for a partitioned one."""
+
+    kind: str
+    block_count: int
+    key_type: str | None
+    key_is_unique: bool
+
+    @property
+    def halves_by(self) -> int | None:
+        """Blocks to cut the scan at, where the table's rows lie in blocks of its own."""
+        return self.block_count if self.kind == "r" else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerRow:
+    """One row with the 64-bit id of the transaction that wrote it."""
+
+    row_id: str
+    match_key: str
+    transaction_key: str
+    leg: str
+    amount_minor: int
+    currency: str
+    row_xid: int
+
+
+@contextmanager
+def open_ledger(dsn: str) -> Iterator[psycopg.Connection]:
+    """A connection in autocommit, closed at the end. Raises LedgerUnreachable without the password in its message."""
+    try:
+        connection = psycopg.connect(
+            dsn, autocommit=True, connect_timeout=_CONNECT_TIMEOUT_SECONDS, application_name="tallystick"
+        )
+    except psycopg.OperationalError as error:
+        raise LedgerUnreachable(f"ledger: {str(error).strip().splitlines()[-1]}") from None
+    try:
+        with connection:
+            yield connection
+    except psycopg.OperationalError as error:
+        raise LedgerUnreachable(f"ledger: {type(error).__name__}: {str(error).strip().splitlines()[0]}") from error
+
+
+def describe_table(connection: psycopg.Connection, ledger: LedgerSide) -> LedgerTable:
+    """Look the table up. Raises LedgerRefused unless it is a base table that has the contract's key and slicing columns."""
+    with connection.cursor(row_factory=class_row(LedgerTable)) as cursor:
+        table = cursor.execute(_DESCRIBE, {"table": ledger.table, "key": ledger.columns.match_key}).fetchone()
+    if table is None:
+        raise LedgerRefused(f"ledger table {ledger.table}: no such table, or this role may not see its schema")
+    if table.kind not in ("r", "p"):
+        raise LedgerRefused(f"ledger table {ledger.table}: is no base table; rows seen through a view have no transaction id")
+    try:
+        connection.execute(
+            f"SELECT {ledger_sql.column_list(ledger)}, {ledger_sql.row_xid(ledger, near_xid=0)} "
+            f"FROM {ledger.table} WHERE {ledger_sql.pairing_condition(ledger)} LIMIT 0"
+        )
+    except psycopg.Error as error:
+        raise LedgerRefused(f"ledger table {ledger.table}: {str(error).strip().splitlines()[0]}") from error
+    return table
+
+
+def read_ledger_snapshot(connection: psycopg.Connection) -> LedgerSnapshot:
+    """The horizon, flushed: without the flush a crash could give ids below it away again.
+
+    Source: PostgreSQL manual, pg_logical_emit_message (its flush argument needs PostgreSQL 17).
+    """
+    with connection.cursor(row_factory=class_row(LedgerSnapshot)) as cursor:
+        snapshot = cursor.execute(_SNAPSHOT).fetchone()
+    assert snapshot is not None
+    connection.execute("SELECT pg_logical_emit_message(false, 'tallystick', 'cut', true)")
+    return snapshot
+
+
+def read_horizon_holder(connection: psycopg.Connection) -> HorizonHolder | None:
+    """Who holds the horizon back, oldest first; None where nobody can be seen."""
+    with connection.cursor(row_factory=class_row(HorizonHolder)) as cursor:
+        return cursor.execute(_HOLDER).fetchone()
+
+
+def count_older_rows(connection: psycopg.Connection, ledger: LedgerSide, *, xid_start: int) -> int | None:
+    """Rows older than the slice, in one snapshot; None where the slicing column makes the guard needless."""
+    if ledger.slice_by == "written_xid":
+        return None
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        xmax = connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchone()
+        assert xmax is not None
+        query = ledger_sql.older_rows_query(ledger, xid_start=xid_start, snapshot_xmax=max(xmax[0], xid_start))
+        count = connection.execute(query).fetchone()
+        assert count is not None
+        return int(count[0])
+
+
+def look_up_rows(
+    connection: psycopg.Connection, ledger: LedgerSide, table: LedgerTable, match_keys: Collection[str], *, near_xid: int
+) -> dict[str, tuple[LedgerRow, ...]]:
+    """Every visible row of the given keys in the whole ledger. Keys that stand nowhere are not in the answer.
+
+    A key that is no value of the column's type stands nowhere.
+    """
+    query = f"""
+        SELECT {ledger_sql.column_list(ledger)}, {ledger_sql.row_xid(ledger, near_xid=near_xid)} AS row_xid
+        FROM {ledger.table}
+        WHERE {ledger_sql.pairing_condition(ledger)} AND {ledger.columns.match_key} = ANY(ARRAY(
+            SELECT CASE WHEN pg_input_is_valid(asked, %(type)s) THEN asked::{table.key_type} END
+            FROM unnest(%(keys)s::text[]) AS asked))
+        ORDER BY row_xid, 1"""
+    found: dict[str, list[LedgerRow]] = {}
+    with connection.cursor(row_factory=class_row(LedgerRow)) as cursor:
+        for row in cursor.execute(query, {"type": table.key_type, "keys": sorted(match_keys)}):
+            found.setdefault(row.match_key, []).append(row)
+    return {key: tuple(rows) for key, rows in found.items()}
+
+
+def keys_seen_before(
+    connection: psycopg.Connection, ledger: LedgerSide, *, xid_start: int, xid_end: int
+) -> tuple[str, ...]:
+    """Keys of the slice that also stand in older rows. One query; needless where the key has a unique index."""
+    key = ledger.columns.match_key
+    inside = ledger_sql.slice_condition(ledger, xid_start=xid_start, xid_end=xid_end)
+    pairing = ledger_sql.pairing_condition(ledger)
+    row_xid = ledger_sql.row_xid(ledger, near_xid=xid_start)
+    query = f"""
+        SELECT DISTINCT slice.key::text FROM
+            (SELECT {key} AS key FROM {ledger.table} WHERE {inside} AND {pairing}) AS slice
+            JOIN (SELECT {key} AS key, {row_xid} AS row_xid FROM {ledger.table} WHERE {pairing}) AS older USING (key)
+        WHERE older.row_xid < {xid_start} ORDER BY 1"""
+    return tuple(row[0] for row in connection.execute(query))
+
+
+@contextmanager
+def rows_held_in_place(connection: psycopg.Connection, ledger: LedgerSide) -> Iterator[None]:
+    """Keep VACUUM FULL and CLUSTER from moving rows between the halves of a scan."""
+    with connection.transaction():
+        connection.execute(f"LOCK TABLE {ledger.table} IN ACCESS SHARE MODE")
+        yield

@@ -1,0 +1,68 @@
+"""The SQL that slices a ledger by database transaction id. Text only; runs nothing.
+
+Literals only, and the row's own id modulo 2^32: `age(xmin)` counts from the next id to be given out while a snapshot's
+xmax is the last completed one plus one, so with open writers a row read by age falls between two windows; and
+`pg_visible_in_snapshot` takes a row written under a savepoint for visible while its parent is open.
+Identifiers come from a validated contract (lower case letters, digits, _), so they need no quoting.
+"""
+
+from tallystick.contract import LedgerSide
+
+_XID_MASK = 4294967295
+_HALF_RANGE = 2147483648
+_FIRST_NORMAL_XID = 3
+"""Ids 1 and 2 mark bootstrap and frozen rows. Source: PostgreSQL, access/transam.h."""
+
+
+def slice_condition(ledger: LedgerSide, *, xid_start: int, xid_end: int) -> str:
+    """Rows written by transactions with xid_start <= id < xid_end. Exact while a slice spans less than 2^32 ids."""
+    if ledger.slice_by == "written_xid":
+        return f"(written_xid >= {xid_start} AND written_xid < {xid_end})"
+    return (
+        f"(((xmin::text::bigint - {xid_start}) & {_XID_MASK}) < {xid_end - xid_start} "
+        f"AND xmin::text::bigint >= {_FIRST_NORMAL_XID})"
+    )
+
+
+def row_xid(ledger: LedgerSide, *, near_xid: int) -> str:
+    """The 64-bit id of the transaction that wrote a row; 0 where it is older than anybody can say."""
+    if ledger.slice_by == "written_xid":
+        return "coalesce(written_xid, 0)"
+    return (
+        f"CASE WHEN xmin::text::bigint < {_FIRST_NORMAL_XID} THEN 0 ELSE {near_xid} + "
+        f"((((xmin::text::bigint - {near_xid}) + {_HALF_RANGE}) & {_XID_MASK}) - {_HALF_RANGE}) END"
+    )
+
+
+def pairing_condition(ledger: LedgerSide) -> str:
+    """The contract's own condition, or true."""
+    return f"({ledger.where})" if ledger.where else "true"
+
+
+def column_list(ledger: LedgerSide) -> str:
+    """The contract's columns under the product's names, as text and bigint, so that every reader gets the same types."""
+    columns = ledger.columns
+    return (
+        f"{columns.row_id}::text AS row_id, {columns.match_key}::text AS match_key, "
+        f"{columns.transaction_key}::text AS transaction_key, {columns.leg}::text AS leg, "
+        f"{columns.amount_minor}::bigint AS amount_minor, {columns.currency}::text AS currency"
+    )
+
+
+def slice_queries(ledger: LedgerSide, *, xid_start: int, xid_end: int, block_count: int | None) -> tuple[str, ...]:
+    """Queries that together read the slice once; two halves by physical place where the table has blocks of its own.
+
+    The halves hold only while VACUUM FULL cannot move rows: the caller holds ACCESS SHARE on the table.
+    """
+    condition = f"{slice_condition(ledger, xid_start=xid_start, xid_end=xid_end)} AND {pairing_condition(ledger)}"
+    select = f"SELECT {column_list(ledger)} FROM {ledger.table} WHERE {condition}"
+    if block_count is None or block_count < 2:
+        return (select,)
+    middle = block_count // 2
+    return (f"{select} AND ctid < '({middle},0)'::tid", f"{select} AND ctid >= '({middle},0)'::tid")
+
+
+def older_rows_query(ledger: LedgerSide, *, xid_start: int, snapshot_xmax: int) -> str:
+    """Count the rows that are neither in [xid_start, snapshot xmax): on an append-only table, what all earlier slices held."""
+    inside = slice_condition(ledger, xid_start=xid_start, xid_end=snapshot_xmax)
+    return f"SELECT count(*) FROM {ledger.table} WHERE NOT {inside} AND {pairing_condition(ledger)}"

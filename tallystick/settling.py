@@ -1,0 +1,74 @@
+"""Look at both sides once: take a sample, store it, and say whether the window has settled."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from kafka.admin import KafkaAdminClient
+from psycopg import Connection
+from sqlalchemy import Engine
+
+from tallystick.connections import Connections
+from tallystick.contract import Contract, Direction
+from tallystick.cut import LedgerSnapshot, PartitionSnapshot, Sample
+from tallystick.ledger_reader import open_ledger, read_ledger_snapshot
+from tallystick.log_fetch import open_admin
+from tallystick.settlement import Settlement, assess_settlement
+from tallystick.store.sample_store import append_sample, read_samples
+from tallystick.topic_snapshot import read_topic_snapshot
+
+
+@dataclass(frozen=True, kw_only=True)
+class BothSides:
+    """Open clients to the two sides of one contract."""
+
+    contract: Contract
+    admin: KafkaAdminClient
+    ledger: Connection
+
+    def read_marks(self) -> tuple[tuple[PartitionSnapshot, ...], LedgerSnapshot]:
+        """The side that is written first is read last, so that the second cannot be ahead of it."""
+        if self.contract.direction is Direction.LEDGER_TO_TOPIC:
+            partitions = read_topic_snapshot(self.admin, self.contract.topics)
+            return partitions, read_ledger_snapshot(self.ledger)
+        snapshot = read_ledger_snapshot(self.ledger)
+        return read_topic_snapshot(self.admin, self.contract.topics), snapshot
+
+
+@contextmanager
+def open_both_sides(contract: Contract, connections: Connections) -> Iterator[BothSides]:
+    """Connect to both sides. Raises BrokerUnreachable, LedgerUnreachable."""
+    with open_admin(connections.kafka) as admin, open_ledger(connections.ledger_dsn) as ledger:
+        yield BothSides(contract=contract, admin=admin, ledger=ledger)
+
+
+def observe(
+    engine: Engine,
+    contract: Contract,
+    connections: Connections,
+    *,
+    window_end_utc: datetime,
+    now_utc: datetime,
+) -> Settlement:
+    """Append a sample taken at now_utc or later, and assess the window by all samples since its end.
+
+    The sample is dated now_utc, asked before the reads, so that what was written by then lies below its marks.
+    """
+    with open_both_sides(contract, connections) as sides:
+        partitions, ledger = sides.read_marks()
+    append_sample(engine, contract.contract, sample_of(partitions, ledger, at_utc=now_utc))
+    samples = read_samples(engine, contract.contract, since_utc=window_end_utc)
+    return assess_settlement(samples, window_end_utc=window_end_utc, partitions=partitions, ledger_xmin=ledger.xmin)
+
+
+def sample_of(partitions: tuple[PartitionSnapshot, ...], ledger: LedgerSnapshot, *, at_utc: datetime) -> Sample:
+    """What both sides had been written up to, by at_utc at least."""
+    return Sample(
+        at_utc=at_utc,
+        high_watermarks=tuple((part.topic_partition, part.high_watermark) for part in partitions),
+        ledger_xmin=ledger.xmin,
+        ledger_xmax=ledger.xmax,
+    )
+
+
