@@ -141,9 +141,7 @@ def run(*command: str) -> None:
         raise KeyboardInterrupt
     if ended:
         shown = " ".join(command).replace(f"{ROOT}/", "")
-        raise StepFailed(
-            f"`{shown}` ended with {ended}; its reason stands above; run make setup again when it is cured"
-        )
+        raise StepFailed(f"`{shown}` ended with {ended}; see above; cure it and run make setup again")
 
 
 def fingerprint(*inputs: str | Path) -> str:

@@ -5,6 +5,7 @@ Keeps what is locked and still allowed; `--upgrade` takes the newest allowed. In
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +27,8 @@ def main(arguments: list[str]) -> int:
     for lock, source, agrees_with in LOCKS:
         command = [str(ROOT / ".venv" / "bin" / uv), *options, *arguments, "-o", lock, *agrees_with, source]
         subprocess.run(command, cwd=ROOT, check=True)
-        print(f"{lock}: {(ROOT / lock).read_text().count('==')} packages")
+        pins = re.findall(r"^[a-z0-9].*==", (ROOT / lock).read_text(), flags=re.MULTILINE)
+        print(f"{lock}: {len(pins)} packages")
     return subprocess.run([sys.executable, "setup/jars.py", "lock"], cwd=ROOT, check=False).returncode
 
 
