@@ -3,18 +3,31 @@
 Decides what a contract may say. Does not open a connection: ids only.
 """
 
-import re
 from collections import Counter
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, Self
 
-import yaml
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from croniter import croniter
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from tallystick.break_class import BreakClass
+from tallystick.contract_faults import fault_lines
+from tallystick.money_text import is_known_currency
+from tallystick.yaml_document import DocumentUnreadable, read_mapping
 
 
 class ContractRefused(ValueError):
@@ -37,15 +50,41 @@ class Severity(StrEnum):
     CRITICAL = "critical"
 
 
-_Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$", description="lower case letters, digits and _")]
-_Topic = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$", description="a Kafka topic name")]
-_Column = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]{0,62}$", description="an unquoted column name")]
-_Field = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$", description="a key of the JSON payload")]
-_Table = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*$", description="schema.table; no view")]
-_Currency = Annotated[str, Field(pattern=r"^[A-Z]{3}$", description="an ISO 4217 code")]
+_PATTERNS = {
+    r"^[a-z][a-z0-9_]{0,62}$": "a name in lower case letters, digits and _, beginning with a letter",
+    r"^[a-zA-Z0-9._-]{1,249}$": "a Kafka topic name: letters, digits, '.', '_' and '-'",
+    r"^[a-z_][a-z0-9_]{0,62}$": "a column name in lower case letters, digits and _",
+    r"^[A-Za-z_][A-Za-z0-9_]{0,62}$": "a key of the JSON payload: letters, digits and _",
+    r"^[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*$": "schema.table, such as ledger.posting",
+}
+"""Each regular expression with its meaning, for the reference and for whoever breaks it."""
+
+_NAME, _TOPIC, _COLUMN, _FIELD, _TABLE = _PATTERNS
+
+
+def _is_currency(code: str) -> str:
+    if not is_known_currency(code):
+        raise ValueError("expected an ISO 4217 code, such as 'EUR'")
+    return code
+
+
+def _is_written_out(moment: Any) -> Any:
+    if isinstance(moment, int | float):
+        raise ValueError("expected a time with its zone, such as 2026-01-31T00:00:00Z")
+    return moment
+
+
+_Name = Annotated[str, Field(pattern=_NAME)]
+_Topic = Annotated[str, Field(pattern=_TOPIC)]
+_Column = Annotated[str, Field(pattern=_COLUMN)]
+_Field = Annotated[str, Field(pattern=_FIELD)]
+_Table = Annotated[str, Field(pattern=_TABLE)]
+_Currency = Annotated[str, AfterValidator(_is_currency)]
 _MinorUnits = Annotated[int, Field(ge=0, strict=True)]
 _Seconds = Annotated[int, Field(ge=0, strict=True)]
-_CRON = re.compile(r"^(\S+\s+){4}\S+$")
+_Moment = Annotated[
+    AwareDatetime, BeforeValidator(_is_written_out), AfterValidator(lambda moment: moment.astimezone(UTC))
+]
 
 
 class _Part(BaseModel):
@@ -100,10 +139,10 @@ class LedgerSide(_Part):
     """Id of the Airflow connection (type postgres; a read-only role is enough)."""
     table: _Table
     """schema.table. A view has no transaction ids and is refused when the cut is made."""
-    where: str | None = None
+    where: Annotated[str, Field(min_length=1)] | None = None
     """SQL condition that picks the posting that pairs, e.g. side = 'credit'."""
     slice_by: Literal["xmin", "written_xid"] = "xmin"
-    """xmin: append-only tables, guarded by a count of older rows. written_xid: a column the owner added; rows may be updated."""
+    """xmin: append-only tables, guarded by a count of older rows. written_xid: the owner's column; rows may change."""
     columns: LedgerColumns = LedgerColumns()
     """Column names, where they differ from the defaults."""
 
@@ -121,10 +160,17 @@ class AlertSink(_Part):
     @model_validator(mode="after")
     def _complete(self) -> Self:
         if self.kind == "webhook" and not (self.connection and self.path is None):
-            raise ValueError("a webhook sink has a connection and no path")
+            raise ValueError("expected a connection and no path for a webhook sink")
         if self.kind == "file" and not (self.path and self.connection is None):
-            raise ValueError("a file sink has a path and no connection")
+            raise ValueError("expected a path and no connection for a file sink")
         return self
+
+    @field_validator("path")
+    @classmethod
+    def _inside_artifacts(cls, path: str | None) -> str | None:
+        if path is not None and (PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts):
+            raise ValueError("expected a path inside the artifacts folder, such as 'alerts/billing.jsonl'")
+        return path
 
 
 class AlertRules(_Part):
@@ -155,7 +201,7 @@ class CompensationRules(_Part):
     def _repairable(cls, classes: tuple[BreakClass, ...]) -> tuple[BreakClass, ...]:
         for break_class in classes:
             if break_class not in REPUBLISHABLE:
-                raise ValueError(f"{break_class} is not repaired by republishing; expected {_one_of(REPUBLISHABLE)}")
+                raise ValueError(f"{break_class} is not repaired by republishing: expected {_one_of(REPUBLISHABLE)}")
         return classes
 
 
@@ -174,10 +220,10 @@ class Contract(_Part):
     owner: str = Field(min_length=1)
     """The team that answers for it."""
     direction: Direction
-    """topic_to_ledger: a consumer posts events into the ledger. ledger_to_topic: an outbox publishes the ledger's rows."""
+    """topic_to_ledger: a consumer posts events to the ledger. ledger_to_topic: an outbox publishes ledger rows."""
     schedule: str
     """Cron expression in UTC; each run covers the interval that ends at it."""
-    start_date: AwareDatetime
+    start_date: _Moment
     """First moment that may be scheduled."""
     kafka: KafkaSide
     """Where the topics are."""
@@ -202,13 +248,13 @@ class Contract(_Part):
     @classmethod
     def _built(cls, direction: Any) -> Any:
         if direction == "topic_to_topic":
-            raise ValueError("topic_to_topic is not built yet; expected 'ledger_to_topic' or 'topic_to_ledger'")
+            raise ValueError("expected 'ledger_to_topic' or 'topic_to_ledger': topic_to_topic is not built yet")
         return direction
 
     @field_validator("schedule")
     @classmethod
     def _cron(cls, schedule: str) -> str:
-        if not _CRON.match(schedule):
+        if len(schedule.split()) != 5 or not croniter.is_valid(schedule):
             raise ValueError("expected a cron expression of five fields, in UTC, such as '0 * * * *'")
         return schedule
 
@@ -217,14 +263,17 @@ class Contract(_Part):
     def _one_topic_each(cls, legs: dict[str, str]) -> dict[str, str]:
         shared = [topic for topic, count in Counter(legs.values()).items() if count > 1]
         if shared:
-            raise ValueError(f"each leg has a topic of its own; {shared[0]!r} is named twice")
+            raise ValueError(f"expected a topic of its own for each leg: {shared[0]!r} is named twice")
         return legs
 
-    @model_validator(mode="after")
-    def _compensation_fits(self) -> Self:
-        if self.compensation and self.direction is not Direction.LEDGER_TO_TOPIC:
-            raise ValueError("compensation republishes from the ledger, so it needs direction ledger_to_topic")
-        return self
+    @field_validator("compensation")
+    @classmethod
+    def _compensation_fits(cls, rules: CompensationRules | None, info: ValidationInfo) -> CompensationRules | None:
+        if rules and info.data.get("direction") is Direction.TOPIC_TO_LEDGER:
+            raise ValueError(
+                "expected none with direction topic_to_ledger: what it repairs, it republishes from the ledger"
+            )
+        return rules
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -251,44 +300,39 @@ class Contract(_Part):
 def load_contract(path: Path) -> Contract:
     """Read and validate one contract file. Raises ContractRefused with every fault found."""
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ContractRefused(f"{path}: no such file; expected a contract in YAML") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ContractRefused(f"{path}: not readable as YAML: {error}") from None
-    if not isinstance(document, dict):
-        raise ContractRefused(f"{path}: got {type(document).__name__}; expected a mapping that begins with 'contract:'")
-    try:
-        return Contract.model_validate(document)
+        return Contract.model_validate(read_mapping(path))
+    except DocumentUnreadable as error:
+        raise ContractRefused(str(error)) from None
     except ValidationError as error:
-        faults = "\n".join(_fault_line(path, fault) for fault in error.errors())
-        raise ContractRefused(faults) from None
+        faults = fault_lines(path, error, model=Contract, patterns=_PATTERNS)
+        raise ContractRefused("\n".join(faults)) from None
 
 
 def load_contracts(folder: Path) -> tuple[Contract, ...]:
-    """Read every *.yaml of a folder, by name. Raises ContractRefused, also when two files share a contract name."""
-    contracts: dict[str, Path] = {}
-    loaded = []
+    """Read every *.yaml of a folder, by name. Raises ContractRefused with the faults of all files together.
+
+    Two files may not share a contract name. *.yml is refused: a file that nobody reads is a contract that nobody keeps.
+    """
+    if not folder.is_dir():
+        raise ContractRefused(f"{folder}: no such folder; expected one with contracts in *.yaml")
+    faults = [f"{path}: got the ending .yml; expected .yaml" for path in sorted(folder.glob("*.yml"))]
+    paths_by_name: dict[str, Path] = {}
+    contracts = []
     for path in sorted(folder.glob("*.yaml")):
-        contract = load_contract(path)
-        if contract.contract in contracts:
-            raise ContractRefused(
-                f"{path}: contract: got {contract.contract!r}; expected a name of its own, "
-                f"{contracts[contract.contract]} has it too"
+        try:
+            contract = load_contract(path)
+        except ContractRefused as refused:
+            faults.append(str(refused))
+            continue
+        first_path = paths_by_name.setdefault(contract.contract, path)
+        if first_path != path:
+            faults.append(
+                f"{path}: contract: got {contract.contract!r}; expected a name of its own, {first_path} has it too"
             )
-        contracts[contract.contract] = path
-        loaded.append(contract)
-    return tuple(loaded)
-
-
-def _fault_line(path: Path, fault: Any) -> str:
-    where = ".".join(str(part) for part in fault["loc"] if part != "[key]") or "(whole file)"
-    message = str(fault["msg"]).removeprefix("Value error, ")
-    if fault["type"] == "extra_forbidden":
-        return f"{path}: {where}: unknown key; expected one of the keys in the contract reference"
-    if fault["type"] == "missing":
-        return f"{path}: {where}: missing; expected a value"
-    return f"{path}: {where}: got {fault['input']!r}; {message[0].lower()}{message[1:]}"
+        contracts.append(contract)
+    if faults:
+        raise ContractRefused("\n".join(faults))
+    return tuple(contracts)
 
 
 def _one_of(names: tuple[BreakClass, ...]) -> str:

@@ -1,0 +1,110 @@
+"""Puts one fault of a contract into one line: file, path, what was found, what was expected.
+
+Renders what pydantic found; decides nothing. A value is shown as JSON, cut to a line, with the user part of an address
+masked: someone will paste a DSN where a connection id belongs.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+_SHOWN_CHARACTERS_MAX = 80
+_LISTED_MEMBERS_MAX = 5
+_USER_OF_ADDRESS = re.compile(r"//[^@/\s]*@")
+
+
+def fault_lines(
+    path: Path, error: ValidationError, *, model: type[BaseModel], patterns: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Render all of pydantic's faults. `patterns`: what each regular expression of the model means in words.
+
+    A list whose only member is at fault also counts as too short; that echo is left out.
+    """
+    faults = [fault for fault in error.errors() if not (fault["type"] == "too_short" and fault["input"])]
+    return tuple(_fault_line(path, fault, model=model, patterns=patterns) for fault in faults)
+
+
+def _fault_line(path: Path, fault: Mapping[str, Any], *, model: type[BaseModel], patterns: Mapping[str, str]) -> str:
+    where = ".".join(str(part) for part in fault["loc"] if part != "[key]") or "(whole file)"
+    if fault["type"] == "extra_forbidden":
+        return f"{path}: {where}: unknown key; {_keys_expected(str(fault['loc'][-1]), fault['loc'][:-1], model)}"
+    if fault["type"] == "missing":
+        return f"{path}: {where}: missing; expected {_meaning(fault['loc'], model)}"
+    return f"{path}: {where}: got {_shown(fault['input'])}; {_expected(fault, patterns)}"
+
+
+def model_inside(annotation: Any) -> type[BaseModel] | None:
+    """The model that a field's annotation holds, also inside a tuple, a dict or a union; None for a plain value."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := model_inside(part))), None)
+
+
+def _model_at(loc: Sequence[int | str], model: type[BaseModel]) -> type[BaseModel]:
+    for part in loc:
+        if part in model.model_fields:
+            model = model_inside(model.model_fields[str(part)].annotation) or model
+    return model
+
+
+def _keys_expected(key: str, parents: Sequence[int | str], model: type[BaseModel]) -> str:
+    keys = list(_model_at(parents, model).model_fields)
+    close = get_close_matches(key, keys, n=1)
+    return f"expected {close[0]!r}?" if close else f"expected one of {', '.join(keys)}"
+
+
+def _meaning(loc: Sequence[int | str], model: type[BaseModel]) -> str:
+    field = _model_at(loc[:-1], model).model_fields.get(str(loc[-1]))
+    description = (field.description if field else None) or "a value"
+    return f"a value: {description[0].lower()}{description[1:].rstrip('.')}"
+
+
+def _expected(fault: Mapping[str, Any], patterns: Mapping[str, str]) -> str:
+    context: Mapping[str, Any] = fault.get("ctx") or {}
+    match fault["type"]:
+        case "string_pattern_mismatch":
+            return f"expected {patterns.get(context['pattern'], 'text like ' + context['pattern'])}"
+        case "string_type":
+            return "expected text; put it in quotes"
+        case "int_type" | "int_from_float" | "int_parsing":
+            return "expected a whole number"
+        case "greater_than_equal":
+            return f"expected {context['ge']} or more"
+        case "greater_than":
+            return f"expected more than {context['gt']}"
+        case "less_than_equal":
+            return f"expected {context['le']:,} or less"
+        case "too_short":
+            return "expected at least one"
+        case "string_too_short":
+            return "expected some text"
+        case "too_long":
+            return f"expected at most {context['max_length']}"
+        case "enum" | "literal_error":
+            return f"expected {_nearest(fault['input'], context['expected'])}"
+        case "model_type" | "dict_type":
+            return "expected a mapping"
+        case "tuple_type":
+            return "expected a list"
+        case "timezone_aware" | "datetime_parsing" | "datetime_from_date_parsing" | "datetime_type":
+            return "expected a time with its zone, such as 2026-01-31T00:00:00Z"
+        case "value_error":
+            return str(context["error"])
+    return str(fault["msg"]).replace("Input should be", "expected")
+
+
+def _nearest(value: Any, members: str) -> str:
+    """Name the closest of a list's members, if the list is long and one is close. `members`: "'a', 'b' or 'c'"."""
+    names = re.findall(r"'([^']+)'", members)
+    close = get_close_matches(str(value), names, n=1) if len(names) > _LISTED_MEMBERS_MAX else []
+    return f"{close[0]!r}?" if close else members
+
+
+def _shown(value: Any) -> str:
+    text = _USER_OF_ADDRESS.sub("//***@", json.dumps(value, default=str, ensure_ascii=False))
+    return text if len(text) <= _SHOWN_CHARACTERS_MAX else f"{text[:_SHOWN_CHARACTERS_MAX]}..."

@@ -1,0 +1,41 @@
+"""Writes money for people. Integer arithmetic only; nothing is rounded.
+
+The number of decimals is ISO 4217's own (the iso4217 package carries its table). CLDR, and so Babel, counts the
+decimals people use in shops: it has 0 for the Iraqi dinar, where ISO 4217 has 3, and a thousandfold error.
+"""
+
+from collections.abc import Mapping
+
+from iso4217 import Currency
+
+
+def format_minor(amount_minor: int, currency: str) -> str:
+    """Write minor units as major ones: (123456, "EUR") is "1,234.56 EUR"; (500, "JPY") is "500 JPY".
+
+    A currency without decimals of its own in ISO 4217, or unknown to it, stays in minor units and says so.
+    """
+    decimals = _decimals(currency)
+    if decimals is None:
+        return f"{amount_minor:,} minor units of {currency or 'an unknown currency'}"
+    sign = "-" if amount_minor < 0 else ""
+    major, minor = divmod(abs(amount_minor), 10**decimals)
+    fraction = f".{minor:0{decimals}d}" if decimals else ""
+    return f"{sign}{major:,}{fraction} {currency}"
+
+
+def format_money(money: Mapping[str, int]) -> str:
+    """Write amounts per currency in the order of their codes: "1.00 EUR, 5 JPY". No money at all is "none"."""
+    return ", ".join(format_minor(money[currency], currency) for currency in sorted(money)) or "none"
+
+
+def is_known_currency(code: str) -> bool:
+    """Does ISO 4217 list this code today?"""
+    try:
+        Currency(code)
+    except ValueError:
+        return False
+    return True
+
+
+def _decimals(code: str) -> int | None:
+    return Currency(code).exponent if is_known_currency(code) else None

@@ -1,0 +1,314 @@
+"""A contract is refused with file, path, value and what was expected; its twin, one fact away, is read."""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tallystick.break_class import BreakClass
+from tallystick.contract import Contract, ContractRefused, Direction, load_contract, load_contracts
+
+GOOD: dict[str, Any] = {
+    "contract": "billing",
+    "version": 1,
+    "owner": "payments",
+    "direction": "ledger_to_topic",
+    "schedule": "0 * * * *",
+    "start_date": "2026-01-01T00:00:00Z",
+    "kafka": {"connection": "kafka_billing"},
+    "legs": {"payment": "billing.payments", "invoice": "billing.invoices"},
+    "ledger": {"connection": "ledger_billing", "table": "ledger.posting", "where": "side = 'credit'"},
+}
+REPAIR: dict[str, Any] = {"classes": ["missing_in_topic_never_produced"], "max_amount_minor": {"EUR": 100_000}}
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    """GOOD with some keys set; `ledger__table` reaches into `ledger`, and None takes a key out."""
+    document = yaml.safe_load(yaml.safe_dump(GOOD))
+    for path, value in changes.items():
+        *parents, key = path.split("__")
+        mapping = document
+        for parent in parents:
+            mapping = mapping.setdefault(parent, {})
+        mapping[key] = value
+        if value is None:
+            del mapping[key]
+    return document
+
+
+def refusal(folder: Path, text: str) -> str:
+    """The one line that refuses this text, without the path it begins with."""
+    path = folder / "billing.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ContractRefused) as refused:
+        load_contract(path)
+    message = str(refused.value)
+    assert message.startswith(f"{path}: ")
+    assert "\n" not in message
+    return message.removeprefix(f"{path}: ")
+
+
+CRON = "expected a cron expression of five fields, in UTC, such as '0 * * * *'"
+MOMENT = "expected a time with its zone, such as 2026-01-31T00:00:00Z"
+DIRECTIONS = "expected 'ledger_to_topic' or 'topic_to_ledger'"
+NAME = "expected a name in lower case letters, digits and _, beginning with a letter"
+FILE_SINK = {"kind": "file", "path": "alerts.jsonl"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "refused"),
+    [
+        # keys
+        ({"owner": None}, "owner: missing; expected a value: the team that answers for it"),
+        ({"kafka__connection": None}, "kafka.connection: missing; expected a value: id of the Airflow connection"),
+        ({"alret": {}}, "alret: unknown key; expected 'alert'?"),
+        ({"ledger__tabel": "ledger.posting"}, "ledger.tabel: unknown key; expected 'table'?"),
+        ({"zzz": 1}, "zzz: unknown key; expected one of contract, version, description, owner, direction"),
+        ({"alert__sinks": [{**FILE_SINK, "zzz": 1}]}, "alert.sinks.0.zzz: unknown key; expected one of kind, connec"),
+        # types: nothing is guessed from a neighbour type
+        ({"owner": 12}, "owner: got 12; expected text; put it in quotes"),
+        ({"owner": ""}, 'owner: got ""; expected some text'),
+        ({"version": "1"}, 'version: got "1"; expected a whole number'),
+        ({"version": True}, "version: got true; expected a whole number"),
+        ({"version": 1.0}, "version: got 1.0; expected a whole number"),
+        ({"version": 0}, "version: got 0; expected 1 or more"),
+        ({"kafka": "kafka_billing"}, 'kafka: got "kafka_billing"; expected a mapping'),
+        ({"legs": ["billing.payments"]}, 'legs: got ["billing.payments"]; expected a mapping'),
+        ({"alert__sinks": FILE_SINK}, 'alert.sinks: got {"kind": "file", "path": "alerts.jsonl"}; expected a list'),
+        ({"alert__sinks": [FILE_SINK] * 9}, "alert.sinks: got [{"),
+        # names
+        ({"contract": "Billing"}, f'contract: got "Billing"; {NAME}'),
+        ({"contract": "a" * 64}, f'contract: got "{"a" * 64}"; {NAME}'),
+        ({"legs": {}}, "legs: got {}; expected at least one"),
+        ({"legs": {"Pay": "billing"}}, f'legs.Pay: got "Pay"; {NAME}'),
+        (
+            {"legs": {"pay": "bill ing"}},
+            "legs.pay: got \"bill ing\"; expected a Kafka topic name: letters, digits, '.'",
+        ),
+        ({"legs": {"pay": "billing\n"}}, 'legs.pay: got "billing\\n"; expected a Kafka topic name'),
+        (
+            {"legs": {"pay": "billing", "refund": "billing"}},
+            'legs: got {"pay": "billing", "refund": "billing"}; '
+            "expected a topic of its own for each leg: 'billing' is named twice",
+        ),
+        ({"event__match_key": "event id"}, 'event.match_key: got "event id"; expected a key of the JSON payload'),
+        ({"ledger__table": "posting"}, 'ledger.table: got "posting"; expected schema.table, such as ledger.posting'),
+        ({"ledger__columns__leg": "Leg"}, 'ledger.columns.leg: got "Leg"; expected a column name in lower case'),
+        ({"ledger__where": ""}, 'ledger.where: got ""; expected some text'),
+        ({"ledger__slice_by": "ctid"}, "ledger.slice_by: got \"ctid\"; expected 'xmin' or 'written_xid'"),
+        # direction
+        (
+            {"direction": "topic_to_topic"},
+            f'direction: got "topic_to_topic"; {DIRECTIONS}: topic_to_topic is not built yet',
+        ),
+        ({"direction": "sideways"}, f'direction: got "sideways"; {DIRECTIONS}'),
+        # time
+        ({"schedule": "61 * * * *"}, f'schedule: got "61 * * * *"; {CRON}'),
+        ({"schedule": "* * * *"}, f'schedule: got "* * * *"; {CRON}'),
+        ({"schedule": "0 * * * * *"}, f'schedule: got "0 * * * * *"; {CRON}'),
+        ({"schedule": "@hourly"}, f'schedule: got "@hourly"; {CRON}'),
+        ({"start_date": "2026-01-01T00:00:00"}, f'start_date: got "2026-01-01T00:00:00"; {MOMENT}'),
+        ({"start_date": datetime(2026, 1, 1).date()}, f'start_date: got "2026-01-01"; {MOMENT}'),  # noqa: DTZ001
+        ({"start_date": 2026}, f"start_date: got 2026; {MOMENT}"),
+        ({"start_date": "soon"}, f'start_date: got "soon"; {MOMENT}'),
+        ({"partner_grace_seconds": -1}, "partner_grace_seconds: got -1; expected 0 or more"),
+        ({"partner_grace_seconds": 1.5}, "partner_grace_seconds: got 1.5; expected a whole number"),
+        ({"settle_timeout_seconds": False}, "settle_timeout_seconds: got false; expected a whole number"),
+        ({"empty": True}, "empty: got true; expected 'refused' or 'allowed'"),
+        # alerts
+        ({"alert__sinks": [{"kind": "mail"}]}, "alert.sinks.0.kind: got \"mail\"; expected 'webhook' or 'file'"),
+        (
+            {"alert__sinks": [{"kind": "webhook"}]},
+            'alert.sinks.0: got {"kind": "webhook"}; expected a connection and no path for a webhook sink',
+        ),
+        (
+            {"alert__sinks": [{"kind": "file", "connection": "pager"}]},
+            'alert.sinks.0: got {"kind": "file", "connection": "pager"}; '
+            "expected a path and no connection for a file sink",
+        ),
+        (
+            {"alert__sinks": [{"kind": "file", "path": "/etc/passwd"}]},
+            'alert.sinks.0.path: got "/etc/passwd"; expected a path inside the artifacts folder',
+        ),
+        (
+            {"alert__sinks": [{"kind": "file", "path": "../alerts"}]},
+            'alert.sinks.0.path: got "../alerts"; expected a path inside the artifacts folder',
+        ),
+        (
+            {"alert__severity_by_class": {"missing_in_legder": "error"}},
+            "alert.severity_by_class.missing_in_legder: got \"missing_in_legder\"; expected 'missing_in_ledger'?",
+        ),
+        (
+            {"alert__severity_by_class": {"missing_in_ledger": "loud"}},
+            "alert.severity_by_class.missing_in_ledger: got \"loud\"; expected 'info', 'warning', 'error' or 'crit",
+        ),
+        # money
+        ({"alert__critical_at_minor": {"EUR": 10.0}}, "alert.critical_at_minor.EUR: got 10.0; expected a whole number"),
+        ({"alert__critical_at_minor": {"EUR": True}}, "alert.critical_at_minor.EUR: got true; expected a whole number"),
+        ({"alert__critical_at_minor": {"EUR": -1}}, "alert.critical_at_minor.EUR: got -1; expected 0 or more"),
+        (
+            {"alert__critical_at_minor": {"ERU": 1}},
+            "alert.critical_at_minor.ERU: got \"ERU\"; expected an ISO 4217 code, such as 'EUR'",
+        ),
+        # compensation
+        ({"compensation": {**REPAIR, "classes": []}}, "compensation.classes: got []; expected at least one"),
+        (
+            {"compensation": {**REPAIR, "classes": ["missing_in_legder"]}},
+            "compensation.classes.0: got \"missing_in_legder\"; expected 'missing_in_ledger'?",
+        ),
+        (
+            {"compensation": {**REPAIR, "classes": ["phantom_in_topic"]}},
+            'compensation.classes: got ["phantom_in_topic"]; phantom_in_topic is not repaired by republishing: '
+            "expected 'missing_in_topic_never_produced' or 'missing_in_topic_aborted_only'",
+        ),
+        (
+            {"compensation": {**REPAIR, "max_amount_minor": {}}},
+            "compensation.max_amount_minor: got {}; expected at least one",
+        ),
+        ({"compensation": {**REPAIR, "max_items": 0}}, "compensation.max_items: got 0; expected more than 0"),
+        (
+            {"compensation": {**REPAIR, "max_items": 100_001}},
+            "compensation.max_items: got 100001; expected 100,000 or less",
+        ),
+        (
+            {"compensation": REPAIR, "direction": "topic_to_ledger"},
+            'compensation: got {"classes": ["missing_in_topic_never_produced"], "max_amount_minor": {"EUR": 100...; '
+            "expected none with direction topic_to_ledger: what it repairs, it republishes from the ledger",
+        ),
+    ],
+)
+def test_a_bad_field_is_refused_with_its_path_its_value_and_what_was_expected(
+    tmp_path: Path, changes: dict[str, Any], refused: str
+) -> None:
+    assert refusal(tmp_path, yaml.safe_dump(changed(**changes), sort_keys=False)).startswith(refused)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"owner": "12"},
+        {"contract": "a" * 63},
+        {"legs": {"pay": "billing"}},
+        {"legs": {"pay": "Billing.v2_pay-1", "refund": "billing.refund"}},
+        {"event": {"match_key": "eventId"}},
+        {"ledger__slice_by": "written_xid"},
+        {"direction": "topic_to_ledger"},
+        {"schedule": "*/15 0-6 * * mon"},
+        {"start_date": "2026-01-01T00:00:00+02:00"},
+        {"partner_grace_seconds": 0},
+        {"empty": "allowed"},
+        {"alert__sinks": [FILE_SINK] * 8},
+        {"alert__sinks": [{"kind": "webhook", "connection": "pager"}]},
+        {"alert__severity_by_class": {"missing_in_ledger": "critical"}},
+        {"alert__critical_at_minor": {"JPY": 0}},
+        {"compensation": REPAIR},
+        {"compensation": {**REPAIR, "max_items": 100_000}},
+    ],
+    ids=str,
+)
+def test_its_twin_is_read(tmp_path: Path, changes: dict[str, Any]) -> None:
+    path = tmp_path / "billing.yaml"
+    path.write_text(yaml.safe_dump(changed(**changes)))
+    assert isinstance(load_contract(path), Contract)
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("", "got nothing; expected a mapping that begins with 'contract:'"),
+        ("- contract: billing\n", "got a list; expected a mapping that begins with 'contract:'"),
+        ("billing\n", "got a text; expected a mapping that begins with 'contract:'"),
+        ("contract: [billing\n", "not readable as YAML: line 2, column 1: expected ',' or ']', but got '<stream end>'"),
+        ("contract: billing\n\towner: x\n", "not readable as YAML: line 2, column 1: found character '\\t'"),
+        ("a: 1\n---\na: 2\n", "not readable as YAML: line 2, column 1: but found another document"),
+        ("a: !!python/object:os.system x\n", "not readable as YAML: line 1, column 4: could not determine a construc"),
+        (
+            "legs:\n  pay: billing\n  pay: refunds\n",
+            "not readable as YAML: line 3, column 3: the key 'pay' stands twice in one mapping; expected it once",
+        ),
+    ],
+)
+def test_a_file_that_is_no_yaml_mapping_is_refused_in_one_line(tmp_path: Path, text: str, refused: str) -> None:
+    assert refusal(tmp_path, text).startswith(refused)
+
+
+def test_a_missing_file_a_folder_and_a_binary_file_are_refused_by_name(tmp_path: Path) -> None:
+    binary = tmp_path / "binary.yaml"
+    binary.write_bytes(b"contract: \xff")
+    for path, refused in (
+        (tmp_path / "none.yaml", "no such file; expected a contract in YAML"),
+        (tmp_path, "Is a directory; expected a readable file"),
+        (binary, "byte 10 is no UTF-8; expected a text file in UTF-8"),
+    ):
+        with pytest.raises(ContractRefused, match=re.escape(f"{path}: {refused}")):
+            load_contract(path)
+
+
+def test_every_fault_of_a_file_is_told_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "billing.yaml"
+    path.write_text(yaml.safe_dump(changed(owner=None, version="1", alret={})))
+    with pytest.raises(ContractRefused) as refused:
+        load_contract(path)
+    assert len(str(refused.value).splitlines()) == 3
+
+
+def test_an_address_pasted_where_an_id_belongs_is_shown_without_its_password(tmp_path: Path) -> None:
+    message = refusal(tmp_path, yaml.safe_dump(changed(ledger__connection="postgresql://audit:hunter2@db/billing")))
+    assert message.startswith('ledger.connection: got "postgresql://***@db/billing"')
+
+
+def test_a_contract_says_what_its_file_says(tmp_path: Path) -> None:
+    path = tmp_path / "billing.yaml"
+    path.write_text(yaml.safe_dump(changed(start_date="2026-01-01T02:00:00+02:00", compensation=REPAIR)))
+    contract = load_contract(path)
+    assert contract.direction is Direction.LEDGER_TO_TOPIC
+    assert contract.topics == ("billing.invoices", "billing.payments")
+    assert contract.start_date == datetime(2026, 1, 1, tzinfo=UTC)
+    assert contract.start_date.tzinfo is UTC
+    assert contract.compensation is not None
+    assert contract.compensation.classes == (BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED,)
+
+
+def test_comments_key_order_and_zone_do_not_change_the_fingerprint(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.yaml", tmp_path / "two.yaml"
+    one.write_text(yaml.safe_dump(GOOD))
+    two.write_text("# a note\n" + yaml.safe_dump(changed(start_date="2026-01-01T01:00:00+01:00"), sort_keys=False))
+    assert load_contract(one).fingerprint == load_contract(two).fingerprint
+
+
+@pytest.mark.parametrize(
+    "changes", [{"partner_grace_seconds": 61}, {"ledger__where": "side = 'debit'"}, {"version": 2}]
+)
+def test_each_change_of_meaning_changes_the_fingerprint(changes: dict[str, Any]) -> None:
+    good, other = Contract.model_validate(GOOD), Contract.model_validate(changed(**changes))
+    assert good.fingerprint != other.fingerprint
+
+
+def test_a_folder_is_read_in_the_order_of_its_file_names(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(changed(contract=name)))
+    (tmp_path / "notes.txt").write_text("not a contract")
+    assert [contract.contract for contract in load_contracts(tmp_path)] == ["a", "b"]
+
+
+def test_a_folder_is_refused_with_the_faults_of_all_its_files(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump(GOOD))
+    (tmp_path / "b.yaml").write_text(yaml.safe_dump(GOOD))
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(changed(version=0)))
+    (tmp_path / "d.yml").write_text(yaml.safe_dump(GOOD))
+    with pytest.raises(ContractRefused) as refused:
+        load_contracts(tmp_path)
+    assert str(refused.value).splitlines() == [
+        f"{tmp_path}/d.yml: got the ending .yml; expected .yaml",
+        f"{tmp_path}/b.yaml: contract: got 'billing'; expected a name of its own, {tmp_path}/a.yaml has it too",
+        f"{tmp_path}/c.yaml: version: got 0; expected 1 or more",
+    ]
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ContractRefused, match="no such folder"):
+        load_contracts(tmp_path / "contracts")
