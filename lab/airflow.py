@@ -1,0 +1,126 @@
+"""A real Airflow without Docker: api-server, scheduler, DAG processor and triggerer, each a process of its own.
+
+`start_airflow` runs them for the length of a `with`; they stop in the order that loses nothing, and nothing of them is
+left, also after Ctrl-C and after a SIGKILL of the lab. Imports nothing of Airflow: it is spoken to over REST.
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from lab import process
+from lab.airflow_client import AirflowClient
+from lab.airflow_environment import AirflowSettings, build_environment
+from lab.guard import Guard, kill_sessions, start_guard
+from lab.stack import LabAddresses
+
+_COMPONENTS = ("api-server", "dag-processor", "triggerer", "scheduler")
+"""In the order of their start. The scheduler stops first, and the api-server last: running tasks report to it."""
+
+_HEALTH_NAMES = ("metadatabase", "scheduler", "dag_processor", "triggerer")
+
+
+class AirflowDidNotStart(RuntimeError):
+    """A component ended, or was not healthy in time; the message carries the end of its log."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AirflowStack(AirflowClient):
+    """A running Airflow: its settings, the environment for commands beside it, and the REST calls of its client."""
+
+    settings: AirflowSettings
+    environment: dict[str, str]
+
+    def run_command(self, *arguments: str, deadline_seconds: float = 120) -> str:
+        """Run an `airflow` command in the same environment; returns its output. Raises CalledProcessError."""
+        argv = [sys.executable, "-m", "airflow", *arguments]
+        done = subprocess.run(
+            argv, env=self.environment, capture_output=True, text=True, timeout=deadline_seconds, check=True
+        )
+        return done.stdout
+
+
+@contextmanager
+def start_airflow(
+    settings: AirflowSettings, addresses: LabAddresses, *, deadline_seconds: float = 90
+) -> Iterator[AirflowStack]:
+    """Run Airflow on the given database; yields once all four components are healthy. Raises AirflowDidNotStart."""
+    environment = build_environment(settings, addresses)
+    _migrate(settings, environment)
+    with ExitStack() as cleanup:
+        guard = cleanup.enter_context(start_guard())
+        children: dict[str, subprocess.Popen[bytes]] = {}
+        cleanup.callback(_stop, children)
+        for name in _COMPONENTS:
+            children[name] = _start(name, settings, environment, guard)
+        _wait_healthy(settings, children, deadline_seconds=deadline_seconds)
+        yield AirflowStack(
+            base_url=settings.base_url, passwords=settings.passwords(), settings=settings, environment=environment
+        )
+
+
+def _start(name: str, settings: AirflowSettings, environment: dict[str, str], guard: Guard) -> subprocess.Popen[bytes]:
+    argv = [sys.executable, "-m", "airflow", name]
+    child = process.spawn(argv, log=_log(settings, name), environment=environment, cwd=settings.home)
+    guard.watch(child.pid)
+    return child
+
+
+def _stop(children: dict[str, subprocess.Popen[bytes]]) -> None:
+    """Stop in reverse order; what does not end in time, and what is left of each session, is killed."""
+    session_ids = [child.pid for child in children.values()]
+    for name in reversed(_COMPONENTS):
+        if name in children:
+            process.stop(children[name], patience_seconds=20 if name == "scheduler" else 10)
+    kill_sessions(session_ids)
+
+
+def _migrate(settings: AirflowSettings, environment: dict[str, str]) -> None:
+    log = _log(settings, "migrate")
+    argv = [sys.executable, "-m", "airflow", "db", "migrate"]
+    child = process.spawn(argv, log=log, environment=environment, cwd=settings.home)
+    try:
+        code = child.wait(120)
+    finally:
+        process.stop(child)
+    if code != 0:
+        raise AirflowDidNotStart(f"airflow db migrate ended with {code}:\n{_tail(log)}")
+
+
+def _wait_healthy(
+    settings: AirflowSettings, children: dict[str, subprocess.Popen[bytes]], *, deadline_seconds: float
+) -> None:
+    end = time.monotonic() + deadline_seconds
+    while True:
+        for name, child in children.items():
+            if child.poll() is not None:
+                log = _log(settings, name)
+                raise AirflowDidNotStart(f"airflow {name} ended with {child.returncode}:\n{_tail(log)}")
+        sick = _sick_parts(settings)
+        if not sick:
+            return
+        if time.monotonic() > end:
+            raise AirflowDidNotStart(f"after {deadline_seconds:.0f} s not healthy: {', '.join(sick)}")
+        time.sleep(0.2)
+
+
+def _sick_parts(settings: AirflowSettings) -> list[str]:
+    try:
+        answer = httpx.get(f"{settings.base_url}/api/v2/monitor/health", timeout=5).json()
+    except (httpx.HTTPError, ValueError):
+        return ["api-server"]
+    return [name for name in _HEALTH_NAMES if (answer.get(name) or {}).get("status") != "healthy"]
+
+
+def _log(settings: AirflowSettings, name: str) -> Path:
+    return settings.home / f"{name}.log"
+
+
+def _tail(log: Path) -> str:
+    return log.read_text(errors="replace")[-3000:] if log.exists() else "no log"
