@@ -8,18 +8,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-# Written in pieces, so that this file does not find itself.
+# The character ~ is taken out before use: without it this file would find itself.
 FORBIDDEN = {
-    "a path of one machine": r"(?<![\w/.:$~}-])/(?:wo" r"rk|ro" r"ot|t" r"mp|ho" r"me)(?:/|\b)",
-    "a folder outside the repository": r"\.\./sha" r"red",
-    "a registry's host": r"(?:repo\d?\.mav"
-    r"en|mav"
-    r"en2/|py"
-    r"pi\.org|python"
-    r"hosted|npm"
-    r"js\.org|gh"
-    r"cr\.io)",
-    "work left undone": r"\b(?:TO" r"DO|FIX" r"ME)\b",
+    "a path of one machine": r"(?<![\w/.:$}-])/(?:w~ork|r~oot|t~mp|h~ome)\b",
+    "a folder outside the repository": r"\.\./s~hared",
+    "a registry's host": r"repo\d?\.m~aven|m~aven2/|p~ypi\.org|p~ythonhosted|n~pmjs\.org|g~hcr\.io",
+    "work left undone": r"\b(?:T~ODO|F~IXME)\b",
 }
 
 
@@ -29,7 +23,7 @@ def find_forbidden(text: str) -> list[str]:
         f"{number}: {what}"
         for number, line in enumerate(text.splitlines(), start=1)
         for what, pattern in FORBIDDEN.items()
-        if re.search(pattern, line)
+        if re.search(pattern.replace("~", ""), line)
     ]
 
 
@@ -52,17 +46,17 @@ def test_no_committed_file_holds_anything_forbidden() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "cd /work/main",
-        'open("/tmp/x")',
-        "HOME=/root",
-        "see ../shared/notes.md",
-        "https://repo1.maven.org/maven2/org",
-        "--index-url https://pypi.org/simple",
-        "# TODO: later",
+        "cd /w~ork/main",
+        'open("/t~mp/x")',
+        "HOME=/r~oot",
+        "see ../s~hared/notes.md",
+        "https://repo1.m~aven.org/m~aven2/org",
+        "--index-url https://p~ypi.org/simple",
+        "# T~ODO: later",
     ],
 )
 def test_a_forbidden_line_is_found(line: str) -> None:
-    assert find_forbidden(f"fine\n{line}\n")[0].startswith("2: ")
+    assert find_forbidden(f"fine\n{line}\n".replace("~", ""))[0].startswith("2: ")
 
 
 @pytest.mark.parametrize(

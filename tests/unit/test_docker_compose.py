@@ -1,0 +1,159 @@
+"""The containers run what the tests ran: versions, ports, variables and health checks are held against the code.
+
+Does not prove that they start: there is no container engine here.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jars import read_lock
+
+ROOT = Path(__file__).parents[2]
+COMPOSE_TEXT = (ROOT / "docker-compose.yml").read_text()
+COMPOSE: dict[str, Any] = yaml.safe_load(COMPOSE_TEXT)
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+AIRFLOW: dict[str, str] = COMPOSE["x-airflow"]["environment"]
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+
+CODE_FOLDERS = ("tallystick", "spark_apps", "plugins", "expectations", "dags")
+TUNING = {  # variables with a default that suits the containers
+    "TALLYSTICK_SPARK_CONF",
+    "TALLYSTICK_SPARK_POOL",
+}
+
+
+def locked_version(package: str) -> str:
+    found = re.search(rf"^{package}==(\S+)", (ROOT / "requirements" / "runtime.lock").read_text(), flags=re.MULTILINE)
+    assert found
+    return found.group(1)
+
+
+def broker_version() -> str:
+    jars = read_lock(ROOT / "requirements" / "jars.lock")
+    (version,) = {version for _, artifact, version in (jar.coordinates for jar in jars) if artifact == "kafka_2.13"}
+    return version
+
+
+def variables_in(*folders: str) -> set[str]:
+    """Every TALLYSTICK_ name that the code in these folders spells out in full."""
+    sources = [file.read_text() for folder in folders for file in (ROOT / folder).rglob("*.py")]
+    quoted = re.findall(r"[\"'](TALLYSTICK_[A-Z_]*[A-Z])[\"']", "\n".join(sources))
+    return set(quoted)
+
+
+def services_without_health(services: dict[str, dict[str, Any]]) -> list[str]:
+    """Name the services that nothing checks: no health check, and nobody waits for their success either."""
+    awaited = {
+        name
+        for service in services.values()
+        for name, wait in service.get("depends_on", {}).items()
+        if wait["condition"] == "service_completed_successfully"
+    }
+    return [name for name, service in services.items() if "healthcheck" not in service and name not in awaited]
+
+
+def addresses_nobody_listens_on(text: str, services: dict[str, dict[str, Any]]) -> set[str]:
+    """Find service:port in the text where the service does not listen on that port."""
+    used = set(re.findall(rf"(?<![\w/-])({'|'.join(services)}):(\d+)", text))
+    return {f"{name}:{port}" for name, port in used if int(port) not in listening_ports(services[name])}
+
+
+def listening_ports(service: dict[str, Any]) -> set[int]:
+    if service.get("image", "").startswith("postgres:"):
+        return {5432}
+    if "KAFKA_LISTENERS" in service.get("environment", {}):
+        return {int(port) for port in re.findall(r"://:(\d+)", service["environment"]["KAFKA_LISTENERS"])}
+    return {8080} if "api-server" in str(service.get("command")) else set()
+
+
+def given_passwords(text: str) -> list[str]:
+    """Find secrets whose value stands in the file instead of being demanded from the environment."""
+    secret = r"^\s*(\w*(?:PASSWORD|SECRET|SECRET_KEY|FERNET_KEY)): *(?!\$\{\w+:\?)(\S.*)$"
+    return [name for name, _ in re.findall(secret, text, flags=re.MULTILINE)]
+
+
+def test_the_image_starts_from_the_locked_airflow_and_python() -> None:
+    assert f"FROM apache/airflow:{locked_version('apache-airflow')}-python3.11\n" in DOCKERFILE
+    assert COMPOSE["x-airflow"]["image"] == f"tallystick-airflow:{locked_version('apache-airflow')}"
+
+
+def test_the_broker_is_the_one_of_the_lab() -> None:
+    assert SERVICES["kafka"]["image"] == f"apache/kafka:{broker_version()}"
+    assert f"apache/kafka:{broker_version()} " in (ROOT / ".env.example").read_text()
+
+
+def test_both_databases_are_the_major_of_the_lab() -> None:
+    (major,) = set(re.findall(r"POSTGRES_VERSIONS\[(\d+)\]", (ROOT / "lab" / "postgres.py").read_text()))
+    assert SERVICES["ledger"]["image"] == SERVICES["airflow-db"]["image"] == f"postgres:{major}"
+
+
+def test_every_variable_of_the_code_is_set() -> None:
+    assert variables_in(*CODE_FOLDERS)
+    assert variables_in(*CODE_FOLDERS) - set(AIRFLOW) - TUNING == set()
+
+
+def test_no_variable_is_set_that_neither_the_code_nor_the_lab_knows() -> None:
+    ours = {name for name in AIRFLOW if re.match(r"TALLYSTICK_(?!CONN_)", name)}
+    assert ours - variables_in(*CODE_FOLDERS, "lab") == set()
+
+
+def test_airflow_and_the_command_line_know_the_same_connections() -> None:
+    outside = {name.removeprefix("TALLYSTICK_CONN_") for name in AIRFLOW if name.startswith("TALLYSTICK_CONN_")}
+    inside = {name.removeprefix("AIRFLOW_CONN_") for name in AIRFLOW if name.startswith("AIRFLOW_CONN_")}
+    assert inside - outside == {"SPARK_DEFAULT", "TALLYSTICK_STORE", "ALERT_WEBHOOK"}
+    assert outside - inside == set()
+
+
+def test_the_folders_of_the_compose_file_are_those_of_the_image() -> None:
+    folders = dict(re.findall(r"(TALLYSTICK_\w+_DIR)=(\S+)", DOCKERFILE))
+    assert folders
+    assert {name: AIRFLOW[name] for name in folders} == folders
+
+
+def test_every_demanded_value_is_explained_and_no_other() -> None:
+    explained = re.findall(r"^(\w+)=", (ROOT / ".env.example").read_text(), flags=re.MULTILINE)
+    assert set(explained) == set(re.findall(r"(?<!\$)\$\{(\w+)", COMPOSE_TEXT))
+
+
+def test_the_example_gives_no_values() -> None:
+    assert re.findall(r"^\w+=.+$", (ROOT / ".env.example").read_text(), flags=re.MULTILINE) == []
+
+
+def test_no_password_has_a_default() -> None:
+    assert given_passwords(COMPOSE_TEXT) == []
+    assert re.findall(r"(?<!\$)\$\{\w+(?!:\?|\w)", COMPOSE_TEXT) == []
+
+
+@pytest.mark.parametrize("line", ["POSTGRES_PASSWORD: postgres", "  JWT_SECRET: ${JWT:-secret}"])
+def test_a_given_password_is_found(line: str) -> None:
+    assert given_passwords(line) != []
+
+
+def test_every_address_is_one_that_a_service_listens_on() -> None:
+    assert addresses_nobody_listens_on(COMPOSE_TEXT, SERVICES) == set()
+
+
+def test_an_address_with_a_wrong_port_is_found() -> None:
+    assert addresses_nobody_listens_on("dsn: u@ledger:5433/x", SERVICES) == {"ledger:5433"}
+
+
+def test_every_service_is_checked() -> None:
+    assert services_without_health(SERVICES) == []
+
+
+def test_a_service_that_nobody_checks_is_found() -> None:
+    assert services_without_health({"db": {"image": "postgres:18"}}) == ["db"]
+
+
+def test_what_the_image_copies_exists_and_reaches_the_builder() -> None:
+    copied = {
+        name.rstrip("/")
+        for line in re.findall(r"^COPY --chown=\S+ (.+) \S+$", DOCKERFILE, flags=re.MULTILINE)
+        for name in line.split()
+    }
+    let_in = set(re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(), flags=re.MULTILINE))
+    assert copied == let_in
+    assert [name for name in copied if not (ROOT / name).exists()] == []
