@@ -1,0 +1,60 @@
+"""One sentence for a verdict: why it is what it is. The report, the command line and the UI say the same words."""
+
+from tallystick.money_text import format_money
+from tallystick.run_result import RunResult, money_at_stake
+from tallystick.verdict import Verdict
+
+
+def verdict_sentence(result: RunResult) -> str:
+    """Why this run concluded what it did."""
+    match result.verdict:
+        case Verdict.BROKEN:
+            return f"{_breaks(result)}{_doubts_beside(result)}"
+        case Verdict.INCONCLUSIVE:
+            first = result.doubts[0].sentence if result.doubts else "Nothing was proven."
+            return f"No break is proven, and neither are the books. {first}{_more_doubts(result)}"
+        case Verdict.MATCHED:
+            return f"{_matched(result)}{_in_flight(result)}"
+
+
+def counted(number: int, noun: str) -> str:
+    """1 break, 2 breaks, 3 classes, 4 currencies."""
+    if number == 1:
+        return f"1 {noun}"
+    if noun.endswith("y"):
+        return f"{number:,} {noun[:-1]}ies"
+    return f"{number:,} {noun}{'es' if noun.endswith('s') else 's'}"
+
+
+def _breaks(result: RunResult) -> str:
+    classes = {item_break.break_class for item_break in result.breaks}
+    money = money_at_stake(result.breaks)
+    at_stake = f"{format_money(money)} at stake" if money else "no money named"
+    return f"{counted(len(result.breaks), 'break')} in {counted(len(classes), 'class')}, {at_stake}."
+
+
+def _doubts_beside(result: RunResult) -> str:
+    if not result.doubts:
+        return ""
+    return f" Besides, {counted(len(result.doubts), 'doubt')}: not all could be seen."
+
+
+def _more_doubts(result: RunResult) -> str:
+    more = len(result.doubts) - 1
+    return f" And {counted(more, 'more doubt')}." if more > 0 else ""
+
+
+def _matched(result: RunResult) -> str:
+    figures = result.figures
+    if not figures.matched_rows:
+        return "Both sides were read whole and had nothing to pair, which the contract allows."
+    pairs = counted(figures.matched_rows, "pair")
+    return f"{pairs} of event and ledger row agree exactly once, {format_money(figures.matched_money)} in all."
+
+
+def _in_flight(result: RunResult) -> str:
+    figures = result.figures
+    if not figures.in_flight_items:
+        return ""
+    verb = "is" if figures.in_flight_items == 1 else "are"
+    return f" {counted(figures.in_flight_items, 'item')} {verb} still within grace and carried to the next run."
