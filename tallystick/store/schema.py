@@ -1,8 +1,10 @@
 """The tables of the verdict store. Migrations in tallystick/store/migrations bring a database to this shape.
 
 Tiling is held by keys, not by care: a slice's start must be the end of the slice before it (cut_slice_follows),
-and each contract has at most one open cut (one_open_cut), which is its lock.
+and each contract has at most one open cut (one_open_cut), which is its lock. APPEND_ONLY is held by a trigger.
 """
+
+from datetime import UTC, datetime
 
 from sqlalchemy import (
     BigInteger,
@@ -11,6 +13,7 @@ from sqlalchemy import (
     Column,
     Computed,
     DateTime,
+    Dialect,
     ForeignKeyConstraint,
     Identity,
     Index,
@@ -19,6 +22,7 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
+    TypeDecorator,
     UniqueConstraint,
     Uuid,
     func,
@@ -39,7 +43,23 @@ metadata = MetaData(
     },
 )
 
-_TIME = DateTime(timezone=True)
+
+class UtcTime(TypeDecorator[datetime]):
+    """A moment. Refuses a naive time; gives UTC back, whatever the session's time zone."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is not None and value.tzinfo is None:
+            raise ValueError(f"expected an aware time, got {value.isoformat()}")
+        return value
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else value.astimezone(UTC)
+
+
+_TIME = UtcTime()
 
 
 def _recorded_at() -> Column[object]:
@@ -170,7 +190,10 @@ open_item = Table(
     Column("cleared_by", Text, nullable=False),
     PrimaryKeyConstraint("contract", "item_id", "cut_n"),
     ForeignKeyConstraint(["contract", "cut_n"], [f"{SCHEMA}.verdict.contract", f"{SCHEMA}.verdict.cut_n"]),
-    comment="append-only: the newest row of an item at or before a cut is its state as of that cut",
+    ForeignKeyConstraint(["break_id"], [f"{SCHEMA}.item_break.break_id"]),
+    CheckConstraint("state in ('open', 'cleared', 'broken', 'written_off', 'undecidable')", name="state"),
+    CheckConstraint("state <> 'broken' or break_id is not null", name="broken_by"),
+    comment="the newest row of an item at or before a cut is its state as of that cut",
 )
 
 alert = Table(
@@ -184,6 +207,9 @@ alert = Table(
     Column("action", Text, nullable=False),
     Column("severity", Text, nullable=False),
     Column("body", JSONB, nullable=False),
+    Column(
+        "sinks", JSONB, nullable=False, comment="names of the sinks it is addressed to; a later sink hears no history"
+    ),
     _recorded_at(),
     UniqueConstraint("contract", "cut_n", "dedup_key", "action", name="alert_once_a_run"),
     ForeignKeyConstraint(["contract", "cut_n"], [f"{SCHEMA}.verdict.contract", f"{SCHEMA}.verdict.cut_n"]),
@@ -240,5 +266,8 @@ audit = Table(
     Column("event", Text, nullable=False),
     Column("detail", JSONB, nullable=False),
     _recorded_at(),
-    comment="append-only: who did what, when, with which plan hash, and what came of it",
+    comment="who did what, when, with which plan hash, and what came of it",
 )
+
+APPEND_ONLY = (verdict, item_break, open_item, alert, alert_delivery, compensation_plan, audit)
+"""Tables whose rows are never changed: a trigger refuses UPDATE, DELETE and TRUNCATE."""

@@ -1,0 +1,187 @@
+"""What on-call is told: one alert per contract and class, whatever the number of rows. Pure; delivery.py sends.
+
+An alert of a class fires when a run finds breaks of it and resolves when none of it is outstanding any more.
+A run that proved nothing says so quietly and resolves nothing. A baseline says nothing.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from tallystick.break_class import BreakClass
+from tallystick.contract import AlertRules, AlertSink, Contract, Severity
+from tallystick.cut import Cut
+from tallystick.money_text import format_money
+from tallystick.run_result import Break, Money, RunResult, money_at_stake
+from tallystick.verdict import Verdict
+
+INCONCLUSIVE = "inconclusive"
+"""Topic of the alert that says a run proved nothing."""
+
+SAMPLE_KEYS_MAX = 3
+"""Enough to look one up by hand; the report has them all."""
+
+
+class AlertAction(StrEnum):
+    """The words of PagerDuty's Events API v2."""
+
+    TRIGGER = "trigger"
+    RESOLVE = "resolve"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outstanding:
+    """The breaks of one class that nobody has cleared or written off. Money in integer minor units."""
+
+    count: int
+    money: Money
+    first_seen_utc: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alert:
+    """One message to on-call. dedup_key is the same for the trigger and its resolve, and over all runs.
+
+    details: JSON values; counts, money, keys; no payload, no address. sinks: the names it is addressed to.
+    """
+
+    contract: str
+    cut_n: int
+    topic: str
+    action: AlertAction
+    severity: Severity
+    summary: str
+    details: Mapping[str, Any]
+    sinks: tuple[str, ...]
+
+    @property
+    def dedup_key(self) -> str:
+        return f"tallystick/{self.contract}/{self.topic}"
+
+
+def alerts_for(
+    contract: Contract,
+    result: RunResult,
+    *,
+    cut: Cut,
+    firing: Collection[str],
+    outstanding: Mapping[BreakClass, Outstanding],
+) -> tuple[Alert, ...]:
+    """Say what this run changes for on-call, triggers first, each by topic.
+
+    firing: topics whose newest alert is a trigger. outstanding: as it will be once this run is committed.
+    A class that was cleared while a run was inconclusive resolves at the next run with a verdict, so firing decides.
+    """
+    if cut.is_baseline:
+        return ()
+    found = {item_break.break_class for item_break in result.breaks}
+    alerts = [_break_alert(contract, result, cut, break_class, outstanding) for break_class in sorted(found)]
+    if result.verdict is Verdict.INCONCLUSIVE:
+        return (*alerts, _inconclusive_alert(contract, result, cut))
+    still = {INCONCLUSIVE} if result.doubts else set()
+    over = sorted(set(firing) - set(outstanding) - found - still)
+    return (*alerts, *(_resolve(contract, cut, topic) for topic in over))
+
+
+def sink_name(sink: AlertSink) -> str:
+    """The name deliveries are recorded under."""
+    return f"{sink.kind}:{sink.connection or sink.path}"
+
+
+def severity_of(rules: AlertRules, break_class: BreakClass, money: Money) -> Severity:
+    """The class's own severity, else critical from the contract's limit on in any one currency, else error."""
+    if break_class in rules.severity_by_class:
+        return rules.severity_by_class[break_class]
+    limits = rules.critical_at_minor
+    critical = any(currency in limits and amount >= limits[currency] for currency, amount in money.items())
+    return Severity.CRITICAL if critical else Severity.ERROR
+
+
+def _break_alert(
+    contract: Contract,
+    result: RunResult,
+    cut: Cut,
+    break_class: BreakClass,
+    outstanding: Mapping[BreakClass, Outstanding],
+) -> Alert:
+    breaks = [item_break for item_break in result.breaks if item_break.break_class is break_class]
+    now = outstanding.get(break_class) or Outstanding(
+        count=len(breaks), money=money_at_stake(breaks), first_seen_utc=cut.now_utc
+    )
+    return Alert(
+        contract=contract.contract,
+        cut_n=cut.n,
+        topic=break_class,
+        action=AlertAction.TRIGGER,
+        severity=severity_of(contract.alert, break_class, now.money),
+        summary=f"{contract.contract}: {_words(break_class)}: {len(breaks)} new, {_at_stake(now)}",
+        details=_where(contract, cut)
+        | {
+            "verdict": result.verdict,
+            "break_class": break_class,
+            "new": len(breaks),
+            "new_money_minor": money_at_stake(breaks),
+            "outstanding": now.count,
+            "outstanding_money_minor": dict(now.money),
+            "oldest_first_seen_utc": now.first_seen_utc.isoformat(),
+            "sample_match_keys": _sample_keys(breaks),
+        },
+        sinks=_sinks(contract),
+    )
+
+
+def _inconclusive_alert(contract: Contract, result: RunResult, cut: Cut) -> Alert:
+    doubts = [{"doubt": str(found.doubt), "sentence": found.sentence} for found in result.doubts]
+    reason = result.doubts[0].sentence if result.doubts else "nothing was proven"
+    return Alert(
+        contract=contract.contract,
+        cut_n=cut.n,
+        topic=INCONCLUSIVE,
+        action=AlertAction.TRIGGER,
+        severity=Severity.WARNING,
+        summary=f"{contract.contract}: cut {cut.n} is inconclusive: {reason}",
+        details=_where(contract, cut) | {"verdict": result.verdict, "doubts": doubts},
+        sinks=_sinks(contract),
+    )
+
+
+def _resolve(contract: Contract, cut: Cut, topic: str) -> Alert:
+    text = "runs prove the books again" if topic == INCONCLUSIVE else f"{_words(topic)}: none outstanding"
+    return Alert(
+        contract=contract.contract,
+        cut_n=cut.n,
+        topic=topic,
+        action=AlertAction.RESOLVE,
+        severity=Severity.INFO,
+        summary=f"{contract.contract}: {text}",
+        details=_where(contract, cut),
+        sinks=_sinks(contract),
+    )
+
+
+def _where(contract: Contract, cut: Cut) -> dict[str, Any]:
+    return {
+        "contract": contract.contract,
+        "owner": contract.owner,
+        "cut_n": cut.n,
+        "window_start_utc": cut.window_start_utc.isoformat(),
+        "window_end_utc": cut.window_end_utc.isoformat(),
+    }
+
+
+def _sample_keys(breaks: Collection[Break]) -> list[str]:
+    return sorted({item_break.match_key for item_break in breaks if item_break.match_key})[:SAMPLE_KEYS_MAX]
+
+
+def _at_stake(outstanding: Outstanding) -> str:
+    return f"{outstanding.count} outstanding, {format_money(outstanding.money)} at stake"
+
+
+def _words(topic: str) -> str:
+    return topic.replace("_", " ")
+
+
+def _sinks(contract: Contract) -> tuple[str, ...]:
+    return tuple(sink_name(sink) for sink in contract.alert.sinks)

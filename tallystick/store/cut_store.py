@@ -1,0 +1,194 @@
+"""Cuts: what each run reads, stored before anything is read. The open cut is its contract's lock."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import Connection, Engine, Row, Select, func, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.exc import IntegrityError
+
+from tallystick.contract import Contract
+from tallystick.cut import Cut, LedgerSlice, TopicSlice
+from tallystick.store.schema import contract_version, cut_slice
+from tallystick.store.schema import cut as cut_table
+
+LEDGER = "ledger"
+
+_TOPIC_SLICE, _LEDGER_SLICE = TypeAdapter(TopicSlice), TypeAdapter(LedgerSlice)
+
+
+class CutAlreadyOpen(RuntimeError):
+    """The contract has an unfinished cut, which another run may be reading."""
+
+
+class CutOutOfOrder(ValueError):
+    """Cuts of one contract are numbered from 0, one after the other."""
+
+
+class CutNotFound(LookupError):
+    """No such cut was stored."""
+
+
+def save_cut(engine: Engine, contract: Contract, cut: Cut, *, scheduler_run_id: str) -> None:
+    """Store an open cut with its slices and the contract it was made under, in one transaction.
+
+    Raises CutAlreadyOpen, CutOutOfOrder, and IntegrityError where a slice does not start at its predecessor's end.
+    """
+    with engine.begin() as connection:
+        _save_contract(connection, contract)
+        try:
+            connection.execute(insert(cut_table), _cut_row(contract, cut, scheduler_run_id))
+        except IntegrityError as error:
+            if _constraint(error) not in ("one_open_cut", "cut_pk"):
+                raise
+            raise CutAlreadyOpen(
+                f"{contract.contract}: cut {cut.n} was not stored: another one is unfinished"
+            ) from None
+        _refuse_hole(connection, cut)
+        connection.execute(insert(cut_slice), _slice_rows(connection, cut))
+
+
+def read_cut(engine: Engine, contract_name: str, n: int) -> Cut | None:
+    """One stored cut."""
+    return _first_cut(engine, _cuts(contract_name).where(cut_table.c.n == n))
+
+
+def last_cut(engine: Engine, contract_name: str) -> Cut | None:
+    """The newest cut, open or closed."""
+    return _first_cut(engine, _cuts(contract_name))
+
+
+def open_cut(engine: Engine, contract_name: str) -> Cut | None:
+    """The unfinished cut; there is one at most."""
+    return _first_cut(engine, _cuts(contract_name).where(cut_table.c.open))
+
+
+def find_cut(engine: Engine, contract_name: str, *, window_start_utc: datetime, window_end_utc: datetime) -> Cut | None:
+    """The newest cut of this window."""
+    window = cut_table.c.window_start_utc == window_start_utc, cut_table.c.window_end_utc == window_end_utc
+    return _first_cut(engine, _cuts(contract_name).where(*window))
+
+
+def claim_attempt(engine: Engine, contract_name: str, n: int) -> int:
+    """Count a new attempt at a cut and give its number; only the newest attempt may commit. Raises CutNotFound."""
+    statement = (
+        update(cut_table)
+        .where(cut_table.c.contract == contract_name, cut_table.c.n == n)
+        .values(attempt=cut_table.c.attempt + 1)
+        .returning(cut_table.c.attempt)
+    )
+    with engine.begin() as connection:
+        attempt = connection.scalar(statement)
+    if attempt is None:
+        raise CutNotFound(f"{contract_name}: there is no cut {n}")
+    return int(attempt)
+
+
+def cut_of_row(connection: Connection, row: Row[Any]) -> Cut:
+    """Build the value of a row of table `cut`, reading its slices."""
+    statement = select(cut_slice.c.side, cut_slice.c.details).where(
+        cut_slice.c.contract == row.contract, cut_slice.c.cut_n == row.n
+    )
+    slices = {row.side: row.details for row in connection.execute(statement)}
+    ledger = slices.pop(LEDGER)
+    topics = (_TOPIC_SLICE.validate_python(details) for details in slices.values())
+    return Cut(
+        contract=row.contract,
+        n=row.n,
+        window_start_utc=row.window_start_utc,
+        window_end_utc=row.window_end_utc,
+        marked_at_utc=row.marked_at_utc,
+        now_utc=row.now_utc,
+        topic_slices=tuple(sorted(topics, key=lambda topic_slice: topic_slice.offsets.topic_partition)),
+        ledger_slice=_LEDGER_SLICE.validate_python(ledger),
+    )
+
+
+def _cuts(contract_name: str) -> Select[Any]:
+    return select(cut_table).where(cut_table.c.contract == contract_name).order_by(cut_table.c.n.desc()).limit(1)
+
+
+def _first_cut(engine: Engine, statement: Select[Any]) -> Cut | None:
+    with engine.connect() as connection:
+        row = connection.execute(statement).first()
+        return cut_of_row(connection, row) if row else None
+
+
+def _save_contract(connection: Connection, contract: Contract) -> None:
+    connection.execute(
+        upsert(contract_version).on_conflict_do_nothing(),
+        {
+            "contract": contract.contract,
+            "fingerprint": contract.fingerprint,
+            "version": contract.version,
+            "body": contract.model_dump(mode="json"),
+        },
+    )
+
+
+def _cut_row(contract: Contract, cut: Cut, scheduler_run_id: str) -> dict[str, Any]:
+    return {
+        "contract": contract.contract,
+        "n": cut.n,
+        "window_start_utc": cut.window_start_utc,
+        "window_end_utc": cut.window_end_utc,
+        "marked_at_utc": cut.marked_at_utc,
+        "now_utc": cut.now_utc,
+        "contract_fingerprint": contract.fingerprint,
+        "scheduler_run_id": scheduler_run_id,
+        "open": True,
+    }
+
+
+def _refuse_hole(connection: Connection, cut: Cut) -> None:
+    """Asked after our row is in, so that nobody can store the neighbour meanwhile."""
+    previous = connection.scalar(
+        select(func.max(cut_table.c.n)).where(cut_table.c.contract == cut.contract, cut_table.c.n != cut.n)
+    )
+    expected = 0 if previous is None else previous + 1
+    if cut.n != expected:
+        raise CutOutOfOrder(f"{cut.contract}: expected cut {expected}, got {cut.n}")
+
+
+def _slice_rows(connection: Connection, cut: Cut) -> list[dict[str, Any]]:
+    statement = (
+        select(cut_slice.c.side, func.max(cut_slice.c.slice_n).label("slice_n"))
+        .where(cut_slice.c.contract == cut.contract)
+        .group_by(cut_slice.c.side)
+    )
+    last = {row.side: row.slice_n for row in connection.execute(statement)}
+    return [
+        {
+            "contract": cut.contract,
+            "side": side,
+            "slice_n": last.get(side, -1) + 1,
+            "cut_n": cut.n,
+            "starts_at": starts_at,
+            "ends_at": ends_at,
+            "details": details,
+        }
+        for side, starts_at, ends_at, details in _slices(cut)
+    ]
+
+
+def _slices(cut: Cut) -> list[tuple[str, int, int, Any]]:
+    """Side, half-open bounds, details; unit: offsets, and database transaction ids."""
+    ledger = cut.ledger_slice
+    return [
+        *(
+            (
+                f"topic:{part.offsets.topic}:{part.offsets.partition}",
+                part.offsets.kafka_offset_start,
+                part.offsets.kafka_offset_end,
+                _TOPIC_SLICE.dump_python(part, mode="json"),
+            )
+            for part in cut.topic_slices
+        ),
+        (LEDGER, ledger.xid_start, ledger.xid_end, _LEDGER_SLICE.dump_python(ledger, mode="json")),
+    ]
+
+
+def _constraint(error: IntegrityError) -> str | None:
+    diagnostics = getattr(error.orig, "diag", None)
+    return getattr(diagnostics, "constraint_name", None)

@@ -1,0 +1,107 @@
+"""Opens the verdict store and brings it to this version's shape.
+
+Knows no table: schema.py says what the shape is, the migrations how it came about.
+"""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, make_url, text
+from sqlalchemy.exc import ArgumentError, OperationalError
+
+from tallystick.connections import ConnectionNotGiven
+from tallystick.store.schema import SCHEMA
+
+VERSION_TABLE = "alembic_version"
+
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_DRIVERS = ("postgres", "postgresql", "postgresql+psycopg")
+_MIGRATION_LOCK = 0x7A11_571C
+"""Key of the PostgreSQL advisory lock that lets one migration run at a time; any constant will do."""
+
+
+class StoreUnreachable(ConnectionError):
+    """The store does not answer, or lets us not in. The message has host, port and database, never the password."""
+
+
+class StoreNotMigrated(RuntimeError):
+    """The store has another shape than this version of Tallystick knows."""
+
+
+def open_store(dsn: str) -> Engine:
+    """Connect to a migrated store. Raises StoreUnreachable, StoreNotMigrated, ConnectionNotGiven."""
+    engine = connect_store(dsn)
+    with engine.connect() as connection:
+        found, expected = _revision(connection), _head()
+    if found != expected:
+        raise StoreNotMigrated(
+            f"{_place(engine.url)}: expected revision {expected}, got {found or 'none'}; run: tallystick store migrate"
+        )
+    return engine
+
+
+def connect_store(dsn: str) -> Engine:
+    """Connect to a store, migrated or not. Raises StoreUnreachable, ConnectionNotGiven.
+
+    No pool: a store is asked a few times a minute, and a connection must not outlive a fork of the scheduler.
+    """
+    engine = create_engine(
+        _url(dsn),
+        poolclass=NullPool,
+        hide_parameters=True,
+        connect_args={"connect_timeout": 5, "application_name": "tallystick"},
+    )
+    try:
+        engine.connect().close()
+    except OperationalError as error:
+        raise StoreUnreachable(f"{_place(engine.url)}: {_reason(error, engine.url)}") from None
+    return engine
+
+
+def migrate(engine: Engine) -> None:
+    """Bring the store to this version's shape, in one transaction. Quiet when it is there; two at once are safe."""
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    with engine.begin() as connection:
+        connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+        if connection.scalar(text("select to_regnamespace(:schema) is null"), {"schema": SCHEMA}):
+            connection.execute(text(f"create schema {SCHEMA}"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def _url(dsn: str) -> URL:
+    try:
+        url = make_url(dsn)
+    except ArgumentError:
+        url = None
+    if url is None or url.drivername not in _DRIVERS:
+        raise ConnectionNotGiven(
+            "the verdict store's address is no PostgreSQL URI: expected postgresql://user:password@host:port/database"
+        )
+    return url.set(drivername="postgresql+psycopg")
+
+
+def _place(url: URL) -> str:
+    return f"verdict store at {url.host or 'local socket'}:{url.port or 5432}/{url.database or url.username or ''}"
+
+
+def _reason(error: OperationalError, url: URL) -> str:
+    """The server's last line, such as 'connection refused'."""
+    lines = [line for line in str(error.orig).splitlines() if line.strip()]
+    reason = lines[-1].strip() if lines else "no answer"
+    return reason.replace(url.password, "***") if isinstance(url.password, str) and url.password else reason
+
+
+def _revision(connection: Connection) -> str | None:
+    context = MigrationContext.configure(
+        connection, opts={"version_table": VERSION_TABLE, "version_table_schema": SCHEMA}
+    )
+    return context.get_current_revision()
+
+
+def _head() -> str | None:
+    return ScriptDirectory(str(_MIGRATIONS)).get_current_head()

@@ -1,0 +1,401 @@
+"""Runs: the one commit of a verdict with all that belongs to it, and what later runs, reports and repairs read."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from psycopg import sql
+from psycopg.types.json import Jsonb
+from pydantic import TypeAdapter
+from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, Table, func, insert, select, update
+from sqlalchemy.dialects.postgresql import distinct_on
+
+from tallystick.alert import Alert, Outstanding
+from tallystick.break_class import BreakClass
+from tallystick.cut import Cut
+from tallystick.run_result import (
+    Break,
+    DoubtFound,
+    ItemSide,
+    ItemState,
+    Money,
+    OpenItem,
+    RunFigures,
+    RunResult,
+    total_money,
+)
+from tallystick.store.alert_store import insert_alerts
+from tallystick.store.cut_store import CutNotFound, cut_of_row
+from tallystick.store.schema import SCHEMA, item_break, open_item
+from tallystick.store.schema import cut as cut_table
+from tallystick.store.schema import verdict as verdict_table
+from tallystick.verdict import Verdict
+
+_DOUBTS, _FIGURES = TypeAdapter(tuple[DoubtFound, ...]), TypeAdapter(RunFigures)
+
+
+class AttemptFenced(RuntimeError):
+    """A newer attempt has claimed the cut, or the cut was closed by another one: this result is not stored."""
+
+
+class VerdictDiffers(AttemptFenced):
+    """The cut has a stored verdict with another digest: the same cut was judged twice with two outcomes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredRun:
+    """A committed run with the cut it read. Breaks are in order of class, match key and id; items in order of id."""
+
+    result: RunResult
+    window_start_utc: datetime
+    window_end_utc: datetime
+    now_utc: datetime
+    scheduler_run_id: str
+    attempt: int
+    recorded_at: datetime
+    cut: Cut
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSummary:
+    """A committed run on one line. money_minor: at stake in the breaks it found."""
+
+    contract: str
+    cut_n: int
+    verdict: Verdict
+    doubts: tuple[DoubtFound, ...]
+    breaks: int
+    money_minor: Money
+    window_start_utc: datetime
+    window_end_utc: datetime
+    scheduler_run_id: str
+    recorded_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutstandingBreak:
+    """A break that nobody has cleared or written off, found at cut_n."""
+
+    item_break: Break
+    cut_n: int
+    first_seen_utc: datetime
+
+
+def commit_run(engine: Engine, result: RunResult, *, attempt: int, alerts: Sequence[Alert]) -> Verdict:
+    """Store verdict, breaks, items and alerts, and close the cut: all or nothing.
+
+    Give back the verdict that stands. When it stands already with the same digest, nothing is written.
+    Raises AttemptFenced, VerdictDiffers, CutNotFound.
+    """
+    with engine.begin() as connection:
+        cut = _locked_cut(connection, result)
+        stored = _stored_digest(connection, result)
+        if stored is not None:
+            if stored != result.digest:
+                raise VerdictDiffers(f"{_name(result)}: the stored digest is {stored}, this run's is {result.digest}")
+            return result.verdict
+        if cut.attempt != attempt or not cut.open:
+            raise AttemptFenced(f"{_name(result)}: this is attempt {attempt}, the newest is {cut.attempt}")
+        connection.execute(insert(verdict_table), _verdict_row(result, attempt))
+        _copy(connection, item_break, (_break_row(result, found) for found in result.breaks))
+        _copy(connection, open_item, (_item_row(result, item) for item in result.items))
+        insert_alerts(connection, alerts)
+        connection.execute(update(cut_table).where(*_is_cut(result.contract, result.cut_n)).values(open=False))
+    return result.verdict
+
+
+def read_run(engine: Engine, contract_name: str, n: int) -> StoredRun | None:
+    """The committed run of cut n, whole."""
+    verdict_of_cut = select(verdict_table).where(verdict_table.c.contract == contract_name, verdict_table.c.cut_n == n)
+    with engine.connect() as connection:
+        verdict = connection.execute(verdict_of_cut).first()
+        if verdict is None:
+            return None
+        cut = connection.execute(select(cut_table).where(*_is_cut(contract_name, n))).one()
+        return _stored_run(connection, cut, verdict)
+
+
+def list_runs(engine: Engine, contract_name: str | None = None, *, limit: int) -> tuple[RunSummary, ...]:
+    """The newest runs first, of one contract or of all."""
+    runs = (
+        select(
+            verdict_table,
+            cut_table.c.window_start_utc,
+            cut_table.c.window_end_utc,
+            cut_table.c.scheduler_run_id,
+        )
+        .join(cut_table, (verdict_table.c.contract == cut_table.c.contract) & (verdict_table.c.cut_n == cut_table.c.n))
+        .order_by(verdict_table.c.recorded_at.desc(), verdict_table.c.contract, verdict_table.c.cut_n.desc())
+        .limit(limit)
+    )
+    if contract_name is not None:
+        runs = runs.where(verdict_table.c.contract == contract_name)
+    with engine.connect() as connection:
+        return tuple(_summary(connection, row) for row in connection.execute(runs).all())
+
+
+def open_items_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenItem, ...]:
+    """Items that cut n carries, as the cuts before it left them: open, or broken or written off and still pairable."""
+    newest = _newest_items(contract_name).where(open_item.c.cut_n < n).subquery()
+    carried = (newest.c.state == ItemState.OPEN) | (newest.c.pairable & (newest.c.state != ItemState.CLEARED))
+    statement = select(newest).where(carried).order_by(newest.c.item_id.collate("C"))
+    with engine.connect() as connection:
+        return tuple(_item_of(row) for row in connection.execute(statement))
+
+
+def ledger_rows_before(engine: Engine, contract_name: str, n: int) -> int:
+    """Rows the ledger must still show below cut n: those older than the baseline, and the slices of all cuts since."""
+    figures = verdict_table.c.figures
+    older = func.coalesce(figures["ledger_older_rows"].as_integer(), 0)
+    statement = select(
+        func.coalesce(func.sum(figures["ledger_rows"].as_integer()), 0)
+        + func.coalesce(func.sum(older).filter(verdict_table.c.cut_n == 0), 0)
+    ).where(verdict_table.c.contract == contract_name, verdict_table.c.cut_n < n)
+    with engine.connect() as connection:
+        return int(connection.scalar(statement) or 0)
+
+
+def outstanding_breaks(engine: Engine, contract_name: str) -> tuple[OutstandingBreak, ...]:
+    """Breaks with an item whose newest state is broken, in order of class, match key and id."""
+    with engine.connect() as connection:
+        rows = connection.execute(_in_order(_broken_items(contract_name))).all()
+    since: dict[UUID, datetime] = {}
+    for row in rows:
+        since[row.break_id] = min(row.first_seen_utc, since.get(row.break_id, row.first_seen_utc))
+    by_id = {row.break_id: row for row in rows}
+    return tuple(
+        OutstandingBreak(item_break=_break_of(row), cut_n=row.cut_n, first_seen_utc=since[found_id])
+        for found_id, row in by_id.items()
+    )
+
+
+def outstanding_classes(
+    engine: Engine, contract_name: str, *, after: RunResult | None = None
+) -> dict[BreakClass, Outstanding]:
+    """Count, money and age of the outstanding breaks per class; with `after`, as they will be once it is committed."""
+    with engine.connect() as connection:
+        rows = connection.execute(_broken_items(contract_name)).all()
+    broken = {row.item_id: (row.break_id, row.first_seen_utc) for row in rows}
+    stakes = {row.break_id: _Stake(BreakClass(row.break_class), row.currency, row.amount_minor) for row in rows}
+    if after is not None:
+        stakes |= {
+            found.break_id: _Stake(found.break_class, found.currency, found.amount_minor) for found in after.breaks
+        }
+        for item in after.items:
+            broken.pop(item.item_id, None)
+            if item.state is ItemState.BROKEN and item.break_id is not None:
+                broken[item.item_id] = (item.break_id, item.first_seen_utc)
+    return _by_class(broken.values(), stakes)
+
+
+class _Stake(NamedTuple):
+    break_class: BreakClass
+    currency: str
+    amount_minor: int
+
+
+def _by_class(broken: Iterable[tuple[UUID, datetime]], stakes: Mapping[UUID, _Stake]) -> dict[BreakClass, Outstanding]:
+    since: dict[BreakClass, datetime] = {}
+    ids: dict[BreakClass, set[UUID]] = {}
+    for found_id, first_seen_utc in broken:
+        break_class = stakes[found_id].break_class
+        ids.setdefault(break_class, set()).add(found_id)
+        since[break_class] = min(first_seen_utc, since.get(break_class, first_seen_utc))
+    return {
+        break_class: Outstanding(
+            count=len(ids[break_class]),
+            money=total_money(
+                (stakes[found_id].currency, stakes[found_id].amount_minor)
+                for found_id in ids[break_class]
+                if stakes[found_id].currency
+            ),
+            first_seen_utc=since[break_class],
+        )
+        for break_class in sorted(ids)
+    }
+
+
+def _newest_items(contract_name: str) -> Select[Any]:
+    """The newest row of each item; a condition added to it limits what counts as known."""
+    return (
+        select(open_item)
+        .where(open_item.c.contract == contract_name)
+        .ext(distinct_on(open_item.c.item_id))
+        .order_by(open_item.c.item_id, open_item.c.cut_n.desc())
+    )
+
+
+def _broken_items(contract_name: str) -> Select[Any]:
+    """Break columns, item_id and first_seen_utc of each item whose newest state is broken."""
+    newest = _newest_items(contract_name).subquery()
+    return (
+        select(item_break, newest.c.item_id, newest.c.first_seen_utc)
+        .join(newest, newest.c.break_id == item_break.c.break_id)
+        .where(newest.c.state == ItemState.BROKEN)
+    )
+
+
+def _in_order(statement: Select[Any]) -> Select[Any]:
+    """Byte order, whatever the database's collation: reports must not change with it."""
+    c = item_break.c
+    return statement.order_by(c.break_class.collate("C"), c.match_key.collate("C"), c.break_id)
+
+
+def _locked_cut(connection: Connection, result: RunResult) -> Row[Any]:
+    statement = select(cut_table).where(*_is_cut(result.contract, result.cut_n)).with_for_update()
+    row = connection.execute(statement).first()
+    if row is None:
+        raise CutNotFound(f"{_name(result)}: no such cut was stored")
+    return row
+
+
+def _stored_digest(connection: Connection, result: RunResult) -> str | None:
+    statement = select(verdict_table.c.digest).where(
+        verdict_table.c.contract == result.contract, verdict_table.c.cut_n == result.cut_n
+    )
+    digest: str | None = connection.scalar(statement)
+    return digest
+
+
+def _is_cut(contract_name: str, n: int) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return cut_table.c.contract == contract_name, cut_table.c.n == n
+
+
+def _name(result: RunResult) -> str:
+    return f"{result.contract}: cut {result.cut_n}"
+
+
+def _copy(connection: Connection, table: Table, rows: Iterable[dict[str, Any]]) -> None:
+    """Write rows by COPY: 200,000 breaks cost seconds, where INSERT costs minutes."""
+    names = [column.name for column in table.columns]
+    statement = sql.SQL("copy {} ({}) from stdin").format(
+        sql.Identifier(SCHEMA, table.name), sql.SQL(", ").join(map(sql.Identifier, names))
+    )
+    cursor = connection.connection.cursor()
+    with cursor.copy(statement) as copy:
+        for row in rows:
+            copy.write_row([row[name] for name in names])
+
+
+def _verdict_row(result: RunResult, attempt: int) -> dict[str, Any]:
+    return {
+        "contract": result.contract,
+        "cut_n": result.cut_n,
+        "verdict": result.verdict,
+        "doubts": _DOUBTS.dump_python(result.doubts, mode="json"),
+        "figures": _FIGURES.dump_python(result.figures, mode="json"),
+        "digest": result.digest,
+        "look_ups": dict(result.look_ups),
+        "attempt": attempt,
+    }
+
+
+def _break_row(result: RunResult, found: Break) -> dict[str, Any]:
+    return vars(found) | {
+        "contract": result.contract,
+        "cut_n": result.cut_n,
+        "break_class": str(found.break_class),
+        "evidence": Jsonb(dict(found.evidence)),
+    }
+
+
+def _item_row(result: RunResult, item: OpenItem) -> dict[str, Any]:
+    return vars(item) | {
+        "contract": result.contract,
+        "cut_n": result.cut_n,
+        "side": str(item.side),
+        "state": str(item.state),
+    }
+
+
+def _stored_run(connection: Connection, cut: Row[Any], verdict: Row[Any]) -> StoredRun:
+    breaks = _in_order(select(item_break).where(item_break.c.contract == cut.contract, item_break.c.cut_n == cut.n))
+    items = (
+        select(open_item)
+        .where(open_item.c.contract == cut.contract, open_item.c.cut_n == cut.n)
+        .order_by(open_item.c.item_id.collate("C"))
+    )
+    return StoredRun(
+        result=RunResult(
+            contract=cut.contract,
+            cut_n=cut.n,
+            verdict=Verdict(verdict.verdict),
+            doubts=_DOUBTS.validate_python(verdict.doubts),
+            breaks=tuple(_break_of(row) for row in connection.execute(breaks)),
+            items=tuple(_item_of(row) for row in connection.execute(items)),
+            figures=_FIGURES.validate_python(verdict.figures),
+            digest=verdict.digest,
+            look_ups=verdict.look_ups,
+        ),
+        window_start_utc=cut.window_start_utc,
+        window_end_utc=cut.window_end_utc,
+        now_utc=cut.now_utc,
+        scheduler_run_id=cut.scheduler_run_id,
+        attempt=verdict.attempt,
+        recorded_at=verdict.recorded_at,
+        cut=cut_of_row(connection, cut),
+    )
+
+
+def _money_by_run(connection: Connection, row: Row[Any]) -> tuple[int, dict[str, int]]:
+    statement = (
+        select(item_break.c.currency, func.count(), func.sum(item_break.c.amount_minor))
+        .where(item_break.c.contract == row.contract, item_break.c.cut_n == row.cut_n)
+        .group_by(item_break.c.currency)
+    )
+    sums = connection.execute(statement).all()
+    money = total_money((currency, int(amount)) for currency, _, amount in sums if currency)
+    return sum(count for _, count, _ in sums), money
+
+
+def _summary(connection: Connection, row: Row[Any]) -> RunSummary:
+    breaks, money = _money_by_run(connection, row)
+    return RunSummary(
+        contract=row.contract,
+        cut_n=row.cut_n,
+        verdict=Verdict(row.verdict),
+        doubts=_DOUBTS.validate_python(row.doubts),
+        breaks=breaks,
+        money_minor=money,
+        window_start_utc=row.window_start_utc,
+        window_end_utc=row.window_end_utc,
+        scheduler_run_id=row.scheduler_run_id,
+        recorded_at=row.recorded_at,
+    )
+
+
+def _break_of(row: Row[Any]) -> Break:
+    return Break(
+        break_id=row.break_id,
+        break_class=BreakClass(row.break_class),
+        match_key=row.match_key,
+        transaction_key=row.transaction_key,
+        leg=row.leg,
+        amount_minor=row.amount_minor,
+        currency=row.currency,
+        copies=row.copies,
+        story=row.story,
+        evidence=row.evidence,
+    )
+
+
+def _item_of(row: Row[Any]) -> OpenItem:
+    return OpenItem(
+        item_id=row.item_id,
+        side=ItemSide(row.side),
+        match_key=row.match_key,
+        transaction_key=row.transaction_key,
+        leg=row.leg,
+        amount_minor=row.amount_minor,
+        currency=row.currency,
+        first_seen_cut=row.first_seen_cut,
+        first_seen_utc=row.first_seen_utc,
+        due_utc=row.due_utc,
+        state=ItemState(row.state),
+        reason=row.reason,
+        pairable=row.pairable,
+        break_id=row.break_id,
+        cleared_by=row.cleared_by,
+    )

@@ -1,0 +1,325 @@
+"""Samples, cuts and runs: what goes in comes out, cuts tile, a commit is whole or nothing."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import psycopg
+import pytest
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import DatabaseError, IntegrityError, StatementError
+
+from tallystick.alert import Alert, AlertAction, Outstanding
+from tallystick.break_class import BreakClass, Doubt
+from tallystick.contract import Severity
+from tallystick.cut import Sample
+from tallystick.offsets import TopicPartition
+from tallystick.run_result import ItemState
+from tallystick.store.alert_store import firing_topics, pending_alerts
+from tallystick.store.cut_store import (
+    CutAlreadyOpen,
+    CutNotFound,
+    CutOutOfOrder,
+    claim_attempt,
+    find_cut,
+    last_cut,
+    open_cut,
+    read_cut,
+)
+from tallystick.store.run_store import (
+    AttemptFenced,
+    VerdictDiffers,
+    commit_run,
+    ledger_rows_before,
+    list_runs,
+    open_items_as_of,
+    outstanding_breaks,
+    outstanding_classes,
+    read_run,
+)
+from tallystick.store.sample_store import append_sample, read_samples
+from tallystick.store.schema import APPEND_ONLY
+from tallystick.verdict import Verdict
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+NEVER_PRODUCED = BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED
+
+
+def test_a_sample_comes_back_as_it_was_and_in_order(store: Engine) -> None:
+    part = TopicPartition(topic="billing.payouts", partition=1)
+    late = Sample(at_utc=NOON, high_watermarks=((part, 2**40),), ledger_xmin=7, ledger_xmax=2**33)
+    early = replace(late, at_utc=NOON - timedelta(microseconds=1))
+    for sample in (late, early, late):
+        append_sample(store, "payouts", sample)
+    append_sample(store, "another", late)
+    assert read_samples(store, "payouts", since_utc=NOON - timedelta(days=1)) == (early, late)
+    assert read_samples(store, "payouts", since_utc=NOON) == (late,)
+
+
+def test_a_naive_time_is_refused(store: Engine) -> None:
+    naive = Sample(at_utc=NOON.replace(tzinfo=None), high_watermarks=(), ledger_xmin=1, ledger_xmax=1)
+    with pytest.raises(StatementError, match="expected an aware time"):
+        append_sample(store, "payouts", naive)
+
+
+def test_a_time_comes_back_in_utc(store: Engine) -> None:
+    tokyo = NOON.astimezone(ZoneInfo("Asia/Tokyo"))
+    append_sample(store, "payouts", Sample(at_utc=tokyo, high_watermarks=(), ledger_xmin=1, ledger_xmax=1))
+    (sample,) = read_samples(store, "payouts", since_utc=NOON)
+    assert sample.at_utc.isoformat() == NOON.isoformat()
+
+
+def test_a_cut_comes_back_as_it_was(store: Engine, books: Any) -> None:
+    cut = books.save(store, books.cut(0))
+    assert read_cut(store, "payouts", 0) == last_cut(store, "payouts") == open_cut(store, "payouts") == cut
+    window = {"window_start_utc": cut.window_start_utc, "window_end_utc": cut.window_end_utc}
+    assert find_cut(store, "payouts", **window) == cut
+    assert find_cut(store, "payouts", **window | {"window_end_utc": NOON + timedelta(days=1)}) is None
+    assert read_cut(store, "payouts", 1) is None
+    assert last_cut(store, "another") is None
+
+
+def test_an_open_cut_is_the_lock_of_its_contract(store: Engine, books: Any, new_contract: Any) -> None:
+    books.save(store, books.cut(0))
+    with pytest.raises(CutAlreadyOpen, match="payouts: cut 1"):
+        books.save(store, books.cut(1))
+    another = type(books)(new_contract(contract="another"))
+    another.save(store, another.cut(0))
+
+
+def test_of_two_runs_that_store_a_cut_at_once_one_is_refused(store: Engine, books: Any) -> None:
+    start = threading.Barrier(2)
+
+    def save() -> bool:
+        start.wait()
+        try:
+            books.save(store, books.cut(0))
+        except CutAlreadyOpen:
+            return False
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(future.result() for future in [pool.submit(save), pool.submit(save)]) == [False, True]
+
+
+def test_a_cut_out_of_order_is_refused(store: Engine, books: Any) -> None:
+    with pytest.raises(CutOutOfOrder, match="expected cut 0, got 1"):
+        books.save(store, books.cut(1))
+    assert last_cut(store, "payouts") is None
+
+
+def test_slices_tile(store: Engine, books: Any) -> None:
+    for n in range(3):
+        books.commit(store, books.result(n))
+    with store.connect() as connection:
+        rows = connection.execute(text("select side, starts_at, ends_at from tallystick.cut_slice order by 1, slice_n"))
+        slices = [tuple(row) for row in rows]
+    assert slices == [
+        ("ledger", 0, 0),
+        ("ledger", 0, 100),
+        ("ledger", 100, 200),
+        ("topic:billing.payouts:0", 0, 0),
+        ("topic:billing.payouts:0", 0, 10),
+        ("topic:billing.payouts:0", 10, 20),
+    ]
+
+
+@pytest.mark.parametrize("topic_end", [9, 11], ids=["a gap", "an overlap"])
+def test_a_cut_that_does_not_start_where_the_last_one_ended_is_refused(
+    store: Engine, books: Any, topic_end: int
+) -> None:
+    books.commit(store, books.result(0))
+    books.save(store, books.cut(1, topic_end=topic_end))
+    commit_run(store, books.result(1), attempt=claim_attempt(store, "payouts", 1), alerts=())
+    with pytest.raises(IntegrityError, match="cut_slice_follows"):
+        books.save(store, books.cut(2))
+    assert open_cut(store, "payouts") is None
+
+
+def test_an_inner_end_cannot_be_moved(store: Engine, books: Any) -> None:
+    for n in range(3):
+        books.commit(store, books.result(n))
+    move = "update tallystick.cut_slice set ends_at = ends_at + 1 where side = 'ledger' and slice_n = :n"
+    with pytest.raises(IntegrityError, match="cut_slice_follows"), store.begin() as connection:
+        connection.execute(text(move), {"n": 1})
+    with store.begin() as connection:
+        connection.execute(text(move), {"n": 2})
+
+
+def test_a_run_comes_back_as_it_was(store: Engine, books: Any) -> None:
+    books.commit(store, books.result(0))
+    found = tuple(books.missing(key) for key in ("a", "b"))
+    items = tuple(books.item(item_break, n=1) for item_break in found)
+    result = books.result(1, verdict=Verdict.BROKEN, doubts=(Doubt.VACUOUS_RUN,), breaks=found, items=items)
+    books.commit(store, result)
+    run = read_run(store, "payouts", 1)
+    assert run is not None
+    assert run.result == result
+    assert run.cut == books.cut(1)
+    assert (run.window_start_utc, run.window_end_utc) == (NOON, NOON + timedelta(hours=1))
+    assert (run.scheduler_run_id, run.attempt) == ("run-1", 1)
+    assert run.recorded_at.tzinfo is UTC
+    assert open_cut(store, "payouts") is None
+    assert read_run(store, "payouts", 2) is None
+
+
+def test_the_list_of_runs_shows_what_each_found(store: Engine, books: Any) -> None:
+    books.commit(store, books.result(0, verdict=Verdict.INCONCLUSIVE, doubts=(Doubt.BASELINE,)))
+    found = (books.missing("a"), books.missing("b"), books.missing("c", currency="JPY"))
+    items = tuple(books.item(item_break, n=1) for item_break in found)
+    books.commit(store, books.result(1, verdict=Verdict.BROKEN, breaks=found, items=items))
+    runs = list_runs(store, "payouts", limit=5)
+    assert [(run.cut_n, run.verdict, run.breaks, run.money_minor) for run in runs] == [
+        (1, Verdict.BROKEN, 3, {"EUR": 2500, "JPY": 1250}),
+        (0, Verdict.INCONCLUSIVE, 0, {}),
+    ]
+    assert [run.cut_n for run in list_runs(store, limit=1)] == [1]
+    assert list_runs(store, "another", limit=5) == ()
+
+
+def test_committing_the_same_result_again_changes_nothing(store: Engine, books: Any) -> None:
+    found = books.missing("a")
+    result = books.result(0, verdict=Verdict.BROKEN, breaks=(found,), items=(books.item(found, n=0),))
+    books.commit(store, result)
+    before = read_run(store, "payouts", 0)
+    attempt = claim_attempt(store, "payouts", 0)
+    assert commit_run(store, result, attempt=attempt, alerts=()) is Verdict.BROKEN
+    assert commit_run(store, result, attempt=attempt - 1, alerts=()) is Verdict.BROKEN
+    assert read_run(store, "payouts", 0) == before
+
+
+def test_another_outcome_of_a_closed_cut_is_refused(store: Engine, books: Any) -> None:
+    books.commit(store, books.result(0))
+    attempt = claim_attempt(store, "payouts", 0)
+    with pytest.raises(VerdictDiffers, match="the stored digest is digest-0, this run's is other"):
+        commit_run(store, books.result(0, digest="other"), attempt=attempt, alerts=())
+
+
+def test_an_older_attempt_is_fenced(store: Engine, books: Any) -> None:
+    books.save(store, books.cut(0))
+    first, second = (claim_attempt(store, "payouts", 0) for _ in range(2))
+    with pytest.raises(AttemptFenced, match="this is attempt 1, the newest is 2"):
+        commit_run(store, books.result(0), attempt=first, alerts=())
+    assert read_run(store, "payouts", 0) is None
+    commit_run(store, books.result(0), attempt=second, alerts=())
+
+
+def test_a_cut_that_was_never_stored_cannot_be_claimed_or_committed(store: Engine, books: Any) -> None:
+    with pytest.raises(CutNotFound):
+        claim_attempt(store, "payouts", 0)
+    with pytest.raises(CutNotFound):
+        commit_run(store, books.result(0), attempt=1, alerts=())
+
+
+def test_a_commit_that_fails_half_way_leaves_nothing(store: Engine, books: Any) -> None:
+    books.commit(store, books.result(0))
+    books.save(store, books.cut(1))
+    found = books.missing("a")
+    broken_twice = books.result(1, breaks=(found,), items=(books.item(found, n=1),) * 2)
+    attempt = claim_attempt(store, "payouts", 1)
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        commit_run(store, broken_twice, attempt=attempt, alerts=())
+    assert read_run(store, "payouts", 1) is None
+    assert outstanding_breaks(store, "payouts") == ()
+    commit_run(store, books.result(1), attempt=attempt, alerts=())
+
+
+def test_alerts_are_committed_with_the_run(store: Engine, books: Any) -> None:
+    alert = Alert(
+        contract="payouts",
+        cut_n=0,
+        topic=NEVER_PRODUCED,
+        action=AlertAction.TRIGGER,
+        severity=Severity.CRITICAL,
+        summary="one is missing",
+        details={"new": 1},
+        sinks=("file:alerts.jsonl",),
+    )
+    books.commit(store, books.result(0), alerts=(alert,))
+    (pending,) = pending_alerts(store, "payouts")
+    assert pending.alert == alert
+    assert pending.owed_to == ("file:alerts.jsonl",)
+    assert firing_topics(store, "payouts") == {NEVER_PRODUCED}
+    books.commit(store, books.result(1), alerts=(replace(alert, cut_n=1, action=AlertAction.RESOLVE),))
+    assert firing_topics(store, "payouts") == frozenset()
+
+
+def test_200_000_rows_are_one_commit(store: Engine, books: Any) -> None:
+    found = tuple(books.missing(f"{n:06}") for n in range(100_000))
+    items = tuple(books.item(item_break, n=0) for item_break in found)
+    books.save(store, books.cut(0))
+    attempt = claim_attempt(store, "payouts", 0)
+    commit_run(store, books.result(0, breaks=found, items=items), attempt=attempt, alerts=())
+    assert outstanding_classes(store, "payouts")[NEVER_PRODUCED].count == 100_000
+
+
+@pytest.mark.parametrize("table", [table.name for table in APPEND_ONLY])
+@pytest.mark.parametrize("statement", ["delete from {}", "truncate {} cascade", "update {} set {} = {}"])
+def test_what_was_written_cannot_be_changed(store: Engine, books: Any, table: str, statement: str) -> None:
+    found = books.missing("a")
+    books.commit(store, books.result(0, breaks=(found,), items=(books.item(found, n=0),)))
+    column = "contract" if table != "alert_delivery" else "detail"
+    with pytest.raises(DatabaseError, match="is append-only"), store.begin() as connection:
+        connection.execute(text(statement.format(f"tallystick.{table}", column, column)))
+
+
+def test_items_are_carried_as_the_cuts_before_left_them(store: Engine, books: Any) -> None:
+    late, cleared, odd = (books.missing(key) for key in ("late", "cleared", "odd"))
+    books.commit(store, books.result(0))
+    waiting = replace(books.item(late, n=1), state=ItemState.OPEN, break_id=None)
+    first = (waiting, books.item(cleared, n=1), books.item(odd, n=1, pairable=False))
+    books.commit(store, books.result(1, breaks=(cleared, odd), items=first))
+    second = (books.item(late, n=2), books.item(cleared, n=2, state=ItemState.CLEARED))
+    books.commit(store, books.result(2, breaks=(late,), items=second))
+
+    assert open_items_as_of(store, "payouts", 1) == ()
+    assert open_items_as_of(store, "payouts", 2) == (first[1], waiting)
+    assert open_items_as_of(store, "payouts", 3) == (second[0],)
+
+
+def test_a_break_is_outstanding_until_its_item_is_cleared_or_written_off(store: Engine, books: Any) -> None:
+    found = [books.missing(key) for key in ("a", "b", "c")]
+    books.commit(store, books.result(0, breaks=tuple(found), items=tuple(books.item(one, n=0) for one in found)))
+    assert [one.item_break for one in outstanding_breaks(store, "payouts")] == found
+    three = Outstanding(count=3, money={"EUR": 3750}, first_seen_utc=NOON)
+    assert outstanding_classes(store, "payouts") == {NEVER_PRODUCED: three}
+
+    changes = (
+        books.item(found[0], n=1, state=ItemState.CLEARED),
+        books.item(found[1], n=1, state=ItemState.WRITTEN_OFF),
+    )
+    result = books.result(1, items=changes)
+    one = Outstanding(count=1, money={"EUR": 1250}, first_seen_utc=NOON)
+    assert outstanding_classes(store, "payouts", after=result) == {NEVER_PRODUCED: one}
+    books.commit(store, result)
+    assert outstanding_classes(store, "payouts") == {NEVER_PRODUCED: one}
+    assert [one.item_break for one in outstanding_breaks(store, "payouts")] == [found[2]]
+    assert outstanding_breaks(store, "payouts")[0].cut_n == 0
+
+
+def test_what_will_be_outstanding_counts_the_breaks_of_the_run_itself(store: Engine, books: Any) -> None:
+    books.commit(store, books.result(0))
+    found = books.missing("a")
+    result = books.result(1, breaks=(found,), items=(books.item(found, n=1),))
+    after = outstanding_classes(store, "payouts", after=result)
+    assert after == {NEVER_PRODUCED: Outstanding(count=1, money={"EUR": 1250}, first_seen_utc=NOON)}
+    books.commit(store, result)
+    assert outstanding_classes(store, "payouts") == after
+
+
+def test_a_broken_item_names_its_break(store: Engine, books: Any) -> None:
+    books.save(store, books.cut(0))
+    item = replace(books.item(books.missing("a"), n=0), break_id=None)
+    attempt = claim_attempt(store, "payouts", 0)
+    with pytest.raises(psycopg.errors.CheckViolation, match="open_item_broken_by_ck"):
+        commit_run(store, books.result(0, items=(item,)), attempt=attempt, alerts=())
+
+
+def test_the_ledger_must_still_show_what_earlier_cuts_counted(store: Engine, books: Any) -> None:
+    books.commit(store, books.result(0, ledger_older_rows=40))
+    books.commit(store, books.result(1, ledger_rows=5, ledger_older_rows=40))
+    books.commit(store, books.result(2, ledger_rows=7, ledger_older_rows=45))
+    assert [ledger_rows_before(store, "payouts", n) for n in (0, 1, 2, 3)] == [0, 40, 45, 52]

@@ -1,0 +1,95 @@
+"""Opening the store and migrating it."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Engine, text
+
+from lab.ports import free_port
+from lab.stack import LabStack
+from tallystick.connections import ConnectionNotGiven
+from tallystick.store.engine import (
+    VERSION_TABLE,
+    StoreNotMigrated,
+    StoreUnreachable,
+    connect_store,
+    migrate,
+    open_store,
+)
+from tallystick.store.schema import SCHEMA, metadata
+
+
+def differences(store_dsn: str) -> list[Any]:
+    """What Alembic would change. The search path leaves our schema out, or reflection would not name it."""
+    engine = connect_store(f"{store_dsn}?options=-csearch_path%3Dpublic")
+    with engine.connect() as connection:
+        options = {
+            "include_schemas": True,
+            "include_name": lambda name, kind, _: kind != "schema" or name == SCHEMA,
+            "compare_type": True,
+            "compare_server_default": True,
+            "version_table": VERSION_TABLE,
+            "version_table_schema": SCHEMA,
+        }
+        context = MigrationContext.configure(connection, opts=options)
+        return list(compare_metadata(context, metadata))
+
+
+def test_the_migrations_give_the_shape_that_the_schema_states(store_dsn: str) -> None:
+    assert differences(store_dsn) == []
+
+
+def test_the_comparison_sees_a_missing_column(store_dsn: str, store: Engine) -> None:
+    with store.begin() as connection:
+        connection.execute(text("alter table tallystick.sample drop column ledger_xmax"))
+    assert [difference[0] for difference in differences(store_dsn)] == ["add_column"]
+
+
+def test_two_migrations_at_once_are_safe(empty_store_dsn: str) -> None:
+    engines = [connect_store(empty_store_dsn) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(migrate, engines))
+    open_store(empty_store_dsn)
+
+
+def test_migrating_does_not_depend_on_the_working_directory(
+    empty_store_dsn: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    migrate(connect_store(empty_store_dsn))
+    open_store(empty_store_dsn)
+
+
+def test_a_store_that_was_never_migrated_names_the_command(empty_store_dsn: str) -> None:
+    with pytest.raises(StoreNotMigrated, match="run: tallystick store migrate"):
+        open_store(empty_store_dsn)
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
+def test_the_uri_may_be_written_either_way(store_dsn: str, scheme: str) -> None:
+    open_store(store_dsn.replace("postgresql", scheme, 1))
+
+
+def test_a_store_that_does_not_answer_is_named_without_its_password() -> None:
+    port = free_port()
+    with pytest.raises(StoreUnreachable) as raised:
+        open_store(f"postgresql://tallystick:s3cret@127.0.0.1:{port}/books")
+    assert f"127.0.0.1:{port}/books" in str(raised.value)
+    assert "s3cret" not in str(raised.value)
+
+
+def test_a_wrong_password_is_not_shown(store_dsn: str, stack: LabStack) -> None:
+    wrong = store_dsn.replace(stack.store_server.passwords["tallystick"], "wr0ng-s3cret")
+    with pytest.raises(StoreUnreachable, match="password authentication failed") as raised:
+        open_store(wrong)
+    assert "wr0ng-s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("dsn", ["mysql://user:s3cret@host/books", "s3cret", ""])
+def test_an_address_that_is_no_postgresql_uri_is_refused_unseen(dsn: str) -> None:
+    with pytest.raises(ConnectionNotGiven, match="expected postgresql://") as raised:
+        open_store(dsn)
+    assert "s3cret" not in str(raised.value)
