@@ -83,7 +83,9 @@ def _outcome(header: BatchHeader, aborting: set[int], fetched: FetchedLog, read_
     return Outcome.ABORTED if header.producer_id in aborting else Outcome.COMMITTED
 
 
-def take_census(fetch: Fetch, offsets: OffsetRange, *, log_start: int = 0, lso: int = 0, high_watermark: int = 0) -> PartitionCensus:
+def take_census(
+    fetch: Fetch, offsets: OffsetRange, *, log_start: int = 0, lso: int = 0, high_watermark: int = 0
+) -> PartitionCensus:
     """Count what every offset of [start, end) is; end must not be above the LSO. The last three figures are passed through.
 
     Holes between and inside batches, and batches whose leader epoch goes backwards, are unexplained.
@@ -96,7 +98,9 @@ def take_census(fetch: Fetch, offsets: OffsetRange, *, log_start: int = 0, lso: 
         if header.leader_epoch < leader_epoch:
             continue
         leader_epoch = header.leader_epoch
-        clipped = min(header.next_offset, offsets.kafka_offset_end) - max(header.base_offset, offsets.kafka_offset_start)
+        clipped = min(header.next_offset, offsets.kafka_offset_end) - max(
+            header.base_offset, offsets.kafka_offset_start
+        )
         holes = header.next_offset - header.base_offset - header.record_count
         records = max(0, clipped - abs(holes))
         explained += records

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 
@@ -42,7 +43,9 @@ class KafkaSettings:
             raise ConnectionNotGiven("a Kafka connection has no bootstrap.servers")
         unknown = sorted(set(self.settings) - set(_FOR_KAFKA_PYTHON))
         if unknown:
-            raise ConnectionNotGiven(f"a Kafka connection has {unknown[0]!r}; expected only {sorted(_FOR_KAFKA_PYTHON)}")
+            raise ConnectionNotGiven(
+                f"a Kafka connection has {unknown[0]!r}; expected only {sorted(_FOR_KAFKA_PYTHON)}"
+            )
 
     @property
     def bootstrap_servers(self) -> str:
@@ -116,6 +119,11 @@ def store_dsn(environment: Mapping[str, str] = os.environ) -> str:
             "the verdict store is not named: expected TALLYSTICK_STORE_DSN=postgresql://user:password@host:port/database"
         )
     return environment["TALLYSTICK_STORE_DSN"]
+
+
+def artifacts_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where reports, Data Docs and Parquet files go."""
+    return Path(environment.get("TALLYSTICK_ARTIFACTS_DIR") or "build/artifacts")
 
 
 def webhook_address(connection_id: str, environment: Mapping[str, str] = os.environ) -> str:

@@ -102,8 +102,12 @@ def next_topic_slices(previous: Cut, partitions: Sequence[PartitionSnapshot], ma
     return tuple(
         next_topic_slice(
             part,
-            previous_end=before[part.topic_partition].offsets.kafka_offset_end if part.topic_partition in before else None,
-            previous_topic_id=before[part.topic_partition].snapshot.topic_id if part.topic_partition in before else None,
+            previous_end=before[part.topic_partition].offsets.kafka_offset_end
+            if part.topic_partition in before
+            else None,
+            previous_topic_id=before[part.topic_partition].snapshot.topic_id
+            if part.topic_partition in before
+            else None,
             mark=mark.high_watermark(part.topic_partition),
         )
         for part in partitions

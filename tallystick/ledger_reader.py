@@ -112,7 +112,9 @@ def describe_table(connection: psycopg.Connection, ledger: LedgerSide) -> Ledger
     if table is None:
         raise LedgerRefused(f"ledger table {ledger.table}: no such table, or this role may not see its schema")
     if table.kind not in ("r", "p"):
-        raise LedgerRefused(f"ledger table {ledger.table}: is no base table; rows seen through a view have no transaction id")
+        raise LedgerRefused(
+            f"ledger table {ledger.table}: is no base table; rows seen through a view have no transaction id"
+        )
     try:
         connection.execute(
             f"SELECT {ledger_sql.column_list(ledger)}, {ledger_sql.row_xid(ledger, near_xid=0)} "
@@ -156,7 +158,12 @@ def count_older_rows(connection: psycopg.Connection, ledger: LedgerSide, *, xid_
 
 
 def look_up_rows(
-    connection: psycopg.Connection, ledger: LedgerSide, table: LedgerTable, match_keys: Collection[str], *, near_xid: int
+    connection: psycopg.Connection,
+    ledger: LedgerSide,
+    table: LedgerTable,
+    match_keys: Collection[str],
+    *,
+    near_xid: int,
 ) -> dict[str, tuple[LedgerRow, ...]]:
     """Every visible row of the given keys in the whole ledger. Keys that stand nowhere are not in the answer.
 

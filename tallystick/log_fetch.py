@@ -70,7 +70,9 @@ def fetcher(admin: KafkaAdminClient, *, fetch_bytes: int = FETCH_BYTES) -> Fetch
             _send_fetch, admin._manager, leaders[topic_partition], topic_partition, offset, read_committed, fetch_bytes
         )
         if answer.error_code == _OFFSET_OUT_OF_RANGE:
-            raise OffsetNotInLog(f"{topic_partition}: offset {offset} is not in the log (log start {answer.log_start_offset})")
+            raise OffsetNotInLog(
+                f"{topic_partition}: offset {offset} is not in the log (log start {answer.log_start_offset})"
+            )
         if answer.error_code:
             raise for_code(answer.error_code)(f"fetch of {topic_partition} at {offset}")
         return FetchedLog(

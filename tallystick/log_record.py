@@ -1,7 +1,7 @@
 """Single records with their producer's identity: for breaks and look-ups only, so the cost grows with breaks, not with rows."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from kafka.record.default_records import DefaultRecordBatch
@@ -30,15 +30,17 @@ class LogRecord:
     is_transactional: bool
     timestamp_ms: int
     match_key: str
+    transaction_key: str
     session: str | None
     source: str | None
 
 
 def records_of(batch: DecidedBatch, topic_partition: TopicPartition, fields: EventFields) -> Iterator[LogRecord]:
-    """Decode a data batch. A value that is no JSON object has match_key ""."""
+    """Decode a data batch. A value that is no JSON object has empty keys."""
     header = batch.header
     for position, record in enumerate(DefaultRecordBatch(bytes(batch.raw))):
-        headers = {name: value for name, value in record.headers or ()}
+        headers = dict(record.headers or ())
+        document = _document(record.value)
         yield LogRecord(
             topic_partition=topic_partition,
             kafka_offset=record.offset,
@@ -48,7 +50,8 @@ def records_of(batch: DecidedBatch, topic_partition: TopicPartition, fields: Eve
             sequence=header.base_sequence + position if header.base_sequence >= 0 else -1,
             is_transactional=header.is_transactional,
             timestamp_ms=record.timestamp,
-            match_key=_match_key(record.value, fields),
+            match_key=str(document.get(fields.match_key, "")),
+            transaction_key=str(document.get(fields.transaction_key, "")),
             session=_text(headers.get(SESSION_HEADER)),
             source=_text(headers.get(SOURCE_HEADER)),
         )
@@ -63,29 +66,21 @@ def read_record(fetch: Fetch, topic_partition: TopicPartition, offset: int, fiel
     raise LookupError(f"{topic_partition}: no record at offset {offset}")
 
 
-def find_keys(
-    fetch: Fetch,
-    ranges: Iterable[OffsetRange],
-    match_keys: Collection[str],
-    fields: EventFields,
-    *,
-    on_batch: Callable[[], None] = lambda: None,
-) -> dict[str, tuple[LogRecord, ...]]:
-    """Every record of the given keys in the given ranges, whatever its outcome: committed, aborted, plain or open.
+def find_records(
+    fetch: Fetch, ranges: Iterable[OffsetRange], fields: EventFields, wanted: Callable[[LogRecord], bool]
+) -> Iterator[LogRecord]:
+    """Every wanted record in the given ranges, whatever its outcome: committed, aborted, plain or open.
 
-    Reads to each range's end, also past the LSO. Keys that stand nowhere are not in the answer.
+    Reads to each range's end, also past the LSO.
     """
-    found: dict[str, list[LogRecord]] = {}
     for offsets in ranges:
         for batch in _walk_past_lso(fetch, offsets):
-            on_batch()
             if batch.outcome is Outcome.MARKER:
                 continue
             for record in records_of(batch, offsets.topic_partition, fields):
                 inside = offsets.kafka_offset_start <= record.kafka_offset < offsets.kafka_offset_end
-                if inside and record.match_key in match_keys:
-                    found.setdefault(record.match_key, []).append(record)
-    return {key: tuple(records) for key, records in found.items()}
+                if inside and wanted(record):
+                    yield record
 
 
 def _walk_past_lso(fetch: Fetch, offsets: OffsetRange) -> Iterator[DecidedBatch]:
@@ -94,19 +89,22 @@ def _walk_past_lso(fetch: Fetch, offsets: OffsetRange) -> Iterator[DecidedBatch]
         return
     lso = fetch(offsets.topic_partition, offsets.kafka_offset_start, True).lso
     middle = min(max(lso, offsets.kafka_offset_start), offsets.kafka_offset_end)
-    for start, end, read_committed in ((offsets.kafka_offset_start, middle, True), (middle, offsets.kafka_offset_end, False)):
+    for start, end, read_committed in (
+        (offsets.kafka_offset_start, middle, True),
+        (middle, offsets.kafka_offset_end, False),
+    ):
         part = OffsetRange(
             topic=offsets.topic, partition=offsets.partition, kafka_offset_start=start, kafka_offset_end=end
         )
         yield from walk_batches(fetch, part, read_committed=read_committed)
 
 
-def _match_key(value: bytes | None, fields: EventFields) -> str:
+def _document(value: bytes | None) -> dict[str, object]:
     try:
         document = json.loads(value or b"null")
     except ValueError:
-        return ""
-    return str(document.get(fields.match_key, "")) if isinstance(document, dict) else ""
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 def _text(value: bytes | None) -> str | None:

@@ -70,5 +70,3 @@ def sample_of(partitions: tuple[PartitionSnapshot, ...], ledger: LedgerSnapshot,
         ledger_xmin=ledger.xmin,
         ledger_xmax=ledger.xmax,
     )
-
-

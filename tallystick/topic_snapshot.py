@@ -41,10 +41,14 @@ def read_topic_snapshot(admin: KafkaAdminClient, topics: Sequence[str]) -> tuple
         for topic in topics:
             _refuse_missing(topic, described.get(topic))
         partitions = [
-            ClientTopicPartition(topic, part["partition_index"]) for topic in topics for part in described[topic]["partitions"]
+            ClientTopicPartition(topic, part["partition_index"])
+            for topic in topics
+            for part in described[topic]["partitions"]
         ]
         starts = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.EARLIEST))
-        stable = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST), IsolationLevel.READ_COMMITTED)
+        stable = admin.list_partition_offsets(
+            dict.fromkeys(partitions, OffsetSpec.LATEST), IsolationLevel.READ_COMMITTED
+        )
         highest = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
     except KafkaError as error:
         raise BrokerUnreachable(f"topics {', '.join(topics)}: {type(error).__name__}: {error}") from error
@@ -72,7 +76,9 @@ def _refuse_missing(topic: str, described: Any) -> None:
         raise TopicNotFound(f"topic {topic}: the cluster has no such topic, or this client may not describe it")
 
 
-def read_open_transactions(admin: KafkaAdminClient, partitions: Iterable[TopicPartition]) -> tuple[OpenTransaction, ...]:
+def read_open_transactions(
+    admin: KafkaAdminClient, partitions: Iterable[TopicPartition]
+) -> tuple[OpenTransaction, ...]:
     """Who holds these partitions, from the partition outward: describe producers, then ask the coordinators. Source: KIP-664."""
     asked = [ClientTopicPartition(part.topic, part.partition) for part in partitions]
     held = [

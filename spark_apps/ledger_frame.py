@@ -1,0 +1,39 @@
+"""One cut's ledger rows as a DataFrame: the slice of transaction ids, in up to two parallel parts.
+
+Shape: row_id, match_key, transaction_key, leg, amount_minor, currency.
+"""
+
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from sqlalchemy import make_url
+
+from tallystick import ledger_sql
+from tallystick.contract import LedgerSide
+from tallystick.cut import LedgerSlice
+
+_FETCH_ROWS = "10000"
+
+
+def read_ledger(
+    spark: SparkSession, dsn: str, ledger: LedgerSide, ledger_slice: LedgerSlice, *, block_count: int | None
+) -> DataFrame:
+    """Read the slice. The caller keeps rows in place (`rows_held_in_place`) until the scan is over."""
+    queries = ledger_sql.slice_queries(
+        ledger, xid_start=ledger_slice.xid_start, xid_end=ledger_slice.xid_end, block_count=block_count
+    )
+    return reduce(DataFrame.unionByName, (_read_query(spark, dsn, query) for query in queries))
+
+
+def _read_query(spark: SparkSession, dsn: str, query: str) -> DataFrame:
+    url = make_url(dsn)
+    return (
+        spark.read.format("jdbc")
+        .option("url", f"jdbc:postgresql://{url.host}:{url.port or 5432}/{url.database}")
+        .option("user", url.username or "")
+        .option("password", url.password or "")
+        .option("driver", "org.postgresql.Driver")
+        .option("fetchsize", _FETCH_ROWS)
+        .option("query", query)
+        .load()
+    )

@@ -1,0 +1,163 @@
+"""Judge one stored cut: read both sides, pair them, and commit verdict, breaks and open items in one transaction.
+
+    spark-submit reconcile_app.py --contract dags/contracts/billing_payments.yaml --cut 7
+
+Addresses come from the environment (TALLYSTICK_STORE_DSN, TALLYSTICK_CONN_<ID>), never from argv; all breaks are also
+written as Parquet under TALLYSTICK_ARTIFACTS_DIR. Prints one JSON line per step. Exits 0 once a verdict is stored, whatever it says; anything else means that there is none.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from sqlalchemy import Engine
+
+from spark_apps.ledger_frame import read_ledger
+from spark_apps.slice_matching import scan_slices
+from spark_apps.topic_frame import read_topics
+from tallystick.alert import alerts_for
+from tallystick.breaks_file import write_breaks_file
+from tallystick.connections import Connections, artifacts_folder, connections_from_environment, store_dsn
+from tallystick.contract import Contract, load_contract
+from tallystick.cut import Cut
+from tallystick.investigation import investigate, read_past, take_cut_census
+from tallystick.judging import judge
+from tallystick.ledger_reader import describe_table, keys_seen_before, open_ledger, rows_held_in_place
+from tallystick.look_ups import LookUps
+from tallystick.run_result import RunResult
+from tallystick.settling import open_both_sides
+from tallystick.slice_scan import SliceScan
+from tallystick.store.alert_store import firing_topics
+from tallystick.store.cut_store import claim_attempt, read_cut
+from tallystick.store.engine import open_store
+from tallystick.store.run_store import commit_run, open_items_as_of, outstanding_classes, read_run
+
+_PR_SET_PDEATHSIG = 1
+
+
+class DigestChanged(RuntimeError):
+    """Reading the same cut again gave another digest: the log or the ledger is not what it was."""
+
+
+def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """The command line is the contract between scheduler and job."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--contract", type=Path, required=True, help="the contract's YAML file")
+    parser.add_argument("--cut", type=int, required=True, help="number of the stored cut to judge")
+    parser.add_argument("--reread", action="store_true", help="read a judged cut again and compare; stores nothing")
+    return parser.parse_args(argv)
+
+
+def announce(step: str, **figures: object) -> None:
+    """One JSON line per step, for people's progress bars and for the log."""
+    print(json.dumps({"step": step, **figures}), flush=True)
+
+
+def main(argv: Sequence[str]) -> None:
+    arguments = parse_arguments(argv)
+    die_with_parent()
+    contract = load_contract(arguments.contract)
+    engine = open_store(store_dsn())
+    stored = read_run(engine, contract.contract, arguments.cut)
+    if stored is None:
+        run_cut(engine, contract, stored_cut(engine, contract, arguments.cut))
+    elif arguments.reread:
+        reread_cut(engine, contract, stored.cut, stored.result)
+    else:
+        write_breaks_file(stored.result, artifacts_folder())
+        announce("already_judged", verdict=stored.result.verdict, digest=stored.result.digest)
+
+
+def stored_cut(engine: Engine, contract: Contract, n: int) -> Cut:
+    """The cut to judge. Exits with a sentence when the cut task never stored it."""
+    cut = read_cut(engine, contract.contract, n)
+    if cut is None:
+        sys.exit(f"{contract.contract}: cut {n} is not stored; the cut task stores it before this job reads")
+    return cut
+
+
+def run_cut(engine: Engine, contract: Contract, cut: Cut) -> None:
+    """Judge an open cut and commit what was found. The attempt fences a driver that outlived its task."""
+    attempt = claim_attempt(engine, contract.contract, cut.n)
+    announce("claimed", contract=contract.contract, cut=cut.n, attempt=attempt)
+    result = judge_cut(engine, contract, cut, stored_look_ups=None)
+    announce("judged", verdict=result.verdict, breaks=len(result.breaks), doubts=[d.doubt for d in result.doubts])
+    outstanding = outstanding_classes(engine, contract.contract, after=result)
+    alerts = alerts_for(
+        contract, result, cut=cut, firing=firing_topics(engine, contract.contract), outstanding=outstanding
+    )
+    announce("committing")
+    commit_run(engine, result, attempt=attempt, alerts=alerts)
+    announce("committed", verdict=result.verdict, digest=result.digest)
+    write_breaks_file(result, artifacts_folder())
+
+
+def reread_cut(engine: Engine, contract: Contract, cut: Cut, before: RunResult) -> None:
+    """Read the same bytes again; look-ups are answered from the first time. Raises DigestChanged."""
+    again = judge_cut(engine, contract, cut, stored_look_ups=LookUps.from_json(before.look_ups))
+    announce("reread", verdict=again.verdict, digest=again.digest, same=again.digest == before.digest)
+    if again.digest != before.digest:
+        raise DigestChanged(f"{contract.contract}/{cut.n}: digest {again.digest}, stored {before.digest}")
+
+
+def judge_cut(engine: Engine, contract: Contract, cut: Cut, *, stored_look_ups: LookUps | None) -> RunResult:
+    """Read both sides beside the census, investigate the exceptions, judge."""
+    connections = connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
+    past = read_past(engine, contract, cut, open_items_as_of(engine, contract.contract, cut.n))
+    with open_both_sides(contract, connections) as sides, ThreadPoolExecutor(1) as beside:
+        census = beside.submit(take_cut_census, sides, cut)
+        announce("scanning", offsets=sum(len(part.readable) for part in cut.topic_slices))
+        known = {item.match_key for item in past.carried}
+        scan = scan_cut(contract, connections, cut, known)
+        announce("scanned", topic_rows=scan.topic_rows, ledger_rows=scan.ledger_rows, exceptional=len(scan.copies))
+        counted = census.result()
+        announce("census_taken", unexplained=sum(one.unexplained for one in counted))
+        evidence, look_ups = investigate(engine, sides, cut, past, scan, counted, stored_look_ups=stored_look_ups)
+        announce("investigated", keys=len(evidence.outcomes))
+    return judge(
+        evidence,
+        matched_rows=scan.matched_rows,
+        matched_money=scan.matched_money,
+        content_digests=scan.content_digests,
+        look_ups=look_ups.to_json(),
+        carried=past.carried,
+    )
+
+
+def scan_cut(contract: Contract, connections: Connections, cut: Cut, known: set[str]) -> SliceScan:
+    """The first reader: Spark, both sides, one cut."""
+    spark = SparkSession.builder.appName(f"tallystick {contract.contract}/{cut.n}").getOrCreate()
+    with open_ledger(connections.ledger_dsn) as ledger:
+        table = describe_table(ledger, contract.ledger)
+        bounds = {"xid_start": cut.ledger_slice.xid_start, "xid_end": cut.ledger_slice.xid_end}
+        if not table.key_is_unique:
+            known |= set(keys_seen_before(ledger, contract.ledger, **bounds))
+        with rows_held_in_place(ledger, contract.ledger):
+            topic = read_topics(spark, connections.kafka, cut.topic_slices, contract.event)
+            rows = read_ledger(
+                spark, connections.ledger_dsn, contract.ledger, cut.ledger_slice, block_count=table.halves_by
+            )
+            return scan_slices(topic, rows, legs=contract.legs, known_elsewhere=known)
+
+
+def die_with_parent() -> None:
+    """A killed task kills the JVM but not this driver: ask the kernel for SIGTERM when the parent is gone (Linux only)."""
+    if sys.platform == "linux":
+        parent = os.getppid()
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            sys.exit(1)
+
+
+if __name__ == "__main__":
+    started = time.monotonic()
+    main(sys.argv[1:])
+    announce("done", seconds=round(time.monotonic() - started, 2))

@@ -1,0 +1,45 @@
+"""Build a break from a residue: the same fields for every class."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tallystick.break_class import BreakClass
+from tallystick.contract import Contract
+from tallystick.pairing import Residue, Sighting
+from tallystick.run_result import Break, break_id
+
+
+def break_of(
+    contract: Contract,
+    residue: Residue,
+    break_class: BreakClass,
+    story: str,
+    *,
+    amount_minor: int | None = None,
+    evidence: Mapping[str, Any] | None = None,
+) -> Break:
+    """A break about one copy. amount_minor: the money at stake where it is not the copy's own."""
+    copy = residue.copy
+    return Break(
+        break_id=break_id(
+            contract=contract.contract, break_class=break_class, match_key=copy.match_key, position=copy.item_id
+        ),
+        break_class=break_class,
+        match_key=copy.match_key,
+        transaction_key=copy.transaction_key,
+        leg=copy.leg,
+        amount_minor=copy.amount_minor if amount_minor is None else amount_minor,
+        currency=copy.currency,
+        copies=1,
+        story=story,
+        evidence={
+            "at": copy.item_id,
+            "reason": residue.reason,
+            "found_elsewhere": [seen_as_json(seen) for seen in residue.sightings],
+            **(evidence or {}),
+        },
+    )
+
+
+def seen_as_json(seen: Sighting) -> dict[str, Any]:
+    return {"at": seen.item_id, "place": str(seen.place), **seen.detail}

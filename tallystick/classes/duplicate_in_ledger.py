@@ -1,0 +1,27 @@
+"""D5, K2: the ledger has a row more than once.
+
+topic_to_ledger: more rows than the topic has copies; rows that follow a doubled event are that event's duplicate, not this.
+ledger_to_topic: the ledger itself wrote the key twice.
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import BreakClass
+from tallystick.classes.breaks import break_of
+from tallystick.evidence import Evidence
+from tallystick.pairing import Fate
+from tallystick.run_result import Break, ItemSide
+
+
+def duplicate_in_ledger(evidence: Evidence) -> Iterator[Break]:
+    """One break per extra row."""
+    for residue in evidence.residues(Fate.EXTRA, ItemSide.LEDGER):
+        original = residue.original.item_id if residue.original else "an earlier row"
+        story = f"{residue.copy.item_id} repeats {original}: {residue.reason}."
+        yield break_of(
+            evidence.contract,
+            residue,
+            BreakClass.DUPLICATE_IN_LEDGER,
+            story,
+            evidence={"original": original, "partner": residue.partner.item_id if residue.partner else None},
+        )

@@ -1,0 +1,20 @@
+"""M4: retention took offsets before any cut read them. Not provable as missing: a doubt, and the cursor goes on."""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import Doubt
+from tallystick.evidence import Evidence
+from tallystick.run_result import DoubtFound
+
+
+def log_expired(evidence: Evidence) -> Iterator[DoubtFound]:
+    """One per partition whose log start lies past the end of the previous cut."""
+    for topic_slice in evidence.cut.topic_slices:
+        if topic_slice.expired:
+            part, start = topic_slice.offsets.topic_partition, topic_slice.offsets.kafka_offset_start
+            yield DoubtFound(
+                doubt=Doubt.LOG_EXPIRED,
+                sentence=f"{part}: {topic_slice.expired} offsets from {start} on had left the log (log start "
+                f"{topic_slice.snapshot.log_start}) before they were read.",
+                details={"topic": part.topic, "partition": part.partition, "expired_offsets": topic_slice.expired},
+            )

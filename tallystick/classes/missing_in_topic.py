@@ -1,0 +1,48 @@
+"""M1 and M2: the ledger has the row, the topic never showed its event to a read_committed reader.
+
+Evidence: the row's transaction has ended; its deadline has passed; the LSO has passed every mark taken by then; and no
+record of the key is committed or open anywhere on the retained log. Not to be mistaken for an event behind the LSO
+(it waits) or before the baseline (undecidable).
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import BreakClass
+from tallystick.classes.breaks import break_of
+from tallystick.contract import Direction
+from tallystick.evidence import Evidence
+from tallystick.pairing import Fate, Place, Residue
+from tallystick.run_result import Break, ItemSide
+
+
+def missing_in_topic_never_produced(evidence: Evidence) -> Iterator[Break]:
+    """M1: no record of the key on the retained log, whatever its outcome."""
+    for residue in _absent(evidence):
+        if not _aborted(residue):
+            story = (
+                f"The ledger committed {residue.copy.item_id}, and no record of this event lies anywhere on the retained log: "
+                "it was never produced."
+            )
+            yield break_of(evidence.contract, residue, BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED, story)
+
+
+def missing_in_topic_aborted_only(evidence: Evidence) -> Iterator[Break]:
+    """M2: records of the key exist, and each belongs to a producer transaction that was aborted."""
+    for residue in _absent(evidence):
+        aborted = _aborted(residue)
+        if aborted:
+            story = (
+                f"The ledger committed {residue.copy.item_id}; the event was written at {', '.join(aborted)}, "
+                "but that producer transaction was aborted and nobody wrote it again."
+            )
+            yield break_of(evidence.contract, residue, BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY, story)
+
+
+def _absent(evidence: Evidence) -> tuple[Residue, ...]:
+    if evidence.contract.direction is not Direction.LEDGER_TO_TOPIC:
+        return ()
+    return evidence.residues(Fate.FOLLOWER_ABSENT, ItemSide.LEDGER)
+
+
+def _aborted(residue: Residue) -> list[str]:
+    return [seen.item_id for seen in residue.sightings if seen.place is Place.ABORTED]

@@ -1,0 +1,211 @@
+"""From a scan to evidence: group the exceptional copies by key, look up what has no partner, and find who produced what.
+
+Asks both sides about exceptions only, so its cost grows with breaks and open items, not with rows.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Engine
+
+from tallystick.census import take_census
+from tallystick.contract import Contract
+from tallystick.cut import Cut
+from tallystick.evidence import Evidence, LegsCase
+from tallystick.classes.duplicate_in_topic import original_item_id
+from tallystick.ledger_reader import read_horizon_holder
+from tallystick.log_fetch import OffsetNotInLog, fetcher
+from tallystick.log_record import LogRecord, read_record
+from tallystick.look_ups import LookUps, look_up
+from tallystick.offsets import TopicPartition
+from tallystick.pairing import Copy, Deadlines, Fate, KeyCase, KeyOutcome, pair_key
+from tallystick.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
+from tallystick.settling import BothSides
+from tallystick.slice_scan import SliceScan
+from tallystick.store.cut_store import read_cut
+from tallystick.store.run_store import ledger_rows_before
+from tallystick.store.sample_store import read_samples
+from tallystick.topic_snapshot import read_open_transactions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Past:
+    """What earlier cuts left behind, as of this one."""
+
+    baseline: Cut
+    previous: Cut
+    carried: tuple[OpenItem, ...]
+    older_rows_expected: int | None
+
+
+def read_past(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenItem, ...]) -> Past:
+    """Read the baseline, the previous cut and the guard's expected count. A baseline has no past and is never judged here."""
+    baseline = read_cut(engine, contract.contract, 0)
+    previous = read_cut(engine, contract.contract, cut.n - 1)
+    assert baseline is not None and previous is not None
+    return Past(
+        baseline=baseline,
+        previous=previous,
+        carried=carried,
+        older_rows_expected=ledger_rows_before(engine, contract.contract, cut.n),
+    )
+
+
+def take_cut_census(sides: BothSides, cut: Cut) -> tuple[PartitionCensus, ...]:
+    """Census of every slice of the cut. Raises OffsetNotInLog where the log no longer holds it."""
+    fetch = fetcher(sides.admin)
+    return tuple(
+        take_census(
+            fetch,
+            part.readable,
+            log_start=part.snapshot.log_start,
+            lso=part.snapshot.lso,
+            high_watermark=part.snapshot.high_watermark,
+        )
+        for part in cut.topic_slices
+    )
+
+
+def investigate(
+    engine: Engine,
+    sides: BothSides,
+    cut: Cut,
+    past: Past,
+    scan: SliceScan,
+    census: Sequence[PartitionCensus],
+    *,
+    stored_look_ups: LookUps | None,
+) -> tuple[Evidence, LookUps]:
+    """Prepare all that the classes judge by. stored_look_ups: answers of the first judgement, when a cut is judged again."""
+    contract = sides.contract
+    cases = group_by_key(scan.copies, past.carried)
+    legs = group_by_transaction(scan.incomplete, past.carried) if len(contract.legs) > 1 else ()
+    look_ups = stored_look_ups or look_up(
+        sides,
+        cut,
+        baseline=past.baseline,
+        samples=read_samples(engine, contract.contract, since_utc=_oldest_deadline(cut, contract, past.carried)),
+        cases=cases,
+        transaction_keys={case.transaction_key for case in legs},
+    )
+    deadlines = Deadlines(
+        now_utc=cut.now_utc,
+        new_copies_due_utc=cut.marked_at_utc + contract.partner_grace,
+        topic_settled_until_utc=look_ups.topic_settled_until_utc,
+        ledger_settled_until_utc=look_ups.ledger_settled_until_utc,
+    )
+    outcomes = tuple(
+        pair_key(
+            KeyCase(match_key=case.match_key, copies=case.copies, sightings=look_ups.by_key.get(case.match_key, ())),
+            direction=contract.direction,
+            deadlines=deadlines,
+        )
+        for case in cases
+    )
+    held = [part.offsets.topic_partition for part in cut.topic_slices if part.held]
+    spark_rows = scan.rows_by_partition
+    evidence = Evidence(
+        contract=contract,
+        cut=cut,
+        previous_ledger=past.previous.ledger_slice.snapshot,
+        census=tuple(_with_spark_rows(one, spark_rows) for one in census),
+        topic_rows=scan.topic_rows,
+        ledger_rows=scan.ledger_rows,
+        older_rows=look_ups.older_rows,
+        older_rows_expected=past.older_rows_expected,
+        unreadable_count=scan.unreadable_count,
+        unreadable_sample=scan.unreadable_sample,
+        outcomes=outcomes,
+        incomplete=tuple(
+            LegsCase(
+                transaction_key=case.transaction_key,
+                seen=case.seen,
+                sightings=look_ups.by_transaction.get(case.transaction_key, {}),
+                carried=case.carried,
+            )
+            for case in legs
+        ),
+        identities=_identities(sides, outcomes),
+        open_transactions=read_open_transactions(sides.admin, held) if held else (),
+        horizon_holder=read_horizon_holder(sides.ledger) if cut.ledger_slice.held else None,
+        deadlines=deadlines,
+    )
+    return evidence, look_ups
+
+
+def group_by_key(copies: Iterable[Copy], carried: Iterable[OpenItem]) -> tuple[KeyCase, ...]:
+    """One case per key that has a new copy or an open item; broken items only join keys that moved again."""
+    by_key: dict[str, list[Copy]] = {}
+    for copy in copies:
+        by_key.setdefault(copy.match_key, []).append(copy)
+    items = [item for item in carried if item.side is not ItemSide.LEGS]
+    for item in items:
+        if item.state is ItemState.OPEN:
+            by_key.setdefault(item.match_key, [])
+    for item in items:
+        if item.match_key in by_key:
+            by_key[item.match_key].append(_carried_copy(item))
+    return tuple(KeyCase(match_key=key, copies=tuple(found)) for key, found in sorted(by_key.items()))
+
+
+def _carried_copy(item: OpenItem) -> Copy:
+    return Copy(
+        side=item.side,
+        item_id=item.item_id,
+        match_key=item.match_key,
+        transaction_key=item.transaction_key,
+        leg=item.leg,
+        amount_minor=item.amount_minor,
+        currency=item.currency,
+        order=-1,
+        carried=item,
+    )
+
+
+def group_by_transaction(copies: Iterable[Copy], carried: Iterable[OpenItem]) -> tuple[LegsCase, ...]:
+    """Business transactions with a leg missing in this cut, and those that earlier cuts left open."""
+    seen: dict[str, dict[str, tuple[int, str, str]]] = {}
+    items = {item.transaction_key: item for item in carried if item.side is ItemSide.LEGS}
+    for key, item in items.items():
+        if item.state is ItemState.OPEN:
+            seen[key] = {}
+    for copy in copies:
+        seen.setdefault(copy.transaction_key, {})[copy.leg] = (copy.amount_minor, copy.currency, copy.item_id)
+    for key, legs in seen.items():
+        if key in items:
+            for leg in items[key].leg.split("+"):
+                legs.setdefault(leg, (items[key].amount_minor, items[key].currency, items[key].item_id))
+    return tuple(LegsCase(transaction_key=key, seen=legs, carried=items.get(key)) for key, legs in sorted(seen.items()))
+
+
+def _oldest_deadline(cut: Cut, contract: Contract, carried: Iterable[OpenItem]) -> datetime:
+    return min([cut.marked_at_utc, *(item.due_utc for item in carried if item.state is ItemState.OPEN)])
+
+
+def _identities(sides: BothSides, outcomes: Iterable[KeyOutcome]) -> dict[str, LogRecord]:
+    """Producers of doubled events and of the copies they double. A copy that left the log has none."""
+    wanted = set()
+    for outcome in outcomes:
+        for residue in outcome.residues:
+            if residue.fate is Fate.EXTRA and residue.copy.side is ItemSide.TOPIC:
+                wanted |= {residue.copy.item_id, original_item_id(residue)}
+    fetch = fetcher(sides.admin)
+    found = {}
+    for item_id in sorted(wanted - {""}):
+        topic, partition, offset = item_id.removeprefix("topic:").rsplit(":", 2)
+        part = TopicPartition(topic=topic, partition=int(partition))
+        try:
+            found[item_id] = read_record(fetch, part, int(offset), sides.contract.event)
+        except (OffsetNotInLog, LookupError):
+            continue
+    return found
+
+
+def _with_spark_rows(census: PartitionCensus, rows: Mapping[tuple[str, int], int]) -> PartitionCensus:
+    return PartitionCensus(
+        **{
+            **{name: getattr(census, name) for name in PartitionCensus.__dataclass_fields__},
+            "spark_rows": rows.get((census.topic, census.partition), 0),
+        }
+    )

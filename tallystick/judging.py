@@ -1,0 +1,253 @@
+"""From evidence to result: run the registry, merge the verdict, and write the next chapter of every open item. Pure."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from tallystick.classes import CLASSES, ClassRule
+from tallystick.classes.torn_transaction import absent_legs, judge_legs
+from tallystick.evidence import Evidence, LegsCase
+from tallystick.pairing import Copy, Fate, Residue
+from tallystick.run_result import (
+    Break,
+    DoubtFound,
+    ItemSide,
+    ItemState,
+    OpenItem,
+    RunFigures,
+    RunResult,
+    total_money,
+)
+from tallystick.verdict import Verdict, merge_verdicts
+
+
+def judge(
+    evidence: Evidence,
+    *,
+    matched_rows: int,
+    matched_money: Mapping[str, int],
+    content_digests: Mapping[str, Any],
+    look_ups: Mapping[str, Any],
+    carried: Sequence[OpenItem],
+    classes: Sequence[ClassRule] = CLASSES,
+) -> RunResult:
+    """Judge one cut. matched_*: what the scan paired by itself, one event with one equal row. carried: open items as of the cut."""
+    found = [finding for rule in classes for finding in rule.judge(evidence)]
+    breaks = tuple(sorted((one for one in found if isinstance(one, Break)), key=_break_order))
+    doubts = tuple(one for one in found if isinstance(one, DoubtFound))
+    items = tuple(sorted(_item_changes(evidence, breaks), key=lambda item: item.item_id))
+    paired = [pair for outcome in evidence.outcomes for pair in outcome.matched]
+    open_after = _open_after(carried, items)
+    figures = RunFigures(
+        topic_rows=evidence.topic_rows,
+        ledger_rows=evidence.ledger_rows,
+        matched_rows=matched_rows + len(paired),
+        matched_money=total_money(
+            [*matched_money.items(), *((ledger.currency, ledger.amount_minor) for _, ledger in paired)]
+        ),
+        in_flight_items=len(open_after),
+        in_flight_money=total_money((item.currency, item.amount_minor) for item in open_after),
+        carried_items=sum(item.state is ItemState.OPEN for item in carried),
+        undecidable_items=sum(item.state is ItemState.UNDECIDABLE for item in items),
+        unreadable_records=evidence.unreadable_count,
+        ledger_older_rows=evidence.older_rows,
+        census=evidence.census,
+    )
+    verdict = merge_verdicts([Verdict.MATCHED, *_verdicts(breaks, doubts)]) if classes else Verdict.INCONCLUSIVE
+    return RunResult(
+        contract=evidence.contract.contract,
+        cut_n=evidence.cut.n,
+        verdict=verdict,
+        doubts=doubts,
+        breaks=breaks,
+        items=items,
+        figures=figures,
+        digest=_digest(evidence, verdict, breaks, doubts, items, figures, content_digests),
+        look_ups=look_ups,
+    )
+
+
+def _verdicts(breaks: Iterable[Break], doubts: Iterable[DoubtFound]) -> Iterator[Verdict]:
+    yield from (Verdict.BROKEN for _ in breaks)
+    yield from (Verdict.INCONCLUSIVE for _ in doubts)
+
+
+def _break_order(item_break: Break) -> tuple[str, str, str]:
+    return (item_break.break_class, item_break.match_key, str(item_break.break_id))
+
+
+def _open_after(carried: Iterable[OpenItem], changes: Iterable[OpenItem]) -> list[OpenItem]:
+    state = {item.item_id: item for item in (*carried, *changes)}
+    return [item for item in state.values() if item.state is ItemState.OPEN]
+
+
+def _item_changes(evidence: Evidence, breaks: Sequence[Break]) -> Iterator[OpenItem]:
+    """Append-only: a row for each item that is new or whose state changed in this cut."""
+    break_at = {one.evidence["at"]: one for one in breaks if "at" in one.evidence}
+    for outcome in evidence.outcomes:
+        for topic, ledger in outcome.matched:
+            yield from _cleared(topic, ledger)
+            yield from _cleared(ledger, topic)
+        for residue in outcome.residues:
+            yield from _residue_item(evidence, residue, break_at.get(residue.copy.item_id))
+            if residue.partner is not None:
+                yield from _cleared(residue.partner, residue.copy)
+    torn = {(one.transaction_key, one.leg): one.break_id for one in breaks if "seen_legs" in one.evidence}
+    for case in evidence.incomplete:
+        yield from _legs_item(evidence, case, torn)
+
+
+def _cleared(copy: Copy, partner: Copy) -> Iterator[OpenItem]:
+    """A carried copy found its partner. A duplicate stays broken: that the other side followed it repairs nothing."""
+    item = copy.carried
+    if item is None:
+        return
+    stays_broken = item.state is ItemState.BROKEN and item.reason.startswith("duplicate_")
+    yield _change(
+        item,
+        state=ItemState.BROKEN if stays_broken else ItemState.CLEARED,
+        reason=item.reason if stays_broken else "its partner came",
+        pairable=False,
+        cleared_by=partner.item_id,
+    )
+
+
+def _residue_item(evidence: Evidence, residue: Residue, item_break: Break | None) -> Iterator[OpenItem]:
+    copy, state = residue.copy, _STATE_OF[residue.fate]
+    if copy.carried is not None and copy.carried.state is state and copy.carried.reason == residue.reason:
+        return
+    item = copy.carried or _new_item(evidence, copy)
+    yield _change(
+        item,
+        state=state,
+        reason=str(item_break.break_class) if item_break else residue.reason,
+        pairable=residue.partner is None
+        and not (residue.fate is Fate.EXTRA and residue.copy.side is _follower(evidence)),
+        break_id=item_break.break_id if item_break else None,
+        cleared_by=residue.partner.item_id if residue.partner else "",
+    )
+
+
+_STATE_OF = {
+    Fate.FOLLOWER_ABSENT: ItemState.BROKEN,
+    Fate.ORIGIN_ABSENT: ItemState.BROKEN,
+    Fate.EXTRA: ItemState.BROKEN,
+    Fate.UNEQUAL: ItemState.BROKEN,
+    Fate.WAITING: ItemState.OPEN,
+    Fate.UNSETTLED: ItemState.OPEN,
+    Fate.UNDECIDABLE: ItemState.UNDECIDABLE,
+}
+
+
+def _follower(evidence: Evidence) -> ItemSide:
+    from_topic = evidence.contract.direction == "topic_to_ledger"
+    return ItemSide.LEDGER if from_topic else ItemSide.TOPIC
+
+
+def _new_item(evidence: Evidence, copy: Copy) -> OpenItem:
+    return OpenItem(
+        item_id=copy.item_id,
+        side=copy.side,
+        match_key=copy.match_key,
+        transaction_key=copy.transaction_key,
+        leg=copy.leg,
+        amount_minor=copy.amount_minor,
+        currency=copy.currency,
+        first_seen_cut=evidence.cut.n,
+        first_seen_utc=evidence.cut.marked_at_utc,
+        due_utc=evidence.deadlines.new_copies_due_utc,
+        state=ItemState.OPEN,
+        reason="",
+    )
+
+
+def _change(
+    item: OpenItem,
+    *,
+    state: ItemState,
+    reason: str,
+    pairable: bool,
+    break_id: UUID | None = None,
+    cleared_by: str = "",
+) -> OpenItem:
+    return OpenItem(
+        **{
+            **{name: getattr(item, name) for name in OpenItem.__dataclass_fields__},
+            "state": state,
+            "reason": reason,
+            "pairable": pairable,
+            "break_id": break_id or item.break_id,
+            "cleared_by": cleared_by,
+        }
+    )
+
+
+def _legs_item(evidence: Evidence, case: LegsCase, torn: Mapping[tuple[str, str], UUID]) -> Iterator[OpenItem]:
+    """One item per business transaction. Its leg names the legs seen so far, joined by +."""
+    absent = absent_legs(case, evidence.contract.legs)
+    if not absent:
+        state, reason = ItemState.CLEARED, "its other legs came"
+    elif (case.transaction_key, absent[0]) in torn:
+        state, reason = ItemState.BROKEN, "torn_transaction"
+    else:
+        fate = judge_legs(case, evidence.deadlines)
+        state = ItemState.UNDECIDABLE if fate is Fate.UNDECIDABLE else ItemState.OPEN
+        reason = f"waits for {', '.join(absent)}"
+    if case.carried is None and state is ItemState.CLEARED:
+        return
+    if case.carried is not None and (
+        case.carried.state is state or case.carried.state is not ItemState.OPEN and absent
+    ):
+        return
+    amount, currency, _ = next(iter(case.seen.values()))
+    yield OpenItem(
+        item_id=f"legs:{case.transaction_key}",
+        side=ItemSide.LEGS,
+        match_key=case.transaction_key,
+        transaction_key=case.transaction_key,
+        leg="+".join(sorted(case.seen)),
+        amount_minor=amount,
+        currency=currency,
+        first_seen_cut=case.carried.first_seen_cut if case.carried else evidence.cut.n,
+        first_seen_utc=case.carried.first_seen_utc if case.carried else evidence.cut.marked_at_utc,
+        due_utc=case.carried.due_utc if case.carried else evidence.deadlines.new_copies_due_utc,
+        state=state,
+        reason=reason,
+        pairable=state in (ItemState.OPEN, ItemState.BROKEN),
+        break_id=torn.get((case.transaction_key, absent[0]))
+        if absent
+        else (case.carried.break_id if case.carried else None),
+        cleared_by="" if absent else ",".join(item_id for _, _, item_id in case.seen.values()),
+    )
+
+
+def _digest(
+    evidence: Evidence,
+    verdict: Verdict,
+    breaks: Sequence[Break],
+    doubts: Sequence[DoubtFound],
+    items: Sequence[OpenItem],
+    figures: RunFigures,
+    content_digests: Mapping[str, Any],
+) -> str:
+    """SHA-256 of what was read and what was concluded. Free of order, of attempts, and of who happened to hold a side."""
+    document = {
+        "contract": evidence.contract.fingerprint,
+        "cut": [evidence.cut.n, [asdict(part.offsets) for part in evidence.cut.topic_slices]],
+        "ledger": [evidence.cut.ledger_slice.xid_start, evidence.cut.ledger_slice.xid_end],
+        "content": content_digests,
+        "verdict": verdict,
+        "breaks": [str(one.break_id) for one in breaks],
+        "doubts": sorted(one.doubt for one in doubts),
+        "items": [[item.item_id, item.state, item.reason] for item in items],
+        "figures": asdict(figures),
+    }
+    return sha256(json.dumps(document, sort_keys=True, default=_plain).encode()).hexdigest()
+
+
+def _plain(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -1,0 +1,248 @@
+"""Pair the copies of one match key across the two sides, as multisets, and say of each copy left over what it is.
+
+Pure. A side is a multiset: the same key twice is two copies. The side written first is the *origin*, the other the
+*follower* (topic_to_ledger: the topic is the origin). A copy consumes at most one partner.
+
+The rule for a copy without partner is the *place* of what else stands under its key:
+- something on the other side that this cut may not read yet (behind the horizon, after the cut, open): it waits;
+- something before the baseline: nobody can decide;
+- a sibling that was paired, now or in an earlier slice: this copy is an extra one, a duplicate;
+- nothing, and the other side has settled past the deadline: it is alone, which is proven.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from tallystick.contract import Direction
+from tallystick.run_result import ItemSide, ItemState, OpenItem
+
+
+class Place(StrEnum):
+    """Where a looked-up copy lies, seen from the cut."""
+
+    BEFORE_BASELINE = "before_baseline"
+    EARLIER_SLICE = "earlier_slice"
+    SLICE = "slice"
+    PENDING = "pending"
+    """Beyond the cut: behind the ledger's horizon, after the partition's slice, or open."""
+    ABORTED = "aborted"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sighting:
+    """One copy found by a look-up outside the pairing, with what proves it."""
+
+    side: ItemSide
+    place: Place
+    item_id: str
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copy:
+    """One event or ledger row that takes part in the pairing. carried: what earlier cuts said of it, None if it is new."""
+
+    side: ItemSide
+    item_id: str
+    match_key: str
+    transaction_key: str
+    leg: str
+    amount_minor: int
+    currency: str
+    order: int
+    carried: OpenItem | None = None
+
+    @property
+    def compared(self) -> tuple[int, str]:
+        return (self.amount_minor, self.currency)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyCase:
+    """All that is known of one key that is not simply one event and one equal row of this cut."""
+
+    match_key: str
+    copies: tuple[Copy, ...]
+    sightings: tuple[Sighting, ...] = ()
+
+    def side(self, side: ItemSide) -> tuple[Copy, ...]:
+        """Copies of one side: carried ones first, then in log or row order."""
+        mine = (copy for copy in self.copies if copy.side is side)
+        return tuple(sorted(mine, key=lambda copy: (copy.carried is None, copy.order, copy.item_id)))
+
+    def places(self, side: ItemSide) -> frozenset[Place]:
+        """Places seen on one side, copies that take part in the pairing left out."""
+        known = {copy.item_id for copy in self.copies}
+        return frozenset(seen.place for seen in self.sightings if seen.side is side and seen.item_id not in known)
+
+
+class Fate(StrEnum):
+    """What a copy without an equal partner is."""
+
+    FOLLOWER_ABSENT = "follower_absent"
+    """An origin's only copy; the follower has nothing. Missing."""
+    ORIGIN_ABSENT = "origin_absent"
+    """A follower's copy; the origin has nothing. Phantom."""
+    EXTRA = "extra"
+    """One copy more than the books allow. Duplicate."""
+    UNEQUAL = "unequal"
+    """Paired, but a compared field differs."""
+    WAITING = "waiting"
+    UNSETTLED = "unsettled"
+    """Due, but the other side is held back: cannot be judged now."""
+    UNDECIDABLE = "undecidable"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Residue:
+    """One copy that is not simply matched. partner: the copy it is paired with, if any; original: the sibling an extra one doubles."""
+
+    copy: Copy
+    fate: Fate
+    reason: str
+    partner: Copy | None = None
+    original: Copy | None = None
+    sightings: tuple[Sighting, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyOutcome:
+    """What became of one key's copies."""
+
+    case: KeyCase
+    matched: tuple[tuple[Copy, Copy], ...]
+    """(topic copy, ledger copy), compared fields equal."""
+    residues: tuple[Residue, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deadlines:
+    """When an absence may be judged. new_copies_due_utc: the deadline of copies that this cut saw first."""
+
+    now_utc: datetime
+    new_copies_due_utc: datetime
+    topic_settled_until_utc: datetime | None
+    ledger_settled_until_utc: datetime | None
+
+    def due(self, copy: Copy) -> datetime:
+        return copy.carried.due_utc if copy.carried else self.new_copies_due_utc
+
+    def settled_until(self, side: ItemSide) -> datetime | None:
+        return self.topic_settled_until_utc if side is ItemSide.TOPIC else self.ledger_settled_until_utc
+
+
+def origin_side(direction: Direction) -> ItemSide:
+    """The side that is written first."""
+    return ItemSide.TOPIC if direction is Direction.TOPIC_TO_LEDGER else ItemSide.LEDGER
+
+
+def other_side(side: ItemSide) -> ItemSide:
+    return ItemSide.LEDGER if side is ItemSide.TOPIC else ItemSide.TOPIC
+
+
+def pair_key(case: KeyCase, *, direction: Direction, deadlines: Deadlines) -> KeyOutcome:
+    """Pair one key. The order of rows, and on which side a copy was read first, change nothing."""
+    origin = origin_side(direction)
+    origins, followers = case.side(origin), case.side(other_side(origin))
+    pairs = _pair(origins, followers)
+    consumed_earlier = _was_consumed(case)
+    extras = frozenset(copy.item_id for copy in _extra_origins(origins, consumed_earlier))
+    partner = {copy.item_id: other for pair in pairs for copy, other in (pair, pair[::-1])}
+    residues: list[Residue] = []
+    for copy in origins:
+        residues += _judge_origin(case, copy, partner.get(copy.item_id), copy.item_id in extras, origins, deadlines)
+    for copy in followers:
+        if copy.item_id not in partner and not _is_judged(copy):
+            residues.append(_judge_follower(case, copy, bool(pairs) or consumed_earlier, followers, deadlines))
+    odd = {residue.copy.item_id for residue in residues}
+    matched = tuple(
+        pair if origin is ItemSide.TOPIC else pair[::-1]
+        for pair in pairs
+        if pair[0].compared == pair[1].compared and pair[0].item_id not in odd
+    )
+    return KeyOutcome(case=case, matched=matched, residues=tuple(residues))
+
+
+def _pair(origins: Iterable[Copy], followers: Iterable[Copy]) -> tuple[tuple[Copy, Copy], ...]:
+    """Equal ones first, then in order; copies that may not be paired any more are left out."""
+    free_origins = [copy for copy in origins if copy.carried is None or copy.carried.pairable]
+    free_followers = [copy for copy in followers if copy.carried is None or copy.carried.pairable]
+    pairs = []
+    for equal_only in (True, False):
+        for copy in tuple(free_origins):
+            partner = next(
+                (other for other in free_followers if not equal_only or other.compared == copy.compared), None
+            )
+            if partner is not None:
+                pairs.append((copy, partner))
+                free_origins.remove(copy)
+                free_followers.remove(partner)
+    return tuple(pairs)
+
+
+def _was_consumed(case: KeyCase) -> bool:
+    """Did an earlier cut pair this key? A copy of an earlier slice that is not carried has had its partner."""
+    return any(Place.EARLIER_SLICE in case.places(side) for side in (ItemSide.TOPIC, ItemSide.LEDGER))
+
+
+def _extra_origins(origins: tuple[Copy, ...], consumed_earlier: bool) -> tuple[Copy, ...]:
+    """New copies beyond the key's first: a key stands once, even where the follower doubled it too."""
+    new = [copy for copy in origins if copy.carried is None]
+    has_first = consumed_earlier or len(new) < len(origins)
+    return tuple(new if has_first else new[1:])
+
+
+def _judge_origin(
+    case: KeyCase, copy: Copy, partner: Copy | None, is_extra: bool, origins: tuple[Copy, ...], deadlines: Deadlines
+) -> list[Residue]:
+    if is_extra:
+        original = next((other for other in origins if other.item_id != copy.item_id), None)
+        reason = "the other side followed it" if partner else "the other side has no row for it"
+        return [
+            Residue(
+                copy=copy, fate=Fate.EXTRA, reason=reason, partner=partner, original=original, sightings=case.sightings
+            )
+        ]
+    if partner is not None:
+        if partner.compared == copy.compared:
+            return []
+        return [Residue(copy=copy, fate=Fate.UNEQUAL, reason="the compared fields differ", partner=partner)]
+    return [] if _is_judged(copy) else [_judge_absence(case, copy, Fate.FOLLOWER_ABSENT, deadlines)]
+
+
+def _judge_follower(
+    case: KeyCase, copy: Copy, key_was_paired: bool, followers: tuple[Copy, ...], deadlines: Deadlines
+) -> Residue:
+    pending = Place.PENDING in case.places(other_side(copy.side))
+    if key_was_paired and not pending:
+        original = next((other for other in followers if other.item_id != copy.item_id), None)
+        return Residue(
+            copy=copy, fate=Fate.EXTRA, reason="its key was paired already", original=original, sightings=case.sightings
+        )
+    return _judge_absence(case, copy, Fate.ORIGIN_ABSENT, deadlines)
+
+
+def _is_judged(copy: Copy) -> bool:
+    """An earlier run broke it or gave it up: it may still find a partner, but it is not judged twice."""
+    return copy.carried is not None and copy.carried.state is not ItemState.OPEN
+
+
+def _judge_absence(case: KeyCase, copy: Copy, absent: Fate, deadlines: Deadlines) -> Residue:
+    """A copy alone: wait, undecidable, or proven. Proof needs the other side settled past the copy's deadline."""
+    there = other_side(copy.side)
+    places, due = case.places(there), deadlines.due(copy)
+    settled_until = deadlines.settled_until(there)
+    if Place.PENDING in places:
+        fate, reason = Fate.WAITING, f"its partner lies beyond the cut of the {there}"
+    elif Place.BEFORE_BASELINE in places:
+        fate, reason = Fate.UNDECIDABLE, f"its partner lies before the baseline of the {there}"
+    elif due > deadlines.now_utc:
+        fate, reason = Fate.WAITING, "within the partner's grace"
+    elif settled_until is None or settled_until < due:
+        fate, reason = Fate.UNSETTLED, f"the {there} is held back before the deadline"
+    else:
+        fate, reason = absent, f"the {there} has settled past the deadline without it"
+    return Residue(copy=copy, fate=fate, reason=reason, sightings=case.sightings)
