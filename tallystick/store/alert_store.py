@@ -73,7 +73,7 @@ def record_delivery(engine: Engine, alert_id: int, *, sink: str, delivered: bool
 @contextmanager
 def one_deliverer(engine: Engine, contract_name: str) -> Iterator[None]:
     """Wait until no other process delivers this contract's alerts: a late trigger must not follow its resolve."""
-    with engine.connect() as connection:
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         key = func.hashtextextended(f"tallystick/deliver/{contract_name}", 0)
         connection.execute(select(func.pg_advisory_lock(key)))
         yield

@@ -1,0 +1,39 @@
+"""Appends an alert to a file as one JSON line, on the disk when it returns."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from tallystick.alert import Alert
+from tallystick.alert_message import SinkFailed, message_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSink:
+    """One line per alert."""
+
+    name: str
+    path: Path
+
+    def deliver(self, alert: Alert) -> str:
+        """Append once. Raises SinkFailed."""
+        line = json.dumps(message_of(alert), ensure_ascii=False, sort_keys=True).encode() + b"\n"
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a+b") as file:
+                file.write(line if _ends_a_line(file) else b"\n" + line)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise SinkFailed(f"the file cannot be written: {error.strerror}") from None
+        return f"{len(line)} bytes"
+
+
+def _ends_a_line(file: BinaryIO) -> bool:
+    """A full disk may have cut the line before."""
+    if not file.seek(0, os.SEEK_END):
+        return True
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) == b"\n"

@@ -1,0 +1,224 @@
+"""Who is told what: one alert per contract and class, resolved when nothing of it is outstanding."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tallystick.alert import Alert, AlertAction, Outstanding, alerts_for, severity_of
+from tallystick.alert_message import message_of
+from tallystick.break_class import BreakClass, Doubt
+from tallystick.contract import AlertRules, Contract, Severity
+from tallystick.cut import Cut, LedgerSlice, LedgerSnapshot
+from tallystick.run_result import Break, DoubtFound, RunFigures, RunResult, break_id, money_at_stake
+from tallystick.verdict import Verdict
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MISSING, PHANTOM = BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED, BreakClass.PHANTOM_IN_TOPIC
+CONTRACT = Contract.model_validate(
+    {
+        "contract": "payouts",
+        "version": 1,
+        "owner": "payouts-team",
+        "direction": "ledger_to_topic",
+        "schedule": "0 * * * *",
+        "start_date": NOON,
+        "kafka": {"connection": "kafka_billing"},
+        "legs": {"payout": "billing.payouts"},
+        "ledger": {"connection": "ledger_billing", "table": "billing.payout"},
+        "alert": {
+            "sinks": [{"kind": "webhook", "connection": "pager"}, {"kind": "file", "path": "alerts.jsonl"}],
+            "critical_at_minor": {"EUR": 1000},
+        },
+    }
+)
+FIGURES = RunFigures(
+    topic_rows=1,
+    ledger_rows=1,
+    matched_rows=0,
+    matched_money={},
+    in_flight_items=0,
+    in_flight_money={},
+    carried_items=0,
+    undecidable_items=0,
+    unreadable_records=0,
+    ledger_older_rows=None,
+    census=(),
+)
+
+
+def cut(n: int) -> Cut:
+    snapshot = LedgerSnapshot(xmin=1, xmax=1, system_identifier="1", timeline=1, lsn="0/0")
+    return Cut(
+        contract="payouts",
+        n=n,
+        window_start_utc=NOON - timedelta(hours=1),
+        window_end_utc=NOON,
+        marked_at_utc=NOON,
+        now_utc=NOON + timedelta(minutes=1),
+        topic_slices=(),
+        ledger_slice=LedgerSlice(xid_start=1, xid_end=1, snapshot=snapshot, mark=1, baseline_xid=1),
+    )
+
+
+def a_break(key: str, *, break_class: BreakClass = MISSING, amount_minor: int = 400) -> Break:
+    return Break(
+        break_id=break_id(contract="payouts", break_class=break_class, match_key=key, position=""),
+        break_class=break_class,
+        match_key=key,
+        transaction_key=f"transaction-{key}",
+        leg="payout",
+        amount_minor=amount_minor,
+        currency="EUR",
+        copies=1,
+        story="The row stands, the event does not.",
+        evidence={},
+    )
+
+
+def alerts(
+    *breaks: Break,
+    n: int = 5,
+    verdict: Verdict = Verdict.BROKEN,
+    doubts: tuple[Doubt, ...] = (),
+    firing: tuple[str, ...] = (),
+    outstanding: Mapping[BreakClass, Outstanding] | None = None,
+) -> list[Alert]:
+    result = RunResult(
+        contract="payouts",
+        cut_n=n,
+        verdict=verdict,
+        doubts=tuple(DoubtFound(doubt=doubt, sentence=f"{doubt}: why.") for doubt in doubts),
+        breaks=breaks,
+        items=(),
+        figures=FIGURES,
+        digest="d",
+    )
+    return list(alerts_for(CONTRACT, result, cut=cut(n), firing=firing, outstanding=outstanding or {}))
+
+
+def told(*arguments: Any, **keywords: Any) -> list[tuple[str, str]]:
+    return [(str(alert.action), alert.topic) for alert in alerts(*arguments, **keywords)]
+
+
+def standing(*breaks: Break) -> dict[BreakClass, Outstanding]:
+    return {
+        breaks[0].break_class: Outstanding(
+            count=len(breaks), money=money_at_stake(breaks), first_seen_utc=NOON - timedelta(days=2)
+        )
+    }
+
+
+def test_a_thousand_breaks_of_a_class_are_one_alert() -> None:
+    breaks = [a_break(f"{n:04}") for n in range(1000)]
+    (alert,) = alerts(*breaks, outstanding=standing(*breaks))
+    assert alert.dedup_key == "tallystick/payouts/missing_in_topic_never_produced"
+    assert alert.summary == (
+        "payouts: missing in topic never produced: 1000 new, 1000 outstanding, 4,000.00 EUR at stake"
+    )
+    assert alert.sinks == ("webhook:pager", "file:alerts.jsonl")
+
+
+def test_an_alert_says_what_where_since_when_and_how_much() -> None:
+    old, *new = (a_break(key) for key in "zcbax")
+    (alert,) = alerts(*new, outstanding=standing(old, *new))
+    assert alert.details == {
+        "contract": "payouts",
+        "owner": "payouts-team",
+        "cut_n": 5,
+        "window_start_utc": "2026-03-01T11:00:00+00:00",
+        "window_end_utc": "2026-03-01T12:00:00+00:00",
+        "verdict": "BROKEN",
+        "break_class": "missing_in_topic_never_produced",
+        "new": 4,
+        "new_money_minor": {"EUR": 1600},
+        "outstanding": 5,
+        "outstanding_money_minor": {"EUR": 2000},
+        "oldest_first_seen_utc": "2026-02-27T12:00:00+00:00",
+        "sample_match_keys": ["a", "b", "c"],
+    }
+
+
+def test_the_message_is_json_with_the_words_receivers_know() -> None:
+    (alert,) = alerts(a_break("a"))
+    message = json.loads(json.dumps(message_of(alert)))
+    assert (message["action"], message["severity"], message["schema_version"]) == ("trigger", "error", 1)
+    assert set(message) == {"schema_version", "action", "dedup_key", "severity", "summary", "details"}
+
+
+def test_each_class_has_an_alert_of_its_own() -> None:
+    breaks = a_break("a"), a_break("b", break_class=PHANTOM)
+    assert told(*breaks) == [("trigger", MISSING), ("trigger", PHANTOM)]
+
+
+def test_a_class_resolves_when_none_of_it_is_outstanding() -> None:
+    assert told(verdict=Verdict.MATCHED, firing=(MISSING,)) == [("resolve", MISSING)]
+
+
+def test_a_class_does_not_resolve_while_one_is_outstanding() -> None:
+    assert told(verdict=Verdict.MATCHED, firing=(MISSING,), outstanding=standing(a_break("a"))) == []
+
+
+def test_a_class_that_did_not_fire_is_not_resolved() -> None:
+    assert told(verdict=Verdict.MATCHED) == []
+
+
+def test_one_class_resolves_while_another_fires() -> None:
+    found = a_break("b", break_class=PHANTOM)
+    assert told(found, firing=(MISSING,), outstanding=standing(found)) == [("trigger", PHANTOM), ("resolve", MISSING)]
+
+
+def test_an_inconclusive_run_alerts_low_and_resolves_nothing() -> None:
+    (alert,) = alerts(verdict=Verdict.INCONCLUSIVE, doubts=(Doubt.LOG_EXPIRED,), firing=(MISSING,))
+    assert (alert.action, alert.topic, alert.severity) == (AlertAction.TRIGGER, "inconclusive", Severity.WARNING)
+    assert alert.summary == "payouts: cut 5 is inconclusive: log_expired: why."
+
+
+def test_a_class_cleared_during_an_inconclusive_run_resolves_at_the_next_proven_one() -> None:
+    assert told(verdict=Verdict.INCONCLUSIVE, doubts=(Doubt.LOG_EXPIRED,), firing=(MISSING,)) == [
+        ("trigger", "inconclusive")
+    ]
+    assert told(verdict=Verdict.MATCHED, firing=(MISSING, "inconclusive")) == [
+        ("resolve", "inconclusive"),
+        ("resolve", MISSING),
+    ]
+
+
+def test_a_broken_run_with_doubts_leaves_the_inconclusive_alert_firing() -> None:
+    found = a_break("a")
+    assert told(found, doubts=(Doubt.LOG_EXPIRED,), firing=("inconclusive",), outstanding=standing(found)) == [
+        ("trigger", MISSING)
+    ]
+
+
+def test_a_baseline_alerts_nobody() -> None:
+    assert told(n=0, verdict=Verdict.INCONCLUSIVE, doubts=(Doubt.BASELINE,)) == []
+
+
+@pytest.mark.parametrize(
+    ("money", "severity"),
+    [
+        ({"EUR": 999}, Severity.ERROR),
+        ({"EUR": 1000}, Severity.CRITICAL),
+        ({"EUR": 999, "JPY": 10**9}, Severity.ERROR),
+        ({"EUR": 1, "USD": 5}, Severity.CRITICAL),
+        ({}, Severity.ERROR),
+    ],
+)
+def test_a_break_is_critical_from_the_limit_of_its_currency_on(money: dict[str, int], severity: Severity) -> None:
+    rules = AlertRules(critical_at_minor={"EUR": 1000, "USD": 5})
+    assert severity_of(rules, MISSING, money) is severity
+
+
+def test_a_class_may_have_a_severity_of_its_own() -> None:
+    rules = AlertRules(critical_at_minor={"EUR": 0}, severity_by_class={MISSING: Severity.INFO})
+    assert severity_of(rules, MISSING, {"EUR": 10**9}) is Severity.INFO
+    assert severity_of(rules, PHANTOM, {"EUR": 10**9}) is Severity.CRITICAL
+
+
+def test_money_at_stake_counts_what_stands_not_only_what_is_new() -> None:
+    old, new = a_break("a", amount_minor=600), a_break("b")
+    (alert,) = alerts(new, outstanding=standing(old, new))
+    assert alert.severity is Severity.CRITICAL
