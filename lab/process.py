@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from pwd import struct_passwd
 from typing import IO, Any
@@ -39,13 +40,14 @@ def spawn(
     death_signal: signal.Signals = signal.SIGKILL,
     account: struct_passwd | None = None,
     stdin: int | IO[bytes] | None = subprocess.DEVNULL,
-    stdout: int | IO[bytes] | None = subprocess.DEVNULL,
+    stdout: int | IO[bytes] | None = None,
     environment: Mapping[str, str] | None = None,
     cwd: Path = REPOSITORY,
 ) -> subprocess.Popen[bytes]:
     """Start a child in a process group of its own; it gets `death_signal` when the lab dies.
 
-    With `log`, stdout and stderr are appended to that file. With `account`, the child runs as that system user.
+    What it writes to stderr, and to stdout unless `stdout` is given, is appended to the file `log`, or dropped without
+    one. With `account`, the child runs as that system user.
     """
     parent_pid = os.getpid()
     settings: dict[str, Any] = {}
@@ -57,8 +59,8 @@ def spawn(
             return subprocess.Popen(
                 list(argv),
                 stdin=stdin,
-                stdout=output if log else stdout,
-                stderr=subprocess.STDOUT if log else None,
+                stdout=output if stdout is None else stdout,
+                stderr=output,
                 env=dict(environment) if environment is not None else None,
                 cwd=cwd,
                 start_new_session=True,
@@ -88,10 +90,8 @@ def kill_tree(process: subprocess.Popen[bytes] | None) -> None:
     if process is None:
         return
     family: list[psutil.Process] = []
-    try:
+    with suppress(psutil.NoSuchProcess):
         family = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
-    except psutil.NoSuchProcess:
-        pass
     process.kill()
     process.wait()
     for member in family:

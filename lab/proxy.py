@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from lab import process
 from lab.ports import free_port
@@ -45,18 +46,19 @@ class ProxyControl:
         )
 
     def _ask(self, question: dict[str, object]) -> dict[str, int]:
-        with socket.create_connection((_LOCALHOST, self.control_port), timeout=5) as connection:
-            with connection.makefile("rw") as lines:
-                lines.write(json.dumps(question) + "\n")
-                lines.flush()
-                answer: dict[str, int] = json.loads(lines.readline())
-                return answer
+        place = (_LOCALHOST, self.control_port)
+        with socket.create_connection(place, timeout=5) as connection, connection.makefile("rw") as lines:
+            lines.write(json.dumps(question) + "\n")
+            lines.flush()
+            answer: dict[str, int] = json.loads(lines.readline())
+            return answer
 
 
 @dataclass
 class Proxy:
     """The proxy's process, seen from the lab."""
 
+    log: Path
     upstream_port: int
     port: int = field(default_factory=free_port)
     control_port: int = field(default_factory=free_port)
@@ -69,7 +71,7 @@ class Proxy:
     def start(self) -> None:
         """Start the proxy and return once it listens."""
         ports = [str(self.port), str(self.upstream_port), str(self.control_port)]
-        self.child = process.spawn([sys.executable, "-m", "lab.proxy", *ports])
+        self.child = process.spawn([sys.executable, "-m", "lab.proxy", *ports], log=self.log)
         process.wait_until(lambda: process.port_answers(self.control_port), what="the proxy")
 
     def stop(self) -> None:

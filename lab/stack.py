@@ -41,6 +41,7 @@ class FolderInUse(RuntimeError):
 class LabAddresses:
     """Where the lab's servers answer. The dsn's carry passwords."""
 
+    folder: str  # where the data and the logs lie
     bootstrap_servers: str
     proxied_bootstrap_servers: str  # the same broker, behind the proxy that can lose acknowledgements
     ledger_owner_dsn: str
@@ -76,7 +77,7 @@ def start_stack(folder: Path, *, jars: Path = DEFAULT_JARS) -> Iterator[LabStack
     with ExitStack() as cleanup:
         cleanup.enter_context(_only_stack_in(folder))
         _clear(folder)
-        proxy = Proxy(upstream_port=0)
+        proxy = Proxy(folder / "proxy.log", upstream_port=0)
         broker = Broker(folder / "broker", proxied_port=proxy.port, jars=jars)
         proxy.upstream_port = broker.upstream_port
         ledger_server = PostgresServer(folder / "ledger", fsync=True)
@@ -88,7 +89,7 @@ def start_stack(folder: Path, *, jars: Path = DEFAULT_JARS) -> Iterator[LabStack
             lambda: _start_store(store_server),
             proxy.start,
         )
-        yield _describe(broker, ledger_server, store_server, proxy)
+        yield _describe(folder, broker, ledger_server, store_server, proxy)
 
 
 def read_addresses(folder: Path) -> LabAddresses:
@@ -122,8 +123,9 @@ def _start_store(server: PostgresServer) -> None:
     create_store(server)
 
 
-def _describe(broker: Broker, ledger: PostgresServer, store: PostgresServer, proxy: Proxy) -> LabStack:
+def _describe(folder: Path, broker: Broker, ledger: PostgresServer, store: PostgresServer, proxy: Proxy) -> LabStack:
     return LabStack(
+        folder=str(folder),
         bootstrap_servers=broker.bootstrap_servers,
         proxied_bootstrap_servers=broker.proxied_bootstrap_servers,
         ledger_owner_dsn=ledger.dsn(LEDGER_OWNER, LEDGER_DATABASE),
@@ -157,7 +159,7 @@ def _only_stack_in(folder: Path) -> Iterator[None]:
 
 
 def _clear(folder: Path) -> None:
-    for name in ("broker", "ledger", "store"):
+    for name in ("broker", "ledger", "store", "services"):
         shutil.rmtree(folder / name, ignore_errors=True)
         (folder / f"{name}.log").unlink(missing_ok=True)
     (folder / ADDRESSES_FILE).unlink(missing_ok=True)

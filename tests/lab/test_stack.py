@@ -10,7 +10,7 @@ import psutil
 import psycopg
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from lab.process import REPOSITORY, port_answers, wait_until
 from lab.stack import FolderInUse, LabStack, read_addresses, start_stack
