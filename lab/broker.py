@@ -122,8 +122,7 @@ class Broker:
         }
 
     def _java(self, *arguments: str) -> subprocess.Popen[bytes]:
-        argv = [_java_binary(), *_JVM, f"-Dlog4j2.configurationFile={_LOG4J_FILE}", "-cp", f"{self.jars}/*", *arguments]
-        return process.spawn(argv, log=self.log, cwd=self.folder)
+        return process.spawn([*java_command(self.jars), *arguments], log=self.log, cwd=self.folder)
 
     def _answers(self) -> bool:
         if self.child is None or self.child.poll() is not None:
@@ -135,6 +134,11 @@ class Broker:
             return admin.describe_cluster(request_timeout=5).result().controller is not None
         except KafkaException:
             return False
+
+
+def java_command(jars: Path) -> list[str]:
+    """Begin the command line of one of Kafka's own programs; its class name and arguments follow."""
+    return [_java_binary(), *_JVM, f"-Dlog4j2.configurationFile={_LOG4J_FILE}", "-cp", f"{jars}/*"]
 
 
 def _java_binary() -> str:

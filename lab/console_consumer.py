@@ -1,0 +1,27 @@
+"""Kafka's own console consumer: a reader that shares no code with anything here."""
+
+import subprocess
+
+from lab.broker import java_command
+from lab.stack import LabStack
+
+_IDLE_MILLISECONDS = 4000
+
+
+def read_topic(stack: LabStack, topic: str) -> list[str]:
+    """Values of all committed records of a topic, from its beginning until nothing comes for four seconds."""
+    command = [
+        *java_command(stack.broker.jars),
+        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        "--bootstrap-server",
+        stack.bootstrap_servers,
+        "--topic",
+        topic,
+        "--from-beginning",
+        "--isolation-level",
+        "read_committed",
+        "--timeout-ms",
+        str(_IDLE_MILLISECONDS),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
+    return [line for line in done.stdout.splitlines() if line.strip()]
