@@ -20,7 +20,7 @@ def show(console: Console, figures: dict[str, Any], *, pages_file: Path, figures
     for mode, row in figures["modes"].items():
         table.add_row(mode, str(row["lost"]), str(row["doubled"]), str(row["torn"]), _money(row), _verdicts(mode, row))
     console.print(table)
-    for mode, row in figures["modes"].items():
+    for row in figures["modes"].values():
         for path in row["reports"]:
             console.print(f"  report   {path}", highlight=False, soft_wrap=True)
     console.print(f"  pages    {pages_file.relative_to(REPOSITORY)} ({figures['pages']} alerts)", highlight=False)

@@ -1,4 +1,4 @@
-"""What the reconciler stored, read by plain SQL: the demo compares it with the lab's truth and shares no code with it."""
+"""What the reconciler stored, read by plain SQL: the demo compares it with the truth and shares no code with it."""
 
 from collections import Counter
 from collections.abc import Iterable
