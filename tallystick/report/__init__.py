@@ -1,0 +1,60 @@
+"""One self-contained HTML page per run: no script, no network, the same bytes for the same stored run and contract.
+
+page.py says what stands where, report.html.jinja2 how it is marked up, report.css how it looks by day, by night and on
+paper. Here it is put together and written.
+"""
+
+import os
+from functools import cache
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from tallystick.contract import Contract
+from tallystick.report.page import report_page
+from tallystick.report.text import foreign_text, format_time
+from tallystick.store.run_store import StoredRun
+
+
+def report_path(folder: Path, contract_name: str, n: int) -> Path:
+    """Where the report of cut n lies, below the artifacts folder."""
+    return folder / "reports" / contract_name / f"{n}.html"
+
+
+def write_report(run: StoredRun, contract: Contract, folder: Path) -> Path:
+    """Write the report of a run below the artifacts folder and give its path.
+
+    contract: the one the cut was made under. A reader never sees half a page: it is moved into place when it is whole.
+    """
+    path = report_path(folder, run.result.contract, run.result.cut_n)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    html = render_report(run, contract)
+    with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, suffix=".part", delete=False) as part:
+        part.write(html)
+    os.chmod(part.name, 0o644)  # a temporary file is its owner's only; the web server reads this one
+    os.replace(part.name, path)
+    return path
+
+
+def render_report(run: StoredRun, contract: Contract) -> str:
+    """The page. Pure: no clock, no address, no version; every order is fixed."""
+    return _template().render(page=report_page(run, contract))
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("tallystick.report", package_path=""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    loader = environment.loader
+    assert loader is not None
+    css, _, _ = loader.get_source(environment, "report.css")
+    environment.globals["css"] = Markup(css)  # our own file, no value in it
+    environment.filters |= {"count": "{:,}".format, "time": format_time, "foreign": foreign_text}
+    return environment.get_template("report.html.jinja2")

@@ -1,0 +1,73 @@
+"""What a verdict rests on, line by line, each with what holds it. Pure."""
+
+from collections.abc import Iterator
+
+from tallystick.contract import Contract, Direction
+from tallystick.money_text import format_money
+from tallystick.run_result import RunFigures
+from tallystick.store.run_store import StoredRun
+from tallystick.verdict_text import counted
+
+
+def guarantees(run: StoredRun, contract: Contract) -> Iterator[tuple[str, str]]:
+    """What the verdict rests on; each line names what holds it."""
+    figures = run.result.figures
+    yield (
+        "Read committed",
+        "Spark read below the LSO with isolation.level=read_committed, asserted before the first row; "
+        f"{_second_reader(figures)}",
+    )
+    yield (
+        "Each offset and each row once",
+        "Slices are half-open and start where the previous cut ended; the store's keys refuse a gap or an overlap.",
+    )
+    yield "Ledger slices", _slice_guarantee(contract, figures)
+    first, last = ("topics", "ledger") if contract.direction is Direction.TOPIC_TO_LEDGER else ("ledger", "topics")
+    yield (
+        "Captured in order",
+        f"The side that is written first (the {first}) was captured last, after the {last}: "
+        "the second side cannot be ahead of it.",
+    )
+    yield (
+        "Grace",
+        f"A partner may be {counted(contract.partner_grace_seconds, 'second')} late before its absence is a break; "
+        f"a run waits up to {counted(contract.settle_timeout_seconds, 'second')} for open transactions.",
+    )
+    yield (
+        "Empty windows",
+        "Allowed, where cut and census prove that there was nothing."
+        if contract.empty == "allowed"
+        else "Refused: an empty side is never MATCHED.",
+    )
+    yield "Repair", _repair(contract)
+
+
+def _second_reader(figures: RunFigures) -> str:
+    if not figures.census:
+        return "no partition was read."
+    disagreeing = [part for part in figures.census if part.spark_rows != part.readable_records]
+    if disagreeing:
+        return f"the census, a second reader, counts differently in {counted(len(disagreeing), 'partition')}."
+    return f"the census, a second reader, counted the same in {counted(len(figures.census), 'partition')}."
+
+
+def _slice_guarantee(contract: Contract, figures: RunFigures) -> str:
+    if contract.ledger.slice_by == "written_xid":
+        return (
+            "By the column written_xid, which the row keeps when it is updated: a row belongs to the cut of the "
+            "transaction that first wrote it."
+        )
+    older = "not counted" if figures.ledger_older_rows is None else f"{figures.ledger_older_rows:,} were counted"
+    return (
+        "By xmin, the transaction that wrote the row. Holds for append-only tables; of the rows older than this slice, "
+        f"{older}, so that a changed or deleted one shows."
+    )
+
+
+def _repair(contract: Contract) -> str:
+    rules = contract.compensation
+    if rules is None:
+        return "The contract allows none."
+    classes = ", ".join(rules.classes)
+    caps = format_money(rules.max_amount_minor)
+    return f"After approval, by republishing: {classes}; at most {counted(rules.max_items, 'event')} and {caps} a plan."

@@ -1,0 +1,314 @@
+"""What the report says, section by section, before any HTML. Pure: a stored run and its contract in, words out.
+
+The order is that of a night on call: is it broken, what does it cost, what could not be seen, which events; the proof.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from tallystick.break_class import BreakClass
+from tallystick.break_class_text import BREAK_TEXTS, DOUBT_TEXTS, ClassText
+from tallystick.contract import Contract
+from tallystick.money_text import format_minor, format_money
+from tallystick.report.break_sample import BreakGroup, Stake, group_breaks, stakes
+from tallystick.report.census_bar import BARS_MAX, CensusBar, add_census, adds_up, census_bars, law
+from tallystick.report.guarantees import guarantees
+from tallystick.report.share_bar import share_bar
+from tallystick.report.text import evidence_lines, foreign_text, format_time, format_window
+from tallystick.run_result import (
+    Break,
+    DoubtFound,
+    ItemState,
+    OpenItem,
+    PartitionCensus,
+    money_at_stake,
+)
+from tallystick.store.run_store import StoredRun
+from tallystick.verdict_text import counted, verdict_sentence
+
+ITEMS_SHOWN_MAX = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One number of the head: what, how much, and what to make of it."""
+
+    label: str
+    value: str
+    note: str
+    tone: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StakeRow:
+    """Money of one class in one currency, with its bar on the scale of that currency."""
+
+    break_class: BreakClass
+    text: ClassText
+    count: str
+    amount: str
+    bar: Markup
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoubtRow:
+    """One thing that could not be seen. holder and since: who keeps it from being seen, where anybody does."""
+
+    text: ClassText
+    doubt: str
+    sentence: str
+    holder: str
+    since: str
+    details: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BreakRow:
+    """One break, ready to read."""
+
+    break_id: str
+    leg: str
+    amount: str
+    match_key: str
+    transaction_key: str
+    copies: int
+    story: str
+    evidence: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BreakSection:
+    """The breaks of one class."""
+
+    group: BreakGroup
+    summary: str
+    hidden: str
+    rows: tuple[BreakRow, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemRow:
+    """One open item of this run."""
+
+    item_id: str
+    side: str
+    match_key: str
+    leg: str
+    amount: str
+    since: str
+    due: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportPage:
+    """Everything the template may say."""
+
+    run: StoredRun
+    contract: Contract
+    sentence: str
+    window: str
+    figures: tuple[Figure, ...]
+    stakes: tuple[tuple[str, tuple[StakeRow, ...]], ...]
+    doubts: tuple[DoubtRow, ...]
+    breaks: tuple[BreakSection, ...]
+    census_bars: tuple[CensusBar, ...]
+    census_bars_left_out: int
+    census_total: PartitionCensus | None
+    law: str
+    law_holds: bool
+    matched_money: str
+    in_flight_money: str
+    item_states: tuple[tuple[str, str], ...]
+    items: tuple[ItemRow, ...]
+    items_left_out: int
+    guarantees: tuple[tuple[str, str], ...]
+    identity: tuple[tuple[str, str], ...]
+
+
+def report_page(run: StoredRun, contract: Contract) -> ReportPage:
+    """Gather the page."""
+    result, census = run.result, run.result.figures.census
+    total = add_census(census)
+    open_items = [item for item in result.items if item.state is ItemState.OPEN]
+    return ReportPage(
+        run=run,
+        contract=contract,
+        sentence=foreign_text(verdict_sentence(result)),
+        window=format_window(run.window_start_utc, run.window_end_utc),
+        figures=tuple(_head_figures(run, total)),
+        stakes=tuple(_stake_groups(result.breaks)),
+        doubts=tuple(_doubt_row(found) for found in result.doubts),
+        breaks=tuple(_break_section(group) for group in group_breaks(result.breaks)),
+        census_bars=census_bars(census),
+        census_bars_left_out=max(0, len(census) - BARS_MAX),
+        census_total=total,
+        law=law(total) if total else "",
+        law_holds=all(adds_up(part) for part in census),
+        matched_money=foreign_text(format_money(result.figures.matched_money)),
+        in_flight_money=foreign_text(format_money(result.figures.in_flight_money)),
+        item_states=tuple(_item_states(result.items)),
+        items=tuple(_item_row(item) for item in sorted(open_items, key=_soonest_first)[:ITEMS_SHOWN_MAX]),
+        items_left_out=max(0, len(open_items) - ITEMS_SHOWN_MAX),
+        guarantees=tuple(guarantees(run, contract)),
+        identity=tuple(_identity(run, contract)),
+    )
+
+
+def _head_figures(run: StoredRun, total: PartitionCensus | None) -> Iterator[Figure]:
+    figures, breaks, doubts = run.result.figures, run.result.breaks, run.result.doubts
+    money = money_at_stake(breaks)
+    yield Figure(
+        label="Breaks",
+        value=f"{len(breaks):,}",
+        note=f"in {counted(len({one.break_class for one in breaks}), 'class')}" if breaks else "none found",
+        tone="bad" if breaks else "",
+    )
+    yield Figure(
+        label="At stake",
+        value=next(iter(_each_amount(money)), "none"),
+        note=" and ".join(list(_each_amount(money))[1:]) or ("in all" if money else _no_money(breaks)),
+        tone="bad" if money else "",
+    )
+    yield Figure(
+        label="Doubts",
+        value=f"{len(doubts):,}",
+        note="could not be seen whole" if doubts else "all that was due was seen",
+        tone="doubtful" if doubts else "",
+    )
+    yield Figure(label="Matched pairs", value=f"{figures.matched_rows:,}", note=format_money(figures.matched_money))
+    in_flight = f"{format_money(figures.in_flight_money)} within grace"
+    yield Figure(label="In flight", value=f"{figures.in_flight_items:,}", note=in_flight)
+    yield _offsets_figure(total)
+
+
+def _no_money(breaks: tuple[Break, ...]) -> str:
+    return "no break has an amount" if breaks else "no break, no money"
+
+
+def _offsets_figure(total: PartitionCensus | None) -> Figure:
+    if total is None:
+        return Figure(label="Offsets explained", value="0", note="no partition was counted")
+    length = total.kafka_offset_end - total.kafka_offset_start
+    return Figure(
+        label="Offsets explained",
+        value=f"{length - total.unexplained:,}",
+        note=f"of {length:,}" if total.unexplained else f"of {length:,}: each one",
+        tone="doubtful" if total.unexplained else "",
+    )
+
+
+def _each_amount(money: Mapping[str, int]) -> Iterator[str]:
+    for currency in sorted(money):
+        yield foreign_text(format_minor(money[currency], currency))
+
+
+def _stake_groups(breaks: tuple[Break, ...]) -> Iterator[tuple[str, tuple[StakeRow, ...]]]:
+    """A heading and its rows per currency."""
+    found = stakes(breaks)
+    for currency in dict.fromkeys(stake.currency for stake in found):
+        mine = [stake for stake in found if stake.currency == currency]
+        largest = max(stake.amount_minor for stake in mine)
+        total = format_minor(sum(stake.amount_minor for stake in mine), currency)
+        heading = foreign_text(total) if currency else "Amount not known"
+        yield heading, tuple(_stake_row(stake, largest) for stake in mine)
+
+
+def _stake_row(stake: Stake, largest: int) -> StakeRow:
+    text = BREAK_TEXTS[stake.break_class]
+    amount = foreign_text(format_minor(stake.amount_minor, stake.currency)) if stake.currency else "not known"
+    return StakeRow(
+        break_class=stake.break_class,
+        text=text,
+        count=counted(stake.count, "break"),
+        amount=amount,
+        bar=share_bar(
+            {"at stake": stake.amount_minor},
+            whole=largest,
+            fills={"at stake": "var(--bad)"},
+            label=f"{text.title}: {amount}",
+        ),
+    )
+
+
+def _doubt_row(found: DoubtFound) -> DoubtRow:
+    details = dict(found.details)
+    holder = details.pop("transactional_id", "") or details.pop("holder", "")
+    since = details.pop("since_utc", None)
+    return DoubtRow(
+        text=DOUBT_TEXTS[found.doubt],
+        doubt=found.doubt,
+        sentence=foreign_text(found.sentence),
+        holder=foreign_text(str(holder)) if holder else "",
+        since=foreign_text(str(since)) if since else "",
+        details=evidence_lines(details) if details else (),
+    )
+
+
+def _break_section(group: BreakGroup) -> BreakSection:
+    summary = f"{counted(group.count, 'break')}, {foreign_text(format_money(group.money))}"
+    hidden = f"{counted(group.not_shown, 'more break')} in the verdict store" if group.not_shown else ""
+    return BreakSection(
+        group=group, summary=summary, hidden=hidden, rows=tuple(_break_row(item_break) for item_break in group.shown)
+    )
+
+
+def _break_row(item_break: Break) -> BreakRow:
+    amount = format_minor(item_break.amount_minor, item_break.currency) if item_break.currency else "not known"
+    return BreakRow(
+        break_id=str(item_break.break_id),
+        leg=foreign_text(item_break.leg),
+        amount=foreign_text(amount),
+        match_key=foreign_text(item_break.match_key),
+        transaction_key=foreign_text(item_break.transaction_key),
+        copies=item_break.copies,
+        story=foreign_text(item_break.story),
+        evidence=evidence_lines(item_break.evidence),
+    )
+
+
+_STATE_WORDS = {
+    ItemState.OPEN: "opened, or still waiting for its partner",
+    ItemState.CLEARED: "cleared: the partner came",
+    ItemState.BROKEN: "broken: a proven disagreement",
+    ItemState.UNDECIDABLE: "undecidable: its partner would lie before the baseline",
+    ItemState.WRITTEN_OFF: "written off by a person",
+}
+
+
+def _item_states(items: tuple[OpenItem, ...]) -> Iterator[tuple[str, str]]:
+    counts = Counter(item.state for item in items)
+    for state, words in _STATE_WORDS.items():
+        if counts[state]:
+            yield f"{counts[state]:,}", words
+
+
+def _item_row(item: OpenItem) -> ItemRow:
+    return ItemRow(
+        item_id=foreign_text(item.item_id),
+        side=item.side,
+        match_key=foreign_text(item.match_key),
+        leg=foreign_text(item.leg),
+        amount=foreign_text(format_minor(item.amount_minor, item.currency)) if item.currency else "not known",
+        since=format_time(item.first_seen_utc),
+        due=format_time(item.due_utc),
+        reason=foreign_text(item.reason),
+    )
+
+
+def _soonest_first(item: OpenItem) -> tuple[str, str]:
+    return item.due_utc.isoformat(), item.item_id
+
+
+def _identity(run: StoredRun, contract: Contract) -> Iterator[tuple[str, str]]:
+    yield "contract", f"{contract.contract}, version {contract.version}"
+    yield "contract fingerprint", contract.fingerprint
+    yield "cut", f"{run.result.cut_n}"
+    yield "digest of the run", run.result.digest
+    yield "run id", foreign_text(run.scheduler_run_id)
+    yield "attempt", f"{run.attempt}"
+    yield "judged as of", format_time(run.now_utc)
+    yield "verdict stored at", format_time(run.recorded_at)

@@ -1,0 +1,300 @@
+"""The report: what stands on it, that its bytes do not change, and that a stranger's text stays text."""
+
+import hashlib
+import os
+import pickle
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import timedelta, timezone
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tallystick.break_class import BreakClass
+from tallystick.contract import Contract
+from tallystick.report import render_report, report_path, write_report
+from tallystick.report.page import report_page
+from tallystick.run_result import Break, PartitionCensus
+from tallystick.store.run_store import StoredRun
+
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+
+
+class Page(HTMLParser):
+    """Text per section, and every element, of a page whose tags must close in order."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.texts))
+
+
+def with_breaks(run: StoredRun, *breaks: Break) -> StoredRun:
+    return replace(run, result=replace(run.result, breaks=breaks))
+
+
+def with_census(run: StoredRun, *census: PartitionCensus) -> StoredRun:
+    return replace(run, result=replace(run.result, figures=replace(run.result.figures, census=census)))
+
+
+@pytest.mark.parametrize("name", ["matched_run", "broken_run", "inconclusive_run", "baseline_run"])
+def test_each_verdict_stands_big_with_its_reason(name: str, contract: Contract, request: pytest.FixtureRequest) -> None:
+    run: StoredRun = request.getfixturevalue(name)
+    html = render_report(run, contract)
+    assert f"<h1>{run.result.verdict}</h1>" in html
+    assert report_page(run, contract).sentence in Page(html).text
+
+
+def test_the_sections_come_in_the_order_of_a_night_on_call(broken_run: StoredRun, contract: Contract) -> None:
+    sections = [
+        attributes["id"] for tag, attributes in Page(render_report(broken_run, contract)).elements if tag == "section"
+    ]
+    assert sections == ["money", "doubts", "breaks", "census", "sides", "items", "cut", "guarantees", "identity"]
+
+
+def test_a_broken_run_shows_money_breaks_doubts_and_proof(broken_run: StoredRun, contract: Contract) -> None:
+    text = Page(render_report(broken_run, contract)).text
+    for expected in (
+        "400.00 EUR",  # minor units by ISO 4217: two decimals
+        "700 JPY",  # none
+        "Missing in topic: never produced",
+        "Check first:",
+        "held by relay-1",
+        "since 2026-03-01 11:40:00 UTC",
+        "7 offsets = 2 committed + 0 plain + 2 aborted + 3 markers + 0 unexplained",
+        "the law holds",
+        "ledger:815",  # the item in flight
+        "held, 7 behind",
+        "9J2xGk3yTf6Q1w",  # topic id
+        "7301234567890123456",  # the ledger's system
+        "[5,000, 5,200)",
+        "isolation.level=read_committed",
+        "By xmin",
+        contract.fingerprint,
+        broken_run.result.digest,
+        broken_run.scheduler_run_id,
+    ):
+        assert expected in text
+    for item_break in broken_run.result.breaks:
+        assert item_break.match_key in text
+        assert item_break.story in text
+        assert str(item_break.break_id) in text
+
+
+def test_a_matched_run_claims_no_break_and_no_doubt(matched_run: StoredRun, contract: Contract) -> None:
+    text = Page(render_report(matched_run, contract)).text
+    assert "No break, so no money at stake." in text
+    assert "None: all that was due on both sides could be seen." in text
+
+
+def test_an_offset_that_nobody_explains_is_seen(matched_run: StoredRun, contract: Contract) -> None:
+    one, two = matched_run.result.figures.census
+    gap = replace(one, unexplained=1, kafka_offset_end=one.kafka_offset_end + 1)
+    page = report_page(with_census(matched_run, two, gap), contract)
+    assert not page.law_holds
+    assert page.census_bars[0].name == "billing.fees[0]"  # the odd one first
+    assert page.census_bars[0].tone == "doubtful"
+    html = render_report(with_census(matched_run, two, gap), contract)
+    assert "the law does not hold" in html
+    assert 'fill="url(#unexplained)"' in str(page.census_bars[0].bar)
+
+
+def test_a_reader_that_counts_differently_is_seen(matched_run: StoredRun, contract: Contract) -> None:
+    one, two = matched_run.result.figures.census
+    html = render_report(with_census(matched_run, replace(one, spark_rows=2), two), contract)
+    assert "counts differently in 1 partition" in html
+    assert "counted the same" in render_report(matched_run, contract)
+
+
+def test_the_slicing_is_named_with_the_guarantee_it_gives(matched_run: StoredRun, contract: Contract) -> None:
+    ledger = contract.ledger.model_copy(update={"slice_by": "written_xid"})
+    other = contract.model_copy(update={"ledger": ledger})
+    assert "By xmin" in render_report(matched_run, contract)
+    assert "By the column written_xid" in render_report(matched_run, other)
+
+
+RENDER = """
+import hashlib, pickle, sys
+from tallystick.report import render_report
+run, contract = pickle.load(open(sys.argv[1], "rb"))
+print(hashlib.sha256(render_report(run, contract).encode()).hexdigest())
+"""
+
+
+def test_two_processes_write_the_same_bytes(many_breaks_run: StoredRun, contract: Contract, tmp_path: Path) -> None:
+    stored = tmp_path / "run.pickle"
+    stored.write_bytes(pickle.dumps((many_breaks_run, contract)))
+    hashes = {
+        subprocess.run(
+            [sys.executable, "-c", RENDER, str(stored)],
+            env={**os.environ, "PYTHONHASHSEED": seed, "TZ": zone, "LC_ALL": "C"},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed, zone in (("1", "UTC"), ("2", "Asia/Tokyo"))
+    }
+    assert hashes == {hashlib.sha256(render_report(many_breaks_run, contract).encode()).hexdigest() + "\n"}
+
+
+def test_the_zone_a_database_answers_in_changes_no_byte(matched_run: StoredRun, contract: Contract) -> None:
+    tokyo = timezone(timedelta(hours=9))
+    moved = replace(
+        matched_run,
+        window_start_utc=matched_run.window_start_utc.astimezone(tokyo),
+        window_end_utc=matched_run.window_end_utc.astimezone(tokyo),
+        recorded_at=matched_run.recorded_at.astimezone(tokyo),
+        now_utc=matched_run.now_utc.astimezone(tokyo),
+    )
+    assert render_report(moved, contract) == render_report(matched_run, contract)
+
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&--> {{ 7 * 7 }}"
+
+
+def test_markup_in_a_strangers_text_stays_text(broken_run: StoredRun, contract: Contract) -> None:
+    first = broken_run.result.breaks[0]
+    hostile = replace(
+        first,
+        match_key=HOSTILE,
+        transaction_key=HOSTILE,
+        leg=HOSTILE,
+        currency=HOSTILE[:20],
+        story=HOSTILE,
+        evidence={HOSTILE: HOSTILE, "nested": [{"session": HOSTILE}]},
+    )
+    doubt = replace(broken_run.result.doubts[0], sentence=HOSTILE, details={"holder": HOSTILE, "since_utc": HOSTILE})
+    item = replace(broken_run.result.items[0], match_key=HOSTILE, leg=HOSTILE, reason=HOSTILE, item_id=HOSTILE)
+    run = replace(
+        broken_run,
+        scheduler_run_id=HOSTILE,
+        result=replace(broken_run.result, breaks=(hostile,), doubts=(doubt,), items=(item,)),
+    )
+    hostile_contract = contract.model_copy(update={"description": HOSTILE, "owner": HOSTILE})
+    page = Page(render_report(run, hostile_contract))
+    harmless = Page(render_report(with_breaks(broken_run, first), contract))
+    assert {tag for tag, _ in page.elements} == {tag for tag, _ in harmless.elements}
+    assert not {"script", "img"} & {tag for tag, _ in page.elements}
+    assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+    assert HOSTILE in page.text
+    assert "49" not in page.text.split("{{")[1][:10]
+
+
+def test_a_direction_mark_in_a_match_key_is_written_out(broken_run: StoredRun, contract: Contract) -> None:
+    run = with_breaks(broken_run, replace(broken_run.result.breaks[0], match_key="ev-1\u202e2\x00\x1b[31m"))
+    html = render_report(run, contract)
+    assert "ev-1\\u202e2\\u0000\\u001b[31m" in html
+    assert not re.search("[\x00-\x08\x0b-\x1f\u202a-\u202e\u2066-\u2069]", html)
+
+
+def test_a_right_to_left_name_itself_is_left_alone(broken_run: StoredRun, contract: Contract) -> None:
+    run = with_breaks(broken_run, replace(broken_run.result.breaks[0], match_key="\u05ea\u05e9\u05dc\u05d5\u05dd"))
+    assert "\u05ea\u05e9\u05dc\u05d5\u05dd" in render_report(run, contract)
+
+
+def test_an_endless_key_is_cut_and_says_so(broken_run: StoredRun, contract: Contract) -> None:
+    run = with_breaks(broken_run, replace(broken_run.result.breaks[0], match_key="k" * 1_000_000))
+    html = render_report(run, contract)
+    assert len(html) < 100_000
+    assert "(1,000,000 characters)" in html
+
+
+def test_the_page_asks_no_network_and_runs_no_script(many_breaks_run: StoredRun, contract: Contract) -> None:
+    html = render_report(many_breaks_run, contract)
+    page = Page(html)
+    assert not {"script", "iframe", "img", "object", "form"} & {tag for tag, _ in page.elements}
+    policy = [found["content"] for tag, found in page.elements if tag == "meta" and found.get("http-equiv")]
+    assert policy[0] is not None
+    assert policy[0].startswith("default-src 'none'")
+    links = {value for _, found in page.elements for name in ("href", "src") if (value := found.get(name))}
+    assert all(link.startswith("#") or link == "data:," for link in links)
+    assert "@import" not in html
+    assert set(re.findall(r"url\(([^)]*)\)", html)) <= {"#plain", "#aborted", "#unexplained"}
+    assert set(re.findall(r"https?://[\w./]+", html)) == {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+
+
+def test_every_link_leads_somewhere_and_no_id_stands_twice(broken_run: StoredRun, contract: Contract) -> None:
+    page = Page(render_report(broken_run, contract))
+    ids = [found["id"] for _, found in page.elements if "id" in found]
+    assert len(set(ids)) == len(ids)
+    links = {str(found["href"])[1:] for tag, found in page.elements if tag == "a"}
+    assert links <= set(ids)
+
+
+def test_every_picture_has_words_and_every_table_a_caption(broken_run: StoredRun, contract: Contract) -> None:
+    page = Page(render_report(broken_run, contract))
+    pictures = [found for tag, found in page.elements if tag == "svg"]
+    assert pictures
+    assert all(found.get("aria-label") or found.get("aria-hidden") for found in pictures)
+    tags = [tag for tag, _ in page.elements]
+    assert tags.count("caption") == tags.count("table") > 0
+
+
+def test_five_thousand_breaks_stay_a_page_with_whole_counts(many_breaks_run: StoredRun, contract: Contract) -> None:
+    html = render_report(many_breaks_run, contract)
+    text = Page(html).text
+    assert len(html.encode()) < 2_000_000
+    assert "5,000 breaks in 3 classes" in text
+    assert html.count('id="break-') == 500
+    for break_class in {item_break.break_class for item_break in many_breaks_run.result.breaks}:
+        assert f'id="{break_class}"' in html
+    assert "more breaks in the verdict store" in text
+
+
+def test_a_run_with_many_partitions_draws_some_and_lists_all(matched_run: StoredRun, contract: Contract) -> None:
+    one = matched_run.result.figures.census[0]
+    census = tuple(replace(one, partition=number) for number in range(100))
+    html = render_report(with_census(matched_run, *census), contract)
+    assert "And 60 more partitions in the table." in html
+    assert "billing.fees[99]" in html
+
+
+def test_a_report_is_written_whole_or_not_at_all(
+    matched_run: StoredRun, contract: Contract, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_report(matched_run, contract, tmp_path)
+    assert path == report_path(tmp_path, "billing_payouts", 6)
+    assert path.read_text(encoding="utf-8") == render_report(matched_run, contract)
+    before = path.read_bytes()
+
+    def fails(*_: Any) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", fails)
+    with pytest.raises(OSError, match="disk full"):
+        write_report(matched_run, contract, tmp_path)
+    assert path.read_bytes() == before
+
+
+def test_an_amount_that_nobody_knows_is_not_zero(broken_run: StoredRun, contract: Contract) -> None:
+    unknown = replace(broken_run.result.breaks[0], currency="", amount_minor=0, break_class=BreakClass.PHANTOM_IN_TOPIC)
+    text = Page(render_report(with_breaks(broken_run, unknown), contract)).text
+    assert "Amount not known" in text
+    assert "0.00" not in text.split("Money at stake")[-1].split("Doubts")[0]
