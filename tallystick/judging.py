@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
+from tallystick.break_class import BreakClass
 from tallystick.classes import CLASSES, ClassRule
 from tallystick.classes.torn_transaction import absent_legs, judge_legs
 from tallystick.evidence import Evidence, LegsCase
@@ -96,7 +97,7 @@ def _item_changes(evidence: Evidence, breaks: Sequence[Break]) -> Iterator[OpenI
             yield from _residue_item(evidence, residue, break_at.get(residue.copy.item_id))
             if residue.partner is not None:
                 yield from _cleared(residue.partner, residue.copy)
-    torn = {(one.transaction_key, one.leg): one.break_id for one in breaks if "seen_legs" in one.evidence}
+    torn = {one.transaction_key: one.break_id for one in breaks if one.break_class is BreakClass.TORN_TRANSACTION}
     for case in evidence.incomplete:
         yield from _legs_item(evidence, case, torn)
 
@@ -186,12 +187,12 @@ def _change(
     )
 
 
-def _legs_item(evidence: Evidence, case: LegsCase, torn: Mapping[tuple[str, str], UUID]) -> Iterator[OpenItem]:
+def _legs_item(evidence: Evidence, case: LegsCase, torn: Mapping[str, UUID]) -> Iterator[OpenItem]:
     """One item per business transaction. Its leg names the legs seen so far, joined by +."""
     absent = absent_legs(case, evidence.contract.legs)
     if not absent:
         state, reason = ItemState.CLEARED, "its other legs came"
-    elif (case.transaction_key, absent[0]) in torn:
+    elif case.transaction_key in torn:
         state, reason = ItemState.BROKEN, "torn_transaction"
     else:
         fate = judge_legs(case, evidence.deadlines)
@@ -218,9 +219,7 @@ def _legs_item(evidence: Evidence, case: LegsCase, torn: Mapping[tuple[str, str]
         state=state,
         reason=reason,
         pairable=state in (ItemState.OPEN, ItemState.BROKEN),
-        break_id=torn.get((case.transaction_key, absent[0]))
-        if absent
-        else (case.carried.break_id if case.carried else None),
+        break_id=torn.get(case.transaction_key) or (case.carried.break_id if case.carried else None),
         cleared_by="" if absent else ",".join(item_id for _, _, item_id in case.seen.values()),
     )
 

@@ -94,7 +94,11 @@ def open_ledger(dsn: str) -> Iterator[psycopg.Connection]:
     """A connection in autocommit, closed at the end. Raises LedgerUnreachable without the password in its message."""
     try:
         connection = psycopg.connect(
-            dsn, autocommit=True, connect_timeout=_CONNECT_TIMEOUT_SECONDS, application_name="tallystick"
+            dsn,
+            autocommit=True,
+            connect_timeout=_CONNECT_TIMEOUT_SECONDS,
+            application_name="tallystick",
+            options="-c row_security=off",  # rows that a policy would hide are an error, not an absence
         )
     except psycopg.OperationalError as error:
         raise LedgerUnreachable(f"ledger: {str(error).strip().splitlines()[-1]}") from None
@@ -169,10 +173,11 @@ def look_up_rows(
 
     A key that is no value of the column's type stands nowhere.
     """
+    pairing = ledger_sql.pairing_condition(ledger).replace("%", "%%")
     query = f"""
         SELECT {ledger_sql.column_list(ledger)}, {ledger_sql.row_xid(ledger, near_xid=near_xid)} AS row_xid
         FROM {ledger.table}
-        WHERE {ledger_sql.pairing_condition(ledger)} AND {ledger.columns.match_key} = ANY(ARRAY(
+        WHERE {pairing} AND {ledger.columns.match_key} = ANY(ARRAY(
             SELECT CASE WHEN pg_input_is_valid(asked, %(type)s) THEN asked::{table.key_type} END
             FROM unnest(%(keys)s::text[]) AS asked))
         ORDER BY row_xid, 1"""

@@ -5,7 +5,7 @@ transaction is committed or open in an absent leg's topic anywhere on the retain
 lies beyond the cut, behind the LSO or before the baseline.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from tallystick.break_class import BreakClass
@@ -16,16 +16,15 @@ from tallystick.run_result import Break, ItemSide, ItemState, break_id
 
 
 def torn_transaction(evidence: Evidence) -> Iterator[Break]:
-    """One break per absent leg; at stake is what the seen legs moved."""
+    """One break per transaction; its leg names the absent ones, joined by +. At stake is what the seen legs moved."""
     for case in evidence.incomplete:
-        if judge_legs(case, evidence.deadlines) is Fate.FOLLOWER_ABSENT:
-            for leg in absent_legs(case, evidence.contract.legs):
-                yield _torn(evidence, case, leg)
+        absent = absent_legs(case, evidence.contract.legs)
+        if absent and judge_legs(case, evidence.deadlines) is Fate.FOLLOWER_ABSENT:
+            yield _torn(evidence, case, absent)
 
 
-def absent_legs(case: LegsCase, legs: object) -> list[str]:
+def absent_legs(case: LegsCase, legs: Iterable[str]) -> list[str]:
     """Expected legs that neither this cut, an open item nor an earlier slice has shown committed."""
-    assert isinstance(legs, dict)
     return [leg for leg in sorted(legs) if leg not in case.seen and not _committed_earlier(case, leg)]
 
 
@@ -53,7 +52,8 @@ def _committed_earlier(case: LegsCase, leg: str) -> bool:
     return any(seen.place in (Place.EARLIER_SLICE, Place.SLICE) for seen in case.sightings.get(leg, ()))
 
 
-def _torn(evidence: Evidence, case: LegsCase, leg: str) -> Break:
+def _torn(evidence: Evidence, case: LegsCase, absent: list[str]) -> Break:
+    leg = "+".join(absent)
     amounts = [(amount, currency) for amount, currency, _ in case.seen.values()]
     seen = ", ".join(f"{name} at {item_id}" for name, (_, _, item_id) in sorted(case.seen.items()))
     story = f"The transaction {case.transaction_key} committed {seen}, but never its {leg} leg."
@@ -74,6 +74,6 @@ def _torn(evidence: Evidence, case: LegsCase, leg: str) -> Break:
         story=story,
         evidence={
             "seen_legs": {name: item_id for name, (_, _, item_id) in sorted(case.seen.items())},
-            "found_elsewhere": [seen_as_json(seen) for seen in case.sightings.get(leg, ())],
+            "found_elsewhere": [seen_as_json(seen) for leg in absent for seen in case.sightings.get(leg, ())],
         },
     )
