@@ -3,7 +3,8 @@
     spark-submit reconcile_app.py --contract dags/contracts/billing_payments.yaml --cut 7
 
 Addresses come from the environment (TALLYSTICK_STORE_DSN, TALLYSTICK_CONN_<ID>), never from argv; all breaks are also
-written as Parquet under TALLYSTICK_ARTIFACTS_DIR. Prints one JSON line per step. Exits 0 once a verdict is stored, whatever it says; anything else means that there is none.
+written as Parquet under TALLYSTICK_ARTIFACTS_DIR. Prints one JSON line per step. Exits 0 once a verdict is stored,
+whatever it says; anything else means that there is none.
 """
 
 import argparse
@@ -149,7 +150,7 @@ def scan_cut(contract: Contract, connections: Connections, cut: Cut, known: set[
 
 
 def die_with_parent() -> None:
-    """A killed task kills the JVM but not this driver: ask the kernel for SIGTERM when the parent is gone (Linux only)."""
+    """Ask the kernel for SIGTERM when the parent is gone (Linux only); a killed task ends the JVM alone."""
     if sys.platform == "linux":
         parent = os.getppid()
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

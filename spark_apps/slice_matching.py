@@ -22,7 +22,10 @@ _LOW_32_BITS = 4294967295
 def scan_slices(
     topic: DataFrame, ledger: DataFrame, *, legs: Mapping[str, str], known_elsewhere: Collection[str]
 ) -> SliceScan:
-    """Scan both sides once. known_elsewhere: keys that open items or older rows know; they come home whatever they look like."""
+    """Scan both sides once.
+
+    known_elsewhere: keys that open items or older rows know; they come home whatever they look like.
+    """
     topic, ledger = topic.persist(StorageLevel.MEMORY_AND_DISK), ledger.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         topic_totals = _topic_totals(topic)

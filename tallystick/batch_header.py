@@ -1,6 +1,7 @@
 """Record batch headers, as they lie in the log.
 
-Parses the 61 bytes of the v2 batch header and nothing behind it but a marker's type. Source: Kafka protocol guide, "Record Batch"; KIP-98.
+Parses the 61 bytes of the v2 batch header and nothing behind it but a marker's type. Source: Kafka protocol guide,
+"Record Batch"; KIP-98.
 """
 
 import struct

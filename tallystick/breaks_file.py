@@ -1,4 +1,4 @@
-"""All breaks of a run as one Parquet file, for those who want to query them. Money as integers, evidence as JSON text."""
+"""All breaks of a run as one Parquet file, for those who want to query them. Money as integers, evidence as JSON."""
 
 import json
 import os

@@ -86,7 +86,7 @@ def _outcome(header: BatchHeader, aborting: set[int], fetched: FetchedLog, read_
 def take_census(
     fetch: Fetch, offsets: OffsetRange, *, log_start: int = 0, lso: int = 0, high_watermark: int = 0
 ) -> PartitionCensus:
-    """Count what every offset of [start, end) is; end must not be above the LSO. The last three figures are passed through.
+    """Count what every offset of [start, end) is; end must not be above the LSO. The last three are passed through.
 
     Holes between and inside batches, and batches whose leader epoch goes backwards, are unexplained.
     """

@@ -1,4 +1,4 @@
-"""Addresses and credentials, as values. Where they come from is the edge's business: Airflow's connections, or the environment.
+"""Addresses and credentials, as values. Where they come from is the edge's business: Airflow, or the environment.
 
 Outside Airflow the connection `ledger_billing` is the environment variable TALLYSTICK_CONN_LEDGER_BILLING.
 """

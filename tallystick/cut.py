@@ -39,7 +39,8 @@ class PartitionSnapshot:
 class LedgerSnapshot:
     """The ledger's server as it describes itself. Unit: 64-bit database transaction ids; xmin is the horizon.
 
-    Source: PostgreSQL manual, pg_current_snapshot: every transaction below xmin has ended, none at or above xmax had begun to end.
+    Source: PostgreSQL manual, pg_current_snapshot: every transaction below xmin has ended, none at or above xmax had
+    begun to end.
     """
 
     xmin: int

@@ -45,7 +45,8 @@ def resolve_cut(
     """The stored cut of this window; else the contract's unfinished cut, which must end first; else a new one, stored.
 
     A contract's first cut is its baseline: empty slices where the books begin, with their own verdict at once.
-    Raises BrokerUnreachable, LedgerUnreachable, LedgerRefused, TopicNotFound, LogStartPastCut, PartitionsVanished, CutAlreadyOpen.
+    Raises BrokerUnreachable, LedgerUnreachable, LedgerRefused, TopicNotFound, LogStartPastCut, PartitionsVanished,
+    CutAlreadyOpen.
     """
     stored = find_cut(
         engine, contract.contract, window_start_utc=window_start_utc, window_end_utc=window_end_utc

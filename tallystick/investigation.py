@@ -1,4 +1,4 @@
-"""From a scan to evidence: group the exceptional copies by key, look up what has no partner, and find who produced what.
+"""From a scan to evidence: group the exceptional copies by key, look up what has no partner, find who produced what.
 
 Asks both sides about exceptions only, so its cost grows with breaks and open items, not with rows.
 """
@@ -10,10 +10,10 @@ from datetime import datetime
 from sqlalchemy import Engine
 
 from tallystick.census import take_census
+from tallystick.classes.duplicate_in_topic import original_item_id
 from tallystick.contract import Contract
 from tallystick.cut import Cut
 from tallystick.evidence import Evidence, LegsCase
-from tallystick.classes.duplicate_in_topic import original_item_id
 from tallystick.ledger_reader import read_horizon_holder
 from tallystick.log_fetch import OffsetNotInLog, fetcher
 from tallystick.log_record import LogRecord, read_record
@@ -40,7 +40,7 @@ class Past:
 
 
 def read_past(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenItem, ...]) -> Past:
-    """Read the baseline, the previous cut and the guard's expected count. A baseline has no past and is never judged here."""
+    """Read the baseline, the previous cut and the guard's expected count. Only a baseline has no past."""
     baseline = read_cut(engine, contract.contract, 0)
     previous = read_cut(engine, contract.contract, cut.n - 1)
     assert baseline is not None and previous is not None
@@ -77,7 +77,7 @@ def investigate(
     *,
     stored_look_ups: LookUps | None,
 ) -> tuple[Evidence, LookUps]:
-    """Prepare all that the classes judge by. stored_look_ups: answers of the first judgement, when a cut is judged again."""
+    """Prepare all that the classes judge by. stored_look_ups: the first answers, when a cut is judged again."""
     contract = sides.contract
     cases = group_by_key(scan.copies, past.carried)
     legs = group_by_transaction(scan.incomplete, past.carried) if len(contract.legs) > 1 else ()

@@ -36,7 +36,10 @@ def judge(
     carried: Sequence[OpenItem],
     classes: Sequence[ClassRule] = CLASSES,
 ) -> RunResult:
-    """Judge one cut. matched_*: what the scan paired by itself, one event with one equal row. carried: open items as of the cut."""
+    """Judge one cut.
+
+    matched_*: what the scan paired by itself, one event with one equal row. carried: open items as of the cut.
+    """
     found = [finding for rule in classes for finding in rule.judge(evidence)]
     breaks = tuple(sorted((one for one in found if isinstance(one, Break)), key=_break_order))
     doubts = tuple(one for one in found if isinstance(one, DoubtFound))
@@ -201,7 +204,7 @@ def _legs_item(evidence: Evidence, case: LegsCase, torn: Mapping[str, UUID]) -> 
     if case.carried is None and state is ItemState.CLEARED:
         return
     if case.carried is not None and (
-        case.carried.state is state or case.carried.state is not ItemState.OPEN and absent
+        case.carried.state is state or (case.carried.state is not ItemState.OPEN and absent)
     ):
         return
     amount, currency, _ = next(iter(case.seen.values()))
@@ -233,7 +236,7 @@ def _digest(
     figures: RunFigures,
     content_digests: Mapping[str, Any],
 ) -> str:
-    """SHA-256 of what was read and what was concluded. Free of order, of attempts, and of who happened to hold a side."""
+    """SHA-256 of what was read and what was concluded. Free of order, of attempts, and of who held a side."""
     document = {
         "contract": evidence.contract.fingerprint,
         "cut": [evidence.cut.n, [asdict(part.offsets) for part in evidence.cut.topic_slices]],

@@ -27,19 +27,20 @@ FROM pg_current_snapshot() s"""
 _HOLDER = """
 SELECT xid, holder, since FROM (
     SELECT backend_xid::text::bigint AS xid, xact_start AS since,
-           format('session %s (%s) of %s in database %s, state %s', pid, coalesce(nullif(application_name, ''), 'no name'),
-                  usename, datname, state) AS holder
+           format('session %s (%s) of %s in database %s, state %s', pid,
+                  coalesce(nullif(application_name, ''), 'no name'), usename, datname, state) AS holder
     FROM pg_stat_activity WHERE backend_xid IS NOT NULL
     UNION ALL
-    SELECT transaction::text::bigint, prepared, format('prepared transaction %s of %s in database %s', gid, owner, database)
+    SELECT transaction::text::bigint, prepared,
+           format('prepared transaction %s of %s in database %s', gid, owner, database)
     FROM pg_prepared_xacts
 ) AS open ORDER BY since NULLS LAST LIMIT 1"""
 
 _DESCRIBE = """
 SELECT c.relkind::text AS kind, (pg_relation_size(c.oid) / current_setting('block_size')::int)::int AS block_count,
        format_type(a.atttypid, a.atttypmod) AS key_type,
-       EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indpred IS NULL AND i.indisvalid
-               AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum) AS key_is_unique
+       EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indpred IS NULL
+               AND i.indisvalid AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum) AS key_is_unique
 FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = %(key)s AND NOT a.attisdropped
 WHERE c.oid = to_regclass(%(table)s)"""
 
@@ -110,7 +111,7 @@ def open_ledger(dsn: str) -> Iterator[psycopg.Connection]:
 
 
 def describe_table(connection: psycopg.Connection, ledger: LedgerSide) -> LedgerTable:
-    """Look the table up. Raises LedgerRefused unless it is a base table that has the contract's key and slicing columns."""
+    """Look the table up. Raises LedgerRefused unless it is a base table with the contract's columns."""
     with connection.cursor(row_factory=class_row(LedgerTable)) as cursor:
         table = cursor.execute(_DESCRIBE, {"table": ledger.table, "key": ledger.columns.match_key}).fetchone()
     if table is None:

@@ -40,7 +40,7 @@ def pairing_condition(ledger: LedgerSide) -> str:
 
 
 def column_list(ledger: LedgerSide) -> str:
-    """The contract's columns under the product's names, as text and bigint, so that every reader gets the same types."""
+    """The contract's columns under the product's names, as text and bigint: every reader gets the same types."""
     columns = ledger.columns
     return (
         f"{columns.row_id}::text AS row_id, {columns.match_key}::text AS match_key, "
@@ -63,6 +63,6 @@ def slice_queries(ledger: LedgerSide, *, xid_start: int, xid_end: int, block_cou
 
 
 def older_rows_query(ledger: LedgerSide, *, xid_start: int, snapshot_xmax: int) -> str:
-    """Count the rows that are neither in [xid_start, snapshot xmax): on an append-only table, what all earlier slices held."""
+    """Count the rows that are not in [xid_start, snapshot xmax): on an append-only table, what earlier slices held."""
     inside = slice_condition(ledger, xid_start=xid_start, xid_end=snapshot_xmax)
     return f"SELECT count(*) FROM {ledger.table} WHERE NOT {inside} AND {pairing_condition(ledger)}"

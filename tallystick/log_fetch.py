@@ -31,7 +31,10 @@ class OffsetNotInLog(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class FetchedLog:
-    """One answer of the broker. aborted: (producer id, first offset) of the aborted transactions that overlap it; empty at isolation 0."""
+    """One answer of the broker.
+
+    aborted: (producer id, first offset) of the aborted transactions that overlap it; empty at isolation 0.
+    """
 
     records: bytes
     high_watermark: int
@@ -41,7 +44,7 @@ class FetchedLog:
 
 
 Fetch = Callable[[TopicPartition, int, bool], FetchedLog]
-"""(partition, offset, read_committed) -> what lies there. read_committed stops at the LSO and names what was aborted."""
+"""(partition, offset, read_committed) -> what lies there. read_committed stops at the LSO and names the aborted."""
 
 
 @contextmanager

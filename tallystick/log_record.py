@@ -1,4 +1,4 @@
-"""Single records with their producer's identity: for breaks and look-ups only, so the cost grows with breaks, not with rows."""
+"""Single records with their producer's identity: for breaks and look-ups only, so cost grows with breaks, not rows."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator

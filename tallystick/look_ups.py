@@ -25,7 +25,10 @@ from tallystick.topic_snapshot import read_topic_snapshot
 
 @dataclass(frozen=True, kw_only=True)
 class LookUps:
-    """by_key: sightings of a match key on both sides. by_transaction: sightings in the topics, by transaction key and leg."""
+    """What the look-ups answered.
+
+    by_key: sightings of a match key on both sides. by_transaction: sightings in the topics, by transaction key and leg.
+    """
 
     topic_settled_until_utc: datetime | None
     ledger_settled_until_utc: datetime | None

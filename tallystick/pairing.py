@@ -43,7 +43,7 @@ class Sighting:
 
 @dataclass(frozen=True, kw_only=True)
 class Copy:
-    """One event or ledger row that takes part in the pairing. carried: what earlier cuts said of it, None if it is new."""
+    """One event or ledger row that takes part in the pairing. carried: what earlier cuts said of it, None if new."""
 
     side: ItemSide
     item_id: str
@@ -98,7 +98,10 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Residue:
-    """One copy that is not simply matched. partner: the copy it is paired with, if any; original: the sibling an extra one doubles."""
+    """One copy that is not simply matched.
+
+    partner: the copy it is paired with, if any. original: the sibling that an extra one doubles.
+    """
 
     copy: Copy
     fate: Fate

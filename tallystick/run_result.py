@@ -20,7 +20,7 @@ Money = Mapping[str, int]
 
 
 def break_id(*, contract: str, break_class: BreakClass, match_key: str, position: str) -> UUID:
-    """The same break has the same id in every run that finds it. Position: where the odd copy stands, or "" for an absence."""
+    """The same break has the same id in every run that finds it. Position: where the odd copy stands."""
     return uuid5(_BREAK_NAMESPACE, "\x1f".join((contract, break_class, match_key, position)))
 
 
@@ -66,7 +66,8 @@ class ItemSide(StrEnum):
 class OpenItem:
     """One copy that found no partner, as of one cut.
 
-    item_id names side and place ("topic:billing.payments:0:17", "ledger:815", "legs:<transaction key>"), so that a copy is one item for ever.
+    item_id names side and place ("topic:billing.payments:0:17", "ledger:815", "legs:<transaction key>"), so that a copy
+    is one item for ever.
     pairable: may a later arrival still be its partner? Broken items stay pairable until one is found.
     """
 
@@ -101,7 +102,8 @@ class PartitionCensus:
     """Every offset of one slice accounted for. Unit: offsets.
 
     Law: end - start = committed + aborted + plain + commit_markers + abort_markers + unexplained. Source: KIP-98.
-    plain: records outside any producer transaction. spark_rows: what the first reader saw; must equal committed + plain.
+    plain: records outside any producer transaction. spark_rows: what the first reader saw; must equal committed +
+    plain.
     """
 
     topic: str

@@ -1,8 +1,8 @@
 """Have both sides settled? Pure rules over samples and snapshots.
 
-A sample marks what had been written by its moment: high watermarks and the ledger's xmax. A mark is reached once LSO and
-horizon have come up to it: then every transaction that was open at that moment has ended. Timestamps in the log or the
-ledger are never asked: an idle topic has none, and neither side writes in their order.
+A sample marks what had been written by its moment: high watermarks and the ledger's xmax. A mark is reached once LSO
+and horizon have come up to it: then every transaction that was open at that moment has ended. Timestamps in the log or
+the ledger are never asked: an idle topic has none, and neither side writes in their order.
 """
 
 from collections.abc import Iterable, Sequence
@@ -46,7 +46,7 @@ def _topic_waits(mark: Sample, partitions: Iterable[PartitionSnapshot]) -> Itera
 
 
 def topic_settled_until(samples: Iterable[Sample], partitions: Sequence[PartitionSnapshot]) -> datetime | None:
-    """Moment of the newest sample whose high watermarks the LSO has reached in every partition: all written by then has ended."""
+    """Moment of the newest sample whose high watermarks every LSO has reached: all written by then has ended."""
     lsos = {part.topic_partition: part.lso for part in partitions}
     reached = [
         sample.at_utc

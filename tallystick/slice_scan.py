@@ -1,4 +1,4 @@
-"""What the first reader brings back from one cut: totals, and the copies that are not simply one event and one equal row."""
+"""What the first reader brings back from a cut: totals, and copies that are not simply one event and one equal row."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -6,8 +6,8 @@ from typing import Any
 
 from kafka import TopicPartition as ClientTopicPartition
 from kafka.admin import KafkaAdminClient
-from kafka.protocol.consumer.offsets import IsolationLevel, OffsetSpec
 from kafka.errors import KafkaError
+from kafka.protocol.consumer.offsets import IsolationLevel, OffsetSpec
 
 from tallystick.cut import PartitionSnapshot
 from tallystick.log_fetch import BrokerUnreachable
@@ -79,7 +79,7 @@ def _refuse_missing(topic: str, described: Any) -> None:
 def read_open_transactions(
     admin: KafkaAdminClient, partitions: Iterable[TopicPartition]
 ) -> tuple[OpenTransaction, ...]:
-    """Who holds these partitions, from the partition outward: describe producers, then ask the coordinators. Source: KIP-664."""
+    """Who holds these partitions: from the partition outward, then ask the coordinators. Source: KIP-664."""
     asked = [ClientTopicPartition(part.topic, part.partition) for part in partitions]
     held = [
         (part, producer)

@@ -1,6 +1,7 @@
 """D5, K2: the ledger has a row more than once.
 
-topic_to_ledger: more rows than the topic has copies; rows that follow a doubled event are that event's duplicate, not this.
+topic_to_ledger: more rows than the topic has copies; rows that follow a doubled event are that event's duplicate, not
+this.
 ledger_to_topic: the ledger itself wrote the key twice.
 """
 

@@ -20,10 +20,18 @@ from tallystick.pairing import Fate, Place, Residue
 from tallystick.run_result import Break, ItemSide
 
 _STORIES = {
-    BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE: "the same producing process wrote it again, without idempotence: a retry after a lost acknowledgement",
-    BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION: "it was sent again by a new producer or by the application, which the broker cannot recognise",
-    BreakClass.DUPLICATE_IN_TOPIC_REPROCESSED: "another process handled the same input again and wrote its output a second time",
-    BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN: "what would tell the cause (producer id, session header, the other copy) is not there",
+    BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE: (
+        "the same producing process wrote it again, without idempotence: a retry after a lost acknowledgement"
+    ),
+    BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION: (
+        "it was sent again by a new producer or by the application, which the broker cannot recognise"
+    ),
+    BreakClass.DUPLICATE_IN_TOPIC_REPROCESSED: (
+        "another process handled the same input again and wrote its output a second time"
+    ),
+    BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN: (
+        "what would tell the cause (producer id, session header, the other copy) is not there"
+    ),
 }
 
 

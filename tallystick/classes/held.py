@@ -75,8 +75,8 @@ def held_by_ledger_horizon(evidence: Evidence) -> Iterator[DoubtFound]:
     )
     yield DoubtFound(
         doubt=Doubt.HELD_BY_LEDGER_HORIZON,
-        sentence=f"ledger: {ledger.mark - ledger.xid_end} transaction ids could not be read: {who} holds the horizon at "
-        f"{ledger.xid_end}, the mark is {ledger.mark}.",
+        sentence=f"ledger: {ledger.mark - ledger.xid_end} transaction ids could not be read: {who} holds the horizon "
+        f"at {ledger.xid_end}, the mark is {ledger.mark}.",
         details={
             "held_transaction_ids": ledger.mark - ledger.xid_end,
             "horizon": ledger.xid_end,
@@ -99,7 +99,8 @@ def partner_not_settled(evidence: Evidence) -> Iterator[DoubtFound]:
     if unsettled or legs:
         yield DoubtFound(
             doubt=Doubt.PARTNER_NOT_SETTLED,
-            sentence=f"{len(unsettled) + len(legs)} items are due, but their other side is held back before their deadline.",
+            sentence=f"{len(unsettled) + len(legs)} items are due, but their other side is held back before their "
+            "deadline.",
             details={
                 "items": len(unsettled) + len(legs),
                 "money": total_money((copy.currency, copy.amount_minor) for copy in unsettled),

@@ -19,7 +19,8 @@ def ledger_rewritten(evidence: Evidence) -> Iterator[DoubtFound]:
         yield DoubtFound(
             doubt=Doubt.LEDGER_REWRITTEN,
             sentence=f"ledger: {evidence.older_rows} rows are older than this slice, earlier cuts read "
-            f"{evidence.older_rows_expected}: rows were updated, deleted or rewritten, so the slice by xmin proves nothing.",
+            f"{evidence.older_rows_expected}: rows were updated, deleted or rewritten, so the slice by xmin proves "
+            "nothing.",
             details={"older_rows": evidence.older_rows, "expected": evidence.older_rows_expected},
         )
 

@@ -1,4 +1,4 @@
-"""X1: event and row pair by key, and a compared field differs. Integers are compared as integers, currencies as text."""
+"""X1: event and row pair by key, and a compared field differs. Amounts are compared as integers, currencies as text."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,10 @@ def amount_mismatch(evidence: Evidence) -> Iterator[Break]:
     """Same currency, other amount. At stake: the difference."""
     for residue, topic, ledger in _unequal(evidence):
         if topic.currency == ledger.currency:
-            story = f"{topic.item_id} says {topic.amount_minor}, {ledger.item_id} says {ledger.amount_minor} {ledger.currency} (minor units)."
+            story = (
+                f"{topic.item_id} says {topic.amount_minor}, "
+                f"{ledger.item_id} says {ledger.amount_minor} {ledger.currency} (minor units)."
+            )
             yield break_of(
                 evidence.contract,
                 residue,

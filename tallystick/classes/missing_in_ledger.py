@@ -1,7 +1,7 @@
 """K1: the topic committed the event, the ledger has no row for it.
 
-Evidence: the event is committed below the LSO; its deadline has passed; the ledger's horizon has passed every mark taken
-by then; and no row of the key is visible anywhere in the ledger. Not to be mistaken for a row behind the horizon.
+Evidence: the event is committed below the LSO; its deadline has passed; the ledger's horizon has passed every mark
+taken by then; and no row of the key is visible anywhere in the ledger. Not to be mistaken for a row behind the horizon.
 """
 
 from collections.abc import Iterator

@@ -20,8 +20,8 @@ def missing_in_topic_never_produced(evidence: Evidence) -> Iterator[Break]:
     for residue in _absent(evidence):
         if not _aborted(residue):
             story = (
-                f"The ledger committed {residue.copy.item_id}, and no record of this event lies anywhere on the retained log: "
-                "it was never produced."
+                f"The ledger committed {residue.copy.item_id}, and no record of this event lies anywhere on the "
+                "retained log: it was never produced."
             )
             yield break_of(evidence.contract, residue, BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED, story)
 

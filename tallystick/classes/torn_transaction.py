@@ -1,8 +1,8 @@
 """T1: a business transaction of which some legs are committed and some are not, past the grace.
 
 Evidence: 0 < committed legs < expected legs; the LSO has passed every mark taken by the deadline; and no record of the
-transaction is committed or open in an absent leg's topic anywhere on the retained log. Not to be mistaken for a leg that
-lies beyond the cut, behind the LSO or before the baseline.
+transaction is committed or open in an absent leg's topic anywhere on the retained log. Not to be mistaken for a leg
+that lies beyond the cut, behind the LSO or before the baseline.
 """
 
 from collections.abc import Iterable, Iterator
