@@ -1,0 +1,72 @@
+"""One DAG per contract: settle, cut, reconcile; then report, alert and the offer to compensate; then judge.
+
+A contract file that is refused has no DAG here and takes no other down: `refused_contracts_dag.py` shows it as an
+import error with file and fault. Its missed windows are caught up when the file is good again.
+"""
+
+from datetime import timedelta
+
+from airflow.sdk import DAG, CronDataIntervalTimetable, TriggerRule
+
+from tallystick_airflow.alert_operator import AlertOperator
+from tallystick_airflow.contract_files import ContractFile, contracts_folder, read_contract_files
+from tallystick_airflow.cut_operator import CutOperator
+from tallystick_airflow.judge_operator import JudgeOperator
+from tallystick_airflow.offer_compensation_operator import OfferCompensationOperator
+from tallystick_airflow.reconcile_operator import ReconcileOperator
+from tallystick_airflow.report_operator import ReportOperator
+from tallystick_airflow.settle_sensor import SettleSensor
+
+RUNBOOK = """
+{description}
+
+**Red run.** Open the log of `judge`: it says BROKEN, or that no verdict was stored, which proves nothing either.
+The report of the cut names each event, the cause, the money and the evidence.
+
+**Clearing is safe.** A cut is saved before it is read: a cleared run reads the same slices, and where the verdict is
+stored already, Spark is not started. **INCONCLUSIVE** is a green run with a warning: the doubt says who holds what.
+
+Windows are finished in order. `settle` waits up to {settle_timeout_seconds} s for open transactions, then goes on.
+"""
+
+
+def reconcile_dag(file: ContractFile) -> DAG:
+    """Wire the tasks of one contract."""
+    contract = file.contract
+    with DAG(
+        dag_id=f"reconcile_{contract.contract}",
+        description=f"{contract.direction}: {', '.join(contract.topics)} and {contract.ledger.table}",
+        doc_md=RUNBOOK.format(description=contract.description, settle_timeout_seconds=contract.settle_timeout_seconds),
+        schedule=CronDataIntervalTimetable(contract.schedule, timezone="UTC"),
+        start_date=contract.start_date,
+        catchup=True,  # a window that was missed is a window that nobody has checked
+        max_active_runs=1,  # the cut's lock lives in the verdict store: a backfill does not count here
+        default_args={
+            "owner": contract.owner,
+            "contract_file": str(file.path),
+            "retries": 2,
+            "retry_delay": timedelta(seconds=15),
+            "retry_exponential_backoff": True,
+            "max_retry_delay": timedelta(minutes=10),
+            "execution_timeout": timedelta(hours=2),
+        },
+        tags=["tallystick", contract.direction],
+    ) as dag:
+        settle = SettleSensor(task_id="settle")
+        cut = CutOperator(task_id="cut")
+        reconcile = ReconcileOperator(task_id="reconcile", name=f"tallystick {contract.contract}")
+        report = ReportOperator(task_id="report", retries=1)
+        # The page must come also when there is no verdict to tell of.
+        alert = AlertOperator(task_id="alert", trigger_rule=TriggerRule.ALL_DONE, retries=5)
+        # After the report, since it is the last word; it judges by the stored row, whatever became of the report.
+        judge = JudgeOperator(task_id="judge", trigger_rule=TriggerRule.ALL_DONE, retries=0)
+        settle >> cut >> reconcile >> [report, alert]
+        report >> judge
+        if contract.compensation:
+            reconcile >> OfferCompensationOperator(task_id="offer_compensation")
+        dag.add_result(reconcile.output)
+    return dag
+
+
+for file in read_contract_files(contracts_folder(__file__)).accepted:
+    globals()[f"reconcile_{file.contract.contract}"] = reconcile_dag(file)

@@ -1,0 +1,38 @@
+"""Does what a person has approved, and nothing else."""
+
+import os
+
+from airflow.sdk import Context
+
+from tallystick_airflow.approval import approved_plan, read_shown_plan
+from tallystick_airflow.connections import read_connections
+from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store
+from tallystick_airflow.refused_plan import no_retry_for_a_refused_plan
+
+
+class ActOperator(ContractOperator):
+    """Execute the plan that was shown in the approval, under the approver's name.
+
+    Safe to run again after any failure: each event is published once over all plans. Refuses a plan that is not what
+    the store would plan now, and an approver who asked for the plan.
+    XCom: fate of the events to their count.
+    """
+
+    def execute(self, context: Context) -> dict[str, int]:
+        from tallystick.compensation import ItemFate, execute_plan  # Kafka's client: not while parsing
+
+        contract = self.read_contract()
+        shown, approver = approved_plan(context)
+        with open_verdict_store() as engine, no_retry_for_a_refused_plan():
+            execution = execute_plan(
+                engine,
+                contract,
+                read_connections(contract),
+                read_shown_plan(engine, shown),
+                approved_hash=shown["plan_hash"],
+                approver=approver,
+                environment=os.environ.get("TALLYSTICK_ENVIRONMENT", "production"),
+            )
+        for outcome in execution.outcomes:
+            self.log.info("%s: %s %s", outcome.match_key, outcome.fate, outcome.reason)
+        return {str(fate): execution.count(fate) for fate in ItemFate}

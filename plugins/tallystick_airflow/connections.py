@@ -1,0 +1,117 @@
+"""Airflow's connections as the values that `tallystick` takes.
+
+Decides how a connection's fields become a DSN, librdkafka settings or an address. Refuses what would only fail later,
+or, worse, elsewhere: a Spark connection that is missing silently becomes YARN in the provider.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from airflow.sdk import BaseHook, Connection
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
+from airflow.sdk.log import mask_secret
+
+from tallystick.connections import ConnectionNotGiven, Connections, KafkaSettings, environment_variable
+from tallystick.contract import Contract
+
+STORE_CONNECTION = "tallystick_store"
+SPARK_CONNECTION = "spark_default"
+
+
+class ConnectionRefused(AirflowFailException):
+    """A connection is missing or of another type than the contract needs. No retry cures it."""
+
+
+def read_connections(contract: Contract) -> Connections:
+    """Read the broker's and the ledger's connection of a contract. Raises ConnectionRefused."""
+    return Connections(
+        kafka=kafka_settings(get_connection(contract.kafka.connection)),
+        ledger_dsn=postgres_dsn(get_connection(contract.ledger.connection)),
+    )
+
+
+def read_store_dsn() -> str:
+    """Read the verdict store's address. Raises ConnectionRefused."""
+    return postgres_dsn(get_connection(STORE_CONNECTION))
+
+
+def read_spark_environment(contract: Contract) -> dict[str, str]:
+    """Build what the Spark app reads from its environment, secrets included: they must not stand in argv.
+
+    The app is a process without Airflow, so it gets the variables that the command line of `tallystick` uses, too.
+    """
+    connections = read_connections(contract)
+    return {
+        environment_variable(contract.kafka.connection): json.dumps(dict(connections.kafka.settings)),
+        environment_variable(contract.ledger.connection): connections.ledger_dsn,
+        "TALLYSTICK_STORE_DSN": read_store_dsn(),
+    }
+
+
+def check_spark_connection(connection_id: str) -> None:
+    """Refuse a Spark connection whose driver cannot get secrets by its environment. Raises ConnectionRefused."""
+    connection = get_connection(connection_id)
+    if connection.conn_type != "spark" or not connection.host:
+        raise ConnectionRefused(
+            f"connection {connection_id}: got type {connection.conn_type!r}, host {connection.host!r}; "
+            "expected type 'spark' with a master as host, such as local[2] or spark://master"
+        )
+    deploy_mode = connection.extra_dejson.get("deploy-mode", "client")
+    if deploy_mode != "client" or connection.host.startswith(("yarn", "k8s://")):
+        raise ConnectionRefused(
+            f"connection {connection_id}: got master {connection.host!r}, deploy mode {deploy_mode!r}; expected a "
+            "local or standalone master in client mode, as elsewhere the environment becomes part of the command line"
+        )
+
+
+def get_connection(connection_id: str) -> Connection:
+    """Get a connection that exists. Raises ConnectionRefused."""
+    try:
+        return BaseHook.get_connection(connection_id)
+    except AirflowNotFoundException:
+        raise ConnectionRefused(
+            f"connection {connection_id}: not defined in Airflow; expected it under Admin, Connections "
+            f"or as AIRFLOW_CONN_{connection_id.upper()}"
+        ) from None
+
+
+def postgres_dsn(connection: Connection) -> str:
+    """Write a connection as a PostgreSQL URI, its extra as parameters. Raises ConnectionRefused."""
+    if connection.conn_type not in ("postgres", "postgresql"):
+        raise ConnectionRefused(
+            f"connection {connection.conn_id}: got type {connection.conn_type!r}; expected 'postgres'"
+        )
+    password = quote(connection.password or "", safe="")
+    mask_secret(password)  # Airflow knows the plain form only
+    parameters = urlencode(_strings(connection.extra_dejson))
+    return (
+        f"postgresql://{quote(connection.login or '', safe='')}:{password}"
+        f"@{connection.host}:{connection.port or 5432}/{quote(connection.schema or '', safe='')}"
+        f"{'?' if parameters else ''}{parameters}"
+    )
+
+
+def kafka_settings(connection: Connection) -> KafkaSettings:
+    """Read librdkafka settings from a connection's extra. Raises ConnectionRefused."""
+    if connection.conn_type != "kafka":
+        raise ConnectionRefused(f"connection {connection.conn_id}: got type {connection.conn_type!r}; expected 'kafka'")
+    try:
+        return KafkaSettings(_strings(connection.extra_dejson))
+    except ConnectionNotGiven as error:
+        raise ConnectionRefused(f"connection {connection.conn_id}: {error}") from None
+
+
+def http_address(connection: Connection) -> str:
+    """Write a connection as the address that alerts are posted to: scheme, host, port, and the extra's `endpoint`."""
+    if connection.conn_type not in ("http", "https"):
+        raise ConnectionRefused(f"connection {connection.conn_id}: got type {connection.conn_type!r}; expected 'http'")
+    host = connection.host or ""
+    base = host if "://" in host else f"{connection.schema or connection.conn_type}://{host}"
+    port = f":{connection.port}" if connection.port else ""
+    return f"{base}{port}/{str(connection.extra_dejson.get('endpoint', '')).removeprefix('/')}"
+
+
+def _strings(extra: Mapping[str, Any]) -> dict[str, str]:
+    return {name: value if isinstance(value, str) else str(value) for name, value in extra.items()}

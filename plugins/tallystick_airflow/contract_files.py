@@ -1,0 +1,51 @@
+"""The folder of contracts as Airflow sees it: one bad file must not take the other reconciliations down.
+
+Decides which files become DAGs. What a contract may say is `tallystick.contract`'s business.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from tallystick.contract import Contract, ContractRefused, load_contract
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContractFile:
+    """A valid contract and where it stands; tasks and the Spark app read it again from there."""
+
+    path: Path
+    contract: Contract
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContractFiles:
+    """What a folder holds: the contracts that can run, and a message for each file that cannot."""
+
+    accepted: tuple[ContractFile, ...]
+    refused: tuple[str, ...]
+
+
+def contracts_folder(dag_file: str) -> Path:
+    """TALLYSTICK_CONTRACTS_DIR, or `contracts` beside the DAG file."""
+    return Path(os.environ.get("TALLYSTICK_CONTRACTS_DIR") or Path(dag_file).with_name("contracts"))
+
+
+def read_contract_files(folder: Path) -> ContractFiles:
+    """Read every *.yaml of the folder, by name. Of two files with one contract name the first counts."""
+    accepted: dict[str, ContractFile] = {}
+    refused = []
+    for path in sorted(folder.glob("*.yaml")):
+        try:
+            contract = load_contract(path)
+        except ContractRefused as error:
+            refused.append(str(error))
+            continue
+        if contract.contract in accepted:
+            refused.append(
+                f"{path}: contract: got {contract.contract!r}; expected a name of its own, "
+                f"{accepted[contract.contract].path} has it too"
+            )
+            continue
+        accepted[contract.contract] = ContractFile(path=path, contract=contract)
+    return ContractFiles(accepted=tuple(accepted.values()), refused=tuple(refused))

@@ -1,0 +1,40 @@
+"""Fixes what a run reads, before anything is read."""
+
+from datetime import UTC
+
+from airflow.sdk import Context
+from airflow.sdk.timezone import utcnow
+
+from tallystick_airflow.connections import read_connections
+from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store
+from tallystick_airflow.run_window import window_of
+
+
+class CutOperator(ContractOperator):
+    """Save the cut of this run's window, or find it where it was saved before.
+
+    An earlier run that left its cut without a verdict goes first: then the number is that cut's, and the log says so.
+    XCom: the cut's number, nothing else; the cut itself lies in the verdict store.
+    """
+
+    template_fields = ()
+
+    def execute(self, context: Context) -> int:
+        from tallystick.cutting import resolve_cut  # Kafka's client: not while parsing
+
+        contract = self.read_contract()
+        window = window_of(context)
+        with open_verdict_store() as engine:
+            cut = resolve_cut(
+                engine,
+                contract,
+                read_connections(contract),
+                window_start_utc=window.start_utc,
+                window_end_utc=window.end_utc,
+                now_utc=utcnow().astimezone(UTC),
+                scheduler_run_id=context["run_id"],
+            )
+        self.log.info("Cut %d: window [%s, %s)", cut.n, cut.window_start_utc, cut.window_end_utc)
+        if (cut.window_start_utc, cut.window_end_utc) != (window.start_utc, window.end_utc):
+            self.log.warning("It is not of this run's window [%s, %s)", window.start_utc, window.end_utc)
+        return cut.n

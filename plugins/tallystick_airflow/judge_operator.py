@@ -1,0 +1,40 @@
+"""Makes Airflow's grid show what the books show."""
+
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowFailException
+
+from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store
+
+
+class BooksDisagree(AirflowFailException):
+    """The verdict is BROKEN. Not retried: the same cut gives the same verdict."""
+
+
+class NoVerdict(AirflowFailException):
+    """The run ended without a verdict, so nothing is proven."""
+
+
+class JudgeOperator(ContractOperator):
+    """Fail when the stored verdict is BROKEN, or when there is none. INCONCLUSIVE is a warning in the log.
+
+    Reads the row, not the states of the tasks before it: a run whose tasks all went well has proven nothing by that.
+    """
+
+    def execute(self, context: Context) -> None:
+        from tallystick.store.run_store import read_run  # SQLAlchemy: not while parsing
+        from tallystick.verdict import Verdict
+
+        name = self.read_contract().contract
+        cut_n = self.require_cut_n()
+        with open_verdict_store() as engine:
+            run = read_run(engine, name, cut_n)
+        if run is None:
+            raise NoVerdict(f"{name} cut {cut_n}: no verdict is stored, so nothing is proven; see the task 'reconcile'")
+        verdict, breaks, doubts = run.result.verdict, run.result.breaks, run.result.doubts
+        if verdict is Verdict.BROKEN:
+            raise BooksDisagree(f"{name} cut {cut_n}: BROKEN, {len(breaks)} breaks; see the report")
+        if verdict is Verdict.INCONCLUSIVE:
+            sentences = "; ".join(doubt.sentence for doubt in doubts)
+            self.log.warning("%s cut %d: INCONCLUSIVE: %s", name, cut_n, sentences)
+        else:
+            self.log.info("%s cut %d: MATCHED", name, cut_n)

@@ -1,0 +1,40 @@
+"""Starts the compensation DAG, which asks a person before it does anything."""
+
+from typing import Any
+
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowSkipException
+
+from tallystick_airflow.contract_operator import CUT_N, open_verdict_store, read_contract_file, require_cut_n
+
+
+class OfferCompensationOperator(TriggerDagRunOperator):
+    """Start `compensate_<contract>` for a cut in which breaks were found that the contract lets be repaired.
+
+    Does not wait: a parked approval must not hold up the next windows. Started once per cut: a re-run of the cut, which
+    finds the same breaks, is skipped; after a refusal a person starts the DAG by hand. Repairs nothing.
+    """
+
+    template_fields = (*TriggerDagRunOperator.template_fields, "cut_n")
+
+    def __init__(self, *, contract_file: str, cut_n: str = CUT_N, **kwargs: Any) -> None:
+        name = read_contract_file(contract_file).contract
+        super().__init__(trigger_dag_id=f"compensate_{name}", skip_when_already_exists=True, **kwargs)
+        self.contract_file = contract_file
+        self.cut_n = cut_n
+
+    def execute(self, context: Context) -> None:
+        from tallystick.store.run_store import read_run  # SQLAlchemy: not while parsing
+
+        contract, cut_n = read_contract_file(self.contract_file), require_cut_n(self.cut_n)
+        with open_verdict_store() as engine:
+            run = read_run(engine, contract.contract, cut_n)
+        allowed = contract.compensation.classes if contract.compensation else ()
+        found = [item_break for item_break in run.result.breaks if item_break.break_class in allowed] if run else []
+        if not found:
+            raise AirflowSkipException(f"cut {cut_n}: no break of a class that {contract.contract} lets be repaired")
+        self.log.info("Cut %d: %d breaks may be repaired, if a person agrees", cut_n, len(found))
+        self.trigger_run_id = f"cut_{cut_n}"
+        self.conf = {"cut_n": cut_n}
+        super().execute(context)

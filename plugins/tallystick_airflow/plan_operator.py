@@ -1,0 +1,40 @@
+"""Draws up what a compensation would do."""
+
+from typing import Any
+
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowSkipException
+
+from tallystick_airflow.connections import read_connections
+from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store, require_cut_n
+from tallystick_airflow.refused_plan import no_retry_for_a_refused_plan
+
+
+class PlanOperator(ContractOperator):
+    """Plan the repair of the breaks found up to a cut, and keep the plan in the verdict store.
+
+    Touches neither side. Skips, and with it all that follows, where nothing may be repaired.
+    XCom: plan_id, plan_hash, markdown (what the approver reads), requested_by.
+    """
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        from tallystick.compensation_plan import describe_plan  # database clients: not while parsing
+        from tallystick.compensation_source import draw_plan
+        from tallystick.store.plan_store import save_plan
+
+        contract, cut_n = self.read_contract(), require_cut_n(self.cut_n)
+        requested_by = context["dag_run"].triggering_user_name or f"reconcile_{contract.contract}"
+        with open_verdict_store() as engine:
+            with no_retry_for_a_refused_plan():
+                plan = draw_plan(engine, contract, read_connections(contract), cut_n=cut_n, dry_run=False)
+            markdown = describe_plan(plan)
+            self.log.info("%s", markdown)
+            if not plan.items:
+                raise AirflowSkipException(f"cut {cut_n}: nothing is to be repaired")
+            save_plan(engine, plan, requested_by=requested_by)
+        return {
+            "plan_id": str(plan.plan_id),
+            "plan_hash": plan.plan_hash,
+            "markdown": markdown,
+            "requested_by": requested_by,
+        }

@@ -1,0 +1,98 @@
+"""Submits the Spark app for one cut."""
+
+import json
+import os
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from tallystick_airflow.connections import SPARK_CONNECTION, check_spark_connection, read_spark_environment
+from tallystick_airflow.contract_operator import CUT_N, open_verdict_store, read_contract_file, require_cut_n
+
+_QUIET_LOG = Path(__file__).with_name("spark_log4j2.properties")
+_SPARK_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "2g",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile=file:{_QUIET_LOG}",
+}
+"""Beside what the app itself states; TALLYSTICK_SPARK_CONF, a JSON object, adds to it and goes before it."""
+
+
+class NoVerdictStored(AirflowException):
+    """The app ended well and yet its verdict is not in the store. A retry reads the same cut again."""
+
+
+class JarsMissing(AirflowFailException):
+    """The jars of Spark's Kafka source and of PostgreSQL's driver are not where they should be."""
+
+
+class ReconcileOperator(SparkSubmitOperator):
+    """Read both sides of one stored cut in Spark, and return its verdict.
+
+    Does not judge: a BROKEN verdict is a run that worked. Where the verdict is stored already, Spark is not started:
+    a re-run, or the baseline, which the cut task closes itself.
+    The app gets contract and cut as arguments, and addresses with their secrets in its environment only.
+    They are read when the task runs, so no rendered field ever holds them.
+    XCom: the verdict; it is the run's result.
+    """
+
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "cut_n")
+
+    def __init__(self, *, contract_file: str, cut_n: str = CUT_N, **kwargs: Any) -> None:
+        super().__init__(
+            application=find_app(),
+            application_args=["--contract", contract_file, "--cut", cut_n],
+            conn_id=SPARK_CONNECTION,
+            durable=False,  # a driver in client mode dies with its task; the retry reads the same cut
+            pool=os.environ.get("TALLYSTICK_SPARK_POOL", "default_pool"),
+            **kwargs,
+        )
+        self.contract_file = contract_file
+        self.cut_n = cut_n
+
+    def execute(self, context: Context) -> str:  # type: ignore[override]
+        contract = read_contract_file(self.contract_file)
+        cut_n = require_cut_n(self.cut_n)
+        verdict = _stored_verdict(contract.contract, cut_n)
+        if verdict is not None:
+            self.log.info("Cut %d of %s has its verdict already: Spark is not started", cut_n, contract.contract)
+            return verdict
+        check_spark_connection(SPARK_CONNECTION)
+        self.conf = _SPARK_CONF | json.loads(os.environ.get("TALLYSTICK_SPARK_CONF", "{}"))
+        self.jars = ",".join(find_jars())
+        self.env_vars = read_spark_environment(contract)
+        super().execute(context)
+        verdict = _stored_verdict(contract.contract, cut_n)
+        if verdict is None:
+            raise NoVerdictStored(f"{contract.contract} cut {cut_n}: the Spark app ended well, and stored no verdict")
+        return verdict
+
+
+def find_app() -> str:
+    """The Spark app's file, without importing it: it needs pyspark."""
+    spec = find_spec("spark_apps.reconcile_app")
+    assert spec is not None and spec.origin is not None, "spark_apps is not installed (make setup)"
+    return spec.origin
+
+
+def find_jars() -> list[str]:
+    """List the jars of TALLYSTICK_JARS_DIR. Raises JarsMissing."""
+    folder = os.environ.get("TALLYSTICK_JARS_DIR", "")
+    jars = sorted(str(path) for path in Path(folder).glob("*.jar")) if folder else []
+    if not jars:
+        raise JarsMissing(f"TALLYSTICK_JARS_DIR: got {folder!r}; expected the folder of Spark's jars (make setup)")
+    return jars
+
+
+def _stored_verdict(contract_name: str, cut_n: int) -> str | None:
+    from tallystick.store.run_store import read_run  # SQLAlchemy: not while parsing
+
+    with open_verdict_store() as engine:
+        run = read_run(engine, contract_name, cut_n)
+    return None if run is None else str(run.result.verdict)

@@ -1,0 +1,66 @@
+"""The waiting part of the settle sensor; runs in the triggerer."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow.sdk.timezone import utcnow
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from tallystick.contract import Contract
+from tallystick.settlement import Settlement
+from tallystick.settling import observe
+from tallystick.store.engine import open_store
+from tallystick_airflow.connections import read_connections, read_store_dsn
+
+_SECONDS_BETWEEN_LOOKS = 1.0
+
+
+class SettleTrigger(BaseTrigger):
+    """Look at both sides every second until they have settled, or until `give_up_utc`.
+
+    Takes the contract itself, not its file: the triggerer may run where the DAGs do not lie. Holds no secret; the
+    connections are read where it runs. An error that a look raises fails the task, and its retry starts afresh.
+    Event: settled, waits_for.
+    """
+
+    def __init__(self, *, contract_json: str, window_end_utc: str, give_up_utc: str) -> None:
+        super().__init__()
+        self.contract_json = contract_json
+        self.window_end_utc = window_end_utc
+        self.give_up_utc = give_up_utc
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return (
+            "tallystick_airflow.settle_trigger.SettleTrigger",
+            {
+                "contract_json": self.contract_json,
+                "window_end_utc": self.window_end_utc,
+                "give_up_utc": self.give_up_utc,
+            },
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        give_up_utc = datetime.fromisoformat(self.give_up_utc)
+        contract = Contract.model_validate_json(self.contract_json)
+        connections = await asyncio.to_thread(read_connections, contract)
+        engine = open_store(await asyncio.to_thread(read_store_dsn))
+
+        def look() -> Settlement:
+            return observe(
+                engine,
+                contract,
+                connections,
+                window_end_utc=datetime.fromisoformat(self.window_end_utc),
+                now_utc=utcnow().astimezone(UTC),
+            )
+
+        try:
+            settlement = await asyncio.to_thread(look)
+            while not settlement.settled and utcnow() < give_up_utc:
+                await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
+                settlement = await asyncio.to_thread(look)
+        finally:
+            engine.dispose()
+        yield TriggerEvent({"settled": settlement.settled, "waits_for": list(settlement.waits_for)})

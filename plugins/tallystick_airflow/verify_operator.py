@@ -1,0 +1,37 @@
+"""Looks whether a compensation did what it was to do."""
+
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from tallystick_airflow.approval import approved_plan, read_shown_plan
+from tallystick_airflow.connections import read_connections
+from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store
+
+
+class NotToBeSeenYet(AirflowException):
+    """An open transaction hides what was published; a retry looks again."""
+
+
+class VerifyOperator(ContractOperator):
+    """Read the touched topics again: does each event of the plan stand exactly once?
+
+    No cut and no cursor: the next window clears the items. What an open transaction hides is looked for again.
+    """
+
+    def execute(self, context: Context) -> None:
+        from tallystick.compensation import verify_plan  # Kafka's client: not while parsing
+        from tallystick.verdict import Verdict
+
+        contract = self.read_contract()
+        shown, _ = approved_plan(context)
+        with open_verdict_store() as engine:
+            plan = read_shown_plan(engine, shown)
+        result = verify_plan(contract, plan, read_connections(contract))
+        wrong = [
+            f"{check.match_key}: {check.verdict}" for check in result.checks if check.verdict is not Verdict.MATCHED
+        ]
+        if result.verdict is Verdict.BROKEN:
+            raise AirflowFailException(f"the plan was executed, and yet: {'; '.join(wrong)}")
+        if result.verdict is Verdict.INCONCLUSIVE:
+            raise NotToBeSeenYet(f"{'; '.join(wrong)}")
+        self.log.info("All %d events of the plan stand exactly once", len(result.checks))

@@ -1,0 +1,92 @@
+"""Airflow's connections become what tallystick takes, or are refused with what was expected."""
+
+import json
+from pathlib import Path
+
+import pytest
+from airflow.sdk import BaseHook
+
+from tallystick.contract import load_contract
+from tallystick_airflow.connections import (
+    SPARK_CONNECTION,
+    ConnectionRefused,
+    check_spark_connection,
+    get_connection,
+    http_address,
+    kafka_settings,
+    postgres_dsn,
+    read_connections,
+    read_spark_environment,
+)
+
+PAYMENTS = load_contract(Path(__file__).parents[2] / "dags" / "contracts" / "billing_payments.yaml")
+
+
+def test_a_kafka_connection_works_without_kafkas_provider() -> None:
+    assert BaseHook.get_connection("kafka_billing").conn_type == "kafka"
+    assert read_connections(PAYMENTS).kafka.bootstrap_servers == "broker:9093"
+
+
+def test_a_password_is_quoted_in_the_dsn() -> None:
+    assert read_connections(PAYMENTS).ledger_dsn == "postgresql://reader:led%2Fger%20secret@db:5432/ledger"
+
+
+def test_the_spark_app_gets_every_address_it_reads() -> None:
+    from tallystick.connections import connections_from_environment, store_dsn
+
+    environment = read_spark_environment(PAYMENTS)
+    read_back = connections_from_environment(
+        kafka_id="kafka_billing", ledger_id="ledger_billing", environment=environment
+    )
+    assert read_back == read_connections(PAYMENTS)
+    assert store_dsn(environment) == "postgresql://ts:store-secret@db:5433/ts"
+
+
+def test_a_webhook_address_has_scheme_host_and_endpoint() -> None:
+    assert http_address(get_connection("alert_webhook")) == "https://pager/v1/alerts"
+
+
+@pytest.mark.parametrize("host", ["local[2]", "spark://master"])
+def test_a_master_that_starts_its_driver_here_is_accepted(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": host}))
+    check_spark_connection(SPARK_CONNECTION)
+
+
+@pytest.mark.parametrize(
+    ("connection", "message"),
+    [
+        ({"conn_type": "http", "host": "local[2]"}, "got type 'http'"),
+        ({"conn_type": "spark"}, "host None"),
+        ({"conn_type": "spark", "host": "yarn"}, "got master 'yarn'"),  # its environment becomes argv
+        ({"conn_type": "spark", "host": "k8s://https://k"}, "got master 'k8s://https://k'"),
+        ({"conn_type": "spark", "host": "spark://m", "extra": {"deploy-mode": "cluster"}}, "deploy mode 'cluster'"),
+    ],
+)
+def test_a_master_that_would_show_secrets_is_refused(
+    monkeypatch: pytest.MonkeyPatch, connection: dict[str, object], message: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+    with pytest.raises(ConnectionRefused) as refusal:
+        check_spark_connection(SPARK_CONNECTION)
+    assert message in str(refusal.value)
+
+
+def test_a_missing_spark_connection_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT")
+    with pytest.raises(ConnectionRefused, match=r"connection spark_default: not defined .* AIRFLOW_CONN_SPARK_DEFAULT"):
+        check_spark_connection(SPARK_CONNECTION)
+
+
+def test_a_connection_of_another_type_is_refused() -> None:
+    with pytest.raises(ConnectionRefused, match="got type 'kafka'; expected 'postgres'"):
+        postgres_dsn(get_connection("kafka_billing"))
+    with pytest.raises(ConnectionRefused, match="got type 'postgres'; expected 'kafka'"):
+        kafka_settings(get_connection("ledger_billing"))
+
+
+def test_an_unknown_kafka_setting_is_refused_without_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = {"bootstrap.servers": "b:1", "sasl.pasword": "hunter2"}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_BILLING", json.dumps({"conn_type": "kafka", "extra": extra}))
+    with pytest.raises(ConnectionRefused, match=r"connection kafka_billing: .*sasl\.pasword") as refusal:
+        read_connections(PAYMENTS)
+    assert "hunter2" not in str(refusal.value)

@@ -1,0 +1,127 @@
+"""The last word of a run comes from its stored row; an approval counts once, and from a second person."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, DagRunTriggerException
+
+from tallystick.break_class import BreakClass
+from tallystick.store import run_store
+from tallystick.verdict import Verdict
+from tallystick_airflow import judge_operator, offer_compensation_operator
+from tallystick_airflow.approval import NotApproved, approved_plan
+from tallystick_airflow.approve_operator import ApprovePlanOperator
+from tallystick_airflow.contract_operator import NoCut
+from tallystick_airflow.judge_operator import BooksDisagree, JudgeOperator, NoVerdict
+from tallystick_airflow.offer_compensation_operator import OfferCompensationOperator
+
+CONTRACT_FILE = str(Path(__file__).parents[2] / "dags" / "contracts" / "billing_payouts.yaml")
+
+
+def stored_run(verdict: Verdict, *break_classes: BreakClass) -> Any:
+    breaks = tuple(SimpleNamespace(break_class=break_class) for break_class in break_classes)
+    doubts = (SimpleNamespace(sentence="the ledger is held back"),)
+    return SimpleNamespace(result=SimpleNamespace(verdict=verdict, breaks=breaks, doubts=doubts))
+
+
+@pytest.fixture
+def stored(monkeypatch: pytest.MonkeyPatch) -> dict[int, Any]:
+    """Cut number to stored run: what the verdict store will say."""
+
+    @contextmanager
+    def no_store() -> Iterator[None]:
+        yield None
+
+    runs: dict[int, Any] = {}
+    for module in (judge_operator, offer_compensation_operator):
+        monkeypatch.setattr(module, "open_verdict_store", no_store)
+    monkeypatch.setattr(run_store, "read_run", lambda engine, name, n: runs.get(n))
+    return runs
+
+
+def judge(cut_n: str = "7") -> None:
+    JudgeOperator(task_id="judge", contract_file=CONTRACT_FILE, cut_n=cut_n).execute({})
+
+
+def test_a_broken_verdict_turns_the_run_red_and_is_not_tried_again(stored: dict[int, Any]) -> None:
+    stored[7] = stored_run(Verdict.BROKEN, BreakClass.PHANTOM_IN_TOPIC)
+    with pytest.raises(BooksDisagree, match="billing_payouts cut 7: BROKEN, 1 breaks") as red:
+        judge()
+    assert isinstance(red.value, AirflowFailException)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.MATCHED, Verdict.INCONCLUSIVE])
+def test_any_other_verdict_does_not(stored: dict[int, Any], verdict: Verdict) -> None:
+    stored[7] = stored_run(verdict)
+    judge()
+
+
+def test_a_missing_verdict_is_red_too(stored: dict[int, Any]) -> None:
+    stored[6] = stored_run(Verdict.MATCHED)  # another cut's
+    with pytest.raises(NoVerdict, match="nothing is proven"):
+        judge()
+    with pytest.raises(NoCut):
+        judge(cut_n="None")
+
+
+def offer() -> None:
+    OfferCompensationOperator(task_id="offer", contract_file=CONTRACT_FILE, cut_n="7").execute({})
+
+
+def test_a_repairable_break_starts_the_compensation_once_per_cut(stored: dict[int, Any]) -> None:
+    stored[7] = stored_run(Verdict.BROKEN, BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY)
+    with pytest.raises(DagRunTriggerException) as start:
+        offer()
+    assert (start.value.trigger_dag_id, start.value.dag_run_id) == ("compensate_billing_payouts", "cut_7")
+    assert (start.value.conf, start.value.skip_when_already_exists) == ({"cut_n": 7}, True)
+    assert start.value.wait_for_completion is False
+
+
+def test_a_break_that_the_contract_does_not_repair_starts_nothing(stored: dict[int, Any]) -> None:
+    stored[7] = stored_run(Verdict.BROKEN, BreakClass.PHANTOM_IN_TOPIC)
+    with pytest.raises(AirflowSkipException):
+        offer()
+
+
+SHOWN = {"plan_id": "p", "plan_hash": "h", "requested_by": "reconcile_billing_payouts"}
+YES = {"chosen_options": ["Approve"], "responded_by_user": {"id": "approver", "name": "approver"}}
+
+
+class TaskInstance:
+    """XComs of the approval task, by key."""
+
+    def __init__(self, *, try_number: int = 1, **values: Any) -> None:
+        self.values = values
+        self.try_number = try_number
+
+    def xcom_pull(self, *, task_ids: str, key: str = "return_value") -> Any:
+        return self.values.get(key)
+
+
+def test_a_yes_of_a_second_person_counts() -> None:
+    ti = TaskInstance(plan=SHOWN, return_value=YES)
+    assert approved_plan({"ti": ti}) == (SHOWN, "approver")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, "no approval is on record"),
+        ({"plan": SHOWN}, "no approval is on record"),
+        ({"plan": SHOWN, "return_value": YES | {"chosen_options": ["Reject"]}}, "no approval is on record"),
+        ({"plan": SHOWN, "return_value": YES | {"responded_by_user": None}}, "names no person"),
+        ({"plan": SHOWN | {"requested_by": "approver"}, "return_value": YES}, "somebody else must approve"),
+    ],
+)
+def test_anything_else_does_not(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(NotApproved, match=message):
+        approved_plan({"ti": TaskInstance(**values)})
+
+
+def test_an_approval_that_was_cleared_is_not_asked_again() -> None:
+    with pytest.raises(AirflowFailException, match="asked once per run"):
+        ApprovePlanOperator(task_id="approve").execute({"ti": TaskInstance(try_number=2)})

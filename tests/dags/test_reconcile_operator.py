@@ -1,0 +1,126 @@
+"""The command that reaches spark-submit: understood by the app, without a secret, not given twice for one verdict."""
+
+import json
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tallystick_airflow import reconcile_operator
+from tallystick_airflow.connections import ConnectionRefused
+from tallystick_airflow.contract_operator import NoCut
+from tallystick_airflow.reconcile_operator import JarsMissing, NoVerdictStored, ReconcileOperator
+
+CONTRACT_FILE = str(Path(__file__).parents[2] / "dags" / "contracts" / "billing_payments.yaml")
+SECRETS = ("broker-secret", "led/ger", "led%2Fger", "store-secret")
+
+FAKE_SPARK_SUBMIT = """#!{python}
+import json, os, sys
+with open({answer!r}, "w") as answer:
+    json.dump({{"argv": sys.argv[1:], "environment": dict(os.environ)}}, answer)
+"""
+
+
+class Submissions:
+    """A spark-submit on PATH that writes down how it was called, and the verdicts the store will say it has."""
+
+    def __init__(self, folder: Path, verdicts: list[str | None]) -> None:
+        self.answer = folder / "submitted.json"
+        self.verdicts = verdicts
+
+    @property
+    def call(self) -> dict[str, Any] | None:
+        return json.loads(self.answer.read_text()) if self.answer.exists() else None
+
+
+@pytest.fixture
+def submissions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Submissions:
+    fake = Submissions(tmp_path, verdicts=[None, "MATCHED"])
+    binary = tmp_path / "spark-submit"
+    binary.write_text(FAKE_SPARK_SUBMIT.format(python=sys.executable, answer=str(fake.answer)))
+    binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
+    (tmp_path / "a.jar").touch()
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("TALLYSTICK_JARS_DIR", str(tmp_path))
+    monkeypatch.setattr(reconcile_operator, "_stored_verdict", lambda *_: fake.verdicts.pop(0))
+    return fake
+
+
+def operator(cut_n: str = "7") -> ReconcileOperator:
+    """As it is after its templates were rendered."""
+    return ReconcileOperator(task_id="reconcile", contract_file=CONTRACT_FILE, cut_n=cut_n, name="tallystick")
+
+
+def test_the_app_understands_its_arguments(submissions: Submissions) -> None:
+    from spark_apps.reconcile_app import parse_arguments
+
+    assert operator().execute({}) == "MATCHED"
+    assert submissions.call is not None
+    argv = submissions.call["argv"]
+    application = next(number for number, word in enumerate(argv) if word.endswith("reconcile_app.py"))
+    assert Path(argv[application]).is_file()
+    arguments = parse_arguments(argv[application + 1 :])
+    assert (str(arguments.contract), arguments.cut, arguments.reread) == (CONTRACT_FILE, 7, False)
+
+
+def test_secrets_reach_the_app_by_its_environment_only(submissions: Submissions) -> None:
+    task = operator()
+    task.execute({})
+    assert submissions.call is not None
+    environment = submissions.call["environment"]
+    assert "broker-secret" in environment["TALLYSTICK_CONN_KAFKA_BILLING"]
+    assert "store-secret" in environment["TALLYSTICK_STORE_DSN"]
+    for secret in SECRETS:
+        assert secret not in " ".join(submissions.call["argv"])
+
+
+def test_no_rendered_field_holds_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = operator()  # rendered fields are stored before the task executes
+    assert task.env_vars is None
+    fields = " ".join(str(getattr(task, name)) for name in task.template_fields)
+    assert not [secret for secret in SECRETS if secret in fields]
+
+
+def test_the_labs_settings_go_before_ours(submissions: Submissions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TALLYSTICK_SPARK_CONF", json.dumps({"spark.driver.memory": "600m", "spark.x": "1"}))
+    operator().execute({})
+    assert submissions.call is not None
+    argv = submissions.call["argv"]
+    assert {"spark.driver.memory=600m", "spark.x=1", "spark.ui.enabled=false"} <= set(argv)
+    assert "spark.driver.memory=2g" not in argv
+
+
+def test_a_stored_verdict_is_not_computed_again(submissions: Submissions) -> None:
+    submissions.verdicts[:] = ["BROKEN"]
+    assert operator().execute({}) == "BROKEN"
+    assert submissions.call is None
+
+
+def test_a_job_that_ends_well_without_a_verdict_fails(submissions: Submissions) -> None:
+    submissions.verdicts[:] = [None, None]
+    with pytest.raises(NoVerdictStored, match="billing_payments cut 7"):
+        operator().execute({})
+
+
+def test_without_a_spark_connection_nothing_is_submitted(
+    submissions: Submissions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT")  # the provider would go on, to YARN
+    with pytest.raises(ConnectionRefused):
+        operator().execute({})
+    assert submissions.call is None
+
+
+def test_without_jars_nothing_is_submitted(submissions: Submissions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TALLYSTICK_JARS_DIR")
+    with pytest.raises(JarsMissing, match="TALLYSTICK_JARS_DIR"):
+        operator().execute({})
+    assert submissions.call is None
+
+
+def test_without_a_cut_nothing_is_submitted(submissions: Submissions) -> None:
+    with pytest.raises(NoCut):
+        operator(cut_n="None").execute({})
+    assert submissions.call is None
