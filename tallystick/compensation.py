@@ -1,0 +1,335 @@
+"""Republishes what a plan names: each event at most once over all plans, whatever crashes, retries or runs twice.
+
+How it works. A break has one action id, for ever. The store says "executing" before Kafka is touched. One transactional
+id per contract and environment fences every other executor. After init_transactions, and only then, the progress topic
+tells what was published already; each event is proven absent from the log once more; events and progress records then
+stand in one producer transaction. The store's outcome is written last and may be lost: progress decides.
+
+What it cannot do. A producer of the contract's own that publishes a missing event between our last look and our commit
+makes a second copy; the next run finds it. An event that retention took from the log before our look is not seen.
+"""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from confluent_kafka import KafkaException, Producer
+from sqlalchemy import Engine
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+
+from tallystick.committed_records import read_committed, settle_topics
+from tallystick.compensation_plan import Plan, PlanItem, PlanStale, SourceRow, refuse_over_caps
+from tallystick.compensation_source import draw_plan, read_source_rows
+from tallystick.connections import Connections
+from tallystick.contract import Contract
+from tallystick.event_publisher import OutgoingRecord, TransactionAborted, open_publisher, publish_together
+from tallystick.ledger_reader import open_ledger
+from tallystick.progress_topic import (
+    Progress,
+    ProgressLost,
+    ensure_progress_topic,
+    progress_record,
+    progress_topic_name,
+    read_progress,
+)
+from tallystick.republished_event import StandingEvent, StandingEvents, event_headers, event_value, find_events
+from tallystick.store.plan_store import (
+    ActionState,
+    StoredAction,
+    append_audit,
+    claim_actions,
+    open_actions,
+    read_plan,
+    record_outcome,
+)
+from tallystick.verdict import Verdict, merge_verdicts
+
+_ATTEMPTS = 5
+_SETTLE_SECONDS = 10
+"""How long an open transaction may keep us from proving an absence before its topic's items are refused for now."""
+
+
+class ItemFate(StrEnum):
+    """What came of one event of the plan."""
+
+    PUBLISHED = "published"
+    ALREADY_PUBLISHED = "already_published"
+    REFUSED = "refused"
+    WOULD_PUBLISH = "would_publish"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemOutcome:
+    """place: topic, partition and offset of the event, where known. reason: why it was refused."""
+
+    action_id: UUID
+    match_key: str
+    fate: ItemFate
+    place: Mapping[str, Any] | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """What one call of execute_plan did, in the plan's order."""
+
+    plan_id: UUID
+    plan_hash: str
+    dry_run: bool
+    outcomes: tuple[ItemOutcome, ...]
+
+    def count(self, fate: ItemFate) -> int:
+        return sum(outcome.fate is fate for outcome in self.outcomes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemCheck:
+    """Where one event of the plan stands after the fact."""
+
+    match_key: str
+    verdict: Verdict
+    places: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyResult:
+    """MATCHED: each event of the plan stands exactly once. INCONCLUSIVE: an open transaction hides what stands."""
+
+    verdict: Verdict
+    checks: tuple[ItemCheck, ...]
+
+
+def execute_plan(
+    engine: Engine,
+    contract: Contract,
+    connections: Connections,
+    plan: Plan,
+    *,
+    approved_hash: str,
+    approver: str,
+    environment: str,
+) -> Execution:
+    """Do what was approved, or say why not. Safe to call again with the same arguments after any failure.
+
+    A plan that has begun is finished as it was approved; a new one must still be what the store would plan now.
+    A dry run proves every item, publishes nothing and writes only the audit trail.
+    Raises PlanRefused (PlanStale, CompensationOff, CapsExceeded), ProgressLost, ExecutorFenced, TransactionAborted.
+    """
+    work = _Work(engine, contract, connections, plan, approver, environment)
+    work.audit("approved", approved_hash=approved_hash, dry_run=plan.dry_run, items=len(plan.items))
+    try:
+        _refuse_unapproved(work, approved_hash)
+        outcomes = _rehearse(work) if plan.dry_run else _execute(work)
+    except (RuntimeError, ConnectionError, KafkaException) as error:
+        work.audit("stopped", error=type(error).__name__, message=str(error))
+        raise
+    work.audit("finished", **{fate: sum(one.fate is fate for one in outcomes) for fate in ItemFate})
+    return Execution(plan_id=plan.plan_id, plan_hash=plan.plan_hash, dry_run=plan.dry_run, outcomes=outcomes)
+
+
+def verify_plan(contract: Contract, plan: Plan, connections: Connections) -> VerifyResult:
+    """Read the touched topics up to the LSO: does each event of the plan stand exactly once? No item proves nothing."""
+    settled = settle_topics(connections.kafka, _topics(plan), wait_seconds=_SETTLE_SECONDS)
+    events = find_events(read_committed(connections.kafka, settled.partitions), plan.items, contract.event)
+    checks = tuple(_check(item, events.of(item), held=item.topic in settled.held) for item in plan.items)
+    return VerifyResult(verdict=merge_verdicts(check.verdict for check in checks), checks=checks)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One call of execute_plan."""
+
+    engine: Engine
+    contract: Contract
+    connections: Connections
+    plan: Plan
+    approver: str
+    environment: str
+
+    @property
+    def transactional_id(self) -> str:
+        return f"tallystick-compensation-{self.environment}-{self.contract.contract}"
+
+    def audit(self, event: str, **detail: Any) -> None:
+        append_audit(
+            self.engine,
+            self.contract.contract,
+            plan_id=self.plan.plan_id,
+            actor=self.approver,
+            event=event,
+            detail={"plan_hash": self.plan.plan_hash} | detail,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Proof:
+    """What was found out about the plan's items, all of it after the publisher had fenced its predecessors."""
+
+    actions: Mapping[UUID, StoredAction]
+    progress: Mapping[UUID, Progress]
+    events: StandingEvents
+    held: frozenset[str]
+    rows: Mapping[str, tuple[SourceRow, ...]]
+
+
+def _refuse_unapproved(work: _Work, approved_hash: str) -> None:
+    plan, contract = work.plan, work.contract
+    if approved_hash != plan.plan_hash:
+        raise PlanStale(f"{contract.contract}: approved was {approved_hash}, the plan is {plan.plan_hash}")
+    refuse_over_caps(contract, plan)
+    if read_plan(work.engine, plan.plan_id) is None:
+        raise PlanStale(f"{contract.contract}: plan {plan.plan_id} was never stored")
+    actions = open_actions(work.engine, contract.contract).values()
+    if any(action.plan_id == plan.plan_id for action in actions):
+        return
+    now = draw_plan(work.engine, contract, work.connections, cut_n=plan.cut_n, dry_run=plan.dry_run)
+    if now.plan_hash != plan.plan_hash:
+        raise PlanStale(f"{contract.contract}: approved was {plan.plan_hash}, today's plan is {now.plan_hash}")
+
+
+def _rehearse(work: _Work) -> tuple[ItemOutcome, ...]:
+    proof = _prove(work, actions=open_actions(work.engine, work.contract.contract), progress_topics=())
+    return tuple(
+        _fate(item, proof)
+        or ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ItemFate.WOULD_PUBLISH)
+        for item in work.plan.items
+    )
+
+
+def _execute(work: _Work) -> tuple[ItemOutcome, ...]:
+    topic_id = ensure_progress_topic(work.connections.kafka, work.contract.contract)
+    actions = claim_actions(work.engine, work.plan, outcome={"progress_topic_id": topic_id})
+    _refuse_lost_progress(work, actions, topic_id)
+    work.audit("executing", progress_topic_id=topic_id, transactional_id=work.transactional_id)
+    attempts = Retrying(
+        stop=stop_after_attempt(_ATTEMPTS),
+        wait=wait_exponential(multiplier=0.2, max=5),
+        retry=retry_if_exception_type(TransactionAborted),
+        before_sleep=lambda state: work.audit("aborted", attempt=state.attempt_number),
+        reraise=True,
+    )
+    outcomes = attempts(_attempt, work, actions)
+    for outcome in outcomes:
+        _record(work, outcome)
+    return outcomes
+
+
+def _refuse_lost_progress(work: _Work, actions: Mapping[UUID, StoredAction], topic_id: str) -> None:
+    """An action that began under another progress topic may have been published, and nobody can say."""
+    begun = [action for action in actions.values() if action.state is ActionState.EXECUTING]
+    lost = sorted(str(one.action_id) for one in begun if one.outcome.get("progress_topic_id") != topic_id)
+    if lost:
+        raise ProgressLost(
+            f"{work.contract.contract}: {len(lost)} actions began under another progress topic, such as {lost[0]}"
+        )
+
+
+def _attempt(work: _Work, actions: Mapping[UUID, StoredAction]) -> tuple[ItemOutcome, ...]:
+    """Fence, read, prove, publish; in this order, or a predecessor's work goes unseen."""
+    publisher = open_publisher(work.connections.kafka, transactional_id=work.transactional_id)
+    proof = _prove(work, actions=actions, progress_topics=(progress_topic_name(work.contract.contract),))
+    fates = {item.action_id: _fate(item, proof) for item in work.plan.items}
+    publish = [item for item in work.plan.items if fates[item.action_id] is None]
+    places: Mapping[UUID, Mapping[str, Any]] = {}
+    if publish:
+        work.audit("publishing", actions=[str(item.action_id) for item in publish])
+        places = _publish(work, publisher, publish)
+        work.audit("published", places={str(action_id): place for action_id, place in places.items()})
+    return tuple(
+        fates[item.action_id]
+        or ItemOutcome(
+            action_id=item.action_id,
+            match_key=item.match_key,
+            fate=ItemFate.PUBLISHED,
+            place=places[item.action_id],
+        )
+        for item in work.plan.items
+    )
+
+
+def _prove(work: _Work, *, actions: Mapping[UUID, StoredAction], progress_topics: Sequence[str]) -> _Proof:
+    """Read progress, log and ledger, in this order: each up to what stands at its moment."""
+    kafka, contract, plan = work.connections.kafka, work.contract, work.plan
+    settled = settle_topics(kafka, {*progress_topics, *_topics(plan)}, wait_seconds=_SETTLE_SECONDS)
+    progress = read_progress(kafka, contract.contract, settled) if progress_topics else {}
+    partitions = [part for topic in _topics(plan) for part in settled.of(topic)]
+    events = find_events(read_committed(kafka, partitions), plan.items, contract.event)
+    with open_ledger(work.connections.ledger_dsn) as ledger:
+        rows = read_source_rows(ledger, contract.ledger, {item.match_key for item in plan.items})
+    return _Proof(actions=actions, progress=progress, events=events, held=settled.held, rows=rows)
+
+
+def _fate(item: PlanItem, proof: _Proof) -> ItemOutcome | None:
+    """None: nothing speaks against publishing it now."""
+    action, standing = proof.actions.get(item.action_id), proof.events.of(item)
+    ours = [event for event in standing if event.action_id == str(item.action_id)]
+    if ours or item.action_id in proof.progress:
+        return _already(item, ours[0].place if ours else {"topic": item.topic})
+    if action is not None and action.state is ActionState.DONE:
+        return _already(item, action.outcome)
+    if standing:
+        return _refused(item, f"the event stands: {_where(standing[0])}")
+    if item.topic in proof.held:
+        return _refused(item, f"not provable now: an open producer transaction holds {item.topic}")
+    if proof.events.may_hide(item):
+        return _refused(item, f"not provable: a record of its message key in {item.topic} is unreadable")
+    if proof.rows.get(item.match_key) != (item.row,):
+        return _refused(item, "the ledger row is gone, doubled or changed")
+    return None
+
+
+def _already(item: PlanItem, place: Mapping[str, Any]) -> ItemOutcome:
+    return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ItemFate.ALREADY_PUBLISHED, place=place)
+
+
+def _refused(item: PlanItem, reason: str) -> ItemOutcome:
+    return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ItemFate.REFUSED, reason=reason)
+
+
+def _publish(work: _Work, publisher: Producer, items: Sequence[PlanItem]) -> dict[UUID, Mapping[str, Any]]:
+    """Events and progress in one producer transaction; give where each event stands."""
+    session = f"tallystick-{uuid.uuid4()}"
+    events = [
+        OutgoingRecord(
+            topic=item.topic,
+            key=item.transaction_key.encode(),
+            value=event_value(item, work.contract.event),
+            headers=event_headers(item, session=session),
+        )
+        for item in items
+    ]
+    progress_topic = progress_topic_name(work.contract.contract)
+    progress = [
+        OutgoingRecord(topic=progress_topic, key=key, value=value)
+        for key, value in (progress_record(work.plan, item) for item in items)
+    ]
+    places = publish_together(publisher, [*events, *progress])
+    return {item.action_id: place for item, place in zip(items, places, strict=False)}
+
+
+def _record(work: _Work, outcome: ItemOutcome) -> None:
+    state = ActionState.REFUSED if outcome.fate is ItemFate.REFUSED else ActionState.DONE
+    detail = {"reason": outcome.reason} if outcome.fate is ItemFate.REFUSED else dict(outcome.place or {})
+    record_outcome(work.engine, outcome.action_id, state=state, outcome=detail)
+    work.audit(str(outcome.fate), action_id=str(outcome.action_id), **detail)
+
+
+def _check(item: PlanItem, standing: Sequence[StandingEvent], *, held: bool) -> ItemCheck:
+    if len(standing) > 1:
+        verdict = Verdict.BROKEN
+    elif held:
+        verdict = Verdict.INCONCLUSIVE
+    else:
+        verdict = Verdict.MATCHED if standing else Verdict.BROKEN
+    return ItemCheck(match_key=item.match_key, verdict=verdict, places=tuple(event.place for event in standing))
+
+
+def _topics(plan: Plan) -> tuple[str, ...]:
+    return tuple(sorted({item.topic for item in plan.items}))
+
+
+def _where(event: StandingEvent) -> str:
+    return f"{event.topic}[{event.partition}] at {event.kafka_offset}"

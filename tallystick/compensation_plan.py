@@ -1,0 +1,307 @@
+"""What may be republished, decided before anything is touched. Pure; compensation.py acts on it.
+
+A plan names each event it will publish and each break it leaves alone, with the reason. A person approves its hash.
+"""
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from hashlib import sha256
+from uuid import UUID, uuid5
+
+from pydantic import TypeAdapter
+
+from tallystick.break_class import BreakClass, Doubt
+from tallystick.contract import CompensationRules, Contract
+from tallystick.money_text import format_minor, format_money
+from tallystick.run_result import Break, total_money
+from tallystick.store.run_store import OutstandingBreak, StoredRun
+
+_NAMESPACE = UUID("1b0f7f4e-0f0c-5d53-8a44-55b1f2a3c6d7")
+
+UNCLEAN = (
+    Doubt.BASELINE,
+    Doubt.UNEXPLAINED_GAP,
+    Doubt.READERS_DISAGREE,
+    Doubt.LOG_EXPIRED,
+    Doubt.LEDGER_REWRITTEN,
+    Doubt.LEDGER_FAILED_OVER,
+)
+"""Doubts under which an absence is not proven well enough to act on it."""
+
+_SHOWN = 20
+"""Events that a person is shown; the plan itself has them all."""
+
+
+class PlanRefused(RuntimeError):
+    """The plan may not be acted on. Nothing was published by this attempt."""
+
+
+class CompensationOff(PlanRefused):
+    """The contract has no compensation section: the kill switch."""
+
+
+class CapsExceeded(PlanRefused):
+    """The contract as it is now does not allow this plan."""
+
+
+class PlanStale(PlanRefused):
+    """What was approved is not what would be done now. Plan again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceRow:
+    """The ledger row that an event is made from. occurred_at: as the event will say it."""
+
+    row_id: str
+    match_key: str
+    transaction_key: str
+    leg: str
+    amount_minor: int
+    currency: str
+    occurred_at: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """An outstanding break with every ledger row of its key."""
+
+    outstanding: OutstandingBreak
+    rows: tuple[SourceRow, ...]
+
+    @property
+    def item_break(self) -> Break:
+        return self.outstanding.item_break
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanItem(SourceRow):
+    """One event to publish. action_id is the same in every plan that repairs this break."""
+
+    action_id: UUID
+    break_id: UUID
+    break_class: BreakClass
+    topic: str
+
+    @property
+    def row(self) -> SourceRow:
+        """The ledger row as the plan saw it."""
+        return SourceRow(**{column.name: getattr(self, column.name) for column in fields(SourceRow)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOut:
+    """A break that the plan does not repair, and why."""
+
+    break_id: UUID
+    match_key: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What one approval stands for. Plans that would do the same have the same hash and id."""
+
+    contract: str
+    contract_fingerprint: str
+    cut_n: int
+    dry_run: bool
+    items: tuple[PlanItem, ...]
+    left_out: tuple[LeftOut, ...]
+
+    @cached_property
+    def plan_hash(self) -> str:
+        """SHA-256 of what would be done, as sorted JSON; what is left out may change while an approval waits."""
+        document = _PLAN.dump_python(self, mode="json", exclude={"left_out"})
+        return sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    @cached_property
+    def plan_id(self) -> UUID:
+        return uuid5(_NAMESPACE, self.plan_hash)
+
+    @property
+    def money_minor(self) -> dict[str, int]:
+        """What the events are worth, per currency in integer minor units."""
+        return total_money((item.currency, item.amount_minor) for item in self.items)
+
+
+_PLAN = TypeAdapter(Plan)
+
+
+def make_plan(
+    contract: Contract,
+    run: StoredRun,
+    candidates: Sequence[Candidate],
+    *,
+    taken: Collection[UUID] = (),
+    dry_run: bool = True,
+) -> Plan:
+    """Take the candidates oldest first while the caps allow; what does not fit is named, and a smaller one may fit.
+
+    taken: action ids that a plan has acted on or is acting on. Raises CompensationOff.
+    """
+    rules = _rules(contract)
+    items: list[PlanItem] = []
+    left_out: list[LeftOut] = []
+    room = _Room(rules)
+    for candidate in sorted(candidates, key=_oldest_first):
+        found = candidate.item_break
+        action_id = action_id_of(contract.contract, found.break_id)
+        reason = (
+            _unclean(run)
+            or _not_ours(contract, rules, found)
+            or ("another plan has it" if action_id in taken else None)
+            or _row_fault(candidate)
+            or room.refusal(candidate.rows[0])
+        )
+        if reason:
+            left_out.append(LeftOut(break_id=found.break_id, match_key=found.match_key, reason=reason))
+        else:
+            items.append(_item(contract, found, candidate.rows[0], action_id))
+            room.take(candidate.rows[0])
+    return Plan(
+        contract=contract.contract,
+        contract_fingerprint=contract.fingerprint,
+        cut_n=run.cut.n,
+        dry_run=dry_run,
+        items=tuple(items),
+        left_out=tuple(left_out),
+    )
+
+
+def action_id_of(contract_name: str, break_id: UUID) -> UUID:
+    """One per break, over all plans: what makes a second repair impossible."""
+    return uuid5(_NAMESPACE, f"{contract_name}\x1f{break_id}")
+
+
+def refuse_over_caps(contract: Contract, plan: Plan) -> None:
+    """Hold an approved plan against the contract as it is now. Raises CompensationOff, CapsExceeded."""
+    rules = _rules(contract)
+    room = _Room(rules)
+    for item in plan.items:
+        reason = room.refusal(item)
+        if item.break_class not in rules.classes:
+            reason = f"class {item.break_class} is not compensated by the contract"
+        if reason:
+            raise CapsExceeded(f"{contract.contract}: {item.match_key}: {reason}")
+        room.take(item)
+
+
+def describe_plan(plan: Plan) -> str:
+    """Markdown for the person who approves. What Markdown, HTML or Jinja would act on in a key is shown as "?"."""
+    what = "Dry run, nothing is published: would publish" if plan.dry_run else "Will publish"
+    lines = [
+        f"**{_plain(plan.contract)}**, cut {plan.cut_n}. {what} {len(plan.items)} events again from the ledger, "
+        f"each once, worth {format_money(plan.money_minor)}.",
+        "",
+        *_item_lines(plan.items),
+        "",
+        *_left_out_lines(plan.left_out),
+        "",
+        f"Plan hash: `{plan.plan_hash}`",
+    ]
+    return "\n".join(lines)
+
+
+class _Room:
+    """What the caps still allow, and which events the plan has already."""
+
+    def __init__(self, rules: CompensationRules) -> None:
+        self.items = rules.max_items
+        self.money = dict(rules.max_amount_minor)
+        self.keys: set[str] = set()
+
+    def refusal(self, row: SourceRow) -> str | None:
+        if row.match_key in self.keys:
+            return "the plan has this event already"
+        if row.currency not in self.money:
+            return f"the contract sets no cap for {row.currency}"
+        if self.items < 1:
+            return "over the cap on the number of events"
+        if abs(row.amount_minor) > self.money[row.currency]:
+            return f"over the cap on {row.currency}"
+        return None
+
+    def take(self, row: SourceRow) -> None:
+        self.keys.add(row.match_key)
+        self.items -= 1
+        self.money[row.currency] -= abs(row.amount_minor)
+
+
+def _rules(contract: Contract) -> CompensationRules:
+    if contract.compensation is None:
+        raise CompensationOff(f"{contract.contract}: the contract has no compensation, so nothing may be repaired")
+    return contract.compensation
+
+
+def _oldest_first(candidate: Candidate) -> tuple[int, str, str]:
+    return candidate.outstanding.cut_n, candidate.item_break.match_key, str(candidate.item_break.break_id)
+
+
+def _unclean(run: StoredRun) -> str | None:
+    doubts = sorted(found.doubt for found in run.result.doubts if found.doubt in UNCLEAN)
+    return f"the run's evidence is not clean: {', '.join(doubts)}" if doubts else None
+
+
+def _not_ours(contract: Contract, rules: CompensationRules, found: Break) -> str | None:
+    if found.break_class not in rules.classes:
+        return f"class {found.break_class} is not compensated by the contract"
+    if found.leg not in contract.legs:
+        return "the contract names no topic for its leg"
+    return None
+
+
+def _row_fault(candidate: Candidate) -> str | None:
+    found, rows = candidate.item_break, candidate.rows
+    if len(rows) != 1:
+        return f"the ledger has {len(rows)} rows of its key, expected 1"
+    expected = found.match_key, found.transaction_key, found.leg, found.amount_minor, found.currency
+    row = rows[0]
+    if expected != (row.match_key, row.transaction_key, row.leg, row.amount_minor, row.currency):
+        return "the ledger row has changed since the run"
+    return None
+
+
+def _item(contract: Contract, found: Break, row: SourceRow, action_id: UUID) -> PlanItem:
+    return PlanItem(
+        action_id=action_id,
+        break_id=found.break_id,
+        break_class=found.break_class,
+        topic=contract.legs[row.leg],
+        **vars(row),
+    )
+
+
+def _item_lines(items: Sequence[PlanItem]) -> list[str]:
+    if not items:
+        return ["Nothing is to be published."]
+    rows = [
+        f"| {_plain(item.match_key)} | {_plain(item.topic)} | {format_minor(item.amount_minor, item.currency)} "
+        f"| {_plain(item.row_id)} | {item.break_class} |"
+        for item in items[:_SHOWN]
+    ]
+    more = [f"... and {len(items) - _SHOWN} more."] if len(items) > _SHOWN else []
+    return ["| event | topic | amount | ledger row | class |", "|---|---|---|---|---|", *rows, *more]
+
+
+def _left_out_lines(left_out: Sequence[LeftOut]) -> list[str]:
+    if not left_out:
+        return ["No outstanding break is left out."]
+    by_reason: dict[str, list[str]] = {}
+    for one in left_out:
+        by_reason.setdefault(one.reason, []).append(one.match_key)
+    return [
+        f"Left out: {len(left_out)} outstanding breaks.",
+        "",
+        *(f"- {len(keys)}: {_plain(reason)} ({_some(keys)})" for reason, keys in sorted(by_reason.items())),
+    ]
+
+
+def _some(keys: Sequence[str]) -> str:
+    return ", ".join(_plain(key) for key in keys[:3]) + (", ..." if len(keys) > 3 else "")
+
+
+def _plain(text: str) -> str:
+    """Keys are written by others, and the body of an approval is a template."""
+    return "".join(character if character.isalnum() or character in " .,:_-/+=@" else "?" for character in text)

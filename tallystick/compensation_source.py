@@ -1,0 +1,61 @@
+"""What a plan is drawn from: the outstanding breaks in the store, and the ledger rows of their keys as they are now."""
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+from sqlalchemy import Engine
+
+from tallystick import ledger_sql
+from tallystick.compensation_plan import Candidate, Plan, PlanRefused, SourceRow, make_plan
+from tallystick.connections import Connections
+from tallystick.contract import Contract, LedgerSide
+from tallystick.ledger_reader import describe_table, open_ledger
+from tallystick.store.plan_store import open_actions
+from tallystick.store.run_store import outstanding_breaks, read_run
+
+
+def draw_plan(
+    engine: Engine, contract: Contract, connections: Connections, *, cut_n: int, dry_run: bool = True
+) -> Plan:
+    """Plan the repair of what the runs up to cut_n found and nobody has cleared since.
+
+    Later runs may find more without changing this plan. Raises PlanRefused, LedgerUnreachable, LedgerRefused.
+    """
+    run = read_run(engine, contract.contract, cut_n)
+    if run is None:
+        raise PlanRefused(f"{contract.contract}: cut {cut_n} has no verdict")
+    standing = [found for found in outstanding_breaks(engine, contract.contract) if found.cut_n <= cut_n]
+    with open_ledger(connections.ledger_dsn) as ledger:
+        rows = read_source_rows(ledger, contract.ledger, {found.item_break.match_key for found in standing})
+    candidates = [Candidate(outstanding=found, rows=rows.get(found.item_break.match_key, ())) for found in standing]
+    return make_plan(contract, run, candidates, taken=open_actions(engine, contract.contract), dry_run=dry_run)
+
+
+def read_source_rows(
+    connection: psycopg.Connection, ledger: LedgerSide, match_keys: Collection[str]
+) -> dict[str, tuple[SourceRow, ...]]:
+    """Every visible row of these keys. Keys that stand nowhere are not in the answer. Raises LedgerRefused."""
+    table = describe_table(connection, ledger)
+    query = f"""
+        SELECT {ledger_sql.column_list(ledger)}, {ledger.columns.occurred_at} AS occurred_at
+        FROM {ledger.table}
+        WHERE {ledger_sql.pairing_condition(ledger)} AND {ledger.columns.match_key} = ANY(ARRAY(
+            SELECT CASE WHEN pg_input_is_valid(asked, %(type)s) THEN asked::{table.key_type} END
+            FROM unnest(%(keys)s::text[]) AS asked))
+        ORDER BY 1"""
+    found: dict[str, list[SourceRow]] = {}
+    with connection.cursor(row_factory=dict_row) as cursor:
+        for row in cursor.execute(query, {"type": table.key_type, "keys": sorted(match_keys)}):
+            source = SourceRow(**row | {"occurred_at": _as_text(row["occurred_at"])})
+            found.setdefault(source.match_key, []).append(source)
+    return {key: tuple(rows) for key, rows in found.items()}
+
+
+def _as_text(occurred_at: Any) -> str:
+    """ISO 8601, in UTC where the column knows its zone."""
+    if isinstance(occurred_at, datetime):
+        return (occurred_at.astimezone(UTC) if occurred_at.tzinfo else occurred_at).isoformat()
+    return str(occurred_at)

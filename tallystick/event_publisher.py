@@ -1,0 +1,121 @@
+"""Puts records into Kafka together or not at all: one producer transaction, whose id fences its predecessors."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from tallystick.connections import KafkaSettings
+
+_INIT_SECONDS = 30
+_TRIES = 10
+"""Retriable answers to one call before we give up and leave the rest to a new process."""
+
+_FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
+
+_SETTINGS = {
+    "client.id": "tallystick-compensation",
+    "enable.idempotence": True,
+    "acks": "all",
+    "transaction.timeout.ms": 60_000,
+    # Java's default; librdkafka's own sends keys to other partitions.
+    "partitioner": "murmur2_random",
+}
+
+
+class ExecutorFenced(RuntimeError):
+    """Another executor with this transactional id has begun since. Nothing of this one's open transaction stands."""
+
+
+class TransactionAborted(RuntimeError):
+    """Kafka could not take the producer transaction; nothing of it stands."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutgoingRecord:
+    """One record to publish. Kafka picks the partition by the key, as Java's clients do."""
+
+    topic: str
+    key: bytes
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(kw_only=True)
+class _Receipt:
+    """Filled in by the delivery report."""
+
+    topic: str
+    partition: int = -1
+    kafka_offset: int = -1
+
+    def note(self, error: object, message: Any) -> None:
+        if error is None:
+            self.partition, self.kafka_offset = message.partition(), message.offset()
+
+
+def open_publisher(kafka: KafkaSettings, *, transactional_id: str) -> Producer:
+    """Fence every predecessor and end its transaction. Only what is read after this is up to date."""
+    producer = Producer(kafka.for_confluent() | _SETTINGS | {"transactional.id": transactional_id})
+    _step(lambda: producer.init_transactions(_INIT_SECONDS))
+    return producer
+
+
+def publish_together(producer: Producer, records: Sequence[OutgoingRecord]) -> tuple[Mapping[str, str | int], ...]:
+    """Publish all records in one transaction; give topic, partition and offset of each.
+
+    Raises ExecutorFenced; TransactionAborted after which a new publisher may try again; KafkaException where only a new
+    process can find out what stands.
+    """
+    _step(producer.begin_transaction)
+    try:
+        receipts = [_produce(producer, record) for record in records]
+        producer.flush()
+        _step(lambda: producer.commit_transaction(-1))
+    except _MustAbort as error:
+        producer.flush()
+        _step(lambda: producer.abort_transaction(-1))
+        raise TransactionAborted(str(error)) from error
+    return tuple(
+        {"topic": receipt.topic, "partition": receipt.partition, "offset": receipt.kafka_offset} for receipt in receipts
+    )
+
+
+class _MustAbort(Exception):
+    """The transaction has failed; it must be aborted before anything else."""
+
+
+def _produce(producer: Producer, record: OutgoingRecord) -> _Receipt:
+    receipt = _Receipt(topic=record.topic)
+    while True:
+        try:
+            _step(
+                lambda: producer.produce(
+                    record.topic,
+                    key=record.key,
+                    value=record.value,
+                    headers=list(record.headers),
+                    on_delivery=receipt.note,
+                )
+            )
+        except BufferError:
+            producer.poll(0.1)
+        else:
+            return receipt
+
+
+def _step(call: Callable[[], object]) -> None:
+    """Make one call of the protocol; the same again while Kafka says that may help. Source: librdkafka, rdkafka.h."""
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            call()
+            return
+        except KafkaException as raised:
+            error = raised.args[0]
+            if error.code() in _FENCED:
+                raise ExecutorFenced(error.str()) from raised
+            if error.txn_requires_abort():
+                raise _MustAbort(error.str()) from raised
+            if not error.retriable() or not tries_left:
+                raise

@@ -1,0 +1,171 @@
+"""Compensation plans, the state of each action, and the audit trail."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from pydantic import TypeAdapter
+from sqlalchemy import Connection, Engine, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from tallystick.compensation_plan import Plan, PlanStale
+from tallystick.store.schema import audit as audit_table
+from tallystick.store.schema import compensation_action, compensation_plan
+
+_PLAN = TypeAdapter(Plan)
+
+
+class ActionState(StrEnum):
+    """executing: it may have been published. refused: it was not, and another plan may take the break."""
+
+    EXECUTING = "executing"
+    DONE = "done"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredAction:
+    """One break's repair. outcome: JSON; where the event stands, or why it was refused."""
+
+    action_id: UUID
+    break_id: UUID
+    plan_id: UUID
+    state: ActionState
+    outcome: Mapping[str, Any]
+    recorded_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditEntry:
+    """Who did what, and what came of it."""
+
+    contract: str
+    plan_id: UUID | None
+    actor: str
+    event: str
+    detail: Mapping[str, Any]
+    recorded_at: datetime
+
+
+def save_plan(engine: Engine, plan: Plan, *, requested_by: str) -> None:
+    """Keep a plan. The same plan again stays as it is."""
+    row = {
+        "plan_id": plan.plan_id,
+        "contract": plan.contract,
+        "cut_n": plan.cut_n,
+        "plan_hash": plan.plan_hash,
+        "body": _PLAN.dump_python(plan, mode="json"),
+        "requested_by": requested_by,
+    }
+    with engine.begin() as connection:
+        connection.execute(upsert(compensation_plan).on_conflict_do_nothing(), row)
+
+
+def read_plan(engine: Engine, plan_id: UUID) -> Plan | None:
+    """One stored plan."""
+    with engine.connect() as connection:
+        body = connection.scalar(select(compensation_plan.c.body).where(compensation_plan.c.plan_id == plan_id))
+    return None if body is None else _PLAN.validate_python(body)
+
+
+def open_actions(engine: Engine, contract_name: str) -> dict[UUID, StoredAction]:
+    """Actions of the contract's plans that hold their break: being executed, or done for good."""
+    statement = (
+        select(compensation_action)
+        .join(compensation_plan, compensation_plan.c.plan_id == compensation_action.c.plan_id)
+        .where(
+            compensation_plan.c.contract == contract_name,
+            compensation_action.c.state.in_([ActionState.EXECUTING, ActionState.DONE]),
+        )
+    )
+    with engine.connect() as connection:
+        return {row.action_id: _action_of(row) for row in connection.execute(statement)}
+
+
+def claim_actions(engine: Engine, plan: Plan, *, outcome: Mapping[str, Any]) -> dict[UUID, StoredAction]:
+    """Mark every action of the plan as executing, all or none; one that this plan has begun or done stays as it is.
+
+    outcome: kept with those that begin now. Gives all actions of the plan. Raises PlanStale where another holds one.
+    """
+    with engine.begin() as connection:
+        for item in plan.items:
+            _claim(connection, plan, item.action_id, item.break_id, outcome)
+        ids = [item.action_id for item in plan.items]
+        statement = select(compensation_action).where(compensation_action.c.action_id.in_(ids))
+        actions = {row.action_id: _action_of(row) for row in connection.execute(statement)}
+        for action in actions.values():
+            if action.plan_id != plan.plan_id:
+                raise PlanStale(f"{plan.contract}: action {action.action_id} belongs to plan {action.plan_id}")
+    return actions
+
+
+def record_outcome(engine: Engine, action_id: UUID, *, state: ActionState, outcome: Mapping[str, Any]) -> None:
+    """Say what came of an action. Done is for good: nothing overrides it, and it overrides a refusal."""
+    allowed = [ActionState.EXECUTING, ActionState.REFUSED] if state is ActionState.DONE else [ActionState.EXECUTING]
+    statement = (
+        update(compensation_action)
+        .where(compensation_action.c.action_id == action_id, compensation_action.c.state.in_(allowed))
+        .values(state=state, outcome=dict(outcome))
+    )
+    with engine.begin() as connection:
+        connection.execute(statement)
+
+
+def append_audit(
+    engine: Engine, contract_name: str, *, plan_id: UUID | None, actor: str, event: str, detail: Mapping[str, Any]
+) -> None:
+    """Append one line to the trail; no line is ever changed."""
+    row = {
+        "contract": contract_name,
+        "plan_id": plan_id,
+        "actor": actor,
+        "event": event,
+        "detail": dict(detail),
+    }
+    with engine.begin() as connection:
+        connection.execute(insert(audit_table), row)
+
+
+def read_audit(engine: Engine, contract_name: str, *, plan_id: UUID | None = None) -> tuple[AuditEntry, ...]:
+    """The trail of a contract, or of one plan of it, oldest first."""
+    statement = select(audit_table).where(audit_table.c.contract == contract_name).order_by(audit_table.c.audit_id)
+    if plan_id is not None:
+        statement = statement.where(audit_table.c.plan_id == plan_id)
+    with engine.connect() as connection:
+        return tuple(
+            AuditEntry(
+                contract=row.contract,
+                plan_id=row.plan_id,
+                actor=row.actor,
+                event=row.event,
+                detail=row.detail,
+                recorded_at=row.recorded_at,
+            )
+            for row in connection.execute(statement)
+        )
+
+
+def _claim(connection: Connection, plan: Plan, action_id: UUID, break_id: UUID, outcome: Mapping[str, Any]) -> None:
+    begin = {"plan_id": plan.plan_id, "state": ActionState.EXECUTING, "outcome": dict(outcome)}
+    statement = upsert(compensation_action).values(action_id=action_id, break_id=break_id, **begin)
+    connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=[compensation_action.c.action_id],
+            set_=begin,
+            where=compensation_action.c.state == ActionState.REFUSED,
+        )
+    )
+
+
+def _action_of(row: Any) -> StoredAction:
+    return StoredAction(
+        action_id=row.action_id,
+        break_id=row.break_id,
+        plan_id=row.plan_id,
+        state=ActionState(row.state),
+        outcome=row.outcome,
+        recorded_at=row.recorded_at,
+    )

@@ -1,0 +1,548 @@
+"""Each missing event is published once, whatever is killed, repeated or run twice. Counted by another make of reader."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from confluent_kafka import OFFSET_END, Producer
+from confluent_kafka import TopicPartition as ConfluentPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka import KafkaConsumer, TopicPartition
+from sqlalchemy import Engine, text
+
+from lab.event import Event, Leg, Payment
+from lab.ledger import Ledger, PayoutRow
+from lab.mode import DeliveryMode
+from lab.namespace import Namespace
+from lab.stack import LabStack
+from tallystick import compensation
+from tallystick.break_class import BreakClass
+from tallystick.compensation import Execution, ItemFate, execute_plan, verify_plan
+from tallystick.compensation_plan import CapsExceeded, CompensationOff, Plan, PlanStale
+from tallystick.compensation_source import draw_plan
+from tallystick.connections import Connections, KafkaSettings
+from tallystick.contract import Contract
+from tallystick.progress_topic import ProgressLost, progress_topic_name
+from tallystick.run_result import ItemState
+from tallystick.store.plan_store import ActionState, open_actions, read_audit, read_plan, save_plan
+from tallystick.store.run_store import outstanding_breaks
+from tallystick.verdict import Verdict
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+KILLED_EXECUTOR = Path(__file__).with_name("killed_executor.py")
+
+
+@dataclass
+class Books:
+    """One contract with its ledger table, its topic, and a store whose last run found events missing."""
+
+    stack: LabStack
+    store: Engine
+    store_dsn: str
+    contract: Contract
+    names: Namespace
+    runs: Any
+
+    @property
+    def topic(self) -> str:
+        return self.names.topic(Leg.PAYOUT)
+
+    @property
+    def connections(self) -> Connections:
+        kafka = KafkaSettings({"bootstrap.servers": self.stack.bootstrap_servers})
+        return Connections(kafka=kafka, ledger_dsn=self.stack.ledger_reader_dsn)
+
+    @property
+    def ledger(self) -> psycopg.Connection:
+        return psycopg.connect(self.stack.ledger_owner_dsn, autocommit=True)
+
+    def pay(self, count: int) -> list[PayoutRow]:
+        """Write outbox rows that nobody publishes."""
+        with self.ledger as connection:
+            return [
+                Ledger(self.names).add_payout(
+                    connection,
+                    Payment(payment_id=uuid.uuid4(), amount_minor=100 + n, currency="EUR", occurred_at=NOON),
+                )
+                for n in range(count)
+            ]
+
+    def find_missing(self, rows: list[PayoutRow], *, n: int = 1) -> None:
+        """Commit run n, which found these rows' events missing."""
+        found = tuple(
+            replace(
+                self.runs.missing(str(row.event.event_id), amount_minor=row.payment.amount_minor),
+                transaction_key=str(row.payment.payment_id),
+            )
+            for row in rows
+        )
+        items = tuple(self.runs.item(one, n=n) for one in found)
+        self.runs.commit(self.store, self.runs.result(n, verdict=Verdict.BROKEN, breaks=found, items=items))
+
+    def plan(self, *, cut_n: int = 1, dry_run: bool = False) -> Plan:
+        plan = draw_plan(self.store, self.contract, self.connections, cut_n=cut_n, dry_run=dry_run)
+        save_plan(self.store, plan, requested_by="ada")
+        return plan
+
+    def execute(self, plan: Plan, *, contract: Contract | None = None, approved_hash: str | None = None) -> Execution:
+        return execute_plan(
+            self.store,
+            contract or self.contract,
+            self.connections,
+            plan,
+            approved_hash=approved_hash or plan.plan_hash,
+            approver="bob",
+            environment="test",
+        )
+
+    def start_executor(self, plan: Plan, *, die_at: str) -> subprocess.Popen[str]:
+        told = {
+            "die_at": die_at,
+            "store_dsn": self.store_dsn,
+            "plan_id": str(plan.plan_id),
+            "contract": self.contract.model_dump(mode="json"),
+            "bootstrap_servers": self.stack.bootstrap_servers,
+            "ledger_dsn": self.stack.ledger_reader_dsn,
+        }
+        return subprocess.Popen([sys.executable, KILLED_EXECUTOR, json.dumps(told)], stderr=subprocess.PIPE, text=True)
+
+    def publish(self, event: Event, *, transactional_id: str = "") -> Producer:
+        """Publish as the outbox relay would; in a transaction that stays open where an id is given."""
+        producer = Producer(
+            {"bootstrap.servers": self.stack.bootstrap_servers, "partitioner": "murmur2_random"}
+            | ({"transactional.id": transactional_id} if transactional_id else {})
+        )
+        if transactional_id:
+            producer.init_transactions()
+            producer.begin_transaction()
+        producer.produce(self.topic, key=event.message_key, value=event.to_json())
+        producer.flush()
+        return producer
+
+    def copies(self) -> Counter[str]:
+        """How often each event id stands, as a read_committed reader of another make sees it."""
+        return Counter(json.loads(record.value)["event_id"] for record in self.records())
+
+    def records(self, topic: str | None = None) -> list[Any]:
+        consumer = KafkaConsumer(
+            bootstrap_servers=self.stack.bootstrap_servers, isolation_level="read_committed", enable_auto_commit=False
+        )
+        name = topic or self.topic
+        parts = [TopicPartition(name, n) for n in sorted(consumer.partitions_for_topic(name) or ())]
+        consumer.assign(parts)
+        consumer.seek_to_beginning(*parts)
+        ends = consumer.end_offsets(parts)
+        records: list[Any] = []
+        while any(consumer.position(part) < ends[part] for part in parts):
+            records += [record for batch in consumer.poll(200).values() for record in batch]
+        consumer.close()
+        return records
+
+    def events(self) -> list[str]:
+        return [entry.event for entry in read_audit(self.store, self.contract.contract)]
+
+    def states(self) -> Counter[str]:
+        statement = text("select state from tallystick.compensation_action")
+        with self.store.connect() as connection:
+            return Counter(connection.execute(statement).scalars())
+
+
+@pytest.fixture
+def world(
+    stack: LabStack, store: Engine, store_dsn: str, new_contract: Callable[..., Contract], books: Any
+) -> Iterator[Books]:
+    names = Namespace(f"c{uuid.uuid4().hex[:12]}")
+    topic = names.topic(Leg.PAYOUT)
+    contract = new_contract(
+        contract=names.name,
+        legs={"payout": topic},
+        ledger={"connection": "ledger_billing", "table": f"{names.schema}.payout", "slice_by": "written_xid"},
+        compensation={
+            "classes": [BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED],
+            "max_items": 10,
+            "max_amount_minor": {"EUR": 10_000},
+        },
+    )
+    admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
+    admin.create_topics([NewTopic(topic, num_partitions=2)])[topic].result()
+    with psycopg.connect(stack.ledger_owner_dsn, autocommit=True) as connection:
+        Ledger(names).create(connection, DeliveryMode.EXACTLY_ONCE)
+    runs = type(books)(contract)
+    runs.commit(store, runs.result(0))
+    yield Books(stack=stack, store=store, store_dsn=store_dsn, contract=contract, names=names, runs=runs)
+    created = set(admin.list_topics().topics) & {topic, progress_topic_name(names.name)}
+    for deleted in admin.delete_topics(sorted(created)).values():
+        deleted.result()
+
+
+def once(rows: list[PayoutRow]) -> Counter[str]:
+    return Counter(str(row.event.event_id) for row in rows)
+
+
+def test_missing_events_are_published_again_once(world: Books) -> None:
+    rows = world.pay(3)
+    world.find_missing(rows)
+    plan = world.plan()
+    done = world.execute(plan)
+    assert done.count(ItemFate.PUBLISHED) == 3
+    assert world.copies() == once(rows)
+    assert world.states() == {"done": 3}
+    assert verify_plan(world.contract, plan, world.connections).verdict is Verdict.MATCHED
+
+
+def test_a_republished_event_is_the_original_down_to_its_partition(world: Books) -> None:
+    rows = world.pay(8)
+    world.find_missing(rows)
+    world.execute(world.plan())
+    made = {record.key: record for record in world.records()}
+    for row in rows:
+        world.publish(row.event)
+    original = {record.key: record for record in world.records() if not record.headers}
+    assert len(made) == len(original) == 8
+    for key, record in made.items():
+        assert json.loads(record.value) == json.loads(original[key].value)
+        assert record.partition == original[key].partition
+        assert [name for name, _ in record.headers] == ["tallystick-action-id", "session"]
+
+
+def test_the_trail_says_who_approved_what_and_what_came_of_it(world: Books) -> None:
+    rows = world.pay(1)
+    world.find_missing(rows)
+    plan = world.plan()
+    world.execute(plan)
+    trail = read_audit(world.store, world.contract.contract, plan_id=plan.plan_id)
+    assert [entry.event for entry in trail] == [
+        "approved",
+        "executing",
+        "publishing",
+        "published",
+        "published",
+        "finished",
+    ]
+    assert {entry.actor for entry in trail} == {"bob"}
+    assert {entry.detail["plan_hash"] for entry in trail} == {plan.plan_hash}
+    (record,) = world.records()
+    (action,) = open_actions(world.store, world.contract.contract).values()
+    assert action.outcome == {"topic": world.topic, "partition": record.partition, "offset": record.offset}
+
+
+def test_executing_a_plan_again_publishes_nothing_more(world: Books) -> None:
+    rows = world.pay(3)
+    world.find_missing(rows)
+    plan = world.plan()
+    world.execute(plan)
+    again = world.execute(plan)
+    assert again.count(ItemFate.ALREADY_PUBLISHED) == 3
+    assert world.copies() == once(rows)
+
+
+@pytest.mark.parametrize("die_at", ["after the first event", "before commit", "in commit", "after commit"])
+def test_an_executor_killed_at_any_step_is_finished_by_the_next(world: Books, die_at: str) -> None:
+    rows = world.pay(3)
+    world.find_missing(rows)
+    plan = world.plan()
+    with world.start_executor(plan, die_at=die_at) as killed:
+        assert killed.wait(60) == -signal.SIGKILL, killed.stderr.read() if killed.stderr else ""
+    assert world.states() == {"executing": 3}
+    world.execute(plan)
+    assert world.copies() == once(rows)
+    assert world.states() == {"done": 3}
+    places = [set(action.outcome) for action in open_actions(world.store, world.contract.contract).values()]
+    assert places == [{"topic", "partition", "offset"}] * 3
+
+
+def test_an_executor_that_wakes_up_behind_another_is_fenced(world: Books) -> None:
+    rows = world.pay(3)
+    world.find_missing(rows)
+    plan = world.plan()
+    with world.start_executor(plan, die_at="stop before commit") as stopped:
+        os.waitpid(stopped.pid, os.WUNTRACED)
+        assert world.execute(plan).count(ItemFate.PUBLISHED) == 3
+        stopped.send_signal(signal.SIGCONT)
+        _, complaint = stopped.communicate(timeout=60)
+    assert "ExecutorFenced" in complaint
+    assert world.copies() == once(rows)
+    assert world.states() == {"done": 3}
+
+
+def test_when_the_stores_outcome_is_lost_progress_decides(world: Books) -> None:
+    rows = world.pay(3)
+    world.find_missing(rows)
+    plan = world.plan()
+    world.execute(plan)
+    with world.store.begin() as connection:
+        connection.execute(text("delete from tallystick.compensation_action"))
+    assert world.execute(plan).count(ItemFate.ALREADY_PUBLISHED) == 3
+    assert world.copies() == once(rows)
+    assert world.states() == {"done": 3}
+
+
+def test_when_retention_took_the_event_progress_decides(world: Books) -> None:
+    rows = world.pay(3)
+    world.find_missing(rows)
+    plan = world.plan()
+    world.execute(plan)
+    admin = AdminClient({"bootstrap.servers": world.stack.bootstrap_servers})
+    ends = [ConfluentPartition(world.topic, n, OFFSET_END) for n in range(2)]
+    for deleted in admin.delete_records(ends).values():
+        deleted.result()
+    with world.store.begin() as connection:
+        connection.execute(text("delete from tallystick.compensation_action"))
+    assert world.execute(plan).count(ItemFate.ALREADY_PUBLISHED) == 3
+    assert world.copies() == Counter()
+
+
+def test_when_outcome_and_progress_are_lost_the_log_decides(world: Books) -> None:
+    rows = world.pay(3)
+    world.find_missing(rows)
+    plan = world.plan()
+    world.execute(plan)
+    delete_progress_topic(world)
+    with world.store.begin() as connection:
+        connection.execute(text("delete from tallystick.compensation_action"))
+    assert world.execute(plan).count(ItemFate.ALREADY_PUBLISHED) == 3
+    assert world.copies() == once(rows)
+
+
+def test_an_unfinished_plan_whose_progress_is_lost_waits_for_a_person(world: Books) -> None:
+    rows = world.pay(1)
+    world.find_missing(rows)
+    plan = world.plan()
+    with world.start_executor(plan, die_at="after commit") as killed:
+        killed.wait(60)
+    delete_progress_topic(world)
+    with pytest.raises(ProgressLost, match="1 actions began under another progress topic"):
+        world.execute(plan)
+    assert world.states() == {"executing": 1}
+    assert world.events()[-1] == "stopped"
+
+
+def test_a_progress_topic_that_forgets_is_refused(world: Books) -> None:
+    world.find_missing(world.pay(1))
+    name = progress_topic_name(world.contract.contract)
+    admin = AdminClient({"bootstrap.servers": world.stack.bootstrap_servers})
+    admin.create_topics([NewTopic(name, num_partitions=1, config={"cleanup.policy": "delete"})])[name].result()
+    with pytest.raises(ProgressLost, match=r"cleanup\.policy is 'delete', expected 'compact'"):
+        world.execute(world.plan())
+    assert world.copies() == Counter()
+
+
+def test_another_hash_than_the_approved_one_is_refused(world: Books) -> None:
+    world.find_missing(world.pay(1))
+    with pytest.raises(PlanStale, match="approved was 0000"):
+        world.execute(world.plan(), approved_hash="0000")
+    assert world.copies() == Counter()
+    assert world.events() == ["approved", "stopped"]
+
+
+def test_a_plan_is_stale_once_the_reconciler_has_cleared_one_of_its_breaks(world: Books) -> None:
+    rows = world.pay(2)
+    world.find_missing(rows)
+    plan = world.plan()
+    cleared = outstanding_breaks(world.store, world.contract.contract)[0].item_break
+    item = world.runs.item(cleared, n=2, state=ItemState.CLEARED)
+    world.runs.commit(world.store, world.runs.result(2, items=(item,)))
+    with pytest.raises(PlanStale, match="today's plan is"):
+        world.execute(plan)
+    assert world.copies() == Counter()
+
+
+def test_a_plan_is_not_stale_because_a_later_run_found_more(world: Books) -> None:
+    rows = world.pay(2)
+    world.find_missing(rows[:1])
+    plan = world.plan()
+    world.find_missing(rows[1:], n=2)
+    assert world.execute(plan).count(ItemFate.PUBLISHED) == 1
+    assert world.copies() == once(rows[:1])
+    assert [item.match_key for item in world.plan(cut_n=2).items] == [str(rows[1].event.event_id)]
+
+
+def test_a_plan_that_was_never_stored_is_refused(world: Books) -> None:
+    world.find_missing(world.pay(1))
+    plan = draw_plan(world.store, world.contract, world.connections, cut_n=1, dry_run=False)
+    with pytest.raises(PlanStale, match="was never stored"):
+        world.execute(plan)
+
+
+def test_a_stored_plan_comes_back_as_it_was(world: Books) -> None:
+    world.find_missing(world.pay(12))
+    plan = world.plan()
+    assert (len(plan.items), len(plan.left_out)) == (10, 2)
+    assert read_plan(world.store, plan.plan_id) == plan
+    assert read_plan(world.store, uuid.uuid4()) is None
+
+
+def test_taking_compensation_out_of_the_contract_stops_an_approved_plan(world: Books) -> None:
+    world.find_missing(world.pay(1))
+    off = world.contract.model_copy(update={"compensation": None})
+    with pytest.raises(CompensationOff):
+        world.execute(world.plan(), contract=off)
+    assert world.copies() == Counter()
+
+
+def test_a_cap_that_was_lowered_stops_an_approved_plan_also_half_way(world: Books) -> None:
+    world.find_missing(world.pay(2))
+    plan = world.plan()
+    with world.start_executor(plan, die_at="before commit") as killed:
+        killed.wait(60)
+    assert world.contract.compensation is not None
+    rules = world.contract.compensation.model_copy(update={"max_items": 1})
+    with pytest.raises(CapsExceeded):
+        world.execute(plan, contract=world.contract.model_copy(update={"compensation": rules}))
+
+
+def test_an_event_that_came_meanwhile_is_not_published_again(world: Books) -> None:
+    rows = world.pay(2)
+    world.find_missing(rows)
+    plan = world.plan()
+    world.publish(rows[0].event)
+    done = {outcome.match_key: outcome for outcome in world.execute(plan).outcomes}
+    arrived = done[str(rows[0].event.event_id)]
+    assert (arrived.fate, arrived.reason.split(":")[0]) == (ItemFate.REFUSED, "the event stands")
+    assert world.copies() == once(rows)
+    assert verify_plan(world.contract, plan, world.connections).verdict is Verdict.MATCHED
+
+
+def test_what_an_open_transaction_may_hide_is_refused_for_now(world: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compensation, "_SETTLE_SECONDS", 0.3)
+    rows = world.pay(2)
+    world.find_missing(rows)
+    plan = world.plan()
+    relay = world.publish(rows[0].event, transactional_id=f"relay-{world.names.name}")
+    refused = world.execute(plan)
+    assert {outcome.reason for outcome in refused.outcomes} == {
+        f"not provable now: an open producer transaction holds {world.topic}"
+    }
+    assert world.states() == {"refused": 2}
+    assert verify_plan(world.contract, plan, world.connections).verdict is Verdict.INCONCLUSIVE
+    relay.commit_transaction()
+    monkeypatch.undo()
+    world.execute(plan)
+    assert world.copies() == once(rows)
+    assert world.states() == {"refused": 1, "done": 1}
+
+
+def test_an_absence_behind_an_unreadable_record_of_the_same_key_is_not_provable(world: Books) -> None:
+    rows = world.pay(2)
+    world.find_missing(rows)
+    producer = Producer({"bootstrap.servers": world.stack.bootstrap_servers})
+    producer.produce(world.topic, key=rows[0].event.message_key, value=b"\xff not JSON")
+    producer.flush()
+    done = {outcome.match_key: outcome for outcome in world.execute(world.plan()).outcomes}
+    assert "is unreadable" in done[str(rows[0].event.event_id)].reason
+    assert done[str(rows[1].event.event_id)].fate is ItemFate.PUBLISHED
+
+
+def test_an_event_that_only_an_aborted_transaction_wrote_is_published(world: Books) -> None:
+    rows = world.pay(1)
+    world.find_missing(rows)
+    relay = world.publish(rows[0].event, transactional_id=f"relay-{world.names.name}")
+    relay.abort_transaction()
+    assert world.execute(world.plan()).count(ItemFate.PUBLISHED) == 1
+    assert world.copies() == once(rows)
+
+
+def test_a_ledger_row_that_changed_after_the_executor_began_is_not_published(world: Books) -> None:
+    rows = world.pay(2)
+    world.find_missing(rows)
+    plan = world.plan()
+    with world.start_executor(plan, die_at="before commit") as killed:
+        killed.wait(60)
+    with world.ledger as connection:
+        change = f"update {world.names.schema}.payout set amount_minor = 99 where entry_id = %s"
+        connection.execute(change, (rows[0].entry_id,))
+    done = {outcome.match_key: outcome for outcome in world.execute(plan).outcomes}
+    assert done[str(rows[0].event.event_id)].reason == "the ledger row is gone, doubled or changed"
+    assert world.copies() == once(rows[1:])
+
+
+def test_a_ledger_row_that_changed_before_makes_the_plan_stale(world: Books) -> None:
+    rows = world.pay(1)
+    world.find_missing(rows)
+    plan = world.plan()
+    with world.ledger as connection:
+        connection.execute(f"update {world.names.schema}.payout set amount_minor = 99")
+    with pytest.raises(PlanStale):
+        world.execute(plan)
+
+
+def test_of_two_plans_of_one_break_the_second_is_stale(world: Books) -> None:
+    rows = world.pay(2)
+    world.find_missing(rows[:1])
+    first = world.plan()
+    world.find_missing(rows[1:], n=2)
+    second = world.plan(cut_n=2)
+    assert len(second.items) == 2
+    world.execute(first)
+    with pytest.raises(PlanStale):
+        world.execute(second)
+    third = world.plan(cut_n=2)
+    assert [one.reason for one in third.left_out] == ["another plan has it"]
+    world.execute(third)
+    assert world.copies() == once(rows)
+
+
+def test_a_dry_run_proves_everything_and_publishes_nothing(world: Books) -> None:
+    rows = world.pay(2)
+    world.find_missing(rows)
+    plan = world.plan(dry_run=True)
+    world.publish(rows[0].event)
+    done = {outcome.match_key: outcome.fate for outcome in world.execute(plan).outcomes}
+    assert done == {
+        str(rows[0].event.event_id): ItemFate.REFUSED,
+        str(rows[1].event.event_id): ItemFate.WOULD_PUBLISH,
+    }
+    assert world.copies() == once(rows[:1])
+    assert world.states() == Counter()
+    topics = AdminClient({"bootstrap.servers": world.stack.bootstrap_servers}).list_topics().topics
+    assert progress_topic_name(world.contract.contract) not in topics
+    assert world.events() == ["approved", "finished"]
+
+
+def test_verifying_sees_a_second_copy_and_a_missing_one(world: Books) -> None:
+    rows = world.pay(2)
+    world.find_missing(rows)
+    plan = world.plan()
+    missing = verify_plan(world.contract, plan, world.connections)
+    assert [check.verdict for check in missing.checks] == [Verdict.BROKEN, Verdict.BROKEN]
+    world.execute(plan)
+    world.publish(rows[0].event)
+    verified = verify_plan(world.contract, plan, world.connections)
+    assert verified.verdict is Verdict.BROKEN
+    copies = {check.match_key: len(check.places) for check in verified.checks}
+    assert copies == {str(rows[0].event.event_id): 2, str(rows[1].event.event_id): 1}
+
+
+def test_verifying_a_plan_without_items_proves_nothing(world: Books) -> None:
+    world.find_missing([])
+    assert verify_plan(world.contract, world.plan(), world.connections).verdict is Verdict.INCONCLUSIVE
+
+
+def test_an_action_that_is_done_stays_done(world: Books) -> None:
+    world.find_missing(world.pay(1))
+    plan = world.plan()
+    world.execute(plan)
+    compensation.record_outcome(
+        world.store, plan.items[0].action_id, state=ActionState.REFUSED, outcome={"reason": "late"}
+    )
+    assert world.states() == {"done": 1}
+
+
+def delete_progress_topic(world: Books) -> None:
+    name = progress_topic_name(world.contract.contract)
+    admin = AdminClient({"bootstrap.servers": world.stack.bootstrap_servers})
+    admin.delete_topics([name])[name].result()
+    while name in admin.list_topics().topics:
+        time.sleep(0.05)

@@ -1,0 +1,305 @@
+"""What a plan takes, what it leaves out and why, and what its hash stands for."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tallystick.break_class import BreakClass, Doubt
+from tallystick.compensation_plan import (
+    Candidate,
+    CapsExceeded,
+    CompensationOff,
+    Plan,
+    SourceRow,
+    action_id_of,
+    describe_plan,
+    make_plan,
+    refuse_over_caps,
+)
+from tallystick.contract import Contract
+from tallystick.cut import Cut, LedgerSlice, LedgerSnapshot
+from tallystick.run_result import Break, DoubtFound, RunFigures, RunResult, break_id
+from tallystick.store.run_store import OutstandingBreak, StoredRun
+from tallystick.verdict import Verdict
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+NEVER_PRODUCED, PHANTOM = BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED, BreakClass.PHANTOM_IN_TOPIC
+FIGURES = RunFigures(
+    topic_rows=1,
+    ledger_rows=1,
+    matched_rows=0,
+    matched_money={},
+    in_flight_items=0,
+    in_flight_money={},
+    carried_items=0,
+    undecidable_items=0,
+    unreadable_records=0,
+    ledger_older_rows=None,
+    census=(),
+)
+
+
+def contract(**compensation: Any) -> Contract:
+    rules = {"classes": [NEVER_PRODUCED], "max_items": 3, "max_amount_minor": {"EUR": 1000}} | compensation
+    return Contract.model_validate(
+        {
+            "contract": "payouts",
+            "version": 1,
+            "owner": "payouts-team",
+            "direction": "ledger_to_topic",
+            "schedule": "0 * * * *",
+            "start_date": NOON,
+            "kafka": {"connection": "kafka_billing"},
+            "legs": {"payout": "billing.payouts"},
+            "ledger": {"connection": "ledger_billing", "table": "billing.payout"},
+            "compensation": rules,
+        }
+    )
+
+
+def run(*doubts: Doubt) -> StoredRun:
+    snapshot = LedgerSnapshot(xmin=1, xmax=1, system_identifier="1", timeline=1, lsn="0/0")
+    cut = Cut(
+        contract="payouts",
+        n=5,
+        window_start_utc=NOON,
+        window_end_utc=NOON,
+        marked_at_utc=NOON,
+        now_utc=NOON,
+        topic_slices=(),
+        ledger_slice=LedgerSlice(xid_start=1, xid_end=1, snapshot=snapshot, mark=1, baseline_xid=1),
+    )
+    result = RunResult(
+        contract="payouts",
+        cut_n=5,
+        verdict=Verdict.BROKEN,
+        doubts=tuple(DoubtFound(doubt=doubt, sentence="") for doubt in doubts),
+        breaks=(),
+        items=(),
+        figures=FIGURES,
+        digest="",
+    )
+    return StoredRun(
+        result=result,
+        window_start_utc=NOON,
+        window_end_utc=NOON,
+        now_utc=NOON,
+        scheduler_run_id="run",
+        attempt=1,
+        recorded_at=NOON,
+        cut=cut,
+    )
+
+
+def row(key: str, *, amount_minor: int = 100, currency: str = "EUR") -> SourceRow:
+    return SourceRow(
+        row_id=f"row-{key}",
+        match_key=key,
+        transaction_key=f"transaction-{key}",
+        leg="payout",
+        amount_minor=amount_minor,
+        currency=currency,
+        occurred_at="2026-03-01T11:00:00+00:00",
+    )
+
+
+def candidate(
+    key: str,
+    *,
+    cut_n: int = 5,
+    break_class: BreakClass = NEVER_PRODUCED,
+    leg: str = "payout",
+    amount_minor: int = 100,
+    currency: str = "EUR",
+    rows: tuple[SourceRow, ...] | None = None,
+) -> Candidate:
+    found = Break(
+        break_id=break_id(contract="payouts", break_class=break_class, match_key=key, position=""),
+        break_class=break_class,
+        match_key=key,
+        transaction_key=f"transaction-{key}",
+        leg=leg,
+        amount_minor=amount_minor,
+        currency=currency,
+        copies=1,
+        story="",
+        evidence={},
+    )
+    stands = row(key, amount_minor=amount_minor, currency=currency)
+    return Candidate(
+        outstanding=OutstandingBreak(item_break=found, cut_n=cut_n, first_seen_utc=NOON),
+        rows=(stands,) if rows is None else rows,
+    )
+
+
+def plan(*candidates: Candidate, doubts: tuple[Doubt, ...] = (), taken: Sequence[UUID] = (), **rules: Any) -> Plan:
+    return make_plan(contract(**rules), run(*doubts), candidates, taken=taken)
+
+
+def reasons(planned: Plan) -> dict[str, str]:
+    return {one.match_key: one.reason for one in planned.left_out}
+
+
+def test_a_missing_event_is_planned_from_its_ledger_row() -> None:
+    planned = plan(candidate("a"))
+    (item,) = planned.items
+    assert item.row == row("a")
+    assert (item.topic, item.break_class) == ("billing.payouts", NEVER_PRODUCED)
+    assert item.action_id == action_id_of("payouts", item.break_id)
+    assert planned.money_minor == {"EUR": 100}
+    assert planned.left_out == ()
+    assert planned.dry_run
+
+
+def test_the_order_of_the_candidates_changes_nothing() -> None:
+    three = candidate("c", cut_n=2), candidate("a"), candidate("b")
+    assert plan(*three) == plan(*reversed(three))
+    assert [item.match_key for item in plan(*three).items] == ["c", "a", "b"]
+
+
+def test_what_is_over_the_number_of_events_is_left_out_by_name() -> None:
+    planned = plan(*(candidate(key) for key in "abcde"))
+    assert [item.match_key for item in planned.items] == ["a", "b", "c"]
+    assert reasons(planned) == dict.fromkeys("de", "over the cap on the number of events")
+
+
+def test_what_is_over_the_money_is_left_out_and_a_smaller_one_still_fits() -> None:
+    amounts = {"a": 600, "b": 401, "c": 400}
+    planned = plan(*(candidate(key, amount_minor=amount) for key, amount in amounts.items()))
+    assert [item.match_key for item in planned.items] == ["a", "c"]
+    assert reasons(planned) == {"b": "over the cap on EUR"}
+
+
+def test_a_negative_amount_makes_no_room_under_the_cap() -> None:
+    planned = plan(candidate("a", amount_minor=-600), candidate("b", amount_minor=500))
+    assert reasons(planned) == {"b": "over the cap on EUR"}
+
+
+def test_a_currency_without_a_cap_is_not_acted_on() -> None:
+    assert reasons(plan(candidate("a", currency="USD"))) == {"a": "the contract sets no cap for USD"}
+
+
+@pytest.mark.parametrize(
+    ("refused", "reason"),
+    [
+        (candidate("a", break_class=PHANTOM), "class phantom_in_topic is not compensated by the contract"),
+        (candidate("a", leg="refund"), "the contract names no topic for its leg"),
+        (candidate("a", rows=()), "the ledger has 0 rows of its key, expected 1"),
+        (candidate("a", rows=(row("a"), row("a"))), "the ledger has 2 rows of its key, expected 1"),
+        (candidate("a", rows=(row("a", amount_minor=99),)), "the ledger row has changed since the run"),
+    ],
+)
+def test_what_is_not_repairable_is_left_out(refused: Candidate, reason: str) -> None:
+    planned = plan(refused)
+    assert (planned.items, reasons(planned)) == ((), {"a": reason})
+
+
+@pytest.mark.parametrize("doubt", [Doubt.UNEXPLAINED_GAP, Doubt.READERS_DISAGREE, Doubt.LOG_EXPIRED])
+def test_nothing_is_planned_from_a_run_without_a_clean_census(doubt: Doubt) -> None:
+    assert reasons(plan(candidate("a"), doubts=(doubt,))) == {"a": f"the run's evidence is not clean: {doubt}"}
+
+
+def test_a_doubt_about_the_other_side_of_the_window_forbids_nothing() -> None:
+    assert len(plan(candidate("a"), doubts=(Doubt.HELD_BY_LEDGER_HORIZON,)).items) == 1
+
+
+def test_a_break_that_another_plan_holds_is_left_out() -> None:
+    one = candidate("a")
+    taken = [action_id_of("payouts", one.item_break.break_id)]
+    assert reasons(plan(one, taken=taken)) == {"a": "another plan has it"}
+
+
+def test_two_breaks_of_one_event_publish_it_once() -> None:
+    classes = [NEVER_PRODUCED, BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY]
+    planned = plan(*(candidate("a", break_class=break_class) for break_class in classes), classes=classes)
+    assert len(planned.items) == 1
+    assert reasons(planned) == {"a": "the plan has this event already"}
+
+
+def test_without_a_compensation_section_nothing_is_planned() -> None:
+    with pytest.raises(CompensationOff):
+        make_plan(contract().model_copy(update={"compensation": None}), run(), [candidate("a")])
+
+
+def test_the_hash_stands_for_all_that_would_be_done() -> None:
+    planned = plan(candidate("a"), candidate("b"))
+    item = planned.items[0]
+    changed = [
+        replace(planned, dry_run=False),
+        replace(planned, cut_n=6),
+        replace(planned, contract_fingerprint="other"),
+        replace(planned, items=planned.items[::-1]),
+        replace(planned, items=planned.items[:1]),
+        *(
+            replace(planned, items=(replace(item, **change), planned.items[1]))
+            for change in (
+                {"amount_minor": 101},
+                {"currency": "USD"},
+                {"topic": "other"},
+                {"occurred_at": "2026-03-01T11:00:01+00:00"},
+                {"row_id": "other"},
+            )
+        ),
+    ]
+    assert len({one.plan_hash for one in [planned, *changed]}) == len(changed) + 1
+    assert len({one.plan_id for one in [planned, *changed]}) == len(changed) + 1
+
+
+def test_what_is_left_out_may_change_while_an_approval_waits() -> None:
+    assert plan(candidate("a")).plan_hash == plan(candidate("a"), candidate("z", currency="USD")).plan_hash
+
+
+def test_the_hash_does_not_change_from_one_version_to_the_next() -> None:
+    planned = replace(plan(candidate("a")), contract_fingerprint="f")
+    assert planned.plan_hash == "293917edbcb7b1f4ec080071e4e6bec4e8785c35f260a57c3ea6f915ab268e16"
+    assert str(planned.plan_id) == "130e5ce5-6658-50c6-8945-99b412ca8480"
+
+
+def test_an_approved_plan_is_held_against_the_contract_as_it_is_now() -> None:
+    planned = plan(candidate("a"), candidate("b"))
+    refuse_over_caps(contract(), planned)
+    for rules, reason in (
+        ({"max_items": 1}, "b: over the cap on the number of events"),
+        ({"max_amount_minor": {"EUR": 199}}, "b: over the cap on EUR"),
+        ({"classes": [BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY]}, "a: class missing_in_topic_never_produced"),
+    ):
+        with pytest.raises(CapsExceeded, match=reason):
+            refuse_over_caps(contract(**rules), planned)
+
+
+def test_the_approver_reads_what_will_be_done_what_not_and_why() -> None:
+    planned = replace(plan(candidate("a"), candidate("b", amount_minor=950), candidate("c")), dry_run=False)
+    assert describe_plan(planned).splitlines() == [
+        "**payouts**, cut 5. Will publish 2 events again from the ledger, each once, worth 2.00 EUR.",
+        "",
+        "| event | topic | amount | ledger row | class |",
+        "|---|---|---|---|---|",
+        "| a | billing.payouts | 1.00 EUR | row-a | missing_in_topic_never_produced |",
+        "| c | billing.payouts | 1.00 EUR | row-c | missing_in_topic_never_produced |",
+        "",
+        "Left out: 1 outstanding breaks.",
+        "",
+        "- 1: over the cap on EUR (b)",
+        "",
+        f"Plan hash: `{planned.plan_hash}`",
+    ]
+
+
+def test_a_dry_run_says_so() -> None:
+    assert "Dry run, nothing is published: would publish 1 events" in describe_plan(plan(candidate("a")))
+    assert "Nothing is to be published." in describe_plan(plan())
+
+
+def test_a_long_plan_shows_its_beginning_and_counts_the_rest() -> None:
+    body = describe_plan(plan(*(candidate(f"{n:03}", amount_minor=1) for n in range(30)), max_items=25))
+    assert "... and 5 more." in body
+    assert "- 5: over the cap on the number of events (025, 026, 027, ...)" in body
+
+
+def test_a_key_is_shown_without_what_a_template_or_markdown_would_act_on() -> None:
+    body = describe_plan(plan(candidate("{{ conf }}|`<b>")))
+    assert "| ?? conf ?????b? |" in body
