@@ -14,7 +14,7 @@ from tallystick.classes.duplicate_in_topic import original_item_id
 from tallystick.contract import Contract
 from tallystick.cut import Cut
 from tallystick.evidence import Evidence, LegsCase
-from tallystick.ledger_reader import read_horizon_holder
+from tallystick.ledger_reader import HorizonHolder, read_horizon_holder
 from tallystick.log_fetch import OffsetNotInLog, fetcher
 from tallystick.log_record import LogRecord, read_record
 from tallystick.look_ups import LookUps, look_up
@@ -128,10 +128,15 @@ def investigate(
         ),
         identities=_identities(sides, outcomes),
         open_transactions=read_open_transactions(sides.admin, held) if held else (),
-        horizon_holder=read_horizon_holder(sides.ledger) if cut.ledger_slice.held else None,
+        horizon_holder=_horizon_holder(sides, cut),
         deadlines=deadlines,
     )
     return evidence, look_ups
+
+
+def _horizon_holder(sides: BothSides, cut: Cut) -> HorizonHolder | None:
+    held = cut.ledger_slice.held
+    return read_horizon_holder(sides.ledger, horizon=cut.ledger_slice.xid_end) if held else None
 
 
 def group_by_key(copies: Iterable[Copy], carried: Iterable[OpenItem]) -> tuple[KeyCase, ...]:

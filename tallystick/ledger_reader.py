@@ -27,14 +27,14 @@ FROM pg_current_snapshot() s"""
 _HOLDER = """
 SELECT xid, holder, since FROM (
     SELECT backend_xid::text::bigint AS xid, xact_start AS since,
-           format('session %s (%s) of %s in database %s, state %s', pid,
+           format('session %%s (%%s) of %%s in database %%s, state %%s', pid,
                   coalesce(nullif(application_name, ''), 'no name'), usename, datname, state) AS holder
     FROM pg_stat_activity WHERE backend_xid IS NOT NULL
     UNION ALL
     SELECT transaction::text::bigint, prepared,
-           format('prepared transaction %s of %s in database %s', gid, owner, database)
+           format('prepared transaction %%s of %%s in database %%s', gid, owner, database)
     FROM pg_prepared_xacts
-) AS open ORDER BY since NULLS LAST LIMIT 1"""
+) AS open WHERE xid = %(horizon)s & 4294967295"""
 
 _DESCRIBE = """
 SELECT c.relkind::text AS kind, (pg_relation_size(c.oid) / current_setting('block_size')::int)::int AS block_count,
@@ -55,7 +55,7 @@ class LedgerRefused(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class HorizonHolder:
-    """The oldest open writing transaction of the server, in whatever database."""
+    """The open transaction that holds the horizon, in whatever database of the server."""
 
     xid: int
     holder: str
@@ -142,10 +142,13 @@ def read_ledger_snapshot(connection: psycopg.Connection) -> LedgerSnapshot:
     return snapshot
 
 
-def read_horizon_holder(connection: psycopg.Connection) -> HorizonHolder | None:
-    """Who holds the horizon back, oldest first; None where nobody can be seen."""
+def read_horizon_holder(connection: psycopg.Connection, *, horizon: int) -> HorizonHolder | None:
+    """Who holds the horizon there: the open transaction of that very id; who began first may have a later one.
+
+    None where it has ended meanwhile, or cannot be seen.
+    """
     with connection.cursor(row_factory=class_row(HorizonHolder)) as cursor:
-        return cursor.execute(_HOLDER).fetchone()
+        return cursor.execute(_HOLDER, {"horizon": horizon}).fetchone()
 
 
 def count_older_rows(connection: psycopg.Connection, ledger: LedgerSide, *, xid_start: int) -> int | None:
