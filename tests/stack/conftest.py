@@ -39,6 +39,10 @@ from tallystick.store.engine import connect_store, migrate, open_store
 from tallystick.store.run_store import commit_run
 from tallystick.verdict import Verdict
 
+from .live import new_books, spark
+
+__all__ = ["new_books", "spark"]  # fixtures
+
 _TEMPLATE = "store_template"
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -1,0 +1,335 @@
+"""One contract's two sides on the real servers, in words: literal events are produced, posted, cut and judged.
+
+A test says which events stand on which side; this module knows topics, tables, producers and the store.
+"""
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from sqlalchemy import Engine, text
+
+from lab.process import wait_until
+from lab.stack import LabStack
+from spark_apps import reconcile_app
+from tallystick.connections import Connections, connections_from_environment, environment_variable
+from tallystick.contract import Contract
+from tallystick.cut import Cut, PartitionSnapshot
+from tallystick.cutting import resolve_cut
+from tallystick.log_fetch import open_admin
+from tallystick.look_ups import LookUps
+from tallystick.run_result import RunResult
+from tallystick.settling import observe
+from tallystick.store.run_store import StoredRun, read_run
+from tallystick.topic_snapshot import read_topic_snapshot
+
+KAFKA, LEDGER = "kafka_billing", "ledger_billing"
+TWO_LEGS = ("payment", "invoice")
+ONE_LEG = ("payment",)
+
+_POSTING = """
+CREATE TABLE {table} (
+    entry_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, event_id uuid NOT NULL, payment_id uuid NOT NULL,
+    leg text NOT NULL, side text NOT NULL, amount_minor bigint NOT NULL, currency text NOT NULL,
+    occurred_at timestamptz NOT NULL DEFAULT now())"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One leg of a payment. Its ids follow from the payment's name, so they are the same in every test run."""
+
+    payment: str
+    leg: str
+    amount_minor: int
+    currency: str
+
+    @property
+    def payment_id(self) -> str:
+        return str(uuid.uuid5(uuid.NAMESPACE_OID, self.payment))
+
+    @property
+    def event_id(self) -> str:
+        return str(uuid.uuid5(uuid.UUID(self.payment_id), self.leg))
+
+    @property
+    def value(self) -> bytes:
+        document = {
+            "event_id": self.event_id,
+            "payment_id": self.payment_id,
+            "leg": self.leg,
+            "amount_minor": self.amount_minor,
+            "currency": self.currency,
+            "occurred_at": "2026-01-01T00:00:00Z",
+        }
+        return json.dumps(document).encode()
+
+
+def payment(name: str, amount_minor: int = 1000, currency: str = "EUR") -> Event:
+    return Event(payment=name, leg="payment", amount_minor=amount_minor, currency=currency)
+
+
+def invoice(name: str, amount_minor: int = 1000, currency: str = "EUR") -> Event:
+    return Event(payment=name, leg="invoice", amount_minor=amount_minor, currency=currency)
+
+
+def both_legs(*names: str) -> tuple[Event, ...]:
+    return tuple(make(name) for name in names for make in (payment, invoice))
+
+
+def payments(*names: str) -> tuple[Event, ...]:
+    return tuple(payment(name) for name in names)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveBooks:
+    """One contract, its topics and its ledger table, all of this test's own."""
+
+    stack: LabStack
+    store: Engine
+    contract: Contract
+    contract_file: Path
+    ledger: psycopg.Connection
+    """The owner's connection, in autocommit."""
+    producers: dict[str, Producer] = field(default_factory=dict)
+
+    @property
+    def table(self) -> str:
+        return self.contract.ledger.table
+
+    @property
+    def connections(self) -> Connections:
+        return connections_from_environment(kafka_id=KAFKA, ledger_id=LEDGER)
+
+    def producer(self, transactional_id: str = "writer") -> Producer:
+        """A transactional producer, made once per id."""
+        name = f"{self.contract.contract}-{transactional_id}"
+        if name not in self.producers:
+            self.producers[name] = Producer(self._client(**{"transactional.id": name}))
+            self.producers[name].init_transactions(30)
+        return self.producers[name]
+
+    def send(self, producer: Producer, *events: Event, headers: Mapping[str, str] | None = None) -> None:
+        """Hand events to a producer and wait until the broker has them."""
+        for event in events:
+            producer.produce(
+                self.contract.legs[event.leg],
+                key=event.payment_id,
+                value=event.value,
+                headers=dict(headers or {}),
+                partition=self.partition_of(event),
+            )
+        assert producer.flush(30) == 0
+
+    def partition_of(self, event: Event) -> int:
+        return uuid.UUID(event.payment_id).int % 2
+
+    def produce(self, *events: Event, abort: bool = False, writer: str = "writer", **headers: str) -> None:
+        """One producer transaction with these events."""
+        producer = self.producer(writer)
+        producer.begin_transaction()
+        self.send(producer, *events, headers=headers)
+        if abort:
+            producer.abort_transaction()
+        else:
+            producer.commit_transaction()
+
+    def produce_plain(self, *events: Event, idempotent: bool = False, **headers: str) -> None:
+        """Events of one new producer without transactions; its producer id is -1 unless it is idempotent."""
+        self.send(Producer(self._client(**{"enable.idempotence": idempotent})), *events, headers=headers)
+
+    def produce_raw(self, value: bytes | None, *, leg: str = "payment", partition: int = 0) -> None:
+        """A committed record with any value."""
+        producer = self.producer()
+        producer.begin_transaction()
+        producer.produce(self.contract.legs[leg], value=value, partition=partition)
+        assert producer.flush(30) == 0
+        producer.commit_transaction()
+
+    def post(self, *events: Event, connection: psycopg.Connection | None = None) -> None:
+        """Two postings per event, debit and credit, in one database transaction."""
+        writer = connection or self.ledger
+        with writer.transaction(), writer.cursor() as cursor:
+            cursor.executemany(
+                f"INSERT INTO {self.table} (event_id, payment_id, leg, side, amount_minor, currency) "
+                "VALUES (%s, %s, %s, %s, %s, %s)",
+                [
+                    (event.event_id, event.payment_id, event.leg, side, event.amount_minor, event.currency)
+                    for event in events
+                    for side in ("debit", "credit")
+                ],
+            )
+
+    def both(self, *events: Event) -> None:
+        """Events that stand on both sides."""
+        self.produce(*events)
+        self.post(*events)
+
+    def connect(self) -> psycopg.Connection:
+        """Another session of the ledger's owner, in autocommit."""
+        return psycopg.connect(self.stack.ledger_owner_dsn, autocommit=True)
+
+    def snapshot(self) -> tuple[PartitionSnapshot, ...]:
+        with open_admin(self.connections.kafka) as admin:
+            return read_topic_snapshot(admin, self.contract.topics)
+
+    def wait_stable(self) -> None:
+        """Wait until no transaction is open: a commit returns before its markers are in the log."""
+        wait_until(lambda: all(part.lso == part.high_watermark for part in self.snapshot()), what="a stable log")
+
+    def take_cut(self, *, settled: bool = True) -> Cut:
+        """Fix the next cut, as sensor and cut task do. settled: wait until both sides have reached their marks."""
+        end = datetime.now(UTC)
+        if settled:
+            wait_until(lambda: self._observe(end), what="both sides")
+        else:
+            self._observe(end)
+        return self.resolve(end)
+
+    def resolve(self, window_end_utc: datetime) -> Cut:
+        """The cut task alone. Windows are told apart by their end."""
+        return resolve_cut(
+            self.store,
+            self.contract,
+            self.connections,
+            window_start_utc=window_end_utc - timedelta(minutes=1),
+            window_end_utc=window_end_utc,
+            now_utc=datetime.now(UTC),
+            scheduler_run_id=f"run-{window_end_utc.isoformat()}",
+        )
+
+    def judge(self, cut: Cut) -> StoredRun:
+        """Judge a stored cut in this process and give back what was stored."""
+        reconcile_app.run_cut(self.store, self.contract, cut)
+        return self.stored_run(cut)
+
+    def next_run(self, *, settled: bool = True) -> StoredRun:
+        return self.judge(self.take_cut(settled=settled))
+
+    def judge_again(self, run: StoredRun) -> RunResult:
+        """Read the cut of a stored run again, with the look-ups of the first time; stores nothing."""
+        look_ups = LookUps.from_json(run.result.look_ups)
+        return reconcile_app.judge_cut(self.store, self.contract, run.cut, stored_look_ups=look_ups)
+
+    def stored_run(self, cut: Cut) -> StoredRun:
+        run = read_run(self.store, self.contract.contract, cut.n)
+        assert run is not None
+        return run
+
+    def delete_records(self, leg: str, partition: int, *, before: int) -> None:
+        """What retention does: the log of this partition starts at `before`."""
+        asked = TopicPartition(self.contract.legs[leg], partition, before)
+        for future in self._admin().delete_records([asked]).values():
+            future.result()
+
+    def _observe(self, window_end_utc: datetime) -> bool:
+        now = datetime.now(UTC)
+        settlement = observe(self.store, self.contract, self.connections, window_end_utc=window_end_utc, now_utc=now)
+        return settlement.settled
+
+    def _admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.stack.bootstrap_servers})
+
+    def _client(self, **settings: Any) -> dict[str, Any]:
+        return {
+            "bootstrap.servers": self.stack.bootstrap_servers,
+            "enable.metrics.push": False,
+            "linger.ms": 0,
+            **settings,
+        }
+
+
+def kinds(run: StoredRun) -> list[tuple[str, str, str]]:
+    """(class, transaction key, leg) of each break, in order."""
+    return sorted((str(one.break_class), one.transaction_key, one.leg) for one in run.result.breaks)
+
+
+def expected(*breaks: tuple[str, Event]) -> list[tuple[str, str, str]]:
+    """Say the same of literal events."""
+    return sorted((name, event.payment_id, event.leg) for name, event in breaks)
+
+
+def doubts(run: StoredRun) -> list[str]:
+    return [str(found.doubt) for found in run.result.doubts]
+
+
+def table_contents(store: Engine, *, leave_out: Sequence[str] = ()) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table of the store, without the columns named."""
+    names = text("SELECT table_name FROM information_schema.tables WHERE table_schema = 'tallystick' ORDER BY 1")
+    contents = {}
+    with store.connect() as connection:
+        for name in connection.scalars(names).all():
+            rows = connection.execute(
+                text(f"SELECT to_jsonb(t) AS row FROM tallystick.{name} t ORDER BY t::text")
+            ).scalars()
+            contents[name] = [
+                tuple((key, str(value)) for key, value in sorted(row.items()) if key not in leave_out) for row in rows
+            ]
+    return contents
+
+
+@contextmanager
+def open_live_books(
+    stack: LabStack,
+    store: Engine,
+    folder: Path,
+    *,
+    direction: str,
+    legs: Sequence[str] = ONE_LEG,
+    ledger: Mapping[str, Any] | None = None,
+    unique_key: bool = False,
+    **contract: Any,
+) -> Iterator[LiveBooks]:
+    """Make topics of two partitions and a table of postings; both are gone afterwards. No cut is taken yet."""
+    name = f"b{uuid.uuid4().hex[:10]}"
+    document = {
+        "contract": name,
+        "version": 1,
+        "owner": "billing-team",
+        "direction": direction,
+        "schedule": "* * * * *",
+        "start_date": "2026-01-01T00:00:00Z",
+        "kafka": {"connection": KAFKA},
+        "legs": {leg: f"{name}.{leg}" for leg in legs},
+        "ledger": {"connection": LEDGER, "table": f"{name}.posting", "where": "side = 'credit'", **(ledger or {})},
+        "partner_grace_seconds": 0,
+        **contract,
+    }
+    contract_file = folder / f"{name}.yaml"
+    contract_file.write_text(json.dumps(document))
+    admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
+    topics = list(document["legs"].values())
+    for future in admin.create_topics([NewTopic(topic, num_partitions=2) for topic in topics]).values():
+        future.result()
+    with psycopg.connect(stack.ledger_owner_dsn, autocommit=True) as owner:
+        owner.execute(f"CREATE SCHEMA {name}")
+        owner.execute(_POSTING.format(table=f"{name}.posting"))
+        owner.execute(f"CREATE {'UNIQUE' if unique_key else ''} INDEX ON {name}.posting (event_id, side)")
+        try:
+            yield LiveBooks(
+                stack=stack,
+                store=store,
+                contract=Contract.model_validate(document),
+                contract_file=contract_file,
+                ledger=owner,
+            )
+        finally:
+            owner.execute(f"DROP SCHEMA {name} CASCADE")
+            for future in admin.delete_topics(topics).values():
+                future.result()
+
+
+def environment_of(stack: LabStack, artifacts: Path) -> dict[str, str]:
+    """What a task finds in its environment."""
+    return {
+        environment_variable(KAFKA): json.dumps({"bootstrap.servers": stack.bootstrap_servers}),
+        environment_variable(LEDGER): stack.ledger_reader_dsn,
+        "TALLYSTICK_ARTIFACTS_DIR": str(artifacts),
+    }

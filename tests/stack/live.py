@@ -1,0 +1,59 @@
+"""Fixtures for judging real books: one Spark session, one store, and a way to open books of a test's own."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
+
+import pytest
+from pyspark.sql import SparkSession
+from sqlalchemy import Engine
+
+from lab.postgres import STORE_DATABASE
+from lab.process import REPOSITORY
+from lab.stack import LabStack
+from tallystick.store.engine import open_store
+
+from .books import LiveBooks, environment_of, open_live_books
+
+SPARK_SETTINGS = {
+    "spark.jars": ",".join(str(jar) for jar in sorted((REPOSITORY / ".jars" / "spark").glob("*.jar"))),
+    "spark.driver.memory": "1g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # starts soonest; tests live minutes
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+"""For small data in a test; the app itself leaves these to whoever submits it."""
+
+NewBooks = Callable[..., AbstractContextManager[LiveBooks]]
+"""open_live_books without its first three arguments."""
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One session for the test process; the app's getOrCreate finds it."""
+    builder = SparkSession.builder.master("local[2]").appName("tests")
+    for name, value in SPARK_SETTINGS.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def new_books(stack: LabStack, store_template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewBooks]:
+    """Open books of a contract of its own. All share one store, where contracts do not meet."""
+    folder = tmp_path_factory.mktemp("books")
+    name = f"books_{uuid.uuid4().hex}"
+    with stack.store_server.connect() as admin:
+        admin.execute(f"CREATE DATABASE {name} TEMPLATE {store_template} OWNER {STORE_DATABASE}")
+    store: Engine = open_store(stack.store_server.dsn(STORE_DATABASE, name))
+    with pytest.MonkeyPatch.context() as patch:
+        for variable, value in environment_of(stack, folder).items():
+            patch.setenv(variable, value)
+        yield partial(open_live_books, stack, store, folder)
+    with stack.store_server.connect() as admin:
+        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")

@@ -1,0 +1,320 @@
+"""The ledger's slices on a real server: whoever writes and however it ends, each committed row is in one slice."""
+
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+
+import psycopg
+import pytest
+
+from lab.stack import LabStack
+from tallystick import ledger_sql
+from tallystick.contract import LedgerSide
+from tallystick.ledger_reader import (
+    count_older_rows,
+    open_ledger,
+    read_horizon_holder,
+    read_ledger_snapshot,
+)
+
+_TABLE = """
+CREATE TABLE {table} (
+    entry_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, event_id text NOT NULL,
+    payment_id text NOT NULL DEFAULT '', leg text NOT NULL DEFAULT '',
+    amount_minor bigint NOT NULL DEFAULT 1, currency text NOT NULL DEFAULT 'EUR',
+    written_xid bigint DEFAULT pg_current_xact_id()::text::bigint)"""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One append-only table, its owner's dsn, and the reader's connection."""
+
+    name: str
+    owner_dsn: str = field(repr=False)
+    reader: psycopg.Connection = field(repr=False)
+
+    @property
+    def by_xmin(self) -> LedgerSide:
+        return LedgerSide(connection="ledger_billing", table=self.name)
+
+    @property
+    def by_written_xid(self) -> LedgerSide:
+        return LedgerSide(connection="ledger_billing", table=self.name, slice_by="written_xid")
+
+    def connect(self) -> psycopg.Connection:
+        return psycopg.connect(self.owner_dsn, autocommit=True)
+
+    def run(self, *statements: str) -> None:
+        with self.connect() as owner:
+            for statement in statements:
+                owner.execute(statement)
+
+    def insert(self, connection: psycopg.Connection, key: str) -> None:
+        connection.execute(f"INSERT INTO {self.name} (event_id) VALUES (%s)", [key])
+
+    def horizon(self) -> int:
+        return read_ledger_snapshot(self.reader).xmin
+
+    def rows(self, ledger: LedgerSide, start: int, end: int) -> list[str]:
+        """Keys of one slice."""
+        condition = ledger_sql.slice_condition(ledger, xid_start=start, xid_end=end)
+        return [row[0] for row in self.reader.execute(f"SELECT event_id FROM {self.name} WHERE {condition}")]
+
+
+@dataclass
+class Slices:
+    """Slices cut one after the other while others write."""
+
+    table: Table
+    ends: list[int] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.ends.append(self.table.horizon())
+
+    def cut(self) -> None:
+        """Fix the next slice and read it at once."""
+        self.ends.append(self.table.horizon())
+        self.keys += self.table.rows(self.table.by_xmin, *self.ends[-2:])
+
+    def replayed(self, ledger: LedgerSide) -> list[str]:
+        """The same slices read again, now."""
+        return [
+            key
+            for start, end in zip(self.ends, self.ends[1:], strict=False)
+            for key in self.table.rows(ledger, start, end)
+        ]
+
+
+@pytest.fixture
+def table(stack: LabStack) -> Iterator[Table]:
+    schema = f"h{uuid.uuid4().hex[:10]}"
+    with (
+        psycopg.connect(stack.ledger_owner_dsn, autocommit=True) as owner,
+        open_ledger(stack.ledger_reader_dsn) as reader,
+    ):
+        owner.execute(f"CREATE SCHEMA {schema}")
+        owner.execute(_TABLE.format(table=f"{schema}.entry"))
+        yield Table(f"{schema}.entry", stack.ledger_owner_dsn, reader)
+        owner.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+def test_each_row_of_open_writers_that_end_in_any_order_is_in_one_slice(table: Table) -> None:
+    """Five writers are open at once; an id counted from the next one to be given out would put rows below the slice."""
+    slices, writers = Slices(table), [table.connect() for _ in range(5)]
+    for number, writer in enumerate(writers):
+        writer.execute("BEGIN")
+        table.insert(writer, f"writer-{number}")
+    for number in (2, 4, 0, 1, 3):
+        slices.cut()
+        writers[number].execute("COMMIT")
+    slices.cut()
+    expected = [f"writer-{number}" for number in range(5)]
+    assert sorted(slices.keys) == expected
+    assert sorted(slices.replayed(table.by_xmin)) == sorted(slices.replayed(table.by_written_xid)) == expected
+    for writer in writers:
+        writer.close()
+
+
+def test_a_row_under_a_savepoint_waits_for_its_transaction(table: Table) -> None:
+    """Its own id ends with the release, and a snapshot sees it as ended: its parent is open still."""
+    slices = Slices(table)
+    with table.connect() as writer:
+        writer.execute("BEGIN")
+        table.insert(writer, "parent")
+        writer.execute("SAVEPOINT released")
+        table.insert(writer, "released")
+        writer.execute("RELEASE SAVEPOINT released")
+        writer.execute("SAVEPOINT undone")
+        table.insert(writer, "undone")
+        writer.execute("ROLLBACK TO SAVEPOINT undone")
+        table.run(f"INSERT INTO {table.name} (event_id) VALUES ('neighbour')")
+        slices.cut()
+        assert slices.keys == []
+        writer.execute("COMMIT")
+    slices.cut()
+    assert sorted(slices.keys) == sorted(slices.replayed(table.by_xmin)) == ["neighbour", "parent", "released"]
+
+
+def test_slices_cut_while_four_writers_work_hold_every_committed_row_once(table: Table) -> None:
+    slices, stopped, vacuums, held = Slices(table), threading.Event(), 0, 0
+    with ThreadPoolExecutor(4) as pool:
+        writers = [pool.submit(_write_all_shapes, table, worker, rounds=60) for worker in range(4)]
+        while not stopped.is_set():
+            if all(writer.done() for writer in writers):
+                stopped.set()
+            snapshot = read_ledger_snapshot(table.reader)
+            held += snapshot.xmin < snapshot.xmax
+            slices.cut()
+            if len(slices.ends) % 10 == 0:
+                table.run(f"VACUUM (FREEZE) {table.name}")
+                vacuums += 1
+        committed = [key for writer in writers for key in writer.result()]
+    slices.cut()
+    assert len(slices.ends) > 30
+    assert vacuums > 0
+    assert held > 0
+    assert len(committed) == 4 * 60 * 8
+    assert Counter(slices.keys) == Counter(committed)
+    assert (
+        Counter(slices.replayed(table.by_xmin)) == Counter(slices.replayed(table.by_written_xid)) == Counter(committed)
+    )
+
+
+def _write_all_shapes(table: Table, worker: int, *, rounds: int) -> list[str]:
+    """Transactions of every shape. Gives back the keys that were committed: eight per round."""
+    committed: list[str] = []
+    with table.connect() as connection:
+        for number in range(rounds):
+            key = partial("{0}-{1}-{2}".format, worker, number)
+            committed += _savepoints(table, connection, key)
+            committed += _copied(table, connection, key)
+            committed += _prepared(table, connection, key)
+            committed += _caught(table, connection, key)
+            connection.execute("BEGIN")
+            table.insert(connection, key("rolled back"))
+            connection.execute("ROLLBACK")
+            table.insert(connection, key("plain"))
+            committed.append(key("plain"))
+    return committed
+
+
+def _savepoints(table: Table, connection: psycopg.Connection, key: Callable[[str], str]) -> list[str]:
+    connection.execute("BEGIN")
+    connection.execute("SAVEPOINT kept")  # before the parent has an id of its own
+    table.insert(connection, key("kept"))
+    connection.execute("RELEASE SAVEPOINT kept")
+    connection.execute("SAVEPOINT undone")
+    table.insert(connection, key("undone"))
+    connection.execute("ROLLBACK TO SAVEPOINT undone")
+    table.insert(connection, key("parent"))
+    connection.execute("COMMIT")
+    return [key("kept"), key("parent")]
+
+
+def _copied(table: Table, connection: psycopg.Connection, key: Callable[[str], str]) -> list[str]:
+    keys = [key("copied 1"), key("copied 2")]
+    with connection.cursor() as cursor, cursor.copy(f"COPY {table.name} (event_id) FROM STDIN") as copy:
+        for one in keys:
+            copy.write_row([one])
+    return keys
+
+
+def _prepared(table: Table, connection: psycopg.Connection, key: Callable[[str], str]) -> list[str]:
+    """Two phases; another transaction commits between them."""
+    name = f"{table.name}-{key('prepared')}"
+    connection.execute("BEGIN")
+    table.insert(connection, key("prepared"))
+    connection.execute(f"PREPARE TRANSACTION '{name}'")
+    table.insert(connection, key("between"))
+    connection.execute(f"COMMIT PREPARED '{name}'")
+    connection.execute("BEGIN")
+    table.insert(connection, key("prepared, rolled back"))
+    connection.execute(f"PREPARE TRANSACTION '{name}'")
+    connection.execute(f"ROLLBACK PREPARED '{name}'")
+    return [key("prepared"), key("between")]
+
+
+def _caught(table: Table, connection: psycopg.Connection, key: Callable[[str], str]) -> list[str]:
+    """A PL/pgSQL exception block is a savepoint in disguise."""
+    connection.execute(
+        f"""DO $$ BEGIN
+            BEGIN
+                INSERT INTO {table.name} (event_id) VALUES ('{key("failed")}');
+                RAISE EXCEPTION 'no';
+            EXCEPTION WHEN raise_exception THEN
+                INSERT INTO {table.name} (event_id) VALUES ('{key("caught")}');
+            END;
+        END $$"""
+    )
+    return [key("caught")]
+
+
+@pytest.mark.parametrize(
+    ("change", "fires"),
+    [
+        ("UPDATE {table} SET amount_minor = amount_minor WHERE event_id = 'old-1'", True),
+        ("DELETE FROM {table} WHERE event_id = 'old-1'", True),
+        ("INSERT INTO {table} (entry_id, event_id) OVERRIDING SYSTEM VALUE VALUES (1, 'x') "
+         "ON CONFLICT (entry_id) DO UPDATE SET leg = 'x'", True),
+        ("ALTER TABLE {table} ADD COLUMN noise double precision DEFAULT random()", True),
+        ("VACUUM FULL {table}", False),
+        ("VACUUM (FREEZE) {table}", False),
+        ("CLUSTER {table} USING entry_pkey", False),
+        ("ALTER TABLE {table} ADD COLUMN constant int DEFAULT 7", False),
+        ("SELECT 1 FROM {table} FOR KEY SHARE", False),
+        ("INSERT INTO {table} (event_id) VALUES ('new')", False),
+    ],
+)  # fmt: skip
+def test_the_count_of_older_rows_tells_a_rewritten_row_from_a_moved_one(table: Table, change: str, fires: bool) -> None:
+    with table.connect() as owner:
+        for number in range(3):
+            table.insert(owner, f"old-{number}")
+    slice_start = table.horizon()
+    before = count_older_rows(table.reader, table.by_xmin, xid_start=slice_start)
+    table.run(change.format(table=table.name))
+    after = count_older_rows(table.reader, table.by_xmin, xid_start=slice_start)
+    assert before == 3
+    assert (after != before) is fires
+
+
+def test_a_row_that_is_updated_stays_in_its_slice_by_written_xid(table: Table) -> None:
+    slices = Slices(table)
+    table.run(f"INSERT INTO {table.name} (event_id) VALUES ('kept')")
+    slices.cut()
+    table.run(f"UPDATE {table.name} SET leg = 'sent'")
+    slices.cut()
+    assert table.rows(table.by_written_xid, *slices.ends[0:2]) == ["kept"]
+    assert table.rows(table.by_written_xid, *slices.ends[1:3]) == []
+    assert table.rows(table.by_xmin, *slices.ends[0:2]) == []  # the twin, one column away: it entered a second slice
+    assert table.rows(table.by_xmin, *slices.ends[1:3]) == ["kept"]
+    assert count_older_rows(table.reader, table.by_written_xid, xid_start=slices.ends[-1]) is None
+
+
+def test_the_named_holder_is_who_has_the_oldest_id_not_who_began_first(table: Table) -> None:
+    with table.connect() as early, table.connect() as holder:
+        early.execute("BEGIN")
+        early.execute("SELECT 1")
+        holder.execute("BEGIN")
+        table.insert(holder, "held")
+        table.insert(early, "later id, earlier begin")
+        horizon = table.horizon()
+        found = read_horizon_holder(table.reader, horizon=horizon)
+        assert found is not None
+        assert found.holder.startswith(f"session {holder.info.backend_pid} (no name) of billing in database ledger")
+        holder.execute("ROLLBACK")
+        assert read_horizon_holder(table.reader, horizon=horizon) is None  # ended meanwhile; early held nothing then
+        early.execute("ROLLBACK")
+
+
+def test_a_writer_in_another_database_and_a_prepared_transaction_are_named(table: Table, stack: LabStack) -> None:
+    with stack.ledger_server.connect() as elsewhere:
+        elsewhere.execute("BEGIN")
+        elsewhere.execute("SELECT pg_current_xact_id()")
+        found = read_horizon_holder(table.reader, horizon=table.horizon())
+        elsewhere.execute("ROLLBACK")
+    assert found is not None
+    assert "in database postgres" in found.holder
+    assert found.since is not None
+    with table.connect() as owner:
+        owner.execute("BEGIN")
+        table.insert(owner, "prepared")
+        owner.execute(f"PREPARE TRANSACTION '{table.name}'")
+        found = read_horizon_holder(table.reader, horizon=table.horizon())
+        owner.execute(f"ROLLBACK PREPARED '{table.name}'")
+    assert found is not None
+    assert found.holder == f"prepared transaction {table.name} of billing in database ledger"
+
+
+def test_a_reader_that_only_looks_holds_nothing(table: Table) -> None:
+    with table.connect() as looking:
+        looking.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        looking.execute(f"SELECT * FROM {table.name}")
+        table.run(f"INSERT INTO {table.name} (event_id) VALUES ('x')")
+        snapshot = read_ledger_snapshot(table.reader)
+        assert snapshot.xmin == snapshot.xmax
+        looking.execute("ROLLBACK")
