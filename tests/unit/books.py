@@ -1,0 +1,371 @@
+"""Both sides in memory, and one cut of them after another: the whole judgement without broker, database or Spark.
+
+Stands in for the scan (which copies come home), the look-ups (what they may see) and the store (what is carried).
+The rules themselves are the product's own.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from tallystick.break_class import BreakClass, Doubt
+from tallystick.census import Outcome
+from tallystick.classes.duplicate_in_topic import original_item_id
+from tallystick.contract import Contract, Direction
+from tallystick.cut import Cut, LedgerSlice, TopicSlice
+from tallystick.evidence import Evidence, UnreadableRecord
+from tallystick.investigation import group_by_key, group_by_transaction
+from tallystick.judging import judge
+from tallystick.ledger_reader import LedgerRow
+from tallystick.log_record import LogRecord
+from tallystick.look_ups import _needs_topic, ledger_sighting, topic_sighting
+from tallystick.offsets import TopicPartition
+from tallystick.pairing import Copy, Deadlines, KeyCase, Sighting, pair_key
+from tallystick.run_result import Break, ItemState, OpenItem, PartitionCensus, RunResult
+from tallystick.slice_scan import ledger_item_id, topic_item_id
+
+from .builders import HOUR, IN_TOPIC, LEDGER, MINUTE, NOON, TOPIC, contract_of, ledger_at, offsets, partition_at
+
+FIRST_XID = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """A record of the log. readable False: its key can be read, another field of the contract cannot."""
+
+    record: LogRecord
+    amount_minor: int
+    currency: str
+    leg: str
+    readable: bool
+
+
+@dataclass
+class Books:
+    """One contract's two sides and all that its runs found."""
+
+    direction: Direction
+    legs: Mapping[str, str] = field(default_factory=lambda: {"payout": TOPIC})
+    unique_key: bool = False
+    logs: dict[str, list[Written]] = field(default_factory=dict)
+    log_start: dict[str, int] = field(default_factory=dict)
+    rows: dict[str, LedgerRow] = field(default_factory=dict)
+    next_xid: int = FIRST_XID
+    cuts: list[Cut] = field(default_factory=list)
+    results: list[RunResult] = field(default_factory=list)
+    items: dict[str, OpenItem] = field(default_factory=dict)
+    breaks: dict[object, Break] = field(default_factory=dict)
+    older_at_baseline: int = 0
+
+    def __post_init__(self) -> None:
+        self.logs = {topic: [] for topic in self.legs.values()}
+        self.log_start = dict.fromkeys(self.logs, 0)
+
+    @property
+    def contract(self) -> Contract:
+        return contract_of(self.direction, legs=dict(self.legs))
+
+    def write(
+        self,
+        key: str = "ev-1",
+        amount_minor: int = 1_000,
+        currency: str = "EUR",
+        *,
+        leg: str = "payout",
+        payment: str | None = None,
+        outcome: Outcome = Outcome.COMMITTED,
+        readable: bool = True,
+        session: str = "relay-1",
+    ) -> int:
+        """Append an event; its offset."""
+        log = self.logs[self.legs[leg]]
+        record = LogRecord(
+            topic_partition=TopicPartition(topic=self.legs[leg], partition=0),
+            kafka_offset=len(log),
+            outcome=outcome,
+            producer_id=7,
+            producer_epoch=0,
+            sequence=len(log),
+            is_transactional=True,
+            timestamp_ms=0,
+            match_key=key,
+            transaction_key=payment or f"pay-of-{key}",
+            session=session,
+            source=None,
+        )
+        log.append(Written(record=record, amount_minor=amount_minor, currency=currency, leg=leg, readable=readable))
+        return record.kafka_offset
+
+    def post(self, key: str = "ev-1", amount_minor: int = 1_000, currency: str = "EUR", *, leg: str = "payout") -> str:
+        """Commit a ledger row in a transaction of its own; its row id."""
+        posted = LedgerRow(
+            row_id=str(len(self.rows) + 1),
+            match_key=key,
+            transaction_key=f"pay-of-{key}",
+            leg=leg,
+            amount_minor=amount_minor,
+            currency=currency,
+            row_xid=self.next_xid,
+        )
+        self.rows[posted.row_id] = posted
+        self.next_xid += 1
+        return posted.row_id
+
+    def update(self, row_id: str) -> None:
+        """UPDATE a row: the same row, written by a newer transaction."""
+        self.rows[row_id] = replace(self.rows[row_id], row_xid=self.next_xid)
+        self.next_xid += 1
+
+    def expire(self, topic: str = TOPIC) -> None:
+        """Retention takes all that the log holds now."""
+        self.log_start[topic] = len(self.logs[topic])
+
+    def begin(self) -> None:
+        """The baseline: the books begin here."""
+        self.older_at_baseline = len(self.rows)
+        self.cuts.append(self._cut(held_offsets=0, held_xids=0, in_grace=False))
+
+    def run(
+        self,
+        *,
+        held_offsets: int = 0,
+        held_xids: int = 0,
+        in_grace: bool = False,
+        topic_settled: bool = True,
+        ledger_settled: bool = True,
+    ) -> RunResult:
+        """Cut at what stands there now, save for what is held; judge; commit.
+
+        held_*: the newest so many, of every topic, lie beyond the cut. in_grace: before the new copies' deadline.
+        """
+        cut = self._cut(held_offsets=held_offsets, held_xids=held_xids, in_grace=in_grace)
+        carried = tuple(item for item in self.items.values() if _is_carried(item))
+        events = [one for topic_slice in cut.topic_slices for one in self._events(topic_slice)]
+        rows = [
+            one for one in self.rows.values() if cut.ledger_slice.xid_start <= one.row_xid < cut.ledger_slice.xid_end
+        ]
+        known = {item.match_key for item in carried} | self._keys_seen_before(cut, rows)
+        readable = [one for one in events if one.readable]
+        copies = _exceptional([*map(_event_copy, readable), *map(_row_copy, rows)], known)
+        deadlines = Deadlines(
+            now_utc=cut.now_utc,
+            new_copies_due_utc=cut.marked_at_utc + self.contract.partner_grace,
+            topic_settled_until_utc=cut.now_utc if topic_settled else None,
+            ledger_settled_until_utc=cut.now_utc if ledger_settled else None,
+        )
+        cases = tuple(self._with_sightings(case, cut) for case in group_by_key(copies, carried))
+        outcomes = tuple(pair_key(case, direction=self.direction, deadlines=deadlines) for case in cases)
+        legs = group_by_transaction(self._incomplete(readable), carried) if len(self.legs) > 1 else ()
+        evidence = Evidence(
+            contract=self.contract,
+            cut=cut,
+            previous_ledger=self.cuts[-1].ledger_slice.snapshot,
+            census=tuple(map(self._census, cut.topic_slices)),
+            topic_rows=len(readable),
+            ledger_rows=len(rows),
+            older_rows=sum(one.row_xid < cut.ledger_slice.xid_start for one in self.rows.values()),
+            older_rows_expected=self.older_at_baseline + sum(one.figures.ledger_rows for one in self.results),
+            unreadable_count=len(events) - len(readable),
+            unreadable_sample=tuple(
+                UnreadableRecord(
+                    topic=one.record.topic_partition.topic, partition=0, kafka_offset=one.record.kafka_offset
+                )
+                for one in events
+                if not one.readable
+            ),
+            outcomes=outcomes,
+            incomplete=tuple(replace(case, sightings=self._leg_sightings(case.transaction_key, cut)) for case in legs),
+            identities=self._identities(
+                item_id
+                for outcome in outcomes
+                for residue in outcome.residues
+                for item_id in (residue.copy.item_id, original_item_id(residue))
+            ),
+            open_transactions=(),
+            horizon_holder=None,
+            deadlines=deadlines,
+        )
+        result = judge(
+            evidence,
+            matched_rows=len(rows) - sum(copy.side is LEDGER for copy in copies),
+            matched_money={},
+            content_digests={},
+            look_ups={},
+            carried=carried,
+        )
+        self.cuts.append(cut)
+        self.results.append(result)
+        self.items |= {item.item_id: item for item in result.items}
+        self.breaks |= {found.break_id: found for found in result.breaks}
+        return result
+
+    def outstanding(self) -> Counter[tuple[BreakClass, str]]:
+        """(class, match key) of every break that some item still answers for."""
+        broken = {item.break_id for item in self.items.values() if item.state is ItemState.BROKEN}
+        return Counter((self.breaks[one].break_class, self.breaks[one].match_key) for one in broken)
+
+    def _cut(self, *, held_offsets: int, held_xids: int, in_grace: bool) -> Cut:
+        n = len(self.cuts)
+        marked_at_utc = NOON + n * HOUR
+        return Cut(
+            contract=self.contract.contract,
+            n=n,
+            window_start_utc=marked_at_utc - HOUR,
+            window_end_utc=marked_at_utc,
+            marked_at_utc=marked_at_utc,
+            now_utc=marked_at_utc + (MINUTE / 2 if in_grace else HOUR / 2),
+            topic_slices=tuple(self._topic_slice(topic, held_offsets) for topic in sorted(self.logs)),
+            ledger_slice=self._ledger_slice(held_xids),
+        )
+
+    def _topic_slice(self, topic: str, held: int) -> TopicSlice:
+        written = len(self.logs[topic])
+        start = self._previous_end(topic, written)
+        end = max(start, written - held, self.log_start[topic])
+        return TopicSlice(
+            offsets=offsets(start, end, topic=topic),
+            snapshot=partition_at(log_start=self.log_start[topic], lso=end, high_watermark=written, topic=topic),
+            mark=end,
+            expired=max(0, self.log_start[topic] - start),
+        )
+
+    def _previous_end(self, topic: str, written: int) -> int:
+        if not self.cuts:
+            return written
+        return next(part.offsets.kafka_offset_end for part in self.cuts[-1].topic_slices if part.offsets.topic == topic)
+
+    def _ledger_slice(self, held: int) -> LedgerSlice:
+        start = self.cuts[-1].ledger_slice.xid_end if self.cuts else self.next_xid
+        end = max(start, self.next_xid - held)
+        baseline = self.cuts[0].ledger_slice.xid_end if self.cuts else self.next_xid
+        return LedgerSlice(xid_start=start, xid_end=end, snapshot=ledger_at(end), mark=end, baseline_xid=baseline)
+
+    def _events(self, topic_slice: TopicSlice) -> list[Written]:
+        part = topic_slice.readable
+        log = self.logs[part.topic][part.kafka_offset_start : part.kafka_offset_end]
+        return [one for one in log if one.record.outcome is Outcome.COMMITTED]
+
+    def _keys_seen_before(self, cut: Cut, rows: Iterable[LedgerRow]) -> set[str]:
+        if self.unique_key:
+            return set()
+        older = {one.match_key for one in self.rows.values() if one.row_xid < cut.ledger_slice.xid_start}
+        return {one.match_key for one in rows} & older
+
+    def _with_sightings(self, case: KeyCase, cut: Cut) -> KeyCase:
+        in_ledger = [
+            ledger_sighting(one, cut.ledger_slice) for one in self.rows.values() if one.match_key == case.match_key
+        ]
+        in_topic: list[Sighting] = []
+        if _needs_topic(case, in_ledger):
+            in_topic = [
+                topic_sighting(one.record, cut, self.cuts[0])
+                for one in self._retained()
+                if one.record.match_key == case.match_key
+            ]
+        return replace(case, sightings=(*in_ledger, *in_topic))
+
+    def _leg_sightings(self, transaction_key: str, cut: Cut) -> dict[str, tuple[Sighting, ...]]:
+        by_leg: dict[str, tuple[Sighting, ...]] = {}
+        for one in self._retained():
+            if one.record.transaction_key == transaction_key:
+                by_leg[one.leg] = (*by_leg.get(one.leg, ()), topic_sighting(one.record, cut, self.cuts[0]))
+        return by_leg
+
+    def _retained(self) -> Iterable[Written]:
+        for topic, log in self.logs.items():
+            yield from log[self.log_start[topic] :]
+
+    def _incomplete(self, readable: Iterable[Written]) -> list[Copy]:
+        legs: dict[str, set[str]] = {}
+        for one in readable:
+            legs.setdefault(one.record.transaction_key, set()).add(one.leg)
+        return [_event_copy(one) for one in readable if legs[one.record.transaction_key] != set(self.legs)]
+
+    def _identities(self, item_ids: Iterable[str]) -> dict[str, LogRecord]:
+        records = {_event_copy(one).item_id: one.record for one in self._retained()}
+        return {item_id: records[item_id] for item_id in item_ids if item_id in records}
+
+    def _census(self, topic_slice: TopicSlice) -> PartitionCensus:
+        part = topic_slice.readable
+        outcomes = Counter(
+            one.record.outcome for one in self.logs[part.topic][part.kafka_offset_start : part.kafka_offset_end]
+        )
+        return PartitionCensus(
+            topic=part.topic,
+            partition=part.partition,
+            kafka_offset_start=part.kafka_offset_start,
+            kafka_offset_end=part.kafka_offset_end,
+            committed=outcomes[Outcome.COMMITTED],
+            aborted=outcomes[Outcome.ABORTED],
+            plain=0,
+            commit_markers=0,
+            abort_markers=0,
+            unexplained=0,
+            without_producer_id=0,
+            log_start=topic_slice.snapshot.log_start,
+            lso=topic_slice.snapshot.lso,
+            high_watermark=topic_slice.snapshot.high_watermark,
+            spark_rows=outcomes[Outcome.COMMITTED],
+        )
+
+
+def classes_of(result: RunResult) -> list[str]:
+    return [str(found.break_class) for found in result.breaks]
+
+
+def doubts_of(result: RunResult) -> list[Doubt]:
+    return [found.doubt for found in result.doubts]
+
+
+def _is_carried(item: OpenItem) -> bool:
+    """As `run_store.open_items_as_of` has it."""
+    return item.state is ItemState.OPEN or (item.pairable and item.state is not ItemState.CLEARED)
+
+
+def _exceptional(copies: list[Copy], known: set[str]) -> list[Copy]:
+    """All copies of the keys that are not one event and one equal row, or that are known from elsewhere."""
+    by_key: dict[str, list[Copy]] = {}
+    for copy in copies:
+        by_key.setdefault(copy.match_key, []).append(copy)
+    return [copy for key, found in by_key.items() if key in known or not _is_simple(found) for copy in found]
+
+
+def _is_simple(found: list[Copy]) -> bool:
+    return (
+        {copy.side for copy in found} == {IN_TOPIC, LEDGER}
+        and len(found) == 2
+        and found[0].compared == found[1].compared
+    )
+
+
+def _event_copy(one: Written) -> Copy:
+    record = one.record
+    return Copy(
+        side=IN_TOPIC,
+        item_id=topic_item_id(record.topic_partition.topic, 0, record.kafka_offset),
+        match_key=record.match_key,
+        transaction_key=record.transaction_key,
+        leg=one.leg,
+        amount_minor=one.amount_minor,
+        currency=one.currency,
+        order=record.kafka_offset,
+    )
+
+
+def _row_copy(one: LedgerRow) -> Copy:
+    return Copy(
+        side=LEDGER,
+        item_id=ledger_item_id(one.row_id),
+        match_key=one.match_key,
+        transaction_key=one.transaction_key,
+        leg=one.leg,
+        amount_minor=one.amount_minor,
+        currency=one.currency,
+        order=int(one.row_id),
+    )
+
+
+def at(n: int) -> datetime:
+    """The moment that cut n ends at."""
+    return NOON + n * HOUR

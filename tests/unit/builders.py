@@ -1,0 +1,284 @@
+"""Literal values for the tests of the core: one contract, one cut at noon, and events, rows and evidence of it.
+
+What a test does not say is unremarkable: nothing held, nothing expired, all deadlines past, both sides settled.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+
+from tallystick.census import Outcome
+from tallystick.contract import Contract, Direction
+from tallystick.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, Sample, TopicSlice
+from tallystick.evidence import Evidence
+from tallystick.investigation import group_by_key
+from tallystick.log_record import LogRecord
+from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.pairing import Copy, Deadlines, KeyCase, Place, Sighting, pair_key
+from tallystick.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
+from tallystick.slice_scan import ledger_item_id, topic_item_id
+
+NOON, MINUTE, HOUR = datetime(2026, 3, 1, 12, tzinfo=UTC), timedelta(minutes=1), timedelta(hours=1)
+TOPIC = "billing.payouts"
+PART = TopicPartition(topic=TOPIC, partition=0)
+L2T, T2L = Direction.LEDGER_TO_TOPIC, Direction.TOPIC_TO_LEDGER
+LEDGER, IN_TOPIC = ItemSide.LEDGER, ItemSide.TOPIC
+
+LAW = settings(
+    max_examples=60,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+"""A law is tried on the same examples in every run: a red test stays red."""
+
+MORE = settings(LAW, max_examples=300)
+"""For laws over whole histories, where the odd case is rare."""
+
+
+def contract_of(direction: Direction = L2T, **changes: Any) -> Contract:
+    document = {
+        "contract": "billing_payouts",
+        "version": 1,
+        "owner": "payouts",
+        "direction": direction,
+        "schedule": "0 * * * *",
+        "start_date": NOON - 48 * HOUR,
+        "kafka": {"connection": "kafka_billing"},
+        "legs": {"payout": TOPIC},
+        "ledger": {"connection": "ledger_billing", "table": "billing.payout"},
+    }
+    return Contract.model_validate(document | changes)
+
+
+def event(
+    offset: int,
+    key: str = "ev-1",
+    amount_minor: int = 1_000,
+    currency: str = "EUR",
+    *,
+    topic: str = TOPIC,
+    partition: int = 0,
+    carried: OpenItem | None = None,
+) -> Copy:
+    """An event of the cut, at an offset; or, carried, of an earlier one."""
+    return Copy(
+        side=IN_TOPIC,
+        item_id=topic_item_id(topic, partition, offset),
+        match_key=key,
+        transaction_key=f"pay-of-{key}",
+        leg="payout",
+        amount_minor=amount_minor,
+        currency=currency,
+        order=offset,
+        carried=carried,
+    )
+
+
+def row(
+    row_id: int, key: str = "ev-1", amount_minor: int = 1_000, currency: str = "EUR", *, carried: OpenItem | None = None
+) -> Copy:
+    """A ledger row of the cut; or, carried, of an earlier one."""
+    return Copy(
+        side=LEDGER,
+        item_id=ledger_item_id(str(row_id)),
+        match_key=key,
+        transaction_key=f"pay-of-{key}",
+        leg="payout",
+        amount_minor=amount_minor,
+        currency=currency,
+        order=row_id,
+        carried=carried,
+    )
+
+
+def item_of(
+    copy: Copy, state: ItemState = ItemState.OPEN, *, due_utc: datetime = NOON - HOUR, cut_n: int = 1, **changes: Any
+) -> OpenItem:
+    """The item that an earlier cut made of a copy."""
+    item = OpenItem(
+        item_id=copy.item_id,
+        side=copy.side,
+        match_key=copy.match_key,
+        transaction_key=copy.transaction_key,
+        leg=copy.leg,
+        amount_minor=copy.amount_minor,
+        currency=copy.currency,
+        first_seen_cut=cut_n,
+        first_seen_utc=due_utc - MINUTE,
+        due_utc=due_utc,
+        state=state,
+        reason="within the partner's grace",
+    )
+    return replace(item, **changes)
+
+
+def seen(side: ItemSide, place: Place, at: int) -> Sighting:
+    """A copy that a look-up found: at an offset, or under a row id."""
+    return Sighting(
+        side=side, place=place, item_id=topic_item_id(TOPIC, 0, at) if side is IN_TOPIC else ledger_item_id(str(at))
+    )
+
+
+def record_of(
+    copy: Copy, *, producer_id: int = -1, session: str | None = "relay-1", source: str | None = None
+) -> LogRecord:
+    """Who wrote an event."""
+    return LogRecord(
+        topic_partition=PART,
+        kafka_offset=copy.order,
+        outcome=Outcome.COMMITTED if producer_id >= 0 else Outcome.PLAIN,
+        producer_id=producer_id,
+        producer_epoch=0 if producer_id >= 0 else -1,
+        sequence=copy.order if producer_id >= 0 else -1,
+        is_transactional=producer_id >= 0,
+        timestamp_ms=0,
+        match_key=copy.match_key,
+        transaction_key=copy.transaction_key,
+        session=session,
+        source=source,
+    )
+
+
+def deadlines_of(
+    *,
+    now_utc: datetime = NOON + HOUR,
+    topic_settled_until_utc: datetime | None = NOON + HOUR,
+    ledger_settled_until_utc: datetime | None = NOON + HOUR,
+    **changes: Any,
+) -> Deadlines:
+    return Deadlines(
+        now_utc=now_utc,
+        new_copies_due_utc=NOON + MINUTE,
+        topic_settled_until_utc=topic_settled_until_utc,
+        ledger_settled_until_utc=ledger_settled_until_utc,
+        **changes,
+    )
+
+
+def partition_at(*, log_start: int = 0, lso: int = 20, high_watermark: int = 20, **changes: Any) -> PartitionSnapshot:
+    plain = PartitionSnapshot(
+        topic=TOPIC,
+        partition=0,
+        topic_id="9J2xGk3yTf6Q1w",
+        leader_epoch=4,
+        log_start=log_start,
+        lso=lso,
+        high_watermark=high_watermark,
+    )
+    return replace(plain, **changes)
+
+
+def slice_of(start: int, end: int, *, mark: int | None = None, expired: int = 0, topic: str = TOPIC) -> TopicSlice:
+    return TopicSlice(
+        offsets=offsets(start, end, topic=topic),
+        snapshot=partition_at(log_start=start + expired if expired else 0, lso=end, high_watermark=end, topic=topic),
+        mark=end if mark is None else mark,
+        expired=expired,
+    )
+
+
+def offsets(start: int, end: int, *, topic: str = TOPIC) -> OffsetRange:
+    return OffsetRange(topic=topic, partition=0, kafka_offset_start=start, kafka_offset_end=end)
+
+
+def ledger_at(xmin: int, *, xmax: int | None = None, timeline: int = 1, lsn: str = "0/1A2B3C8") -> LedgerSnapshot:
+    return LedgerSnapshot(
+        xmin=xmin, xmax=xmin if xmax is None else xmax, system_identifier="73012345", timeline=timeline, lsn=lsn
+    )
+
+
+def ledger_slice_of(start: int, end: int, *, mark: int | None = None, baseline: int = 100) -> LedgerSlice:
+    return LedgerSlice(
+        xid_start=start,
+        xid_end=end,
+        snapshot=ledger_at(end),
+        mark=end if mark is None else mark,
+        baseline_xid=baseline,
+    )
+
+
+def sample_at(at_utc: datetime, high_watermark: int, ledger_xmax: int) -> Sample:
+    return Sample(
+        at_utc=at_utc, high_watermarks=((PART, high_watermark),), ledger_xmin=ledger_xmax, ledger_xmax=ledger_xmax
+    )
+
+
+def cut_of(*topic_slices: TopicSlice, ledger_slice: LedgerSlice | None = None, n: int = 2, **changes: Any) -> Cut:
+    """Cut 2 unless told otherwise: offsets 10 to 20, transaction ids 200 to 300."""
+    plain = Cut(
+        contract="billing_payouts",
+        n=n,
+        window_start_utc=NOON - HOUR,
+        window_end_utc=NOON,
+        marked_at_utc=NOON,
+        now_utc=NOON + HOUR,
+        topic_slices=topic_slices or (slice_of(10, 20),),
+        ledger_slice=ledger_slice or ledger_slice_of(200, 300),
+    )
+    return replace(plain, **changes)
+
+
+def census_of(topic_slice: TopicSlice, *, unexplained: int = 0, spark_rows: int | None = None) -> PartitionCensus:
+    """One commit marker, the rest plain records; the law holds."""
+    part = topic_slice.readable
+    plain = len(part) - unexplained - 1
+    return PartitionCensus(
+        topic=part.topic,
+        partition=part.partition,
+        kafka_offset_start=part.kafka_offset_start,
+        kafka_offset_end=part.kafka_offset_end,
+        committed=0,
+        aborted=0,
+        plain=plain,
+        commit_markers=1,
+        abort_markers=0,
+        unexplained=unexplained,
+        without_producer_id=plain,
+        log_start=topic_slice.snapshot.log_start,
+        lso=topic_slice.snapshot.lso,
+        high_watermark=topic_slice.snapshot.high_watermark,
+        spark_rows=plain if spark_rows is None else spark_rows,
+    )
+
+
+def evidence_of(
+    *copies: Copy,
+    direction: Direction = L2T,
+    sightings: Iterable[Sighting] = (),
+    carried: Iterable[OpenItem] = (),
+    deadlines: Deadlines | None = None,
+    cut: Cut | None = None,
+    identities: Mapping[str, LogRecord] | None = None,
+    **changes: Any,
+) -> Evidence:
+    """The evidence of one run whose exceptional copies are these; the sightings are true of each of their keys."""
+    contract, cut, deadlines = contract_of(direction), cut or cut_of(), deadlines or deadlines_of()
+    cases = (replace(case, sightings=tuple(sightings)) for case in group_by_key(copies, carried))
+    plain = Evidence(
+        contract=contract,
+        cut=cut,
+        previous_ledger=ledger_at(200),
+        census=tuple(census_of(part) for part in cut.topic_slices),
+        topic_rows=9,
+        ledger_rows=9,
+        older_rows=40,
+        older_rows_expected=40,
+        unreadable_count=0,
+        unreadable_sample=(),
+        outcomes=tuple(pair_key(case, direction=direction, deadlines=deadlines) for case in cases),
+        incomplete=(),
+        identities=identities or {},
+        open_transactions=(),
+        horizon_holder=None,
+        deadlines=deadlines,
+    )
+    return replace(plain, **changes)
+
+
+def case_of(*copies: Copy, sightings: Iterable[Sighting] = ()) -> KeyCase:
+    return KeyCase(match_key=copies[0].match_key, copies=copies, sightings=tuple(sightings))

@@ -1,0 +1,248 @@
+"""What one cut leaves open, the next ones settle: the cases that a run which forgets would get wrong."""
+
+import pytest
+
+from tallystick.census import Outcome
+from tallystick.contract import Direction
+from tallystick.run_result import ItemState
+from tallystick.verdict import Verdict
+
+from .books import Books, classes_of
+from .builders import L2T, T2L
+
+BOTH_WAYS = pytest.mark.parametrize("direction", [L2T, T2L], ids=str)
+
+
+def begun(direction: Direction, *, unique_key: bool = False) -> Books:
+    books = Books(direction, unique_key=unique_key)
+    books.begin()
+    return books
+
+
+def add_a_pair(books: Books, key: str = "other") -> None:
+    """Traffic that matches, so that no side is empty."""
+    books.post(key)
+    books.write(key)
+
+
+# An UPDATE after the match.
+
+
+@BOTH_WAYS
+def test_a_real_second_row_beside_it_is_still_a_duplicate(direction: Direction) -> None:
+    books = begun(direction)
+    add_a_pair(books, "ev-1")
+    books.run()
+    add_a_pair(books)
+    books.post()
+    assert classes_of(books.run()) == ["duplicate_in_ledger"]
+
+
+# A row behind the horizon whose event is there already.
+
+
+def test_an_event_whose_row_is_behind_the_horizon_waits_and_pairs_when_it_comes() -> None:
+    books = begun(L2T)
+    add_a_pair(books)
+    books.post()
+    books.write()
+    first = books.run(held_xids=1)
+    assert (first.verdict, classes_of(first)) == (Verdict.MATCHED, [])
+    assert first.figures.in_flight_items == 1
+    add_a_pair(books, "another")
+    second = books.run()
+    assert (second.verdict, classes_of(second)) == (Verdict.MATCHED, [])
+    assert [item.state for item in books.items.values()] == [ItemState.CLEARED]
+    assert second.figures.in_flight_items == 0
+
+
+def test_an_event_whose_row_never_comes_is_a_phantom() -> None:
+    books = begun(L2T)
+    add_a_pair(books)
+    books.write()
+    assert classes_of(books.run()) == ["phantom_in_topic"]
+
+
+def test_two_events_of_one_row_behind_the_horizon_wait_and_the_second_is_then_a_duplicate() -> None:
+    books = begun(L2T)
+    add_a_pair(books)
+    books.post()
+    books.write()
+    books.write()
+    assert classes_of(books.run(held_xids=1)) == []
+    assert classes_of(books.run()) == ["duplicate_in_topic_new_session"]
+
+
+# An original that comes after its deadline.
+
+
+@BOTH_WAYS
+def test_a_late_original_clears_the_break_and_is_no_duplicate(direction: Direction) -> None:
+    books = begun(direction)
+    add_a_pair(books)
+    (books.post if direction is L2T else books.write)()
+    missing = "missing_in_topic_never_produced" if direction is L2T else "missing_in_ledger"
+    assert classes_of(books.run()) == [missing]
+    assert books.outstanding() == {(missing, "ev-1"): 1}
+    (books.write if direction is L2T else books.post)()
+    late = books.run()
+    assert (late.verdict, classes_of(late)) == (Verdict.MATCHED, [])
+    assert books.outstanding() == {}
+    (cleared,) = late.items
+    assert (cleared.state, cleared.pairable) == (ItemState.CLEARED, False)
+    assert cleared.cleared_by
+
+
+@BOTH_WAYS
+def test_a_break_is_reported_once_and_does_not_redden_a_later_verdict(direction: Direction) -> None:
+    books = begun(direction)
+    add_a_pair(books)
+    (books.post if direction is L2T else books.write)()
+    books.run()
+    add_a_pair(books, "another")
+    later = books.run()
+    assert (later.verdict, classes_of(later), later.items) == (Verdict.MATCHED, [], ())
+    assert sum(books.outstanding().values()) == 1
+
+
+@BOTH_WAYS
+def test_a_late_original_of_another_amount_is_a_mismatch_and_not_missing_any_more(direction: Direction) -> None:
+    books = begun(direction)
+    (books.post if direction is L2T else books.write)()
+    books.run()
+    (books.write if direction is L2T else books.post)(amount_minor=1_001)
+    assert classes_of(books.run()) == ["amount_mismatch"]
+    assert books.outstanding() == {("amount_mismatch", "ev-1"): 1}
+
+
+def test_a_late_row_clears_the_phantom() -> None:
+    books = begun(L2T)
+    add_a_pair(books)
+    books.write()
+    books.run()
+    books.post()
+    assert books.run().verdict is Verdict.MATCHED
+    assert books.outstanding() == {}
+
+
+@BOTH_WAYS
+def test_a_second_late_copy_is_a_duplicate(direction: Direction) -> None:
+    books = begun(direction)
+    add_a_pair(books)
+    (books.post if direction is L2T else books.write)()
+    books.run()
+    for _ in range(2):
+        (books.write if direction is L2T else books.post)()
+    extra = "duplicate_in_topic_new_session" if direction is L2T else "duplicate_in_ledger"
+    assert classes_of(books.run()) == [extra]
+    assert books.outstanding() == {(extra, "ev-1"): 1}
+
+
+# What lies before the baseline.
+
+
+@BOTH_WAYS
+def test_a_partner_before_the_baseline_is_not_decidable_and_no_break(direction: Direction) -> None:
+    books = Books(direction)
+    (books.post if direction is L2T else books.write)()
+    books.begin()
+    add_a_pair(books)
+    (books.write if direction is L2T else books.post)()
+    result = books.run()
+    assert (result.verdict, classes_of(result)) == (Verdict.MATCHED, [])
+    assert result.figures.undecidable_items == 1
+
+
+@BOTH_WAYS
+def test_the_same_copy_without_a_partner_before_the_baseline_is_a_phantom(direction: Direction) -> None:
+    books = begun(direction)
+    add_a_pair(books)
+    (books.write if direction is L2T else books.post)()
+    assert classes_of(books.run()) == ["phantom_in_topic" if direction is L2T else "phantom_in_ledger"]
+
+
+# A second event of a row that the owner has archived.
+
+
+# A key that is doubled on both sides, later.
+
+
+@BOTH_WAYS
+def test_a_key_doubled_on_both_sides_in_a_later_cut_is_a_duplicate(direction: Direction) -> None:
+    books = begun(direction)
+    add_a_pair(books, "ev-1")
+    books.run()
+    add_a_pair(books, "ev-1")
+    extra = "duplicate_in_ledger" if direction is L2T else "duplicate_in_topic_new_session"
+    assert classes_of(books.run()) == [extra]
+    assert books.outstanding() == {(extra, "ev-1"): 1}
+
+
+@BOTH_WAYS
+def test_another_key_in_a_later_cut_is_none(direction: Direction) -> None:
+    books = begun(direction)
+    add_a_pair(books, "ev-1")
+    books.run()
+    add_a_pair(books, "ev-2")
+    assert books.run().verdict is Verdict.MATCHED
+
+
+@BOTH_WAYS
+def test_a_duplicate_that_the_other_side_follows_later_stays_broken(direction: Direction) -> None:
+    books = begun(direction)
+    add_a_pair(books, "ev-1")
+    (books.post if direction is L2T else books.write)()
+    (extra,) = classes_of(books.run())
+    add_a_pair(books)
+    (books.write if direction is L2T else books.post)()
+    followed = books.run()
+    assert (followed.verdict, classes_of(followed)) == (Verdict.MATCHED, [])
+    assert books.outstanding() == {(extra, "ev-1"): 1}
+    assert [item.pairable for item in followed.items] == [False]
+
+
+# An event that stands twice, posted once.
+
+
+@pytest.mark.parametrize("unique_key", [True, False])
+def test_an_absorbed_duplicate_is_a_duplicate_in_the_topic_and_not_missing_in_the_ledger(unique_key: bool) -> None:
+    books = begun(T2L, unique_key=unique_key)
+    add_a_pair(books, "ev-1")
+    books.run()
+    add_a_pair(books)
+    books.write()
+    result = books.run()
+    assert classes_of(result) == ["duplicate_in_topic_new_session"]
+    assert result.breaks[0].story.endswith("and the ledger has no row for it.")
+    assert result.breaks[0].evidence["original"] == "topic:billing.payouts:0:0"
+    assert classes_of(books.run()) == []
+
+
+def test_an_absorbed_duplicate_of_the_same_cut_is_one_too() -> None:
+    books = begun(T2L, unique_key=True)
+    books.write()
+    books.write()
+    books.post()
+    result = books.run()
+    assert classes_of(result) == ["duplicate_in_topic_new_session"]
+    assert result.breaks[0].evidence["at"] == "topic:billing.payouts:0:1"
+
+
+# Which copy is the extra one.
+
+
+# What could not be read may be the partner.
+
+
+# Aborted, then written again.
+
+
+def test_an_aborted_event_that_is_written_again_late_clears_the_break() -> None:
+    books = begun(L2T)
+    add_a_pair(books)
+    books.post()
+    books.write(outcome=Outcome.ABORTED)
+    assert classes_of(books.run()) == ["missing_in_topic_aborted_only"]
+    books.write()
+    assert books.run().verdict is Verdict.MATCHED
+    assert books.outstanding() == {}
