@@ -129,11 +129,17 @@ def _residue_item(evidence: Evidence, residue: Residue, item_break: Break | None
         item,
         state=state,
         reason=str(item_break.break_class) if item_break else residue.reason,
-        pairable=residue.partner is None
-        and not (residue.fate is Fate.EXTRA and residue.copy.side is _follower(evidence)),
+        pairable=_is_pairable(evidence, residue),
         break_id=item_break.break_id if item_break else None,
         cleared_by=residue.partner.item_id if residue.partner else "",
     )
+
+
+def _is_pairable(evidence: Evidence, residue: Residue) -> bool:
+    """May a later arrival be this copy's partner? Not where its partner is known, nor where it is one too many."""
+    if residue.partner is not None or residue.fate is Fate.UNDECIDABLE:
+        return False
+    return residue.fate is not Fate.EXTRA or residue.copy.side is not _follower(evidence)
 
 
 _STATE_OF = {

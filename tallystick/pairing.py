@@ -151,15 +151,15 @@ def pair_key(case: KeyCase, *, direction: Direction, deadlines: Deadlines) -> Ke
     origin = origin_side(direction)
     origins, followers = case.side(origin), case.side(other_side(origin))
     pairs = _pair(origins, followers)
-    consumed_earlier = _was_consumed(case)
-    extras = frozenset(copy.item_id for copy in _extra_origins(origins, consumed_earlier))
+    extras = frozenset(copy.item_id for copy in _extra_origins(origins, _was_consumed(case, origin)))
+    key_was_paired = bool(pairs) or _was_consumed(case, other_side(origin))
     partner = {copy.item_id: other for pair in pairs for copy, other in (pair, pair[::-1])}
     residues: list[Residue] = []
     for copy in origins:
         residues += _judge_origin(case, copy, partner.get(copy.item_id), copy.item_id in extras, origins, deadlines)
     for copy in followers:
         if copy.item_id not in partner and not _is_judged(copy):
-            residues.append(_judge_follower(case, copy, bool(pairs) or consumed_earlier, followers, deadlines))
+            residues.append(_judge_follower(case, copy, key_was_paired, followers, deadlines))
     odd = {residue.copy.item_id for residue in residues}
     matched = tuple(
         pair if origin is ItemSide.TOPIC else pair[::-1]
@@ -186,9 +186,14 @@ def _pair(origins: Iterable[Copy], followers: Iterable[Copy]) -> tuple[tuple[Cop
     return tuple(pairs)
 
 
-def _was_consumed(case: KeyCase) -> bool:
-    """Did an earlier cut pair this key? A copy of an earlier slice that is not carried has had its partner."""
-    return any(Place.EARLIER_SLICE in case.places(side) for side in (ItemSide.TOPIC, ItemSide.LEDGER))
+def _was_consumed(case: KeyCase, side: ItemSide) -> bool:
+    """Did an earlier cut pair this key, so that one more copy on this side is one too many?
+
+    A copy of an earlier slice that is not carried has had its partner. The log forgets, so for an event its row will
+    do. The ledger shows all its rows: one that stands alone is no second one, it was written anew (an UPDATE).
+    """
+    sides = (side,) if side is ItemSide.LEDGER else (ItemSide.TOPIC, ItemSide.LEDGER)
+    return any(Place.EARLIER_SLICE in case.places(one) for one in sides)
 
 
 def _extra_origins(origins: tuple[Copy, ...], consumed_earlier: bool) -> tuple[Copy, ...]:
@@ -242,6 +247,8 @@ def _judge_absence(case: KeyCase, copy: Copy, absent: Fate, deadlines: Deadlines
         fate, reason = Fate.WAITING, f"its partner lies beyond the cut of the {there}"
     elif Place.BEFORE_BASELINE in places:
         fate, reason = Fate.UNDECIDABLE, f"its partner lies before the baseline of the {there}"
+    elif Place.EARLIER_SLICE in places and copy.carried is None:
+        fate, reason = Fate.UNDECIDABLE, f"its partner on the {there} was paired before: it was written anew"
     elif due > deadlines.now_utc:
         fate, reason = Fate.WAITING, "within the partner's grace"
     elif settled_until is None or settled_until < due:

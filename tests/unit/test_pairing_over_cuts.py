@@ -2,12 +2,13 @@
 
 import pytest
 
+from tallystick.break_class import Doubt
 from tallystick.census import Outcome
 from tallystick.contract import Direction
 from tallystick.run_result import ItemState
 from tallystick.verdict import Verdict
 
-from .books import Books, classes_of
+from .books import Books, classes_of, doubts_of
 from .builders import L2T, T2L
 
 BOTH_WAYS = pytest.mark.parametrize("direction", [L2T, T2L], ids=str)
@@ -29,6 +30,20 @@ def add_a_pair(books: Books, key: str = "other") -> None:
 
 
 @BOTH_WAYS
+def test_a_row_updated_after_its_match_is_a_doubt_about_the_ledger_and_no_break(direction: Direction) -> None:
+    books = begun(direction)
+    row_id = books.post()
+    books.write()
+    assert books.run().verdict is Verdict.MATCHED
+    add_a_pair(books)
+    books.update(row_id)
+    result = books.run()
+    assert classes_of(result) == []
+    assert doubts_of(result) == [Doubt.LEDGER_REWRITTEN]
+    assert result.verdict is Verdict.INCONCLUSIVE
+
+
+@BOTH_WAYS
 def test_a_real_second_row_beside_it_is_still_a_duplicate(direction: Direction) -> None:
     books = begun(direction)
     add_a_pair(books, "ev-1")
@@ -36,6 +51,18 @@ def test_a_real_second_row_beside_it_is_still_a_duplicate(direction: Direction) 
     add_a_pair(books)
     books.post()
     assert classes_of(books.run()) == ["duplicate_in_ledger"]
+
+
+def test_an_event_sent_again_after_its_row_was_updated_is_still_a_duplicate() -> None:
+    books = begun(L2T)
+    row_id = books.post()
+    books.write()
+    books.run()
+    books.update(row_id)
+    books.run()
+    add_a_pair(books)
+    books.write()
+    assert classes_of(books.run()) == ["duplicate_in_topic_new_session"]
 
 
 # A row behind the horizon whose event is there already.
@@ -159,6 +186,17 @@ def test_the_same_copy_without_a_partner_before_the_baseline_is_a_phantom(direct
     add_a_pair(books)
     (books.write if direction is L2T else books.post)()
     assert classes_of(books.run()) == ["phantom_in_topic" if direction is L2T else "phantom_in_ledger"]
+
+
+def test_an_event_sent_again_after_the_baseline_does_not_pair_with_the_row_of_the_first() -> None:
+    books = Books(T2L)
+    books.write()
+    books.begin()
+    books.post()
+    books.run()
+    add_a_pair(books)
+    books.write()
+    assert classes_of(books.run()) == ["duplicate_in_topic_new_session"]
 
 
 # A second event of a row that the owner has archived.
