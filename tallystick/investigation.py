@@ -22,9 +22,9 @@ from tallystick.offsets import TopicPartition
 from tallystick.pairing import Copy, Deadlines, Fate, KeyCase, KeyOutcome, pair_key
 from tallystick.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
 from tallystick.settling import BothSides
-from tallystick.slice_scan import SliceScan
+from tallystick.slice_scan import SliceScan, place_in_order
 from tallystick.store.cut_store import read_cut
-from tallystick.store.run_store import ledger_rows_before
+from tallystick.store.run_store import last_expiry_before, ledger_rows_before
 from tallystick.store.sample_store import read_samples
 from tallystick.topic_snapshot import read_open_transactions
 
@@ -37,6 +37,8 @@ class Past:
     previous: Cut
     carried: tuple[OpenItem, ...]
     older_rows_expected: int | None
+    topic_lost_offsets_utc: datetime | None
+    """End of the newest earlier cut of which retention took something before it was read."""
 
 
 def read_past(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenItem, ...]) -> Past:
@@ -49,6 +51,7 @@ def read_past(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenI
         previous=previous,
         carried=carried,
         older_rows_expected=ledger_rows_before(engine, contract.contract, cut.n),
+        topic_lost_offsets_utc=last_expiry_before(engine, contract.contract, cut.n),
     )
 
 
@@ -94,6 +97,7 @@ def investigate(
         new_copies_due_utc=cut.marked_at_utc + contract.partner_grace,
         topic_settled_until_utc=look_ups.topic_settled_until_utc,
         ledger_settled_until_utc=look_ups.ledger_settled_until_utc,
+        topic_lost_offsets=_lost_offsets(cut, past, contract),
     )
     outcomes = tuple(
         pair_key(
@@ -134,6 +138,12 @@ def investigate(
     return evidence, look_ups
 
 
+def _lost_offsets(cut: Cut, past: Past, contract: Contract) -> bool:
+    """This cut's topics, or an earlier cut's so late that a partner within its grace may be in this one."""
+    lost = past.topic_lost_offsets_utc
+    return cut.has_expired or (lost is not None and past.previous.marked_at_utc <= lost + contract.partner_grace)
+
+
 def _horizon_holder(sides: BothSides, cut: Cut) -> HorizonHolder | None:
     held = cut.ledger_slice.held
     return read_horizon_holder(sides.ledger, horizon=cut.ledger_slice.xid_end) if held else None
@@ -163,7 +173,7 @@ def _carried_copy(item: OpenItem) -> Copy:
         leg=item.leg,
         amount_minor=item.amount_minor,
         currency=item.currency,
-        order=-1,
+        order=place_in_order(item.item_id),
         carried=item,
     )
 

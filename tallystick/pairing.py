@@ -5,7 +5,7 @@ Pure. A side is a multiset: the same key twice is two copies. The side written f
 
 The rule for a copy without partner is the *place* of what else stands under its key:
 - something on the other side that this cut may not read yet (behind the horizon, after the cut, open): it waits;
-- something before the baseline: nobody can decide;
+- something before the baseline, or offsets that the topic lost before they were read: nobody can decide;
 - a sibling that was paired, now or in an earlier slice: this copy is an extra one, a duplicate;
 - nothing, and the other side has settled past the deadline: it is alone, which is proven.
 """
@@ -69,14 +69,17 @@ class KeyCase:
     sightings: tuple[Sighting, ...] = ()
 
     def side(self, side: ItemSide) -> tuple[Copy, ...]:
-        """Copies of one side: carried ones first, then in log or row order."""
-        mine = (copy for copy in self.copies if copy.side is side)
-        return tuple(sorted(mine, key=lambda copy: (copy.carried is None, copy.order, copy.item_id)))
+        """Copies of one side, as the cuts saw them: carried ones first, the oldest cut's first, in log or row order."""
+        return tuple(sorted((copy for copy in self.copies if copy.side is side), key=_first_seen))
 
     def places(self, side: ItemSide) -> frozenset[Place]:
         """Places seen on one side, copies that take part in the pairing left out."""
         known = {copy.item_id for copy in self.copies}
         return frozenset(seen.place for seen in self.sightings if seen.side is side and seen.item_id not in known)
+
+
+def _first_seen(copy: Copy) -> tuple[bool, int, int, str]:
+    return (copy.carried is None, copy.carried.first_seen_cut if copy.carried else 0, copy.order, copy.item_id)
 
 
 class Fate(StrEnum):
@@ -129,6 +132,8 @@ class Deadlines:
     new_copies_due_utc: datetime
     topic_settled_until_utc: datetime | None
     ledger_settled_until_utc: datetime | None
+    topic_lost_offsets: bool = False
+    """Did retention take offsets unread that may have held a partner of these copies?"""
 
     def due(self, copy: Copy) -> datetime:
         return copy.carried.due_utc if copy.carried else self.new_copies_due_utc
@@ -249,6 +254,8 @@ def _judge_absence(case: KeyCase, copy: Copy, absent: Fate, deadlines: Deadlines
         fate, reason = Fate.UNDECIDABLE, f"its partner lies before the baseline of the {there}"
     elif Place.EARLIER_SLICE in places and copy.carried is None:
         fate, reason = Fate.UNDECIDABLE, f"its partner on the {there} was paired before: it was written anew"
+    elif there is ItemSide.TOPIC and deadlines.topic_lost_offsets:
+        fate, reason = Fate.UNDECIDABLE, "its partner may have been among the offsets that expired unread"
     elif due > deadlines.now_utc:
         fate, reason = Fate.WAITING, "within the partner's grace"
     elif settled_until is None or settled_until < due:

@@ -38,3 +38,9 @@ def topic_item_id(topic: str, partition: int, kafka_offset: int) -> str:
 
 def ledger_item_id(row_id: str) -> str:
     return f"ledger:{row_id}"
+
+
+def place_in_order(item_id: str) -> int:
+    """Offset or row id that an item id ends with; 0 for a row id that is no number."""
+    last = item_id.rpartition(":")[2]
+    return int(last) if last.isdecimal() else 0

@@ -269,6 +269,21 @@ def test_an_absorbed_duplicate_of_the_same_cut_is_one_too() -> None:
 # Which copy is the extra one.
 
 
+def test_copies_carried_together_pair_in_the_order_they_were_written() -> None:
+    """Row 10 repeats row 9, though "ledger:10" sorts before "ledger:9"."""
+    books = begun(L2T)
+    for number in range(1, 9):
+        add_a_pair(books, f"other-{number}")
+    books.post()
+    books.post()
+    assert classes_of(books.run(in_grace=True)) == ["duplicate_in_ledger"]
+    books.write()
+    books.run()
+    assert books.outstanding() == {("duplicate_in_ledger", "ev-1"): 1}
+    assert books.items["ledger:9"].state is ItemState.CLEARED
+    assert books.items["ledger:10"].state is ItemState.BROKEN
+
+
 # What could not be read may be the partner.
 
 
