@@ -103,7 +103,8 @@ class Fate(StrEnum):
 class Residue:
     """One copy that is not simply matched.
 
-    partner: the copy it is paired with, if any. original: the sibling that an extra one doubles.
+    partner: the copy it is paired with, if any. original: the sibling that an extra one doubles; None where that one
+    stands in an earlier slice.
     """
 
     copy: Copy
@@ -164,7 +165,8 @@ def pair_key(case: KeyCase, *, direction: Direction, deadlines: Deadlines) -> Ke
         residues += _judge_origin(case, copy, partner.get(copy.item_id), copy.item_id in extras, origins, deadlines)
     for copy in followers:
         if copy.item_id not in partner and not _is_judged(copy):
-            residues.append(_judge_follower(case, copy, key_was_paired, followers, deadlines))
+            first = next((other for other in followers if other.item_id in partner), followers[0])
+            residues.append(_judge_follower(case, copy, key_was_paired, first, deadlines))
     odd = {residue.copy.item_id for residue in residues}
     matched = tuple(
         pair if origin is ItemSide.TOPIC else pair[::-1]
@@ -212,7 +214,7 @@ def _judge_origin(
     case: KeyCase, copy: Copy, partner: Copy | None, is_extra: bool, origins: tuple[Copy, ...], deadlines: Deadlines
 ) -> list[Residue]:
     if is_extra:
-        original = next((other for other in origins if other.item_id != copy.item_id), None)
+        original = None if copy is origins[0] else origins[0]
         reason = "the other side followed it" if partner else "the other side has no row for it"
         return [
             Residue(
@@ -226,12 +228,10 @@ def _judge_origin(
     return [] if _is_judged(copy) else [_judge_absence(case, copy, Fate.FOLLOWER_ABSENT, deadlines)]
 
 
-def _judge_follower(
-    case: KeyCase, copy: Copy, key_was_paired: bool, followers: tuple[Copy, ...], deadlines: Deadlines
-) -> Residue:
+def _judge_follower(case: KeyCase, copy: Copy, key_was_paired: bool, first: Copy, deadlines: Deadlines) -> Residue:
     pending = Place.PENDING in case.places(other_side(copy.side))
     if key_was_paired and not pending:
-        original = next((other for other in followers if other.item_id != copy.item_id), None)
+        original = None if copy is first else first
         return Residue(
             copy=copy, fate=Fate.EXTRA, reason="its key was paired already", original=original, sightings=case.sightings
         )

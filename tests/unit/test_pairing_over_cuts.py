@@ -284,6 +284,19 @@ def test_copies_carried_together_pair_in_the_order_they_were_written() -> None:
     assert books.items["ledger:10"].state is ItemState.BROKEN
 
 
+def test_two_further_copies_are_each_told_from_the_first() -> None:
+    """The first by another process; then one that repeats it, and a retry of that one."""
+    books = begun(L2T)
+    books.post()
+    books.write(session="relay-1")
+    books.run()
+    add_a_pair(books)
+    books.write(session="relay-2")
+    books.write(session="relay-2")
+    found = {one.evidence["at"][-1]: one.evidence["original"][-1] for one in books.run().breaks}
+    assert found == {"2": "0", "3": "2"}
+
+
 # What could not be read may be the partner.
 
 
