@@ -1,0 +1,58 @@
+"""What the breaks of a good run show: there are none; and those there are make sense."""
+
+from uuid import UUID
+
+import great_expectations.expectations as gxe
+from great_expectations.expectations.metadata_types import FailureSeverity
+
+from expectations.frames import BREAK_COLUMNS, breaks_frame
+from expectations.suite import Suite
+from tallystick.break_class import BreakClass
+from tallystick.run_result import Break
+from tallystick.store.run_store import StoredRun
+
+_PLANTED = Break(
+    break_id=UUID(int=0),
+    break_class=BreakClass.MISSING_IN_LEDGER,
+    match_key="planted",
+    transaction_key="planted",
+    leg="planted",
+    amount_minor=1,
+    currency="XTS",  # ISO 4217's code for tests
+    copies=1,
+    story="Planted to see it found.",
+    evidence={},
+)
+
+
+def breaks_suite(run: StoredRun) -> Suite:
+    return Suite(
+        name="breaks",
+        frame=breaks_frame(run.result.breaks),
+        planted=breaks_frame((*run.result.breaks, _PLANTED)),
+        found_by="expect_table_row_count_to_equal",
+        expectations=(
+            gxe.ExpectTableRowCountToEqual(
+                value=0, severity=FailureSeverity.CRITICAL, description="Topic and ledger agree: no break is proven."
+            ),
+            gxe.ExpectTableColumnsToMatchSet(
+                column_set=list(BREAK_COLUMNS), exact_match=True, description="The table is the one these checks know."
+            ),
+            gxe.ExpectColumnValuesToBeUnique(column="break_id", description="A break is told once."),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="break_class",
+                value_set=[str(break_class) for break_class in BreakClass],
+                description="Every break is of a class that the catalogue knows.",
+            ),
+            gxe.ExpectColumnValuesToBeBetween(
+                column="amount_minor", min_value=0, description="Money at stake is never negative."
+            ),
+            gxe.ExpectColumnValuesToBeBetween(column="copies", min_value=1, description="A break has copies."),
+            gxe.ExpectColumnValueLengthsToBeBetween(
+                column="match_key",
+                min_value=1,
+                severity=FailureSeverity.WARNING,
+                description="A break names its event.",
+            ),
+        ),
+    )

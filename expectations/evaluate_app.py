@@ -1,0 +1,85 @@
+"""Evaluate the expectations about one stored run, and write their Data Docs.
+
+    python -m expectations.evaluate_app --contract dags/contracts/billing_payments.yaml --cut 7
+
+The store's address comes from the environment (TALLYSTICK_STORE_DSN); pages go to TALLYSTICK_ARTIFACTS_DIR/data_docs.
+Prints one JSON line. Exits 0 once every expectation was evaluated, met or not: the verdict is Tallystick's, these are a
+second pair of eyes. 1: checks are missing or cannot fail. 2: refused input, no such run, or the store does not answer.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tallystick.connections import ConnectionNotGiven, artifacts_folder, store_dsn
+from tallystick.contract import Contract, ContractRefused, load_contract
+from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, open_store
+from tallystick.store.run_store import StoredRun, read_run
+
+
+class RunNotStored(LookupError):
+    """There is no verdict for this cut, so nothing to look at."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Return the exit code; what went wrong stands on stderr in one sentence."""
+    arguments = _parse_arguments(argv)
+    try:
+        contract = load_contract(arguments.contract)
+        run = _stored_run(contract, arguments.cut)
+    except (ContractRefused, ConnectionNotGiven, StoreUnreachable, StoreNotMigrated, RunNotStored) as error:
+        print(error, file=sys.stderr)
+        return 2
+    from expectations.evaluation import EvidenceShrunk  # seconds to import: not for a refused input
+
+    try:
+        print(json.dumps(evaluate_run(run, contract, artifacts_folder())), flush=True)
+    except EvidenceShrunk as error:
+        print(f"{contract.contract} cut {arguments.cut}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def evaluate_run(run: StoredRun, contract: Contract, artifacts: Path) -> dict[str, Any]:
+    """Evaluate all suites; the answer's keys are stable. Raises EvidenceShrunk."""
+    from expectations.breaks_suite import breaks_suite
+    from expectations.census_suite import census_suite
+    from expectations.evaluation import DataDocs, evaluate_suites
+    from expectations.figures_suite import figures_suite
+
+    pages = artifacts / "data_docs" / contract.contract
+    outcomes = evaluate_suites(
+        (figures_suite(run, contract), breaks_suite(run), census_suite(run)),
+        docs=DataDocs(pages=pages, results=artifacts / "expectation_results" / contract.contract),
+        run_name=f"cut {run.result.cut_n}",
+        run_time=run.recorded_at,
+    )
+    return {
+        "contract": contract.contract,
+        "cut": run.result.cut_n,
+        "success": all(outcome.success for outcome in outcomes),
+        "evaluated": sum(outcome.evaluated for outcome in outcomes),
+        "failed": {outcome.name: list(outcome.failed) for outcome in outcomes if outcome.failed},
+        "data_docs": str(pages / "index.html"),
+    }
+
+
+def _parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--contract", type=Path, required=True, help="the contract's YAML file")
+    parser.add_argument("--cut", type=int, required=True, help="number of the stored cut")
+    return parser.parse_args(argv)
+
+
+def _stored_run(contract: Contract, n: int) -> StoredRun:
+    run = read_run(open_store(store_dsn()), contract.contract, n)
+    if run is None:
+        raise RunNotStored(f"{contract.contract} cut {n}: no verdict is stored; expected one, see: tallystick runs")
+    return run
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

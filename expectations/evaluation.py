@@ -1,0 +1,141 @@
+"""Evaluates suites with Great Expectations, and proves that nothing of them was lost on the way.
+
+Great Expectations drops what it cannot read from a suite, and lets an emptied suite pass. So the expectations are
+counted before, inside and after; a check that ended with an exception proved nothing; and each suite must find a fault
+that was planted for it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import great_expectations as gx
+from great_expectations.checkpoint.actions import UpdateDataDocsAction
+from great_expectations.core.run_identifier import RunIdentifier
+from great_expectations.data_context.types.base import (
+    DataContextConfig,
+    InMemoryStoreBackendDefaults,
+    ProgressBarsConfig,
+)
+
+from expectations.suite import Suite
+
+
+class EvidenceShrunk(RuntimeError):
+    """Fewer checks ran than were asked for, or a check cannot fail: the result means nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteOutcome:
+    """What one suite found. failed: types of the expectations that were not met, with their column."""
+
+    name: str
+    success: bool
+    evaluated: int
+    failed: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataDocs:
+    """Where the pages of all runs of one contract go. results: what the index of the pages is made from."""
+
+    pages: Path
+    results: Path
+
+
+def evaluate_suites(
+    suites: Sequence[Suite], *, docs: DataDocs, run_name: str, run_time: datetime
+) -> tuple[SuiteOutcome, ...]:
+    """Evaluate every suite and write its page. The same run name and time write the same page again.
+
+    Raises EvidenceShrunk.
+    """
+    if not suites:
+        raise EvidenceShrunk("no suite to evaluate; expected at least one")
+    context = gx.get_context(project_config=_config(docs), mode="ephemeral")
+    source = context.data_sources.add_pandas("verdict_store")
+    run_id = RunIdentifier(run_name=run_name, run_time=run_time)
+    return tuple(_evaluate(context, source, suite, run_id) for suite in suites)
+
+
+def _config(docs: DataDocs) -> DataContextConfig:
+    """Nothing of a project is kept on disk but the results, so that the pages' index lists earlier runs too."""
+    config = DataContextConfig(
+        store_backend_defaults=InMemoryStoreBackendDefaults(),
+        progress_bars=ProgressBarsConfig(globally=False),
+    )
+    config.stores["validation_results_store"] = {
+        "class_name": "ValidationResultsStore",
+        "store_backend": _folder_backend(docs.results),
+    }
+    config.data_docs_sites = {
+        "runs": {
+            "class_name": "SiteBuilder",
+            "show_how_to_buttons": False,
+            "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+            "store_backend": _folder_backend(docs.pages),
+        }
+    }
+    return config
+
+
+def _folder_backend(folder: Path) -> dict[str, Any]:
+    return {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder.resolve())}
+
+
+def _evaluate(context: Any, source: Any, suite: Suite, run_id: RunIdentifier) -> SuiteOutcome:
+    expected = len(suite.expectations)
+    kept = context.suites.add(gx.ExpectationSuite(name=suite.name, expectations=list(suite.expectations)))
+    _refuse_shrunk(suite.name, "kept", len(kept.expectations), expected)
+    batch = source.add_dataframe_asset(suite.name).add_batch_definition_whole_dataframe("whole")
+    definition = context.validation_definitions.add(gx.ValidationDefinition(name=suite.name, data=batch, suite=kept))
+    _refuse_blind(suite, definition)
+    checkpoint = context.checkpoints.add(
+        gx.Checkpoint(
+            name=suite.name,
+            validation_definitions=[definition],
+            actions=[UpdateDataDocsAction(name="write the page")],
+            result_format="SUMMARY",
+        )
+    )
+    answer = checkpoint.run(batch_parameters={"dataframe": suite.frame}, run_id=run_id)
+    (result,) = answer.run_results.values()
+    return _outcome(suite.name, result, expected)
+
+
+def _refuse_blind(suite: Suite, definition: Any) -> None:
+    """The planted fault must be found, by a check that ran to its end."""
+    result = definition.run(batch_parameters={"dataframe": suite.planted}, result_format="BOOLEAN_ONLY")
+    if suite.found_by not in _outcome(suite.name, result, len(suite.expectations)).failed:
+        raise EvidenceShrunk(f"suite {suite.name}: a planted fault was not found; expected it by {suite.found_by}")
+
+
+def _outcome(name: str, result: Any, expected: int) -> SuiteOutcome:
+    _refuse_shrunk(name, "evaluated", result.statistics["evaluated_expectations"], expected)
+    _refuse_shrunk(name, "answered", len(result.results), expected)
+    for one in result.results:
+        if _raised(one.exception_info):
+            raise EvidenceShrunk(f"suite {name}: {_name(one)} ended with an exception; expected an answer")
+    failed = tuple(sorted(_name(one) for one in result.results if not one.success))
+    return SuiteOutcome(name=name, success=bool(result.success), evaluated=expected, failed=failed)
+
+
+def _refuse_shrunk(name: str, what: str, got: int, expected: int) -> None:
+    if got != expected or expected == 0:
+        raise EvidenceShrunk(f"suite {name}: {got} expectations were {what}; expected {expected}, and at least one")
+
+
+def _raised(exception_info: Any) -> bool:
+    """One record of an exception, or a mapping from metric to such records."""
+    if "raised_exception" in exception_info:
+        return bool(exception_info["raised_exception"])
+    return any(record.get("raised_exception") for record in exception_info.values())
+
+
+def _name(result: Any) -> str:
+    """The expectation's type and the columns it looks at."""
+    kwargs = result.expectation_config.kwargs
+    columns = [str(kwargs[key]) for key in ("column", "column_A", "column_B") if key in kwargs]
+    return " ".join([str(result.expectation_config.type), *columns])
