@@ -28,7 +28,7 @@ from tallystick.alert import alerts_for
 from tallystick.breaks_file import write_breaks_file
 from tallystick.connections import Connections, artifacts_folder, connections_from_environment, store_dsn
 from tallystick.contract import Contract, load_contract
-from tallystick.cut import Cut
+from tallystick.cut import Cut, without_expired
 from tallystick.investigation import investigate, read_past, take_cut_census
 from tallystick.judging import judge
 from tallystick.ledger_reader import describe_table, keys_seen_before, open_ledger, rows_held_in_place
@@ -40,6 +40,7 @@ from tallystick.store.alert_store import firing_topics
 from tallystick.store.cut_store import claim_attempt, read_cut
 from tallystick.store.engine import open_store
 from tallystick.store.run_store import commit_run, open_items_as_of, outstanding_classes, read_run
+from tallystick.topic_snapshot import read_topic_snapshot
 
 _PR_SET_PDEATHSIG = 1
 
@@ -110,10 +111,14 @@ def reread_cut(engine: Engine, contract: Contract, cut: Cut, before: RunResult) 
 
 
 def judge_cut(engine: Engine, contract: Contract, cut: Cut, *, stored_look_ups: LookUps | None) -> RunResult:
-    """Read both sides beside the census, investigate the exceptions, judge."""
+    """Read both sides beside the census, investigate the exceptions, judge.
+
+    What expired since the cut was stored is left out and doubted; what expires meanwhile fails only this attempt.
+    """
     connections = connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
     past = read_past(engine, contract, cut, open_items_as_of(engine, contract.contract, cut.n))
     with open_both_sides(contract, connections) as sides, ThreadPoolExecutor(1) as beside:
+        cut = without_expired(cut, read_topic_snapshot(sides.admin, contract.topics))
         census = beside.submit(take_cut_census, sides, cut)
         announce("scanning", offsets=sum(len(part.readable) for part in cut.topic_slices))
         known = {item.match_key for item in past.carried}

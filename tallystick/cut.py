@@ -123,6 +123,11 @@ class Cut:
     def is_baseline(self) -> bool:
         return self.n == 0
 
+    @property
+    def has_expired(self) -> bool:
+        """Did retention take any of its offsets before they were read?"""
+        return any(part.expired for part in self.topic_slices)
+
 
 def choose_sample(samples: Sequence[Sample], *, window_end_utc: datetime) -> Sample:
     """The first sample at or after the window's end; without one, the newest there is.
@@ -133,6 +138,25 @@ def choose_sample(samples: Sequence[Sample], *, window_end_utc: datetime) -> Sam
     if later:
         return min(later, key=lambda sample: sample.at_utc)
     return max(samples, key=lambda sample: sample.at_utc)
+
+
+def without_expired(cut: Cut, partitions: Sequence[PartitionSnapshot]) -> Cut:
+    """The cut as the log still has it: what left the log since the cut was stored counts as expired too.
+
+    All of it in a partition that is gone, or whose topic was deleted and created again.
+    """
+    now = {part.topic_partition: part for part in partitions}
+    return replace(
+        cut,
+        topic_slices=tuple(_as_still_there(part, now.get(part.offsets.topic_partition)) for part in cut.topic_slices),
+    )
+
+
+def _as_still_there(part: TopicSlice, now: PartitionSnapshot | None) -> TopicSlice:
+    if now is None or now.topic_id != part.snapshot.topic_id:
+        return replace(part, expired=len(part.offsets))
+    gone = min(now.log_start, part.offsets.kafka_offset_end) - part.offsets.kafka_offset_start
+    return replace(part, expired=max(part.expired, gone))
 
 
 def next_topic_slice(

@@ -150,6 +150,7 @@ _STATE_OF = {
     Fate.WAITING: ItemState.OPEN,
     Fate.UNSETTLED: ItemState.OPEN,
     Fate.UNDECIDABLE: ItemState.UNDECIDABLE,
+    Fate.PARTNER_EXPIRED: ItemState.UNDECIDABLE,
 }
 
 

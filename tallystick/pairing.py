@@ -5,7 +5,7 @@ Pure. A side is a multiset: the same key twice is two copies. The side written f
 
 The rule for a copy without partner is the *place* of what else stands under its key:
 - something on the other side that this cut may not read yet (behind the horizon, after the cut, open): it waits;
-- something before the baseline, or offsets that the topic lost before they were read: nobody can decide;
+- something before the baseline: nobody can decide; nor where it may have expired unread;
 - a sibling that was paired, now or in an earlier slice: this copy is an extra one, a duplicate;
 - nothing, and the other side has settled past the deadline: it is alone, which is proven.
 """
@@ -97,6 +97,8 @@ class Fate(StrEnum):
     UNSETTLED = "unsettled"
     """Due, but the other side is held back: cannot be judged now."""
     UNDECIDABLE = "undecidable"
+    PARTNER_EXPIRED = "partner_expired"
+    """Undecidable too, but a partner that comes late is still its partner."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,10 +256,10 @@ def _judge_absence(case: KeyCase, copy: Copy, absent: Fate, deadlines: Deadlines
         fate, reason = Fate.UNDECIDABLE, f"its partner lies before the baseline of the {there}"
     elif Place.EARLIER_SLICE in places and copy.carried is None:
         fate, reason = Fate.UNDECIDABLE, f"its partner on the {there} was paired before: it was written anew"
-    elif there is ItemSide.TOPIC and deadlines.topic_lost_offsets:
-        fate, reason = Fate.UNDECIDABLE, "its partner may have been among the offsets that expired unread"
     elif due > deadlines.now_utc:
         fate, reason = Fate.WAITING, "within the partner's grace"
+    elif there is ItemSide.TOPIC and deadlines.topic_lost_offsets:
+        fate, reason = Fate.PARTNER_EXPIRED, "its partner may have been among the offsets that expired unread"
     elif settled_until is None or settled_until < due:
         fate, reason = Fate.UNSETTLED, f"the {there} is held back before the deadline"
     else:

@@ -12,9 +12,10 @@ def log_expired(evidence: Evidence) -> Iterator[DoubtFound]:
     for topic_slice in evidence.cut.topic_slices:
         if topic_slice.expired:
             part, start = topic_slice.offsets.topic_partition, topic_slice.offsets.kafka_offset_start
+            end = start + topic_slice.expired
             yield DoubtFound(
                 doubt=Doubt.LOG_EXPIRED,
-                sentence=f"{part}: {topic_slice.expired} offsets from {start} on had left the log (log start "
-                f"{topic_slice.snapshot.log_start}) before they were read.",
+                sentence=f"{part}: {topic_slice.expired} offsets, {start} to {end}, had left the log before they were "
+                "read: what they held can neither be matched nor be called missing.",
                 details={"topic": part.topic, "partition": part.partition, "expired_offsets": topic_slice.expired},
             )

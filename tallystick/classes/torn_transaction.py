@@ -40,6 +40,8 @@ def judge_legs(case: LegsCase, deadlines: Deadlines) -> Fate:
         return Fate.UNDECIDABLE
     if due > deadlines.now_utc:
         return Fate.WAITING
+    if deadlines.topic_lost_offsets:
+        return Fate.UNDECIDABLE
     return Fate.FOLLOWER_ABSENT if _settled(due, deadlines) else Fate.UNSETTLED
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, Table, fu
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from tallystick.alert import Alert, Outstanding
-from tallystick.break_class import BreakClass
+from tallystick.break_class import BreakClass, Doubt
 from tallystick.cut import Cut
 from tallystick.run_result import (
     Break,
@@ -155,6 +155,24 @@ def ledger_rows_before(engine: Engine, contract_name: str, n: int) -> int:
     ).where(verdict_table.c.contract == contract_name, verdict_table.c.cut_n < n)
     with engine.connect() as connection:
         return int(connection.scalar(statement) or 0)
+
+
+def last_expiry_before(engine: Engine, contract_name: str, n: int) -> datetime | None:
+    """End of the newest cut below n that closed with log_expired."""
+    statement = (
+        select(func.max(cut_table.c.marked_at_utc))
+        .join(
+            verdict_table, (verdict_table.c.contract == cut_table.c.contract) & (verdict_table.c.cut_n == cut_table.c.n)
+        )
+        .where(
+            cut_table.c.contract == contract_name,
+            cut_table.c.n < n,
+            verdict_table.c.doubts.contains([{"doubt": Doubt.LOG_EXPIRED}]),
+        )
+    )
+    with engine.connect() as connection:
+        found: datetime | None = connection.scalar(statement)
+    return found
 
 
 def outstanding_breaks(engine: Engine, contract_name: str) -> tuple[OutstandingBreak, ...]:
