@@ -1,4 +1,4 @@
-"""One DAG per contract: settle, cut, reconcile; then report, alert and the offer to compensate; then judge.
+"""One DAG per contract: finish, settle, cut, reconcile; then report, alert and the offer to compensate; then judge.
 
 A contract file that is refused has no DAG here and takes no other down: `refused_contracts_dag.py` shows it as an
 import error with file and fault. Its missed windows are caught up when the file is good again.
@@ -11,6 +11,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable, TriggerRule
 from tallystick_airflow.alert_operator import AlertOperator
 from tallystick_airflow.contract_files import ContractFile, contracts_folder, read_contract_files
 from tallystick_airflow.cut_operator import CutOperator
+from tallystick_airflow.finish_operator import FinishOperator
 from tallystick_airflow.judge_operator import JudgeOperator
 from tallystick_airflow.offer_compensation_operator import OfferCompensationOperator
 from tallystick_airflow.reconcile_operator import ReconcileOperator
@@ -26,7 +27,8 @@ The report of the cut names each event, the cause, the money and the evidence.
 **Clearing is safe.** A cut is saved before it is read: a cleared run reads the same slices, and where the verdict is
 stored already, Spark is not started. **INCONCLUSIVE** is a green run with a warning: the doubt says who holds what.
 
-Windows are finished in order. `settle` waits up to {settle_timeout_seconds} s for open transactions, then goes on.
+Windows are judged in order: `finish` judges what an earlier run left unjudged.
+`settle` waits up to {settle_timeout_seconds} s for open transactions, then goes on.
 """
 
 
@@ -52,6 +54,7 @@ def reconcile_dag(file: ContractFile) -> DAG:
         },
         tags=["tallystick", contract.direction],
     ) as dag:
+        finish = FinishOperator(task_id="finish", name=f"tallystick {contract.contract}")
         settle = SettleSensor(task_id="settle")
         cut = CutOperator(task_id="cut")
         reconcile = ReconcileOperator(task_id="reconcile", name=f"tallystick {contract.contract}")
@@ -60,7 +63,7 @@ def reconcile_dag(file: ContractFile) -> DAG:
         alert = AlertOperator(task_id="alert", trigger_rule=TriggerRule.ALL_DONE, retries=5)
         # After the report, since it is the last word; it judges by the stored row, whatever became of the report.
         judge = JudgeOperator(task_id="judge", trigger_rule=TriggerRule.ALL_DONE, retries=0)
-        settle >> cut >> reconcile >> [report, alert]
+        finish >> settle >> cut >> reconcile >> [report, alert]
         report >> judge
         if contract.compensation:
             reconcile >> OfferCompensationOperator(task_id="offer_compensation")

@@ -42,17 +42,18 @@ def resolve_cut(
     now_utc: datetime,
     scheduler_run_id: str,
 ) -> Cut:
-    """The stored cut of this window; else the contract's unfinished cut, which must end first; else a new one, stored.
+    """The stored cut of this window; else a new one, stored. An unfinished cut of another window must be judged first.
 
     A contract's first cut is its baseline: empty slices where the books begin, with their own verdict at once.
     Raises BrokerUnreachable, LedgerUnreachable, LedgerRefused, TopicNotFound, LogStartPastCut, PartitionsVanished,
     CutAlreadyOpen.
     """
-    stored = find_cut(
-        engine, contract.contract, window_start_utc=window_start_utc, window_end_utc=window_end_utc
-    ) or open_cut(engine, contract.contract)
-    if stored:
-        return stored if not stored.is_baseline else _with_baseline_verdict(engine, contract, connections, stored)
+    unfinished = open_cut(engine, contract.contract)
+    if unfinished is not None and unfinished.is_baseline:
+        _close_baseline(engine, contract, connections, unfinished)
+    stored = find_cut(engine, contract.contract, window_start_utc=window_start_utc, window_end_utc=window_end_utc)
+    if stored is not None:
+        return stored
     previous = last_cut(engine, contract.contract)
     with open_both_sides(contract, connections) as sides:
         describe_table(sides.ledger, contract.ledger)
@@ -72,7 +73,9 @@ def resolve_cut(
         ledger_slice=next_ledger_slice(previous.ledger_slice, ledger, mark) if previous else _baseline_ledger(ledger),
     )
     save_cut(engine, contract, cut, scheduler_run_id=scheduler_run_id)
-    return cut if not cut.is_baseline else _with_baseline_verdict(engine, contract, connections, cut)
+    if cut.is_baseline:
+        _close_baseline(engine, contract, connections, cut)
+    return cut
 
 
 def _baseline_topics(partitions: Sequence[PartitionSnapshot]) -> tuple[TopicSlice, ...]:
@@ -126,7 +129,7 @@ def next_ledger_slice(previous: LedgerSlice, ledger: LedgerSnapshot, mark: Sampl
     )
 
 
-def _with_baseline_verdict(engine: Engine, contract: Contract, connections: Connections, cut: Cut) -> Cut:
+def _close_baseline(engine: Engine, contract: Contract, connections: Connections, cut: Cut) -> None:
     """Store the baseline's own verdict. Quietly the same when it is there already."""
     with open_both_sides(contract, connections) as sides:
         older = count_older_rows(sides.ledger, contract.ledger, xid_start=cut.ledger_slice.xid_start)
@@ -156,4 +159,3 @@ def _with_baseline_verdict(engine: Engine, contract: Contract, connections: Conn
     )
     attempt = claim_attempt(engine, contract.contract, cut.n)
     commit_run(engine, result, attempt=attempt, alerts=())
-    return cut

@@ -31,6 +31,7 @@ def test_the_examples_import_without_error_or_warning(bag: BundleDagBag) -> None
 
 
 EDGES_OF_RECONCILE = {
+    "finish": {"settle"},
     "settle": {"cut"},
     "cut": {"reconcile"},
     "reconcile": {"report", "alert"},
@@ -73,6 +74,7 @@ def test_the_verdict_is_the_result_of_the_run(bag: BundleDagBag) -> None:
 @pytest.mark.parametrize(
     ("task_id", "retries", "trigger_rule"),
     [
+        ("finish", 2, "all_success"),
         ("settle", 2, "all_success"),
         ("reconcile", 2, "all_success"),
         ("report", 1, "all_success"),
