@@ -1,10 +1,11 @@
 """Kafka clients with every setting that matters stated, since librdkafka's and Java's defaults differ."""
 
 from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
 
 from lab.mode import DeliveryMode
 
-_NEAR = {
+_NEAR: dict[str, str | int | float | bool] = {
     "enable.metrics.push": False,
     # Stock librdkafka forgets its brokers when the only one is down for a moment, and then hangs in a transaction.
     "metadata.recovery.strategy": "none",
@@ -64,3 +65,8 @@ def new_consumer(bootstrap_servers: str, *, client_id: str, group: str, read_com
             **_NEAR,
         }
     )
+
+
+def new_admin(bootstrap_servers: str) -> AdminClient:
+    """Open an admin client that logs errors only."""
+    return AdminClient({"bootstrap.servers": bootstrap_servers, **_NEAR})

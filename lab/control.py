@@ -39,7 +39,7 @@ class ServiceSettings:
     namespace: str
     bootstrap_servers: str
     output_bootstrap_servers: str
-    ledger_dsn: str
+    ledger_dsn: str = field(repr=False)  # carries a password
     armed: tuple[tuple[str, str], ...] = ()  # (barrier, subject): where to stop and ask
     abort_first: tuple[str, ...] = ()  # payment ids whose first producer transaction is aborted and redone
     savepoints: tuple[str, ...] = ()  # event ids posted under a savepoint, after one that is rolled back

@@ -1,9 +1,11 @@
 """Transactions that stay open on purpose: the broker's log and the ledger are held back behind them."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import psycopg
+from confluent_kafka import KafkaException
 
 from lab.clients import new_producer
 from lab.event import Leg, Payment, partition_of
@@ -65,8 +67,9 @@ class OpenProducerTransaction:
         self.producer.commit_transaction()
 
     def give_up(self) -> None:
-        """End it without effect, where the round itself has failed."""
-        self.producer.abort_transaction()
+        """End it without effect, where the round itself has failed; with the broker gone, its time-out ends it."""
+        with suppress(KafkaException):
+            self.producer.abort_transaction(_TIMEOUT_SECONDS)
 
 
 class OpenDatabaseTransaction:

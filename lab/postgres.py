@@ -50,7 +50,7 @@ class PostgresServer:
     folder: Path
     fsync: bool
     port: int = field(default_factory=free_port)
-    passwords: dict[str, str] = field(default_factory=lambda: {"postgres": secrets.token_urlsafe(18)})
+    passwords: dict[str, str] = field(default_factory=lambda: {"postgres": secrets.token_urlsafe(18)}, repr=False)
     child: subprocess.Popen[bytes] | None = None
 
     def dsn(self, role: str = "postgres", database: str = "postgres") -> str:

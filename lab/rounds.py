@@ -9,6 +9,8 @@ everything and gives the truth. Does not judge: whether the truth is found is th
 """
 
 import argparse
+import signal
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lab import process
+from lab.clients import new_admin
 from lab.ledger import Ledger
 from lab.mode import DeliveryMode
 from lab.namespace import Namespace
@@ -35,7 +38,7 @@ _TIMEOUT_SECONDS = 30.0
 def prepare(addresses: LabAddresses, mode: DeliveryMode, seed: int, namespace: str = "billing") -> Round:
     """Make the topics and tables of a namespace. Raises KafkaException or psycopg.Error where they exist."""
     names = Namespace(namespace)
-    admin = AdminClient({"bootstrap.servers": addresses.bootstrap_servers})
+    admin = new_admin(addresses.bootstrap_servers)
     topics = [NewTopic(topic, num_partitions=count) for topic, count in names.partitions.items()]
     for created in admin.create_topics(topics).values():
         created.result(_TIMEOUT_SECONDS)
@@ -103,6 +106,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--folder", type=Path, required=True, help="an ignored folder for data and truth.json")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, and so stops the servers
     console = Console()
     with start_stack(options.folder) as stack:
         console.print("broker and databases are up")

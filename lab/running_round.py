@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from confluent_kafka import IsolationLevel, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
 from lab import process
+from lab.clients import new_admin
 from lab.control import ServiceSettings
 from lab.event import Payment
 from lab.faults import FaultMaker, Record
@@ -94,11 +95,13 @@ class RunningRound:
 
     def close(self) -> None:
         """Stop the services; a hold that is still open ends without effect. Safe to call again."""
-        for hold in self.holds:
-            hold.give_up()
-        self.holds.clear()
         with ThreadPoolExecutor(len(self._all_slots)) as pool:
-            list(pool.map(Slot.stop, self._all_slots))
+            stopping = [pool.submit(slot.stop) for slot in self._all_slots]
+            for hold in self.holds:
+                hold.give_up()
+            self.holds.clear()
+        for stopped in stopping:
+            stopped.result()
 
     def __enter__(self) -> Self:
         return self
@@ -190,7 +193,7 @@ class RunningRound:
         names = self.round.names
         held = {place for hold in self.holds if isinstance(hold, OpenProducerTransaction) for place in hold.partitions}
         everywhere = {(topic, number) for topic, count in names.partitions.items() for number in range(count)}
-        admin = AdminClient({"bootstrap.servers": self.round.addresses.bootstrap_servers})
+        admin = new_admin(self.round.addresses.bootstrap_servers)
         places = [TopicPartition(*place) for place in sorted(everywhere - held)]
 
         def ends(isolation: IsolationLevel) -> list[int]:
@@ -207,8 +210,11 @@ class RunningRound:
         """A fault that did not fire makes the round worthless as a test."""
         planned = Counter(str(fault.fault) for fault in self.plan.faults)
         missed = {fault: count for fault, count in planned.items() if self.record.fired[fault] < count}
-        if missed or any(slot.failure for slot in self._all_slots):
+        if missed:
             raise RuntimeError(f"planned faults did not all fire: {missed}")
+        for slot in self._all_slots:
+            if slot.failure is not None:
+                raise slot.failure
 
     def _truth(self) -> Truth:
         anomalies = sorted(self.record.anomalies, key=lambda item: (item.contract, item.break_class, item.event_id))

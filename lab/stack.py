@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from lab.broker import DEFAULT_JARS, Broker
@@ -39,16 +39,16 @@ class FolderInUse(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class LabAddresses:
-    """Where the lab's servers answer. The dsn's carry passwords."""
+    """Where the lab's servers answer. The dsn's carry passwords, so they stay out of the repr."""
 
     folder: str  # where the data and the logs lie
     bootstrap_servers: str
     proxied_bootstrap_servers: str  # the same broker, behind the proxy that can lose acknowledgements
-    ledger_owner_dsn: str
-    ledger_reader_dsn: str
-    ledger_admin_dsn: str  # the superuser: for tests that ask what no reader may
-    store_dsn: str
-    airflow_dsn: str
+    ledger_owner_dsn: str = field(repr=False)
+    ledger_reader_dsn: str = field(repr=False)
+    ledger_admin_dsn: str = field(repr=False)  # the superuser: for tests that ask what no reader may
+    store_dsn: str = field(repr=False)
+    airflow_dsn: str = field(repr=False)
     proxy_control_port: int
 
     @property

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from lab import process
 from lab.control import FENCED_EXIT, ServiceSettings
 
 _PATIENCE_SECONDS = 60.0
+_STOP_SECONDS = 15.0
 
 Armed = tuple[str, str]  # (barrier, subject)
 Report = dict[str, Any]
@@ -107,14 +109,16 @@ class Slot:
     def stop(self) -> None:
         """End the service in order; zombies and what does not listen are killed. Safe to call again."""
         self._stopping = True
-        for running in filter(None, (self._now, *self._zombies)):
-            running.tell(do="stop")
-            try:
-                running.child.wait(10 if self.failure is None else 0.1)
-            except subprocess.TimeoutExpired:
-                process.kill_tree(running.child)
-        if self._thread is not None:
-            self._thread.join(10)
+        for zombie in self._zombies:
+            process.kill_tree(zombie.child)
+        if self._thread is None or self._now is None:
+            return
+        end = time.monotonic() + (_STOP_SECONDS if self.failure is None else 0)
+        while self._thread.is_alive() and time.monotonic() < end:
+            self.tell(do="stop")  # again and again: a fault may just now put a successor into the slot
+            self._thread.join(0.2)
+        process.kill_tree(self._now.child)
+        self._thread.join(_STOP_SECONDS)
 
     # What a fault does; called in the slot's own thread while the process waits at a barrier.
 
@@ -174,9 +178,10 @@ class Slot:
                     armed = (report["barrier"], report["subject"])
                     self._disarm(armed)
                     self.on_barrier[armed](self)
-            if not self._stopping:
-                assert self._now is not None
-                raise ServiceFailed(self._explain(f"exit status {self._now.child.wait(10)}"))
+            assert self._now is not None
+            status = self._now.child.wait(_STOP_SECONDS)
+            if status != 0 or not self._stopping:
+                raise ServiceFailed(self._explain(f"exit status {status}"))
         except Exception as failure:  # handed to whoever waits for this slot
             with self._changed:
                 self.failure = failure

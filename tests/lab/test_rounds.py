@@ -2,10 +2,12 @@
 
 import uuid
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from lab.books import Record, ledger_copies, read_topic
+from lab.books import Books, Record, count_copies, find_breaks, read_books, read_ledger, read_topic
+from lab.event import Leg, partition_of
 from lab.mode import DeliveryMode
 from lab.rounds import Round, RunningRound, prepare, run_traffic
 from lab.stack import LabStack
@@ -15,6 +17,8 @@ PAYMENTS, PAYOUTS = 36, 24
 KILLING = {"ack_lost": 4, "client_killed": 2, "consumer_crashed": 4, "zombie": 2}
 IN_EVERY_MODE = KILLING | {"long_database_transaction": 2, "savepoint_rows": 6}
 WITH_TRANSACTIONS = IN_EVERY_MODE | {"open_transaction": 2, "aborted_transactions": 8}
+
+pytestmark = pytest.mark.stack
 
 
 @pytest.fixture(scope="module", params=list(DeliveryMode))
@@ -28,7 +32,7 @@ def finished(request: pytest.FixtureRequest, lab_stack: LabStack) -> tuple[Round
 
 def test_topics_and_ledger_differ_exactly_as_the_truth_says(lab_stack: LabStack, finished: tuple[Round, Truth]) -> None:
     round_, truth = finished
-    assert find_breaks(lab_stack, round_) == Counter(
+    assert find_breaks(_books(lab_stack, round_)) == Counter(
         {(item.break_class, item.event_id): item.copies for item in truth.anomalies}
     )
 
@@ -42,13 +46,21 @@ def test_every_fault_fires_as_often_in_every_mode_that_allows_it(finished: tuple
 
 def test_the_totals_are_what_both_sides_hold(lab_stack: LabStack, finished: tuple[Round, Truth]) -> None:
     round_, truth = finished
-    copies = ledger_copies(lab_stack.ledger_reader_dsn, round_.namespace)
+    copies = count_copies(read_ledger(lab_stack.ledger_reader_dsn, round_.namespace))
     topics = truth.totals.events_by_topic
     assert {topic: len(read_topic(lab_stack.bootstrap_servers, topic)) for topic in topics} == topics
     assert copies["debit"] == copies["credit"]
     assert copies["debit"].total() + copies["credit"].total() == truth.totals.postings
     assert copies["payout"].total() == truth.totals.payout_rows == PAYOUTS + 2
     assert truth.totals.requests_sent == PAYMENTS
+
+
+def test_keys_lie_where_javas_partitioner_puts_them(lab_stack: LabStack, finished: tuple[Round, Truth]) -> None:
+    names = finished[0].names
+    for leg, records in _books(lab_stack, finished[0]).topic.items():
+        count = names.partitions[names.topic(Leg(leg))]
+        for record in records:
+            assert record.partition == partition_of(record.event["payment_id"].encode(), count)
 
 
 def test_each_copy_tells_whether_it_was_retried_or_reprocessed(
@@ -63,37 +75,13 @@ def test_each_copy_tells_whether_it_was_retried_or_reprocessed(
             assert len({copy.headers["source"] for copy in copies}) == 1
 
 
-def test_the_truth_survives_its_file(finished: tuple[Round, Truth], lab_folder) -> None:  # type: ignore[no-untyped-def]
+def test_the_truth_survives_its_file(finished: tuple[Round, Truth], lab_folder: Path) -> None:
     finished[1].write(lab_folder / "truth.json")
     assert Truth.read(lab_folder / "truth.json") == finished[1]
 
 
-def find_breaks(stack: LabStack, round_: Round) -> Counter[tuple[str, str]]:
-    """Compare what both sides hold, key by key: (class, event id) -> copies."""
-    found: Counter[tuple[str, str]] = Counter()
-    ledger = ledger_copies(stack.ledger_reader_dsn, round_.namespace)
-    records = {leg: _records(stack, round_, leg) for leg in ("payment", "invoice", "payout")}
-    payment_ids = {record.event["payment_id"] for leg in ("payment", "invoice") for record in records[leg]}
-    topic = {leg: Counter(record.event["event_id"] for record in records[leg]) for leg in records}
-    for leg in ("payment", "invoice"):
-        for payment_id in payment_ids:
-            event_id = str(uuid.uuid5(uuid.UUID(payment_id), leg))
-            if topic[leg][event_id] == 0:
-                found["torn_transaction", event_id] = 1
-            if surplus := ledger["credit"][event_id] - topic[leg][event_id]:
-                found["duplicate_in_ledger" if surplus > 0 else "missing_in_ledger", event_id] = abs(surplus)
-    for event_id in set(ledger["payout"]) | set(topic["payout"]):
-        if ledger["payout"][event_id] != 1:
-            found["phantom_in_topic", event_id] = topic["payout"][event_id]
-        elif topic["payout"][event_id] == 0:
-            found["missing_in_topic_never_produced", event_id] = 1
-    for leg, counts in topic.items():
-        for event_id, count in counts.items():
-            if count > 1:
-                sessions = {r.headers["session"] for r in records[leg] if r.event["event_id"] == event_id}
-                cause = "no_idempotence" if len(sessions) == 1 else "reprocessed"
-                found[f"duplicate_in_topic_{cause}", event_id] = count - 1
-    return found
+def _books(stack: LabStack, round_: Round) -> Books:
+    return read_books(stack.bootstrap_servers, stack.ledger_reader_dsn, round_.namespace)
 
 
 def _records(stack: LabStack, round_: Round, leg: str) -> list[Record]:
@@ -104,7 +92,7 @@ def _assert_held_back(stack: LabStack, running: RunningRound, mode: DeliveryMode
     """While the holds are open, nobody sees what they wrote, and what lies behind them is there."""
     sides = sorted(held.side for held in running.held)
     assert sides == (["ledger", "topic"] if mode is DeliveryMode.EXACTLY_ONCE else ["ledger"])
-    ledger = ledger_copies(stack.ledger_reader_dsn, running.round.namespace)
+    ledger = count_copies(read_ledger(stack.ledger_reader_dsn, running.round.namespace))
     for held in running.held:
         for payment in held.payments:
             legs = ("payment", "invoice", "payout")

@@ -15,6 +15,8 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from lab.process import REPOSITORY, port_answers, wait_until
 from lab.stack import FolderInUse, LabStack, read_addresses, start_stack
 
+pytestmark = pytest.mark.stack
+
 
 def test_every_address_answers_with_its_own_rights(lab_stack: LabStack) -> None:
     for servers in (lab_stack.bootstrap_servers, lab_stack.proxied_bootstrap_servers):
@@ -95,6 +97,25 @@ def test_nothing_is_left_after_a_signal_to_the_runner(lab_folder: Path, number: 
             family = psutil.Process(runner.pid).children(recursive=True)
         runner.send_signal(number)
         assert runner.wait(20) == (-number if number is signal.SIGKILL else 0)
+    finally:
+        runner.kill()
+        runner.wait()
+    wait_until(lambda: not [m for m in family if m.is_running()], what="the children's end", deadline_seconds=20)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_of_a_round_that_is_cut_short(lab_folder: Path, number: signal.Signals) -> None:
+    argv = [sys.executable, "-m", "lab.rounds", "--mode=exactly_once", "--seed=1", f"--folder={lab_folder}"]
+    runner = subprocess.Popen(argv, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    family: list[psutil.Process] = []
+    try:
+        assert runner.stdout is not None
+        while not runner.stdout.readline().startswith(b"written"):
+            assert runner.poll() is None
+        family = psutil.Process(runner.pid).children(recursive=True)
+        assert len(family) > 12
+        runner.send_signal(number)
+        assert runner.wait(60) != 0
     finally:
         runner.kill()
         runner.wait()
