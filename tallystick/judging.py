@@ -151,6 +151,7 @@ _STATE_OF = {
     Fate.UNSETTLED: ItemState.OPEN,
     Fate.UNDECIDABLE: ItemState.UNDECIDABLE,
     Fate.PARTNER_EXPIRED: ItemState.UNDECIDABLE,
+    Fate.PARTNER_UNREAD: ItemState.UNDECIDABLE,
 }
 
 

@@ -5,7 +5,7 @@ Pure. A side is a multiset: the same key twice is two copies. The side written f
 
 The rule for a copy without partner is the *place* of what else stands under its key:
 - something on the other side that this cut may not read yet (behind the horizon, after the cut, open): it waits;
-- something before the baseline: nobody can decide; nor where it may have expired unread;
+- something before the baseline: nobody can decide; nor where it could not be read, or may have expired unread;
 - a sibling that was paired, now or in an earlier slice: this copy is an extra one, a duplicate;
 - nothing, and the other side has settled past the deadline: it is alone, which is proven.
 """
@@ -98,6 +98,8 @@ class Fate(StrEnum):
     """Due, but the other side is held back: cannot be judged now."""
     UNDECIDABLE = "undecidable"
     PARTNER_EXPIRED = "partner_expired"
+    PARTNER_UNREAD = "partner_unread"
+    """A copy of its key stands on the other side, and is no part of the pairing: it could not be read."""
     """Undecidable too, but a partner that comes late is still its partner."""
 
 
@@ -260,6 +262,8 @@ def _judge_absence(case: KeyCase, copy: Copy, absent: Fate, deadlines: Deadlines
         fate, reason = Fate.WAITING, "within the partner's grace"
     elif there is ItemSide.TOPIC and deadlines.topic_lost_offsets:
         fate, reason = Fate.PARTNER_EXPIRED, "its partner may have been among the offsets that expired unread"
+    elif places & {Place.SLICE, Place.EARLIER_SLICE}:
+        fate, reason = Fate.PARTNER_UNREAD, f"its partner on the {there} could not be read"
     elif settled_until is None or settled_until < due:
         fate, reason = Fate.UNSETTLED, f"the {there} is held back before the deadline"
     else:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from tallystick.break_class import Doubt
-from tallystick.classes.torn_transaction import judge_legs
+from tallystick.classes.torn_transaction import absent_legs, judge_legs
 from tallystick.cut import TopicSlice
 from tallystick.evidence import Evidence
 from tallystick.pairing import Fate
@@ -88,18 +88,22 @@ def held_by_ledger_horizon(evidence: Evidence) -> Iterator[DoubtFound]:
 
 
 def partner_not_settled(evidence: Evidence) -> Iterator[DoubtFound]:
-    """Copies past their deadline whose other side is held back before it: neither missing nor matched yet."""
+    """Copies past their deadline whose other side was held back before it, or not read whole: not judged."""
     unsettled = [
         residue.copy
-        for side in ItemSide
-        if side is not ItemSide.LEGS
-        for residue in evidence.residues(Fate.UNSETTLED, side)
+        for side in (ItemSide.TOPIC, ItemSide.LEDGER)
+        for fate in (Fate.UNSETTLED, Fate.PARTNER_EXPIRED, Fate.PARTNER_UNREAD)
+        for residue in evidence.residues(fate, side)
     ]
-    legs = [case for case in evidence.incomplete if judge_legs(case, evidence.deadlines) is Fate.UNSETTLED]
+    legs = [
+        case
+        for case in evidence.incomplete
+        if absent_legs(case, evidence.contract.legs) and judge_legs(case, evidence.deadlines) is Fate.UNSETTLED
+    ]
     if unsettled or legs:
         yield DoubtFound(
             doubt=Doubt.PARTNER_NOT_SETTLED,
-            sentence=f"{len(unsettled) + len(legs)} items are due, but their other side is held back before their "
+            sentence=f"{len(unsettled) + len(legs)} items are due, but their other side could not be read up to their "
             "deadline.",
             details={
                 "items": len(unsettled) + len(legs),

@@ -153,6 +153,7 @@ class Books:
             new_copies_due_utc=cut.marked_at_utc + self.contract.partner_grace,
             topic_settled_until_utc=cut.now_utc if topic_settled else None,
             ledger_settled_until_utc=cut.now_utc if ledger_settled else None,
+            topic_lost_offsets=cut.has_expired or self.cuts[-1].has_expired,
         )
         cases = tuple(self._with_sightings(case, cut) for case in group_by_key(copies, carried))
         outcomes = tuple(pair_key(case, direction=self.direction, deadlines=deadlines) for case in cases)

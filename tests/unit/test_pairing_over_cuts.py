@@ -300,6 +300,70 @@ def test_two_further_copies_are_each_told_from_the_first() -> None:
 # What could not be read may be the partner.
 
 
+@BOTH_WAYS
+def test_a_row_whose_event_expired_unread_is_never_called_missing(direction: Direction) -> None:
+    books = begun(direction)
+    books.write()
+    books.expire()
+    books.post()
+    add_a_pair(books)
+    first = books.run(in_grace=True)
+    assert (classes_of(first), first.verdict) == ([], Verdict.INCONCLUSIVE)
+    assert Doubt.LOG_EXPIRED in doubts_of(first)
+    add_a_pair(books, "another")
+    second = books.run()
+    assert (classes_of(second), second.verdict) == ([], Verdict.INCONCLUSIVE)
+    add_a_pair(books, "yet another")
+    assert books.run().verdict is Verdict.MATCHED
+
+
+def test_a_row_whose_event_comes_after_the_gap_is_matched() -> None:
+    books = begun(L2T)
+    books.write("lost")
+    books.expire()
+    books.post()
+    add_a_pair(books)
+    books.run(in_grace=True)
+    books.write()
+    assert classes_of(books.run()) == []
+    assert books.items["ledger:1"].state is ItemState.CLEARED
+
+
+@BOTH_WAYS
+def test_a_row_whose_event_is_there_but_unreadable_is_no_break(direction: Direction) -> None:
+    books = begun(direction)
+    add_a_pair(books)
+    books.write(readable=False)
+    books.post()
+    result = books.run()
+    assert (classes_of(result), result.verdict) == ([], Verdict.INCONCLUSIVE)
+    assert Doubt.UNREADABLE_PAYLOAD in doubts_of(result)
+
+
+def test_nor_is_it_one_when_its_deadline_comes_with_a_later_cut() -> None:
+    books = begun(L2T)
+    add_a_pair(books)
+    books.write(readable=False)
+    books.post()
+    books.run(in_grace=True)
+    add_a_pair(books, "another")
+    result = books.run()
+    assert (classes_of(result), result.verdict) == ([], Verdict.INCONCLUSIVE)
+    add_a_pair(books, "yet another")
+    assert books.run().verdict is Verdict.MATCHED
+
+
+def test_a_readable_event_sent_after_the_unreadable_one_clears_the_row() -> None:
+    books = begun(L2T)
+    add_a_pair(books)
+    books.write(readable=False)
+    books.post()
+    books.run()
+    books.write()
+    assert books.run().verdict is Verdict.MATCHED
+    assert books.items["ledger:2"].state is ItemState.CLEARED
+
+
 # Aborted, then written again.
 
 
