@@ -13,11 +13,12 @@ from tallystick.break_class import BreakClass
 from tallystick.break_class_text import BREAK_TEXTS, DOUBT_TEXTS, ClassText
 from tallystick.contract import Contract
 from tallystick.money_text import format_minor, format_money
+from tallystick.plain_text import foreign_text, format_time, format_window
 from tallystick.report.break_sample import BreakGroup, Stake, group_breaks, stakes
 from tallystick.report.census_bar import BARS_MAX, CensusBar, add_census, adds_up, census_bars, law
+from tallystick.report.evidence_lines import evidence_lines
 from tallystick.report.guarantees import guarantees
 from tallystick.report.share_bar import share_bar
-from tallystick.report.text import evidence_lines, foreign_text, format_time, format_window
 from tallystick.run_result import (
     Break,
     DoubtFound,

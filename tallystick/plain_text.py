@@ -1,0 +1,36 @@
+"""Writes times, and texts of strangers, so that a person can look at them. Pure."""
+
+import unicodedata
+from datetime import UTC, datetime
+
+TEXT_CHARACTERS_MAX = 300
+
+_NEVER_SHOWN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
+"""Unicode categories of controls, formats (direction marks among them), private use, surrogates and line separators."""
+
+
+def format_time(moment: datetime) -> str:
+    """2026-03-01 12:00:00 UTC, whatever zone the database answered in."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def format_window(start: datetime, end: datetime) -> str:
+    """The interval's two ends; a date that both share stands once."""
+    first, last = start.astimezone(UTC), end.astimezone(UTC)
+    until = f"{last:%H:%M:%S}" if first.date() == last.date() else f"{last:%Y-%m-%d %H:%M:%S}"
+    return f"{first:%Y-%m-%d %H:%M:%S} to {until} UTC"
+
+
+def foreign_text(text: str) -> str:
+    """A text from a payload, safe to look at: control and direction marks written out, and not endless.
+
+    A right-to-left mark inside a match key would turn a page's own words around, an escape sequence a terminal's.
+    Escaping HTML is the template's work.
+    """
+    shown = text[:TEXT_CHARACTERS_MAX]
+    visible = "".join(_written_out(character) for character in shown)
+    return visible if len(text) <= TEXT_CHARACTERS_MAX else f"{visible}... ({len(text):,} characters)"
+
+
+def _written_out(character: str) -> str:
+    return f"\\u{ord(character):04x}" if unicodedata.category(character) in _NEVER_SHOWN else character
