@@ -159,7 +159,7 @@ class AirflowClient:
         """Read a task's log as text, one line per event."""
         path = f"{_task(dag_id, run_id, task_id)}/logs/{try_number}?full_content=true"
         content = self.call("GET", path)["content"]
-        return "\n".join(line["event"] if isinstance(line, dict) else str(line) for line in content)
+        return "\n".join(_log_line(line) for line in content)
 
     def import_errors(self) -> dict[str, str]:
         """File to message, for DAG files and plugins."""
@@ -207,6 +207,14 @@ class AirflowClient:
 
 def _task(dag_id: str, run_id: str, task_id: str) -> str:
     return f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}"
+
+
+def _log_line(line: Any) -> str:
+    """An event, and what was raised if something was."""
+    if not isinstance(line, dict):
+        return str(line)
+    raised = [f"{error['exc_type']}: {error['exc_value']}" for error in line.get("error_detail") or []]
+    return "\n".join([line["event"], *raised])
 
 
 def _iso(moment: datetime | None) -> str | None:

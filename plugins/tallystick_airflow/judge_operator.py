@@ -1,8 +1,11 @@
 """Makes Airflow's grid show what the books show."""
 
+from collections import Counter
+
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
+from tallystick.connections import artifacts_folder
 from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store
 
 
@@ -21,7 +24,10 @@ class JudgeOperator(ContractOperator):
     """
 
     def execute(self, context: Context) -> None:
-        from tallystick.store.run_store import read_run  # SQLAlchemy: not while parsing
+        from tallystick.money_text import format_money  # database clients, plots: not while parsing
+        from tallystick.report import report_path
+        from tallystick.run_result import money_at_stake
+        from tallystick.store.run_store import read_run
         from tallystick.verdict import Verdict
 
         name = self.read_contract().contract
@@ -32,7 +38,12 @@ class JudgeOperator(ContractOperator):
             raise NoVerdict(f"{name} cut {cut_n}: no verdict is stored, so nothing is proven; see the task 'reconcile'")
         verdict, breaks, doubts = run.result.verdict, run.result.breaks, run.result.doubts
         if verdict is Verdict.BROKEN:
-            raise BooksDisagree(f"{name} cut {cut_n}: BROKEN, {len(breaks)} breaks; see the report")
+            found = Counter(str(item_break.break_class) for item_break in breaks)
+            counts = ", ".join(f"{count} {break_class}" for break_class, count in sorted(found.items()))
+            page = report_path(artifacts_folder(), name, cut_n)
+            raise BooksDisagree(
+                f"{name} cut {cut_n}: BROKEN: {counts}; {format_money(money_at_stake(breaks))} at stake; see {page}"
+            )
         if verdict is Verdict.INCONCLUSIVE:
             sentences = "; ".join(doubt.sentence for doubt in doubts)
             self.log.warning("%s cut %d: INCONCLUSIVE: %s", name, cut_n, sentences)

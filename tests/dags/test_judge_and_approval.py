@@ -23,7 +23,9 @@ CONTRACT_FILE = str(Path(__file__).parents[2] / "dags" / "contracts" / "billing_
 
 
 def stored_run(verdict: Verdict, *break_classes: BreakClass) -> Any:
-    breaks = tuple(SimpleNamespace(break_class=break_class) for break_class in break_classes)
+    breaks = tuple(
+        SimpleNamespace(break_class=break_class, currency="EUR", amount_minor=79_611) for break_class in break_classes
+    )
     doubts = (SimpleNamespace(sentence="the ledger is held back"),)
     return SimpleNamespace(result=SimpleNamespace(verdict=verdict, breaks=breaks, doubts=doubts))
 
@@ -49,7 +51,9 @@ def judge(cut_n: str = "7") -> None:
 
 def test_a_broken_verdict_turns_the_run_red_and_is_not_tried_again(stored: dict[int, Any]) -> None:
     stored[7] = stored_run(Verdict.BROKEN, BreakClass.PHANTOM_IN_TOPIC)
-    with pytest.raises(BooksDisagree, match="billing_payouts cut 7: BROKEN, 1 breaks") as red:
+    with pytest.raises(
+        BooksDisagree, match=r"billing_payouts cut 7: BROKEN: 1 phantom_in_topic; 796\.11 EUR at stake"
+    ) as red:
         judge()
     assert isinstance(red.value, AirflowFailException)
 
