@@ -84,17 +84,23 @@ def investigate(
     contract = sides.contract
     cases = group_by_key(scan.copies, past.carried)
     legs = group_by_transaction(scan.incomplete, past.carried) if len(contract.legs) > 1 else ()
+    new_copies_due_utc = cut.marked_at_utc + contract.partner_grace
     look_ups = stored_look_ups or look_up(
         sides,
         cut,
         baseline=past.baseline,
         samples=read_samples(engine, contract.contract, since_utc=_oldest_deadline(cut, contract, past.carried)),
         cases=cases,
-        transaction_keys={case.transaction_key for case in legs},
+        transaction_keys={
+            case.transaction_key
+            for case in legs
+            if (case.carried.due_utc if case.carried else new_copies_due_utc) <= cut.now_utc
+        },
+        new_copies_due_utc=new_copies_due_utc,
     )
     deadlines = Deadlines(
         now_utc=cut.now_utc,
-        new_copies_due_utc=cut.marked_at_utc + contract.partner_grace,
+        new_copies_due_utc=new_copies_due_utc,
         topic_settled_until_utc=look_ups.topic_settled_until_utc,
         ledger_settled_until_utc=look_ups.ledger_settled_until_utc,
         topic_lost_offsets=_lost_offsets(cut, past, contract),

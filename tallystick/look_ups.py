@@ -10,12 +10,13 @@ from datetime import datetime
 from typing import Any
 
 from tallystick.census import Outcome
+from tallystick.contract import Direction
 from tallystick.cut import Cut, LedgerSlice, PartitionSnapshot, Sample
 from tallystick.ledger_reader import LedgerRow, count_older_rows, describe_table, look_up_rows, read_ledger_snapshot
 from tallystick.log_fetch import fetcher
 from tallystick.log_record import LogRecord, find_records
 from tallystick.offsets import OffsetRange, TopicPartition
-from tallystick.pairing import KeyCase, Place, Sighting
+from tallystick.pairing import KeyCase, Place, Sighting, origin_side
 from tallystick.run_result import ItemSide
 from tallystick.settlement import ledger_settled_until, topic_settled_until
 from tallystick.settling import BothSides
@@ -70,6 +71,7 @@ def look_up(
     samples: Collection[Sample],
     cases: Sequence[KeyCase],
     transaction_keys: Collection[str],
+    new_copies_due_utc: datetime,
 ) -> LookUps:
     """Ask both sides. The bounds are read first, so that what ended below them is visible to the look-up itself."""
     contract = sides.contract
@@ -81,7 +83,17 @@ def look_up(
     rows = look_up_rows(sides.ledger, contract.ledger, table, keys, near_xid=cut.ledger_slice.xid_end)
     for key, found in rows.items():
         by_key[key] = [ledger_sighting(row, cut.ledger_slice) for row in found]
-    topic_keys = {case.match_key for case in cases if _needs_topic(case, by_key.get(case.match_key, ()))}
+    topic_keys = {
+        case.match_key
+        for case in cases
+        if needs_topic(
+            case,
+            by_key.get(case.match_key, ()),
+            direction=contract.direction,
+            now_utc=cut.now_utc,
+            new_copies_due_utc=new_copies_due_utc,
+        )
+    }
     by_transaction: dict[str, dict[str, list[Sighting]]] = {}
     legs = {topic: leg for leg, topic in contract.legs.items()}
     for record in _read_log(sides, partitions, topic_keys, set(transaction_keys)):
@@ -102,15 +114,33 @@ def look_up(
     )
 
 
-def _needs_topic(case: KeyCase, rows: Iterable[Sighting]) -> bool:
-    """Does this key have a row without an event here, or an event whose row was paired in an earlier slice?
+def needs_topic(
+    case: KeyCase,
+    rows: Iterable[Sighting],
+    *,
+    direction: Direction,
+    now_utc: datetime,
+    new_copies_due_utc: datetime,
+) -> bool:
+    """Must the log be asked about this key? It is long, so not for what is merely in flight.
 
-    The first may have its event elsewhere, the second doubles an event that stands elsewhere.
+    - A copy alone within its grace waits, whatever the log holds.
+    - A row without an event here may have its event elsewhere.
+    - An event whose row an earlier cut read, or the books do not reach, may double one that stands elsewhere.
+    - So may a follower whose row stands nowhere: its owner may have archived it.
     """
-    if len(case.side(ItemSide.LEDGER)) > len(case.side(ItemSide.TOPIC)):
-        return True
+    events, in_ledger = case.side(ItemSide.TOPIC), case.side(ItemSide.LEDGER)
     known = {copy.item_id for copy in case.copies}
-    return any(row.place is Place.EARLIER_SLICE and row.item_id not in known for row in rows)
+    others = [row for row in rows if row.item_id not in known]
+    if len(case.copies) == 1 and not others:
+        (copy,) = case.copies
+        if (copy.carried.due_utc if copy.carried else new_copies_due_utc) > now_utc:
+            return False
+    if len(in_ledger) > len(events):
+        return True
+    if events and not in_ledger and not others:
+        return origin_side(direction) is ItemSide.LEDGER
+    return any(row.place in (Place.EARLIER_SLICE, Place.BEFORE_BASELINE) for row in others)
 
 
 def _read_log(

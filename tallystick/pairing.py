@@ -233,8 +233,9 @@ def _judge_origin(
 
 
 def _judge_follower(case: KeyCase, copy: Copy, key_was_paired: bool, first: Copy, deadlines: Deadlines) -> Residue:
-    pending = Place.PENDING in case.places(other_side(copy.side))
-    if key_was_paired and not pending:
+    places = case.places(other_side(copy.side))
+    taken = key_was_paired or (Place.BEFORE_BASELINE in places and copy is not first)
+    if taken and Place.PENDING not in places:
         original = None if copy is first else first
         return Residue(
             copy=copy, fate=Fate.EXTRA, reason="its key was paired already", original=original, sightings=case.sightings

@@ -14,12 +14,12 @@ from tallystick.census import Outcome
 from tallystick.classes.duplicate_in_topic import original_item_id
 from tallystick.contract import Contract, Direction
 from tallystick.cut import Cut, LedgerSlice, TopicSlice
-from tallystick.evidence import Evidence, UnreadableRecord
+from tallystick.evidence import Evidence, LegsCase, UnreadableRecord
 from tallystick.investigation import group_by_key, group_by_transaction
 from tallystick.judging import judge
 from tallystick.ledger_reader import LedgerRow
 from tallystick.log_record import LogRecord
-from tallystick.look_ups import _needs_topic, ledger_sighting, topic_sighting
+from tallystick.look_ups import ledger_sighting, needs_topic, topic_sighting
 from tallystick.offsets import TopicPartition
 from tallystick.pairing import Copy, Deadlines, KeyCase, Sighting, pair_key
 from tallystick.run_result import Break, ItemState, OpenItem, PartitionCensus, RunResult
@@ -150,7 +150,7 @@ class Books:
         copies = _exceptional([*map(_event_copy, readable), *map(_row_copy, rows)], known)
         deadlines = Deadlines(
             now_utc=cut.now_utc,
-            new_copies_due_utc=cut.marked_at_utc + self.contract.partner_grace,
+            new_copies_due_utc=self._new_copies_due(cut),
             topic_settled_until_utc=cut.now_utc if topic_settled else None,
             ledger_settled_until_utc=cut.now_utc if ledger_settled else None,
             topic_lost_offsets=cut.has_expired or self.cuts[-1].has_expired,
@@ -220,6 +220,9 @@ class Books:
             ledger_slice=self._ledger_slice(held_xids),
         )
 
+    def _new_copies_due(self, cut: Cut) -> datetime:
+        return cut.marked_at_utc + self.contract.partner_grace
+
     def _topic_slice(self, topic: str, held: int) -> TopicSlice:
         written = len(self.logs[topic])
         start = self._previous_end(topic, written)
@@ -258,7 +261,9 @@ class Books:
             ledger_sighting(one, cut.ledger_slice) for one in self.rows.values() if one.match_key == case.match_key
         ]
         in_topic: list[Sighting] = []
-        if _needs_topic(case, in_ledger):
+        if needs_topic(
+            case, in_ledger, direction=self.direction, now_utc=cut.now_utc, new_copies_due_utc=self._new_copies_due(cut)
+        ):
             in_topic = [
                 topic_sighting(one.record, cut, self.cuts[0])
                 for one in self._retained()
@@ -266,12 +271,15 @@ class Books:
             ]
         return replace(case, sightings=(*in_ledger, *in_topic))
 
-    def _leg_sightings(self, transaction_key: str, cut: Cut) -> dict[str, tuple[Sighting, ...]]:
+    def _with_leg_sightings(self, case: LegsCase, cut: Cut) -> LegsCase:
+        due_utc = case.carried.due_utc if case.carried else self._new_copies_due(cut)
+        if due_utc > cut.now_utc:
+            return case
         by_leg: dict[str, tuple[Sighting, ...]] = {}
         for one in self._retained():
-            if one.record.transaction_key == transaction_key:
+            if one.record.transaction_key == case.transaction_key:
                 by_leg[one.leg] = (*by_leg.get(one.leg, ()), topic_sighting(one.record, cut, self.cuts[0]))
-        return by_leg
+        return replace(case, sightings=by_leg)
 
     def _retained(self) -> Iterable[Written]:
         for topic, log in self.logs.items():

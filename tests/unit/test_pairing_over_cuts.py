@@ -199,7 +199,34 @@ def test_an_event_sent_again_after_the_baseline_does_not_pair_with_the_row_of_th
     assert classes_of(books.run()) == ["duplicate_in_topic_new_session"]
 
 
+@pytest.mark.parametrize("in_one_cut", [True, False])
+def test_of_two_events_for_a_row_before_the_baseline_the_second_is_a_duplicate(in_one_cut: bool) -> None:
+    books = Books(L2T)
+    books.post()
+    books.begin()
+    add_a_pair(books)
+    books.write()
+    if not in_one_cut:
+        assert classes_of(books.run()) == []
+        add_a_pair(books, "another")
+    books.write()
+    result = books.run()
+    assert classes_of(result) == ["duplicate_in_topic_new_session"]
+    assert result.breaks[0].evidence["original"] == "topic:billing.payouts:0:1"
+
+
 # A second event of a row that the owner has archived.
+
+
+def test_a_second_event_of_an_archived_row_is_a_duplicate_and_no_phantom() -> None:
+    books = begun(L2T)
+    row_id = books.post()
+    books.write()
+    books.run()
+    del books.rows[row_id]
+    add_a_pair(books)
+    books.write()
+    assert classes_of(books.run()) == ["duplicate_in_topic_new_session"]
 
 
 # A key that is doubled on both sides, later.
