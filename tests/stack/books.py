@@ -39,7 +39,7 @@ _POSTING = """
 CREATE TABLE {table} (
     entry_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, event_id uuid NOT NULL, payment_id uuid NOT NULL,
     leg text NOT NULL, side text NOT NULL, amount_minor bigint NOT NULL, currency text NOT NULL,
-    occurred_at timestamptz NOT NULL DEFAULT now())"""
+    occurred_at timestamptz NOT NULL DEFAULT now(), written_xid bigint DEFAULT pg_current_xact_id()::text::bigint)"""
 
 
 @dataclass(frozen=True, kw_only=True)
