@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from tallystick.alert import Alert, AlertAction, sink_name
+from tallystick.alert_message import SinkFailed
 from tallystick.contract import Contract, Severity
 from tallystick.delivery import AlertSink
 from tallystick.store.plan_store import append_audit, read_audit
@@ -27,8 +28,9 @@ def page_no_verdict(
     """Page all sinks, every time: receivers deduplicate. Raises SinkFailed; then call again."""
     sentence = f"{contract.contract}: a run ended without a verdict, so its window is not proven"
     details = {"contract": contract.contract, "owner": contract.owner, "scheduler_run_id": scheduler_run_id}
-    _send(contract, sinks, AlertAction.TRIGGER, sentence, details | {"cut_n": cut_n})
+    # Remembered before it is sent, so that what only some sinks got is resolved as well.
     append_audit(engine, contract.contract, plan_id=None, actor=_ACTOR, event=_PAGED, detail=details)
+    _send(contract, sinks, AlertAction.TRIGGER, sentence, details | {"cut_n": cut_n})
 
 
 def resolve_no_verdict(engine: Engine, contract: Contract, sinks: Sequence[AlertSink]) -> bool:
@@ -55,5 +57,11 @@ def _send(
         details=details,
         sinks=tuple(sink_name(sink) for sink in contract.alert.sinks),
     )
+    failures = []
     for sink in sinks:
-        sink.deliver(alert)
+        try:
+            sink.deliver(alert)
+        except SinkFailed as failure:  # one that is down must not keep the page from the others
+            failures.append(f"{sink.name}: {failure}")
+    if failures:
+        raise SinkFailed("; ".join(failures))
