@@ -60,6 +60,10 @@ class Event:
         return str(uuid.uuid5(uuid.UUID(self.payment_id), self.leg))
 
     @property
+    def partition(self) -> int:
+        return uuid.UUID(self.payment_id).int % 2
+
+    @property
     def value(self) -> bytes:
         document = {
             "event_id": self.event_id,
@@ -124,12 +128,9 @@ class LiveBooks:
                 key=event.payment_id,
                 value=event.value,
                 headers=dict(headers or {}),
-                partition=self.partition_of(event),
+                partition=event.partition,
             )
         assert producer.flush(30) == 0
-
-    def partition_of(self, event: Event) -> int:
-        return uuid.UUID(event.payment_id).int % 2
 
     def produce(self, *events: Event, abort: bool = False, writer: str = "writer", **headers: str) -> None:
         """One producer transaction with these events."""
