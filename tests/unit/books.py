@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 
 from tallystick.break_class import BreakClass, Doubt
 from tallystick.census import Outcome
@@ -62,7 +63,7 @@ class Books:
         self.logs = {topic: [] for topic in self.legs.values()}
         self.log_start = dict.fromkeys(self.logs, 0)
 
-    @property
+    @cached_property
     def contract(self) -> Contract:
         return contract_of(self.direction, legs=dict(self.legs))
 
@@ -373,8 +374,3 @@ def _row_copy(one: LedgerRow) -> Copy:
         currency=one.currency,
         order=int(one.row_id),
     )
-
-
-def at(n: int) -> datetime:
-    """The moment that cut n ends at."""
-    return NOON + n * HOUR
