@@ -93,9 +93,14 @@ def connections_from_environment(
 ) -> Connections:
     """Read both connections of a contract. Raises ConnectionNotGiven."""
     return Connections(
-        kafka=kafka_settings(_value(kafka_id, environment), connection_id=kafka_id),
+        kafka=kafka_from_environment(kafka_id, environment),
         ledger_dsn=_value(ledger_id, environment),
     )
+
+
+def kafka_from_environment(kafka_id: str, environment: Mapping[str, str] = os.environ) -> KafkaSettings:
+    """Read one Kafka connection. Raises ConnectionNotGiven."""
+    return kafka_settings(_value(kafka_id, environment), connection_id=kafka_id)
 
 
 def kafka_settings(text: str, *, connection_id: str) -> KafkaSettings:

@@ -1,0 +1,305 @@
+"""The command line: the same loop as the DAGs, for a laptop, an incident, or a machine without Airflow.
+
+Every command ends with an exit code of tallystick.exit_code. Heavy imports stand inside the commands, so that --help
+answers at once.
+"""
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tallystick import __version__
+from tallystick.cli_group import CommandGroup
+from tallystick.connections import (
+    artifacts_folder,
+    connections_from_environment,
+    kafka_from_environment,
+    store_dsn,
+)
+from tallystick.contract import Contract, ContractRefused, load_contract, load_contracts
+from tallystick.exit_code import ExitCode, exit_code_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from tallystick.cli_progress import Progress
+    from tallystick.local_run import LocalRun
+    from tallystick.store.run_store import StoredRun
+
+_EXIT_CODES = (
+    "Exit codes: 0 matched, 1 broken, 2 refused input or something does not answer, 3 inconclusive, "
+    "70 a bug in Tallystick, 130 interrupted."
+)
+
+app = typer.Typer(
+    cls=CommandGroup,
+    name="tallystick",
+    help="Proves, window after window, that a Kafka log and a ledger agree exactly once.",
+    epilog=_EXIT_CODES,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+contract_commands = typer.Typer(no_args_is_help=True, help="Contracts: one YAML file per reconciliation.")
+store_commands = typer.Typer(no_args_is_help=True, help="The verdict store: cuts, verdicts, breaks and open items.")
+app.add_typer(contract_commands, name="contract")
+app.add_typer(store_commands, name="store")
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout; its keys are stable.")]
+RunName = Annotated[str, typer.Argument(metavar="RUN", help="CONTRACT/N, such as billing_payments/7.")]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tallystick {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and end.")
+    ] = False,
+) -> None:
+    """Options of every command."""
+
+
+@contract_commands.command("check")
+def check_contracts(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="FILE|FOLDER...", help="Contract files, or folders of *.yaml.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Check contracts without connecting to anything.
+
+    Every fault of every file is told at once: file, path, what was found, what was expected.
+
+    Example: `tallystick contract check dags/contracts`
+    """
+    from tallystick.cli_output import print_contracts, print_json
+
+    contracts, faults = _read_contracts(paths)
+    if faults:
+        raise ContractRefused("\n".join(faults))
+    if as_json:
+        print_json([_contract_document(contract) for contract in contracts])
+    else:
+        print_contracts(contracts)
+
+
+@store_commands.command("migrate")
+def migrate_store() -> None:
+    """Bring the verdict store to this version's shape. Quiet and safe when it is there already.
+
+    The store's address comes from the environment variable TALLYSTICK_STORE_DSN.
+
+    Example: `TALLYSTICK_STORE_DSN=postgresql://tally@db/tally tallystick store migrate`
+    """
+    from tallystick.store.engine import connect_store, migrate
+
+    migrate(connect_store(store_dsn()))
+    typer.echo("the verdict store has the shape of this version")
+
+
+@app.command("run")
+def run_contract(
+    contract_file: Annotated[Path, typer.Argument(metavar="CONTRACT_FILE", help="The contract's YAML file.")],
+    reread: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Read judged cut N again and compare; stores nothing.")
+    ] = None,
+    settle: Annotated[
+        bool, typer.Option("--settle/--no-settle", help="Wait until neither side can gain a record of the window.")
+    ] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Reconcile everything since the last cut, up to now: settle, cut, Spark, alerts, report.
+
+    A contract's first run is its baseline: the books begin there, and the next run is the first that can match.
+    Addresses come from the environment: TALLYSTICK_STORE_DSN, and `TALLYSTICK_CONN_<ID>` for each connection of the
+    contract. Jars from TALLYSTICK_JARS_DIR (default .jars/spark), files go to TALLYSTICK_ARTIFACTS_DIR.
+
+    Example: `tallystick run dags/contracts/billing_payments.yaml`
+
+    Example: `tallystick run dags/contracts/billing_payments.yaml --reread 7`
+    """
+    from tallystick.cli_progress import Progress
+    from tallystick.local_run import reconcile_now
+    from tallystick.local_run import reread as read_again
+
+    contract = load_contract(contract_file)
+    with _stopped_by_sigterm(), Progress() as progress:
+        local = _local_run(contract, contract_file, progress)
+        run, report = reconcile_now(local, settle=settle) if reread is None else read_again(local, reread)
+    _show(run, as_json=as_json, report=report)
+
+
+@app.command("runs")
+def show_runs(
+    contract: Annotated[str | None, typer.Option(metavar="NAME", help="Of one contract only.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many, newest first.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """List stored runs, newest first.
+
+    Example: `tallystick runs --contract billing_payments --limit 5`
+    """
+    from tallystick.cli_output import print_json, print_runs
+    from tallystick.run_document import summary_document
+    from tallystick.store.engine import open_store
+    from tallystick.store.run_store import list_runs
+
+    runs = list_runs(open_store(store_dsn()), contract, limit=limit)
+    if as_json:
+        print_json([summary_document(run) for run in runs])
+    elif runs:
+        print_runs(runs)
+    else:
+        typer.echo("no run is stored yet", err=True)
+
+
+@app.command("show")
+def show_run(run_name: RunName, as_json: AsJson = False) -> None:
+    """Show one stored run: verdict, doubts, breaks, census. Ends with the verdict's exit code.
+
+    Example: `tallystick show billing_payments/7`
+    """
+    run, _ = _stored_run(run_name)
+    _show(run, as_json=as_json, report=None)
+
+
+@app.command("report")
+def write_run_report(
+    run_name: RunName,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where to; default: TALLYSTICK_ARTIFACTS_DIR.", file_okay=False)
+    ] = None,
+) -> None:
+    """Write the HTML report of a stored run again, with the same bytes, and print where it lies.
+
+    Example: `tallystick report billing_payments/7 --folder /tmp`
+    """
+    from tallystick.local_run import report_of
+
+    run, engine = _stored_run(run_name)
+    typer.echo(str(report_of(engine, run, folder or artifacts_folder())))
+
+
+@app.command("census")
+def count_offsets(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to count.")],
+    kafka: Annotated[str, typer.Option(metavar="CONNECTION_ID", help="Read from the variable TALLYSTICK_CONN_CONNECTION_ID.")],
+    as_json: AsJson = False,
+) -> None:
+    """Account for every offset of a topic, from log start to last stable offset, by batch headers.
+
+    Reads no payload and stores nothing. Ends with 3 when an offset is unexplained.
+
+    Example: `tallystick census billing.payments --kafka kafka_billing`
+    """
+    from tallystick.cli_output import print_census, print_json
+    from tallystick.run_document import census_document
+    from tallystick.topic_census import census_of_topic
+
+    census = census_of_topic(kafka_from_environment(kafka), topic)
+    if as_json:
+        print_json([census_document(part) for part in census])
+    else:
+        print_census(census)
+    if any(part.unexplained for part in census):
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+def _read_contracts(paths: list[Path]) -> tuple[list[Contract], list[str]]:
+    """All contracts of files and folders, and the faults of those that are none. Nothing found is a fault, too."""
+    contracts: list[Contract] = []
+    faults: list[str] = []
+    for path in paths:
+        try:
+            found = load_contracts(path) if path.is_dir() else (load_contract(path),)
+        except ContractRefused as refused:
+            faults.append(str(refused))
+            continue
+        if not found:
+            faults.append(f"{path}: no contract in this folder; expected *.yaml")
+        contracts.extend(found)
+    return contracts, faults
+
+
+def _contract_document(contract: Contract) -> dict[str, object]:
+    return {
+        "contract": contract.contract,
+        "version": contract.version,
+        "direction": str(contract.direction),
+        "topics": list(contract.topics),
+        "table": contract.ledger.table,
+        "schedule": contract.schedule,
+        "fingerprint": contract.fingerprint,
+    }
+
+
+def _local_run(contract: Contract, contract_file: Path, progress: "Progress") -> "LocalRun":
+    """Open the store and gather what a run needs from the environment. The one place that knows the clock."""
+    from tallystick.local_run import LocalRun
+    from tallystick.store.engine import open_store
+
+    return LocalRun(
+        contract=contract,
+        contract_file=contract_file,
+        engine=open_store(store_dsn()),
+        connections=connections_from_environment(
+            kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection
+        ),
+        artifacts=artifacts_folder(),
+        environment=os.environ,
+        now=lambda: datetime.now(UTC),
+        sleep=time.sleep,
+        tell=progress.tell,
+    )
+
+
+@contextmanager
+def _stopped_by_sigterm() -> Iterator[None]:
+    """SIGTERM does what Ctrl-C does, so that a stopped service leaves no Spark behind either."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _stored_run(run_name: str) -> "tuple[StoredRun, Engine]":
+    """Find a run by its name. Raises typer.BadParameter, RunNotStored."""
+    from tallystick.local_run import stored_run
+    from tallystick.store.engine import open_store
+
+    found = re.fullmatch(r"([a-z][a-z0-9_]*)/(\d{1,9})", run_name)
+    if found is None:
+        raise typer.BadParameter(f"got {run_name!r}; expected CONTRACT/N, such as billing_payments/7")
+    engine = open_store(store_dsn())
+    return stored_run(engine, found[1], int(found[2])), engine
+
+
+def _show(run: "StoredRun", *, as_json: bool, report: Path | None) -> None:
+    """Show a run and end with its verdict's exit code."""
+    from tallystick.cli_output import print_json, print_run
+    from tallystick.run_document import run_document
+
+    if as_json:
+        print_json(run_document(run) | ({"report": str(report)} if report else {}))
+    else:
+        print_run(run)
+    raise typer.Exit(exit_code_of(run.result.verdict))

@@ -1,0 +1,78 @@
+"""The edge of the command line: every expected error is one sentence and an exit code; a bug keeps its traceback."""
+
+import sys
+import traceback
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from tallystick.exit_code import ExitCode
+
+
+class CommandGroup(TyperGroup):
+    """Runs a command and turns what it raises into an exit code that no verdict has."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("interrupted; nothing was stored half", err=True)
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+        except BrokenPipeError:
+            sys.stdout = None  # its flush at exit would raise again
+            raise typer.Exit(ExitCode.PIPE_CLOSED) from None
+        except Exception as error:  # the outermost edge: sort what is expected from bugs
+            if type(error).__module__.startswith("typer"):
+                raise
+            sentence, code = _expected(error)
+            if sentence is None:
+                traceback.print_exc()
+                sentence = f"{type(error).__name__}: this is a bug in Tallystick; the lines above say where"
+            typer.echo(sentence, err=True)
+            raise typer.Exit(code) from None
+
+
+def _expected(error: Exception) -> tuple[str | None, ExitCode]:
+    """The sentence for an error that an operator can act on; None for a bug. Imports only once something went wrong."""
+    from kafka.errors import KafkaError
+    from psycopg import OperationalError as LedgerLost
+    from sqlalchemy.exc import OperationalError as StoreLost
+
+    from tallystick.connections import ConnectionNotGiven
+    from tallystick.contract import ContractRefused
+    from tallystick.cut import LogStartPastCut, PartitionsVanished
+    from tallystick.ledger_reader import LedgerRefused, LedgerUnreachable
+    from tallystick.local_run import RereadDiffers, RunNotStored
+    from tallystick.log_fetch import BrokerUnreachable, OffsetNotInLog
+    from tallystick.spark_job import SparkAppFailed, SparkNotReady
+    from tallystick.store.cut_store import CutAlreadyOpen
+    from tallystick.store.engine import StoreNotMigrated, StoreUnreachable
+    from tallystick.topic_snapshot import TopicNotFound
+
+    match error:
+        case RereadDiffers():
+            return str(error), ExitCode.INCONCLUSIVE
+        case (
+            ContractRefused()
+            | ConnectionNotGiven()
+            | StoreUnreachable()
+            | StoreNotMigrated()
+            | BrokerUnreachable()
+            | LedgerUnreachable()
+            | LedgerRefused()
+            | TopicNotFound()
+            | OffsetNotInLog()
+            | LogStartPastCut()
+            | PartitionsVanished()
+            | CutAlreadyOpen()
+            | RunNotStored()
+            | SparkNotReady()
+            | SparkAppFailed()
+        ):
+            return str(error), ExitCode.REFUSED
+        case KafkaError():
+            return f"Kafka: {type(error).__name__}; expected an answer, so try again", ExitCode.REFUSED
+        case StoreLost() | LedgerLost():
+            return "a database went away while it was asked; expected an answer, so try again", ExitCode.REFUSED
+    return None, ExitCode.BUG

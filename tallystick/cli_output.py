@@ -1,0 +1,152 @@
+"""What the command line shows: tables and words for people, JSON for machines. Colours reach terminals only.
+
+Texts of strangers go through foreign_text: a match key must not drive a terminal.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tallystick.break_class_text import BREAK_TEXTS, DOUBT_TEXTS
+from tallystick.contract import Contract
+from tallystick.money_text import format_minor, format_money
+from tallystick.plain_text import foreign_text, format_time, format_window
+from tallystick.run_result import Break, PartitionCensus, money_at_stake
+from tallystick.store.run_store import RunSummary, StoredRun
+from tallystick.verdict import Verdict
+from tallystick.verdict_text import counted, verdict_sentence
+
+_COLUMNS_IN_A_PIPE = 160
+_BREAKS_SHOWN_MAX = 20
+"""Per class on a screen; --json and the report have more."""
+
+_STYLES = {Verdict.MATCHED: "bold green", Verdict.INCONCLUSIVE: "bold yellow", Verdict.BROKEN: "bold red"}
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console that takes every text as it is, and does not cut tables short in a pipe."""
+    found = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    if not found.is_terminal:
+        found.width = max(found.width, _COLUMNS_IN_A_PIPE)
+    return found
+
+
+def print_json(document: Any) -> None:
+    """One JSON document."""
+    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def print_contracts(contracts: Sequence[Contract]) -> None:
+    """One line per contract that was accepted."""
+    table = _table("contract", ">version", "direction", "topics", "table", "schedule", "fingerprint")
+    for contract in contracts:
+        table.add_row(
+            contract.contract,
+            str(contract.version),
+            contract.direction,
+            ", ".join(contract.topics),
+            contract.ledger.table,
+            contract.schedule,
+            contract.fingerprint[:12],
+        )
+    console().print(table)
+
+
+def print_runs(runs: Sequence[RunSummary]) -> None:
+    """One line per run, newest first."""
+    table = _table("run", "verdict", "window", ">breaks", ">at stake", "doubts", "stored at")
+    for run in runs:
+        table.add_row(
+            f"{run.contract}/{run.cut_n}",
+            Text(run.verdict, style=_STYLES[run.verdict]),
+            format_window(run.window_start_utc, run.window_end_utc),
+            f"{run.breaks:,}",
+            foreign_text(format_money(run.money_minor)),
+            ", ".join(dict.fromkeys(found.doubt for found in run.doubts)) or "none",
+            format_time(run.recorded_at),
+        )
+    console().print(table)
+
+
+def print_run(run: StoredRun) -> None:
+    """Verdict and why; doubts, breaks and census where there are any."""
+    out, result = console(), run.result
+    window = format_window(run.window_start_utc, run.window_end_utc)
+    out.print(
+        Text.assemble((str(result.verdict), _STYLES[result.verdict]), f"  {result.contract}/{result.cut_n}  {window}")
+    )
+    out.print(foreign_text(verdict_sentence(result)))
+    for found in result.doubts:
+        out.print()
+        out.print(Text(DOUBT_TEXTS[found.doubt].title, style="bold yellow"))
+        out.print(foreign_text(found.sentence))
+        out.print(f"Check first: {DOUBT_TEXTS[found.doubt].check_first}")
+    for break_class, breaks in _by_class(result.breaks):
+        out.print()
+        text = BREAK_TEXTS[break_class]
+        money = foreign_text(format_money(money_at_stake(breaks)))
+        out.print(Text(f"{text.title}: {counted(len(breaks), 'break')}, {money}", style="bold red"))
+        out.print(f"Check first: {text.check_first}")
+        out.print(_breaks_table(breaks))
+        if len(breaks) > _BREAKS_SHOWN_MAX:
+            out.print(f"and {len(breaks) - _BREAKS_SHOWN_MAX:,} more; --json and the report have them")
+    if result.figures.census:
+        out.print()
+        print_census(result.figures.census)
+
+
+def print_census(census: Sequence[PartitionCensus]) -> None:
+    """One line per partition; Spark's rows where Spark has read them too."""
+    compared = any(part.spark_rows is not None for part in census)
+    columns = [">start", ">end", ">committed", ">plain", ">aborted", ">markers", ">unexplained"]
+    table = _table("partition", *columns, *([">Spark's rows"] if compared else []))
+    for part in census:
+        table.add_row(
+            f"{part.topic}[{part.partition}]",
+            f"{part.kafka_offset_start:,}",
+            f"{part.kafka_offset_end:,}",
+            f"{part.committed:,}",
+            f"{part.plain:,}",
+            f"{part.aborted:,}",
+            f"{part.commit_markers + part.abort_markers:,}",
+            Text(f"{part.unexplained:,}", style="bold red" if part.unexplained else ""),
+            *([f"{part.spark_rows:,}" if part.spark_rows is not None else "not counted"] if compared else []),
+        )
+    console().print(table)
+
+
+def _table(*columns: str) -> Table:
+    """A table without lines, so that it can be cut and grepped; > aligns a column to the right."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        if column.startswith(">"):
+            table.add_column(column[1:], justify="right", no_wrap=True)
+        else:
+            table.add_column(column, overflow="fold")
+    return table
+
+
+def _by_class(breaks: Iterable[Break]) -> list[tuple[Any, list[Break]]]:
+    groups: dict[Any, list[Break]] = {}
+    for item_break in breaks:
+        groups.setdefault(item_break.break_class, []).append(item_break)
+    return sorted(groups.items())
+
+
+def _breaks_table(breaks: list[Break]) -> Table:
+    table = _table(">at stake", "leg", "match key", "what happened")
+    largest = sorted(breaks, key=lambda one: (-one.amount_minor, one.match_key, str(one.break_id)))
+    for item_break in largest[:_BREAKS_SHOWN_MAX]:
+        amount = format_minor(item_break.amount_minor, item_break.currency) if item_break.currency else "not known"
+        table.add_row(
+            foreign_text(amount),
+            foreign_text(item_break.leg),
+            foreign_text(item_break.match_key),
+            foreign_text(item_break.story),
+        )
+    return table

@@ -1,0 +1,75 @@
+"""Shows on stderr how far a run is: a line that moves in a terminal, a line per step elsewhere."""
+
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from rich.status import Status
+
+from tallystick.cli_output import console
+from tallystick.verdict_text import counted
+
+_LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "settling": lambda found: f"Waiting for both sides to settle: {'; '.join(found['waits_for'])}",
+    "settled": lambda found: "Both sides have settled",
+    "not_settled": lambda found: f"Not settled in time, going on without: {'; '.join(found['waits_for'])}",
+    "cut": lambda found: f"Cut {found['cut']} is stored",
+    "unfinished_cut": lambda found: f"Cut {found['cut']} of an earlier run has no verdict yet and goes first",
+    "starting_spark": lambda found: "Starting Spark",
+    "claimed": lambda found: f"Attempt {found['attempt']} has the cut",
+    "scanning": lambda found: f"Reading {counted(found['offsets'], 'offset')} and the ledger's slice",
+    "scanned": lambda found: f"Read {found['topic_rows']:,} records and {found['ledger_rows']:,} ledger rows",
+    "census_taken": lambda found: f"Counted every offset: {found['unexplained']:,} unexplained",
+    "investigated": lambda found: f"Looked up {counted(found['keys'], 'key')} that did not simply pair",
+    "judged": lambda found: f"Judged: {found['verdict']}",
+    "committing": lambda found: "Storing the verdict",
+    "committed": lambda found: f"Stored: {found['verdict']}",
+    "already_judged": lambda found: f"Judged before: {found['verdict']}",
+    "reread": lambda found: "Read again: the same digest" if found["same"] else "Read again: another digest",
+    "alerts_owed": lambda found: f"Alerts that nobody got yet: {'; '.join(found['failures'])}",
+    "report": lambda found: f"Report: {found['path']}",
+    "done": lambda found: f"Spark took {found['seconds']} s",
+}
+"""Step to the line that tells it; a step without a line here is shown by its name."""
+
+_STAYS = ("not_settled", "unfinished_cut", "alerts_owed", "report")
+"""Lines that stand after the run, also in a terminal."""
+
+
+class Progress:
+    """Use as a context; `tell` is the observer that a run takes."""
+
+    def __init__(self) -> None:
+        self._console = console(stderr=True)
+        self._status = Status("Starting", console=self._console) if self._console.is_terminal else None
+        self._last = ""
+
+    def __enter__(self) -> Self:
+        if self._status:
+            self._status.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._status:
+            self._status.stop()
+
+    def tell(self, step: str, figures: Mapping[str, Any]) -> None:
+        """Show a step. A line that is the same as the one before is not written again."""
+        line = step_line(step, figures)
+        if line == self._last:
+            return
+        self._last = line
+        if self._status:
+            self._status.update(line)
+        if not self._status or step in _STAYS:
+            self._console.print(line, soft_wrap=True)
+
+
+def step_line(step: str, figures: Mapping[str, Any]) -> str:
+    """One line for a step; never fails on figures that it does not find."""
+    try:
+        return _LINES[step](figures)
+    except (KeyError, TypeError, ValueError):
+        return step.replace("_", " ")

@@ -1,0 +1,23 @@
+"""What the command line ends with: a contract with whoever scripts it. Nothing else ends with a verdict's number."""
+
+from enum import IntEnum
+
+from tallystick.verdict import Verdict
+
+
+class ExitCode(IntEnum):
+    """1 is BROKEN and nothing else, so a bug ends with 70 (EX_SOFTWARE) and not with Python's own 1."""
+
+    MATCHED = 0
+    BROKEN = 1
+    REFUSED = 2
+    """Wrong usage, refused input, or something that does not answer."""
+    INCONCLUSIVE = 3
+    BUG = 70
+    INTERRUPTED = 130
+    PIPE_CLOSED = 141
+
+
+def exit_code_of(verdict: Verdict) -> ExitCode:
+    """0 for MATCHED, 1 for BROKEN, 3 for INCONCLUSIVE."""
+    return ExitCode[verdict.value]

@@ -1,0 +1,171 @@
+"""One reconciliation without Airflow: settle, cut, reconcile in Spark, deliver alerts, write the report.
+
+The same parts in the same order as the DAG; who looks on is told by an observer. The clock and the waiting are given.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import Engine
+
+from tallystick.connections import ConnectionNotGiven, Connections, webhook_address
+from tallystick.contract import Contract
+from tallystick.cut import Cut
+from tallystick.cutting import resolve_cut
+from tallystick.delivery import DeliveryFailed, deliver_pending, sinks_for
+from tallystick.report import write_report
+from tallystick.settling import observe
+from tallystick.spark_job import Observer, run_job, submit_argv
+from tallystick.store.contract_store import read_contract
+from tallystick.store.cut_store import last_cut
+from tallystick.store.run_store import StoredRun, read_run
+
+_LOOK_AGAIN = timedelta(seconds=1)
+
+
+class RunNotStored(LookupError):
+    """There is no verdict for this cut."""
+
+
+class RereadDiffers(RuntimeError):
+    """The same cut was read again and gave another digest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalRun:
+    """What one run needs. now and sleep: the clock, so that nothing below asks it."""
+
+    contract: Contract
+    contract_file: Path
+    engine: Engine
+    connections: Connections
+    artifacts: Path
+    environment: Mapping[str, str]
+    now: Callable[[], datetime]
+    sleep: Callable[[float], None]
+    tell: Observer
+
+
+def reconcile_now(local: LocalRun, *, settle: bool) -> tuple[StoredRun, Path]:
+    """Reconcile all since the last cut, up to now; give the run and its report.
+
+    The window begins where the newest cut's window ended; a contract without cuts gets its baseline. A cut that an
+    earlier run left without a verdict is judged first, and then ours.
+    """
+    window_end = local.now()
+    previous = last_cut(local.engine, local.contract.contract)
+    window_start = min(previous.window_end_utc if previous else local.contract.start_date, window_end)
+    if settle:
+        _settle(local, window_end)
+    while True:
+        cut = resolve_cut(
+            local.engine,
+            local.contract,
+            local.connections,
+            window_start_utc=window_start,
+            window_end_utc=window_end,
+            now_utc=local.now(),
+            scheduler_run_id=f"cli__{window_end.isoformat()}",
+        )
+        ours = (cut.window_start_utc, cut.window_end_utc) == (window_start, window_end)
+        local.tell("cut" if ours else "unfinished_cut", {"cut": cut.n})
+        run = _judge(local, cut)
+        path = _finish(local, run)
+        if ours:
+            return run, path
+
+
+def reread(local: LocalRun, n: int) -> tuple[StoredRun, Path]:
+    """Read a judged cut again. Stores nothing. Raises RunNotStored, RereadDiffers."""
+    run = stored_run(local.engine, local.contract.contract, n)
+    same: list[bool] = []
+
+    def listen(step: str, figures: Mapping[str, object]) -> None:
+        if step == "reread":
+            same.append(bool(figures["same"]))
+        local.tell(step, figures)
+
+    if run.cut.is_baseline:
+        return run, _report(local, run)
+    argv = submit_argv(local.contract_file, n, reread=True, environment=local.environment)
+    try:
+        run_job(argv, log=_log_path(local, n), environment=local.environment, observe=listen)
+    finally:
+        if same == [False]:
+            raise RereadDiffers(
+                f"{local.contract.contract}/{n}: read again, the cut has another digest than the stored one: "
+                "the log or the ledger is not what it was"
+            )
+    return run, _report(local, run)
+
+
+def stored_run(engine: Engine, contract_name: str, n: int) -> StoredRun:
+    """The committed run of cut n. Raises RunNotStored."""
+    run = read_run(engine, contract_name, n)
+    if run is None:
+        raise RunNotStored(
+            f"{contract_name}/{n}: no verdict is stored; see: tallystick runs --contract {contract_name}"
+        )
+    return run
+
+
+def report_of(engine: Engine, run: StoredRun, artifacts: Path) -> Path:
+    """Write the report of a run under the contract its cut was made with."""
+    contract = read_contract(engine, run.result.contract, run.result.cut_n)
+    assert contract is not None  # a cut refers to its contract by a foreign key
+    return write_report(run, contract, artifacts)
+
+
+def _settle(local: LocalRun, window_end: datetime) -> None:
+    """Look until both sides have settled, or until the contract's settle_timeout is over."""
+    give_up = window_end + local.contract.settle_timeout
+    while True:
+        now = local.now()
+        settlement = observe(local.engine, local.contract, local.connections, window_end_utc=window_end, now_utc=now)
+        if settlement.settled or now >= give_up:
+            local.tell("settled" if settlement.settled else "not_settled", {"waits_for": settlement.waits_for})
+            return
+        local.tell("settling", {"waits_for": settlement.waits_for})
+        local.sleep(_LOOK_AGAIN.total_seconds())
+
+
+def _judge(local: LocalRun, cut: Cut) -> StoredRun:
+    """The verdict of a cut: the stored one, or the one that Spark finds. Raises SparkAppFailed, RunNotStored."""
+    if read_run(local.engine, cut.contract, cut.n) is None:
+        local.tell("starting_spark", {})
+        argv = submit_argv(local.contract_file, cut.n, reread=False, environment=local.environment)
+        run_job(argv, log=_log_path(local, cut.n), environment=local.environment, observe=local.tell)
+    return stored_run(local.engine, cut.contract, cut.n)
+
+
+def _finish(local: LocalRun, run: StoredRun) -> Path:
+    """Alerts and report. An alert that cannot be delivered stays owed and changes no verdict."""
+    addresses = _webhook_addresses(local)
+    sinks = sinks_for(local.contract, webhook_addresses=addresses, artifacts_folder=local.artifacts)
+    try:
+        deliver_pending(local.engine, local.contract.contract, sinks)
+    except DeliveryFailed as error:
+        local.tell("alerts_owed", {"failures": str(error).splitlines()[1:]})
+    return _report(local, run)
+
+
+def _webhook_addresses(local: LocalRun) -> dict[str, str]:
+    """Connection id to address; one that is not given fails when it is sent to, and says so."""
+    addresses = {}
+    for connection in sorted({sink.connection for sink in local.contract.alert.sinks if sink.connection}):
+        with suppress(ConnectionNotGiven):
+            addresses[connection] = webhook_address(connection, local.environment)
+    return addresses
+
+
+def _report(local: LocalRun, run: StoredRun) -> Path:
+    path = report_of(local.engine, run, local.artifacts)
+    local.tell("report", {"path": str(path)})
+    return path
+
+
+def _log_path(local: LocalRun, n: int) -> Path:
+    return local.artifacts / "logs" / local.contract.contract / f"{n}.log"

@@ -1,0 +1,83 @@
+"""Runs as JSON, for the command line and whoever reads it by machine. The keys are stable; money is in minor units."""
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from tallystick.run_result import Break, PartitionCensus, money_at_stake
+from tallystick.store.run_store import RunSummary, StoredRun
+from tallystick.verdict_text import verdict_sentence
+
+
+def summary_document(run: RunSummary) -> dict[str, Any]:
+    """One run on one line."""
+    return {
+        "run": f"{run.contract}/{run.cut_n}",
+        "contract": run.contract,
+        "cut": run.cut_n,
+        "verdict": str(run.verdict),
+        "window_start_utc": _moment(run.window_start_utc),
+        "window_end_utc": _moment(run.window_end_utc),
+        "breaks": run.breaks,
+        "money_at_stake_minor": dict(run.money_minor),
+        "doubts": [str(found.doubt) for found in run.doubts],
+        "scheduler_run_id": run.scheduler_run_id,
+        "recorded_at": _moment(run.recorded_at),
+    }
+
+
+def run_document(run: StoredRun) -> dict[str, Any]:
+    """A run whole, but for the look-ups kept to judge it again."""
+    result, figures = run.result, run.result.figures
+    return {
+        "run": f"{result.contract}/{result.cut_n}",
+        "contract": result.contract,
+        "cut": result.cut_n,
+        "verdict": str(result.verdict),
+        "sentence": verdict_sentence(result),
+        "window_start_utc": _moment(run.window_start_utc),
+        "window_end_utc": _moment(run.window_end_utc),
+        "money_at_stake_minor": money_at_stake(result.breaks),
+        "doubts": [
+            {"doubt": str(found.doubt), "sentence": found.sentence, "details": dict(found.details)}
+            for found in result.doubts
+        ],
+        "breaks": [_break_document(item_break) for item_break in result.breaks],
+        "topic_rows": figures.topic_rows,
+        "ledger_rows": figures.ledger_rows,
+        "matched_rows": figures.matched_rows,
+        "matched_money_minor": dict(figures.matched_money),
+        "in_flight_items": figures.in_flight_items,
+        "in_flight_money_minor": dict(figures.in_flight_money),
+        "undecidable_items": figures.undecidable_items,
+        "unreadable_records": figures.unreadable_records,
+        "census": [census_document(part) for part in figures.census],
+        "digest": result.digest,
+        "scheduler_run_id": run.scheduler_run_id,
+        "attempt": run.attempt,
+        "recorded_at": _moment(run.recorded_at),
+    }
+
+
+def census_document(part: PartitionCensus) -> dict[str, Any]:
+    """One partition's census."""
+    return asdict(part)
+
+
+def _break_document(item_break: Break) -> dict[str, Any]:
+    return {
+        "break_id": str(item_break.break_id),
+        "class": str(item_break.break_class),
+        "match_key": item_break.match_key,
+        "transaction_key": item_break.transaction_key,
+        "leg": item_break.leg,
+        "amount_minor": item_break.amount_minor,
+        "currency": item_break.currency,
+        "copies": item_break.copies,
+        "story": item_break.story,
+        "evidence": dict(item_break.evidence),
+    }
+
+
+def _moment(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

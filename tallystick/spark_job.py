@@ -1,0 +1,173 @@
+"""Runs the Spark app of one cut as a child process and listens to it. The child leaves with us, whatever stops us.
+
+Addresses and secrets reach it by the environment only; argv shows them to every user of the machine.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any
+
+_APP = "spark_apps.reconcile_app"
+_SECONDS_TO_STOP = 10
+_LAST_WORDS = re.compile(r"^(?:[\w.]+\.)?(\w*[A-Z]\w*: .*)$", re.MULTILINE)
+"""The line of a Python traceback that names the error; Spark's own log lines begin with a date."""
+
+Observer = Callable[[str, Mapping[str, Any]], None]
+"""(step, figures) -> None; called for each step that is reached."""
+
+
+class SparkAppFailed(RuntimeError):
+    """The app ended without a verdict. The message has its last words and where its log lies."""
+
+
+class SparkNotReady(RuntimeError):
+    """spark-submit, the app or its jars are not where they should be."""
+
+
+def submit_argv(contract_file: Path, cut_n: int, *, reread: bool, environment: Mapping[str, str]) -> list[str]:
+    """The command line of one run. Raises SparkNotReady.
+
+    TALLYSTICK_JARS_DIR: the folder of Spark's jars. TALLYSTICK_SPARK_MASTER: default local[*]. TALLYSTICK_SPARK_CONF: a
+    JSON object of Spark settings that goes before ours.
+    """
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "2g",
+        "spark.sql.session.timeZone": "UTC",
+        **_own_settings(environment),
+    }
+    return [
+        str(_spark_submit()),
+        "--master",
+        environment.get("TALLYSTICK_SPARK_MASTER") or "local[*]",
+        "--jars",
+        ",".join(str(jar) for jar in _jars(environment)),
+        *(part for name, value in sorted(settings.items()) for part in ("--conf", f"{name}={value}")),
+        str(_app_file()),
+        "--contract",
+        str(contract_file),
+        "--cut",
+        str(cut_n),
+        *(["--reread"] if reread else []),
+    ]
+
+
+def run_job(argv: list[str], *, log: Path, environment: Mapping[str, str], observe: Observer) -> None:
+    """Run the app to its end, telling each step it reports. Raises SparkAppFailed.
+
+    Interrupted, it stops the child and all of its children before the interrupt goes on.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        open(log, "w", encoding="utf-8", opener=_for_the_owner_only) as errors,
+        _child(argv, environment, errors) as job,
+    ):
+        assert job.stdout is not None
+        for line in job.stdout:
+            step = _step(line)
+            if step:
+                observe(step.pop("step"), step)
+            else:
+                errors.write(line)
+        code = job.wait()
+    if code:
+        raise SparkAppFailed(f"the Spark app ended with exit code {code}: {_last_words(log)}; its log is {log}")
+
+
+@contextmanager
+def _child(argv: list[str], environment: Mapping[str, str], errors: IO[str]) -> Iterator[subprocess.Popen[str]]:
+    """A process in a session of its own, so that Ctrl-C reaches it through us, and all of it at once."""
+    job = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        env={**environment, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable},
+        start_new_session=True,
+    )
+    try:
+        yield job
+    finally:
+        _stop(job)
+
+
+def _stop(job: subprocess.Popen[str]) -> None:
+    """End the session of a child that still runs: SIGTERM, and SIGKILL for what is left of it."""
+    if job.poll() is None:
+        _signal_session(job, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            job.wait(_SECONDS_TO_STOP)
+        _signal_session(job, signal.SIGKILL)
+        job.wait()
+    if job.stdout is not None:
+        job.stdout.close()
+
+
+def _signal_session(job: subprocess.Popen[str], how: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(job.pid, how)
+
+
+def _step(line: str) -> dict[str, Any] | None:
+    """The step of one line of the app's output; None for a line that Spark or a library wrote."""
+    try:
+        document = json.loads(line)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) and isinstance(document.get("step"), str) else None
+
+
+def _last_words(log: Path) -> str:
+    """The last error that the log names, without its module."""
+    found = _LAST_WORDS.findall(log.read_text(encoding="utf-8", errors="replace"))
+    return found[-1] if found else "it named no error"
+
+
+def _for_the_owner_only(path: str, flags: int) -> int:
+    return os.open(path, flags, mode=0o600)
+
+
+def _own_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    text = environment.get("TALLYSTICK_SPARK_CONF") or "{}"
+    try:
+        settings = json.loads(text)
+    except ValueError:
+        settings = None
+    if not isinstance(settings, dict):
+        raise SparkNotReady('TALLYSTICK_SPARK_CONF: expected a JSON object such as {"spark.driver.memory": "4g"}')
+    return {str(name): str(value) for name, value in settings.items()}
+
+
+def _spark_submit() -> Path:
+    path = Path(sys.executable).parent / "spark-submit"
+    if not path.is_file():
+        raise SparkNotReady(f"{path}: not there; expected spark-submit beside this Python, from the package pyspark")
+    return path
+
+
+def _app_file() -> Path:
+    spec = find_spec(_APP)
+    if spec is None or spec.origin is None:
+        raise SparkNotReady(f"{_APP}: not installed; expected it beside tallystick, in the same wheel")
+    return Path(spec.origin)
+
+
+def _jars(environment: Mapping[str, str]) -> list[Path]:
+    folder = Path(environment.get("TALLYSTICK_JARS_DIR") or ".jars/spark")
+    jars = sorted(folder.glob("*.jar"))
+    if not jars:
+        raise SparkNotReady(
+            f"TALLYSTICK_JARS_DIR: {folder} has no jars; expected Spark's Kafka and PostgreSQL jars there (make setup)"
+        )
+    return jars

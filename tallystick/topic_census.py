@@ -1,0 +1,32 @@
+"""The census of a whole topic as it stands, without a contract or a cut."""
+
+from tallystick.census import take_census
+from tallystick.connections import KafkaSettings
+from tallystick.log_fetch import fetcher, open_admin
+from tallystick.offsets import OffsetRange
+from tallystick.run_result import PartitionCensus
+from tallystick.topic_snapshot import read_topic_snapshot
+
+
+def census_of_topic(kafka: KafkaSettings, topic: str) -> tuple[PartitionCensus, ...]:
+    """Count each partition from its log start to its LSO; what lies above is not decided yet.
+
+    Raises BrokerUnreachable, TopicNotFound, OffsetNotInLog.
+    """
+    with open_admin(kafka) as admin:
+        fetch = fetcher(admin)
+        return tuple(
+            take_census(
+                fetch,
+                OffsetRange(
+                    topic=part.topic,
+                    partition=part.partition,
+                    kafka_offset_start=part.log_start,
+                    kafka_offset_end=part.lso,
+                ),
+                log_start=part.log_start,
+                lso=part.lso,
+                high_watermark=part.high_watermark,
+            )
+            for part in read_topic_snapshot(admin, (topic,))
+        )
