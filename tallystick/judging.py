@@ -207,7 +207,7 @@ def _legs_item(evidence: Evidence, case: LegsCase, torn: Mapping[str, UUID]) -> 
         state, reason = ItemState.BROKEN, "torn_transaction"
     else:
         fate = judge_legs(case, evidence.deadlines)
-        state = ItemState.UNDECIDABLE if fate is Fate.UNDECIDABLE else ItemState.OPEN
+        state = _STATE_OF[fate]
         reason = f"waits for {', '.join(absent)}"
     if case.carried is None and state is ItemState.CLEARED:
         return

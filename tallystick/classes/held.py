@@ -98,7 +98,8 @@ def partner_not_settled(evidence: Evidence) -> Iterator[DoubtFound]:
     legs = [
         case
         for case in evidence.incomplete
-        if absent_legs(case, evidence.contract.legs) and judge_legs(case, evidence.deadlines) is Fate.UNSETTLED
+        if absent_legs(case, evidence.contract.legs)
+        and judge_legs(case, evidence.deadlines) in (Fate.UNSETTLED, Fate.PARTNER_EXPIRED)
     ]
     if unsettled or legs:
         yield DoubtFound(

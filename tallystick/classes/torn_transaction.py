@@ -41,7 +41,7 @@ def judge_legs(case: LegsCase, deadlines: Deadlines) -> Fate:
     if due > deadlines.now_utc:
         return Fate.WAITING
     if deadlines.topic_lost_offsets:
-        return Fate.UNDECIDABLE
+        return Fate.PARTNER_EXPIRED
     return Fate.FOLLOWER_ABSENT if _settled(due, deadlines) else Fate.UNSETTLED
 
 
@@ -54,10 +54,19 @@ def _committed_earlier(case: LegsCase, leg: str) -> bool:
     return any(seen.place in (Place.EARLIER_SLICE, Place.SLICE) for seen in case.sightings.get(leg, ()))
 
 
+def _where(case: LegsCase, leg: str) -> str:
+    """Where a seen leg stands. Of an earlier cut's leg the item knows only that it was seen, the look-up where."""
+    if case.carried is not None and case.seen[leg][2] == case.carried.item_id:
+        committed = (seen for seen in case.sightings.get(leg, ()) if seen.place is Place.EARLIER_SLICE)
+        return next((seen.item_id for seen in committed), "an earlier offset")
+    return case.seen[leg][2]
+
+
 def _torn(evidence: Evidence, case: LegsCase, absent: list[str]) -> Break:
     leg = "+".join(absent)
     amounts = [(amount, currency) for amount, currency, _ in case.seen.values()]
-    seen = ", ".join(f"{name} at {item_id}" for name, (_, _, item_id) in sorted(case.seen.items()))
+    seen_legs = {name: _where(case, name) for name in sorted(case.seen)}
+    seen = ", ".join(f"{name} at {item_id}" for name, item_id in seen_legs.items())
     story = f"The transaction {case.transaction_key} committed {seen}, but never its {leg} leg."
     return Break(
         break_id=break_id(
@@ -75,7 +84,7 @@ def _torn(evidence: Evidence, case: LegsCase, absent: list[str]) -> Break:
         copies=1,
         story=story,
         evidence={
-            "seen_legs": {name: item_id for name, (_, _, item_id) in sorted(case.seen.items())},
+            "seen_legs": seen_legs,
             "found_elsewhere": [seen_as_json(seen) for leg in absent for seen in case.sightings.get(leg, ())],
         },
     )

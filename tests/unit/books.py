@@ -177,7 +177,7 @@ class Books:
                 if not one.readable
             ),
             outcomes=outcomes,
-            incomplete=tuple(replace(case, sightings=self._leg_sightings(case.transaction_key, cut)) for case in legs),
+            incomplete=tuple(self._with_leg_sightings(case, cut) for case in legs),
             identities=self._identities(
                 item_id
                 for outcome in outcomes

@@ -1,0 +1,176 @@
+"""A business transaction whose legs are not all committed: torn when that is proven, and only then."""
+
+import pytest
+
+from tallystick.break_class import Doubt
+from tallystick.census import Outcome
+from tallystick.run_result import ItemState, RunResult
+from tallystick.verdict import Verdict
+
+from .books import Books, classes_of, doubts_of
+from .builders import T2L
+
+LEGS = {"payment": "billing.payments", "invoice": "billing.invoices"}
+
+
+def begun(**legs: str) -> Books:
+    books = Books(T2L, legs=legs or LEGS)
+    books.begin()
+    return books
+
+
+def commit(books: Books, leg: str, payment: str = "pay-1", **changes: object) -> None:
+    """A leg's event and its row, so that only the transaction can be wrong."""
+    books.write(f"{payment}/{leg}", leg=leg, payment=payment, **changes)
+    if changes.get("outcome") is not Outcome.ABORTED:
+        books.post(f"{payment}/{leg}", leg=leg)
+
+
+def whole(books: Books, payment: str) -> None:
+    for leg in books.legs:
+        commit(books, leg, payment)
+
+
+def run(books: Books, **held: object) -> RunResult:
+    """A run beside traffic that is whole."""
+    whole(books, f"other-{len(books.cuts)}")
+    return books.run(**held)
+
+
+def test_a_whole_transaction_is_no_break() -> None:
+    assert run(begun()).verdict is Verdict.MATCHED
+
+
+def test_a_transaction_without_one_of_its_legs_is_torn() -> None:
+    books = begun()
+    commit(books, "payment")
+    result = run(books)
+    assert classes_of(result) == ["torn_transaction"]
+    (found,) = result.breaks
+    assert (found.leg, found.amount_minor, found.currency) == ("invoice", 1_000, "EUR")
+    assert found.evidence["seen_legs"] == {"payment": "topic:billing.payments:0:0"}
+
+
+def test_a_leg_that_was_aborted_is_absent() -> None:
+    books = begun()
+    commit(books, "payment")
+    commit(books, "invoice", outcome=Outcome.ABORTED)
+    result = run(books)
+    assert classes_of(result) == ["torn_transaction"]
+    assert [one["place"] for one in result.breaks[0].evidence["found_elsewhere"]] == ["aborted"]
+
+
+def test_a_transaction_that_lacks_two_legs_is_one_break() -> None:
+    books = begun(**LEGS, receipt="billing.receipts")
+    commit(books, "payment")
+    result = run(books)
+    assert [(found.leg, found.amount_minor) for found in result.breaks] == [("invoice+receipt", 1_000)]
+    assert sum(books.outstanding().values()) == 1
+
+
+def test_legs_that_the_cut_divides_are_no_break() -> None:
+    books = begun()
+    commit(books, "payment")
+    first = run(books, in_grace=True)
+    assert (first.verdict, classes_of(first), first.figures.in_flight_items) == (Verdict.MATCHED, [], 1)
+    commit(books, "invoice")
+    second = run(books)
+    assert (second.verdict, second.figures.in_flight_items) == (Verdict.MATCHED, 0)
+    assert books.items["legs:pay-1"].state is ItemState.CLEARED
+
+
+def test_a_leg_that_never_follows_is_torn_when_its_deadline_comes_and_says_where_the_other_stands() -> None:
+    books = begun()
+    commit(books, "payment")
+    run(books, in_grace=True)
+    result = run(books)
+    assert classes_of(result) == ["torn_transaction"]
+    assert result.breaks[0].evidence["seen_legs"] == {"payment": "topic:billing.payments:0:0"}
+    assert "payment at topic:billing.payments:0:0" in result.breaks[0].story
+
+
+def test_a_leg_beyond_the_cut_is_awaited() -> None:
+    books = begun()
+    commit(books, "payment")
+    whole(books, "other")
+    commit(books, "invoice")
+    assert classes_of(books.run(held_offsets=1, held_xids=1)) == []
+    assert run(books).verdict is Verdict.MATCHED
+    assert books.items["legs:pay-1"].state is ItemState.CLEARED
+
+
+def test_a_late_leg_clears_the_break() -> None:
+    books = begun()
+    commit(books, "payment")
+    run(books)
+    assert books.outstanding() == {("torn_transaction", "pay-1"): 1}
+    commit(books, "invoice")
+    late = run(books)
+    assert (late.verdict, books.outstanding()) == (Verdict.MATCHED, {})
+
+
+def test_one_late_leg_of_two_does_not_clear_it_and_both_do() -> None:
+    books = begun(**LEGS, receipt="billing.receipts")
+    commit(books, "payment")
+    run(books)
+    commit(books, "receipt")
+    assert run(books).verdict is Verdict.MATCHED
+    assert books.outstanding() == {("torn_transaction", "pay-1"): 1}
+    commit(books, "invoice")
+    assert run(books).verdict is Verdict.MATCHED
+    assert books.outstanding() == {}
+
+
+def test_a_torn_transaction_is_reported_once() -> None:
+    books = begun()
+    commit(books, "payment")
+    run(books)
+    again = run(books)
+    assert (again.verdict, again.breaks, again.items) == (Verdict.MATCHED, (), ())
+
+
+def test_a_leg_before_the_baseline_is_not_decidable() -> None:
+    books = Books(T2L, legs=LEGS)
+    books.write("pay-1/payment", leg="payment", payment="pay-1")
+    books.begin()
+    commit(books, "invoice")
+    result = run(books)
+    assert (result.verdict, result.figures.undecidable_items) == (Verdict.MATCHED, 1)
+
+
+def test_a_leg_sent_again_after_its_transaction_was_whole_tears_nothing() -> None:
+    books = begun()
+    whole(books, "pay-1")
+    run(books)
+    commit(books, "invoice")
+    assert classes_of(run(books)) == ["duplicate_in_topic_new_session"]
+
+
+def test_a_topic_that_is_held_back_makes_a_doubt_and_no_break() -> None:
+    books = begun()
+    commit(books, "payment")
+    result = run(books, topic_settled=False)
+    assert (classes_of(result), doubts_of(result)) == ([], [Doubt.PARTNER_NOT_SETTLED])
+
+
+def test_a_transaction_whose_legs_have_all_come_is_in_no_doubt_however_held_the_topic_is() -> None:
+    books = begun()
+    commit(books, "payment")
+    run(books, in_grace=True)
+    commit(books, "invoice")
+    assert run(books, topic_settled=False).verdict is Verdict.MATCHED
+
+
+@pytest.mark.parametrize("in_grace", [True, False])
+def test_a_leg_that_may_have_expired_unread_is_a_doubt_and_no_break(in_grace: bool) -> None:
+    books = begun()
+    books.write("pay-1/invoice", leg="invoice", payment="pay-1")
+    books.expire("billing.invoices")
+    books.write("pay-1/payment", leg="payment", payment="pay-1")
+    books.post("pay-1/payment", leg="payment")
+    first = run(books, in_grace=in_grace)
+    second = run(books)
+    assert classes_of(first) + classes_of(second) == []
+    assert Doubt.LOG_EXPIRED in doubts_of(first)
+    assert Doubt.PARTNER_NOT_SETTLED in doubts_of(second if in_grace else first)
+    assert run(books).verdict is Verdict.MATCHED
