@@ -197,7 +197,9 @@ def write_run_report(
 @app.command("census")
 def count_offsets(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to count.")],
-    kafka: Annotated[str, typer.Option(metavar="CONNECTION_ID", help="Read from the variable TALLYSTICK_CONN_CONNECTION_ID.")],
+    kafka: Annotated[
+        str, typer.Option(metavar="CONNECTION_ID", help="Where the cluster is: the variable TALLYSTICK_CONN_...")
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Account for every offset of a topic, from log start to last stable offset, by batch headers.

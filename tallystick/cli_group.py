@@ -1,7 +1,9 @@
 """The edge of the command line: every expected error is one sentence and an exit code; a bug keeps its traceback."""
 
+import os
 import sys
 import traceback
+from contextlib import suppress
 from typing import Any
 
 import typer
@@ -20,7 +22,7 @@ class CommandGroup(TyperGroup):
             typer.echo("interrupted; nothing was stored half", err=True)
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         except BrokenPipeError:
-            sys.stdout = None  # its flush at exit would raise again
+            _drop_stdout()
             raise typer.Exit(ExitCode.PIPE_CLOSED) from None
         except Exception as error:  # the outermost edge: sort what is expected from bugs
             if type(error).__module__.startswith("typer"):
@@ -31,6 +33,12 @@ class CommandGroup(TyperGroup):
                 sentence = f"{type(error).__name__}: this is a bug in Tallystick; the lines above say where"
             typer.echo(sentence, err=True)
             raise typer.Exit(code) from None
+
+
+def _drop_stdout() -> None:
+    """What stdout still buffers goes nowhere; its flush at exit would raise again. Source: Python manual, SIGPIPE."""
+    with suppress(OSError):  # not a real file in a test
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _expected(error: Exception) -> tuple[str | None, ExitCode]:

@@ -3,6 +3,7 @@
 Decides what a contract may say. Does not open a connection: ids only.
 """
 
+import json
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -289,8 +290,12 @@ class Contract(_Part):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the contract's meaning: the validated model as JSON, so comments and key order do not count."""
-        return sha256(self.model_dump_json().encode()).hexdigest()
+        """SHA-256 of the contract's meaning: the validated model as JSON, so comments and key order do not count.
+
+        Keys are sorted, since a mapping such as `legs` keeps its file's order, and the verdict store's JSON another one.
+        """
+        document = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        return sha256(document.encode()).hexdigest()
 
     @property
     def first_run_utc(self) -> datetime:

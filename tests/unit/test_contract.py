@@ -275,8 +275,10 @@ def test_a_contract_says_what_its_file_says(tmp_path: Path) -> None:
 
 def test_comments_key_order_and_zone_do_not_change_the_fingerprint(tmp_path: Path) -> None:
     one, two = tmp_path / "one.yaml", tmp_path / "two.yaml"
-    one.write_text(yaml.safe_dump(GOOD))
-    two.write_text("# a note\n" + yaml.safe_dump(changed(start_date="2026-01-01T01:00:00+01:00"), sort_keys=False))
+    turned = {**changed(start_date="2026-01-01T01:00:00+01:00"), "legs": dict(reversed(GOOD["legs"].items()))}
+    one.write_text(yaml.safe_dump(GOOD, sort_keys=False))
+    two.write_text("# a note\n" + yaml.safe_dump(turned, sort_keys=False))
+    assert list(load_contract(one).legs) != list(load_contract(two).legs)
     assert load_contract(one).fingerprint == load_contract(two).fingerprint
 
 

@@ -1,0 +1,229 @@
+"""The command line: help that teaches, one sentence per expected error, and exit codes that mean one thing each."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from tallystick import cli_output
+from tallystick.cli import app
+from tallystick.contract import Contract
+from tallystick.exit_code import ExitCode, exit_code_of
+from tallystick.local_run import RereadDiffers
+from tallystick.store.run_store import StoredRun
+from tallystick.verdict import Verdict
+
+COMMANDS = [
+    ("contract", "check"),
+    ("store", "migrate"),
+    ("run",),
+    ("runs",),
+    ("show",),
+    ("report",),
+    ("census",),
+]
+
+
+@pytest.fixture(autouse=True)
+def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No colours from the surroundings, and no address either."""
+    for name in ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TALLYSTICK_STORE_DSN"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+@pytest.fixture
+def contract_file(tmp_path: Path, contract: Contract) -> Path:
+    path = tmp_path / "billing.yaml"
+    path.write_text(yaml.safe_dump(contract.model_dump(mode="json")))
+    return path
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids="-".join)
+def test_the_help_of_every_command_has_an_example_of_it(command: tuple[str, ...]) -> None:
+    result = run(*command, "--help")
+    assert result.exit_code == 0
+    assert re.search(rf"Example: .*tallystick {' '.join(command)}", re.sub(r"\s+", " ", result.output))
+
+
+def test_the_help_names_every_command_and_every_exit_code() -> None:
+    output = re.sub(r"\s+", " ", run("--help").output)
+    for name in ("contract", "store", "run", "runs", "show", "report", "census"):
+        assert f" {name} " in output
+    for code in ("0 matched", "1 broken", "2 refused", "3 inconclusive", "70 a bug", "130 interrupted"):
+        assert code in output
+
+
+def test_every_verdict_has_a_code_of_its_own_that_nothing_else_has() -> None:
+    assert [exit_code_of(verdict) for verdict in Verdict] == [0, 3, 1]
+    assert len({int(code) for code in ExitCode}) == len(ExitCode)
+
+
+def test_good_contracts_are_listed(contract_file: Path) -> None:
+    result = run("contract", "check", str(contract_file))
+    assert result.exit_code == 0
+    assert "billing_payouts" in result.stdout
+    assert "billing.fees, billing.payouts" in result.stdout
+
+
+def test_good_contracts_are_listed_for_machines_too(contract_file: Path, contract: Contract) -> None:
+    result = run("contract", "check", "--json", str(contract_file), str(contract_file.parent))
+    assert result.exit_code == 0
+    first, second = json.loads(result.stdout)
+    assert first == second
+    assert first == {
+        "contract": "billing_payouts",
+        "version": 3,
+        "direction": "ledger_to_topic",
+        "topics": ["billing.fees", "billing.payouts"],
+        "table": "billing.payout",
+        "schedule": "0 * * * *",
+        "fingerprint": contract.fingerprint,
+    }
+
+
+def test_bad_contracts_are_refused_together_on_stderr(contract_file: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(contract_file.read_text().replace("version: 3", "version: 0"))
+    result = run("contract", "check", str(bad), str(tmp_path / "none.yaml"), str(contract_file))
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.splitlines() == [
+        f"{bad}: version: got 0; expected 1 or more",
+        f"{tmp_path}/none.yaml: no such file; expected a contract in YAML",
+    ]
+
+
+def test_an_empty_folder_passes_no_check(tmp_path: Path) -> None:
+    result = run("contract", "check", str(tmp_path))
+    assert result.exit_code == 2
+    assert result.stderr == f"{tmp_path}: no contract in this folder; expected *.yaml\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("nonsense",),
+        ("contract", "check"),
+        ("run",),
+        ("run", "x.yaml", "--reread", "-1"),
+        ("runs", "--limit", "0"),
+        ("census", "topic"),
+        ("show", "billing"),
+        ("show", "billing/x"),
+        ("show", "Billing/1"),
+        ("report", "../../etc/passwd/1"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_ends_with_2_and_says_what_was_expected(arguments: tuple[str, ...]) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [("runs",), ("show", "billing/1"), ("report", "billing/1"), ("store", "migrate")], ids=" ".join
+)
+def test_a_store_that_nobody_named_is_asked_for(arguments: tuple[str, ...]) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("the verdict store is not named: expected TALLYSTICK_STORE_DSN=")
+
+
+def test_a_store_that_does_not_answer_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TALLYSTICK_STORE_DSN", "postgresql://tally:hunter2@127.0.0.1:1/verdicts")
+    result = run("runs")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("verdict store at 127.0.0.1:1/verdicts: ")
+    assert len(result.stderr.splitlines()) == 1
+    assert "hunter2" not in result.output
+
+
+def test_a_connection_that_nobody_gave_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TALLYSTICK_CONN_KAFKA_BILLING", raising=False)
+    result = run("census", "billing.payments", "--kafka", "kafka_billing")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "connection kafka_billing: expected the environment variable TALLYSTICK_CONN_KAFKA_BILLING\n"
+    )
+
+
+def fails_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> Result:
+    """`contract check` with an output that raises."""
+
+    def fail(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(cli_output, "print_contracts", fail)
+    return run("contract", "check", "dags/contracts")
+
+
+def test_a_bug_keeps_its_traceback_and_is_not_mistaken_for_broken_books(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = fails_with(monkeypatch, ZeroDivisionError("division by zero"))
+    assert result.exit_code == 70
+    assert "Traceback (most recent call last)" in result.stderr
+    assert result.stderr.splitlines()[-1].startswith("ZeroDivisionError: this is a bug in Tallystick")
+
+
+def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = fails_with(monkeypatch, KeyboardInterrupt())
+    assert result.exit_code == 130
+    assert "interrupted" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_closed_pipe_is_not_mistaken_for_broken_books(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fails_with(monkeypatch, BrokenPipeError()).exit_code == 141
+
+
+def test_a_cut_that_reads_differently_is_inconclusive(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = fails_with(monkeypatch, RereadDiffers("billing/7: another digest"))
+    assert (result.exit_code, result.stderr) == (3, "billing/7: another digest\n")
+
+
+@pytest.fixture
+def shown(capsys: pytest.CaptureFixture[str]) -> Any:
+    def show(run: StoredRun) -> str:
+        cli_output.print_run(run)
+        return capsys.readouterr().out
+
+    return show
+
+
+def test_a_run_is_shown_with_money_stories_and_census_and_no_colour_codes(shown: Any, broken_run: StoredRun) -> None:
+    output = shown(broken_run)
+    assert output.splitlines()[0] == "BROKEN  billing_payouts/7  2026-03-01 12:00:00 to 13:00:00 UTC"
+    for expected in (
+        "Missing in topic: never produced: 1 break, 400.00 EUR",
+        "Check first:",
+        "pay-4 committed its payout only.",
+        "Held by an open producer transaction",
+        "billing.payouts[0]",
+    ):
+        assert expected in output
+    assert "\x1b" not in output
+
+
+def test_a_match_key_cannot_drive_the_terminal(shown: Any, broken_run: StoredRun) -> None:
+    first = broken_run.result.breaks[0]
+    hostile = type(first)(**{**vars(first), "match_key": "\x1b]0;owned\x07[red]x", "story": "a\rb"})
+    result = type(broken_run.result)(**{**vars(broken_run.result), "breaks": (hostile,)})
+    output = shown(type(broken_run)(**{**vars(broken_run), "result": result}))
+    assert "\x1b" not in output
+    assert "\r" not in output
+    assert "\\u001b]0;owned\\u0007[red]x" in output
+
+
+def test_many_breaks_are_cut_on_a_screen_and_say_so(shown: Any, many_breaks_run: StoredRun) -> None:
+    output = shown(many_breaks_run)
+    assert "more; --json and the report have them" in output
+    assert len(output.splitlines()) < 500

@@ -1,0 +1,43 @@
+"""Every step that the Spark app announces has its line; a line never fails a run."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tallystick.cli_progress import _LINES, Progress, step_line
+
+APP = Path(__file__).parents[2] / "spark_apps" / "reconcile_app.py"
+
+
+def test_every_step_that_the_app_announces_has_its_line() -> None:
+    announced = set(re.findall(r'announce\("(\w+)"', APP.read_text()))
+    assert len(announced) > 5
+    assert announced - set(_LINES) == set()
+
+
+def test_a_step_says_its_figures() -> None:
+    assert step_line("scanned", {"topic_rows": 1200, "ledger_rows": 1}) == "Read 1,200 records and 1 ledger rows"
+    assert step_line("reread", {"same": False}) == "Read again: another digest"
+
+
+@pytest.mark.parametrize("figures", [{}, {"offsets": "many"}, {"offsets": None}])
+def test_a_step_with_other_figures_is_shown_by_its_name(figures: dict[str, object]) -> None:
+    assert step_line("scanning", figures) == "scanning"
+
+
+def test_a_step_that_nobody_knows_is_shown_by_its_name() -> None:
+    assert step_line("warming_up", {"x": 1}) == "warming up"
+
+
+def test_without_a_terminal_each_step_is_one_plain_line_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress() as progress:
+        for _ in range(3):
+            progress.tell("settling", {"waits_for": ["billing[0]: the LSO stands at 3, the mark is 5"]})
+        progress.tell("settled", {})
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines() == [
+        "Waiting for both sides to settle: billing[0]: the LSO stands at 3, the mark is 5",
+        "Both sides have settled",
+    ]
