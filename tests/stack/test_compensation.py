@@ -1,4 +1,4 @@
-"""Each missing event is published once, whatever is killed, repeated or run twice. Counted by another make of reader."""
+"""Each missing event is published once, whatever is killed, repeated or run twice. Counted by a reader of its own."""
 
 import json
 import os
@@ -18,7 +18,7 @@ import psycopg
 import pytest
 from confluent_kafka import OFFSET_END, Producer
 from confluent_kafka import TopicPartition as ConfluentPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from kafka import KafkaConsumer, TopicPartition
 from sqlalchemy import Engine, text
 
@@ -34,6 +34,7 @@ from tallystick.compensation_plan import CapsExceeded, CompensationOff, Plan, Pl
 from tallystick.compensation_source import draw_plan
 from tallystick.connections import Connections, KafkaSettings
 from tallystick.contract import Contract
+from tallystick.event_publisher import TransactionAborted
 from tallystick.progress_topic import ProgressLost, progress_topic_name
 from tallystick.run_result import ItemState
 from tallystick.store.plan_store import ActionState, open_actions, read_audit, read_plan, save_plan
@@ -135,15 +136,16 @@ class Books:
         """How often each event id stands, as a read_committed reader of another make sees it."""
         return Counter(json.loads(record.value)["event_id"] for record in self.records())
 
-    def records(self, topic: str | None = None) -> list[Any]:
-        consumer = KafkaConsumer(
-            bootstrap_servers=self.stack.bootstrap_servers, isolation_level="read_committed", enable_auto_commit=False
-        )
-        name = topic or self.topic
-        parts = [TopicPartition(name, n) for n in sorted(consumer.partitions_for_topic(name) or ())]
+    def records(self) -> list[Any]:
+        """Committed records up to the high watermark: a commit returns before its markers are written."""
+        address = {"bootstrap_servers": self.stack.bootstrap_servers, "enable_auto_commit": False}
+        parts = [TopicPartition(self.topic, n) for n in range(2)]
+        with_open = KafkaConsumer(**address, isolation_level="read_uncommitted")
+        ends = with_open.end_offsets(parts)
+        with_open.close()
+        consumer = KafkaConsumer(**address, isolation_level="read_committed")
         consumer.assign(parts)
         consumer.seek_to_beginning(*parts)
-        ends = consumer.end_offsets(parts)
         records: list[Any] = []
         while any(consumer.position(part) < ends[part] for part in parts):
             records += [record for batch in consumer.poll(200).values() for record in batch]
@@ -275,6 +277,24 @@ def test_an_executor_that_wakes_up_behind_another_is_fenced(world: Books) -> Non
     assert "ExecutorFenced" in complaint
     assert world.copies() == once(rows)
     assert world.states() == {"done": 3}
+
+
+def test_a_transaction_that_kafka_cannot_take_is_aborted_whole_and_tried_again(
+    world: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compensation, "_ATTEMPTS", 2)
+    rows = world.pay(3)
+    world.find_missing(rows)
+    plan = world.plan()
+    set_largest_record(world, number_of_bytes=150)
+    with pytest.raises(TransactionAborted):
+        world.execute(plan)
+    assert world.events().count("publishing") == 2
+    assert world.copies() == Counter()
+    assert world.states() == {"executing": 3}
+    set_largest_record(world, number_of_bytes=1_000_000)
+    assert world.execute(plan).count(ItemFate.PUBLISHED) == 3
+    assert world.copies() == once(rows)
 
 
 def test_when_the_stores_outcome_is_lost_progress_decides(world: Books) -> None:
@@ -538,6 +558,14 @@ def test_an_action_that_is_done_stays_done(world: Books) -> None:
         world.store, plan.items[0].action_id, state=ActionState.REFUSED, outcome={"reason": "late"}
     )
     assert world.states() == {"done": 1}
+
+
+def set_largest_record(world: Books, *, number_of_bytes: int) -> None:
+    """Let the topic refuse what is larger."""
+    change = ConfigEntry("max.message.bytes", str(number_of_bytes), incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, world.topic, incremental_configs=[change])
+    admin = AdminClient({"bootstrap.servers": world.stack.bootstrap_servers})
+    admin.incremental_alter_configs([resource])[resource].result()
 
 
 def delete_progress_topic(world: Books) -> None:
