@@ -20,7 +20,7 @@ from tallystick.report import write_report
 from tallystick.settling import observe
 from tallystick.spark_job import Observer, run_job, submit_argv
 from tallystick.store.contract_store import read_contract
-from tallystick.store.cut_store import last_cut
+from tallystick.store.cut_store import last_cut, open_cut
 from tallystick.store.run_store import StoredRun, read_run
 
 _LOOK_AGAIN = timedelta(seconds=1)
@@ -58,24 +58,24 @@ def reconcile_now(local: LocalRun, *, settle: bool) -> tuple[StoredRun, Path]:
     window_end = local.now()
     previous = last_cut(local.engine, local.contract.contract)
     window_start = min(previous.window_end_utc if previous else local.contract.start_date, window_end)
+    unfinished = open_cut(local.engine, local.contract.contract)
+    if unfinished is not None and not unfinished.is_baseline:
+        local.tell("unfinished_cut", {"cut": unfinished.n})
+        _finish(local, _judge(local, unfinished))
     if settle:
         _settle(local, window_end)
-    while True:
-        cut = resolve_cut(
-            local.engine,
-            local.contract,
-            local.connections,
-            window_start_utc=window_start,
-            window_end_utc=window_end,
-            now_utc=local.now(),
-            scheduler_run_id=f"cli__{window_end.isoformat()}",
-        )
-        ours = (cut.window_start_utc, cut.window_end_utc) == (window_start, window_end)
-        local.tell("cut" if ours else "unfinished_cut", {"cut": cut.n})
-        run = _judge(local, cut)
-        path = _finish(local, run)
-        if ours:
-            return run, path
+    cut = resolve_cut(
+        local.engine,
+        local.contract,
+        local.connections,
+        window_start_utc=window_start,
+        window_end_utc=window_end,
+        now_utc=local.now(),
+        scheduler_run_id=f"cli__{window_end.isoformat()}",
+    )
+    local.tell("cut", {"cut": cut.n})
+    run = _judge(local, cut)
+    return run, _finish(local, run)
 
 
 def reread(local: LocalRun, n: int) -> tuple[StoredRun, Path]:
