@@ -68,5 +68,7 @@ def new_consumer(bootstrap_servers: str, *, client_id: str, group: str, read_com
 
 
 def new_admin(bootstrap_servers: str) -> AdminClient:
-    """Open an admin client that logs errors only."""
-    return AdminClient({"bootstrap.servers": bootstrap_servers, **_NEAR})
+    """Open an admin client that knows its broker: a cold one's first list_offsets may wait three seconds."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, **_NEAR})
+    admin.list_topics(timeout=30)
+    return admin

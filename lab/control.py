@@ -73,6 +73,7 @@ class Control:
     session: str = field(default_factory=lambda: str(uuid.uuid4()))  # one per process; a header on all it writes
     _commands: "queue.SimpleQueue[dict[str, Any]]" = field(default_factory=queue.SimpleQueue)
     _pending: list[dict[str, Any]] = field(default_factory=list)
+    _reported: set[tuple[str, str]] = field(default_factory=set)
     _stopping: bool = False
 
     @classmethod
@@ -88,9 +89,14 @@ class Control:
         sys.stdout.flush()
 
     def barrier(self, barrier: Barrier, subject: object) -> None:
-        """Pass, or, where this barrier is armed for this subject, report it and wait to be let go."""
-        if (barrier, str(subject)) not in self.settings.armed:
+        """Pass, or, where this barrier is armed for this subject, report it once and wait to be let go, or to stop.
+
+        Told to stop, the service finishes the item it is at, and takes no other.
+        """
+        here = (str(barrier), str(subject))
+        if here not in self.settings.armed or here in self._reported:
             return
+        self._reported.add(here)
         self.report("barrier", barrier=barrier, subject=str(subject))
         while (command := self._commands.get())["do"] not in ("go", "stop"):
             self._pending.append(command)

@@ -43,3 +43,8 @@ class Namespace:
             self.topic(Leg.INVOICE): INVOICE_PARTITIONS,
             self.topic(Leg.PAYOUT): PAYOUT_PARTITIONS,
         }
+
+    @property
+    def places(self) -> list[tuple[str, int]]:
+        """List every partition: (topic, number)."""
+        return [(topic, number) for topic, count in self.partitions.items() for number in range(count)]

@@ -74,7 +74,9 @@ class PartitionReader:
 
     def commit(self, message: Message) -> None:
         """Save the progress in the consumer group, and return once the broker has it."""
-        self.consumer.commit(offsets=self.progress(message), asynchronous=False)
+        for entry in self.consumer.commit(offsets=self.progress(message), asynchronous=False) or ():
+            if entry.error is not None:
+                raise KafkaException(entry.error)
 
     def committed(self) -> dict[Partition, int]:
         """Read the group's progress. Under a pending transaction the error stands in the entry only: ask again."""

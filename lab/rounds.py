@@ -11,18 +11,17 @@ everything and gives the truth. Does not judge: whether the truth is found is th
 import argparse
 import signal
 import sys
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 from rich.console import Console
 from rich.table import Table
 
-from lab import process
 from lab.clients import new_admin
 from lab.ledger import Ledger
+from lab.log_ends import LogEnds
 from lab.mode import DeliveryMode
 from lab.namespace import Namespace
 from lab.plan import make_plan
@@ -44,8 +43,7 @@ def prepare(addresses: LabAddresses, mode: DeliveryMode, seed: int, namespace: s
         created.result(_TIMEOUT_SECONDS)
     with psycopg.connect(addresses.ledger_owner_dsn) as connection:
         Ledger(names).create(connection, mode)
-    everywhere = [(topic, number) for topic, count in names.partitions.items() for number in range(count)]
-    process.wait_until(lambda: _have_leaders(admin, everywhere), what=f"leaders of {namespace}.*")
+    LogEnds(admin).wait_until_served(names.places)
     return Round(addresses=addresses, mode=mode, seed=seed, namespace=namespace)
 
 
@@ -79,14 +77,6 @@ def run_traffic(
         running.close()
         raise
     return running
-
-
-def _have_leaders(admin: AdminClient, places: Sequence[tuple[str, int]]) -> bool:
-    topics = admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
-    return all(
-        topic in topics and number in topics[topic].partitions and topics[topic].partitions[number].leader >= 0
-        for topic, number in places
-    )
 
 
 def _table(truth: Truth) -> Table:

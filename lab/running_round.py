@@ -7,15 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from confluent_kafka import IsolationLevel, TopicPartition
-from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
-
-from lab import process
 from lab.clients import new_admin
 from lab.control import ServiceSettings
 from lab.event import Payment
 from lab.faults import FaultMaker, Record
 from lab.holds import Held, OpenDatabaseTransaction, OpenProducerTransaction
+from lab.log_ends import LogEnds
 from lab.mode import DeliveryMode
 from lab.namespace import PAYMENT_PARTITIONS, REQUEST_PARTITIONS, Namespace
 from lab.plan import RELAY_SLOT, Batch, Plan
@@ -23,8 +20,6 @@ from lab.stack import LabAddresses
 from lab.totals import total
 from lab.truth import Fault, Truth
 from lab.worker import Slot
-
-_TIMEOUT_SECONDS = 30.0
 
 Progress = Callable[[str], None]
 Hold = OpenProducerTransaction | OpenDatabaseTransaction
@@ -53,6 +48,7 @@ class RunningRound:
         self.progress = progress
         self.record = Record(round_.mode)
         self.holds: list[Hold] = []
+        self.log_ends = LogEnds(new_admin(round_.addresses.bootstrap_servers))
         self._build_slots()
 
     @property
@@ -189,22 +185,9 @@ class RunningRound:
             slot.wait_for("synced", number=number)
 
     def _wait_for_markers(self) -> None:
-        """A commit returns before its markers stand in the log: wait until only the holds hold a partition back."""
-        names = self.round.names
+        """Wait until only the holds hold a partition back."""
         held = {place for hold in self.holds if isinstance(hold, OpenProducerTransaction) for place in hold.partitions}
-        everywhere = {(topic, number) for topic, count in names.partitions.items() for number in range(count)}
-        admin = new_admin(self.round.addresses.bootstrap_servers)
-        places = [TopicPartition(*place) for place in sorted(everywhere - held)]
-
-        def ends(isolation: IsolationLevel) -> list[int]:
-            newest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-            asked = admin.list_offsets(dict.fromkeys(places, newest), isolation_level=isolation)
-            return [future.result(_TIMEOUT_SECONDS).offset for future in asked.values()]
-
-        process.wait_until(
-            lambda: ends(IsolationLevel.READ_COMMITTED) == ends(IsolationLevel.READ_UNCOMMITTED),
-            what=f"the markers of {names.name}.*",
-        )
+        self.log_ends.wait_until_decided([place for place in self.round.names.places if place not in held])
 
     def _check_fired(self) -> None:
         """A fault that did not fire makes the round worthless as a test."""

@@ -151,8 +151,7 @@ class Slot:
     def wake(self, zombie: Running) -> int:
         """SIGCONT the zombie and let it finish what it was at; give its exit status."""
         zombie.child.send_signal(signal.SIGCONT)
-        zombie.tell(do="go")
-        zombie.tell(do="stop")
+        zombie.tell(do="stop")  # one command: between a "go" and a "stop" it could take up its next message
         status = zombie.child.wait(_PATIENCE_SECONDS)
         self._zombies.remove(zombie)
         if status not in (0, FENCED_EXIT):
