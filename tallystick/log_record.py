@@ -50,8 +50,8 @@ def records_of(batch: DecidedBatch, topic_partition: TopicPartition, fields: Eve
             sequence=header.base_sequence + position if header.base_sequence >= 0 else -1,
             is_transactional=header.is_transactional,
             timestamp_ms=record.timestamp,
-            match_key=str(document.get(fields.match_key, "")),
-            transaction_key=str(document.get(fields.transaction_key, "")),
+            match_key=_key(document.get(fields.match_key)),
+            transaction_key=_key(document.get(fields.transaction_key)),
             session=_text(headers.get(SESSION_HEADER)),
             source=_text(headers.get(SOURCE_HEADER)),
         )
@@ -105,6 +105,11 @@ def _document(value: bytes | None) -> dict[str, object]:
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}
+
+
+def _key(value: object) -> str:
+    """A key as the scan reads it: text as it is, anything else as JSON; none is empty."""
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
 def _text(value: bytes | None) -> str | None:
