@@ -1,0 +1,236 @@
+"""Slices tile: each offset and each ledger transaction belongs to one cut, whatever is held, sampled or expired."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tallystick.cut import (
+    LedgerSlice,
+    LogStartPastCut,
+    PartitionsVanished,
+    TopicSlice,
+    choose_sample,
+    next_topic_slice,
+    without_expired,
+)
+from tallystick.cutting import next_ledger_slice, next_topic_slices
+from tallystick.offsets import OffsetRange, OffsetsOutOfOrder
+
+from .builders import (
+    HOUR,
+    LAW,
+    MINUTE,
+    NOON,
+    TOPIC,
+    cut_of,
+    ledger_at,
+    ledger_slice_of,
+    partition_at,
+    sample_at,
+    slice_of,
+)
+
+
+def bounds(part: TopicSlice) -> tuple[int, int]:
+    return part.offsets.kafka_offset_start, part.offsets.kafka_offset_end
+
+
+def next_slice(*, previous_end: int | None = 10, mark: int | None = 20, **snapshot: int) -> TopicSlice:
+    return next_topic_slice(
+        partition_at(**snapshot), previous_end=previous_end, previous_topic_id="9J2xGk3yTf6Q1w", mark=mark
+    )
+
+
+# Ranges.
+
+
+@pytest.mark.parametrize(("start", "end"), [(-1, 3), (4, 3)])
+def test_a_range_that_ends_before_it_starts_is_refused(start: int, end: int) -> None:
+    with pytest.raises(OffsetsOutOfOrder, match=r"billing.payouts\[0\]: expected 0 <= start <= end, got"):
+        OffsetRange(topic=TOPIC, partition=0, kafka_offset_start=start, kafka_offset_end=end)
+    with pytest.raises(ValueError, match="ledger: expected 0 <= start <= end"):
+        ledger_slice_of(start, end)
+
+
+def test_a_range_is_as_long_as_its_offsets() -> None:
+    assert len(OffsetRange(topic=TOPIC, partition=0, kafka_offset_start=3, kafka_offset_end=7)) == 4
+
+
+# One topic slice.
+
+
+def test_a_slice_starts_where_the_previous_ended_and_ends_at_the_mark() -> None:
+    part = next_slice(mark=18)
+    assert (bounds(part), part.held, part.expired) == ((10, 18), False, 0)
+
+
+def test_a_slice_never_passes_the_lso_and_says_that_it_is_held() -> None:
+    part = next_slice(mark=18, lso=15)
+    assert (bounds(part), part.held) == ((10, 15), True)
+
+
+def test_a_slice_is_held_while_it_is_one_offset_short() -> None:
+    assert next_slice(mark=18, lso=17).held
+    assert not next_slice(mark=18, lso=18).held
+
+
+def test_what_was_written_after_the_mark_belongs_to_the_next_slice() -> None:
+    assert bounds(next_slice(mark=12, lso=20)) == (10, 12)
+
+
+def test_a_mark_before_the_previous_end_gives_an_empty_slice_and_holds_nothing() -> None:
+    part = next_slice(mark=7)
+    assert (bounds(part), part.held) == ((10, 10), False)
+
+
+def test_a_partition_that_no_cut_has_read_starts_at_its_log_start() -> None:
+    part = next_topic_slice(partition_at(log_start=4), previous_end=None, previous_topic_id=None, mark=None)
+    assert (bounds(part), part.expired) == ((4, 20), 0)
+
+
+def test_what_retention_took_is_counted_and_not_read() -> None:
+    part = next_slice(log_start=13)
+    assert (bounds(part), part.expired) == ((10, 20), 3)
+    assert part.readable.kafka_offset_start == 13
+
+
+def test_a_slice_that_has_expired_whole_is_empty_and_the_next_one_goes_on() -> None:
+    part = next_slice(log_start=20, mark=15)
+    assert (bounds(part), part.expired, len(part.readable)) == ((10, 20), 10, 0)
+
+
+def test_a_topic_that_was_made_anew_is_refused() -> None:
+    with pytest.raises(LogStartPastCut, match="the topic was deleted and created again"):
+        next_topic_slice(partition_at(topic_id="another"), previous_end=10, previous_topic_id="first", mark=20)
+
+
+def test_a_log_that_was_truncated_below_the_previous_end_is_refused() -> None:
+    with pytest.raises(LogStartPastCut, match="high watermark 9 is below 10"):
+        next_slice(high_watermark=9, lso=9)
+    assert bounds(next_slice(high_watermark=10, lso=10, mark=10)) == (10, 10)
+
+
+# All partitions.
+
+
+def test_a_partition_that_vanished_is_refused() -> None:
+    previous = cut_of(slice_of(10, 20), slice_of(0, 5, topic="billing.fees"))
+    with pytest.raises(PartitionsVanished, match=r"billing.fees\[0\]: cut 2 read it"):
+        next_topic_slices(previous, [partition_at()], sample_at(NOON, 20, 300))
+
+
+def test_a_new_partition_joins_from_its_log_start_and_the_others_tile() -> None:
+    new = partition_at(partition=1, log_start=0, lso=6, high_watermark=6)
+    parts = next_topic_slices(
+        cut_of(slice_of(10, 20)), [partition_at(lso=30, high_watermark=30), new], sample_at(NOON, 25, 300)
+    )
+    assert [bounds(part) for part in parts] == [(20, 25), (0, 6)]
+
+
+# What expired after the cut was stored.
+
+
+def test_a_cut_whose_log_is_still_there_is_as_it_was() -> None:
+    cut = cut_of(slice_of(10, 20))
+    assert without_expired(cut, [partition_at(log_start=10)]) == cut
+    assert not cut.has_expired
+
+
+@pytest.mark.parametrize(("log_start", "expired"), [(11, 1), (20, 10), (35, 10)])
+def test_what_left_the_log_since_the_cut_was_stored_counts_as_expired(log_start: int, expired: int) -> None:
+    cut = without_expired(cut_of(slice_of(10, 20)), [partition_at(log_start=log_start)])
+    assert (cut.topic_slices[0].expired, cut.has_expired) == (expired, True)
+    assert len(cut.topic_slices[0].readable) == 10 - expired
+
+
+@pytest.mark.parametrize("now", [[], [partition_at(topic_id="made anew")]], ids=["gone", "made anew"])
+def test_a_partition_that_is_gone_or_was_made_anew_has_expired_whole(now: list[object]) -> None:
+    assert without_expired(cut_of(slice_of(10, 20)), now).topic_slices[0].expired == 10
+
+
+# The ledger's slice.
+
+
+def test_a_ledger_slice_ends_at_the_mark_and_never_above_the_horizon() -> None:
+    previous = ledger_slice_of(200, 300)
+    whole = next_ledger_slice(previous, ledger_at(350), sample_at(NOON, 20, 340))
+    assert (whole.xid_start, whole.xid_end, whole.held) == (300, 340, False)
+    short = next_ledger_slice(previous, ledger_at(330), sample_at(NOON, 20, 340))
+    assert (short.xid_start, short.xid_end, short.held) == (300, 330, True)
+
+
+def test_a_horizon_that_stands_still_gives_an_empty_slice_and_no_step_back() -> None:
+    slice_now = next_ledger_slice(ledger_slice_of(200, 300), ledger_at(290), sample_at(NOON, 20, 295))
+    assert (slice_now.xid_start, slice_now.xid_end, slice_now.held) == (300, 300, False)
+
+
+def test_the_baseline_is_handed_on() -> None:
+    assert (
+        next_ledger_slice(ledger_slice_of(200, 300, baseline=7), ledger_at(350), sample_at(NOON, 0, 1)).baseline_xid
+        == 7
+    )
+
+
+# Tiling, as a law.
+
+MOVES = st.lists(st.tuples(*[st.integers(0, 6)] * 4), min_size=1, max_size=8)
+
+
+@LAW
+@given(MOVES)
+def test_topic_slices_tile_and_never_pass_the_lso(moves: list[tuple[int, int, int, int]]) -> None:
+    """Each move: what is appended, how far the LSO lags, how far the sample lags, what retention takes."""
+    parts: list[TopicSlice] = []
+    high_watermark, log_start, previous_end, lso = 0, 0, 0, 0
+    for appended, held, lag, taken in moves:
+        high_watermark += appended
+        lso = max(lso, high_watermark - held)
+        log_start = min(log_start + taken, lso)
+        part = next_topic_slice(
+            partition_at(log_start=log_start, lso=lso, high_watermark=high_watermark),
+            previous_end=previous_end,
+            previous_topic_id="9J2xGk3yTf6Q1w",
+            mark=max(0, high_watermark - lag),
+        )
+        previous_end = part.offsets.kafka_offset_end
+        assert previous_end <= lso
+        assert log_start <= part.readable.kafka_offset_start <= previous_end or not len(part.readable)
+        parts.append(part)
+    read = [offset for part in parts for offset in range(*bounds(part))]
+    assert read == list(range(previous_end))
+
+
+@LAW
+@given(MOVES)
+def test_ledger_slices_tile_and_never_pass_the_horizon(moves: list[tuple[int, int, int, int]]) -> None:
+    part: LedgerSlice = ledger_slice_of(100, 100)
+    xmax, xmin, read = 100, 100, []
+    for begun, open_for, lag, _ in moves:
+        xmax += begun
+        xmin = max(xmin, xmax - open_for)
+        part = next_ledger_slice(part, ledger_at(xmin, xmax=xmax), sample_at(NOON, 0, max(0, xmax - lag)))
+        assert part.xid_end <= xmin
+        read += range(part.xid_start, part.xid_end)
+    assert read == list(range(100, part.xid_end))
+
+
+# Which sample ends a window.
+
+EARLY, AT, LATER = (sample_at(NOON + step * MINUTE, 0, 0) for step in (-1, 0, 1))
+
+
+def test_a_window_ends_at_the_first_sample_at_or_after_its_end() -> None:
+    assert choose_sample([LATER, EARLY, AT], window_end_utc=NOON) is AT
+    assert choose_sample([LATER, EARLY], window_end_utc=NOON) is LATER
+
+
+def test_without_a_later_sample_the_newest_one_ends_it() -> None:
+    assert choose_sample([EARLY, sample_at(NOON - HOUR, 0, 0)], window_end_utc=NOON) is EARLY
+
+
+def test_a_cut_without_expiry_has_none() -> None:
+    assert not replace(cut_of(), topic_slices=()).has_expired
+    assert cut_of(n=0).is_baseline
+    assert not cut_of(n=1).is_baseline
