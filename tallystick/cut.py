@@ -39,8 +39,7 @@ class PartitionSnapshot:
 class LedgerSnapshot:
     """The ledger's server as it describes itself. Unit: 64-bit database transaction ids; xmin is the horizon.
 
-    Source: PostgreSQL manual, pg_current_snapshot: every transaction below xmin has ended, none at or above xmax had
-    begun to end.
+    Every transaction below xmin has ended; every one that had an id by then, open ones too, is below xmax.
     """
 
     xmin: int

@@ -310,6 +310,21 @@ def test_a_writer_in_another_database_and_a_prepared_transaction_are_named(table
     assert found.holder == f"prepared transaction {table.name} of billing in database ledger"
 
 
+def test_the_mark_lies_above_an_open_writer_even_if_none_has_ended_after_it(table: Table) -> None:
+    """A snapshot's xmax is the last id that ended, plus one: on an idle server the one open writer is not below it."""
+    with table.connect() as owner, table.connect() as lone:
+        table.insert(owner, "ended")
+        lone.execute("BEGIN")
+        table.insert(lone, "open")
+        snapshot = read_ledger_snapshot(table.reader)
+        lone_id = lone.execute("SELECT pg_current_xact_id()::text::bigint").fetchone()
+        assert lone_id == (snapshot.xmin,)
+        assert snapshot.xmax == snapshot.xmin + 1
+        lone.execute("COMMIT")
+        ended = read_ledger_snapshot(table.reader)
+        assert ended.xmin == ended.xmax == snapshot.xmax
+
+
 def test_a_reader_that_only_looks_holds_nothing(table: Table) -> None:
     with table.connect() as looking:
         looking.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")

@@ -82,6 +82,25 @@ def test_a_database_transaction_in_another_database_is_named_and_what_it_hides_w
         assert _cleared(after) == {payment("behind").event_id}
 
 
+def test_the_only_writer_of_an_idle_ledger_holds_it_too(new_books: NewBooks) -> None:
+    """topic_to_ledger: the consumer has posted, in its one long transaction; nothing has ended after it."""
+    with new_books(direction="topic_to_ledger") as books, books.connect() as consumer:
+        books.take_cut()
+        books.both(payment("a"))
+        consumer.execute("BEGIN")
+        _post(books, consumer, payment("uncommitted"))
+        books.produce(payment("uncommitted"))
+        books.wait_stable()
+        run = books.next_run(settled=False)
+        assert (run.result.verdict, run.result.breaks) == (Verdict.INCONCLUSIVE, ())
+        assert doubts(run) == [Doubt.HELD_BY_LEDGER_HORIZON, Doubt.PARTNER_NOT_SETTLED]
+
+        consumer.execute("COMMIT")
+        after = books.next_run()
+        assert (after.result.verdict, doubts(after)) == (Verdict.MATCHED, [])
+        assert _cleared(after) == {payment("uncommitted").event_id}
+
+
 def test_an_event_ahead_of_its_uncommitted_row_is_neither_phantom_nor_matched(new_books: NewBooks) -> None:
     """ledger_to_topic: the relay was given the event before the row's transaction ended."""
     with new_books(direction="ledger_to_topic") as books, books.connect() as writer:
