@@ -227,16 +227,13 @@ class LiveBooks:
     def delete_records(self, leg: str, partition: int, *, before: int) -> None:
         """What retention does: the log of this partition starts at `before`."""
         asked = TopicPartition(self.contract.legs[leg], partition, before)
-        for future in self._admin().delete_records([asked]).values():
-            future.result()
+        admin = AdminClient({"bootstrap.servers": self.stack.bootstrap_servers})
+        admin.delete_records([asked])[asked].result(30)
 
     def _observe(self, window_end_utc: datetime) -> bool:
         now = datetime.now(UTC)
         settlement = observe(self.store, self.contract, self.connections, window_end_utc=window_end_utc, now_utc=now)
         return settlement.settled
-
-    def _admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self.stack.bootstrap_servers})
 
     def _client(self, **settings: Any) -> dict[str, Any]:
         return {
@@ -308,7 +305,7 @@ def open_live_books(
     admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
     topics = list(document["legs"].values())
     for future in admin.create_topics([NewTopic(topic, num_partitions=2) for topic in topics]).values():
-        future.result()
+        future.result(30)
     with psycopg.connect(stack.ledger_owner_dsn, autocommit=True) as owner:
         owner.execute(f"CREATE SCHEMA {name}")
         owner.execute(_POSTING.format(table=f"{name}.posting"))
@@ -324,7 +321,7 @@ def open_live_books(
         finally:
             owner.execute(f"DROP SCHEMA {name} CASCADE")
             for future in admin.delete_topics(topics).values():
-                future.result()
+                future.result(30)
 
 
 def environment_of(stack: LabStack, artifacts: Path) -> dict[str, str]:
