@@ -62,7 +62,7 @@ def reconcile_dag(file: ContractFile) -> DAG:
         # The page must come also when there is no verdict to tell of.
         alert = AlertOperator(task_id="alert", trigger_rule=TriggerRule.ALL_DONE, retries=5)
         # After the report, since it is the last word; it judges by the stored row, whatever became of the report.
-        judge = JudgeOperator(task_id="judge", trigger_rule=TriggerRule.ALL_DONE, retries=0)
+        judge = JudgeOperator(task_id="judge", trigger_rule=TriggerRule.ALL_DONE)
         finish >> settle >> cut >> reconcile >> [report, alert]
         report >> judge
         if contract.compensation:

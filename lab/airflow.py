@@ -16,7 +16,7 @@ import httpx
 
 from lab import process
 from lab.airflow_client import AirflowClient
-from lab.airflow_environment import AirflowSettings, build_environment
+from lab.airflow_environment import SPARK_POOL, AirflowSettings, build_environment
 from lab.guard import Guard, kill_sessions, start_guard
 from lab.stack import LabAddresses
 
@@ -60,9 +60,11 @@ def start_airflow(
         for name in _COMPONENTS:
             children[name] = _start(name, settings, environment, guard)
         _wait_healthy(settings, children, deadline_seconds=deadline_seconds)
-        yield AirflowStack(
+        airflow = AirflowStack(
             base_url=settings.base_url, passwords=settings.passwords(), settings=settings, environment=environment
         )
+        airflow.make_pool(SPARK_POOL, slots=1)
+        yield airflow
 
 
 def _start(name: str, settings: AirflowSettings, environment: dict[str, str], guard: Guard) -> subprocess.Popen[bytes]:

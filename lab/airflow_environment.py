@@ -20,6 +20,9 @@ from lab.stack import LabAddresses
 USERS = {"admin": "admin", "approver": "op", "viewer": "viewer"}
 """User to role. An op may start runs and approve; a viewer may only look."""
 
+SPARK_POOL = "spark"
+"""Pool of one slot: on two cores two Spark jobs at once take longer than one after the other."""
+
 _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "JAVA_HOME", "PYTHONPATH", "USER")
 
 SMALL_SPARK = {
@@ -109,7 +112,8 @@ def _airflow(settings: AirflowSettings, database_dsn: str) -> dict[str, str]:
         },
         "API_AUTH": {"JWT_SECRET": secrets.token_hex(64)},
         # At the stock 5 s a task that resumes soon after it has parked fails: its first exit is seen too late.
-        "WORKERS": {"MIN_HEARTBEAT_INTERVAL": "1"},
+        # On a busy machine the api-server takes longer than the stock 5 s to answer, and the task would fail.
+        "WORKERS": {"MIN_HEARTBEAT_INTERVAL": "1", "EXECUTION_API_TIMEOUT": "60"},
         "SCHEDULER": {"SCHEDULER_IDLE_SLEEP_TIME": "0.2"},
         "DAG_PROCESSOR": {
             "MIN_FILE_PROCESS_INTERVAL": "5",
@@ -155,5 +159,7 @@ def _tallystick(settings: AirflowSettings) -> dict[str, str]:
         "TALLYSTICK_CONTRACTS_DIR": str(settings.contracts),
         "TALLYSTICK_ARTIFACTS_DIR": str(settings.artifacts),
         "TALLYSTICK_JARS_DIR": str(settings.jars),
+        "TALLYSTICK_SPARK_POOL": SPARK_POOL,
+        "TALLYSTICK_ENVIRONMENT": "lab",
         "TALLYSTICK_SPARK_CONF": json.dumps(dict(settings.spark_conf)),
     }
