@@ -46,6 +46,13 @@ class KafkaSettings:
             raise ConnectionNotGiven(
                 f"a Kafka connection has {unknown[0]!r}; expected only {sorted(_FOR_KAFKA_PYTHON)}"
             )
+        if "sasl.username" in self.settings:
+            if self.settings.get("sasl.mechanism") not in _JAAS:
+                raise ConnectionNotGiven(
+                    f"a Kafka connection has a user: expected sasl.mechanism to be one of {list(_JAAS)}"
+                )
+            if not self.settings.get("sasl.password"):
+                raise ConnectionNotGiven("a Kafka connection has a user and no sasl.password")
 
     @property
     def bootstrap_servers(self) -> str:
@@ -71,9 +78,14 @@ class KafkaSettings:
             }
         if "sasl.username" in self.settings:
             module = _JAAS[self.settings["sasl.mechanism"]]
-            user, password = (json.dumps(self.settings[name]) for name in ("sasl.username", "sasl.password"))
+            user, password = (_quoted(self.settings[name]) for name in ("sasl.username", "sasl.password"))
             options["kafka.sasl.jaas.config"] = f"{module} required username={user} password={password};"
         return options
+
+
+def _quoted(text: str) -> str:
+    """As a login line quotes: backslashes before quotes and backslashes; letters as they are, it knows no \\u."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 @dataclass(frozen=True)
