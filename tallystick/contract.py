@@ -292,7 +292,7 @@ class Contract(_Part):
     def fingerprint(self) -> str:
         """SHA-256 of the contract's meaning: the validated model as JSON, so comments and key order do not count.
 
-        Keys are sorted, since a mapping such as `legs` keeps its file's order, and the verdict store's JSON another one.
+        Keys are sorted, since a mapping such as `legs` keeps its file's order, and the store's JSON has another one.
         """
         document = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
         return sha256(document.encode()).hexdigest()

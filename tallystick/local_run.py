@@ -53,29 +53,25 @@ def reconcile_now(local: LocalRun, *, settle: bool) -> tuple[StoredRun, Path]:
     """Reconcile all since the last cut, up to now; give the run and its report.
 
     The window begins where the newest cut's window ended; a contract without cuts gets its baseline. A cut that an
-    earlier run left without a verdict is judged first, and then ours.
+    earlier run left without a verdict is judged first.
     """
+    _finish_earlier(local)
     window_end = local.now()
     previous = last_cut(local.engine, local.contract.contract)
-    window_start = min(previous.window_end_utc if previous else local.contract.start_date, window_end)
-    unfinished = open_cut(local.engine, local.contract.contract)
-    if unfinished is not None and not unfinished.is_baseline:
-        local.tell("unfinished_cut", {"cut": unfinished.n})
-        _finish(local, _judge(local, unfinished))
     if settle:
         _settle(local, window_end)
     cut = resolve_cut(
         local.engine,
         local.contract,
         local.connections,
-        window_start_utc=window_start,
+        window_start_utc=min(previous.window_end_utc if previous else local.contract.start_date, window_end),
         window_end_utc=window_end,
         now_utc=local.now(),
         scheduler_run_id=f"cli__{window_end.isoformat()}",
     )
     local.tell("cut", {"cut": cut.n})
     run = _judge(local, cut)
-    return run, _finish(local, run)
+    return run, _tell_people(local, run)
 
 
 def reread(local: LocalRun, n: int) -> tuple[StoredRun, Path]:
@@ -119,6 +115,14 @@ def report_of(engine: Engine, run: StoredRun, artifacts: Path) -> Path:
     return write_report(run, contract, artifacts)
 
 
+def _finish_earlier(local: LocalRun) -> None:
+    """Judge the unfinished cut of a run that was stopped between its cut and its verdict."""
+    unfinished = open_cut(local.engine, local.contract.contract)
+    if unfinished is not None and not unfinished.is_baseline:
+        local.tell("unfinished_cut", {"cut": unfinished.n})
+        _tell_people(local, _judge(local, unfinished))
+
+
 def _settle(local: LocalRun, window_end: datetime) -> None:
     """Look until both sides have settled, or until the contract's settle_timeout is over."""
     give_up = window_end + local.contract.settle_timeout
@@ -141,7 +145,7 @@ def _judge(local: LocalRun, cut: Cut) -> StoredRun:
     return stored_run(local.engine, cut.contract, cut.n)
 
 
-def _finish(local: LocalRun, run: StoredRun) -> Path:
+def _tell_people(local: LocalRun, run: StoredRun) -> Path:
     """Alerts and report. An alert that cannot be delivered stays owed and changes no verdict."""
     addresses = _webhook_addresses(local)
     sinks = sinks_for(local.contract, webhook_addresses=addresses, artifacts_folder=local.artifacts)

@@ -1,0 +1,194 @@
+"""tallystick run and tallystick census, as processes, against a real broker and a real ledger."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from lab.process import REPOSITORY
+
+from .books import TWO_LEGS, LiveBooks, both_legs
+from .live import SPARK_SETTINGS
+
+NewBooks = Callable[..., AbstractContextManager[LiveBooks]]
+SECONDS_MAX = 240
+"""Per command; a JVM starts slowly where tests share two cores."""
+
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture
+def books(new_books: NewBooks) -> Iterator[LiveBooks]:
+    sinks = [{"kind": "file", "path": "alerts.jsonl"}, {"kind": "webhook", "connection": "not_given"}]
+    with new_books(direction="topic_to_ledger", legs=TWO_LEGS, alert={"sinks": sinks}) as opened:
+        yield opened
+
+
+@pytest.fixture
+def environment(books: LiveBooks, tmp_path: Path) -> dict[str, str]:
+    settings = {name: value for name, value in SPARK_SETTINGS.items() if name != "spark.jars"}
+    return {
+        **os.environ,  # new_books has put the connections there
+        "TALLYSTICK_STORE_DSN": books.store.url.render_as_string(hide_password=False),
+        "TALLYSTICK_ARTIFACTS_DIR": str(tmp_path),
+        "TALLYSTICK_JARS_DIR": str(REPOSITORY / ".jars" / "spark"),
+        "TALLYSTICK_SPARK_MASTER": "local[2]",
+        "TALLYSTICK_SPARK_CONF": json.dumps(settings),
+    }
+
+
+def start(environment: dict[str, str], *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tallystick", *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(environment: dict[str, str], *arguments: str) -> tuple[int, str, str]:
+    process = start(environment, *arguments)
+    try:
+        stdout, stderr = process.communicate(timeout=SECONDS_MAX)
+    finally:
+        process.send_signal(signal.SIGINT)  # to one that hangs; a process that has ended gets none
+        process.wait()
+    return process.returncode, stdout, stderr
+
+
+def processes_of(contract_file: Path) -> list[str]:
+    """Command lines of live processes that name this contract's file."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if str(contract_file) in line:
+            found.append(line)
+    return found
+
+
+def test_the_whole_loop_without_airflow(books: LiveBooks, environment: dict[str, str], tmp_path: Path) -> None:
+    contract_file, name = str(books.contract_file), books.contract.contract
+
+    code, _, stderr = run(environment, "run", contract_file)
+    assert code == 3, stderr
+    assert "the books begin here" in run(environment, "show", f"{name}/0")[1]
+
+    books.both(*both_legs("first"))
+    books.produce(*both_legs("aborted"), abort=True)
+    code, stdout, stderr = run(environment, "run", contract_file, "--json")
+    assert code == 0, stderr
+    document = json.loads(stdout)
+    assert (document["verdict"], document["matched_rows"]) == ("MATCHED", 2)
+    assert Path(document["report"]).is_file()
+    assert "Both sides have settled" in stderr
+    assert "Counted every offset: 0 unexplained" in stderr
+
+    books.produce(*both_legs("lost"))
+    code, stdout, stderr = run(environment, "run", contract_file)
+    assert code == 1, stderr
+    assert stdout.startswith(f"BROKEN  {name}/2")
+    assert "Missing in ledger: 2 breaks, 20.00 EUR" in stdout
+    assert "Alerts that nobody got yet: webhook:not_given" in stderr
+    (alert,) = [json.loads(line) for line in (tmp_path / "alerts.jsonl").read_text().splitlines()]
+    assert alert["dedup_key"] == f"tallystick/{name}/missing_in_ledger"
+
+    code, _, stderr = run(environment, "run", contract_file, "--reread", "2")
+    assert code == 1
+    assert "Read again: the same digest" in stderr
+    for secret in ("postgresql://", environment["TALLYSTICK_STORE_DSN"]):
+        assert secret not in stderr
+
+
+def test_an_interrupted_run_leaves_no_process_and_the_next_one_finishes_its_cut(
+    books: LiveBooks, environment: dict[str, str]
+) -> None:
+    contract_file = str(books.contract_file)
+    assert run(environment, "run", contract_file)[0] == 3
+    books.both(*both_legs("first"))
+
+    process = start(environment, "run", contract_file)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("Attempt"):  # Spark's driver runs
+            break
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=SECONDS_MAX)
+    assert process.returncode == 130
+    assert "interrupted" in rest
+    deadline = time.monotonic() + 10
+    while processes_of(books.contract_file) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert processes_of(books.contract_file) == []
+
+    books.both(*both_legs("second"))
+    code, stdout, stderr = run(environment, "run", contract_file, "--json")
+    assert code == 0, stderr
+    assert "Cut 1 of an earlier run has no verdict yet and goes first" in stderr
+    assert json.loads(stdout)["cut"] == 2
+    runs = json.loads(run(environment, "runs", "--json", "--contract", books.contract.contract)[1])
+    assert [(one["cut"], one["verdict"]) for one in runs] == [(2, "MATCHED"), (1, "MATCHED"), (0, "INCONCLUSIVE")]
+
+
+def test_a_held_side_is_waited_for_and_then_named(new_books: NewBooks, environment: dict[str, str]) -> None:
+    with new_books(direction="topic_to_ledger", settle_timeout_seconds=2) as books:
+        assert run(environment, "run", str(books.contract_file))[0] == 3
+        producer = books.producer("holder")
+        producer.begin_transaction()
+        books.send(producer, *[event for event in both_legs("held") if event.leg == "payment"])
+        code, stdout, stderr = run(environment, "run", str(books.contract_file))
+        producer.abort_transaction()
+    assert code == 3
+    assert "Waiting for both sides to settle: " in stderr
+    assert "Not settled in time, going on without: " in stderr
+    assert "Held by an open producer transaction" in stdout
+    assert "holder" in stdout
+
+
+def test_an_app_that_fails_is_told_in_a_sentence(books: LiveBooks, environment: dict[str, str]) -> None:
+    assert run(environment, "run", str(books.contract_file))[0] == 3
+    books.both(*both_legs("first"))
+    broken = {**environment, "TALLYSTICK_SPARK_CONF": '{"spark.driver.memory": "nonsense"}'}
+    code, stdout, stderr = run(broken, "run", str(books.contract_file))
+    assert (code, stdout) == (2, "")
+    assert stderr.splitlines()[-1].startswith("the Spark app ended with exit code ")
+    assert "its log is " in stderr
+    assert "Traceback" not in stderr
+
+
+def test_the_census_of_a_topic_names_every_offset(books: LiveBooks, environment: dict[str, str]) -> None:
+    books.produce(*both_legs("first"))
+    books.produce(*both_legs("aborted"), abort=True)
+    books.wait_stable()
+    topic = books.contract.legs["payment"]
+    code, stdout, stderr = run(environment, "census", topic, "--kafka", "kafka_billing", "--json")
+    assert code == 0, stderr
+    census = json.loads(stdout)
+    assert [part["partition"] for part in census] == [0, 1]
+    assert sum(part["committed"] for part in census) == 1
+    assert sum(part["aborted"] for part in census) == 1
+    assert sum(part["commit_markers"] + part["abort_markers"] for part in census) == 2
+    assert sum(part["unexplained"] for part in census) == 0
+    code, stdout, _ = run(environment, "census", topic, "--kafka", "kafka_billing")
+    assert code == 0
+    assert f"{topic}[0]" in stdout
+
+
+def test_a_topic_that_is_not_there_and_a_broker_that_is_not_are_told_apart(
+    books: LiveBooks, environment: dict[str, str]
+) -> None:
+    code, _, stderr = run(environment, "census", "no.such.topic", "--kafka", "kafka_billing")
+    assert (code, stderr.startswith("topic no.such.topic: ")) == (2, True)
+    nowhere = {**environment, "TALLYSTICK_CONN_KAFKA_BILLING": '{"bootstrap.servers": "127.0.0.1:1"}'}
+    code, _, stderr = run(nowhere, "census", "no.such.topic", "--kafka", "kafka_billing")
+    assert (code, stderr.splitlines()[-1].startswith("Kafka at 127.0.0.1:1: ")) == (2, True)

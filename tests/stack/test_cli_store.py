@@ -1,0 +1,134 @@
+"""The commands that read the verdict store, on a real one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+from typer.testing import CliRunner, Result
+
+from tallystick.break_class import Doubt
+from tallystick.cli import app
+from tallystick.store.contract_store import read_contract
+from tallystick.verdict import Verdict
+
+
+@pytest.fixture(autouse=True)
+def environment(store_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TALLYSTICK_STORE_DSN", store_dsn)
+    monkeypatch.setenv("TALLYSTICK_ARTIFACTS_DIR", str(tmp_path))
+    for name in ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def three_runs(store: Engine, books: Any) -> None:
+    """Cut 0 is matched, 1 broken, 2 inconclusive."""
+    found = books.missing("ev-7", amount_minor=1250, currency="EUR")
+    books.commit(store, books.result(0))
+    books.commit(store, books.result(1, verdict=Verdict.BROKEN, breaks=(found,), items=(books.item(found, n=1),)))
+    books.commit(store, books.result(2, verdict=Verdict.INCONCLUSIVE, doubts=(Doubt.VACUOUS_RUN,)))
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+def test_a_store_is_migrated_once_and_quietly_again(empty_store_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TALLYSTICK_STORE_DSN", empty_store_dsn)
+    refused = run("runs")
+    assert refused.exit_code == 2
+    assert "run: tallystick store migrate" in refused.stderr
+    for _ in range(2):
+        assert run("store", "migrate").exit_code == 0
+    assert run("runs").exit_code == 0
+
+
+def test_no_run_yet_is_no_error() -> None:
+    result = run("runs")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "no run is stored yet\n")
+    assert json.loads(run("runs", "--json").stdout) == []
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_runs_are_listed_newest_first() -> None:
+    lines = run("runs").stdout.splitlines()
+    assert [line.split()[:2] for line in lines[1:]] == [
+        ["payouts/2", "INCONCLUSIVE"],
+        ["payouts/1", "BROKEN"],
+        ["payouts/0", "MATCHED"],
+    ]
+    assert "12.50 EUR" in lines[2]
+    assert "\x1b" not in "".join(lines)
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_runs_are_listed_for_machines_with_stable_keys() -> None:
+    newest, broken = json.loads(run("runs", "--json", "--contract", "payouts", "--limit", "2").stdout)
+    assert (newest["run"], broken["run"]) == ("payouts/2", "payouts/1")
+    assert set(broken) == {
+        "run",
+        "contract",
+        "cut",
+        "verdict",
+        "window_start_utc",
+        "window_end_utc",
+        "breaks",
+        "money_at_stake_minor",
+        "doubts",
+        "scheduler_run_id",
+        "recorded_at",
+    }
+    assert (broken["breaks"], broken["money_at_stake_minor"]) == (1, {"EUR": 1250})
+    assert broken["window_end_utc"] == "2026-03-01T13:00:00Z"
+    assert json.loads(run("runs", "--json", "--contract", "another").stdout) == []
+
+
+@pytest.mark.usefixtures("three_runs")
+@pytest.mark.parametrize(("n", "code", "verdict"), [(0, 0, "MATCHED"), (1, 1, "BROKEN"), (2, 3, "INCONCLUSIVE")])
+def test_showing_a_run_ends_with_its_verdicts_code(n: int, code: int, verdict: str) -> None:
+    shown, machine = run("show", f"payouts/{n}"), run("show", f"payouts/{n}", "--json")
+    assert (shown.exit_code, machine.exit_code) == (code, code)
+    assert shown.stdout.startswith(f"{verdict}  payouts/{n}")
+    assert json.loads(machine.stdout)["verdict"] == verdict
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_a_run_is_shown_for_machines_with_its_breaks_and_census() -> None:
+    document = json.loads(run("show", "payouts/1", "--json").stdout)
+    (found,) = document["breaks"]
+    assert (found["class"], found["match_key"]) == ("missing_in_topic_never_produced", "ev-7")
+    assert (found["amount_minor"], found["currency"]) == (1250, "EUR")
+    assert found["evidence"] == {"row_id": 7, "offsets": [1, 2**53 + 1]}
+    assert document["matched_money_minor"] == {"EUR": 2**53 + 1, "JPY": 3}
+    assert document["census"][0]["committed"] == 7
+    assert "look_ups" not in document
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_a_run_that_is_not_there_is_refused_by_name() -> None:
+    for command in ("show", "report"):
+        result = run(command, "payouts/9")
+        assert result.exit_code == 2
+        assert result.stderr == "payouts/9: no verdict is stored; see: tallystick runs --contract payouts\n"
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_a_report_is_written_again_with_the_same_bytes(tmp_path: Path) -> None:
+    path = Path(run("report", "payouts/1").stdout.strip())
+    assert path.is_relative_to(tmp_path)
+    again = Path(run("report", "payouts/1", "--folder", str(tmp_path / "other")).stdout.strip())
+    assert again != path
+    assert again.read_bytes() == path.read_bytes()
+    assert "BROKEN" in path.read_text()
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_a_report_is_written_under_the_contract_of_its_cut(store: Engine, books: Any) -> None:
+    contract = read_contract(store, "payouts", 1)
+    assert contract == books.contract
+    assert contract is not None
+    assert contract.fingerprint == books.contract.fingerprint
+    assert contract.fingerprint in Path(run("report", "payouts/1").stdout.strip()).read_text()
+    assert read_contract(store, "payouts", 9) is None
