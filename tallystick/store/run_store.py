@@ -145,16 +145,18 @@ def open_items_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenIt
         return tuple(_item_of(row) for row in connection.execute(statement))
 
 
-def ledger_rows_before(engine: Engine, contract_name: str, n: int) -> int:
-    """Rows the ledger must still show below cut n: those older than the baseline, and the slices of all cuts since."""
+def ledger_rows_before(engine: Engine, contract_name: str, n: int) -> int | None:
+    """Rows the ledger must still show below cut n: those older than the cut before it, as counted then, and its slice.
+
+    So a rewritten row is doubted by the cut that finds it, not by every later one. None where they were not counted.
+    """
     figures = verdict_table.c.figures
-    older = func.coalesce(figures["ledger_older_rows"].as_integer(), 0)
-    statement = select(
-        func.coalesce(func.sum(figures["ledger_rows"].as_integer()), 0)
-        + func.coalesce(func.sum(older).filter(verdict_table.c.cut_n == 0), 0)
-    ).where(verdict_table.c.contract == contract_name, verdict_table.c.cut_n < n)
+    statement = select(figures["ledger_rows"].as_integer() + figures["ledger_older_rows"].as_integer()).where(
+        verdict_table.c.contract == contract_name, verdict_table.c.cut_n == n - 1
+    )
     with engine.connect() as connection:
-        return int(connection.scalar(statement) or 0)
+        counted: int | None = connection.scalar(statement)
+    return counted
 
 
 def last_expiry_before(engine: Engine, contract_name: str, n: int) -> datetime | None:

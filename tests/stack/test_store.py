@@ -318,8 +318,14 @@ def test_a_broken_item_names_its_break(store: Engine, books: Any) -> None:
         commit_run(store, books.result(0, items=(item,)), attempt=attempt, alerts=())
 
 
-def test_the_ledger_must_still_show_what_earlier_cuts_counted(store: Engine, books: Any) -> None:
+def test_the_ledger_must_still_show_what_the_cut_before_counted(store: Engine, books: Any) -> None:
     books.commit(store, books.result(0, ledger_older_rows=40))
     books.commit(store, books.result(1, ledger_rows=5, ledger_older_rows=40))
     books.commit(store, books.result(2, ledger_rows=7, ledger_older_rows=45))
-    assert [ledger_rows_before(store, "payouts", n) for n in (0, 1, 2, 3)] == [0, 40, 45, 52]
+    assert [ledger_rows_before(store, "payouts", n) for n in (0, 1, 2, 3)] == [None, 40, 45, 52]
+
+
+def test_a_rewritten_row_is_missed_by_one_cut_only(store: Engine, books: Any) -> None:
+    books.commit(store, books.result(0, ledger_older_rows=40))
+    books.commit(store, books.result(1, ledger_rows=5, ledger_older_rows=39))
+    assert ledger_rows_before(store, "payouts", 2) == 44

@@ -1,0 +1,56 @@
+"""A ledger whose rows are changed: by xmin the run says it proves nothing; by written_xid it proves all the same."""
+
+import pytest
+
+from tallystick.break_class import Doubt
+from tallystick.verdict import Verdict
+
+from .books import doubts, payment, payments
+from .live import NewBooks
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+MARK_SENT = "UPDATE {table} SET currency = currency WHERE event_id = '{event_id}'"
+"""What an outbox does once it has published a row."""
+
+
+def test_an_updated_row_read_by_xmin_is_a_doubt_about_the_ledger_once_and_no_break(new_books: NewBooks) -> None:
+    with new_books(direction="ledger_to_topic") as books:
+        books.take_cut()
+        books.both(*payments("a", "b"))
+        assert books.next_run().result.verdict is Verdict.MATCHED
+        books.ledger.execute(MARK_SENT.format(table=books.table, event_id=payment("a").event_id))
+        books.both(payment("c"))
+        run = books.next_run()
+        assert (run.result.verdict, run.result.breaks) == (Verdict.INCONCLUSIVE, ())
+        assert doubts(run) == [Doubt.LEDGER_REWRITTEN]
+        assert run.result.doubts[0].details == {"older_rows": 1, "expected": 2}
+        books.both(payment("d"))
+        after = books.next_run()
+        assert (after.result.verdict, doubts(after)) == (Verdict.MATCHED, [])
+
+
+def test_the_same_update_read_by_written_xid_changes_nothing(new_books: NewBooks) -> None:
+    with new_books(direction="ledger_to_topic", ledger={"slice_by": "written_xid"}) as books:
+        books.take_cut()
+        books.both(*payments("a", "b"))
+        assert books.next_run().result.verdict is Verdict.MATCHED
+        books.ledger.execute(MARK_SENT.format(table=books.table, event_id=payment("a").event_id))
+        books.both(payment("c"))
+        run = books.next_run()
+        assert (run.result.verdict, doubts(run)) == (Verdict.MATCHED, [])
+        assert run.result.figures.ledger_rows == 1
+
+
+def test_a_table_that_was_only_vacuumed_stays_matched_by_xmin(new_books: NewBooks) -> None:
+    with new_books(direction="ledger_to_topic", unique_key=True) as books:
+        books.take_cut()
+        books.both(*payments("a", "b"))
+        cut = books.take_cut()
+        for vacuum in ("VACUUM (FULL, FREEZE)", "VACUUM (FREEZE)"):
+            books.ledger.execute(f"{vacuum} {books.table}")
+        run = books.judge(cut)
+        assert (run.result.verdict, run.result.figures.ledger_rows) == (Verdict.MATCHED, 2)
+        books.ledger.execute(f"VACUUM FULL {books.table}")
+        books.both(payment("c"))
+        assert books.next_run().result.verdict is Verdict.MATCHED
