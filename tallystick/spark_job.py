@@ -35,29 +35,33 @@ class SparkNotReady(RuntimeError):
 def submit_argv(contract_file: Path, cut_n: int, *, reread: bool, environment: Mapping[str, str]) -> list[str]:
     """The command line of one run. Raises SparkNotReady.
 
-    TALLYSTICK_JARS_DIR: the folder of Spark's jars. TALLYSTICK_SPARK_MASTER: default local[*]. TALLYSTICK_SPARK_CONF: a
-    JSON object of Spark settings that goes before ours.
+    TALLYSTICK_SPARK_MASTER: default local[*].
     """
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.memory": "2g",
-        "spark.sql.session.timeZone": "UTC",
-        **_own_settings(environment),
-    }
+    settings = spark_settings(environment)
     return [
         str(_spark_submit()),
         "--master",
         environment.get("TALLYSTICK_SPARK_MASTER") or "local[*]",
         "--jars",
-        ",".join(str(jar) for jar in _jars(environment)),
+        ",".join(str(jar) for jar in find_jars(environment)),
         *(part for name, value in sorted(settings.items()) for part in ("--conf", f"{name}={value}")),
-        str(_app_file()),
+        str(find_app()),
         "--contract",
         str(contract_file),
         "--cut",
         str(cut_n),
         *(["--reread"] if reread else []),
     ]
+
+
+def spark_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Ours, and before them those of TALLYSTICK_SPARK_CONF, a JSON object. Raises SparkNotReady."""
+    return {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "2g",
+        "spark.sql.session.timeZone": "UTC",
+        **_own_settings(environment),
+    }
 
 
 def run_job(argv: list[str], *, log: Path, environment: Mapping[str, str], observe: Observer) -> None:
@@ -156,14 +160,16 @@ def _spark_submit() -> Path:
     return path
 
 
-def _app_file() -> Path:
+def find_app() -> Path:
+    """The app's file; not imported, since it needs Spark. Raises SparkNotReady."""
     spec = find_spec(_APP)
     if spec is None or spec.origin is None:
         raise SparkNotReady(f"{_APP}: not installed; expected it beside tallystick, in the same wheel")
     return Path(spec.origin)
 
 
-def _jars(environment: Mapping[str, str]) -> list[Path]:
+def find_jars(environment: Mapping[str, str]) -> list[Path]:
+    """The jars of TALLYSTICK_JARS_DIR, default .jars/spark. Raises SparkNotReady."""
     folder = Path(environment.get("TALLYSTICK_JARS_DIR") or ".jars/spark")
     jars = sorted(folder.glob("*.jar"))
     if not jars:

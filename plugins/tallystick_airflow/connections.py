@@ -104,13 +104,19 @@ def kafka_settings(connection: Connection) -> KafkaSettings:
 
 
 def http_address(connection: Connection) -> str:
-    """Write a connection as the address that alerts are posted to: scheme, host, port, and the extra's `endpoint`."""
+    """Write a connection as the address that alerts are posted to.
+
+    Path: the extra's `endpoint`; or the connection's schema, which is where Airflow keeps the path of one that was
+    given as an address, while one that was typed in has "http" or "https" there. Raises ConnectionRefused.
+    """
     if connection.conn_type not in ("http", "https"):
         raise ConnectionRefused(f"connection {connection.conn_id}: got type {connection.conn_type!r}; expected 'http'")
-    host = connection.host or ""
-    base = host if "://" in host else f"{connection.schema or connection.conn_type}://{host}"
+    host, schema = connection.host or "", connection.schema or ""
+    scheme, path = (schema, "") if schema in ("http", "https") else (connection.conn_type, schema)
+    base = host if "://" in host else f"{scheme}://{host}"
     port = f":{connection.port}" if connection.port else ""
-    return f"{base}{port}/{str(connection.extra_dejson.get('endpoint', '')).removeprefix('/')}"
+    path = connection.extra_dejson.get("endpoint", path)
+    return f"{base}{port}/{path.removeprefix('/')}"
 
 
 def _strings(extra: Mapping[str, Any]) -> dict[str, str]:

@@ -1,9 +1,7 @@
 """Submits the Spark app for one cut."""
 
-import json
 import os
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +9,15 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from tallystick.spark_job import SparkNotReady, find_app, find_jars, spark_settings
 from tallystick_airflow.connections import SPARK_CONNECTION, check_spark_connection, read_spark_environment
 from tallystick_airflow.contract_operator import CUT_N, open_verdict_store, read_contract_file, require_cut_n
 
-_QUIET_LOG = Path(__file__).with_name("spark_log4j2.properties")
-_SPARK_CONF = {
-    "spark.ui.enabled": "false",
-    "spark.driver.memory": "2g",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile=file:{_QUIET_LOG}",
-}
-"""Beside what the app itself states; TALLYSTICK_SPARK_CONF, a JSON object, adds to it and goes before it."""
+_QUIET_LOG = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('spark_log4j2.properties')}"
 
 
 class NoVerdictStored(AirflowException):
     """The app ended well and yet its verdict is not in the store. A retry reads the same cut again."""
-
-
-class JarsMissing(AirflowFailException):
-    """The jars of Spark's Kafka source and of PostgreSQL's driver are not where they should be."""
 
 
 class ReconcileOperator(SparkSubmitOperator):
@@ -46,7 +34,7 @@ class ReconcileOperator(SparkSubmitOperator):
 
     def __init__(self, *, contract_file: str, cut_n: str = CUT_N, **kwargs: Any) -> None:
         super().__init__(
-            application=find_app(),
+            application=str(find_app()),
             application_args=["--contract", contract_file, "--cut", cut_n],
             conn_id=SPARK_CONNECTION,
             durable=False,  # a driver in client mode dies with its task; the retry reads the same cut
@@ -64,30 +52,17 @@ class ReconcileOperator(SparkSubmitOperator):
             self.log.info("Cut %d of %s has its verdict already: Spark is not started", cut_n, contract.contract)
             return verdict
         check_spark_connection(SPARK_CONNECTION)
-        self.conf = _SPARK_CONF | json.loads(os.environ.get("TALLYSTICK_SPARK_CONF", "{}"))
-        self.jars = ",".join(find_jars())
+        try:
+            self.conf = {"spark.driver.defaultJavaOptions": _QUIET_LOG} | spark_settings(os.environ)
+            self.jars = ",".join(str(jar) for jar in find_jars(os.environ))
+        except SparkNotReady as fault:
+            raise AirflowFailException(str(fault)) from None
         self.env_vars = read_spark_environment(contract)
         super().execute(context)
         verdict = _stored_verdict(contract.contract, cut_n)
         if verdict is None:
             raise NoVerdictStored(f"{contract.contract} cut {cut_n}: the Spark app ended well, and stored no verdict")
         return verdict
-
-
-def find_app() -> str:
-    """The Spark app's file, without importing it: it needs pyspark."""
-    spec = find_spec("spark_apps.reconcile_app")
-    assert spec is not None and spec.origin is not None, "spark_apps is not installed (make setup)"
-    return spec.origin
-
-
-def find_jars() -> list[str]:
-    """List the jars of TALLYSTICK_JARS_DIR. Raises JarsMissing."""
-    folder = os.environ.get("TALLYSTICK_JARS_DIR", "")
-    jars = sorted(str(path) for path in Path(folder).glob("*.jar")) if folder else []
-    if not jars:
-        raise JarsMissing(f"TALLYSTICK_JARS_DIR: got {folder!r}; expected the folder of Spark's jars (make setup)")
-    return jars
 
 
 def _stored_verdict(contract_name: str, cut_n: int) -> str | None:

@@ -42,8 +42,17 @@ def test_the_spark_app_gets_every_address_it_reads() -> None:
     assert store_dsn(environment) == "postgresql://ts:store-secret@db:5433/ts"
 
 
-def test_a_webhook_address_has_scheme_host_and_endpoint() -> None:
-    assert http_address(get_connection("alert_webhook")) == "https://pager/v1/alerts"
+@pytest.mark.parametrize(
+    "connection",
+    [
+        '{"conn_type": "http", "host": "pager", "port": 8443, "schema": "https", "extra": {"endpoint": "/v1/alerts"}}',
+        '{"conn_type": "http", "host": "https://pager", "port": 8443, "extra": {"endpoint": "v1/alerts"}}',
+        "https://pager:8443/v1/alerts",  # Airflow keeps the path in the schema
+    ],
+)
+def test_a_webhook_address_is_read_however_it_was_written(monkeypatch: pytest.MonkeyPatch, connection: str) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_ALERT_WEBHOOK", connection)
+    assert http_address(get_connection("alert_webhook")) == "https://pager:8443/v1/alerts"
 
 
 @pytest.mark.parametrize("host", ["local[2]", "spark://master"])

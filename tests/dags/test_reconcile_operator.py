@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 
 from tallystick_airflow import reconcile_operator
 from tallystick_airflow.connections import ConnectionRefused
 from tallystick_airflow.contract_operator import NoCut
-from tallystick_airflow.reconcile_operator import JarsMissing, NoVerdictStored, ReconcileOperator
+from tallystick_airflow.reconcile_operator import NoVerdictStored, ReconcileOperator
 
 CONTRACT_FILE = str(Path(__file__).parents[2] / "dags" / "contracts" / "billing_payments.yaml")
 SECRETS = ("broker-secret", "led/ger", "led%2Fger", "store-secret")
@@ -114,8 +115,8 @@ def test_without_a_spark_connection_nothing_is_submitted(
 
 
 def test_without_jars_nothing_is_submitted(submissions: Submissions, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TALLYSTICK_JARS_DIR")
-    with pytest.raises(JarsMissing, match="TALLYSTICK_JARS_DIR"):
+    monkeypatch.setenv("TALLYSTICK_JARS_DIR", "elsewhere")
+    with pytest.raises(AirflowFailException, match="TALLYSTICK_JARS_DIR: elsewhere has no jars"):
         operator().execute({})
     assert submissions.call is None
 
