@@ -21,6 +21,7 @@ from pydantic import (
     Field,
     ValidationError,
     ValidationInfo,
+    WithJsonSchema,
     field_validator,
     model_validator,
 )
@@ -51,7 +52,7 @@ class Severity(StrEnum):
     CRITICAL = "critical"
 
 
-_PATTERNS = {
+PATTERNS = {
     r"^[a-z][a-z0-9_]{0,62}$": "a name in lower case letters, digits and _, beginning with a letter",
     r"^[a-zA-Z0-9._-]{1,249}$": "a Kafka topic name: letters, digits, '.', '_' and '-'",
     r"^[a-z_][a-z0-9_]{0,62}$": "a column name in lower case letters, digits and _",
@@ -60,7 +61,7 @@ _PATTERNS = {
 }
 """Each regular expression with its meaning, for the reference and for whoever breaks it."""
 
-_NAME, _TOPIC, _COLUMN, _FIELD, _TABLE = _PATTERNS
+_NAME, _TOPIC, _COLUMN, _FIELD, _TABLE = PATTERNS
 
 
 def _is_currency(code: str) -> str:
@@ -80,9 +81,12 @@ _Topic = Annotated[str, Field(pattern=_TOPIC)]
 _Column = Annotated[str, Field(pattern=_COLUMN)]
 _Field = Annotated[str, Field(pattern=_FIELD)]
 _Table = Annotated[str, Field(pattern=_TABLE)]
-_Currency = Annotated[str, AfterValidator(_is_currency)]
+_Currency = Annotated[
+    str, AfterValidator(_is_currency), WithJsonSchema({"type": "string", "format": "an ISO 4217 code"})
+]
 _MinorUnits = Annotated[int, Field(ge=0, strict=True)]
 _Seconds = Annotated[int, Field(ge=0, strict=True)]
+_Cron = Annotated[str, WithJsonSchema({"type": "string", "format": "a cron expression of five fields"})]
 _Moment = Annotated[
     AwareDatetime, BeforeValidator(_is_written_out), AfterValidator(lambda moment: moment.astimezone(UTC))
 ]
@@ -222,7 +226,7 @@ class Contract(_Part):
     """The team that answers for it."""
     direction: Direction
     """topic_to_ledger: a consumer posts events to the ledger. ledger_to_topic: an outbox publishes ledger rows."""
-    schedule: str
+    schedule: _Cron
     """Cron expression in UTC; each run covers the interval that ends at it."""
     start_date: _Moment
     """First moment that may be scheduled."""
@@ -309,7 +313,7 @@ def load_contract(path: Path) -> Contract:
     except DocumentUnreadable as error:
         raise ContractRefused(str(error)) from None
     except ValidationError as error:
-        faults = fault_lines(path, error, model=Contract, patterns=_PATTERNS)
+        faults = fault_lines(path, error, model=Contract, patterns=PATTERNS)
         raise ContractRefused("\n".join(faults)) from None
 
 

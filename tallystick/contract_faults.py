@@ -61,7 +61,8 @@ def _keys_expected(key: str, parents: Sequence[int | str], model: type[BaseModel
 def _meaning(loc: Sequence[int | str], model: type[BaseModel]) -> str:
     field = _model_at(loc[:-1], model).model_fields.get(str(loc[-1]))
     description = (field.description if field else None) or "a value"
-    return f"a value: {description[0].lower()}{description[1:].rstrip('.')}"
+    first = description.split(". ", maxsplit=1)[0].rstrip(".")
+    return f"a value: {first[0].lower()}{first[1:]}"
 
 
 def _expected(fault: Mapping[str, Any], patterns: Mapping[str, str]) -> str:

@@ -1,0 +1,173 @@
+"""Writes docs/contract.md from the contract's own fields, so that the page cannot say what the code does not.
+
+python -m tallystick.contract_reference > docs/contract.md
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tallystick.break_class_text import BREAK_TEXTS
+from tallystick.contract import PATTERNS, Contract
+
+EXAMPLE = """\
+contract: billing_payouts
+version: 1
+owner: payouts
+direction: ledger_to_topic
+schedule: "0 * * * *"
+start_date: 2026-01-01T00:00:00Z
+kafka:
+  connection: kafka_billing
+legs:
+  payout: billing.payouts
+ledger:
+  connection: ledger_billing
+  table: billing.payout
+"""
+"""The shortest contract there can be."""
+
+_INTRODUCTION = f"""\
+# The contract
+
+A reconciliation is one YAML file. This is the shortest there can be:
+
+```yaml
+{EXAMPLE}```
+
+A file is checked whole before anything runs, and every fault is told at once:
+
+```
+$ tallystick contract check dags/contracts
+dags/contracts/billing_payouts.yaml: ledger.tabel: unknown key; expected 'table'?
+dags/contracts/billing_payouts.yaml: ledger.table: missing; expected a value: schema.table
+```
+
+No key may stand twice, and none that is not below may stand at all. Money is whole minor units: 1000 is 10.00 EUR, and
+1000 JPY. Times carry their zone. Connections are ids; addresses and passwords never stand in a contract: Airflow reads
+them from its connections, the command line from the variable `TALLYSTICK_CONN_<ID>`.
+
+This page is written by `python -m tallystick.contract_reference`; a test holds it against the code.
+"""
+
+
+def contract_reference() -> str:
+    """The whole page: an introduction, a table per mapping of the file, and the classes that a contract may name."""
+    schema = Contract.model_json_schema()
+    sections = [_INTRODUCTION, _section("The file", schema, schema["$defs"])]
+    for path, part in _parts("", schema, schema["$defs"]):
+        sections.append(_section(f"`{path}`", part, schema["$defs"]))
+    return "\n".join([*sections, _classes()])
+
+
+def _parts(path: str, schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Every mapping below this one, in the order of the file, with its dotted path; [] marks a list's member."""
+    for key, written in schema["properties"].items():
+        field = _without_null(written)
+        inside = field.get("items", field)
+        name = f"{path}.{key}" if path else key
+        if "$ref" in inside and "properties" in _resolve(inside, definitions):
+            part = _resolve(inside, definitions)
+            member = f"{name}[]" if "items" in field else name
+            yield member, part
+            yield from _parts(member, part, definitions)
+
+
+def _section(title: str, schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    required = schema.get("required", [])
+    rows = [
+        f"| `{key}` | {_type(field, definitions)} | {_default(key, field, required)} | {_meaning(field, definitions)} |"
+        for key, field in schema["properties"].items()
+    ]
+    head = ["| key | value | default | meaning |", "|---|---|---|---|"]
+    return "\n".join([f"## {title}", "", _cell(schema["description"]), "", *head, *rows, ""])
+
+
+def _meaning(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    """The field's docstring; where its mapping has the same, the schema keeps only that one."""
+    return _cell(field.get("description") or _resolve(field, definitions)["description"])
+
+
+def _default(key: str, field: Mapping[str, Any], required: list[str]) -> str:
+    """Required, a literal, or nothing where leaving the key out says it all."""
+    if key in required:
+        return "required"
+    default = field.get("default")
+    return f"`{json.dumps(default)}`" if isinstance(default, str | int) and default != "" else ""
+
+
+def _type(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    """One value in words."""
+    field = _without_null(field)
+    if "$ref" in field:
+        target = _resolve(field, definitions)
+        return "a mapping, see below" if "properties" in target else _type(target, definitions)
+    if "enum" in field:
+        long = len(field["enum"]) > len(_SHORT_ENUM)
+        return "one of the classes below" if long else " or ".join(f"`{member}`" for member in field["enum"])
+    match field["type"]:
+        case "array":
+            return f"a list{_count(field, 'Items')}; each {_type(field['items'], definitions)}"
+        case "object":
+            key, value = (_type(part, definitions) for part in _key_and_value(field))
+            return f"a mapping{_count(field, 'Properties')}; key: {key}; value: {value}"
+        case "integer":
+            return f"a whole number{_bounds(field)}"
+    if field.get("format") == "date-time":
+        return "a time with its zone"
+    return _cell(str(field.get("format") or PATTERNS.get(field.get("pattern", ""), "text")))
+
+
+def _key_and_value(field: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the keys and the values of a mapping are; a pattern of its keys stands elsewhere in a JSON schema."""
+    if "patternProperties" in field:
+        ((pattern, value),) = field["patternProperties"].items()
+        return {"type": "string", "pattern": pattern}, value
+    return {"type": "string", **field["propertyNames"]}, field["additionalProperties"]
+
+
+_SHORT_ENUM = ("info", "warning", "error", "critical")
+
+
+def _bounds(field: Mapping[str, Any]) -> str:
+    words = [
+        f"{field[name] + more:,} or {side}"
+        for name, more, side in (("minimum", 0, "more"), ("exclusiveMinimum", 1, "more"), ("maximum", 0, "less"))
+        if name in field
+    ]
+    return f", {', '.join(words)}" if words else ""
+
+
+def _count(field: Mapping[str, Any], what: str) -> str:
+    least, most = field.get(f"min{what}"), field.get(f"max{what}")
+    words = [*([f"at least {least}"] if least else []), *([f"at most {most}"] if most else [])]
+    return f", {', '.join(words)}" if words else ""
+
+
+def _without_null(field: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands there if something stands there."""
+    options = [option for option in field.get("anyOf", ()) if option.get("type") != "null"]
+    return {**field, **options[0]} if options else dict(field)
+
+
+def _resolve(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = definitions[field["$ref"].rpartition("/")[2]]
+    return found
+
+
+def _classes() -> str:
+    rows = [f"| `{name}` | {_cell(text.means)} | {_cell(text.check_first)} |" for name, text in BREAK_TEXTS.items()]
+    head = ["| class | what is proven | check first |", "|---|---|---|"]
+    return "\n".join(
+        ["## Break classes", "", "Where a contract names a class, it is one of these.", "", *head, *rows, ""]
+    )
+
+
+def _cell(text: str) -> str:
+    """Text that stays inside its cell."""
+    return text.replace("|", r"\|").replace("\n", " ")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(contract_reference())
