@@ -1,0 +1,136 @@
+"""A judged cut read again: the same bytes give the same digest, others are noticed, and the store never changes."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from spark_apps import reconcile_app
+from tallystick import investigation
+from tallystick.log_fetch import Fetch, FetchedLog
+from tallystick.offsets import TopicPartition
+from tallystick.store.run_store import StoredRun
+from tallystick.verdict import Verdict
+
+from .books import TWO_LEGS, LiveBooks, both_legs, invoice, payment, table_contents
+from .live import NewBooks
+
+
+@pytest.fixture(scope="module")
+def judged(new_books: NewBooks, spark: SparkSession) -> Iterator[tuple[LiveBooks, StoredRun]]:
+    """A judged cut with breaks, open items and aborted records; its rows may be changed in place."""
+    with new_books(direction="topic_to_ledger", legs=TWO_LEGS, ledger={"slice_by": "written_xid"}) as books:
+        books.take_cut()
+        books.produce(*both_legs("a", "b", "c"), abort=True)
+        books.both(*both_legs("a", "b", "c"))
+        books.produce(payment("a"))
+        books.produce(*both_legs("unposted"))
+        books.post(invoice("unposted"))
+        books.both(payment("torn"))
+        run = books.next_run()
+        assert run.result.verdict is Verdict.BROKEN
+        assert len(run.result.breaks) == 3
+        yield books, run
+
+
+def _reread(books: LiveBooks, run: StoredRun) -> None:
+    """As the app does with --reread. Raises DigestChanged."""
+    reconcile_app.reread_cut(books.store, books.contract, run.cut, run.result)
+
+
+def test_reading_again_fetches_every_byte_again_and_changes_nothing(
+    judged: tuple[LiveBooks, StoredRun], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    books, run = judged
+    before, last_query, fetched = table_contents(books.store), _last_query(spark), []
+    monkeypatch.setattr(investigation, "fetcher", _counting(investigation.fetcher, fetched))
+    _reread(books, run)
+    assert table_contents(books.store) == before
+    offsets = {part.offsets.topic_partition for part in run.cut.topic_slices}
+    assert {part for part, size in fetched if size} == offsets
+    figures = run.result.figures
+    assert _rows_read(spark, after=last_query) == figures.topic_rows + figures.ledger_rows
+
+
+@pytest.mark.parametrize("partitions", [1, 5])
+def test_order_and_partitioning_change_no_digest(
+    judged: tuple[LiveBooks, StoredRun], spark: SparkSession, monkeypatch: pytest.MonkeyPatch, partitions: int
+) -> None:
+    books, run = judged
+
+    def shuffled(read: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
+        def read_and_shuffle(*arguments: object, **named: object) -> DataFrame:
+            rows = read(*arguments, **named)
+            return rows.repartition(partitions, F.rand(seed=partitions)).sortWithinPartitions(F.rand(seed=7))
+
+        return read_and_shuffle
+
+    for reader in ("read_topics", "read_ledger"):
+        monkeypatch.setattr(reconcile_app, reader, shuffled(getattr(reconcile_app, reader)))
+    shuffle_partitions = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    try:
+        again = books.judge_again(run)
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", shuffle_partitions)
+    assert again == run.result
+
+
+def test_an_amount_that_was_changed_since_is_noticed_and_stores_nothing(judged: tuple[LiveBooks, StoredRun]) -> None:
+    books, run = judged
+    before = table_contents(books.store)
+    change = f"UPDATE {books.table} SET amount_minor = %s WHERE event_id = %s"
+    books.ledger.execute(change, [999, payment("b").event_id])
+    with pytest.raises(
+        reconcile_app.DigestChanged, match=f"{books.contract.contract}/1: digest .*, stored {run.result.digest}"
+    ):
+        _reread(books, run)
+    books.ledger.execute(change, [1000, payment("b").event_id])
+    _reread(books, run)
+    assert table_contents(books.store) == before
+
+
+def test_records_that_have_left_the_log_since_are_noticed_and_store_nothing(
+    judged: tuple[LiveBooks, StoredRun],
+) -> None:
+    """Last in this file: the records do not come back."""
+    books, run = judged
+    before = table_contents(books.store)
+    books.delete_records("invoice", 0, before=1)
+    with pytest.raises(reconcile_app.DigestChanged):
+        _reread(books, run)
+    assert table_contents(books.store) == before
+
+
+def _counting(fetcher: Callable[..., Fetch], fetched: list[tuple[TopicPartition, int]]) -> Callable[..., Fetch]:
+    def counting(*arguments: object) -> Fetch:
+        fetch = fetcher(*arguments)
+
+        def counted(part: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
+            answer = fetch(part, offset, read_committed)
+            fetched.append((part, len(answer.records)))
+            return answer
+
+        return counted
+
+    return counting
+
+
+def _last_query(spark: SparkSession) -> int:
+    executions = spark._jsparkSession.sharedState().statusStore().executionsList()
+    return max(executions.apply(number).executionId() for number in range(executions.size()))
+
+
+def _rows_read(spark: SparkSession, *, after: int) -> int:
+    """Rows that Spark's queries after that one have read from Kafka and over JDBC, by the metrics of their scans."""
+    store, rows = spark._jsparkSession.sharedState().statusStore(), 0
+    for query in range(after + 1, _last_query(spark) + 1):
+        values, nodes = store.executionMetrics(query), store.planGraph(query).allNodes()
+        for node in map(nodes.apply, range(nodes.size())):
+            if node.name().startswith(("BatchScan KafkaTable", "Scan JDBCRelation")):
+                metrics = node.metrics()
+                for metric in map(metrics.apply, range(metrics.size())):
+                    if metric.name() == "number of output rows" and values.contains(metric.accumulatorId()):
+                        rows += int(values.get(metric.accumulatorId()).get())
+    return rows
