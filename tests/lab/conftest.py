@@ -24,7 +24,7 @@ def lab_stack() -> Iterator[LabStack]:
 
 
 class _new_folder:
-    """A folder that is gone afterwards. Not under /tmp/pytest-*: pytest closes that to PostgreSQL's system user."""
+    """A folder that is gone afterwards. Not pytest's tmp_path: pytest closes that to PostgreSQL's system user."""
 
     def __enter__(self) -> Path:
         parent = REPOSITORY / "build" / "lab"
