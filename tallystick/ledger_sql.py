@@ -40,12 +40,19 @@ def pairing_condition(ledger: LedgerSide) -> str:
 
 
 def column_list(ledger: LedgerSide) -> str:
-    """The contract's columns under the product's names, as text and bigint: every reader gets the same types."""
+    """The contract's columns under the product's names, as text and bigint: every reader gets the same types, no nulls.
+
+    A row without a key has one that nothing pairs with. An amount that is null or no whole number has no currency, so
+    that it equals nothing: an event always has one.
+    """
     columns = ledger.columns
+    amount, currency = columns.amount_minor, columns.currency
     return (
-        f"{columns.row_id}::text AS row_id, {columns.match_key}::text AS match_key, "
-        f"{columns.transaction_key}::text AS transaction_key, {columns.leg}::text AS leg, "
-        f"{columns.amount_minor}::bigint AS amount_minor, {columns.currency}::text AS currency"
+        f"{columns.row_id}::text AS row_id, "
+        f"coalesce({columns.match_key}::text, 'no key, row ' || {columns.row_id}::text) AS match_key, "
+        f"coalesce({columns.transaction_key}::text, '') AS transaction_key, coalesce({columns.leg}::text, '') AS leg, "
+        f"coalesce({amount}::bigint, 0) AS amount_minor, "
+        f"CASE WHEN {amount}::bigint = {amount} THEN coalesce({currency}::text, '') ELSE '' END AS currency"
     )
 
 

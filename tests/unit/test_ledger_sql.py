@@ -149,3 +149,9 @@ def test_the_contracts_columns_are_read_under_the_products_names() -> None:
     named = ledger_sql.column_list(LEDGER.model_copy(update={"columns": columns}))
     assert re.search(r"reference::text.* AS match_key", named)
     assert re.search(r"cents::bigint.* AS amount_minor", named)
+
+
+def test_no_column_is_ever_null() -> None:
+    """A null key would vanish in a join, and its row be counted as matched."""
+    columns = ledger_sql.column_list(LEDGER).split(" AS ")
+    assert [("coalesce(" in column or "entry_id::text" in column) for column in columns[:-1]] == [True] * 6
