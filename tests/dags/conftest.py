@@ -1,12 +1,15 @@
 """Gives Airflow a home of its own before anything imports it; nothing here reaches a database or a broker."""
 
+import atexit
 import json
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
 _HOME = Path(tempfile.mkdtemp(prefix="tallystick-airflow-"))
+atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 
 LEDGER_PASSWORD, STORE_PASSWORD, BROKER_PASSWORD = "led/ger secret", "store-secret", "broker-secret"
 
