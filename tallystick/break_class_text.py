@@ -115,12 +115,12 @@ DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
     Doubt.VACUOUS_RUN: ClassText(
         title="Nothing to compare",
         means="A side of this cut is empty, and an empty side proves nothing.",
-        check_first="Is a producer or consumer down? If such windows are normal, the contract says `empty: allowed`.",
+        check_first="Is a producer or consumer down? If such windows are normal, the contract may say empty: allowed.",
     ),
     Doubt.UNREADABLE_PAYLOAD: ClassText(
         title="Unreadable payload",
         means="Committed records are not the JSON object the contract describes, so they may be anything.",
-        check_first="Read a named offset with a console consumer, and compare it with the contract's `event` keys.",
+        check_first="Read a named offset with a console consumer, and compare it with the contract's event keys.",
     ),
     Doubt.LOG_EXPIRED: ClassText(
         title="Log expired",
@@ -130,7 +130,7 @@ DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
     Doubt.LEDGER_REWRITTEN: ClassText(
         title="Ledger rewritten",
         means="Rows that earlier runs had read were changed or deleted, so slices by xmin prove nothing.",
-        check_first="Find the UPDATE, DELETE or restore; where rows must change, use `slice_by: written_xid`.",
+        check_first="Find the UPDATE, DELETE or restore; where rows must change, use slice_by: written_xid.",
     ),
     Doubt.LEDGER_FAILED_OVER: ClassText(
         title="Ledger failed over",

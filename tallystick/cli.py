@@ -186,7 +186,7 @@ def write_run_report(
 ) -> None:
     """Write the HTML report of a stored run again, with the same bytes, and print where it lies.
 
-    Example: `tallystick report billing_payments/7 --folder /tmp`
+    Example: `tallystick report billing_payments/7 --folder reports`
     """
     from tallystick.local_run import report_of
 

@@ -180,9 +180,12 @@ def _head_figures(run: StoredRun, total: PartitionCensus | None) -> Iterator[Fig
         note="could not be seen whole" if doubts else "all that was due was seen",
         tone="doubtful" if doubts else "",
     )
-    yield Figure(label="Matched pairs", value=f"{figures.matched_rows:,}", note=format_money(figures.matched_money))
-    in_flight = f"{format_money(figures.in_flight_money)} within grace"
-    yield Figure(label="In flight", value=f"{figures.in_flight_items:,}", note=in_flight)
+    yield Figure(
+        label="Matched pairs", value=f"{figures.matched_rows:,}", note=foreign_text(format_money(figures.matched_money))
+    )
+    in_flight = f"{foreign_text(format_money(figures.in_flight_money))}, carried on"
+    in_flight = in_flight if figures.in_flight_items else "nothing waits for its partner"
+    yield Figure(label="Open items", value=f"{figures.in_flight_items:,}", note=in_flight)
     yield _offsets_figure(total)
 
 
