@@ -107,7 +107,7 @@ def open_ledger(dsn: str) -> Iterator[psycopg.Connection]:
             options="-c row_security=off",  # rows that a policy would hide are an error, not an absence
         )
     except psycopg.OperationalError as error:
-        raise LedgerUnreachable(f"ledger: {str(error).strip().splitlines()[-1]}") from None
+        raise LedgerUnreachable(f"ledger: {str(error).strip().splitlines()[0]}") from None
     try:
         with connection:
             yield connection

@@ -173,6 +173,13 @@ class LiveBooks:
         self.produce(*events)
         self.post(*events)
 
+    def make_topics(self) -> None:
+        """Make the contract's topics, of two partitions each."""
+        admin = AdminClient({"bootstrap.servers": self.stack.bootstrap_servers})
+        made = admin.create_topics([NewTopic(topic, num_partitions=2) for topic in self.contract.topics])
+        for future in made.values():
+            future.result(30)
+
     def connect(self) -> psycopg.Connection:
         """Another session of the ledger's owner, in autocommit."""
         return psycopg.connect(self.stack.ledger_owner_dsn, autocommit=True)
@@ -302,25 +309,24 @@ def open_live_books(
     }
     contract_file = folder / f"{name}.yaml"
     contract_file.write_text(json.dumps(document))
-    admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
-    topics = list(document["legs"].values())
-    for future in admin.create_topics([NewTopic(topic, num_partitions=2) for topic in topics]).values():
-        future.result(30)
     with psycopg.connect(stack.ledger_owner_dsn, autocommit=True) as owner:
         owner.execute(f"CREATE SCHEMA {name}")
         owner.execute(_POSTING.format(table=f"{name}.posting"))
         owner.execute(f"CREATE {'UNIQUE' if unique_key else ''} INDEX ON {name}.posting (event_id, side)")
+        books = LiveBooks(
+            stack=stack,
+            store=store,
+            contract=Contract.model_validate(document),
+            contract_file=contract_file,
+            ledger=owner,
+        )
+        books.make_topics()
         try:
-            yield LiveBooks(
-                stack=stack,
-                store=store,
-                contract=Contract.model_validate(document),
-                contract_file=contract_file,
-                ledger=owner,
-            )
+            yield books
         finally:
             owner.execute(f"DROP SCHEMA {name} CASCADE")
-            for future in admin.delete_topics(topics).values():
+            admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
+            for future in admin.delete_topics(list(books.contract.topics)).values():
                 future.result(30)
 
 
