@@ -44,6 +44,7 @@ FIGURES = REPOSITORY / "build" / "demo.json"
 _EXACTLY_ONCE = DeliveryMode.EXACTLY_ONCE
 _REPAIRED = (DeliveryMode.AT_MOST_ONCE, "payouts")
 _PACKAGES = ("apache-airflow", "pyspark", "confluent-kafka", "kafka-python", "great-expectations", "tallystick")
+_PATIENCE_SECONDS = 300
 _TASK_ENDED = ("success", "failed", "upstream_failed")
 
 
@@ -67,7 +68,9 @@ class Demo:
     differs: list[str] = field(default_factory=list)
 
     def say(self, text: str) -> None:
-        self.console.print(f"[dim]{time.monotonic() - self.started:6.1f} s[/dim]  {text}", highlight=False)
+        self.console.print(
+            f"[dim]{time.monotonic() - self.started:6.1f} s[/dim]  {text}", highlight=False, soft_wrap=True
+        )
 
     def trigger(self, mode: DeliveryMode, kind: str) -> str:
         """Ask the scheduler for the window since the last one of this contract; returns the run's id."""
@@ -78,16 +81,23 @@ class Demo:
         self.runs.append((f"reconcile_{name}", run_id))
         return run_id
 
-    def reconcile(self, mode: DeliveryMode) -> list[StoredRun]:
-        """One window of both contracts of a mode, by the scheduler; returns their verdicts, payments first."""
+    def start_windows(self, mode: DeliveryMode) -> list[tuple[str, str]]:
+        """Ask for one window of both contracts of a mode; returns once both cuts are fixed: what comes later is not in."""
         asked = [(kind, self.trigger(mode, kind)) for kind in KINDS]
+        for kind, run_id in asked:
+            dag_id = f"reconcile_{contract_name(mode, kind)}"
+            self.airflow.wait_task(dag_id, run_id, "cut", *_TASK_ENDED, deadline_seconds=_PATIENCE_SECONDS)
+        return asked
+
+    def wait_windows(self, mode: DeliveryMode, asked: list[tuple[str, str]]) -> list[StoredRun]:
+        """The verdicts of both contracts, payments first."""
         return [self.wait_verdict(mode, kind, run_id) for kind, run_id in asked]
 
     def wait_verdict(self, mode: DeliveryMode, kind: str, run_id: str) -> StoredRun:
         """The verdict that the run stored: a run is judged by its row, never by Airflow's state alone."""
         name = contract_name(mode, kind)
         dag_id = f"reconcile_{name}"
-        self.airflow.wait_task(dag_id, run_id, "reconcile", *_TASK_ENDED, deadline_seconds=240)
+        self.airflow.wait_task(dag_id, run_id, "reconcile", *_TASK_ENDED, deadline_seconds=_PATIENCE_SECONDS)
         stored = read_runs(self.stack.store_dsn, name)
         if not stored or stored[-1].scheduler_run_id != run_id:
             raise DemoFailed(f"{dag_id} {run_id} stored no verdict; its log ends:\n{self._log_tail(dag_id, run_id)}")
@@ -142,14 +152,17 @@ def run_demo(demo: Demo, rounds: dict[DeliveryMode, Round]) -> None:
     baselines = [(mode, kind, demo.trigger(mode, kind)) for mode, kind in every_contract()]
     for mode, kind, run_id in baselines:
         demo.wait_verdict(mode, kind, run_id)
+    asked: dict[DeliveryMode, list[tuple[str, str]]] = {}
     for mode, round_ in rounds.items():
         demo.say(f"[bold]{mode}[/bold]: traffic, and the faults")
         with run_traffic(round_, progress=lambda text: demo.say(f"  {text}")) as running:
             if mode is _EXACTLY_ONCE:
-                check_held(demo, demo.reconcile(mode))
+                check_held(demo, demo.wait_windows(mode, demo.start_windows(mode)))
             demo.truths[mode] = running.release()
         demo.truths[mode].write(FOLDER / "truth" / f"{mode}.json")
-        check_found(demo, mode, demo.reconcile(mode))
+        asked[mode] = demo.start_windows(mode)
+    for mode, windows in asked.items():
+        check_found(demo, mode, demo.wait_windows(mode, windows))
     repair(demo)
 
 
