@@ -82,7 +82,7 @@ class Demo:
         return run_id
 
     def start_windows(self, mode: DeliveryMode) -> list[tuple[str, str]]:
-        """Ask for one window of both contracts of a mode; returns once both cuts are fixed: what comes later is not in."""
+        """Ask for one window of both contracts; returns once both cuts are fixed: what comes later is not in them."""
         asked = [(kind, self.trigger(mode, kind)) for kind in KINDS]
         for kind, run_id in asked:
             dag_id = f"reconcile_{contract_name(mode, kind)}"
