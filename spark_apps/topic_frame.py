@@ -59,7 +59,7 @@ def assert_read_committed(source: DataFrame) -> None:
     leaves = source._jdf.queryExecution().analyzed().collectLeaves()
     for number in range(leaves.size()):
         leaf = leaves.apply(number)
-        if not hasattr(leaf, "options"):
+        if leaf.nodeName() != "DataSourceV2Relation":
             raise IsolationNotReadCommitted(f"expected the V2 Kafka source, got {leaf.nodeName()}")
         level = leaf.options().get("kafka.isolation.level")
         if level != ISOLATION:
@@ -67,7 +67,10 @@ def assert_read_committed(source: DataFrame) -> None:
 
 
 def parse_events(source: DataFrame, fields: EventFields) -> DataFrame:
-    """Parse the contract's fields from JSON. A record that lacks one is kept, with readable false."""
+    """Parse the contract's fields from JSON. A record that lacks one is kept, with readable false.
+
+    An empty key or currency is none.
+    """
     schema = ", ".join(
         f"`{name}` {kind}"
         for name, kind in (
@@ -78,7 +81,7 @@ def parse_events(source: DataFrame, fields: EventFields) -> DataFrame:
             (fields.currency, "string"),
         )
     )
-    event = F.from_json(F.col("value").cast("string"), schema)
+    event = F.from_json(F.col("value").cast("string"), schema, {"allowSingleQuotes": "false"})
     columns = {
         "match_key": fields.match_key,
         "transaction_key": fields.transaction_key,
@@ -96,6 +99,8 @@ def parse_events(source: DataFrame, fields: EventFields) -> DataFrame:
     complete = F.lit(True)
     for name in columns:
         complete = complete & F.col(name).isNotNull()
+    for name in ("match_key", "currency"):
+        complete = complete & (F.col(name) != "")
     return parsed.withColumn("readable", complete)
 
 
