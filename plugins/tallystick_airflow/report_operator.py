@@ -28,15 +28,12 @@ class ReportOperator(ContractOperator):
     """
 
     def execute(self, context: Context) -> str:
-        from tallystick.report import write_report  # plots: not while parsing
-        from tallystick.store.run_store import read_run
+        from tallystick.local_run import report_of, stored_run  # plots: not while parsing
 
-        contract, cut_n = self.read_contract(), self.require_cut_n()
+        cut_n = self.require_cut_n()
         with open_verdict_store() as engine:
-            run = read_run(engine, contract.contract, cut_n)
-        if run is None:
-            raise AirflowException(f"{contract.contract} cut {cut_n}: no verdict is stored to report on")
-        page = write_report(run, contract, artifacts_folder())
+            run = stored_run(engine, self.read_contract().contract, cut_n)
+            page = report_of(engine, run, artifacts_folder())
         self.log.info("Report: %s", page)
         if not run.cut.is_baseline:  # which found nothing, so that nothing can be expected of it
             self._evaluate_expectations(cut_n)
