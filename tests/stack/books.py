@@ -6,7 +6,7 @@ A test says which events stand on which side; this module knows topics, tables, 
 import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -309,7 +309,7 @@ def open_live_books(
     }
     contract_file = folder / f"{name}.yaml"
     contract_file.write_text(json.dumps(document))
-    with psycopg.connect(stack.ledger_owner_dsn, autocommit=True) as owner:
+    with closing(psycopg.connect(stack.ledger_owner_dsn, autocommit=True)) as owner:
         owner.execute(f"CREATE SCHEMA {name}")
         owner.execute(_POSTING.format(table=f"{name}.posting"))
         owner.execute(f"CREATE {'UNIQUE' if unique_key else ''} INDEX ON {name}.posting (event_id, side)")
@@ -324,7 +324,8 @@ def open_live_books(
         try:
             yield books
         finally:
-            owner.execute(f"DROP SCHEMA {name} CASCADE")
+            with psycopg.connect(stack.ledger_owner_dsn, autocommit=True) as cleaner:  # the server may have been killed
+                cleaner.execute(f"DROP SCHEMA {name} CASCADE")
             admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
             for future in admin.delete_topics(list(books.contract.topics)).values():
                 future.result(30)

@@ -1,0 +1,309 @@
+"""Killed at any step, the job leaves nothing behind; the next attempt stores what a job that nobody killed stores.
+
+One set of books. Its cut is judged twice: undisturbed in a copy of the store, and here after many killed attempts.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+from pyspark.sql import SparkSession
+from sqlalchemy.exc import OperationalError
+
+from lab import process
+from lab.postgres import STORE_DATABASE
+from lab.process import wait_until
+from spark_apps import reconcile_app
+from tallystick.cut import Cut
+from tallystick.ledger_reader import LedgerUnreachable, open_ledger, read_ledger_snapshot
+from tallystick.spark_job import submit_argv
+from tallystick.store.cut_store import open_cut
+from tallystick.store.engine import open_store
+from tallystick.store.run_store import read_run
+from tallystick.verdict import Verdict
+
+from .books import TWO_LEGS, LiveBooks, both_legs, invoice, payment, payments, table_contents
+from .live import SPARK_SETTINGS, NewBooks
+
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("spark")]
+
+STEPS = ("claimed", "scanning", "scanned", "census_taken", "investigated", "judged", "committing")
+STEP_SECONDS_MAX = 240
+"""A JVM starts slowly where tests share two cores."""
+
+CHANGES_BY_ATTEMPT = ("attempt", "recorded_at", "alert_id")
+
+
+class Attempt:
+    """The app in a real spark-submit: a JVM, which is our child, and the Python driver, which is the JVM's."""
+
+    def __init__(
+        self, books: LiveBooks, cut: Cut, log: Path, *, master: str = "local[2]", reread: bool = False
+    ) -> None:
+        settings = {name: value for name, value in SPARK_SETTINGS.items() if name != "spark.jars"}
+        environment = {
+            **os.environ,  # new_books has put the connections there
+            "TALLYSTICK_STORE_DSN": _store_dsn(books),
+            "TALLYSTICK_JARS_DIR": str(process.REPOSITORY / ".jars" / "spark"),
+            "TALLYSTICK_SPARK_MASTER": master,
+            "TALLYSTICK_SPARK_CONF": json.dumps(settings),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+        argv = submit_argv(books.contract_file, cut.n, reread=reread, environment=environment)
+        self.log = log
+        self.jvm = process.spawn(argv, log=log, stdout=subprocess.PIPE, environment=environment)
+
+    def wait_for(self, step: str) -> dict[str, Any]:
+        """Read what it reports until it reaches the step."""
+        timer = threading.Timer(STEP_SECONDS_MAX, self.end)
+        timer.start()
+        try:
+            assert self.jvm.stdout is not None
+            for line in self.jvm.stdout:
+                if line.startswith(b'{"step": '):
+                    report: dict[str, Any] = json.loads(line)
+                    if report["step"] == step:
+                        return report
+        finally:
+            timer.cancel()
+        raise AssertionError(f"it ended before {step}: {self.log.read_text(errors='replace')[-3000:]}")
+
+    @property
+    def driver(self) -> psutil.Process:
+        (driver,) = (child for child in psutil.Process(self.jvm.pid).children() if "python" in child.name())
+        return driver
+
+    def kill_driver(self) -> None:
+        self.driver.kill()
+        assert self.jvm.wait(STEP_SECONDS_MAX) != 0
+
+    def kill_jvm(self) -> None:
+        """The driver outlives its JVM by no more than the kernel's signal."""
+        driver = self.driver
+        self.jvm.kill()
+        self.jvm.wait()
+        driver.wait(STEP_SECONDS_MAX)
+
+    def end(self) -> None:
+        process.kill_tree(self.jvm)
+
+
+@contextmanager
+def attempt(books: LiveBooks, cut: Cut, folder: Path, **how: Any) -> Iterator[Attempt]:
+    running = Attempt(books, cut, folder / f"{uuid.uuid4().hex}.log", **how)
+    try:
+        yield running
+    finally:
+        running.end()
+
+
+@dataclass(frozen=True)
+class Twins:
+    """The same stored cut in two stores."""
+
+    killed: LiveBooks
+    untouched: LiveBooks
+    cut: Cut
+
+    def contents(self, books: LiveBooks) -> dict[str, Any]:
+        """All rows about this contract, but for what counts attempts and moments."""
+        contents = table_contents(books.store, leave_out=CHANGES_BY_ATTEMPT)
+        ours = ("contract", self.cut.contract)
+        return {name: [row for row in rows if ours in row] for name, rows in contents.items()}
+
+
+@pytest.fixture(scope="module")
+def twins(new_books: NewBooks, spark: SparkSession) -> Iterator[Twins]:
+    sinks = [{"kind": "file", "path": "alerts.jsonl"}]
+    with new_books(direction="topic_to_ledger", legs=TWO_LEGS, alert={"sinks": sinks}) as books:
+        books.take_cut()
+        books.produce(*both_legs("a", "b", "c"), abort=True)
+        books.both(*both_legs("a", "b", "c"))
+        books.produce(payment("a"))
+        books.produce(*both_legs("unposted"))
+        books.post(invoice("unposted"))
+        books.both(payment("torn"))
+        cut = books.take_cut()
+        with _copy_of_store(books) as untouched:
+            assert untouched.judge(cut).result.verdict is Verdict.BROKEN
+            yield Twins(books, untouched, cut)
+
+
+@contextmanager
+def _copy_of_store(books: LiveBooks) -> Iterator[LiveBooks]:
+    server, name = books.stack.store_server, f"twin_{uuid.uuid4().hex}"
+    with server.connect() as admin:
+        admin.execute(f"CREATE DATABASE {name} TEMPLATE {books.store.url.database} OWNER {STORE_DATABASE}")
+    yield replace(books, store=open_store(server.dsn(STORE_DATABASE, name)))
+    with server.connect() as admin:
+        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_killed_at_any_step_it_stores_nothing_and_the_next_attempt_stores_what_its_twin_did(
+    twins: Twins, tmp_path: Path
+) -> None:
+    """At each step two attempts at the same cut are killed: one loses its driver, the other its JVM.
+
+    A lock on the open items keeps each from getting past its commit, so that none is killed too late.
+    """
+    books, cut = twins.killed, twins.cut
+    before = twins.contents(books)
+    for step in STEPS:
+        with (
+            closing(_lock_open_items(books)),
+            attempt(books, cut, tmp_path) as one,
+            attempt(books, cut, tmp_path) as other,
+        ):
+            for running in (one, other):
+                running.wait_for(step)
+            if step == "committing":
+                wait_until(lambda: _commits_under_way(books) == 1, what="a commit that has begun")
+            one.kill_driver()
+            other.kill_jvm()
+        wait_until(lambda: _sessions(books) == 0, what="the server to drop the killed sessions")
+        assert read_run(books.store, cut.contract, cut.n) is None, step
+        assert open_cut(books.store, cut.contract) == cut, step
+        assert twins.contents(books) == before, step
+
+    with attempt(books, cut, tmp_path) as unkilled:
+        committed = unkilled.wait_for("committed")
+        unkilled.kill_driver()  # too late to matter
+    assert twins.contents(books) == twins.contents(twins.untouched) != before
+    stored = books.stored_run(cut)
+    assert (committed["verdict"], committed["digest"]) == (stored.result.verdict, stored.result.digest)
+    assert stored.result == twins.untouched.stored_run(cut).result
+    assert stored.attempt == 2 * len(STEPS) + 1
+
+
+def test_an_attempt_after_the_commit_and_a_reread_on_one_core_change_nothing(twins: Twins, tmp_path: Path) -> None:
+    books, cut = twins.untouched, twins.cut
+    before, digest = table_contents(books.store), books.stored_run(cut).result.digest
+    with (
+        attempt(books, cut, tmp_path) as again,
+        attempt(books, cut, tmp_path, master="local[1]", reread=True) as reread,
+    ):
+        assert again.wait_for("already_judged")["digest"] == digest
+        assert reread.wait_for("reread") == {"step": "reread", "verdict": "BROKEN", "digest": digest, "same": True}
+        assert (again.jvm.wait(STEP_SECONDS_MAX), reread.jvm.wait(STEP_SECONDS_MAX)) == (0, 0)
+    assert table_contents(books.store) == before
+
+
+def test_a_store_that_dies_in_the_middle_of_the_commit_has_nothing_of_it(new_books: NewBooks) -> None:
+    with new_books(direction="topic_to_ledger") as books:
+        books.take_cut()
+        books.both(*payments("a", "b"))
+        books.produce(payment("unposted"))
+        cut = books.take_cut()
+        with _copy_of_store(books) as untouched:
+            twins = Twins(books, untouched, cut)
+            untouched.judge(cut)
+            before = twins.contents(books)
+
+            def kill_the_store_mid_commit() -> None:
+                wait_until(lambda: _commits_under_way(books) == 1, what="a commit begun", deadline_seconds=120)
+                books.stack.store_server.kill()
+
+            with closing(_lock_open_items(books)):
+                killer = threading.Thread(target=kill_the_store_mid_commit)
+                killer.start()
+                with pytest.raises(OperationalError):
+                    books.judge(cut)
+                killer.join()
+            books.stack.store_server.restart()
+            assert twins.contents(books) == before
+            books.judge(cut)
+            assert twins.contents(books) == twins.contents(untouched)
+
+
+@pytest.mark.parametrize("step", ["scanning", "census_taken"])
+def test_a_ledger_that_dies_under_the_job_leaves_the_cut_to_the_next_attempt(
+    new_books: NewBooks, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    with new_books(direction="topic_to_ledger") as books:
+        books.take_cut()
+        books.both(*payments("a", "b"))
+        books.produce(payment("unposted"))
+        cut = books.take_cut()
+        announce = reconcile_app.announce
+
+        def die_at(reached: str, **figures: object) -> None:
+            announce(reached, **figures)
+            if reached == step:
+                books.stack.ledger_server.kill()
+
+        with monkeypatch.context() as patch:
+            patch.setattr(reconcile_app, "announce", die_at)
+            with pytest.raises(LedgerUnreachable, match="ledger: "):
+                books.judge(cut)
+        books.stack.ledger_server.restart()
+        assert open_cut(books.store, cut.contract) == cut
+        run = books.judge(cut)
+        found = [(one.break_class, one.match_key) for one in run.result.breaks]
+        assert found == [("missing_in_ledger", payment("unposted").event_id)]
+
+
+def test_a_ledger_that_crashes_right_after_a_cut_gives_no_transaction_id_away_again(new_books: NewBooks) -> None:
+    """Writers that do not wait for the disk lose their last commits in a crash; the cut's horizon was flushed first."""
+    with new_books(direction="topic_to_ledger") as books:
+        server = books.stack.ledger_server
+        books.take_cut()
+        books.both(*payments("a", "b"))
+        with books.connect() as hasty:
+            hasty.execute("SET synchronous_commit = off")
+            for _ in range(20):
+                hasty.execute("SELECT pg_current_xact_id()")
+            books.post(payment("c"), connection=hasty)
+            cut = books.take_cut(settled=False)
+            server.kill()
+        server.restart()
+        with open_ledger(books.stack.ledger_reader_dsn) as reader:
+            assert read_ledger_snapshot(reader).xmin >= cut.ledger_slice.xid_end
+        with books.connect() as writer:
+            books.post(payment("d"), connection=writer)
+        books.produce(*payments("c", "d"))
+        runs = [books.judge(cut), books.next_run()]
+        assert [run.result.verdict for run in runs] == [Verdict.MATCHED, Verdict.MATCHED]
+        assert sum(run.result.figures.ledger_rows for run in runs) == len(payments("a", "b", "c", "d"))
+
+
+def _lock_open_items(books: LiveBooks) -> psycopg.Connection:
+    """Let nobody write open items, which a commit writes after verdict and breaks, until the connection is closed."""
+    holder = psycopg.connect(_store_dsn(books), application_name="lock")
+    holder.execute("LOCK TABLE tallystick.open_item IN SHARE MODE")
+    return holder
+
+
+def _commits_under_way(books: LiveBooks) -> int:
+    """Commits that wait for the lock with verdict and breaks written."""
+    return _count_sessions(books, "wait_event_type = 'Lock' AND query ILIKE 'copy%open_item%'")
+
+
+def _sessions(books: LiveBooks) -> int:
+    return _count_sessions(books, "application_name = 'tallystick'")
+
+
+def _count_sessions(books: LiveBooks, condition: str) -> int:
+    with books.stack.store_server.connect() as admin:
+        count = admin.execute(
+            f"SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND {condition.replace('%', '%%')}",
+            [books.store.url.database],
+        ).fetchone()
+    assert count is not None
+    return int(count[0])
+
+
+def _store_dsn(books: LiveBooks) -> str:
+    return books.store.url.set(drivername="postgresql").render_as_string(hide_password=False)
