@@ -1,0 +1,101 @@
+"""Copies of one key, paired: who goes with whom, and in which order."""
+
+from tallystick.pairing import Copy, Fate, KeyOutcome, Place, origin_side, other_side, pair_key
+from tallystick.run_result import ItemState
+
+from .builders import IN_TOPIC, L2T, LEDGER, T2L, case_of, deadlines_of, event, item_of, row, seen
+
+
+def paired(*copies: Copy, direction: object = L2T, **about: object) -> KeyOutcome:
+    return pair_key(case_of(*copies, **about), direction=direction, deadlines=deadlines_of())
+
+
+def pairs(outcome: KeyOutcome) -> list[tuple[str, str]]:
+    return [(topic.item_id, ledger.item_id) for topic, ledger in outcome.matched]
+
+
+def fates(outcome: KeyOutcome) -> dict[str, Fate]:
+    return {residue.copy.item_id: residue.fate for residue in outcome.residues}
+
+
+def carried(copy: Copy, state: ItemState = ItemState.OPEN, *, cut_n: int = 1, pairable: bool = True) -> Copy:
+    """The copy as an earlier cut left it."""
+    item = item_of(copy, state, cut_n=cut_n, pairable=pairable)
+    return (event if copy.side is IN_TOPIC else row)(copy.order, carried=item)
+
+
+def test_each_direction_has_the_side_that_is_written_first() -> None:
+    assert (origin_side(L2T), origin_side(T2L)) == (LEDGER, IN_TOPIC)
+    assert (other_side(LEDGER), other_side(IN_TOPIC)) == (IN_TOPIC, LEDGER)
+
+
+def test_a_pair_is_named_topic_first_in_either_direction() -> None:
+    for direction in (L2T, T2L):
+        assert pairs(paired(row(1), event(11), direction=direction)) == [("topic:billing.payouts:0:11", "ledger:1")]
+
+
+def test_a_copy_has_at_most_one_partner() -> None:
+    outcome = paired(row(1), event(11), event(12))
+    assert len(outcome.matched) == 1
+    assert fates(outcome) == {"topic:billing.payouts:0:12": Fate.EXTRA}
+
+
+def test_a_carried_copy_pairs_before_a_new_one() -> None:
+    outcome = paired(carried(event(90)), event(12), row(1), direction=T2L)
+    assert pairs(outcome) == [("topic:billing.payouts:0:90", "ledger:1")]
+    assert fates(outcome) == {"topic:billing.payouts:0:12": Fate.EXTRA}
+
+
+def test_of_two_carried_copies_the_one_an_older_cut_saw_pairs_first() -> None:
+    """They lie in two partitions, so their offsets say nothing; the younger one is broken, a duplicate."""
+    young = carried(event(5), ItemState.BROKEN, cut_n=2)
+    outcome = paired(young, carried(event(90), cut_n=1), row(1), direction=T2L)
+    assert pairs(outcome) == [("topic:billing.payouts:0:90", "ledger:1")]
+    assert fates(outcome) == {}
+
+
+def test_a_copy_that_has_had_its_partner_gets_no_second_one() -> None:
+    used = carried(row(1), ItemState.BROKEN, pairable=False)
+    outcome = paired(used, event(12), sightings=[seen(LEDGER, Place.EARLIER_SLICE, 1)])
+    assert pairs(outcome) == []
+    other_way = paired(carried(event(11), ItemState.BROKEN, pairable=False), row(2))
+    assert pairs(other_way) == []
+
+
+def test_a_follower_that_was_called_a_phantom_pairs_when_its_row_comes_late() -> None:
+    outcome = paired(carried(event(11), ItemState.BROKEN), row(1))
+    assert (pairs(outcome), fates(outcome)) == ([("topic:billing.payouts:0:11", "ledger:1")], {})
+
+
+def test_a_followed_duplicate_is_no_match() -> None:
+    outcome = paired(row(1), row(2), event(11), event(12))
+    assert pairs(outcome) == [("topic:billing.payouts:0:11", "ledger:1")]
+    (residue,) = outcome.residues
+    assert (residue.copy.item_id, residue.partner and residue.partner.item_id) == (
+        "ledger:2",
+        "topic:billing.payouts:0:12",
+    )
+    assert residue.original is not None and residue.original.item_id == "ledger:1"
+
+
+def test_a_further_follower_repeats_the_one_that_was_paired_and_not_one_that_was_not() -> None:
+    """Event 12 has the row's amount, so 11 and 13 are the extra ones."""
+    outcome = paired(row(1), event(11, amount_minor=9), event(12), event(13, amount_minor=9))
+    originals = {residue.copy.item_id: residue.original and residue.original.order for residue in outcome.residues}
+    assert originals == {"topic:billing.payouts:0:11": 12, "topic:billing.payouts:0:13": 12}
+
+
+def test_a_copy_that_the_look_up_saw_too_is_no_second_one() -> None:
+    outcome = paired(
+        carried(row(1)), event(11), sightings=[seen(LEDGER, Place.EARLIER_SLICE, 1), seen(IN_TOPIC, Place.SLICE, 11)]
+    )
+    assert (len(outcome.matched), fates(outcome)) == (1, {})
+
+
+def test_an_expiry_in_the_topic_hides_no_row_that_the_ledger_lacks() -> None:
+    """The ledger shows all its rows; only what may have stood in the topic is unknown."""
+    lost = deadlines_of(topic_lost_offsets=True)
+    outcome = pair_key(case_of(event(11)), direction=L2T, deadlines=lost)
+    assert fates(outcome) == {"topic:billing.payouts:0:11": Fate.ORIGIN_ABSENT}
+    outcome = pair_key(case_of(row(1)), direction=L2T, deadlines=lost)
+    assert fates(outcome) == {"ledger:1": Fate.PARTNER_EXPIRED}
