@@ -11,12 +11,13 @@ from uuid import UUID
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from tallystick.committed_records import CommittedRecord, SettledTopics, read_committed
 from tallystick.compensation_plan import Plan, PlanItem
 from tallystick.connections import KafkaSettings
-from tallystick.log_fetch import open_admin
-from tallystick.topic_snapshot import read_topic_snapshot
+from tallystick.log_fetch import BrokerUnreachable, open_admin
+from tallystick.topic_snapshot import TopicNotFound, read_topic_snapshot
 
 _REQUEST_SECONDS = 30
 _SETTINGS = {"cleanup.policy": "compact", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -49,16 +50,34 @@ def ensure_progress_topic(kafka: KafkaSettings, contract_name: str) -> str:
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise
-    resource = ConfigResource(ResourceType.TOPIC, name)
-    found = admin.describe_configs([resource], request_timeout=_REQUEST_SECONDS)[resource].result()
+    until_known = Retrying(
+        stop=stop_after_delay(_REQUEST_SECONDS),
+        wait=wait_fixed(0.2),
+        retry=retry_if_exception(_not_known_yet),
+        reraise=True,
+    )
+    found = until_known(_read_settings, admin, name)
     for setting, expected in _SETTINGS.items():
-        if found[setting].value != expected:
-            raise ProgressLost(f"topic {name}: {setting} is {found[setting].value!r}, expected {expected!r}")
+        if found[setting] != expected:
+            raise ProgressLost(f"topic {name}: {setting} is {found[setting]!r}, expected {expected!r}")
     with open_admin(kafka) as reader:
-        partitions = read_topic_snapshot(reader, [name])
+        partitions = until_known(read_topic_snapshot, reader, [name])
     if len(partitions) != 1 or partitions[0].log_start > 0:
         raise ProgressLost(f"topic {name}: expected one partition that begins at offset 0")
     return partitions[0].topic_id
+
+
+def _read_settings(admin: AdminClient, name: str) -> dict[str, str]:
+    resource = ConfigResource(ResourceType.TOPIC, name)
+    entries = admin.describe_configs([resource], request_timeout=_REQUEST_SECONDS)[resource].result()
+    return {setting: entry.value for setting, entry in entries.items()}
+
+
+def _not_known_yet(error: BaseException) -> bool:
+    """A broker hears of a new topic a moment after the controller has made it."""
+    if isinstance(error, KafkaException):
+        return bool(error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART)
+    return isinstance(error, TopicNotFound | BrokerUnreachable)
 
 
 def read_progress(kafka: KafkaSettings, contract_name: str, settled: SettledTopics) -> dict[UUID, Progress]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from confluent_kafka import OFFSET_END, Producer
+from confluent_kafka import OFFSET_END, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from kafka import KafkaConsumer, TopicPartition
@@ -27,7 +27,7 @@ from lab.ledger import Ledger, PayoutRow
 from lab.mode import DeliveryMode
 from lab.namespace import Namespace
 from lab.stack import LabStack
-from tallystick import compensation
+from tallystick import compensation, progress_topic
 from tallystick.break_class import BreakClass
 from tallystick.compensation import Execution, ItemFate, execute_plan, verify_plan
 from tallystick.compensation_plan import CapsExceeded, CompensationOff, Plan, PlanStale
@@ -357,6 +357,24 @@ def test_a_progress_topic_that_forgets_is_refused(world: Books) -> None:
     with pytest.raises(ProgressLost, match=r"cleanup\.policy is 'delete', expected 'compact'"):
         world.execute(world.plan())
     assert world.copies() == Counter()
+
+
+def test_a_broker_that_has_not_heard_of_the_new_progress_topic_is_asked_again(
+    world: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))] * 2
+    read_settings = progress_topic._read_settings
+
+    def hears_late(*arguments: Any) -> dict[str, str]:
+        if answers:
+            raise answers.pop()
+        return read_settings(*arguments)
+
+    monkeypatch.setattr(progress_topic, "_read_settings", hears_late)
+    rows = world.pay(1)
+    world.find_missing(rows)
+    world.execute(world.plan())
+    assert (answers, world.copies()) == ([], once(rows))
 
 
 def test_another_hash_than_the_approved_one_is_refused(world: Books) -> None:
