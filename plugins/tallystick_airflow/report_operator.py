@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from airflow.sdk import Context
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from tallystick.connections import artifacts_folder
 from tallystick_airflow.connections import read_store_dsn
@@ -24,7 +24,7 @@ class ReportOperator(ContractOperator):
 
     Both read the stored run; neither touches the verdict, and the run is judged whatever becomes of them.
     Great Expectations runs in a process of its own: it takes seconds to import and keeps state of its own.
-    XCom: the path of the page.
+    Skipped for a baseline. XCom: the path of the page.
     """
 
     def execute(self, context: Context) -> str:
@@ -33,10 +33,11 @@ class ReportOperator(ContractOperator):
         cut_n = self.require_cut_n()
         with open_verdict_store() as engine:
             run = stored_run(engine, self.read_contract().contract, cut_n)
+            if run.cut.is_baseline:
+                raise AirflowSkipException("a baseline has read nothing: there is nothing to report")
             page = report_of(engine, run, artifacts_folder())
         self.log.info("Report: %s", page)
-        if not run.cut.is_baseline:  # which found nothing, so that nothing can be expected of it
-            self._evaluate_expectations(cut_n)
+        self._evaluate_expectations(cut_n)
         return str(page)
 
     def _evaluate_expectations(self, cut_n: int) -> None:
