@@ -9,7 +9,10 @@ _IDLE_MILLISECONDS = 4000
 
 
 def read_topic(stack: LabStack, topic: str) -> list[str]:
-    """Values of all committed records of a topic, from its beginning until nothing comes for four seconds."""
+    """JSON values of all committed records of a topic, from its beginning until nothing comes for four seconds.
+
+    The tool logs to the stream that it prints values to; its log lines are no JSON objects.
+    """
     command = [
         *java_command(stack.broker.jars),
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
@@ -24,4 +27,4 @@ def read_topic(stack: LabStack, topic: str) -> list[str]:
         str(_IDLE_MILLISECONDS),
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
-    return [line for line in done.stdout.splitlines() if line.strip()]
+    return [line for line in done.stdout.splitlines() if line.startswith("{")]
