@@ -316,10 +316,11 @@ def test_a_direction_knows_only_its_own_kind_of_missing(direction: object) -> No
 
 
 def test_a_row_posted_for_an_aborted_event_is_a_phantom_and_names_the_abort() -> None:
-    evidence = evidence_of(row(1), direction=T2L, sightings=[seen(IN_TOPIC, Place.ABORTED, 12)])
+    sightings = [seen(LEDGER, Place.SLICE, 1), seen(IN_TOPIC, Place.ABORTED, 12)]
+    evidence = evidence_of(row(1), direction=T2L, sightings=sightings)
     assert found_in(evidence) == {BreakClass.PHANTOM_IN_LEDGER}
     (found,) = [one for rule in CLASSES for one in rule.judge(evidence)]
-    assert "only aborted records at topic:billing.payouts:0:12" in found.story
+    assert found.story.endswith("holds only aborted records at topic:billing.payouts:0:12.")
 
 
 def test_a_second_row_whose_event_lies_beyond_the_cut_is_no_duplicate_yet() -> None:

@@ -1,14 +1,19 @@
 """A business transaction whose legs are not all committed: torn when that is proven, and only then."""
 
+from datetime import datetime
+
 import pytest
 
 from tallystick.break_class import Doubt
 from tallystick.census import Outcome
+from tallystick.classes.torn_transaction import absent_legs, judge_legs
+from tallystick.evidence import LegsCase
+from tallystick.pairing import Fate, Place, Sighting
 from tallystick.run_result import ItemState, RunResult
 from tallystick.verdict import Verdict
 
 from .books import Books, classes_of, doubts_of
-from .builders import T2L
+from .builders import IN_TOPIC, MINUTE, NOON, T2L, deadlines_of, seen
 
 LEGS = {"payment": "billing.payments", "invoice": "billing.invoices"}
 
@@ -35,6 +40,29 @@ def run(books: Books, **held: object) -> RunResult:
     """A run beside traffic that is whole."""
     whole(books, f"other-{len(books.cuts)}")
     return books.run(**held)
+
+
+def alone(**sightings: tuple[Sighting, ...]) -> LegsCase:
+    """A payment leg of this cut, and what a look-up saw of other legs."""
+    seen_leg = {"payment": (1_000, "EUR", "topic:billing.payments:0:11")}
+    return LegsCase(transaction_key="pay-1", seen=seen_leg, sightings=sightings)
+
+
+def test_a_leg_is_absent_unless_this_cut_or_an_earlier_one_saw_it_committed() -> None:
+    assert absent_legs(alone(), LEGS) == ["invoice"]
+    assert absent_legs(alone(invoice=(seen(IN_TOPIC, Place.ABORTED, 3),)), LEGS) == ["invoice"]
+    for place in (Place.EARLIER_SLICE, Place.SLICE):
+        assert absent_legs(alone(invoice=(seen(IN_TOPIC, place, 3),)), LEGS) == []
+
+
+@pytest.mark.parametrize(
+    ("settled_until_utc", "fate"),
+    [(None, Fate.UNSETTLED), (NOON, Fate.UNSETTLED), (NOON + MINUTE, Fate.FOLLOWER_ABSENT)],
+)
+def test_a_leg_is_proven_absent_once_the_topic_has_settled_past_its_deadline(
+    settled_until_utc: datetime | None, fate: Fate
+) -> None:
+    assert judge_legs(alone(), deadlines_of(topic_settled_until_utc=settled_until_utc)) is fate
 
 
 def test_a_whole_transaction_is_no_break() -> None:
@@ -144,6 +172,7 @@ def test_a_leg_sent_again_after_its_transaction_was_whole_tears_nothing() -> Non
     run(books)
     commit(books, "invoice")
     assert classes_of(run(books)) == ["duplicate_in_topic_new_session"]
+    assert "legs:pay-1" not in books.items
 
 
 def test_a_topic_that_is_held_back_makes_a_doubt_and_no_break() -> None:

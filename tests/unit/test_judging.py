@@ -9,6 +9,7 @@ import pytest
 from tallystick.break_class import Doubt
 from tallystick.evidence import Evidence
 from tallystick.judging import judge
+from tallystick.ledger_reader import HorizonHolder
 from tallystick.pairing import Place
 from tallystick.run_result import DoubtFound, ItemState, OpenItem, RunResult, break_id, money_at_stake, total_money
 from tallystick.verdict import Verdict, merge_verdicts
@@ -68,8 +69,11 @@ def test_a_break_outweighs_a_doubt_and_both_are_told() -> None:
 
 
 def test_breaks_stand_in_order_of_class_and_key() -> None:
-    result = judged(evidence_of(event(12, "b"), row(2, "z"), row(1, "y"), event(11, "a")))
+    result = judged(
+        evidence_of(event(12, "b"), row(2, "z"), row(1, "y"), event(11, "a"), event(13, "x", 1), row(3, "x", 2))
+    )
     assert [(str(found.break_class)[:7], found.match_key) for found in result.breaks] == [
+        ("amount_", "x"),
         ("missing", "y"),
         ("missing", "z"),
         ("phantom", "a"),
@@ -137,6 +141,15 @@ def test_a_carried_follower_whose_row_is_one_too_many_is_cleared_and_the_row_is_
     }
 
 
+def test_a_carried_follower_whose_row_comes_with_another_amount_is_cleared_and_the_row_is_broken() -> None:
+    waiting = item_of(event(11, amount_minor=9))
+    result = judged(evidence_of(row(1), carried=[waiting]), carried=[waiting])
+    assert {item.item_id: (item.state, item.reason) for item in result.items} == {
+        "ledger:1": (ItemState.BROKEN, "amount_mismatch"),
+        "topic:billing.payouts:0:11": (ItemState.CLEARED, "its partner came"),
+    }
+
+
 @pytest.mark.parametrize(
     ("evidence", "pairable"),
     [
@@ -174,9 +187,10 @@ def test_every_broken_item_answers_for_a_break(direction: object) -> None:
 
 def test_figures_count_what_is_in_flight_after_the_run() -> None:
     waiting, due = item_of(row(1, "a", 5, "JPY"), due_utc=NOON + 2 * HOUR), item_of(row(2, "b", 7, "JPY"))
+    broken = item_of(row(4, "d", 9), ItemState.BROKEN)
     result = judged(
-        evidence_of(event(11, "c", 3), carried=[waiting, due], sightings=[seen(LEDGER, Place.PENDING, 3)]),
-        carried=[waiting, due],
+        evidence_of(event(11, "c", 3), carried=[waiting, due, broken], sightings=[seen(LEDGER, Place.PENDING, 3)]),
+        carried=[waiting, due, broken],
     )
     figures = result.figures
     assert (figures.carried_items, figures.in_flight_items) == (2, 2)
@@ -208,8 +222,9 @@ def test_the_digest_does_not_depend_on_the_order_of_rows() -> None:
 
 
 def test_the_digest_does_not_depend_on_who_held_a_side_or_on_what_the_look_ups_answered_besides() -> None:
-    held = evidence_of(cut=cut_of(slice_of(10, 20, mark=27)))
+    held = evidence_of(cut=cut_of(slice_of(10, 20, mark=27), ledger_slice=ledger_slice_of(200, 300, mark=301)))
     assert digest(held) == digest(held, look_ups={"older_rows": 3})
+    assert digest(held) == digest(replace(held, horizon_holder=HorizonHolder(xid=300, holder="session 7", since=NOON)))
     moved = replace(held.cut.ledger_slice, snapshot=ledger_at(999))
     assert digest(held) == digest(replace(held, cut=replace(held.cut, ledger_slice=moved), previous_ledger=None))
 
@@ -232,6 +247,13 @@ BEFORE = evidence_of(row(1))
 )
 def test_the_digest_changes_with_what_was_read_or_concluded(after: Evidence) -> None:
     assert digest(BEFORE) != digest(after)
+
+
+def test_the_digest_changes_with_why_an_item_waits() -> None:
+    in_grace = evidence_of(row(1), deadlines=deadlines_of(now_utc=NOON))
+    beyond = evidence_of(row(1), sightings=[seen(IN_TOPIC, Place.PENDING, 25)])
+    assert judged(in_grace).figures == judged(beyond).figures
+    assert digest(in_grace) != digest(beyond)
 
 
 def test_the_digest_changes_with_the_bytes_that_were_read() -> None:
