@@ -246,6 +246,7 @@ class LiveBooks:
         return {
             "bootstrap.servers": self.stack.bootstrap_servers,
             "enable.metrics.push": False,
+            "log_level": 0,
             "linger.ms": 0,
             **settings,
         }

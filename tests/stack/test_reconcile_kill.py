@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,10 +113,10 @@ def attempt(books: LiveBooks, cut: Cut, folder: Path, **how: Any) -> Iterator[At
 
 @dataclass(frozen=True)
 class Twins:
-    """The same stored cut in two stores."""
+    """The same stored cut in several stores; in the untouched one it is judged by nobody who is killed."""
 
-    killed: LiveBooks
     untouched: LiveBooks
+    killed: tuple[LiveBooks, ...]
     cut: Cut
 
     def contents(self, books: LiveBooks) -> dict[str, Any]:
@@ -137,9 +138,8 @@ def twins(new_books: NewBooks, spark: SparkSession) -> Iterator[Twins]:
         books.post(invoice("unposted"))
         books.both(payment("torn"))
         cut = books.take_cut()
-        with _copy_of_store(books) as untouched:
-            assert untouched.judge(cut).result.verdict is Verdict.BROKEN
-            yield Twins(books, untouched, cut)
+        with _copy_of_store(books) as driver_killed, _copy_of_store(books) as jvm_killed:
+            yield Twins(books, (driver_killed, jvm_killed), cut)
 
 
 @contextmanager
@@ -155,37 +155,41 @@ def _copy_of_store(books: LiveBooks) -> Iterator[LiveBooks]:
 def test_killed_at_any_step_it_stores_nothing_and_the_next_attempt_stores_what_its_twin_did(
     twins: Twins, tmp_path: Path
 ) -> None:
-    """At each step two attempts at the same cut are killed: one loses its driver, the other its JVM.
+    """Two attempts run beside each other, in a store each: one loses its driver at each step, the other its JVM.
 
-    A lock on the open items keeps each from getting past its commit, so that none is killed too late.
+    A lock on the open items keeps them from getting past their commit, so that none is killed too late.
     """
-    books, cut = twins.killed, twins.cut
-    before = twins.contents(books)
+    cut, (one, other) = twins.cut, twins.killed
+    assert twins.untouched.judge(cut).result.verdict is Verdict.BROKEN
+    before = twins.contents(one)
     for step in STEPS:
         with (
-            closing(_lock_open_items(books)),
-            attempt(books, cut, tmp_path) as one,
-            attempt(books, cut, tmp_path) as other,
+            closing(_lock_open_items(one)),
+            closing(_lock_open_items(other)),
+            attempt(one, cut, tmp_path) as first,
+            attempt(other, cut, tmp_path) as second,
         ):
-            for running in (one, other):
+            for running, books in ((first, one), (second, other)):
                 running.wait_for(step)
-            if step == "committing":
-                wait_until(lambda: _commits_under_way(books) == 1, what="a commit that has begun")
-            one.kill_driver()
-            other.kill_jvm()
-        wait_until(lambda: _sessions(books) == 0, what="the server to drop the killed sessions")
-        assert read_run(books.store, cut.contract, cut.n) is None, step
-        assert open_cut(books.store, cut.contract) == cut, step
-        assert twins.contents(books) == before, step
+                if step == "committing":
+                    wait_until(partial(_is_committing, books), what="a commit that has begun")
+            first.kill_driver()
+            second.kill_jvm()
+        for books in twins.killed:
+            wait_until(partial(_has_no_session, books), what="the server to drop the killed sessions")
+            assert read_run(books.store, cut.contract, cut.n) is None, step
+            assert open_cut(books.store, cut.contract) == cut, step
+            assert twins.contents(books) == before, step
 
-    with attempt(books, cut, tmp_path) as unkilled:
-        committed = unkilled.wait_for("committed")
-        unkilled.kill_driver()  # too late to matter
-    assert twins.contents(books) == twins.contents(twins.untouched) != before
-    stored = books.stored_run(cut)
-    assert (committed["verdict"], committed["digest"]) == (stored.result.verdict, stored.result.digest)
-    assert stored.result == twins.untouched.stored_run(cut).result
-    assert stored.attempt == 2 * len(STEPS) + 1
+    with attempt(one, cut, tmp_path) as first, attempt(other, cut, tmp_path) as second:
+        for running, books in ((first, one), (second, other)):
+            committed = running.wait_for("committed")
+            running.kill_driver()  # too late to matter
+            stored = books.stored_run(cut)
+            assert (committed["verdict"], committed["digest"]) == (stored.result.verdict, stored.result.digest)
+            assert stored.result == twins.untouched.stored_run(cut).result
+            assert stored.attempt == len(STEPS) + 1
+            assert twins.contents(books) == twins.contents(twins.untouched) != before
 
 
 def test_an_attempt_after_the_commit_and_a_reread_on_one_core_change_nothing(twins: Twins, tmp_path: Path) -> None:
@@ -208,12 +212,12 @@ def test_a_store_that_dies_in_the_middle_of_the_commit_has_nothing_of_it(new_boo
         books.produce(payment("unposted"))
         cut = books.take_cut()
         with _copy_of_store(books) as untouched:
-            twins = Twins(books, untouched, cut)
+            twins = Twins(untouched, (books,), cut)
             untouched.judge(cut)
             before = twins.contents(books)
 
             def kill_the_store_mid_commit() -> None:
-                wait_until(lambda: _commits_under_way(books) == 1, what="a commit begun", deadline_seconds=120)
+                wait_until(partial(_is_committing, books), what="a commit that has begun", deadline_seconds=120)
                 books.stack.store_server.kill()
 
             with closing(_lock_open_items(books)):
@@ -286,13 +290,13 @@ def _lock_open_items(books: LiveBooks) -> psycopg.Connection:
     return holder
 
 
-def _commits_under_way(books: LiveBooks) -> int:
-    """Commits that wait for the lock with verdict and breaks written."""
-    return _count_sessions(books, "wait_event_type = 'Lock' AND query ILIKE 'copy%open_item%'")
+def _is_committing(books: LiveBooks) -> bool:
+    """Does a commit wait for the lock, with verdict and breaks written?"""
+    return _count_sessions(books, "wait_event_type = 'Lock' AND query ILIKE 'copy%open_item%'") == 1
 
 
-def _sessions(books: LiveBooks) -> int:
-    return _count_sessions(books, "application_name = 'tallystick'")
+def _has_no_session(books: LiveBooks) -> bool:
+    return _count_sessions(books, "application_name = 'tallystick'") == 0
 
 
 def _count_sessions(books: LiveBooks, condition: str) -> int:
