@@ -1,0 +1,232 @@
+"""The rules that hold everything else, each broken on purpose: its aimed test must then fail.
+
+A row of SABOTAGE names the rule, breaks the real thing in the product, and names the test that has to notice. The same
+tests pass unbroken elsewhere in this folder; a rule whose loss nobody notices is not tested.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from psycopg import Connection
+from pyspark.sql import DataFrame
+
+from spark_apps import slice_matching, topic_frame
+from tallystick import cutting, ledger_sql, look_ups
+from tallystick.batch_header import Marker
+from tallystick.census import DecidedBatch, Outcome, take_census, walk_batches
+from tallystick.contract import LedgerSide
+from tallystick.cut import LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice, next_topic_slice
+from tallystick.ledger_reader import LedgerRow
+from tallystick.log_fetch import Fetch
+from tallystick.offsets import OffsetRange
+from tallystick.pairing import Place, Sighting
+from tallystick.run_result import PartitionCensus
+from tallystick.verdict import Verdict
+
+from . import test_census_stack, test_ledger_horizon, test_reconcile_holds
+from .books import payment, payments
+from .live import NewBooks
+from .test_census_stack import end, fetch, log
+from .test_ledger_horizon import Slices, Table, table
+
+__all__ = ["end", "fetch", "log", "table"]  # fixtures
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+Patch = pytest.MonkeyPatch
+
+
+# The aimed tests that stand nowhere else.
+
+
+def an_aborted_payment_changes_nothing(new_books: NewBooks) -> None:
+    with new_books(direction="topic_to_ledger") as books:
+        books.take_cut()
+        books.produce(*payments("undone"), abort=True)
+        books.both(*payments("a", "b"))
+        assert books.next_run().result.verdict is Verdict.MATCHED
+
+
+def an_event_doubled_on_both_sides_is_a_duplicate(new_books: NewBooks) -> None:
+    with new_books(direction="topic_to_ledger") as books:
+        books.take_cut()
+        books.both(*payments("a", "b"))
+        books.both(payment("b"))
+        run = books.next_run()
+        assert [(one.match_key, one.copies) for one in run.result.breaks] == [(payment("b").event_id, 1)]
+
+
+def a_cut_ends_at_the_lso(new_books: NewBooks) -> None:
+    with new_books(direction="topic_to_ledger") as books:
+        books.take_cut()
+        books.wait_stable()
+        holder = books.producer("holder")
+        holder.begin_transaction()
+        books.send(holder, payment("held"))
+        try:
+            cut = books.take_cut(settled=False)
+            assert all(part.offsets.kafka_offset_end <= part.snapshot.lso for part in cut.topic_slices)
+        finally:
+            holder.abort_transaction()
+
+
+def a_row_below_open_writers_is_in_the_slice(table: Table) -> None:
+    slices, writers = Slices(table), [table.connect() for _ in range(5)]
+    for number, writer in enumerate(writers):
+        writer.execute("BEGIN")
+        table.insert(writer, f"writer-{number}")
+    writers[0].execute("COMMIT")
+    slices.cut()
+    for writer in writers:
+        writer.close()
+    assert slices.keys == ["writer-0"]
+
+
+# The sabotage.
+
+
+def isolation_left_out(patch: Patch) -> None:
+    patch.setattr(topic_frame, "ISOLATION", "read_uncommitted")
+
+
+def multiset_turned_into_a_set(patch: Patch) -> None:
+    whole = slice_matching.exceptional_keys
+
+    def as_sets(topic: DataFrame, ledger: DataFrame, known: Any) -> DataFrame:
+        return whole(topic.dropDuplicates(["match_key"]), ledger.dropDuplicates(["match_key"]), known)
+
+    patch.setattr(slice_matching, "exceptional_keys", as_sets)
+
+
+def lso_bound_dropped(patch: Patch) -> None:
+    def unbound(snapshot: PartitionSnapshot, **known: Any) -> TopicSlice:
+        return replace(next_topic_slice(replace(snapshot, lso=snapshot.high_watermark), **known), snapshot=snapshot)
+
+    patch.setattr(cutting, "next_topic_slice", unbound)
+
+
+def horizon_by_age(patch: Patch) -> None:
+    """Age counts from the next id to be given out, the snapshot's xmax from the last one that ended."""
+
+    def by_age(ledger: LedgerSide, *, xid_start: int, xid_end: int) -> str:
+        row = "(pg_snapshot_xmax(pg_current_snapshot())::text::bigint - age(xmin))"
+        return f"({row} >= {xid_start} AND {row} < {xid_end})"
+
+    patch.setattr(ledger_sql, "slice_condition", by_age)
+
+
+def horizon_by_snapshot(patch: Patch) -> None:
+    """A slice is what one saved snapshot sees and the one before did not; it takes a savepoint's id for ended."""
+    snapshots: dict[int, str] = {}
+    read = test_ledger_horizon.read_ledger_snapshot
+
+    def numbered(connection: Connection) -> LedgerSnapshot:
+        row = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
+        assert row is not None
+        snapshots[len(snapshots)] = row[0]
+        return replace(read(connection), xmin=len(snapshots) - 1)
+
+    def by_snapshot(ledger: LedgerSide, *, xid_start: int, xid_end: int) -> str:
+        def sees(number: int) -> str:
+            return f"pg_visible_in_snapshot((xmin::text::bigint)::text::xid8, '{snapshots[number]}')"
+
+        return f"({sees(xid_end)} AND NOT {sees(xid_start)})"
+
+    patch.setattr(test_ledger_horizon, "read_ledger_snapshot", numbered)
+    patch.setattr(ledger_sql, "slice_condition", by_snapshot)
+
+
+def outcome_from_own_slice(patch: Patch) -> None:
+    """Committed is what has its COMMIT marker in the slice itself."""
+
+    def decided_here(fetch: Fetch, offsets: OffsetRange, **known: Any) -> PartitionCensus:
+        batches = [one for one in walk_batches(fetch, offsets) if one.header.base_offset < offsets.kafka_offset_end]
+        committed = sum(len_of(one, offsets) for one in batches if outcome_here(one, batches) is Outcome.COMMITTED)
+        right = take_census(fetch, offsets, **known)
+        return replace(right, committed=committed, aborted=right.aborted + right.committed - committed)
+
+    patch.setattr(test_census_stack, "take_census", decided_here)
+
+
+def outcome_here(batch: DecidedBatch, batches: list[DecidedBatch]) -> Outcome:
+    if batch.outcome not in (Outcome.COMMITTED, Outcome.ABORTED):
+        return batch.outcome
+    later = (
+        one.header.marker
+        for one in batches
+        if one.header.marker
+        and one.header.producer_id == batch.header.producer_id
+        and one.header.base_offset > batch.header.base_offset
+    )
+    return Outcome.COMMITTED if next(later, None) is Marker.COMMIT else Outcome.ABORTED
+
+
+def len_of(batch: DecidedBatch, offsets: OffsetRange) -> int:
+    header = batch.header
+    return min(header.next_offset, offsets.kafka_offset_end) - max(header.base_offset, offsets.kafka_offset_start)
+
+
+def look_up_without_place(patch: Patch) -> None:
+    """Any row that stands somewhere is taken for one that was paired."""
+    placed = look_ups.ledger_sighting
+
+    def anywhere(row: LedgerRow, ledger_slice: LedgerSlice) -> Sighting:
+        return replace(placed(row, ledger_slice), place=Place.EARLIER_SLICE)
+
+    patch.setattr(look_ups, "ledger_sighting", anywhere)
+
+
+@dataclass(frozen=True)
+class Sabotage:
+    """fixtures: names of what the aimed test takes."""
+
+    breaks: Callable[[Patch], None]
+    aimed: Callable[..., None]
+    fixtures: tuple[str, ...] = ("new_books",)
+
+
+SABOTAGE = (
+    Sabotage(isolation_left_out, an_aborted_payment_changes_nothing),
+    Sabotage(multiset_turned_into_a_set, an_event_doubled_on_both_sides_is_a_duplicate),
+    Sabotage(lso_bound_dropped, a_cut_ends_at_the_lso),
+    Sabotage(horizon_by_age, a_row_below_open_writers_is_in_the_slice, ("table",)),
+    Sabotage(
+        horizon_by_snapshot, test_ledger_horizon.test_a_row_under_a_savepoint_waits_for_its_transaction, ("table",)
+    ),
+    Sabotage(
+        outcome_from_own_slice,
+        test_census_stack.test_every_slice_counts_what_a_consumer_of_another_make_reads_there,
+        ("log", "fetch", "end"),
+    ),
+    Sabotage(
+        look_up_without_place,
+        test_reconcile_holds.test_a_database_transaction_in_another_database_is_named_and_what_it_hides_waits,
+    ),
+)
+
+
+@pytest.fixture(params=SABOTAGE, ids=lambda one: one.breaks.__name__)
+def sabotage(request: pytest.FixtureRequest) -> tuple[Sabotage, dict[str, Any]]:
+    return request.param, {name: request.getfixturevalue(name) for name in request.param.fixtures}
+
+
+def test_the_aimed_test_notices_the_broken_rule(sabotage: tuple[Sabotage, dict[str, Any]]) -> None:
+    broken, fixtures = sabotage
+    with pytest.MonkeyPatch.context() as patch:
+        broken.breaks(patch)
+        with pytest.raises(AssertionError):
+            broken.aimed(**fixtures)
+
+
+@pytest.fixture(
+    params=[one for one in SABOTAGE if one.aimed.__module__ == __name__], ids=lambda one: one.aimed.__name__
+)
+def unbroken(request: pytest.FixtureRequest) -> tuple[Callable[..., None], dict[str, Any]]:
+    return request.param.aimed, {name: request.getfixturevalue(name) for name in request.param.fixtures}
+
+
+def test_the_aimed_test_passes_with_the_rule_in_force(unbroken: tuple[Callable[..., None], dict[str, Any]]) -> None:
+    aimed, fixtures = unbroken
+    aimed(**fixtures)
