@@ -36,7 +36,7 @@ LAW = settings(
 )
 """A law is tried on the same examples in every run: a red test stays red."""
 
-MORE = settings(LAW, max_examples=300)
+MORE = settings(LAW, max_examples=500)
 """For laws over whole histories, where the odd case is rare."""
 
 

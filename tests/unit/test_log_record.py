@@ -50,6 +50,12 @@ def test_a_record_without_idempotence_has_no_sequence_but_may_have_a_session_and
     assert (record.session, record.source) == ("relay-1", "in:0:4")
 
 
+def test_no_record_of_a_batch_without_idempotence_has_a_sequence() -> None:
+    log = SyntheticLog()
+    log.append(value("ev-0"), value("ev-1"))
+    assert [read_record(log.fetch, PART, offset, FIELDS).sequence for offset in (0, 1)] == [-1, -1]
+
+
 def test_a_record_in_a_compressed_batch_is_found_at_its_own_offset() -> None:
     assert read_record(a_log().fetch, PART, 5, FIELDS).match_key == "ev-3"
 

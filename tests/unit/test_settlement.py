@@ -70,6 +70,13 @@ def test_the_ledger_has_settled_until_the_newest_sample_that_the_horizon_has_rea
     assert ledger_settled_until(SAMPLES, ledger_xmin=xmin) == NOON + minutes * MINUTE
 
 
+def test_what_was_open_at_a_sample_must_have_ended_not_only_what_had_ended_by_then() -> None:
+    """The sample's own horizon says nothing of the ids between it and xmax."""
+    sample = replace(MARK, ledger_xmin=290, ledger_xmax=300)
+    assert ledger_settled_until([sample], ledger_xmin=299) is None
+    assert ledger_settled_until([sample], ledger_xmin=300) == NOON
+
+
 def test_a_side_that_has_reached_no_sample_has_settled_until_no_time() -> None:
     assert topic_settled_until(SAMPLES, [partition_at(lso=19)]) is None
     assert ledger_settled_until(SAMPLES, ledger_xmin=299) is None
