@@ -4,16 +4,18 @@ A row of SABOTAGE names the rule, breaks the real thing in the product, and name
 tests pass unbroken elsewhere in this folder; a rule whose loss nobody notices is not tested.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 from psycopg import Connection
+from psycopg.rows import class_row
 from pyspark.sql import DataFrame
 
 from spark_apps import slice_matching, topic_frame
-from tallystick import cutting, ledger_sql, look_ups
+from tallystick import cutting, investigation, ledger_reader, ledger_sql, look_ups
 from tallystick.batch_header import Marker
 from tallystick.census import DecidedBatch, Outcome, take_census, walk_batches
 from tallystick.contract import LedgerSide
@@ -25,7 +27,7 @@ from tallystick.pairing import Place, Sighting
 from tallystick.run_result import PartitionCensus
 from tallystick.verdict import Verdict
 
-from . import test_census_stack, test_ledger_horizon, test_reconcile_holds
+from . import test_bad_input, test_census_stack, test_ledger_crash, test_ledger_horizon, test_reconcile_holds
 from .books import payment, payments
 from .live import NewBooks
 from .test_census_stack import end, fetch, log
@@ -178,6 +180,27 @@ def look_up_without_place(patch: Patch) -> None:
     patch.setattr(look_ups, "ledger_sighting", anywhere)
 
 
+def mark_below_open_writers(patch: Patch) -> None:
+    """A snapshot's own xmax is the last id that ended, plus one."""
+    own = re.sub(r"greatest\(.*?\) AS xmax", "xmax", ledger_reader._SNAPSHOT, flags=re.DOTALL)
+    assert own != ledger_reader._SNAPSHOT
+    patch.setattr(ledger_reader, "_SNAPSHOT", own)
+
+
+def horizon_not_flushed(patch: Patch) -> None:
+    def unflushed(connection: Connection) -> LedgerSnapshot:
+        snapshot = connection.cursor(row_factory=class_row(LedgerSnapshot)).execute(ledger_reader._SNAPSHOT).fetchone()
+        assert snapshot is not None
+        return snapshot
+
+    patch.setattr(ledger_reader, "read_ledger_snapshot", unflushed)
+
+
+def expiry_forgotten(patch: Patch) -> None:
+    """What left the log unread may still be called missing."""
+    patch.setattr(investigation, "_lost_offsets", lambda *_: False)
+
+
 @dataclass(frozen=True)
 class Sabotage:
     """fixtures: names of what the aimed test takes."""
@@ -203,6 +226,20 @@ SABOTAGE = (
     Sabotage(
         look_up_without_place,
         test_reconcile_holds.test_a_database_transaction_in_another_database_is_named_and_what_it_hides_waits,
+    ),
+    Sabotage(
+        mark_below_open_writers,
+        test_ledger_horizon.test_the_mark_lies_above_an_open_writer_even_if_none_has_ended_after_it,
+        ("table",),
+    ),
+    Sabotage(
+        horizon_not_flushed,
+        test_ledger_crash.test_a_crash_right_after_a_horizon_was_read_takes_none_of_its_ids_back,
+        ("stack",),
+    ),
+    Sabotage(
+        expiry_forgotten,
+        test_bad_input.test_events_that_expired_before_any_cut_are_a_doubt_and_their_rows_no_phantoms,
     ),
 )
 
