@@ -63,6 +63,10 @@ EVENTS: tuple[Event, ...] = (
     event(15, None, None, None, readable=False),
     event(16, "unreadable", 1_000, None, readable=False),
     event(17, "Equal"),
+    event(22, "three to one"),
+    event(23, "three to one"),
+    event(24, "three to one"),
+    event(25, "one to three"),
     event(0, "other partition", partition=1),
     event(18, "torn", payment="pay-1"),
     event(19, "whole/payment", payment="pay-2"),
@@ -89,6 +93,10 @@ ROWS: tuple[LedgerRow, ...] = (
     row(15, "swapped 1", 2_000),
     row(16, "swapped 2", 1_000),
     row(17, "unreadable"),
+    row(19, "three to one"),
+    row(20, "one to three"),
+    row(21, "one to three"),
+    row(22, "one to three"),
     row(18, "other partition"),
 )
 AGREED = {"equal", "negative", "equal and big", "other partition"}
@@ -136,6 +144,8 @@ def test_one_event_and_one_equal_row_stay_where_they_are(scan: SliceScan, key: s
         ),
         ("swapped 1", ["ledger:15", "topic:billing.payments:0:13"]),
         ("swapped 2", ["ledger:16", "topic:billing.payments:0:14"]),
+        ("three to one", ["ledger:19", *(f"topic:billing.payments:0:{offset}" for offset in (22, 23, 24))]),
+        ("one to three", ["ledger:20", "ledger:21", "ledger:22", "topic:billing.payments:0:25"]),
         ("known", ["ledger:14", "topic:billing.payments:0:12"]),
         ("unreadable", ["ledger:17"]),
         ("Equal", ["topic:billing.payments:0:17"]),
@@ -159,8 +169,8 @@ def test_a_copy_comes_home_as_it_was(scan: SliceScan) -> None:
 
 
 def test_rows_are_counted_per_partition_readable_or_not(scan: SliceScan) -> None:
-    assert scan.rows_by_partition == {(PAYMENTS, 0): 22, (PAYMENTS, 1): 1, (INVOICES, 0): 2}
-    assert (scan.topic_rows, scan.ledger_rows, scan.unreadable_count) == (23, 18, 2)
+    assert scan.rows_by_partition == {(PAYMENTS, 0): 26, (PAYMENTS, 1): 1, (INVOICES, 0): 2}
+    assert (scan.topic_rows, scan.ledger_rows, scan.unreadable_count) == (27, 22, 2)
 
 
 def test_what_agrees_is_counted_with_its_money(scan: SliceScan) -> None:
