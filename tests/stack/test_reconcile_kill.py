@@ -43,13 +43,6 @@ STEPS = ("claimed", "scanning", "scanned", "census_taken", "investigated", "judg
 STEP_SECONDS_MAX = 240
 """A JVM starts slowly where tests share two cores."""
 
-QUICK_FOR_FEW_ROWS = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-}
-"""A process of its own compiles its queries anew, which costs more than to interpret them for a dozen rows."""
-
 CHANGES_BY_ATTEMPT = ("attempt", "recorded_at", "alert_id")
 
 
@@ -59,7 +52,7 @@ class Attempt:
     def __init__(
         self, books: LiveBooks, cut: Cut, log: Path, *, master: str = "local[2]", reread: bool = False
     ) -> None:
-        settings = {name: value for name, value in SPARK_SETTINGS.items() if name != "spark.jars"} | QUICK_FOR_FEW_ROWS
+        settings = {name: value for name, value in SPARK_SETTINGS.items() if name != "spark.jars"}
         environment = {
             **os.environ,  # new_books has put the connections there
             "TALLYSTICK_STORE_DSN": _store_dsn(books),
