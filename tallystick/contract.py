@@ -5,7 +5,7 @@ Decides what a contract may say. Does not open a connection: ids only.
 
 import json
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -300,10 +300,6 @@ class Contract(_Part):
         """
         document = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
         return sha256(document.encode()).hexdigest()
-
-    @property
-    def first_run_utc(self) -> datetime:
-        return self.start_date
 
 
 def load_contract(path: Path) -> Contract:

@@ -4,7 +4,7 @@ Asks both sides about exceptions only, so its cost grows with breaks and open it
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import Engine
@@ -224,9 +224,4 @@ def _identities(sides: BothSides, outcomes: Iterable[KeyOutcome]) -> dict[str, L
 
 
 def _with_spark_rows(census: PartitionCensus, rows: Mapping[tuple[str, int], int]) -> PartitionCensus:
-    return PartitionCensus(
-        **{
-            **{name: getattr(census, name) for name in PartitionCensus.__dataclass_fields__},
-            "spark_rows": rows.get((census.topic, census.partition), 0),
-        }
-    )
+    return replace(census, spark_rows=rows.get((census.topic, census.partition), 0))

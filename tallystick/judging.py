@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
@@ -186,15 +186,13 @@ def _change(
     break_id: UUID | None = None,
     cleared_by: str = "",
 ) -> OpenItem:
-    return OpenItem(
-        **{
-            **{name: getattr(item, name) for name in OpenItem.__dataclass_fields__},
-            "state": state,
-            "reason": reason,
-            "pairable": pairable,
-            "break_id": break_id or item.break_id,
-            "cleared_by": cleared_by,
-        }
+    return replace(
+        item,
+        state=state,
+        reason=reason,
+        pairable=pairable,
+        break_id=break_id or item.break_id,
+        cleared_by=cleared_by,
     )
 
 
