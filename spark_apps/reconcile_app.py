@@ -118,7 +118,8 @@ def judge_cut(engine: Engine, contract: Contract, cut: Cut, *, stored_look_ups: 
     connections = connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
     past = read_past(engine, contract, cut, open_items_as_of(engine, contract.contract, cut.n))
     with open_both_sides(contract, connections) as sides, ThreadPoolExecutor(1) as beside:
-        cut = without_expired(cut, read_topic_snapshot(sides.admin, contract.topics))
+        partitions = read_topic_snapshot(sides.admin, contract.topics)
+        cut = without_expired(cut, partitions)
         census = beside.submit(take_cut_census, sides, cut)
         announce("scanning", offsets=sum(len(part.readable) for part in cut.topic_slices))
         known = {item.match_key for item in past.carried}
@@ -126,7 +127,9 @@ def judge_cut(engine: Engine, contract: Contract, cut: Cut, *, stored_look_ups: 
         announce("scanned", topic_rows=scan.topic_rows, ledger_rows=scan.ledger_rows, exceptional=len(scan.copies))
         counted = census.result()
         announce("census_taken", unexplained=sum(one.unexplained for one in counted))
-        evidence, look_ups = investigate(engine, sides, cut, past, scan, counted, stored_look_ups=stored_look_ups)
+        evidence, look_ups = investigate(
+            engine, sides, cut, past, scan, counted, partitions_before=partitions, stored_look_ups=stored_look_ups
+        )
         announce("investigated", keys=len(evidence.outcomes))
     return judge(
         evidence,

@@ -1,12 +1,12 @@
-"""What each break class and each doubt means, and what to look at first. For people; no rule depends on a word of it.
+"""What each class, doubt and notice means, and what to look at first. For people; no rule depends on a word of it.
 
-A test holds that every member of BreakClass and Doubt has its line.
+A test holds that every member of BreakClass, Doubt and Notice has its line.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tallystick.break_class import BreakClass, Doubt
+from tallystick.break_class import BreakClass, Doubt, Notice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +84,88 @@ BREAK_TEXTS: Mapping[BreakClass, ClassText] = {
         means="Some legs of one business transaction are committed, and another never was.",
         check_first="Check that all legs are sent inside one producer transaction, and what happened between them.",
     ),
+    BreakClass.LOST_ACKNOWLEDGED_WRITE: ClassText(
+        title="Lost acknowledged write",
+        means=(
+            "The producer kept the broker's acknowledgement, and the log no longer holds the event at that "
+            "offset or anywhere."
+        ),
+        check_first=(
+            "Look for an unclean leader election or a broker that lost its disk; check acks, "
+            "min.insync.replicas and the posture."
+        ),
+    ),
+    BreakClass.MISROUTED_IN_TOPIC: ClassText(
+        title="Misrouted event",
+        means="The event is committed, but on another topic than its leg belongs to.",
+        check_first=(
+            "Look at the producer's routing and its last deployment; move nothing before the consumers of "
+            "both topics know."
+        ),
+    ),
+    BreakClass.DUPLICATE_IN_TOPIC_ZOMBIE: ClassText(
+        title="Duplicate in topic: zombie",
+        means=(
+            "Two generations of the same transactional.id committed the event: the old one worked on after "
+            "its successor began."
+        ),
+        check_first="Check that offsets are sent inside the producer transaction, and what paused the old process.",
+    ),
+    BreakClass.DUPLICATE_IN_TOPIC_COMPENSATED: ClassText(
+        title="Duplicate in topic: our own repair",
+        means="A compensation republished the event, and the original came after all.",
+        check_first="Look at why the original was so late; raise partner_grace_seconds before the next repair.",
+    ),
+    BreakClass.FOREIGN_IN_TOPIC: ClassText(
+        title="Foreign event",
+        means=(
+            "The event was written by a producer that the contract does not know, and the ledger has nothing like it."
+        ),
+        check_first=(
+            "Look at who may write to the topic (ACLs), and whether a test or another tenant points at this cluster."
+        ),
+    ),
+    BreakClass.ABORTED_READ_IN_LEDGER: ClassText(
+        title="Ledger row from an aborted event",
+        means="The ledger holds a row whose only record was aborted: its consumer read uncommitted data.",
+        check_first=(
+            "Check the consumer's isolation.level: it must be read_committed; librdkafka and Java differ in "
+            "their default."
+        ),
+    ),
+    BreakClass.OPEN_READ_IN_LEDGER: ClassText(
+        title="Ledger row from an open transaction",
+        means="The ledger committed a row while its event's producer transaction was still open.",
+        check_first="Check the consumer's isolation.level: it must be read_committed; the event may yet be aborted.",
+    ),
+    BreakClass.TORN_BY_PROTOCOL: ClassText(
+        title="Torn by the protocol",
+        means="One producer transaction was committed on one partition and aborted on another.",
+        check_first="Look for an abort by an administrator, and for broker or coordinator errors at the markers' time.",
+    ),
+    BreakClass.BLED_INTO_TRANSACTION: ClassText(
+        title="Bled into a later transaction",
+        means="A record of an earlier, unfinished producer transaction was committed by a later one's marker.",
+        check_first=(
+            "Check transaction.partition.verification.enable and the clients' version; find out whether the "
+            "event was meant."
+        ),
+    ),
+    BreakClass.OUT_OF_ORDER_IN_TOPIC: ClassText(
+        title="Out of order",
+        means="Events of one ordering key stand on the partition in another order than they were written.",
+        check_first="Check the producer: without idempotence, max.in.flight.requests.per.connection must be 1.",
+    ),
+    BreakClass.COMPENSATED_TWICE: ClassText(
+        title="Compensated twice",
+        means="The same compensating action stands on the log more than once.",
+        check_first="Stop the compensation, and look at who published: two executors, or a copied transactional.id.",
+    ),
+    BreakClass.COMPENSATION_NOT_EFFECTIVE: ClassText(
+        title="Compensation without effect",
+        means="A compensation was published, and the break it was to repair is still open.",
+        check_first="Look at the republished event: its topic, its key, and whether its match key is readable.",
+    ),
 }
 
 DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
@@ -141,5 +223,107 @@ DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
         title="Other side held back",
         means="Items are due, and their other side could not be read up to then: neither missing nor matched.",
         check_first="Free what holds the side back (see the doubts beside this one); the next run decides them.",
+    ),
+    Doubt.HANGING_TRANSACTION: ClassText(
+        title="Hanging transaction",
+        means="A producer transaction is open on the partition, and no coordinator will ever end it.",
+        check_first=(
+            "Save the evidence, then abort it on this partition only: kafka-transactions.sh abort; never "
+            "while its coordinator knows it."
+        ),
+    ),
+    Doubt.HELD_BY_PREPARED_TRANSACTION: ClassText(
+        title="Held by a prepared transaction",
+        means="A prepared two-phase transaction is open on purpose and holds the LSO back.",
+        check_first="Ask its owner (an external coordinator) to commit or abort it; never abort it from here.",
+    ),
+    Doubt.LOG_COMPACTED: ClassText(
+        title="Compacted before it was read",
+        means="Offsets of the slice were compacted away, so that nobody can say whether their events agree.",
+        check_first="Raise min.compaction.lag.ms above the schedule's interval, or take compact out of cleanup.policy.",
+    ),
+    Doubt.LOG_REWRITTEN: ClassText(
+        title="Log rewritten",
+        means="Offsets that an earlier run read hold other records now.",
+        check_first=(
+            "Look for an unclean leader election or a restored disk; judge the earlier windows again before "
+            "you trust them."
+        ),
+    ),
+    Doubt.LOG_TRUNCATED: ClassText(
+        title="Log truncated",
+        means="The log ends below the offset that an earlier run had read.",
+        check_first=(
+            "Look for an unclean leader election; what was there and acknowledged is lost unless its "
+            "producer sends it again."
+        ),
+    ),
+    Doubt.TOPIC_RECREATED: ClassText(
+        title="Topic recreated",
+        means="The topic was deleted and created again: its offsets begin anew and prove nothing of the old ones.",
+        check_first="Find out who did it; then begin a new contract, under a new name, on the new topic.",
+    ),
+    Doubt.TORN_CUT: ClassText(
+        title="Torn cut",
+        means="The topic changed while the run read it.",
+        check_first="Let the next run judge again; keep partitions and topics as they are while runs are under way.",
+    ),
+    Doubt.CANARY_MISSED: ClassText(
+        title="Canary missed",
+        means="A planted fault was not caught: this run's silence about real ones proves nothing.",
+        check_first=(
+            "Compare the installed version with the one on the executors, and run the tests; report it as a bug."
+        ),
+    ),
+}
+
+
+NOTICE_TEXTS: Mapping[Notice, ClassText] = {
+    Notice.EMPTY_TRANSACTION: ClassText(
+        title="Empty transactions",
+        means="Producer transactions ended on a partition without a record in it. Kafka allows that.",
+        check_first="Nothing, unless there are very many: a producer that begins transactions it does not need.",
+    ),
+    Notice.LATE_PARTNER: ClassText(
+        title="Late partners",
+        means="Items found their partner after their deadline.",
+        check_first="Compare partner_grace_seconds with the lag that the pipeline really has.",
+    ),
+    Notice.PAIRED_ACROSS_WINDOWS: ClassText(
+        title="Paired across windows",
+        means="An event and its row were read by different runs. Every schedule has such an edge.",
+        check_first="Nothing.",
+    ),
+    Notice.REPRESENTATION_DIFFERS: ClassText(
+        title="Written differently",
+        means="Both sides mean the same and write it differently, by a rule that the contract declares.",
+        check_first="Nothing.",
+    ),
+    Notice.OFFSETTING_ERRORS: ClassText(
+        title="Errors that cancel out",
+        means="The totals of both sides agree although items do not: a check of totals would have passed.",
+        check_first="The breaks beside this.",
+    ),
+    Notice.UNFILTERED_READER: ClassText(
+        title="Unfiltered reader",
+        means="The ledger's consumer reads uncommitted; no aborted record lay in this window, so no harm was done yet.",
+        check_first="Set the consumer's isolation.level to read_committed.",
+    ),
+    Notice.TIMESTAMP_SKEW: ClassText(
+        title="Timestamps off",
+        means="Records carry timestamps that the window they were written in cannot hold.",
+        check_first=(
+            "Check the producers' clocks; nothing here is cut by timestamps, but retention and consumers may be."
+        ),
+    ),
+    Notice.RETENTION_OVERTAKES: ClassText(
+        title="Retention overtakes the reading",
+        means="Records that no run has read will expire before the next run has read them.",
+        check_first="Run now, or raise retention.ms; what expires unread can never be proven.",
+    ),
+    Notice.PROMISE_AT_RISK: ClassText(
+        title="Promise at risk",
+        means="A setting does not keep what exactly-once needs.",
+        check_first="The posture table: each line names the setting, its value and what to set.",
     ),
 }

@@ -9,7 +9,7 @@ from tallystick.ledger_reader import HorizonHolder
 from tallystick.log_record import LogRecord
 from tallystick.pairing import Deadlines, Fate, KeyOutcome, Residue, Sighting
 from tallystick.run_result import ItemSide, OpenItem, PartitionCensus
-from tallystick.topic_snapshot import OpenTransaction
+from tallystick.surroundings import Surroundings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +51,9 @@ class Evidence:
     outcomes: tuple[KeyOutcome, ...]
     incomplete: tuple[LegsCase, ...]
     identities: Mapping[str, LogRecord]
-    open_transactions: tuple[OpenTransaction, ...]
     horizon_holder: HorizonHolder | None
     deadlines: Deadlines
+    surroundings: Surroundings = field(default_factory=Surroundings)
 
     def residues(self, fate: Fate, side: ItemSide) -> tuple[Residue, ...]:
         """The copies of one side with one fate."""

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from tallystick.census import take_census
 from tallystick.classes.duplicate_in_topic import original_item_id
 from tallystick.contract import Contract
-from tallystick.cut import Cut
+from tallystick.cut import Cut, PartitionSnapshot
 from tallystick.evidence import Evidence, LegsCase
 from tallystick.ledger_reader import HorizonHolder, read_horizon_holder
 from tallystick.log_fetch import OffsetNotInLog, fetcher
@@ -26,7 +26,8 @@ from tallystick.slice_scan import SliceScan, place_in_order
 from tallystick.store.cut_store import read_cut
 from tallystick.store.run_store import last_expiry_before, ledger_rows_before
 from tallystick.store.sample_store import read_samples
-from tallystick.topic_snapshot import read_open_transactions
+from tallystick.surroundings import Surroundings
+from tallystick.topic_snapshot import read_open_transactions, read_topic_snapshot
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,9 +79,14 @@ def investigate(
     scan: SliceScan,
     census: Sequence[PartitionCensus],
     *,
+    partitions_before: tuple[PartitionSnapshot, ...],
     stored_look_ups: LookUps | None,
 ) -> tuple[Evidence, LookUps]:
-    """Prepare all that the classes judge by. stored_look_ups: the first answers, when a cut is judged again."""
+    """Prepare all that the classes judge by.
+
+    partitions_before: the topics as they stood before the scan. stored_look_ups: the first answers, when a cut is
+    judged again.
+    """
     contract = sides.contract
     cases = group_by_key(scan.copies, past.carried)
     legs = group_by_transaction(scan.incomplete, past.carried) if len(contract.legs) > 1 else ()
@@ -98,6 +104,9 @@ def investigate(
         },
         new_copies_due_utc=new_copies_due_utc,
     )
+    if stored_look_ups is None:
+        around = read_surroundings(engine, sides, cut, past, partitions_before=partitions_before)
+        look_ups = replace(look_ups, surroundings=around)
     deadlines = Deadlines(
         now_utc=cut.now_utc,
         new_copies_due_utc=new_copies_due_utc,
@@ -113,7 +122,6 @@ def investigate(
         )
         for case in cases
     )
-    held = [part.offsets.topic_partition for part in cut.topic_slices if part.held]
     spark_rows = scan.rows_by_partition
     evidence = Evidence(
         contract=contract,
@@ -137,11 +145,23 @@ def investigate(
             for case in legs
         ),
         identities=_identities(sides, outcomes),
-        open_transactions=read_open_transactions(sides.admin, held) if held else (),
         horizon_holder=_horizon_holder(sides, cut),
         deadlines=deadlines,
+        surroundings=look_ups.surroundings,
     )
     return evidence, look_ups
+
+
+def read_surroundings(
+    engine: Engine, sides: BothSides, cut: Cut, past: Past, *, partitions_before: tuple[PartitionSnapshot, ...]
+) -> Surroundings:
+    """Ask the cluster and the store what stands around the cut, once; each answer has a module of its own."""
+    held = [part.offsets.topic_partition for part in cut.topic_slices if part.held]
+    return Surroundings(
+        partitions_before=partitions_before,
+        partitions_after=read_topic_snapshot(sides.admin, sides.contract.topics),
+        open_transactions=read_open_transactions(sides.admin, held) if held else (),
+    )
 
 
 def _lost_offsets(cut: Cut, past: Past, contract: Contract) -> bool:

@@ -18,6 +18,7 @@ from tallystick.run_result import (
     DoubtFound,
     ItemSide,
     ItemState,
+    NoticeFound,
     OpenItem,
     RunFigures,
     RunResult,
@@ -43,6 +44,7 @@ def judge(
     found = [finding for rule in classes for finding in rule.judge(evidence)]
     breaks = tuple(sorted((one for one in found if isinstance(one, Break)), key=_break_order))
     doubts = tuple(one for one in found if isinstance(one, DoubtFound))
+    notices = tuple(one for one in found if isinstance(one, NoticeFound))
     items = tuple(sorted(_item_changes(evidence, breaks), key=lambda item: item.item_id))
     paired = [pair for outcome in evidence.outcomes for pair in outcome.matched]
     open_after = _open_after(carried, items)
@@ -71,6 +73,7 @@ def judge(
         items=items,
         figures=figures,
         digest=_digest(evidence, verdict, breaks, doubts, items, figures, content_digests),
+        notices=notices,
         look_ups=look_ups,
     )
 

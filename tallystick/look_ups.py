@@ -21,6 +21,7 @@ from tallystick.run_result import ItemSide
 from tallystick.settlement import ledger_settled_until, topic_settled_until
 from tallystick.settling import BothSides
 from tallystick.slice_scan import ledger_item_id, topic_item_id
+from tallystick.surroundings import SURROUNDINGS, Surroundings
 from tallystick.topic_snapshot import read_topic_snapshot
 
 
@@ -36,6 +37,7 @@ class LookUps:
     older_rows: int | None
     by_key: Mapping[str, tuple[Sighting, ...]] = field(default_factory=dict)
     by_transaction: Mapping[str, Mapping[str, tuple[Sighting, ...]]] = field(default_factory=dict)
+    surroundings: Surroundings = field(default_factory=Surroundings)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -47,6 +49,7 @@ class LookUps:
                 key: {leg: [_seen_json(seen) for seen in found] for leg, found in sorted(legs.items())}
                 for key, legs in sorted(self.by_transaction.items())
             },
+            "surroundings": SURROUNDINGS.dump_python(self.surroundings, mode="json"),
         }
 
     @classmethod
@@ -60,6 +63,7 @@ class LookUps:
                 key: {leg: tuple(map(_seen, found)) for leg, found in legs.items()}
                 for key, legs in document["by_transaction"].items()
             },
+            surroundings=SURROUNDINGS.validate_python(document.get("surroundings", {})),
         )
 
 

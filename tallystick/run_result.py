@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID, uuid5
 
-from tallystick.break_class import BreakClass, Doubt
+from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.verdict import Verdict
 
 _BREAK_NAMESPACE = UUID("5a1d6f0e-6a55-5c07-9d3f-3c1f6a2b9e71")
@@ -98,12 +98,38 @@ class DoubtFound:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NoticeFound:
+    """What changes no verdict: how often it was seen, in one sentence, with the figures. pages: on-call is told now."""
+
+    notice: Notice
+    sentence: str
+    count: int = 1
+    pages: bool = False
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BledBatch:
+    """A data batch of another producer epoch than the first one inside the same marker span. Source: KIP-890."""
+
+    kafka_offset_start: int
+    kafka_offset_end: int
+    producer_id: int
+    producer_epoch: int
+    span_epoch: int
+    marker_offset: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class PartitionCensus:
     """Every offset of one slice accounted for. Unit: offsets.
 
-    Law: end - start = committed + aborted + plain + commit_markers + abort_markers + unexplained. Source: KIP-98.
+    Law: end - start = committed + aborted + plain + commit_markers + abort_markers + compacted + unexplained.
+    Source: KIP-98.
     plain: records outside any producer transaction. spark_rows: what the first reader saw; must equal committed +
-    plain.
+    plain. compacted: holes on a topic that compacts. empty_transactions: markers without data before them in the slice.
+    bled: the first few batches of another epoch inside a marker span; bled_batches counts them all.
+    fencings: aborts by a bumped epoch, of producers that keep one epoch otherwise.
     """
 
     topic: str
@@ -121,6 +147,11 @@ class PartitionCensus:
     lso: int
     high_watermark: int
     spark_rows: int | None = None
+    compacted: int = 0
+    empty_transactions: int = 0
+    fencings: int = 0
+    bled_batches: int = 0
+    bled: tuple[BledBatch, ...] = ()
 
     @property
     def readable_records(self) -> int:
@@ -157,6 +188,7 @@ class RunResult:
     """Changes only: an item that is as it was has no row."""
     figures: RunFigures
     digest: str
+    notices: tuple[NoticeFound, ...] = ()
     look_ups: Mapping[str, Any] = field(default_factory=dict)
     """What the look-ups answered, kept so that the same cut can be judged again."""
 

@@ -1,13 +1,13 @@
 """The anomaly classes: a file each, a line each in the registry below.
 
-A class is a pure function from evidence to the breaks (or doubts) it proves. It reads nothing, knows no clock and calls
-no other class.
+A class is a pure function from evidence to the breaks, doubts or notices it proves. It reads nothing, knows no clock
+and calls no other class.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from tallystick.break_class import BreakClass, Doubt
+from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.classes.duplicate_in_ledger import duplicate_in_ledger
 from tallystick.classes.duplicate_in_topic import duplicate_in_topic
 from tallystick.classes.held import held_by_ledger_horizon, held_by_open_transaction, partner_not_settled
@@ -23,16 +23,16 @@ from tallystick.classes.unexplained_gap import unexplained_gap
 from tallystick.classes.unreadable_payload import unreadable_payload
 from tallystick.classes.vacuous_run import vacuous_run
 from tallystick.evidence import Evidence
-from tallystick.run_result import Break, DoubtFound
+from tallystick.run_result import Break, DoubtFound, NoticeFound
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassRule:
     """One line of the registry. letters: the rows of the taxonomy in ARCHITECTURE.md that it covers."""
 
-    names: tuple[BreakClass | Doubt, ...]
+    names: tuple[BreakClass | Doubt | Notice, ...]
     letters: str
-    judge: Callable[[Evidence], Iterable[Break | DoubtFound]]
+    judge: Callable[[Evidence], Iterable[Break | DoubtFound | NoticeFound]]
 
 
 CLASSES: tuple[ClassRule, ...] = (

@@ -21,7 +21,7 @@ def held_by_open_transaction(evidence: Evidence) -> Iterator[DoubtFound]:
         if topic_slice.held:
             holders = [
                 held
-                for held in evidence.open_transactions
+                for held in evidence.surroundings.open_transactions
                 if held.topic_partition == topic_slice.offsets.topic_partition
             ]
             yield _held_partition(topic_slice, min(holders, key=lambda held: held.kafka_offset_start, default=None))

@@ -21,6 +21,7 @@ from tallystick.run_result import (
     ItemSide,
     ItemState,
     Money,
+    NoticeFound,
     OpenItem,
     RunFigures,
     RunResult,
@@ -34,6 +35,7 @@ from tallystick.store.schema import verdict as verdict_table
 from tallystick.verdict import Verdict
 
 _DOUBTS, _FIGURES = TypeAdapter(tuple[DoubtFound, ...]), TypeAdapter(RunFigures)
+_NOTICES = TypeAdapter(tuple[NoticeFound, ...])
 
 
 class AttemptFenced(RuntimeError):
@@ -305,6 +307,7 @@ def _verdict_row(result: RunResult, attempt: int) -> dict[str, Any]:
         "cut_n": result.cut_n,
         "verdict": result.verdict,
         "doubts": _DOUBTS.dump_python(result.doubts, mode="json"),
+        "notices": _NOTICES.dump_python(result.notices, mode="json"),
         "figures": _FIGURES.dump_python(result.figures, mode="json"),
         "digest": result.digest,
         "look_ups": dict(result.look_ups),
@@ -347,6 +350,7 @@ def _stored_run(connection: Connection, cut: Row[Any], verdict: Row[Any]) -> Sto
             items=tuple(_item_of(row) for row in connection.execute(items)),
             figures=_FIGURES.validate_python(verdict.figures),
             digest=verdict.digest,
+            notices=_NOTICES.validate_python(verdict.notices),
             look_ups=verdict.look_ups,
         ),
         window_start_utc=cut.window_start_utc,

@@ -144,6 +144,7 @@ verdict = Table(
     Column("look_ups", JSONB, nullable=False),
     Column("attempt", Integer, nullable=False),
     _recorded_at(),
+    Column("notices", JSONB, nullable=False, server_default=text("'[]'")),
     PrimaryKeyConstraint("contract", "cut_n"),
     ForeignKeyConstraint(["contract", "cut_n"], [f"{SCHEMA}.cut.contract", f"{SCHEMA}.cut.n"]),
     CheckConstraint("verdict in ('MATCHED', 'INCONCLUSIVE', 'BROKEN')", name="known"),

@@ -184,7 +184,6 @@ class Books:
                 for residue in outcome.residues
                 for item_id in (residue.copy.item_id, original_item_id(residue))
             ),
-            open_transactions=(),
             horizon_holder=None,
             deadlines=deadlines,
         )

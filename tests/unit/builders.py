@@ -273,7 +273,6 @@ def evidence_of(
         outcomes=tuple(pair_key(case, direction=direction, deadlines=deadlines) for case in cases),
         incomplete=(),
         identities=identities or {},
-        open_transactions=(),
         horizon_holder=None,
         deadlines=deadlines,
     )

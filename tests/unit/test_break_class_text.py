@@ -6,22 +6,26 @@ from enum import StrEnum
 
 import pytest
 
-from tallystick.break_class import BreakClass, Doubt
-from tallystick.break_class_text import BREAK_TEXTS, DOUBT_TEXTS, ClassText
+from tallystick.break_class import BreakClass, Doubt, Notice
+from tallystick.break_class_text import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
 from tallystick.run_result import DoubtFound
 from tallystick.store.run_store import StoredRun
 from tallystick.verdict import Verdict
 from tallystick.verdict_text import counted, verdict_sentence
 
 
-@pytest.mark.parametrize(("members", "texts"), [(BreakClass, BREAK_TEXTS), (Doubt, DOUBT_TEXTS)])
+@pytest.mark.parametrize(
+    ("members", "texts"), [(BreakClass, BREAK_TEXTS), (Doubt, DOUBT_TEXTS), (Notice, NOTICE_TEXTS)]
+)
 def test_every_member_has_its_text_and_no_text_is_left_over(
     members: type[StrEnum], texts: Mapping[StrEnum, ClassText]
 ) -> None:
     assert set(texts) == set(members)
 
 
-@pytest.mark.parametrize("text", [*BREAK_TEXTS.values(), *DOUBT_TEXTS.values()], ids=lambda text: text.title)
+@pytest.mark.parametrize(
+    "text", [*BREAK_TEXTS.values(), *DOUBT_TEXTS.values(), *NOTICE_TEXTS.values()], ids=lambda text: text.title
+)
 def test_a_text_is_one_sentence_of_meaning_and_one_of_action(text: ClassText) -> None:
     assert text.means.endswith(".")
     assert text.check_first[-1] in ".?"
@@ -30,7 +34,7 @@ def test_a_text_is_one_sentence_of_meaning_and_one_of_action(text: ClassText) ->
 
 
 def test_titles_tell_the_classes_apart() -> None:
-    titles = [text.title for text in (*BREAK_TEXTS.values(), *DOUBT_TEXTS.values())]
+    titles = [text.title for text in (*BREAK_TEXTS.values(), *DOUBT_TEXTS.values(), *NOTICE_TEXTS.values())]
     assert len(set(titles)) == len(titles)
 
 

@@ -8,6 +8,7 @@ import pytest
 from tallystick.classes.held import held_by_ledger_horizon, held_by_open_transaction, partner_not_settled
 from tallystick.ledger_reader import HorizonHolder
 from tallystick.offsets import TopicPartition
+from tallystick.surroundings import Surroundings
 from tallystick.topic_snapshot import OpenTransaction
 
 from .builders import (
@@ -37,7 +38,7 @@ HELD = evidence_of(cut=cut_of(slice_of(10, 20, mark=27)))
 
 
 def test_a_held_partition_names_the_producer_the_moment_and_the_offsets() -> None:
-    (doubt,) = held_by_open_transaction(replace(HELD, open_transactions=(RELAY,)))
+    (doubt,) = held_by_open_transaction(replace(HELD, surroundings=Surroundings(open_transactions=(RELAY,))))
     assert doubt.sentence == (
         "billing.payouts[0]: 7 offsets could not be read: the open transaction of relay-1 (producer 4001, "
         "since 2026-03-01 11:40:00 UTC) holds the LSO at 20, the mark is 27."
@@ -47,13 +48,13 @@ def test_a_held_partition_names_the_producer_the_moment_and_the_offsets() -> Non
 
 def test_of_several_open_transactions_the_first_on_the_log_holds_the_lso() -> None:
     later = replace(RELAY, transactional_id="relay-2", kafka_offset_start=24)
-    (doubt,) = held_by_open_transaction(replace(HELD, open_transactions=(later, RELAY)))
+    (doubt,) = held_by_open_transaction(replace(HELD, surroundings=Surroundings(open_transactions=(later, RELAY))))
     assert doubt.details["transactional_id"] == "relay-1"
 
 
 def test_a_transaction_of_another_partition_holds_nothing_here() -> None:
     elsewhere = replace(RELAY, topic_partition=TopicPartition(topic=TOPIC, partition=1))
-    (doubt,) = held_by_open_transaction(replace(HELD, open_transactions=(elsewhere,)))
+    (doubt,) = held_by_open_transaction(replace(HELD, surroundings=Surroundings(open_transactions=(elsewhere,))))
     assert doubt.details["transactional_id"] == ""
     assert "a producer transaction that has ended meanwhile holds the LSO" in doubt.sentence
 
@@ -61,7 +62,7 @@ def test_a_transaction_of_another_partition_holds_nothing_here() -> None:
 @pytest.mark.parametrize("started_ms", [None, -1])
 def test_a_transaction_that_no_coordinator_knows_has_no_moment(started_ms: int | None) -> None:
     hanging = replace(RELAY, transactional_id="", started_ms=started_ms)
-    (doubt,) = held_by_open_transaction(replace(HELD, open_transactions=(hanging,)))
+    (doubt,) = held_by_open_transaction(replace(HELD, surroundings=Surroundings(open_transactions=(hanging,))))
     assert "the open transaction of unknown to every coordinator (producer 4001) holds" in doubt.sentence
     assert doubt.details["since_utc"] is None
 
