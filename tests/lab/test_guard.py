@@ -19,6 +19,7 @@ FAMILY = [
     " process_group=0); time.sleep(300)",
 ]
 LAB = """
+import time
 from lab.guard import start_guard
 from lab.process import spawn
 with start_guard() as guard:
