@@ -27,6 +27,7 @@ from tallystick.store.cut_store import read_cut
 from tallystick.store.run_store import last_expiry_before, ledger_rows_before
 from tallystick.store.sample_store import read_samples
 from tallystick.surroundings import Surroundings
+from tallystick.topic_settings import read_broker_settings, read_topic_settings
 from tallystick.topic_snapshot import read_open_transactions, read_topic_snapshot
 
 
@@ -160,6 +161,8 @@ def read_surroundings(
     return Surroundings(
         partitions_before=partitions_before,
         partitions_after=read_topic_snapshot(sides.admin, sides.contract.topics),
+        topic_settings=read_topic_settings(sides.admin, sides.contract.topics),
+        broker_settings=read_broker_settings(sides.admin),
         open_transactions=read_open_transactions(sides.admin, held) if held else (),
     )
 
