@@ -23,6 +23,8 @@ class Payment:
     amount_minor: int
     currency: str
     occurred_at: datetime  # aware, UTC
+    account: str | None = None  # orders its payments by sequence; both or none
+    sequence: int | None = None
 
     def event(self, leg: Leg) -> "Event":
         return Event(payment=self, leg=leg)
@@ -33,11 +35,13 @@ class Payment:
 
     def to_fields(self) -> dict[str, str | int]:
         """Give the JSON fields, which are also the value of a request."""
+        order = {} if self.account is None else {"account": self.account, "sequence": self.sequence or 0}
         return {
             "payment_id": str(self.payment_id),
             "amount_minor": self.amount_minor,
             "currency": self.currency,
             "occurred_at": self.occurred_at.isoformat(),
+            **order,
         }
 
     @classmethod
@@ -47,6 +51,8 @@ class Payment:
             amount_minor=int(fields["amount_minor"]),
             currency=str(fields["currency"]),
             occurred_at=datetime.fromisoformat(str(fields["occurred_at"])),
+            account=str(fields["account"]) if "account" in fields else None,
+            sequence=int(fields["sequence"]) if "sequence" in fields else None,
         )
 
 
