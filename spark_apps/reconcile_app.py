@@ -1,10 +1,13 @@
-"""Judge one stored cut: read both sides, pair them, and commit verdict, breaks and open items in one transaction.
+"""Judge stored cuts: read both sides, pair them, and commit verdict, breaks and open items in one transaction each.
 
     spark-submit reconcile_app.py --contract dags/contracts/billing_payments.yaml --cut 7
 
+Several pairs of --contract and --cut are judged one after the other in one Spark session; one that fails stops none of
+the others.
+
 Addresses come from the environment (TALLYSTICK_STORE_DSN, TALLYSTICK_CONN_<ID>), never from argv; all breaks are also
-written as Parquet under TALLYSTICK_ARTIFACTS_DIR. Prints one JSON line per step. Exits 0 once a verdict is stored,
-whatever it says; anything else means that there is none.
+written as Parquet under TALLYSTICK_ARTIFACTS_DIR. Prints one JSON line per step. Exits 0 once each verdict is stored,
+whatever it says; anything else means that one is not.
 """
 
 import argparse
@@ -14,6 +17,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -45,6 +49,10 @@ from tallystick.topic_snapshot import read_topic_snapshot
 _PR_SET_PDEATHSIG = 1
 
 
+class CutNotStored(LookupError):
+    """There is no such cut: the cut task did not run, or the number is wrong."""
+
+
 class DigestChanged(RuntimeError):
     """Reading the same cut again gave another digest: the log or the ledger is not what it was."""
 
@@ -52,10 +60,15 @@ class DigestChanged(RuntimeError):
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """The command line is the contract between scheduler and job."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--contract", type=Path, required=True, help="the contract's YAML file")
-    parser.add_argument("--cut", type=int, required=True, help="number of the stored cut to judge")
+    parser.add_argument("--contract", type=Path, required=True, action="append", help="the contract's YAML file")
+    parser.add_argument("--cut", type=int, required=True, action="append", help="number of the stored cut to judge")
     parser.add_argument("--reread", action="store_true", help="read a judged cut again and compare; stores nothing")
-    return parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
+    if len(arguments.contract) != len(arguments.cut):
+        parser.error(
+            f"got {len(arguments.contract)} --contract and {len(arguments.cut)} --cut; expected a --cut for each"
+        )
+    return arguments
 
 
 def announce(step: str, **figures: object) -> None:
@@ -66,12 +79,30 @@ def announce(step: str, **figures: object) -> None:
 def main(argv: Sequence[str]) -> None:
     arguments = parse_arguments(argv)
     die_with_parent()
-    contract = load_contract(arguments.contract)
-    engine = open_store(store_dsn())
-    stored = read_run(engine, contract.contract, arguments.cut)
+    cuts = list(zip(arguments.contract, arguments.cut, strict=True))
+    judge_stored_cuts(open_store(store_dsn()), cuts, reread=arguments.reread)
+
+
+def judge_stored_cuts(engine: Engine, cuts: Sequence[tuple[Path, int]], *, reread: bool) -> None:
+    """Judge each cut, also after one has failed; raises the last error at the end, and prints those before it."""
+    failed: Exception | None = None
+    for contract_file, cut_n in cuts:
+        try:
+            judge_stored(engine, load_contract(contract_file), cut_n, reread=reread)
+        except Exception as error:
+            if failed is not None:
+                traceback.print_exception(failed)
+            failed = error
+    if failed is not None:
+        raise failed
+
+
+def judge_stored(engine: Engine, contract: Contract, cut_n: int, *, reread: bool) -> None:
+    """Judge one stored cut, unless it has its verdict; then read it again where that is asked for."""
+    stored = read_run(engine, contract.contract, cut_n)
     if stored is None:
-        run_cut(engine, contract, stored_cut(engine, contract, arguments.cut))
-    elif arguments.reread:
+        run_cut(engine, contract, stored_cut(engine, contract, cut_n))
+    elif reread:
         reread_cut(engine, contract, stored.cut, stored.result)
     else:
         write_breaks_file(stored.result, artifacts_folder())
@@ -79,10 +110,10 @@ def main(argv: Sequence[str]) -> None:
 
 
 def stored_cut(engine: Engine, contract: Contract, n: int) -> Cut:
-    """The cut to judge. Exits with a sentence when the cut task never stored it."""
+    """The cut to judge. Raises CutNotStored."""
     cut = read_cut(engine, contract.contract, n)
     if cut is None:
-        sys.exit(f"{contract.contract}: cut {n} is not stored; the cut task stores it before this job reads")
+        raise CutNotStored(f"{contract.contract}: cut {n} is not stored; the cut task stores it before this job reads")
     return cut
 
 

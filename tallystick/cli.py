@@ -113,9 +113,12 @@ def migrate_store() -> None:
 
 @app.command("run")
 def run_contract(
-    contract_file: Annotated[Path, typer.Argument(metavar="CONTRACT_FILE", help="The contract's YAML file.")],
+    contract_files: Annotated[
+        list[Path], typer.Argument(metavar="CONTRACT_FILE...", help="The contracts' YAML files; one Spark for all.")
+    ],
     reread: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Read judged cut N again and compare; stores nothing.")
+        int | None,
+        typer.Option(metavar="N", min=0, help="Read judged cut N of the one contract again; stores nothing."),
     ] = None,
     settle: Annotated[
         bool, typer.Option("--settle/--no-settle", help="Wait until neither side can gain a record of the window.")
@@ -131,16 +134,20 @@ def run_contract(
     Example: `tallystick run dags/contracts/billing_payments.yaml`
 
     Example: `tallystick run dags/contracts/billing_payments.yaml --reread 7`
+
+    Example: `tallystick run dags/contracts/*.yaml`
     """
     from tallystick.cli_progress import Progress
     from tallystick.local_run import reconcile_now
     from tallystick.local_run import reread as read_again
 
-    contract = load_contract(contract_file)
+    if reread is not None and len(contract_files) > 1:
+        raise typer.BadParameter(f"--reread reads one contract's cut; got {len(contract_files)} contract files")
+    contracts = [load_contract(path) for path in contract_files]
     with _stopped_by_sigterm(), Progress() as progress:
-        local = _local_run(contract, contract_file, progress)
-        run, report = reconcile_now(local, settle=settle) if reread is None else read_again(local, reread)
-    _show(run, as_json=as_json, report=report)
+        locals_ = [_local_run(one, path, progress) for one, path in zip(contracts, contract_files, strict=True)]
+        runs = reconcile_now(locals_, settle=settle) if reread is None else [read_again(locals_[0], reread)]
+    _show_all(runs, as_json=as_json)
 
 
 @app.command("runs")
@@ -293,6 +300,23 @@ def _stored_run(run_name: str) -> "tuple[StoredRun, Engine]":
         raise typer.BadParameter(f"got {run_name!r}; expected CONTRACT/N, such as billing_payments/7")
     engine = open_store(store_dsn())
     return stored_run(engine, found[1], int(found[2])), engine
+
+
+def _show_all(runs: "list[tuple[StoredRun, Path]]", *, as_json: bool) -> None:
+    """Show one run, or each in turn (as JSON: a list). Ends with the gravest verdict's exit code."""
+    from tallystick.cli_output import print_json, print_run
+    from tallystick.run_document import run_document
+    from tallystick.verdict import merge_verdicts
+
+    if len(runs) == 1:
+        _show(runs[0][0], as_json=as_json, report=runs[0][1])
+    if as_json:
+        print_json([run_document(run) | {"report": str(report)} for run, report in runs])
+    else:
+        for run, _ in runs:
+            print_run(run)
+            typer.echo()
+    raise typer.Exit(exit_code_of(merge_verdicts(run.result.verdict for run, _ in runs)))
 
 
 def _show(run: "StoredRun", *, as_json: bool, report: Path | None) -> None:

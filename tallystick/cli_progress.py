@@ -16,7 +16,7 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "cut": lambda found: f"Cut {found['cut']} is stored",
     "unfinished_cut": lambda found: f"Cut {found['cut']} of an earlier run has no verdict yet and goes first",
     "starting_spark": lambda found: "Starting Spark",
-    "claimed": lambda found: f"Attempt {found['attempt']} has the cut",
+    "claimed": lambda found: f"{found['contract']}/{found['cut']}: attempt {found['attempt']}",
     "scanning": lambda found: f"Reading {counted(found['offsets'], 'offset')} and the ledger's slice",
     "scanned": lambda found: f"Read {found['topic_rows']:,} records and {found['ledger_rows']:,} ledger rows",
     "census_taken": lambda found: f"Counted every offset: {found['unexplained']:,} unexplained",

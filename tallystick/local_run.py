@@ -1,9 +1,9 @@
-"""One reconciliation without Airflow: settle, cut, reconcile in Spark, deliver alerts, write the report.
+"""Reconciliations without Airflow: settle, cut, reconcile in one Spark session, deliver alerts, write the reports.
 
 The same parts in the same order as the DAG; who looks on is told by an observer. The clock and the waiting are given.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,7 +18,7 @@ from tallystick.cutting import resolve_cut
 from tallystick.delivery import DeliveryFailed, deliver_pending, sinks_for
 from tallystick.report import write_report
 from tallystick.settling import observe
-from tallystick.spark_job import Observer, run_job, submit_argv
+from tallystick.spark_job import Observer, SparkAppFailed, run_job, submit_argv
 from tallystick.store.contract_store import read_contract
 from tallystick.store.cut_store import last_cut, open_cut
 from tallystick.store.run_store import StoredRun, read_run
@@ -49,13 +49,29 @@ class LocalRun:
     tell: Observer
 
 
-def reconcile_now(local: LocalRun, *, settle: bool) -> tuple[StoredRun, Path]:
-    """Reconcile all since the last cut, up to now; give the run and its report.
+def reconcile_now(contracts: Sequence[LocalRun], *, settle: bool) -> list[tuple[StoredRun, Path]]:
+    """Reconcile all since the last cuts, up to now; give each contract's run and its report.
 
     The window begins where the newest cut's window ended; a contract without cuts gets its baseline. A cut that an
-    earlier run left without a verdict is judged first.
+    earlier run left without a verdict is judged first. Where one contract's job fails, the others' verdicts are
+    stored and told all the same. Raises SparkAppFailed, RunNotStored.
     """
-    _finish_earlier(local)
+    for local in contracts:
+        _finish_earlier(local)
+    cuts = [(local, _fix_cut(local, settle=settle)) for local in contracts]
+    try:
+        _judge(cuts)
+    except SparkAppFailed:
+        for local, cut in cuts:
+            if read_run(local.engine, cut.contract, cut.n) is not None:
+                _tell_people(local, stored_run(local.engine, cut.contract, cut.n))
+        raise
+    runs = [(local, stored_run(local.engine, cut.contract, cut.n)) for local, cut in cuts]
+    return [(run, _tell_people(local, run)) for local, run in runs]
+
+
+def _fix_cut(local: LocalRun, *, settle: bool) -> Cut:
+    """Settle and store the cut of the window that ends now."""
     window_end = local.now()
     previous = last_cut(local.engine, local.contract.contract)
     if settle:
@@ -69,9 +85,8 @@ def reconcile_now(local: LocalRun, *, settle: bool) -> tuple[StoredRun, Path]:
         now_utc=local.now(),
         scheduler_run_id=f"cli__{window_end.isoformat()}",
     )
-    local.tell("cut", {"cut": cut.n})
-    run = _judge(local, cut)
-    return run, _tell_people(local, run)
+    local.tell("cut", {"cut": cut.n, "contract": cut.contract})
+    return cut
 
 
 def reread(local: LocalRun, n: int) -> tuple[StoredRun, Path]:
@@ -86,7 +101,7 @@ def reread(local: LocalRun, n: int) -> tuple[StoredRun, Path]:
 
     if run.cut.is_baseline:
         return run, _report(local, run)
-    argv = submit_argv(local.contract_file, n, reread=True, environment=local.environment)
+    argv = submit_argv([(local.contract_file, n)], reread=True, environment=local.environment)
     try:
         run_job(argv, log=_log_path(local, n), environment=local.environment, observe=listen)
     finally:
@@ -120,7 +135,8 @@ def _finish_earlier(local: LocalRun) -> None:
     unfinished = open_cut(local.engine, local.contract.contract)
     if unfinished is not None and not unfinished.is_baseline:
         local.tell("unfinished_cut", {"cut": unfinished.n})
-        _tell_people(local, _judge(local, unfinished))
+        _judge([(local, unfinished)])
+        _tell_people(local, stored_run(local.engine, unfinished.contract, unfinished.n))
 
 
 def _settle(local: LocalRun, window_end: datetime) -> None:
@@ -136,13 +152,17 @@ def _settle(local: LocalRun, window_end: datetime) -> None:
         local.sleep(_LOOK_AGAIN.total_seconds())
 
 
-def _judge(local: LocalRun, cut: Cut) -> StoredRun:
-    """The verdict of a cut: the stored one, or the one that Spark finds. Raises SparkAppFailed, RunNotStored."""
-    if read_run(local.engine, cut.contract, cut.n) is None:
-        local.tell("starting_spark", {})
-        argv = submit_argv(local.contract_file, cut.n, reread=False, environment=local.environment)
-        run_job(argv, log=_log_path(local, cut.n), environment=local.environment, observe=local.tell)
-    return stored_run(local.engine, cut.contract, cut.n)
+def _judge(cuts: Sequence[tuple[LocalRun, Cut]]) -> None:
+    """Let Spark judge the cuts that have no verdict yet, in one session. Raises SparkAppFailed."""
+    unjudged = [(local, cut) for local, cut in cuts if read_run(local.engine, cut.contract, cut.n) is None]
+    if not unjudged:
+        return
+    local, cut = unjudged[0]
+    local.tell("starting_spark", {})
+    argv = submit_argv(
+        [(one.contract_file, cut.n) for one, cut in unjudged], reread=False, environment=local.environment
+    )
+    run_job(argv, log=_log_path(local, cut.n), environment=local.environment, observe=local.tell)
 
 
 def _tell_people(local: LocalRun, run: StoredRun) -> Path:

@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,8 +32,8 @@ class SparkNotReady(RuntimeError):
     """spark-submit, the app or its jars are not where they should be."""
 
 
-def submit_argv(contract_file: Path, cut_n: int, *, reread: bool, environment: Mapping[str, str]) -> list[str]:
-    """The command line of one run. Raises SparkNotReady.
+def submit_argv(cuts: Iterable[tuple[Path, int]], *, reread: bool, environment: Mapping[str, str]) -> list[str]:
+    """The command line that judges these cuts, each a contract's file and a number. Raises SparkNotReady.
 
     TALLYSTICK_SPARK_MASTER: default local[*].
     """
@@ -46,10 +46,7 @@ def submit_argv(contract_file: Path, cut_n: int, *, reread: bool, environment: M
         ",".join(str(jar) for jar in find_jars(environment)),
         *(part for name, value in sorted(settings.items()) for part in ("--conf", f"{name}={value}")),
         str(find_app()),
-        "--contract",
-        str(contract_file),
-        "--cut",
-        str(cut_n),
+        *(part for contract_file, n in cuts for part in ("--contract", str(contract_file), "--cut", str(n))),
         *(["--reread"] if reread else []),
     ]
 

@@ -63,7 +63,11 @@ def test_the_app_understands_its_arguments(submissions: Submissions) -> None:
     application = next(number for number, word in enumerate(argv) if word.endswith("reconcile_app.py"))
     assert Path(argv[application]).is_file()
     arguments = parse_arguments(argv[application + 1 :])
-    assert (str(arguments.contract), arguments.cut, arguments.reread) == (CONTRACT_FILE, 7, False)
+    assert ([str(path) for path in arguments.contract], arguments.cut, arguments.reread) == (
+        [CONTRACT_FILE],
+        [7],
+        False,
+    )
 
 
 def test_secrets_reach_the_app_by_its_environment_only(submissions: Submissions) -> None:

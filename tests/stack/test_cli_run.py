@@ -11,10 +11,14 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from lab.process import REPOSITORY
+from spark_apps.reconcile_app import judge_stored_cuts
+from tallystick.ledger_reader import LedgerRefused
+from tallystick.store.run_store import read_run
 
-from .books import TWO_LEGS, LiveBooks, both_legs
+from .books import TWO_LEGS, LiveBooks, both_legs, payment
 from .live import SPARK_SETTINGS
 
 NewBooks = Callable[..., AbstractContextManager[LiveBooks]]
@@ -120,7 +124,7 @@ def test_an_interrupted_run_leaves_no_process_and_the_next_one_finishes_its_cut(
     process = start(environment, "run", contract_file)
     assert process.stderr is not None
     for line in process.stderr:
-        if line.startswith("Attempt"):  # Spark's driver runs
+        if ": attempt " in line:  # Spark's driver runs
             break
     process.send_signal(signal.SIGINT)
     _, rest = process.communicate(timeout=SECONDS_MAX)
@@ -164,6 +168,32 @@ def test_an_app_that_fails_is_told_in_a_sentence(books: LiveBooks, environment: 
     assert stderr.splitlines()[-1].startswith("the Spark app ended with exit code ")
     assert "its log is " in stderr
     assert "Traceback" not in stderr
+
+
+def test_several_contracts_share_one_spark_and_one_that_fails_stops_no_other(
+    books: LiveBooks, new_books: NewBooks, environment: dict[str, str], spark: SparkSession
+) -> None:
+    with new_books(direction="topic_to_ledger") as other:
+        files = [str(books.contract_file), str(other.contract_file)]
+        assert run(environment, "run", *files)[0] == 3
+        books.both(*both_legs("first"))
+        other.both(payment("second"))
+        other.produce(payment("lost"))
+        code, stdout, stderr = run(environment, "run", *files, "--json")
+        assert code == 1, stderr
+        assert [one["verdict"] for one in json.loads(stdout)] == ["MATCHED", "BROKEN"]
+        assert stderr.count("Starting Spark") == 1
+
+        books.both(*both_legs("third"))
+        other.both(payment("fourth"))
+        cuts = [(books.contract_file, books.take_cut().n), (other.contract_file, other.take_cut().n)]
+        books.ledger.execute(f"ALTER TABLE {books.table} RENAME COLUMN currency TO money")
+        with pytest.raises(LedgerRefused):
+            judge_stored_cuts(books.store, cuts, reread=False)
+        assert read_run(books.store, books.contract.contract, 2) is None
+        judged = read_run(other.store, other.contract.contract, 2)
+        assert judged is not None
+        assert judged.result.verdict == "MATCHED"
 
 
 def test_the_census_of_a_topic_names_every_offset(books: LiveBooks, environment: dict[str, str]) -> None:

@@ -63,7 +63,7 @@ class Attempt:
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
-        argv = submit_argv(books.contract_file, cut.n, reread=reread, environment=environment)
+        argv = submit_argv([(books.contract_file, cut.n)], reread=reread, environment=environment)
         self.log = log
         self.jvm = process.spawn(argv, log=log, stdout=subprocess.PIPE, environment=environment)
 

@@ -14,6 +14,7 @@ import pytest
 from tallystick.spark_job import SparkAppFailed, SparkNotReady, run_job, submit_argv
 
 CONTRACT = Path("billing.yaml")
+OTHER = Path("dags/contracts/billing_payouts.yaml")
 
 
 def child(code: str) -> list[str]:
@@ -145,7 +146,7 @@ def jars(tmp_path: Path) -> Path:
 def test_argv_names_app_cut_and_jars_and_no_secret(jars: Path) -> None:
     secret = "postgresql://tally:hunter2@db/tally"
     environment = {"TALLYSTICK_JARS_DIR": str(jars), "TALLYSTICK_STORE_DSN": secret, "TALLYSTICK_CONN_LEDGER": secret}
-    argv = submit_argv(CONTRACT, 7, reread=False, environment=environment)
+    argv = submit_argv([(CONTRACT, 7)], reread=False, environment=environment)
     assert argv[0].endswith("/spark-submit")
     assert argv[argv.index("--jars") + 1] == f"{jars}/a.jar,{jars}/b.jar"
     assert argv[argv.index("--master") + 1] == "local[*]"
@@ -159,10 +160,19 @@ def test_argv_is_understood_by_the_app_itself(jars: Path) -> None:
 
     environment = {"TALLYSTICK_JARS_DIR": str(jars)}
     for reread in (False, True):
-        argv = submit_argv(CONTRACT, 7, reread=reread, environment=environment)
+        argv = submit_argv([(CONTRACT, 7), (OTHER, 3)], reread=reread, environment=environment)
         app = next(place for place, part in enumerate(argv) if part.endswith("reconcile_app.py"))
         parsed = parse_arguments(argv[app + 1 :])
-        assert (parsed.contract, parsed.cut, parsed.reread) == (CONTRACT, 7, reread)
+        assert (parsed.contract, parsed.cut, parsed.reread) == ([CONTRACT, OTHER], [7, 3], reread)
+
+
+def test_the_app_refuses_a_contract_without_its_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    from spark_apps.reconcile_app import parse_arguments
+
+    with pytest.raises(SystemExit) as refused:
+        parse_arguments(["--contract", "a.yaml", "--cut", "1", "--contract", "b.yaml"])
+    assert refused.value.code == 2
+    assert "got 2 --contract and 1 --cut; expected a --cut for each" in capsys.readouterr().err
 
 
 def test_own_settings_go_before_ours(jars: Path) -> None:
@@ -171,7 +181,7 @@ def test_own_settings_go_before_ours(jars: Path) -> None:
         "TALLYSTICK_SPARK_MASTER": "local[2]",
         "TALLYSTICK_SPARK_CONF": '{"spark.driver.memory": "8g", "spark.x": 1}',
     }
-    argv = submit_argv(CONTRACT, 7, reread=False, environment=environment)
+    argv = submit_argv([(CONTRACT, 7)], reread=False, environment=environment)
     assert "local[2]" in argv
     assert "spark.driver.memory=8g" in argv
     assert "spark.driver.memory=2g" not in argv
@@ -188,4 +198,4 @@ def test_own_settings_go_before_ours(jars: Path) -> None:
 )
 def test_what_is_not_ready_is_named(jars: Path, changes: dict[str, str], refused: str) -> None:
     with pytest.raises(SparkNotReady, match=refused):
-        submit_argv(CONTRACT, 7, reread=False, environment={"TALLYSTICK_JARS_DIR": str(jars), **changes})
+        submit_argv([(CONTRACT, 7)], reread=False, environment={"TALLYSTICK_JARS_DIR": str(jars), **changes})
