@@ -101,6 +101,10 @@ class KafkaSide(_Part):
 
     connection: _Name
     """Id of the Airflow connection (type kafka; librdkafka settings in its extra)."""
+    stray_topics: tuple[_Topic, ...] = ()
+    """Topics of no leg that look-ups search too: an event committed only there is misrouted, not missing."""
+    producers: Literal["any", "idempotent", "transactional"] = "any"
+    """How the topics' producers must write; what they wrote otherwise is counted in the posture."""
 
 
 class EventFields(_Part):
@@ -116,6 +120,16 @@ class EventFields(_Part):
     """Money in integer minor units. Compared."""
     currency: _Field = "currency"
     """ISO 4217 code. Compared."""
+    origin_header: Annotated[str, Field(min_length=1)] | None = None
+    """Record header that names the service which wrote the event. Goes with known_origins."""
+    known_origins: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """Values of origin_header that may write here. An unpaired event of another one, or of none, is foreign."""
+
+    @model_validator(mode="after")
+    def _origins_complete(self) -> Self:
+        if bool(self.origin_header) != bool(self.known_origins):
+            raise ValueError("expected origin_header and known_origins together, or neither")
+        return self
 
 
 class LedgerColumns(_Part):
@@ -135,6 +149,16 @@ class LedgerColumns(_Part):
     """ISO 4217 code. Compared."""
     occurred_at: _Column = "occurred_at"
     """When the business says it happened; copied into a republished event, never used to slice."""
+    receipt_partition: _Column | None = None
+    """Partition of the broker's acknowledgement that the producer stored in the row. Goes with receipt_offset."""
+    receipt_offset: _Column | None = None
+    """Offset of that acknowledgement, on the topic of the row's leg; null or negative: none was stored."""
+
+    @model_validator(mode="after")
+    def _receipt_complete(self) -> Self:
+        if (self.receipt_partition is None) != (self.receipt_offset is None):
+            raise ValueError("expected receipt_partition and receipt_offset together, or neither")
+        return self
 
 
 class LedgerSide(_Part):
@@ -150,6 +174,15 @@ class LedgerSide(_Part):
     """xmin: append-only tables, guarded by a count of older rows. written_xid: the owner's column; rows may change."""
     columns: LedgerColumns = LedgerColumns()
     """Column names, where they differ from the defaults."""
+
+    @model_validator(mode="after")
+    def _receipts_fit(self) -> Self:
+        if self.columns.receipt_offset and self.slice_by == "xmin":
+            raise ValueError(
+                "expected slice_by: written_xid with receipt columns: storing a receipt updates the row, "
+                "and an updated row has a new xmin"
+            )
+        return self
 
 
 class AlertSink(_Part):
@@ -270,6 +303,22 @@ class Contract(_Part):
         if shared:
             raise ValueError(f"expected a topic of its own for each leg: {shared[0]!r} is named twice")
         return legs
+
+    @field_validator("legs")
+    @classmethod
+    def _no_leg_strays(cls, legs: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+        kafka = info.data.get("kafka")
+        for leg, topic in legs.items():
+            if kafka is not None and topic in kafka.stray_topics:
+                raise ValueError(f"expected no leg on a stray topic: {topic!r} is that of {leg!r}")
+        return legs
+
+    @field_validator("ledger")
+    @classmethod
+    def _receipts_are_the_relays(cls, ledger: LedgerSide, info: ValidationInfo) -> LedgerSide:
+        if ledger.columns.receipt_offset and info.data.get("direction") is Direction.TOPIC_TO_LEDGER:
+            raise ValueError("expected no receipt columns with direction topic_to_ledger: its rows are the consumer's")
+        return ledger
 
     @field_validator("compensation")
     @classmethod

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tallystick.break_class import BreakClass, Doubt, Notice
+from tallystick.classes.canary_missed import canary_missed
 from tallystick.classes.duplicate_in_ledger import duplicate_in_ledger
 from tallystick.classes.duplicate_in_topic import duplicate_in_topic
 from tallystick.classes.held import held_by_ledger_horizon, held_by_open_transaction, partner_not_settled
@@ -17,6 +18,7 @@ from tallystick.classes.mismatch import amount_mismatch, currency_mismatch
 from tallystick.classes.missing_in_ledger import missing_in_ledger
 from tallystick.classes.missing_in_topic import missing_in_topic_aborted_only, missing_in_topic_never_produced
 from tallystick.classes.phantom import phantom_in_ledger, phantom_in_topic
+from tallystick.classes.promise_at_risk import promise_at_risk
 from tallystick.classes.readers_disagree import readers_disagree
 from tallystick.classes.torn_transaction import torn_transaction
 from tallystick.classes.unexplained_gap import unexplained_gap
@@ -65,5 +67,7 @@ CLASSES: tuple[ClassRule, ...] = (
     ClassRule(names=(Doubt.LEDGER_REWRITTEN,), letters="Q2", judge=ledger_rewritten),
     ClassRule(names=(Doubt.LEDGER_FAILED_OVER,), letters="Q2", judge=ledger_failed_over),
     ClassRule(names=(Doubt.VACUOUS_RUN,), letters="Q1", judge=vacuous_run),
+    ClassRule(names=(Notice.PROMISE_AT_RISK,), letters="", judge=promise_at_risk),
+    ClassRule(names=(Doubt.CANARY_MISSED,), letters="Q1", judge=canary_missed),
 )
 """The catalogue, in report order."""

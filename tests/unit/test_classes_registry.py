@@ -4,15 +4,17 @@ The twin is what the class must be told apart from; `twin_is` says what it is in
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
-from tallystick.break_class import BreakClass, Doubt
+from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.classes import CLASSES
 from tallystick.evidence import Evidence, LegsCase, UnreadableRecord
 from tallystick.judging import judge
 from tallystick.pairing import Place, Sighting
-from tallystick.run_result import ItemSide
+from tallystick.run_result import Break, DoubtFound, ItemSide, NoticeFound
+from tallystick.surroundings import Surroundings, TopicSettings
 from tallystick.verdict import Verdict
 
 from .builders import (
@@ -39,7 +41,7 @@ from .builders import (
     slice_of,
 )
 
-Name = BreakClass | Doubt
+Name = BreakClass | Doubt | Notice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +69,22 @@ def torn(*late: Sighting) -> Evidence:
 
 def cut_with(topic_slice: object) -> Evidence:
     return evidence_of(cut=cut_of(topic_slice))
+
+
+def configured(**changes: Any) -> Evidence:
+    """A topic whose settings keep the promise, but for these."""
+    kept = TopicSettings(
+        topic=TOPIC,
+        replication_factor=3,
+        in_sync_replicas=3,
+        min_insync_replicas=2,
+        unclean_leader_election=False,
+        cleanup_policy=("delete",),
+        retention_ms=604_800_000,
+        retention_bytes=-1,
+        message_timestamp_type="CreateTime",
+    )
+    return evidence_of(surroundings=Surroundings(topic_settings=(replace(kept, **changes),)))
 
 
 CLEAN = evidence_of()
@@ -177,9 +195,17 @@ PAIRS: dict[Name, Pair] = {
         fires=replace(CLEAN, previous_ledger=ledger_at(200, timeline=2)),
         twin=replace(CLEAN, previous_ledger=ledger_at(200, lsn="0/0")),
     ),
+    Doubt.CANARY_MISSED: Pair(
+        fires=replace(CLEAN, missed_canaries=("amount (scan)",)),
+        twin=replace(CLEAN, missed_canaries=()),
+    ),
     Doubt.VACUOUS_RUN: Pair(
         fires=replace(CLEAN, ledger_rows=0),
         twin=replace(CLEAN, ledger_rows=1),
+    ),
+    Notice.PROMISE_AT_RISK: Pair(
+        fires=configured(min_insync_replicas=1),
+        twin=configured(min_insync_replicas=2),
     ),
 }
 NAMES = pytest.mark.parametrize("name", PAIRS, ids=str)
@@ -187,8 +213,17 @@ NAMES = pytest.mark.parametrize("name", PAIRS, ids=str)
 
 def found_in(evidence: Evidence) -> set[Name]:
     """All that the whole registry finds."""
-    breaks_and_doubts = [found for rule in CLASSES for found in rule.judge(evidence)]
-    return {getattr(found, "break_class", None) or found.doubt for found in breaks_and_doubts}
+    return {name_of(found) for rule in CLASSES for found in rule.judge(evidence)}
+
+
+def name_of(found: Break | DoubtFound | NoticeFound) -> Name:
+    match found:
+        case Break():
+            return found.break_class
+        case DoubtFound():
+            return found.doubt
+        case NoticeFound():
+            return found.notice
 
 
 def verdict_of(evidence: Evidence) -> Verdict:
@@ -220,16 +255,15 @@ def test_its_twin_one_fact_away_does_not(name: Name) -> None:
 
 
 @NAMES
-def test_a_break_makes_the_run_broken_and_a_doubt_inconclusive(name: Name) -> None:
-    expected = Verdict.BROKEN if isinstance(name, BreakClass) else Verdict.INCONCLUSIVE
+def test_a_break_makes_the_run_broken_a_doubt_inconclusive_and_a_notice_nothing(name: Name) -> None:
+    expected = {BreakClass: Verdict.BROKEN, Doubt: Verdict.INCONCLUSIVE, Notice: Verdict.MATCHED}[type(name)]
     assert verdict_of(PAIRS[name].fires) is expected
 
 
 @NAMES
 def test_a_class_yields_only_the_names_it_stands_for(name: Name) -> None:
     for rule in CLASSES:
-        found = {getattr(one, "break_class", None) or one.doubt for one in rule.judge(PAIRS[name].fires)}
-        assert found <= set(rule.names)
+        assert {name_of(one) for one in rule.judge(PAIRS[name].fires)} <= set(rule.names)
 
 
 def test_clean_evidence_is_matched() -> None:
@@ -320,6 +354,7 @@ def test_a_row_posted_for_an_aborted_event_is_a_phantom_and_names_the_abort() ->
     evidence = evidence_of(row(1), direction=T2L, sightings=sightings)
     assert found_in(evidence) == {BreakClass.PHANTOM_IN_LEDGER}
     (found,) = [one for rule in CLASSES for one in rule.judge(evidence)]
+    assert isinstance(found, Break)
     assert found.story.endswith("holds only aborted records at topic:billing.payouts:0:12.")
 
 

@@ -1,0 +1,37 @@
+"""Posture: settings as they stand do not keep what exactly-once needs. A notice: nothing of it is wrong yet.
+
+Evidence: the settings that this run read, and what its census counted. Not to be mistaken for a setting that could not
+be read (unknown, which is no finding), nor for harm that was done (a class of its own each).
+On-call is told only where acknowledged records may be lost whatever the producers do: an unclean leader election
+allowed on a topic that has replicas to elect. All else, a single broker without replicas among it, is for the report.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from tallystick.break_class import Notice
+from tallystick.evidence import Evidence
+from tallystick.posture import Standing, posture
+from tallystick.run_result import NoticeFound
+
+
+def promise_at_risk(evidence: Evidence) -> Iterator[NoticeFound]:
+    """One per run, with every line at risk."""
+    around = evidence.surroundings
+    lines = posture(
+        evidence.contract, topics=around.topic_settings, broker=around.broker_settings, census=evidence.census
+    )
+    at_risk = [line for line in lines if line.standing is Standing.AT_RISK]
+    if at_risk:
+        settings = ", ".join(dict.fromkeys(line.setting for line in at_risk))
+        yield NoticeFound(
+            notice=Notice.PROMISE_AT_RISK,
+            sentence=f"{_settings(len(at_risk))} not keep what exactly-once needs: {settings}.",
+            count=len(at_risk),
+            pages=any(line.loses for line in at_risk),
+            details={"lines": [asdict(line) for line in at_risk]},
+        )
+
+
+def _settings(count: int) -> str:
+    return "1 setting does" if count == 1 else f"{count} settings do"

@@ -1,0 +1,276 @@
+"""Can the promise be kept at all? Every setting that exactly-once rests on, held against what this contract needs.
+
+Pure rules over what a run or the command line has read. A setting that nobody could read is unknown, never ok; one at
+risk has broken nothing yet.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache
+from itertools import pairwise
+
+from croniter import croniter
+
+from tallystick.contract import Contract
+from tallystick.run_result import PartitionCensus
+from tallystick.surroundings import BrokerSettings, TopicSettings
+
+CLUSTER = "cluster"
+"""Where a setting stands that is no topic's."""
+
+REPLICATION_FACTOR_MIN, MIN_INSYNC_REPLICAS_MIN = 3, 2
+"""One replica may be down while writes go on, and what was acknowledged still lies on another."""
+
+_FIRINGS_MAX = 12_000
+"""More than a week of a schedule that fires each minute."""
+
+_FENCINGS_MIN, _FENCED_SHARE = 3, 10
+"""Churn: at least three fenced transactions, and more than one in ten. A crash and its restart fence one."""
+
+
+class Standing(StrEnum):
+    """Does a setting keep what the promise needs?"""
+
+    OK = "ok"
+    AT_RISK = "at risk"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostureLine:
+    """One setting. scope: a topic, CLUSTER or CONTRACT. needs: what would be ok. do: one action; "" where it is ok.
+
+    loses: acknowledged records may be lost as it stands, whatever the producers do.
+    """
+
+    setting: str
+    scope: str
+    value: str
+    needs: str
+    standing: Standing
+    do: str
+    loses: bool = False
+
+
+def posture(
+    contract: Contract,
+    *,
+    topics: Iterable[TopicSettings],
+    broker: BrokerSettings | None,
+    census: Sequence[PartitionCensus],
+) -> tuple[PostureLine, ...]:
+    """Every line of every topic of the contract, then the cluster's."""
+    read = {one.topic: one for one in topics}
+    return (
+        *(
+            line
+            for topic in contract.topics
+            for line in (
+                *_replication(topic, read.get(topic)),
+                *_log(topic, read.get(topic), reconciliation_horizon(contract)),
+                *_producers(contract, topic, [part for part in census if part.topic == topic]),
+            )
+        ),
+        *_transactions(contract, broker),
+    )
+
+
+def reconciliation_horizon(contract: Contract) -> timedelta:
+    """How long a record must stay readable: the schedule's longest interval, the settling, and the partner's grace."""
+    return longest_interval(contract.schedule, contract.start_date) + contract.settle_timeout + contract.partner_grace
+
+
+@lru_cache(maxsize=64)
+def longest_interval(schedule: str, start: datetime) -> timedelta:
+    """The longest pause between two firings: of `0 * * * 1-5` it is the weekend."""
+    firings = croniter(schedule, start)
+    moments: Iterator[datetime] = (firings.get_next(datetime) for _ in range(_FIRINGS_MAX))
+    longest = timedelta(0)
+    for earlier, later in pairwise(moments):
+        longest = max(longest, later - earlier)
+        if later - start > timedelta(days=3 * 366):
+            break
+    return longest
+
+
+def _replication(topic: str, read: TopicSettings | None) -> Iterator[PostureLine]:
+    """RF 3 with min.insync.replicas 2 and acks=all: one broker may go without loss. Source: Kafka's design, 4.7."""
+    yield _line(
+        "replication factor",
+        topic,
+        None if read is None else read.replication_factor,
+        f"{REPLICATION_FACTOR_MIN} or more",
+        ok=read is not None and read.replication_factor >= REPLICATION_FACTOR_MIN,
+        do="reassign the partitions to more brokers: a lost disk must not be a lost log",
+    )
+    yield _line(
+        "min.insync.replicas",
+        topic,
+        None if read is None else read.min_insync_replicas,
+        f"{MIN_INSYNC_REPLICAS_MIN} or more, and below the replication factor",
+        ok=read is not None and MIN_INSYNC_REPLICAS_MIN <= read.min_insync_replicas < read.replication_factor,
+        do="set 2 with three replicas: an acknowledgement is then on two disks, and one broker may be down",
+    )
+    yield _line(
+        "in-sync replicas",
+        topic,
+        None if read is None else read.in_sync_replicas,
+        "min.insync.replicas or more, on each partition",
+        ok=read is not None and read.in_sync_replicas >= read.min_insync_replicas,
+        do="bring the missing replicas back: producers with acks=all are refused meanwhile",
+    )
+    unclean = read is not None and read.unclean_leader_election
+    yield _line(
+        "unclean.leader.election.enable",
+        topic,
+        None if read is None else str(unclean).lower(),
+        "false",
+        ok=not unclean,
+        do="set false: a replica that lags must not become leader and cut acknowledged records off",
+        loses=read is not None and unclean and read.replication_factor > 1,
+    )
+
+
+def _log(topic: str, read: TopicSettings | None, horizon: timedelta) -> Iterator[PostureLine]:
+    """What may take a record before it is read: compaction, and retention by time or by size."""
+    yield _line(
+        "cleanup.policy",
+        topic,
+        None if read is None else ",".join(read.cleanup_policy),
+        "delete, without compact",
+        ok=read is not None and not read.compacts,
+        do="take compact out: of two events with one record key it keeps the later only",
+    )
+    kept = timedelta(milliseconds=read.retention_ms) if read else timedelta(0)
+    yield _line(
+        "retention.ms",
+        topic,
+        None if read is None else _milliseconds(read.retention_ms),
+        f"{_duration(horizon)} or more: interval, settling and grace",
+        ok=read is not None and (read.retention_ms < 0 or kept >= horizon),
+        do="raise it: what expires unread can never be proven",
+    )
+    limited = read is not None and read.retention_bytes >= 0
+    yield PostureLine(
+        setting="retention.bytes",
+        scope=topic,
+        value=_NOT_READ if read is None else _bytes(read.retention_bytes),
+        needs="no limit, or more than is written between two runs",
+        standing=Standing.UNKNOWN if read is None or limited else Standing.OK,
+        do=_READ_IT if read is None else "set -1, or compare it with the busiest interval's traffic" if limited else "",
+    )
+
+
+def _producers(contract: Contract, topic: str, census: Sequence[PartitionCensus]) -> Iterator[PostureLine]:
+    """Whether the records keep what the contract declares of its producers. Sources: KIP-98, KIP-360, KIP-890."""
+    declared = contract.kafka.producers
+    if declared != "any":
+        without = sum(part.without_producer_id for part in census)
+        yield _line(
+            "records without a producer id",
+            topic,
+            without if census else None,
+            f"none: the contract declares its producers {declared}",
+            ok=bool(census) and without == 0,
+            do="set enable.idempotence=true on every producer of the topic: a retry may double a record",
+        )
+    if declared == "transactional":
+        plain = sum(part.plain for part in census)
+        yield _line(
+            "records outside a transaction",
+            topic,
+            plain if census else None,
+            "none: the contract declares its producers transactional",
+            ok=bool(census) and plain == 0,
+            do="find the producer that writes without a transactional.id: its records can be torn apart",
+        )
+    fenced = sum(part.fencings for part in census)
+    ended = sum(part.commit_markers + part.abort_markers for part in census)
+    yield _line(
+        "fenced transactions",
+        topic,
+        f"{fenced:,} of {ended:,}" if census else None,
+        f"fewer than {_FENCINGS_MIN}, or at most one in {_FENCED_SHARE}",
+        ok=bool(census) and (fenced < _FENCINGS_MIN or fenced * _FENCED_SHARE <= ended),
+        do="look for two processes with one transactional.id, or one that restarts again and again",
+    )
+
+
+def _transactions(contract: Contract, broker: BrokerSettings | None) -> Iterator[PostureLine]:
+    """What the brokers allow a transaction, and how long they remember a producer. Sources: KIP-98, KIP-854."""
+    longest = timedelta(milliseconds=broker.transaction_max_timeout_ms) if broker else timedelta(0)
+    yield _line(
+        "transaction.max.timeout.ms",
+        CLUSTER,
+        None if broker is None else _milliseconds(broker.transaction_max_timeout_ms),
+        f"{_duration(contract.settle_timeout)} or less: a run waits no longer (settle_timeout_seconds)",
+        ok=broker is not None and longest <= contract.settle_timeout,
+        do="lower it, or raise settle_timeout_seconds: until then an open transaction may leave runs inconclusive",
+    )
+    pause = longest_pause(contract)
+    yield _line(
+        "transactional.id.expiration.ms",
+        CLUSTER,
+        None if broker is None else _milliseconds(broker.transactional_id_expiration_ms),
+        f"{_duration(pause)} or more: the longest pause of a producer that this contract knows of",
+        ok=broker is not None and timedelta(milliseconds=broker.transactional_id_expiration_ms) >= pause,
+        do="raise it: a producer that comes back after its id was forgotten is not fenced any more",
+    )
+    retries = max(longest, contract.partner_grace)
+    yield _line(
+        "producer.id.expiration.ms",
+        CLUSTER,
+        None if broker is None else _milliseconds(broker.producer_id_expiration_ms),
+        "the longest transaction and the partner's grace, or more",
+        ok=broker is not None and timedelta(milliseconds=broker.producer_id_expiration_ms) >= retries,
+        do="raise it: a retry after the broker forgot the producer's sequence is a duplicate",
+    )
+
+
+def longest_pause(contract: Contract) -> timedelta:
+    """Between two uses of a producer: the schedule's longest interval, and a repair's wait for its approval."""
+    approval = contract.compensation.approval_timeout_seconds if contract.compensation else 0
+    return max(longest_interval(contract.schedule, contract.start_date), timedelta(seconds=approval))
+
+
+_NOT_READ = "not read"
+_READ_IT = "let this client describe the topic's and the brokers' settings (DESCRIBE_CONFIGS), or wait for a run"
+
+
+def _line(
+    setting: str, scope: str, value: object | None, needs: str, *, ok: bool, do: str, loses: bool = False
+) -> PostureLine:
+    """A line of a setting that was read, or, with value None, that nobody could read."""
+    if value is None:
+        return PostureLine(
+            setting=setting, scope=scope, value=_NOT_READ, needs=needs, standing=Standing.UNKNOWN, do=_READ_IT
+        )
+    return PostureLine(
+        setting=setting,
+        scope=scope,
+        value=f"{value:,}" if isinstance(value, int) else str(value),
+        needs=needs,
+        standing=Standing.OK if ok else Standing.AT_RISK,
+        do="" if ok else do,
+        loses=loses and not ok,
+    )
+
+
+def _milliseconds(value: int) -> str:
+    return "no limit" if value < 0 else _duration(timedelta(milliseconds=value))
+
+
+def _bytes(value: int) -> str:
+    return "no limit" if value < 0 else f"{value:,} bytes"
+
+
+def _duration(length: timedelta) -> str:
+    """90 s, 15 min, 7 days: the largest unit that leaves no rest."""
+    milliseconds = length // timedelta(milliseconds=1)
+    for unit, name in ((86_400_000, "days"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")):
+        if milliseconds % unit == 0 and milliseconds >= unit:
+            count = milliseconds // unit
+            return "1 day" if (count, name) == (1, "days") else f"{count:,} {name}"
+    return f"{milliseconds:,} ms"
