@@ -29,6 +29,7 @@ class Anomaly:
 
     Of a duplicate: `amount_minor` is one extra copy's, `copies` the number of extra copies. Of a torn payment: the
     event is the missing leg's, the amount the present leg's. Of a mismatch: amount and currency are the topic's.
+    Of what is wrong with the log and no event in particular: the event's fields are empty, and `place` says where.
     """
 
     contract: str  # payments or payouts
@@ -40,11 +41,14 @@ class Anomaly:
     currency: str
     copies: int
     fault: Fault
+    place: str = ""  # topic[partition]; always of a fault of the log
 
     @classmethod
-    def of(cls, event: Event, break_class: str, fault: Fault, *, copies: int = 1) -> "Anomaly":
+    def of(
+        cls, event: Event, break_class: str, fault: Fault, *, copies: int = 1, place: tuple[str, int] | None = None
+    ) -> "Anomaly":
         return cls(
-            contract="payouts" if event.leg is Leg.PAYOUT else "payments",
+            contract=_contract(event.leg),
             break_class=break_class,
             event_id=str(event.event_id),
             payment_id=str(event.payment.payment_id),
@@ -53,7 +57,31 @@ class Anomaly:
             currency=event.payment.currency,
             copies=copies,
             fault=fault,
+            place=_named(place) if place else "",
         )
+
+    @classmethod
+    def of_log(cls, leg: Leg, place: tuple[str, int], break_class: str, fault: Fault) -> "Anomaly":
+        return cls(
+            contract=_contract(leg),
+            break_class=break_class,
+            event_id="",
+            payment_id="",
+            leg=str(leg),
+            amount_minor=0,
+            currency="",
+            copies=1,
+            fault=fault,
+            place=_named(place),
+        )
+
+
+def _named(place: tuple[str, int]) -> str:
+    return f"{place[0]}[{place[1]}]"
+
+
+def _contract(leg: Leg) -> str:
+    return "payouts" if leg is Leg.PAYOUT else "payments"
 
 
 @dataclass(frozen=True, kw_only=True)
