@@ -1,27 +1,35 @@
 """What on-call is told: one alert per contract and class, whatever the number of rows. Pure; delivery.py sends.
 
 An alert of a class fires when a run finds breaks of it and resolves when none of it is outstanding any more.
-A run that proved nothing says so quietly and resolves nothing. A baseline says nothing.
+A notice that pages, and a doubt of PAGING_DOUBTS, has an alert of its own too: it fires while runs see it and resolves
+at the first run that does not, whatever that run's verdict, since it is looked at anew each time.
+A run that proved nothing says so quietly and resolves nothing else. A baseline says nothing.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from tallystick.break_class import BreakClass
+from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.contract import AlertRules, AlertSink, Contract, Severity
 from tallystick.cut import Cut
 from tallystick.money_text import format_money
-from tallystick.run_result import Break, Money, RunResult, money_at_stake
+from tallystick.run_result import Break, DoubtFound, Money, RunResult, money_at_stake
 from tallystick.verdict import Verdict
 
 INCONCLUSIVE = "inconclusive"
 """Topic of the alert that says a run proved nothing."""
 
+PAGING_DOUBTS = (Doubt.HANGING_TRANSACTION,)
+"""Critical, though no money is known to be wrong: nobody will ever end it, and all behind it waits."""
+
+CRITICAL_CLASSES = (BreakClass.ABORTED_READ_IN_LEDGER,)
+"""Critical whatever the money: the books hold what never happened, and the consumer goes on."""
+
 SAMPLE_KEYS_MAX = 3
-"""Enough to look one up by hand; the report has them all."""
+"""Enough to look one up by hand; the report has them all. Also the sentences of a doubt that stands many times."""
 
 
 class AlertAction(StrEnum):
@@ -77,12 +85,20 @@ def alerts_for(
     if cut.is_baseline:
         return ()
     found = {item_break.break_class for item_break in result.breaks}
-    alerts = [_break_alert(contract, result, cut, break_class, outstanding) for break_class in sorted(found)]
+    seen = list(_seen_alerts(contract, result, cut))
+    alerts = [*(_break_alert(contract, result, cut, one, outstanding) for one in sorted(found)), *seen]
+    gone = set(firing) & _SEEN_TOPICS - {alert.topic for alert in seen}
     if result.verdict is Verdict.INCONCLUSIVE:
-        return (*alerts, _inconclusive_alert(contract, result, cut))
+        if not result.doubts or _quiet_doubts(result):
+            alerts.append(_inconclusive_alert(contract, result, cut))
+        return (*alerts, *(_resolve(contract, cut, topic) for topic in sorted(gone)))
     still = {INCONCLUSIVE} if result.doubts else set()
-    over = sorted(set(firing) - set(outstanding) - found - still)
-    return (*alerts, *(_resolve(contract, cut, topic) for topic in over))
+    over = (set(firing) - _SEEN_TOPICS - set(outstanding) - found - still) | gone
+    return (*alerts, *(_resolve(contract, cut, topic) for topic in sorted(over)))
+
+
+_SEEN_TOPICS: frozenset[str] = frozenset((*Notice, *PAGING_DOUBTS))
+"""Topics of what is looked at anew by each run."""
 
 
 def sink_name(sink: AlertSink) -> str:
@@ -91,9 +107,12 @@ def sink_name(sink: AlertSink) -> str:
 
 
 def severity_of(rules: AlertRules, break_class: BreakClass, money: Money) -> Severity:
-    """The class's own severity, else critical from the contract's limit on in any one currency, else error."""
+    """The contract's severity for the class, else critical for CRITICAL_CLASSES and from the contract's limit on in
+    any one currency, else error."""
     if break_class in rules.severity_by_class:
         return rules.severity_by_class[break_class]
+    if break_class in CRITICAL_CLASSES:
+        return Severity.CRITICAL
     limits = rules.critical_at_minor
     critical = any(currency in limits and amount >= limits[currency] for currency, amount in money.items())
     return Severity.CRITICAL if critical else Severity.ERROR
@@ -132,9 +151,43 @@ def _break_alert(
     )
 
 
+def _seen_alerts(contract: Contract, result: RunResult, cut: Cut) -> Iterator[Alert]:
+    """One per paging doubt and per paging notice that this run saw, by topic within each."""
+    for doubt in PAGING_DOUBTS:
+        sentences = [found.sentence for found in result.doubts if found.doubt is doubt]
+        if sentences:
+            yield _seen_alert(contract, cut, doubt, Severity.CRITICAL, sentences, len(sentences))
+    for notice in sorted({found.notice for found in result.notices if found.pages}):
+        told = [found for found in result.notices if found.notice is notice and found.pages]
+        sentences = [found.sentence for found in told]
+        yield _seen_alert(contract, cut, notice, Severity.WARNING, sentences, sum(found.count for found in told))
+
+
+def _seen_alert(
+    contract: Contract, cut: Cut, topic: Doubt | Notice, severity: Severity, sentences: list[str], count: int
+) -> Alert:
+    more = f" And {len(sentences) - 1} more." if len(sentences) > 1 else ""
+    return Alert(
+        contract=contract.contract,
+        cut_n=cut.n,
+        topic=topic,
+        action=AlertAction.TRIGGER,
+        severity=severity,
+        summary=f"{contract.contract}: {_words(topic)}: {sentences[0]}{more}",
+        details=_where(contract, cut) | {"seen": topic, "count": count, "sentences": sentences[:SAMPLE_KEYS_MAX]},
+        sinks=_sinks(contract),
+    )
+
+
+def _quiet_doubts(result: RunResult) -> list[DoubtFound]:
+    """The doubts that have no alert of their own."""
+    return [found for found in result.doubts if found.doubt not in PAGING_DOUBTS]
+
+
 def _inconclusive_alert(contract: Contract, result: RunResult, cut: Cut) -> Alert:
-    doubts = [{"doubt": str(found.doubt), "sentence": found.sentence} for found in result.doubts]
-    reason = result.doubts[0].sentence if result.doubts else "nothing was proven"
+    quiet = _quiet_doubts(result)
+    doubts = [{"doubt": str(found.doubt), "sentence": found.sentence} for found in quiet]
+    reason = quiet[0].sentence if quiet else "nothing was proven"
     return Alert(
         contract=contract.contract,
         cut_n=cut.n,
@@ -148,7 +201,7 @@ def _inconclusive_alert(contract: Contract, result: RunResult, cut: Cut) -> Aler
 
 
 def _resolve(contract: Contract, cut: Cut, topic: str) -> Alert:
-    text = "runs prove the books again" if topic == INCONCLUSIVE else f"{_words(topic)}: none outstanding"
+    text = "runs prove the books again" if topic == INCONCLUSIVE else f"{_words(topic)}: {_over(topic)}"
     return Alert(
         contract=contract.contract,
         cut_n=cut.n,
@@ -159,6 +212,10 @@ def _resolve(contract: Contract, cut: Cut, topic: str) -> Alert:
         details=_where(contract, cut),
         sinks=_sinks(contract),
     )
+
+
+def _over(topic: str) -> str:
+    return "not seen any more" if topic in _SEEN_TOPICS else "none outstanding"
 
 
 def _where(contract: Contract, cut: Cut) -> dict[str, Any]:

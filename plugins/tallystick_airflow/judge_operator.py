@@ -1,5 +1,6 @@
 """Makes Airflow's grid show what the books show."""
 
+import logging
 from collections import Counter
 
 from airflow.sdk import Context
@@ -18,7 +19,8 @@ class NoVerdict(AirflowFailException):
 
 
 class JudgeOperator(ContractOperator):
-    """Fail when the stored verdict is BROKEN, or when there is none. INCONCLUSIVE is a warning in the log.
+    """Fail when the stored verdict is BROKEN, or when there is none. INCONCLUSIVE is a warning in the log, and so
+    is a notice that pages.
 
     Reads the row, not the states of the tasks before it: a run whose tasks all went well has proven nothing by that.
     """
@@ -37,6 +39,8 @@ class JudgeOperator(ContractOperator):
         if run is None:
             raise NoVerdict(f"{name} cut {cut_n}: no verdict is stored, so nothing is proven; see the task 'reconcile'")
         verdict, breaks, doubts = run.result.verdict, run.result.breaks, run.result.doubts
+        for notice in run.result.notices:
+            self.log.log(logging.WARNING if notice.pages else logging.INFO, "%s: %s", notice.notice, notice.sentence)
         if verdict is Verdict.BROKEN:
             found = Counter(str(item_break.break_class) for item_break in breaks)
             counts = ", ".join(f"{count} {break_class}" for break_class, count in sorted(found.items()))

@@ -9,10 +9,10 @@ import pytest
 
 from tallystick.alert import Alert, AlertAction, Outstanding, alerts_for, severity_of
 from tallystick.alert_message import message_of
-from tallystick.break_class import BreakClass, Doubt
+from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.contract import AlertRules, Contract, Severity
 from tallystick.cut import Cut, LedgerSlice, LedgerSnapshot
-from tallystick.run_result import Break, DoubtFound, RunFigures, RunResult, break_id, money_at_stake
+from tallystick.run_result import Break, DoubtFound, NoticeFound, RunFigures, RunResult, break_id, money_at_stake
 from tallystick.verdict import Verdict
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -83,6 +83,7 @@ def alerts(
     n: int = 5,
     verdict: Verdict = Verdict.BROKEN,
     doubts: tuple[Doubt, ...] = (),
+    notices: tuple[NoticeFound, ...] = (),
     firing: tuple[str, ...] = (),
     outstanding: Mapping[BreakClass, Outstanding] | None = None,
 ) -> list[Alert]:
@@ -95,6 +96,7 @@ def alerts(
         items=(),
         figures=FIGURES,
         digest="d",
+        notices=notices,
     )
     return list(alerts_for(CONTRACT, result, cut=cut(n), firing=firing, outstanding=outstanding or {}))
 
@@ -191,6 +193,82 @@ def test_a_broken_run_with_doubts_leaves_the_inconclusive_alert_firing() -> None
     assert told(found, doubts=(Doubt.LOG_EXPIRED,), firing=("inconclusive",), outstanding=standing(found)) == [
         ("trigger", MISSING)
     ]
+
+
+HANGING = Doubt.HANGING_TRANSACTION
+EXPIRES = NoticeFound(
+    notice=Notice.RETENTION_OVERTAKES, sentence="3 unread offsets expire in 5 h, the next run is in 6 h.", pages=True
+)
+
+
+def test_a_hanging_transaction_is_critical_and_has_an_alert_of_its_own() -> None:
+    (alert,) = alerts(verdict=Verdict.INCONCLUSIVE, doubts=(HANGING, HANGING))
+    assert (alert.topic, alert.severity) == ("hanging_transaction", Severity.CRITICAL)
+    assert alert.dedup_key == "tallystick/payouts/hanging_transaction"
+    assert alert.summary == ("payouts: hanging transaction: hanging_transaction: why. And 1 more.")
+    assert alert.details["count"] == 2
+
+
+def test_a_hanging_transaction_beside_another_doubt_leaves_that_one_low() -> None:
+    critical, low = alerts(verdict=Verdict.INCONCLUSIVE, doubts=(HANGING, Doubt.LOG_EXPIRED))
+    assert (critical.severity, low.severity) == (Severity.CRITICAL, Severity.WARNING)
+    assert low.summary == "payouts: cut 5 is inconclusive: log_expired: why."
+    assert [found["doubt"] for found in low.details["doubts"]] == ["log_expired"]
+
+
+def test_a_held_transaction_that_is_only_long_stays_low() -> None:
+    assert told(verdict=Verdict.INCONCLUSIVE, doubts=(Doubt.HELD_BY_OPEN_TRANSACTION,)) == [("trigger", "inconclusive")]
+
+
+def test_a_hanging_transaction_pages_beside_breaks_too() -> None:
+    found = a_break("a")
+    assert told(found, doubts=(HANGING,), outstanding=standing(found)) == [("trigger", MISSING), ("trigger", HANGING)]
+
+
+def test_a_notice_that_pages_is_a_warning_of_its_own_and_changes_nothing_else() -> None:
+    (alert,) = alerts(verdict=Verdict.MATCHED, notices=(EXPIRES,))
+    assert (alert.action, alert.topic, alert.severity) == (
+        AlertAction.TRIGGER,
+        "retention_overtakes",
+        Severity.WARNING,
+    )
+    assert alert.summary == f"payouts: retention overtakes: {EXPIRES.sentence}"
+    assert alert.details["sentences"] == [EXPIRES.sentence]
+    json.dumps(message_of(alert))
+
+
+def test_a_notice_that_does_not_page_is_told_to_nobody() -> None:
+    quiet = NoticeFound(notice=Notice.PROMISE_AT_RISK, sentence="One broker.")
+    assert told(verdict=Verdict.MATCHED, notices=(quiet,)) == []
+    assert told(verdict=Verdict.MATCHED, notices=(quiet,), firing=("promise_at_risk",)) == [
+        ("resolve", "promise_at_risk")
+    ]
+
+
+@pytest.mark.parametrize("topic", ["retention_overtakes", "hanging_transaction"])
+@pytest.mark.parametrize(
+    ("verdict", "doubts"), [(Verdict.MATCHED, ()), (Verdict.INCONCLUSIVE, (Doubt.VACUOUS_RUN,))], ids=str
+)
+def test_what_is_looked_at_anew_resolves_at_the_first_run_that_does_not_see_it(
+    topic: str, verdict: Verdict, doubts: tuple[Doubt, ...]
+) -> None:
+    found = told(verdict=verdict, doubts=doubts, firing=(topic, MISSING), outstanding=standing(a_break("a")))
+    assert ("resolve", topic) in found
+    assert ("resolve", MISSING) not in found
+
+
+def test_what_is_still_seen_does_not_resolve() -> None:
+    firing = ("retention_overtakes", "hanging_transaction")
+    assert told(verdict=Verdict.INCONCLUSIVE, doubts=(HANGING,), notices=(EXPIRES,), firing=firing) == [
+        ("trigger", "hanging_transaction"),
+        ("trigger", "retention_overtakes"),
+    ]
+
+
+def test_a_row_from_an_aborted_event_is_critical_whatever_the_money_unless_the_contract_says_otherwise() -> None:
+    aborted = BreakClass.ABORTED_READ_IN_LEDGER
+    assert severity_of(AlertRules(), aborted, {}) is Severity.CRITICAL
+    assert severity_of(AlertRules(severity_by_class={aborted: Severity.INFO}), aborted, {}) is Severity.INFO
 
 
 def test_a_baseline_alerts_nobody() -> None:
