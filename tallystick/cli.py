@@ -201,6 +201,56 @@ def write_run_report(
     typer.echo(str(report_of(engine, run, folder or artifacts_folder())))
 
 
+@app.command("explain")
+def explain_break(
+    break_name: Annotated[
+        str, typer.Argument(metavar="BREAK", help="A break's id, or its first 8 or more hexadecimal digits.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Tell the story of one stored break: what each side says, who wrote it, what was ruled out, what to check.
+
+    The report and `tallystick show RUN --json` name each break's id.
+
+    Example: `tallystick explain 5a1d6f0e`
+    """
+    from tallystick.cli_output import print_json, print_story
+    from tallystick.explain import explain
+    from tallystick.run_document import story_document
+    from tallystick.store.break_store import find_break
+    from tallystick.store.engine import open_store
+
+    told = find_break(open_store(store_dsn()), break_name)
+    if as_json:
+        print_json(story_document(told))
+    else:
+        print_story(told, explain(told))
+
+
+@app.command("posture")
+def show_posture(
+    contract_file: Annotated[Path, typer.Argument(metavar="CONTRACT_FILE", help="The contract's YAML file.")],
+    as_json: AsJson = False,
+) -> None:
+    """Hold the cluster's settings against what this contract needs of them, as they stand now.
+
+    Reads no payload and stores nothing. Ends with 1 when a setting is at risk, with 3 when one could not be read.
+
+    Example: `tallystick posture dags/contracts/billing_payments.yaml`
+    """
+    from tallystick.cli_output import print_json, print_posture
+    from tallystick.live_posture import posture_exit_code, read_posture
+    from tallystick.run_document import posture_document
+
+    contract = load_contract(contract_file)
+    lines = read_posture(contract, kafka_from_environment(contract.kafka.connection))
+    if as_json:
+        print_json(posture_document(lines))
+    else:
+        print_posture(lines)
+    raise typer.Exit(posture_exit_code(lines))
+
+
 @app.command("census")
 def count_offsets(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to count.")],

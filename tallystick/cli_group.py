@@ -49,11 +49,12 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
 
     from tallystick.connections import ConnectionNotGiven
     from tallystick.contract import ContractRefused
-    from tallystick.cut import LogStartPastCut, PartitionsVanished
+    from tallystick.cut import PartitionsVanished
     from tallystick.ledger_reader import LedgerRefused, LedgerUnreachable
     from tallystick.local_run import RereadDiffers, RunNotStored
     from tallystick.log_fetch import BrokerUnreachable, OffsetNotInLog
     from tallystick.spark_job import SparkAppFailed, SparkNotReady
+    from tallystick.store.break_store import BreakAmbiguous, BreakNotFound
     from tallystick.store.cut_store import CutAlreadyOpen
     from tallystick.store.engine import StoreNotMigrated, StoreUnreachable
     from tallystick.topic_snapshot import TopicNotFound
@@ -71,10 +72,11 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
             | LedgerRefused()
             | TopicNotFound()
             | OffsetNotInLog()
-            | LogStartPastCut()
             | PartitionsVanished()
             | CutAlreadyOpen()
             | RunNotStored()
+            | BreakNotFound()
+            | BreakAmbiguous()
             | SparkNotReady()
             | SparkAppFailed()
         ):

@@ -12,10 +12,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tallystick.break_class_text import BREAK_TEXTS, DOUBT_TEXTS
+from tallystick.break_class_text import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS
 from tallystick.contract import Contract
+from tallystick.explain import Story, ToldBreak
+from tallystick.log_strip import LogStrip, strip_of
 from tallystick.money_text import format_minor, format_money
 from tallystick.plain_text import foreign_text, format_time, format_window
+from tallystick.posture import PostureLine, Standing
 from tallystick.run_result import Break, PartitionCensus, money_at_stake
 from tallystick.store.run_store import RunSummary, StoredRun
 from tallystick.verdict import Verdict
@@ -26,6 +29,8 @@ _BREAKS_SHOWN_MAX = 20
 """Per class on a screen; --json and the report have more."""
 
 _STYLES = {Verdict.MATCHED: "bold green", Verdict.INCONCLUSIVE: "bold yellow", Verdict.BROKEN: "bold red"}
+
+_STANDINGS = {Standing.OK: "green", Standing.AT_RISK: "bold red", Standing.UNKNOWN: "bold yellow"}
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -86,6 +91,12 @@ def print_run(run: StoredRun) -> None:
         out.print(Text(DOUBT_TEXTS[found.doubt].title, style="bold yellow"))
         out.print(foreign_text(found.sentence))
         out.print(f"Check first: {DOUBT_TEXTS[found.doubt].check_first}")
+    for notice in result.notices:
+        out.print()
+        style = "bold yellow" if notice.pages else "bold"
+        out.print(Text(f"{NOTICE_TEXTS[notice.notice].title} (changes no verdict)", style=style))
+        out.print(foreign_text(notice.sentence))
+        out.print(f"Check first: {NOTICE_TEXTS[notice.notice].check_first}")
     for break_class, breaks in _by_class(result.breaks):
         out.print()
         text = BREAK_TEXTS[break_class]
@@ -103,8 +114,10 @@ def print_run(run: StoredRun) -> None:
 def print_census(census: Sequence[PartitionCensus]) -> None:
     """One line per partition; Spark's rows where Spark has read them too."""
     compared = any(part.spark_rows is not None for part in census)
-    columns = [">start", ">end", ">committed", ">plain", ">aborted", ">markers", ">unexplained"]
-    table = _table("partition", *columns, *([">Spark's rows"] if compared else []))
+    compacted = any(part.compacted for part in census)
+    columns = [">start", ">end", ">committed", ">plain", ">aborted", ">markers"]
+    columns += [*([">compacted"] if compacted else []), ">unexplained", *([">Spark's rows"] if compared else [])]
+    table = _table("partition", *columns)
     for part in census:
         table.add_row(
             f"{part.topic}[{part.partition}]",
@@ -114,10 +127,56 @@ def print_census(census: Sequence[PartitionCensus]) -> None:
             f"{part.plain:,}",
             f"{part.aborted:,}",
             f"{part.commit_markers + part.abort_markers:,}",
+            *([f"{part.compacted:,}"] if compacted else []),
             Text(f"{part.unexplained:,}", style="bold red" if part.unexplained else ""),
             *([f"{part.spark_rows:,}" if part.spark_rows is not None else "not counted"] if compared else []),
         )
     console().print(table)
+
+
+def print_posture(lines: Sequence[PostureLine]) -> None:
+    """One line per setting; below, what to do about those that are not ok."""
+    out, table = console(), _table("where", "setting", "value", "standing", "what the promise needs")
+    for line in lines:
+        table.add_row(line.scope, line.setting, line.value, Text(line.standing, _STANDINGS[line.standing]), line.needs)
+    out.print(table)
+    for line in lines:
+        if line.do:
+            out.print()
+            out.print(Text(f"{line.setting} of {line.scope} is {line.standing}", style=_STANDINGS[line.standing]))
+            out.print(f"What to do: {line.do}")
+
+
+def print_story(told: ToldBreak, story: Story) -> None:
+    """One break's story, a heading and its sentences at a time, then the log around it where that was kept."""
+    out = console()
+    out.print(Text.assemble((story.title, "bold red"), f"  {story.run}  {story.amount}"))
+    out.print(f"break {told.item_break.break_id}")
+    for paragraph in story.paragraphs:
+        out.print()
+        out.print(Text(paragraph.heading, style="bold"))
+        for sentence in paragraph.sentences:
+            out.print(sentence)
+    strip = strip_of(told.item_break)
+    if strip is not None:
+        out.print()
+        out.print(Text(f"The log around it: {strip.topic_partition}", style="bold"))
+        out.print(_strip_table(strip))
+
+
+def _strip_table(strip: LogStrip) -> Table:
+    table = _table("", ">from", ">to", "what", ">producer", ">epoch")
+    for batch in strip.batches:
+        ours = batch.kafka_offset_start <= strip.kafka_offset < batch.kafka_offset_end
+        table.add_row(
+            ">" if ours else "",
+            f"{batch.kafka_offset_start}",
+            f"{batch.kafka_offset_end - 1}",
+            batch.kind,
+            f"{batch.producer_id}" if batch.producer_id >= 0 else "none",
+            f"{batch.producer_epoch}" if batch.producer_id >= 0 else "",
+        )
+    return table
 
 
 def _table(*columns: str) -> Table:

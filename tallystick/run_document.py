@@ -1,10 +1,14 @@
 """Runs as JSON, for the command line and whoever reads it by machine. The keys are stable; money is in minor units."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from tallystick.run_result import Break, PartitionCensus, money_at_stake
+from tallystick.explain import ToldBreak, explain
+from tallystick.legal_oddities import LEGAL_ODDITIES_VERSION, count_oddities
+from tallystick.posture import PostureLine
+from tallystick.run_result import Break, NoticeFound, PartitionCensus, money_at_stake
 from tallystick.store.run_store import RunSummary, StoredRun
 from tallystick.verdict_text import verdict_sentence
 
@@ -42,6 +46,11 @@ def run_document(run: StoredRun) -> dict[str, Any]:
             {"doubt": str(found.doubt), "sentence": found.sentence, "details": dict(found.details)}
             for found in result.doubts
         ],
+        "notices": [_notice_document(found) for found in result.notices],
+        "legal_oddities": {
+            "version": LEGAL_ODDITIES_VERSION,
+            "counts": {oddity.name: oddity.count for oddity in count_oddities(result)},
+        },
         "breaks": [_break_document(item_break) for item_break in result.breaks],
         "topic_rows": figures.topic_rows,
         "ledger_rows": figures.ledger_rows,
@@ -56,6 +65,44 @@ def run_document(run: StoredRun) -> dict[str, Any]:
         "scheduler_run_id": run.scheduler_run_id,
         "attempt": run.attempt,
         "recorded_at": _moment(run.recorded_at),
+    }
+
+
+def _notice_document(found: NoticeFound) -> dict[str, Any]:
+    return {
+        "notice": str(found.notice),
+        "sentence": found.sentence,
+        "count": found.count,
+        "pages": found.pages,
+        "details": dict(found.details),
+    }
+
+
+def posture_document(lines: Iterable[PostureLine]) -> list[dict[str, Any]]:
+    """One object per setting."""
+    return [asdict(line) for line in lines]
+
+
+def story_document(told: ToldBreak) -> dict[str, Any]:
+    """One break with its story and its life."""
+    story = explain(told)
+    return _break_document(told.item_break) | {
+        "run": story.run,
+        "title": story.title,
+        "paragraphs": [
+            {"heading": paragraph.heading, "sentences": list(paragraph.sentences)} for paragraph in story.paragraphs
+        ],
+        "life": [
+            {
+                "cut": step.cut_n,
+                "judged_as_of_utc": _moment(step.judged_utc),
+                "item_id": step.item.item_id,
+                "state": str(step.item.state),
+                "reason": step.item.reason,
+                "cleared_by": step.item.cleared_by,
+            }
+            for step in told.life
+        ],
     }
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg import sql
 from psycopg.types.json import Jsonb
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, Table, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, Table, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from tallystick.alert import Alert, Outstanding
@@ -36,6 +36,14 @@ from tallystick.verdict import Verdict
 
 _DOUBTS, _FIGURES = TypeAdapter(tuple[DoubtFound, ...]), TypeAdapter(RunFigures)
 _NOTICES = TypeAdapter(tuple[NoticeFound, ...])
+_OFFSETS_LOST = (
+    Doubt.LOG_EXPIRED,
+    Doubt.LOG_COMPACTED,
+    Doubt.LOG_TRUNCATED,
+    Doubt.LOG_REWRITTEN,
+    Doubt.TOPIC_RECREATED,
+)
+"""Doubts under which an event may have stood where no run has read it."""
 
 
 class AttemptFenced(RuntimeError):
@@ -144,7 +152,7 @@ def open_items_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenIt
     carried = (newest.c.state == ItemState.OPEN) | (newest.c.pairable & (newest.c.state != ItemState.CLEARED))
     statement = select(newest).where(carried).order_by(newest.c.item_id.collate("C"))
     with engine.connect() as connection:
-        return tuple(_item_of(row) for row in connection.execute(statement))
+        return tuple(item_of_row(row) for row in connection.execute(statement))
 
 
 def ledger_rows_before(engine: Engine, contract_name: str, n: int) -> int | None:
@@ -162,7 +170,7 @@ def ledger_rows_before(engine: Engine, contract_name: str, n: int) -> int | None
 
 
 def last_expiry_before(engine: Engine, contract_name: str, n: int) -> datetime | None:
-    """End of the newest cut below n that closed with log_expired."""
+    """End of the newest cut below n that closed with offsets of its topics lost before they were read."""
     statement = (
         select(func.max(cut_table.c.marked_at_utc))
         .join(
@@ -171,12 +179,21 @@ def last_expiry_before(engine: Engine, contract_name: str, n: int) -> datetime |
         .where(
             cut_table.c.contract == contract_name,
             cut_table.c.n < n,
-            verdict_table.c.doubts.contains([{"doubt": Doubt.LOG_EXPIRED}]),
+            or_(*(verdict_table.c.doubts.contains([{"doubt": doubt}]) for doubt in _OFFSETS_LOST)),
         )
     )
     with engine.connect() as connection:
         found: datetime | None = connection.scalar(statement)
     return found
+
+
+def surroundings_document(engine: Engine, contract_name: str, n: int) -> dict[str, Any]:
+    """What the run of cut n kept of what stood around it, as tallystick.surroundings writes it; else empty."""
+    statement = select(verdict_table.c.look_ups["surroundings"]).where(
+        verdict_table.c.contract == contract_name, verdict_table.c.cut_n == n
+    )
+    with engine.connect() as connection:
+        return connection.scalar(statement) or {}
 
 
 def outstanding_breaks(engine: Engine, contract_name: str) -> tuple[OutstandingBreak, ...]:
@@ -188,7 +205,7 @@ def outstanding_breaks(engine: Engine, contract_name: str) -> tuple[OutstandingB
         since[row.break_id] = min(row.first_seen_utc, since.get(row.break_id, row.first_seen_utc))
     by_id = {row.break_id: row for row in rows}
     return tuple(
-        OutstandingBreak(item_break=_break_of(row), cut_n=row.cut_n, first_seen_utc=since[found_id])
+        OutstandingBreak(item_break=break_of_row(row), cut_n=row.cut_n, first_seen_utc=since[found_id])
         for found_id, row in by_id.items()
     )
 
@@ -346,8 +363,8 @@ def _stored_run(connection: Connection, cut: Row[Any], verdict: Row[Any]) -> Sto
             cut_n=cut.n,
             verdict=Verdict(verdict.verdict),
             doubts=_DOUBTS.validate_python(verdict.doubts),
-            breaks=tuple(_break_of(row) for row in connection.execute(breaks)),
-            items=tuple(_item_of(row) for row in connection.execute(items)),
+            breaks=tuple(break_of_row(row) for row in connection.execute(breaks)),
+            items=tuple(item_of_row(row) for row in connection.execute(items)),
             figures=_FIGURES.validate_python(verdict.figures),
             digest=verdict.digest,
             notices=_NOTICES.validate_python(verdict.notices),
@@ -390,7 +407,8 @@ def _summary(connection: Connection, row: Row[Any]) -> RunSummary:
     )
 
 
-def _break_of(row: Row[Any]) -> Break:
+def break_of_row(row: Row[Any]) -> Break:
+    """A row of item_break as it was found."""
     return Break(
         break_id=row.break_id,
         break_class=BreakClass(row.break_class),
@@ -405,7 +423,8 @@ def _break_of(row: Row[Any]) -> Break:
     )
 
 
-def _item_of(row: Row[Any]) -> OpenItem:
+def item_of_row(row: Row[Any]) -> OpenItem:
+    """A row of open_item."""
     return OpenItem(
         item_id=row.item_id,
         side=ItemSide(row.side),

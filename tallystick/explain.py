@@ -1,0 +1,294 @@
+"""The story of one break, in sentences: what each side says, who wrote it, what was ruled out, its life, what to do.
+
+Pure: a break as it was stored, and the rows of its items, in; words out. The command line and the report tell the same.
+Offsets, epochs, markers, times and money; of the payload nothing but what is compared.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from tallystick.break_class_text import BREAK_TEXTS
+from tallystick.money_text import format_minor
+from tallystick.plain_text import foreign_text, format_time, format_window
+from tallystick.run_result import Break, ItemState, OpenItem
+from tallystick.store.run_store import StoredRun
+from tallystick.told_apart import TOLD_APART
+
+
+@dataclass(frozen=True, kw_only=True)
+class LifeStep:
+    """One row of an item that the break is about: its state as the run of cut_n left it."""
+
+    cut_n: int
+    judged_utc: datetime
+    item: OpenItem
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToldBreak:
+    """A break with what stands around it in the store. life: in order of the cuts.
+
+    *_settled_until_utc: up to when either side was whole in the run that found it; None where nobody knew.
+    """
+
+    item_break: Break
+    contract: str
+    cut_n: int
+    window_start_utc: datetime
+    window_end_utc: datetime
+    judged_utc: datetime
+    topic_settled_until_utc: datetime | None
+    ledger_settled_until_utc: datetime | None
+    life: tuple[LifeStep, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paragraph:
+    """Sentences under one heading."""
+
+    heading: str
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Story:
+    """All that there is to say of one break. No paragraph is empty."""
+
+    title: str
+    run: str
+    amount: str
+    paragraphs: tuple[Paragraph, ...]
+
+
+def explain(told: ToldBreak) -> Story:
+    """Tell the story."""
+    item_break = told.item_break
+    text = BREAK_TEXTS[item_break.break_class]
+    paragraphs = (
+        ("What happened", (foreign_text(item_break.story), text.means, _at_stake(item_break))),
+        ("What the ledger says", tuple(_side(item_break, "ledger"))),
+        ("What the log says", tuple(_side(item_break, "topic"))),
+        ("Who wrote it", tuple(_writers(item_break.evidence))),
+        ("What was ruled out", (*TOLD_APART[item_break.break_class], *_settled(told))),
+        ("Its life", tuple(_life(told))),
+        ("Check first", (text.check_first,)),
+    )
+    return Story(
+        title=text.title,
+        run=f"{told.contract}/{told.cut_n}",
+        amount=amount_of(item_break),
+        paragraphs=tuple(
+            Paragraph(heading=heading, sentences=sentences) for heading, sentences in paragraphs if sentences
+        ),
+    )
+
+
+def amount_of(item_break: Break) -> str:
+    """The money at stake, in words."""
+    if not item_break.currency:
+        return "not known"
+    return foreign_text(format_minor(item_break.amount_minor, item_break.currency))
+
+
+def _at_stake(item_break: Break) -> str:
+    key = f"match key {foreign_text(item_break.match_key)}"
+    leg = f", leg {foreign_text(item_break.leg)}" if item_break.leg else ""
+    of = f" of {foreign_text(item_break.transaction_key)}" if item_break.transaction_key else ""
+    copies = f" in {item_break.copies} copies" if item_break.copies != 1 else ""
+    return f"At stake: {amount_of(item_break)}{copies}; {key}{leg}{of}."
+
+
+def _side(item_break: Break, side: str) -> Iterator[str]:
+    """Every place of one side that the evidence names: the copy itself, its counterparts, and what look-ups found."""
+    evidence, places = item_break.evidence, _places(item_break.evidence)
+    for role, at in places:
+        if at.startswith(f"{side}:"):
+            yield f"{role} {describe_place(at)}."
+    amounts = evidence.get(side)
+    if isinstance(amounts, Mapping) and "amount_minor" in amounts:
+        says = format_minor(int(amounts["amount_minor"]), str(amounts.get("currency", "")))
+        yield f"It says {foreign_text(says)}."
+    for seen in evidence.get("found_elsewhere", ()):
+        if str(seen.get("at", "")).startswith(f"{side}:"):
+            yield _sighting(seen)
+
+
+_ROLES = {
+    "at": "The copy in question is",
+    "original": "The copy that it repeats is",
+    "partner": "It is paired with",
+}
+
+
+def _places(evidence: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, role in _ROLES.items():
+        if evidence.get(name):
+            yield role, str(evidence[name])
+    for side in ("topic", "ledger"):
+        document = evidence.get(side)
+        if isinstance(document, Mapping) and document.get("at") not in (None, evidence.get("at")):
+            yield "Its counterpart is", str(document["at"])
+    for leg, at in sorted(evidence.get("seen_legs", {}).items()):
+        yield f"Its {foreign_text(leg)} leg is", str(at)
+
+
+def describe_place(item_id: str) -> str:
+    """ "topic:billing.payouts:0:17" as "offset 17 of billing.payouts[0]"; "ledger:815" as "row 815"."""
+    side, _, rest = item_id.partition(":")
+    if side == "ledger":
+        return f"row {foreign_text(rest)}"
+    if side == "topic" and rest.count(":") >= 2:
+        topic, partition, offset = rest.rsplit(":", 2)
+        return f"offset {offset} of {foreign_text(topic)}[{partition}]"
+    return foreign_text(item_id)
+
+
+_PLACE_WORDS = {
+    "before_baseline": "stands before the books begin",
+    "earlier_slice": "was read by an earlier cut",
+    "slice": "lies in this cut",
+    "pending": "lies beyond this cut",
+    "open": "lies in a producer transaction that had not ended",
+    "aborted": "was aborted",
+    "stray": "is committed on a topic of no leg",
+    "lost": "was acknowledged there, and the log holds something else",
+    "expired": "was acknowledged there, and has left the log",
+}
+
+
+def _sighting(seen: Mapping[str, Any]) -> str:
+    """One copy that a look-up found, with its writer."""
+    words = _PLACE_WORDS.get(str(seen.get("place", "")), "was found")
+    by = ""
+    if seen.get("transaction_id") is not None:
+        by = f", written by database transaction {seen['transaction_id']}"
+    elif isinstance(seen.get("producer_id"), int) and seen["producer_id"] >= 0:
+        by = f", written by producer {seen['producer_id']} epoch {seen.get('producer_epoch')}"
+    place = describe_place(str(seen["at"]))
+    return f"{place[0].upper()}{place[1:]} {words}{by}."
+
+
+_WRITERS = {"identity": "It", "copy_identity": "The copy", "original_identity": "The original"}
+
+
+def _writers(evidence: Mapping[str, Any]) -> Iterator[str]:
+    for name, who in _WRITERS.items():
+        identity = evidence.get(name)
+        if isinstance(identity, Mapping):
+            yield f"{who} was written by {_producer(identity)}{_headers(identity)}."
+            yield from _span(identity.get("span"))
+        elif name in evidence:
+            yield f"Who wrote it is not known: {who[0].lower()}{who[1:]} had left the log."
+
+
+def _producer(identity: Mapping[str, Any]) -> str:
+    if identity.get("producer_id", -1) < 0:
+        return "a producer without idempotence, so without a producer id"
+    sequence = f", sequence {identity['sequence']}" if identity.get("sequence", -1) >= 0 else ""
+    outcome = identity.get("outcome")
+    how = f"inside a producer transaction ({outcome})" if identity.get("transactional") else "outside any transaction"
+    name = f" ({foreign_text(str(identity['transactional_id']))})" if identity.get("transactional_id") else ""
+    return f"producer {identity['producer_id']}{name}, epoch {identity.get('producer_epoch')}{sequence}, {how}"
+
+
+def _headers(identity: Mapping[str, Any]) -> str:
+    named = [(name, identity.get(name)) for name in ("session", "source", "origin")]
+    told = [f"{name} {foreign_text(str(value))}" for name, value in named if value is not None]
+    return f"; {', '.join(told)}" if told else ""
+
+
+def _span(span: Mapping[str, Any] | None) -> Iterator[str]:
+    """The producer transaction around a record: where it begins, and how and when it ended."""
+    if not span:
+        return
+    begins = "begins at" if span.get("first_is_certain") else "is seen from"
+    if span.get("marker") is None:
+        yield f"That transaction {begins} offset {span['first_offset']} and has not ended on this partition."
+        return
+    written = span.get("marker_timestamp_ms")
+    when = ""
+    if written is not None and written >= 0:
+        when = f", at {format_time(datetime.fromtimestamp(written / 1000, UTC))} by the leader's clock"
+    yield (
+        f"That transaction {begins} offset {span['first_offset']} and ends with the {span['marker']} marker at offset "
+        f"{span['marker_offset']}, epoch {span['marker_epoch']}{when}."
+    )
+
+
+def _settled(told: ToldBreak) -> Iterator[str]:
+    for side, moment in (("topic", told.topic_settled_until_utc), ("ledger", told.ledger_settled_until_utc)):
+        if moment is not None:
+            yield f"The {side} had settled until {format_time(moment)}."
+
+
+_STATE_WORDS = {
+    ItemState.OPEN: "left it open",
+    ItemState.BROKEN: "found it broken",
+    ItemState.CLEARED: "cleared it",
+    ItemState.UNDECIDABLE: "could not decide it",
+    ItemState.WRITTEN_OFF: "had it written off by a person",
+}
+
+
+def _life(told: ToldBreak) -> Iterator[str]:
+    """First seen, then each change of state, item by item."""
+    window = format_window(told.window_start_utc, told.window_end_utc)
+    judged = format_time(told.judged_utc)
+    yield f"It was proven by run {told.contract}/{told.cut_n}, for {window}, judged as of {judged}."
+    items: dict[str, list[LifeStep]] = {}
+    for step in told.life:
+        items.setdefault(step.item.item_id, []).append(step)
+    for item_id, steps in items.items():
+        first = steps[0].item
+        yield (
+            f"{describe_item(item_id)} was first seen by cut {first.first_seen_cut}, marked at "
+            f"{format_time(first.first_seen_utc)}, and due at {format_time(first.due_utc)}."
+        )
+        yield from (_change(step) for step in steps)
+
+
+def describe_item(item_id: str) -> str:
+    """An item as the subject of a sentence."""
+    if item_id.startswith("legs:"):
+        return f"The transaction {foreign_text(item_id.removeprefix('legs:'))}"
+    place = describe_place(item_id)
+    return f"{place[0].upper()}{place[1:]}"
+
+
+def _change(step: LifeStep) -> str:
+    by = ", ".join(describe_place(one) for one in step.item.cleared_by.split(",") if one)
+    why = f": {foreign_text(step.item.reason)}" if step.item.reason else ""
+    partner = f" (by {by})" if by else ""
+    return f"Cut {step.cut_n}, at {format_time(step.judged_utc)}, {_STATE_WORDS[step.item.state]}{why}{partner}."
+
+
+def tell_breaks(run: StoredRun, breaks: Iterable[Break]) -> dict[UUID, ToldBreak]:
+    """Breaks of one run, by id, with the rows that this run wrote of their items."""
+    wanted = {item_break.break_id: item_break for item_break in breaks}
+    lives: dict[UUID, list[LifeStep]] = {}
+    for item in run.result.items:
+        if item.break_id in wanted:
+            step = LifeStep(cut_n=run.result.cut_n, judged_utc=run.now_utc, item=item)
+            lives.setdefault(item.break_id, []).append(step)
+    return {
+        break_id: ToldBreak(
+            item_break=item_break,
+            contract=run.result.contract,
+            cut_n=run.result.cut_n,
+            window_start_utc=run.window_start_utc,
+            window_end_utc=run.window_end_utc,
+            judged_utc=run.now_utc,
+            topic_settled_until_utc=moment_of(run.result.look_ups.get("topic_settled_until_utc")),
+            ledger_settled_until_utc=moment_of(run.result.look_ups.get("ledger_settled_until_utc")),
+            life=tuple(lives.get(break_id, ())),
+        )
+        for break_id, item_break in wanted.items()
+    }
+
+
+def moment_of(text: str | None) -> datetime | None:
+    """A moment as the look-ups keep it."""
+    return datetime.fromisoformat(text) if text else None

@@ -1,0 +1,48 @@
+"""The posture of a contract's topics as the cluster stands now, without a run, a store or a ledger."""
+
+from tallystick.census import take_census
+from tallystick.connections import KafkaSettings
+from tallystick.contract import Contract
+from tallystick.cut import PartitionSnapshot
+from tallystick.exit_code import ExitCode
+from tallystick.log_fetch import fetcher, open_admin
+from tallystick.offsets import OffsetRange
+from tallystick.posture import PostureLine, Standing, posture
+from tallystick.topic_settings import read_broker_settings, read_topic_settings
+from tallystick.topic_snapshot import read_topic_snapshot
+
+NEWEST_OFFSETS = 10_000
+"""Of each partition: what its producers do today, at a cost that does not grow with the log."""
+
+
+def read_posture(contract: Contract, kafka: KafkaSettings) -> tuple[PostureLine, ...]:
+    """Ask the cluster. The producers' lines are about the newest offsets below the LSO.
+
+    Raises BrokerUnreachable, TopicNotFound, OffsetNotInLog.
+    """
+    with open_admin(kafka) as admin:
+        partitions = read_topic_snapshot(admin, contract.topics)
+        fetch = fetcher(admin)
+        return posture(
+            contract,
+            topics=read_topic_settings(admin, contract.topics),
+            broker=read_broker_settings(admin),
+            census=[take_census(fetch, _newest(part), log_start=part.log_start) for part in partitions],
+        )
+
+
+def _newest(part: PartitionSnapshot) -> OffsetRange:
+    return OffsetRange(
+        topic=part.topic,
+        partition=part.partition,
+        kafka_offset_start=max(part.log_start, part.lso - NEWEST_OFFSETS),
+        kafka_offset_end=part.lso,
+    )
+
+
+def posture_exit_code(lines: tuple[PostureLine, ...]) -> ExitCode:
+    """1 where a line is at risk, else 3 where one is unknown, else 0."""
+    standings = {line.standing for line in lines}
+    if Standing.AT_RISK in standings:
+        return ExitCode.BROKEN
+    return ExitCode.INCONCLUSIVE if Standing.UNKNOWN in standings else ExitCode.MATCHED

@@ -1,0 +1,103 @@
+"""Finds one break by its id, with the whole life of its items."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Engine, Row, select
+
+from tallystick.explain import LifeStep, ToldBreak, moment_of
+from tallystick.store.run_store import break_of_row, item_of_row
+from tallystick.store.schema import cut as cut_table
+from tallystick.store.schema import item_break, open_item
+from tallystick.store.schema import verdict as verdict_table
+
+PREFIX_MIN = 8
+_CANDIDATES_MAX = 10
+
+
+class BreakNotFound(LookupError):
+    """No stored break has this id, or one that begins so."""
+
+
+class BreakAmbiguous(LookupError):
+    """More than one break's id begins so. The message lists them."""
+
+
+def find_break(engine: Engine, name: str) -> ToldBreak:
+    """The break whose id is, or uniquely begins with, these hexadecimal digits. Dashes do not count.
+
+    Raises BreakNotFound, BreakAmbiguous.
+    """
+    digits = name.replace("-", "").lower()
+    if re.fullmatch(rf"[0-9a-f]{{{PREFIX_MIN},32}}", digits) is None:
+        raise BreakNotFound(
+            f"{name!r} is no break id: expected it whole, or its first {PREFIX_MIN} or more hexadecimal digits, "
+            "as the report and `tallystick show --json` write it"
+        )
+    first, last = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
+    begins_so = (
+        select(item_break)
+        .where(item_break.c.break_id.between(first, last))
+        .order_by(item_break.c.break_id)
+        .limit(_CANDIDATES_MAX + 1)
+    )
+    with engine.connect() as connection:
+        rows = connection.execute(begins_so).all()
+        if not rows:
+            raise BreakNotFound(f"{name}: no stored break has an id that begins so; see: tallystick show RUN --json")
+        if len(rows) > 1:
+            raise BreakAmbiguous(_candidates(name, rows))
+        return _told(connection, rows[0])
+
+
+def _candidates(name: str, rows: Sequence[Row[Any]]) -> str:
+    shown = [f"  {row.break_id}  {row.break_class}  {row.contract}/{row.cut_n}" for row in rows[:_CANDIDATES_MAX]]
+    more = ["  and more"] if len(rows) > _CANDIDATES_MAX else []
+    return "\n".join([f"{name}: more than one break begins so; expected more digits of one of them:", *shown, *more])
+
+
+def _told(connection: Connection, row: Row[Any]) -> ToldBreak:
+    look_ups = verdict_table.c.look_ups
+    judged = connection.execute(
+        select(
+            cut_table.c.window_start_utc,
+            cut_table.c.window_end_utc,
+            cut_table.c.now_utc,
+            look_ups["topic_settled_until_utc"].as_string().label("topic_settled"),
+            look_ups["ledger_settled_until_utc"].as_string().label("ledger_settled"),
+        )
+        .join(
+            verdict_table, (verdict_table.c.contract == cut_table.c.contract) & (verdict_table.c.cut_n == cut_table.c.n)
+        )
+        .where(cut_table.c.contract == row.contract, cut_table.c.n == row.cut_n)
+    ).one()
+    return ToldBreak(
+        item_break=break_of_row(row),
+        contract=row.contract,
+        cut_n=row.cut_n,
+        window_start_utc=judged.window_start_utc,
+        window_end_utc=judged.window_end_utc,
+        judged_utc=judged.now_utc,
+        topic_settled_until_utc=moment_of(judged.topic_settled),
+        ledger_settled_until_utc=moment_of(judged.ledger_settled),
+        life=_life(connection, row),
+    )
+
+
+def _life(connection: Connection, row: Row[Any]) -> tuple[LifeStep, ...]:
+    """Every row of every item that this break ever named, also those from before it was one."""
+    named = select(open_item.c.item_id).where(
+        open_item.c.contract == row.contract, open_item.c.break_id == row.break_id
+    )
+    steps = (
+        select(open_item, cut_table.c.now_utc)
+        .join(cut_table, (cut_table.c.contract == open_item.c.contract) & (cut_table.c.n == open_item.c.cut_n))
+        .where(open_item.c.contract == row.contract, open_item.c.item_id.in_(named))
+        .order_by(open_item.c.item_id.collate("C"), open_item.c.cut_n)
+    )
+    return tuple(
+        LifeStep(cut_n=step.cut_n, judged_utc=step.now_utc, item=item_of_row(step))
+        for step in connection.execute(steps)
+    )

@@ -1,0 +1,137 @@
+"""What each class of break was told apart from, and by what. For people; no rule depends on a word of it.
+
+A test holds that every member of BreakClass has its line.
+"""
+
+from collections.abc import Mapping
+
+from tallystick.break_class import BreakClass
+
+_NOT_HELD_TOPIC = "It is not held back: the topic had settled past the deadline, with no transaction still open."
+_NOT_HELD_LEDGER = "It is not held back: the ledger's horizon had passed the deadline, with no transaction still open."
+_NOT_EXPIRED = "It has not expired: retention had taken nothing unread by then."
+_NOT_LATE = "It is not late: the deadline, grace included, had passed."
+_ONE_LEDGER_ROW = "It does not follow the ledger: the ledger has no second row that the second event would belong to."
+
+TOLD_APART: Mapping[BreakClass, tuple[str, ...]] = {
+    BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED: (
+        _NOT_LATE,
+        _NOT_HELD_TOPIC,
+        "It was not aborted: the whole retained log holds no record of the key, whatever its outcome.",
+        "It was not sent elsewhere: no other topic that the contract names holds it.",
+        _NOT_EXPIRED,
+    ),
+    BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY: (
+        _NOT_LATE,
+        _NOT_HELD_TOPIC,
+        "It was produced: its records are there, each inside a transaction that ended with an ABORT marker.",
+        "It was not tried again: no later record of the key is committed or open on the retained log.",
+    ),
+    BreakClass.LOST_ACKNOWLEDGED_WRITE: (
+        "It was produced: the broker acknowledged it, and the row keeps the partition and offset of that.",
+        "It has not expired, nor was it compacted away: the log covers the offset and holds something else there.",
+        "It was not sent again: no committed record of the key lies anywhere on the retained log.",
+    ),
+    BreakClass.MISROUTED_IN_TOPIC: (
+        "It is not missing: a committed record of the key lies on another topic.",
+        "It is no second copy: the topic of its own leg has none.",
+    ),
+    BreakClass.MISSING_IN_LEDGER: (
+        _NOT_LATE,
+        _NOT_HELD_LEDGER,
+        "It is not only outside the slice: the key was looked up in the whole table.",
+    ),
+    BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE: (
+        "It is no second process: both copies carry the same session.",
+        "It is no resend of a producer with idempotence: neither copy has a producer id.",
+        _ONE_LEDGER_ROW,
+    ),
+    BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION: (
+        "It is no retry that the broker would drop: producer id and sequence of the copies differ.",
+        "It is no zombie: the copies are not of two epochs of one transactional.id, as far as anybody knows.",
+        "It is no input handled twice: the copies do not name the same source in two sessions.",
+        _ONE_LEDGER_ROW,
+    ),
+    BreakClass.DUPLICATE_IN_TOPIC_ZOMBIE: (
+        "It is no unrelated producer: both copies are of one transactional.id, in two generations.",
+        "It is no retry that the broker would drop: the producer epochs of the copies differ.",
+        _ONE_LEDGER_ROW,
+    ),
+    BreakClass.DUPLICATE_IN_TOPIC_REPROCESSED: (
+        "It is no retry of one process: the copies were written in two sessions.",
+        "It is no other input: where the copies name their source, it is the same.",
+        _ONE_LEDGER_ROW,
+    ),
+    BreakClass.DUPLICATE_IN_TOPIC_COMPENSATED: (
+        "It is no fault of the pipeline's own: one copy carries the header of our compensating action.",
+        "It is no repair made twice: the action stands on the log once; the other copy is the original.",
+    ),
+    BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN: (
+        "It is a duplicate for certain; its cause is not: a producer id, a session or the other copy is not there.",
+        "A session header on every record, and copies that are still on the log, would decide it.",
+    ),
+    BreakClass.DUPLICATE_IN_LEDGER: (
+        "It follows no doubled event: the topic has fewer committed copies than the ledger has rows.",
+        "It is no rewritten row: the rows stand beside one another under ids of their own.",
+    ),
+    BreakClass.PHANTOM_IN_TOPIC: (
+        _NOT_LATE,
+        _NOT_HELD_LEDGER,
+        "It is not only outside the slice: the key was looked up in the whole table.",
+        "It is not foreign: where the contract knows its writers, the event's is one of them.",
+    ),
+    BreakClass.PHANTOM_IN_LEDGER: (
+        _NOT_LATE,
+        _NOT_HELD_TOPIC,
+        "It is not posted from an aborted event: no record of the key, of any outcome, lies on the retained log.",
+        _NOT_EXPIRED,
+    ),
+    BreakClass.FOREIGN_IN_TOPIC: (
+        "It is not of a known writer: its origin is none of those that the contract names.",
+        "It is not late: the deadline had passed, and the ledger has no row for it anywhere.",
+    ),
+    BreakClass.ABORTED_READ_IN_LEDGER: (
+        "It is no phantom: records of the key are there, and each of them was aborted.",
+        "It was not sent again: no committed or open record of the key lies on the retained log.",
+        "It is not still open: the transactions of its records have ended with an ABORT marker.",
+    ),
+    BreakClass.OPEN_READ_IN_LEDGER: (
+        "It was not aborted yet: the transaction of its record had not ended when the row was already there.",
+        "It is no phantom: the record of the key is there, above the LSO.",
+    ),
+    BreakClass.AMOUNT_MISMATCH: (
+        "It is no way of writing: amounts are compared as whole minor units, by the unit that the contract declares.",
+        "It is no mix-up of two items: event and row pair by their key, one with one, and agree in currency.",
+    ),
+    BreakClass.CURRENCY_MISMATCH: (
+        "It is no way of writing: codes are compared after the rule for their case that the contract declares.",
+        "It is no mix-up of two items: event and row pair by their key, one with one.",
+    ),
+    BreakClass.TORN_TRANSACTION: (
+        _NOT_LATE,
+        _NOT_HELD_TOPIC,
+        "It is not torn by the reading: the retained log holds no committed record of the absent leg outside the cut.",
+        _NOT_EXPIRED,
+    ),
+    BreakClass.TORN_BY_PROTOCOL: (
+        "It is not two transactions: the markers end the same producer's same span, by producer id and log order.",
+        "It is not still open: the transaction has ended on the partitions that are named.",
+    ),
+    BreakClass.BLED_INTO_TRANSACTION: (
+        "It is no epoch that changes with each transaction: both epochs' records lie before one and the same marker.",
+        "It is no zombie of its own: the earlier epoch's record was committed by the later one's marker.",
+    ),
+    BreakClass.OUT_OF_ORDER_IN_TOPIC: (
+        "It is no order between partitions, which Kafka never promises: both records lie on one partition.",
+        "It is no second copy: the records are of two events of one ordering key.",
+    ),
+    BreakClass.COMPENSATED_TWICE: (
+        "It is no late original: both records carry the header of the same action.",
+        "It is not one that was aborted: both records are committed.",
+    ),
+    BreakClass.COMPENSATION_NOT_EFFECTIVE: (
+        "It is not in flight: the action was published, and the topic had settled past it.",
+        "It is no repair of another break: the action names this one.",
+    ),
+}
+"""In the order in which a person would ask."""
