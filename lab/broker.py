@@ -1,4 +1,4 @@
-"""A real Kafka 4.3 broker: one KRaft node from Kafka's own jars, on 127.0.0.1.
+"""A real Kafka 4.3 broker: one KRaft node from Kafka's own jars, on 127.0.0.1, alone or among others (lab/cluster.py).
 
 Two listeners for clients: `bootstrap_servers` is the broker itself; who asks the second one, which is reached only
 through the lab's TCP proxy, is told the proxy's port and so stays behind the proxy.
@@ -21,20 +21,13 @@ _LOG4J_FILE = Path(__file__).with_name("log4j2.xml")
 _CLUSTER_ID = "bGFiLXRhbGx5c3RpY2stMQ"  # any 16 bytes in base64; fixed, so that saved lab data names its origin
 
 # The broker lives for minutes on a shared machine: the quick compiler and the small collector start soonest.
-_JVM = ["-Xms256m", "-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
+_JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
 
 _SETTINGS = {
     "process.roles": "broker,controller",
-    "node.id": "1",
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "PLAIN",
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAIN:PLAINTEXT,PROXIED:PLAINTEXT",
-    # One node keeps one copy of everything; with the stock settings init_transactions waits for ever.
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
     # Few partitions start sooner than the stock 50.
     "transaction.state.log.num.partitions": "4",
     "offsets.topic.num.partitions": "4",
@@ -45,6 +38,9 @@ _SETTINGS = {
     # Transactions may stay open for an hour, and one that timed out is aborted within a second.
     "transaction.max.timeout.ms": "3600000",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+    # A compacted topic is compacted within seconds, by a cleaner that fits into a small heap.
+    "log.cleaner.backoff.ms": "500",
+    "log.cleaner.dedupe.buffer.size": "4194304",
 }
 
 
@@ -56,13 +52,29 @@ class BrokerDidNotStart(RuntimeError):
     """The broker ended before it answered; the message carries the end of its log."""
 
 
+def replication(copies: int, *, in_sync_min: int) -> dict[str, str]:
+    """The settings that say how many nodes keep each topic, Kafka's own included, and how many must have a write."""
+    everywhere = {"default.replication.factor": str(copies), "min.insync.replicas": str(in_sync_min)}
+    return everywhere | {
+        "offsets.topic.replication.factor": str(copies),
+        "transaction.state.log.replication.factor": str(copies),
+        "transaction.state.log.min.isr": str(in_sync_min),
+        "share.coordinator.state.topic.replication.factor": str(copies),
+        "share.coordinator.state.topic.min.isr": str(in_sync_min),
+    }
+
+
 @dataclass
 class Broker:
-    """One Kafka node with a data folder and ports of its own."""
+    """One Kafka node with a data folder and ports of its own. `settings` and `voters` differ in a cluster."""
 
     folder: Path
     proxied_port: int  # where the proxy listens
     jars: Path = DEFAULT_JARS
+    node_id: int = 1
+    heap_megabytes: int = 768
+    settings: dict[str, str] = field(default_factory=lambda: replication(1, in_sync_min=1))
+    voters: tuple[str, ...] = ()  # of the controllers' quorum; none: itself alone
     port: int = field(default_factory=free_port)
     upstream_port: int = field(default_factory=free_port)  # where the proxy connects to
     controller_port: int = field(default_factory=free_port)
@@ -75,6 +87,10 @@ class Broker:
     @property
     def proxied_bootstrap_servers(self) -> str:
         return f"127.0.0.1:{self.proxied_port}"
+
+    @property
+    def voter(self) -> str:
+        return f"{self.node_id}@127.0.0.1:{self.controller_port}"
 
     @property
     def log(self) -> Path:
@@ -92,7 +108,15 @@ class Broker:
 
     def start(self) -> None:
         """Start the broker and return once it serves requests. Raises BrokerDidNotStart."""
+        self.launch()
+        self.wait_ready()
+
+    def launch(self) -> None:
+        """Start the broker and return at once: in a cluster none is ready before the others."""
         self.child = self._java("kafka.Kafka", str(self._settings_file))
+
+    def wait_ready(self) -> None:
+        """Return once the broker serves requests. Raises BrokerDidNotStart."""
         process.wait_until(self._answers, what=f"Kafka on port {self.port}", deadline_seconds=60)
 
     def kill(self) -> None:
@@ -113,8 +137,11 @@ class Broker:
         return self.folder / "server.properties"
 
     def _settings(self) -> dict[str, str]:
-        return _SETTINGS | {
-            "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
+        return {
+            **_SETTINGS,
+            **self.settings,
+            "node.id": str(self.node_id),
+            "controller.quorum.voters": ",".join(self.voters or (self.voter,)),
             "listeners": f"PLAIN://127.0.0.1:{self.port},PROXIED://127.0.0.1:{self.upstream_port},"
             f"CONTROLLER://127.0.0.1:{self.controller_port}",
             "advertised.listeners": f"PLAIN://127.0.0.1:{self.port},PROXIED://127.0.0.1:{self.proxied_port}",
@@ -122,7 +149,8 @@ class Broker:
         }
 
     def _java(self, *arguments: str) -> subprocess.Popen[bytes]:
-        return process.spawn([*java_command(self.jars), *arguments], log=self.log, cwd=self.folder)
+        command = java_command(self.jars, heap_megabytes=self.heap_megabytes)
+        return process.spawn([*command, *arguments], log=self.log, cwd=self.folder)
 
     def _answers(self) -> bool:
         if self.child is None or self.child.poll() is not None:
@@ -131,14 +159,16 @@ class Broker:
             return False
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
         try:
-            return admin.describe_cluster(request_timeout=5).result().controller is not None
+            cluster = admin.describe_cluster(request_timeout=5).result()
         except KafkaException:
             return False
+        return cluster.controller is not None and self.node_id in {node.id for node in cluster.nodes}
 
 
-def java_command(jars: Path) -> list[str]:
+def java_command(jars: Path, *, heap_megabytes: int = 256) -> list[str]:
     """Begin the command line of one of Kafka's own programs; its class name and arguments follow."""
-    return [_java_binary(), *_JVM, f"-Dlog4j2.configurationFile={_LOG4J_FILE}", "-cp", f"{jars}/*"]
+    heap = [f"-Xms{min(heap_megabytes, 256)}m", f"-Xmx{heap_megabytes}m"]
+    return [_java_binary(), *_JVM, *heap, f"-Dlog4j2.configurationFile={_LOG4J_FILE}", "-cp", f"{jars}/*"]
 
 
 def _java_binary() -> str:

@@ -102,6 +102,14 @@ def kill_tree(process: subprocess.Popen[bytes] | None) -> None:
     psutil.wait_procs(family, timeout=10)
 
 
+def in_parallel(*actions: Callable[[], object]) -> None:
+    """Run all actions at once and wait for all, also when one fails or Ctrl-C comes; then raise the first error."""
+    with ThreadPoolExecutor(len(actions)) as pool:
+        futures = [pool.submit(action) for action in actions]
+    for future in futures:
+        future.result()
+
+
 def wait_until(
     condition: Callable[[], bool], *, what: str, deadline_seconds: float = 30.0, every_seconds: float = 0.02
 ) -> None:

@@ -1,4 +1,4 @@
-"""A TCP proxy in front of the broker that loses one acknowledgement on request.
+"""A TCP proxy in front of the brokers that loses one acknowledgement, or one request, on request.
 
 Armed for a client id, it lets that client's next Produce request through, waits for the broker's answer, swallows the
 answer and cuts both connections: the write really happened, and its writer cannot know. All else passes unchanged.
@@ -15,7 +15,10 @@ import struct
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from lab import process
@@ -59,8 +62,7 @@ class Proxy:
     """The proxy's process, seen from the lab."""
 
     log: Path
-    upstream_port: int
-    port: int = field(default_factory=free_port)
+    ways: Mapping[int, int]  # from the port it listens on to the broker's
     control_port: int = field(default_factory=free_port)
     child: subprocess.Popen[bytes] | None = None
 
@@ -70,8 +72,9 @@ class Proxy:
 
     def start(self) -> None:
         """Start the proxy and return once it listens."""
-        ports = [str(self.port), str(self.upstream_port), str(self.control_port)]
-        self.child = process.spawn([sys.executable, "-m", "lab.proxy", *ports], log=self.log)
+        ways = [f"{port}:{upstream_port}" for port, upstream_port in self.ways.items()]
+        argv = [sys.executable, "-m", "lab.proxy", str(self.control_port), *ways]
+        self.child = process.spawn(argv, log=self.log)
         process.wait_until(lambda: process.port_answers(self.control_port), what="the proxy")
 
     def stop(self) -> None:
@@ -140,10 +143,10 @@ async def _read_frame(reader: asyncio.StreamReader) -> bytes:
     return head + await reader.readexactly(int.from_bytes(head, "big"))
 
 
-async def _serve(port: int, upstream_port: int, control_port: int) -> None:
+async def _serve(control_port: int, ways: Sequence[tuple[int, int]]) -> None:
     losses = _Losses()
 
-    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def pass_on(upstream_port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             broker = await asyncio.open_connection(_LOCALHOST, upstream_port)
         except OSError:  # the broker is down: the client sees its connection refused
@@ -158,10 +161,14 @@ async def _serve(port: int, upstream_port: int, control_port: int) -> None:
             await writer.drain()
         writer.close()
 
-    data = await asyncio.start_server(pass_on, _LOCALHOST, port)
-    control = await asyncio.start_server(steer, _LOCALHOST, control_port)
-    async with data, control:
-        await asyncio.gather(data.serve_forever(), control.serve_forever())
+    async with AsyncExitStack() as servers:
+        for port, upstream_port in ways:
+            await servers.enter_async_context(
+                await asyncio.start_server(partial(pass_on, upstream_port), _LOCALHOST, port)
+            )
+        control = await asyncio.start_server(steer, _LOCALHOST, control_port)
+        async with control:
+            await control.serve_forever()
 
 
 def _answer(question: dict[str, object], losses: _Losses) -> dict[str, int]:
@@ -171,10 +178,15 @@ def _answer(question: dict[str, object], losses: _Losses) -> dict[str, int]:
     return {"fired": losses.fired[str(question["fired"])]}
 
 
+def _way(text: str) -> tuple[int, int]:
+    port, upstream_port = text.split(":")
+    return int(port), int(upstream_port)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("port", "upstream_port", "control_port"):
-        parser.add_argument(name, type=int)
+    parser.add_argument("control_port", type=int)
+    parser.add_argument("ways", type=_way, nargs="+", metavar="port:upstream_port")
     asyncio.run(_serve(**vars(parser.parse_args())))
 
 

@@ -1,4 +1,4 @@
-"""The lab's servers as one value: a broker, the ledger's database, a second database, and the proxy.
+"""The lab's servers as one value: one broker or three, the ledger's database, a second database, and the proxy.
 
 `start_stack` runs them for the length of a `with`; `python -m lab.stack --folder DIR` runs them until SIGINT or SIGTERM
 and writes the addresses to `DIR/stack.json`, which `read_addresses` reads in any other process.
@@ -11,13 +11,14 @@ import json
 import shutil
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
+from lab import process
 from lab.broker import DEFAULT_JARS, Broker
+from lab.cluster import BROKERS_MAX, Cluster, broker_name, new_cluster
 from lab.postgres import (
     AIRFLOW_DATABASE,
     LEDGER_DATABASE,
@@ -60,9 +61,14 @@ class LabAddresses:
 class LabStack(LabAddresses):
     """The addresses, and the servers themselves to kill and restart."""
 
-    broker: Broker
+    cluster: Cluster
     ledger_server: PostgresServer
     store_server: PostgresServer
+
+    @property
+    def broker(self) -> Broker:
+        """The only broker, or the first."""
+        return self.cluster.brokers[0]
 
     def addresses(self) -> LabAddresses:
         """Give the part that another process can use."""
@@ -70,26 +76,25 @@ class LabStack(LabAddresses):
 
 
 @contextmanager
-def start_stack(folder: Path, *, jars: Path = DEFAULT_JARS) -> Iterator[LabStack]:
+def start_stack(folder: Path, *, jars: Path = DEFAULT_JARS, brokers: int = 1) -> Iterator[LabStack]:
     """Run the servers on data in `folder`; all are stopped when the block ends, however it ends."""
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as cleanup:
         cleanup.enter_context(_only_stack_in(folder))
         _clear(folder)
-        proxy = Proxy(folder / "proxy.log", upstream_port=0)
-        broker = Broker(folder / "broker", proxied_port=proxy.port, jars=jars)
-        proxy.upstream_port = broker.upstream_port
+        cluster = new_cluster(folder, brokers=brokers, jars=jars)
+        proxy = Proxy(folder / "proxy.log", {each.proxied_port: each.upstream_port for each in cluster.brokers})
         ledger_server = PostgresServer(folder / "ledger", fsync=True)
         store_server = PostgresServer(folder / "store", fsync=False)
-        cleanup.callback(_in_parallel, broker.stop, ledger_server.stop, store_server.stop, proxy.stop)
-        _in_parallel(
-            lambda: _start_broker(broker),
+        cleanup.callback(process.in_parallel, cluster.stop, ledger_server.stop, store_server.stop, proxy.stop)
+        process.in_parallel(
+            cluster.start,
             lambda: _start_ledger(ledger_server),
             lambda: _start_store(store_server),
             proxy.start,
         )
-        yield _describe(folder, broker, ledger_server, store_server, proxy)
+        yield _describe(folder, cluster, ledger_server, store_server, proxy)
 
 
 def read_addresses(folder: Path) -> LabAddresses:
@@ -106,11 +111,6 @@ def write_addresses(stack: LabStack, folder: Path) -> Path:
     return path
 
 
-def _start_broker(broker: Broker) -> None:
-    broker.initialise()
-    broker.start()
-
-
 def _start_ledger(server: PostgresServer) -> None:
     server.initialise()
     server.start()
@@ -123,29 +123,21 @@ def _start_store(server: PostgresServer) -> None:
     create_store(server)
 
 
-def _describe(folder: Path, broker: Broker, ledger: PostgresServer, store: PostgresServer, proxy: Proxy) -> LabStack:
+def _describe(folder: Path, cluster: Cluster, ledger: PostgresServer, store: PostgresServer, proxy: Proxy) -> LabStack:
     return LabStack(
         folder=str(folder),
-        bootstrap_servers=broker.bootstrap_servers,
-        proxied_bootstrap_servers=broker.proxied_bootstrap_servers,
+        bootstrap_servers=cluster.bootstrap_servers,
+        proxied_bootstrap_servers=cluster.proxied_bootstrap_servers,
         ledger_owner_dsn=ledger.dsn(LEDGER_OWNER, LEDGER_DATABASE),
         ledger_reader_dsn=ledger.dsn(LEDGER_READER, LEDGER_DATABASE),
         ledger_admin_dsn=ledger.dsn("postgres", LEDGER_DATABASE),
         store_dsn=store.dsn(STORE_DATABASE, STORE_DATABASE),
         airflow_dsn=store.dsn(AIRFLOW_DATABASE, AIRFLOW_DATABASE),
         proxy_control_port=proxy.control_port,
-        broker=broker,
+        cluster=cluster,
         ledger_server=ledger,
         store_server=store,
     )
-
-
-def _in_parallel(*actions: Callable[[], None]) -> None:
-    """Run all actions at once and wait for all, also when one fails or Ctrl-C comes; then raise the first error."""
-    with ThreadPoolExecutor(len(actions)) as pool:
-        futures = [pool.submit(action) for action in actions]
-    for future in futures:
-        future.result()
 
 
 @contextmanager
@@ -159,7 +151,7 @@ def _only_stack_in(folder: Path) -> Iterator[None]:
 
 
 def _clear(folder: Path) -> None:
-    for name in ("broker", "ledger", "store", "services"):
+    for name in (*(broker_name(number) for number in range(1, BROKERS_MAX + 1)), "ledger", "store", "services"):
         shutil.rmtree(folder / name, ignore_errors=True)
         (folder / f"{name}.log").unlink(missing_ok=True)
     (folder / ADDRESSES_FILE).unlink(missing_ok=True)

@@ -23,6 +23,13 @@ def lab_stack() -> Iterator[LabStack]:
         yield stack
 
 
+@pytest.fixture(scope="session")
+def lab_cluster() -> Iterator[LabStack]:
+    """The same with three brokers."""
+    with _new_folder() as folder, start_stack(folder, brokers=3) as stack:
+        yield stack
+
+
 class _new_folder:
     """A folder that is gone afterwards. Not pytest's tmp_path: pytest closes that to PostgreSQL's system user."""
 
