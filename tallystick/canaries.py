@@ -1,0 +1,213 @@
+"""Planted faults that every run sends through its own scan and its own rules, so that its silence means something.
+
+Canary events and rows join the slices in Spark before anything is parsed, on partition -1 of the contract's own topics
+and under match keys that begin with CANARY. They are left out of every figure, digest and open item. A run that does
+not catch each of them is INCONCLUSIVE. Decides what is planted and what must come of it; reads nothing.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from tallystick.break_class import BreakClass, Doubt
+from tallystick.classes import CLASSES, ClassRule
+from tallystick.contract import Contract, Direction
+from tallystick.evidence import Evidence
+from tallystick.investigation import group_by_key, group_by_transaction
+from tallystick.pairing import Deadlines, pair_key
+from tallystick.run_result import Break, DoubtFound, ItemSide
+from tallystick.slice_scan import CANARY, CanaryScan
+
+_WHOLE, _TORN = f"{CANARY}whole", f"{CANARY}torn"
+_BIG = 2**53
+"""From here on a double cannot tell two neighbours apart."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CanaryEvent:
+    """One planted event. The offset is its number among the canaries."""
+
+    topic: str
+    kafka_offset: int
+    value: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class CanaryRow:
+    """One planted ledger row, as the scan sees it."""
+
+    row_id: str
+    match_key: str
+    transaction_key: str
+    leg: str
+    amount_minor: int
+    currency: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Plant:
+    """What is planted under one key: amounts of its events and rows, in minor units with their currency."""
+
+    name: str
+    events: tuple[tuple[int, str], ...] = ()
+    rows: tuple[tuple[int, str], ...] = ()
+    transaction_key: str = _WHOLE
+
+    @property
+    def match_key(self) -> str:
+        return f"{CANARY}{self.name}"
+
+
+_ONE = (100, "EUR")
+_PLANTS = (
+    _Plant(name="equal", events=(_ONE,), rows=(_ONE,)),
+    _Plant(name="event-alone", events=(_ONE,)),
+    _Plant(name="row-alone", rows=(_ONE,)),
+    _Plant(name="event-twice", events=(_ONE, _ONE), rows=(_ONE,)),
+    _Plant(name="row-twice", events=(_ONE,), rows=(_ONE, _ONE)),
+    _Plant(name="amount", events=((_BIG, "EUR"),), rows=((_BIG + 1, "EUR"),)),
+    _Plant(name="currency", events=(_ONE,), rows=((100, "USD"),)),
+)
+_TORN_PLANT = _Plant(name="torn", events=(_ONE,), rows=(_ONE,), transaction_key=_TORN)
+
+
+def canary_events(contract: Contract) -> tuple[CanaryEvent, ...]:
+    """The planted events as bytes: one per copy, one that nobody can read, and the other legs of what is whole."""
+    first, *others = sorted(contract.legs)
+    planted = [
+        (contract.legs[first], _value(contract, first, plant.match_key, plant.transaction_key, *money))
+        for plant in _plants(contract)
+        for money in plant.events
+    ]
+    planted += [(contract.legs[leg], _value(contract, leg, f"{CANARY}equal-{leg}", _WHOLE, *_ONE)) for leg in others]
+    planted.append((contract.legs[first], b"canary: no JSON"))
+    return tuple(
+        CanaryEvent(topic=topic, kafka_offset=number, value=value) for number, (topic, value) in enumerate(planted)
+    )
+
+
+def canary_rows(contract: Contract) -> tuple[CanaryRow, ...]:
+    """The planted ledger rows."""
+    first, *others = sorted(contract.legs)
+    planted = [
+        (plant.match_key, plant.transaction_key, first, money) for plant in _plants(contract) for money in plant.rows
+    ]
+    planted += [(f"{CANARY}equal-{leg}", _WHOLE, leg, _ONE) for leg in others]
+    return tuple(
+        CanaryRow(
+            row_id=f"{CANARY}{number}",
+            match_key=match_key,
+            transaction_key=transaction_key,
+            leg=leg,
+            amount_minor=amount_minor,
+            currency=currency,
+        )
+        for number, (match_key, transaction_key, leg, (amount_minor, currency)) in enumerate(planted)
+    )
+
+
+def missed_canaries(evidence: Evidence, scan: CanaryScan, *, classes: Sequence[ClassRule] = CLASSES) -> tuple[str, ...]:
+    """Names of what was planted and did not come out as it must: in the scan, or under the rules."""
+    contract = evidence.contract
+    return (*_missed_by_the_scan(contract, scan), *_missed_by_the_rules(evidence, scan, classes))
+
+
+def _missed_by_the_scan(contract: Contract, scan: CanaryScan) -> Iterator[str]:
+    home = Counter((copy.match_key, copy.side, copy.amount_minor, copy.currency) for copy in scan.copies)
+    for plant in _plants(contract):
+        wanted = Counter(
+            (plant.match_key, side, *money)
+            for side, copies in ((ItemSide.TOPIC, plant.events), (ItemSide.LEDGER, plant.rows))
+            for money in copies
+        )
+        if plant.events == plant.rows:
+            wanted = Counter()
+        if {key: count for key, count in home.items() if key[0] == plant.match_key} != wanted:
+            yield f"{plant.name} (scan)"
+    if scan.unreadable != 1:
+        yield "unreadable (scan)"
+    torn = {copy.transaction_key for copy in scan.incomplete}
+    if torn != ({_TORN} if len(contract.legs) > 1 else set()):
+        yield "torn (scan)"
+
+
+def _missed_by_the_rules(evidence: Evidence, scan: CanaryScan, classes: Sequence[ClassRule]) -> Iterator[str]:
+    planted = _evidence_of(evidence, scan)
+    found: dict[str, set[str]] = {}
+    for rule in classes:
+        for finding in rule.judge(planted):
+            if isinstance(finding, Break):
+                found.setdefault(finding.match_key, set()).add(finding.break_class)
+            elif isinstance(finding, DoubtFound):
+                found.setdefault(finding.doubt, set()).add(finding.doubt)
+    for key, wanted in _wanted(evidence.contract).items():
+        if found.get(key, set()) != wanted:
+            yield f"{key.removeprefix(CANARY)} (rules)"
+
+
+def _evidence_of(evidence: Evidence, scan: CanaryScan) -> Evidence:
+    """The run's own evidence with nothing in it but canaries, all past their deadline on settled sides."""
+    cut = evidence.cut
+    later = cut.now_utc + timedelta(days=1)
+    deadlines = Deadlines(
+        now_utc=later,
+        new_copies_due_utc=cut.now_utc,
+        topic_settled_until_utc=later,
+        ledger_settled_until_utc=later,
+    )
+    plain = evidence.contract.event.model_copy(update={"origin_header": None, "known_origins": ()})
+    contract = evidence.contract.model_copy(update={"event": plain})
+    return replace(
+        evidence,
+        contract=contract,
+        outcomes=tuple(
+            pair_key(case, direction=contract.direction, deadlines=deadlines) for case in group_by_key(scan.copies, ())
+        ),
+        incomplete=group_by_transaction(scan.incomplete, ()),
+        identities={},
+        unreadable_count=scan.unreadable,
+        unreadable_sample=(),
+        deadlines=deadlines,
+    )
+
+
+def _wanted(contract: Contract) -> dict[str, set[BreakClass | Doubt]]:
+    """Key to the classes that must be found under it, and no other."""
+    from_topic = contract.direction is Direction.TOPIC_TO_LEDGER
+    wanted: dict[str, set[Any]] = {
+        f"{CANARY}equal": set(),
+        f"{CANARY}event-alone": {BreakClass.MISSING_IN_LEDGER if from_topic else BreakClass.PHANTOM_IN_TOPIC},
+        f"{CANARY}row-alone": {
+            BreakClass.PHANTOM_IN_LEDGER if from_topic else BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED
+        },
+        f"{CANARY}event-twice": {BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN},
+        f"{CANARY}row-twice": {BreakClass.DUPLICATE_IN_LEDGER},
+        f"{CANARY}amount": {BreakClass.AMOUNT_MISMATCH},
+        f"{CANARY}currency": {BreakClass.CURRENCY_MISMATCH},
+        Doubt.UNREADABLE_PAYLOAD: {Doubt.UNREADABLE_PAYLOAD},
+    }
+    if len(contract.legs) > 1:
+        wanted[_TORN] = {BreakClass.TORN_TRANSACTION}
+    return wanted
+
+
+def _plants(contract: Contract) -> tuple[_Plant, ...]:
+    return (*_PLANTS, _TORN_PLANT) if len(contract.legs) > 1 else _PLANTS
+
+
+def _value(
+    contract: Contract, leg: str, match_key: str, transaction_key: str, amount_minor: int, currency: str
+) -> bytes:
+    fields = contract.event
+    return json.dumps(
+        {
+            fields.match_key: match_key,
+            fields.transaction_key: transaction_key,
+            fields.leg: leg,
+            fields.amount_minor: amount_minor,
+            fields.currency: currency,
+        }
+    ).encode()

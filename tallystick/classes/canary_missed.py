@@ -1,0 +1,18 @@
+"""Q1: a planted fault went through the run's own scan and rules and was not caught, or a clean pair was."""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import Doubt
+from tallystick.evidence import Evidence
+from tallystick.run_result import DoubtFound
+
+
+def canary_missed(evidence: Evidence) -> Iterator[DoubtFound]:
+    """One for all of them: whatever else the run says, its silence proves nothing."""
+    missed = evidence.missed_canaries
+    if missed:
+        yield DoubtFound(
+            doubt=Doubt.CANARY_MISSED,
+            sentence=f"Planted faults were not caught as they must be: {', '.join(missed)}.",
+            details={"missed": list(missed)},
+        )
