@@ -47,8 +47,8 @@ test-spark: setup ## The Spark apps on literal rows
 test-dags: setup ## The DAGs in Airflow, without a scheduler
 	$(PYTEST) tests/dags
 
-test-stack: setup ## Everything against a real broker and a real ledger
-	$(PYTEST) tests/lab tests/stack
+test-stack: setup ## Everything against a real broker and a real ledger, in two processes with a stack each
+	$(PYTEST) -n 2 --dist loadfile tests/lab tests/stack
 
 clean: setup ## Remove what runs leave behind; keeps .venv and .jars
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log
