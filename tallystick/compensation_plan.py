@@ -25,6 +25,11 @@ UNCLEAN = (
     Doubt.UNEXPLAINED_GAP,
     Doubt.READERS_DISAGREE,
     Doubt.LOG_EXPIRED,
+    Doubt.LOG_COMPACTED,
+    Doubt.LOG_REWRITTEN,
+    Doubt.LOG_TRUNCATED,
+    Doubt.TOPIC_RECREATED,
+    Doubt.TORN_CUT,
     Doubt.LEDGER_REWRITTEN,
     Doubt.LEDGER_FAILED_OVER,
 )

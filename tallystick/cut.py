@@ -6,12 +6,9 @@ Decides where a cut ends. Does not ask the broker or the ledger: `topic_snapshot
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 
 from tallystick.offsets import OffsetRange, TopicPartition
-
-
-class LogStartPastCut(ValueError):
-    """Retention has deleted offsets that no cut has read."""
 
 
 class PartitionsVanished(ValueError):
@@ -139,51 +136,76 @@ def choose_sample(samples: Sequence[Sample], *, window_end_utc: datetime) -> Sam
     return max(samples, key=lambda sample: sample.at_utc)
 
 
+class Discontinuity(StrEnum):
+    """Why a partition's log does not go on where a cut ended."""
+
+    RECREATED = "recreated"
+    """Its topic was deleted and created again: another topic id, other offsets. Source: KIP-516."""
+    TRUNCATED = "truncated"
+    """It ends below an offset that was stable once. A new leader shows no such end for a moment. Source: KIP-207."""
+
+
+def discontinuity(cut: Cut, now: PartitionSnapshot) -> Discontinuity | None:
+    """Does this partition go on where the cut ended? One that the cut did not know does, if its topic is the same."""
+    if is_recreated(cut, now):
+        return Discontinuity.RECREATED
+    read = (part.offsets for part in cut.topic_slices if part.offsets.topic_partition == now.topic_partition)
+    return Discontinuity.TRUNCATED if any(now.high_watermark < part.kafka_offset_end for part in read) else None
+
+
+def is_recreated(cut: Cut, now: PartitionSnapshot) -> bool:
+    """Has the topic another id than the one that the cut read?"""
+    ids = {part.snapshot.topic_id for part in cut.topic_slices if part.offsets.topic == now.topic}
+    return bool(ids - {now.topic_id})
+
+
 def without_expired(cut: Cut, partitions: Sequence[PartitionSnapshot]) -> Cut:
     """The cut as the log still has it: what left the log since the cut was stored counts as expired too.
 
-    All of it in a partition that is gone, or whose topic was deleted and created again.
+    All of it in a partition that is gone, or whose log does not go on where the cut ended.
     """
     now = {part.topic_partition: part for part in partitions}
     return replace(
         cut,
-        topic_slices=tuple(_as_still_there(part, now.get(part.offsets.topic_partition)) for part in cut.topic_slices),
+        topic_slices=tuple(
+            _as_still_there(cut, part, now.get(part.offsets.topic_partition)) for part in cut.topic_slices
+        ),
     )
 
 
-def _as_still_there(part: TopicSlice, now: PartitionSnapshot | None) -> TopicSlice:
-    if now is None or now.topic_id != part.snapshot.topic_id:
+def _as_still_there(cut: Cut, part: TopicSlice, now: PartitionSnapshot | None) -> TopicSlice:
+    if now is None or discontinuity(cut, now):
         return replace(part, expired=len(part.offsets))
     gone = min(now.log_start, part.offsets.kafka_offset_end) - part.offsets.kafka_offset_start
     return replace(part, expired=max(part.expired, gone))
 
 
-def next_topic_slice(
-    snapshot: PartitionSnapshot, *, previous_end: int | None, previous_topic_id: str | None, mark: int | None
-) -> TopicSlice:
+def next_topic_slice(snapshot: PartitionSnapshot, *, previous: TopicSlice | None, mark: int | None) -> TopicSlice:
     """Start where the previous cut ended; end at the mark, never above the LSO, never below the start.
 
     A partition that no cut has read starts at its log start. `mark` None: the sample did not know the partition yet.
     """
-    previous = snapshot.log_start if previous_end is None else previous_end
-    if previous_topic_id is not None and previous_topic_id != snapshot.topic_id:
-        raise LogStartPastCut(
-            f"{snapshot.topic_partition}: topic id is {snapshot.topic_id}, the previous cut read {previous_topic_id}: "
-            "the topic was deleted and created again"
-        )
-    if snapshot.high_watermark < previous:
-        raise LogStartPastCut(
-            f"{snapshot.topic_partition}: high watermark {snapshot.high_watermark} is below {previous}, "
-            "where the previous cut ended: the log was truncated"
-        )
-    start = max(previous, snapshot.log_start)
+    starts_at = previous.offsets.kafka_offset_end if previous else snapshot.log_start
+    start = max(starts_at, snapshot.log_start)
     wanted = snapshot.high_watermark if mark is None else mark
     end = max(start, min(wanted, snapshot.lso))
     return TopicSlice(
         offsets=OffsetRange(
-            topic=snapshot.topic, partition=snapshot.partition, kafka_offset_start=previous, kafka_offset_end=end
+            topic=snapshot.topic, partition=snapshot.partition, kafka_offset_start=starts_at, kafka_offset_end=end
         ),
         snapshot=snapshot,
         mark=wanted,
-        expired=start - previous,
+        expired=start - starts_at,
+    )
+
+
+def broken_off_slice(previous: TopicSlice, snapshot: PartitionSnapshot) -> TopicSlice:
+    """Nothing, at the previous cut's end: this log does not go on there, so none of it is read.
+
+    snapshot: what the slice is to remember; its topic id stays the one that cuts have read, so that every later run
+    notices too.
+    """
+    end = previous.offsets.kafka_offset_end
+    return TopicSlice(
+        offsets=replace(previous.offsets, kafka_offset_start=end, kafka_offset_end=end), snapshot=snapshot, mark=end
     )

@@ -13,13 +13,16 @@ from tallystick.connections import Connections
 from tallystick.contract import Contract
 from tallystick.cut import (
     Cut,
+    Discontinuity,
     LedgerSlice,
     LedgerSnapshot,
     PartitionSnapshot,
     PartitionsVanished,
     Sample,
     TopicSlice,
+    broken_off_slice,
     choose_sample,
+    discontinuity,
     next_topic_slice,
 )
 from tallystick.ledger_reader import count_older_rows, describe_table
@@ -29,6 +32,7 @@ from tallystick.settling import open_both_sides, sample_of
 from tallystick.store.cut_store import claim_attempt, find_cut, last_cut, open_cut, save_cut
 from tallystick.store.run_store import commit_run
 from tallystick.store.sample_store import append_sample, read_samples
+from tallystick.topic_snapshot import read_topic_snapshot
 from tallystick.verdict import Verdict
 
 
@@ -45,8 +49,7 @@ def resolve_cut(
     """The stored cut of this window; else a new one, stored. An unfinished cut of another window must be judged first.
 
     A contract's first cut is its baseline: empty slices where the books begin, with their own verdict at once.
-    Raises BrokerUnreachable, LedgerUnreachable, LedgerRefused, TopicNotFound, LogStartPastCut, PartitionsVanished,
-    CutAlreadyOpen.
+    Raises BrokerUnreachable, LedgerUnreachable, LedgerRefused, TopicNotFound, PartitionsVanished, CutAlreadyOpen.
     """
     unfinished = open_cut(engine, contract.contract)
     if unfinished is not None and unfinished.is_baseline:
@@ -57,6 +60,8 @@ def resolve_cut(
     previous = last_cut(engine, contract.contract)
     with open_both_sides(contract, connections) as sides:
         describe_table(sides.ledger, contract.ledger)
+        if contract.kafka.stray_topics:
+            read_topic_snapshot(sides.admin, contract.kafka.stray_topics)  # one that is not there is refused here
         partitions, ledger = sides.read_marks()
     taken = sample_of(partitions, ledger, at_utc=now_utc)
     append_sample(engine, contract.contract, taken)
@@ -98,24 +103,26 @@ def _baseline_ledger(ledger: LedgerSnapshot) -> LedgerSlice:
 
 
 def next_topic_slices(previous: Cut, partitions: Sequence[PartitionSnapshot], mark: Sample) -> tuple[TopicSlice, ...]:
-    """Tile each partition onto the previous cut. Raises PartitionsVanished, LogStartPastCut."""
+    """Tile each partition onto the previous cut. Raises PartitionsVanished.
+
+    Where a log does not go on there, the slice is empty: the run doubts it (topic_recreated, log_truncated). A topic
+    that was created again has the partitions of the old one, whatever it has now.
+    """
     before = {topic_slice.offsets.topic_partition: topic_slice for topic_slice in previous.topic_slices}
-    vanished = sorted(set(before) - {part.topic_partition for part in partitions})
+    broken_off = {part.topic_partition: discontinuity(previous, part) for part in partitions}
+    recreated = {part.topic for part, why in broken_off.items() if why is Discontinuity.RECREATED}
+    now = {part.topic_partition: part for part in partitions if part.topic not in recreated}
+    vanished = sorted(part for part in before if part not in now and part.topic not in recreated)
     if vanished:
         raise PartitionsVanished(f"{vanished[0]}: cut {previous.n} read it, the broker does not have it any more")
-    return tuple(
-        next_topic_slice(
-            part,
-            previous_end=before[part.topic_partition].offsets.kafka_offset_end
-            if part.topic_partition in before
-            else None,
-            previous_topic_id=before[part.topic_partition].snapshot.topic_id
-            if part.topic_partition in before
-            else None,
-            mark=mark.high_watermark(part.topic_partition),
-        )
-        for part in partitions
-    )
+    lost = [broken_off_slice(part, part.snapshot) for name, part in before.items() if name.topic in recreated]
+    tiled = [
+        broken_off_slice(before[name], part)
+        if broken_off[name]
+        else next_topic_slice(part, previous=before.get(name), mark=mark.high_watermark(name))
+        for name, part in now.items()
+    ]
+    return tuple(sorted((*lost, *tiled), key=lambda topic_slice: topic_slice.offsets.topic_partition))
 
 
 def next_ledger_slice(previous: LedgerSlice, ledger: LedgerSnapshot, mark: Sample) -> LedgerSlice:

@@ -9,10 +9,10 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from tallystick.cut import PartitionSnapshot
+from tallystick.cut import Cut, Discontinuity, PartitionSnapshot, TopicSlice, discontinuity
 from tallystick.offsets import TopicPartition
-from tallystick.run_result import Money
-from tallystick.topic_snapshot import OpenTransaction
+from tallystick.open_transactions import OpenTransaction
+from tallystick.run_result import Money, OpenItem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,10 @@ class BrokerSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class HeldEvents:
-    """Events of one producer above one partition's LSO. holds: is it this producer's transaction that holds it back?"""
+    """Events of one producer above one partition's LSO, aborted ones left out. producer_id -1: of all that have none.
+
+    holds: is it this producer's transaction that holds the LSO? complete: was all up to the high watermark read?
+    """
 
     topic_partition: TopicPartition
     producer_id: int
@@ -55,6 +58,24 @@ class HeldEvents:
     events: int
     money: Money
     holds: bool
+    complete: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchAnchor:
+    """What identifies a batch that a run has read. The checksum covers its records, not its place."""
+
+    topic_partition: TopicPartition
+    kafka_offset_start: int
+    kafka_offset_end: int
+    crc32c: int
+    leader_epoch: int
+    read_by_cut: int
+
+    @property
+    def content(self) -> tuple[int, int, int]:
+        """What may never change. The same bytes under a later leader epoch are the same records, sent again."""
+        return (self.kafka_offset_start, self.kafka_offset_end, self.crc32c)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,11 +100,14 @@ class UnreadExpiry:
 
 @dataclass(frozen=True, kw_only=True)
 class ExecutedAction:
-    """A compensation that was published, of a break that is still open."""
+    """A compensation that was published, and the item it was to repair, which was broken still when the cut was made.
+
+    executed_utc: when the published event was known to stand, so never before it did.
+    """
 
     action_id: UUID
-    break_id: UUID
     executed_utc: datetime
+    item: OpenItem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,12 +131,34 @@ class Surroundings:
     open_transactions: tuple[OpenTransaction, ...] = ()
     first_sights: tuple[FirstSight, ...] = ()
     held_events: tuple[HeldEvents, ...] = ()
+    anchors: tuple[BatchAnchor, ...] = ()
+    """The last batches that this run and those before it have read, a few per partition."""
     rewritten: tuple[RewrittenBatch, ...] = ()
     expiries: tuple[UnreadExpiry, ...] = ()
     actions: tuple[ExecutedAction, ...] = ()
 
     def settings_of(self, topic: str) -> TopicSettings | None:
         return next((one for one in self.topic_settings if one.topic == topic), None)
+
+    def compacts(self, topic: str) -> bool:
+        """Does it? A topic whose settings nobody may describe is taken not to: then a hole in it is unexplained."""
+        settings = self.settings_of(topic)
+        return settings is not None and settings.compacts
+
+    def held_on(self, topic_partition: TopicPartition) -> tuple[HeldEvents, ...]:
+        return tuple(one for one in self.held_events if one.topic_partition == topic_partition)
+
+    def discontinuity_of(self, cut: Cut, topic_slice: TopicSlice) -> Discontinuity | None:
+        """Did the log go on where the slice ends, when the cut was made and before it was read?"""
+        stood = (topic_slice.snapshot, *self.partitions_before)
+        return next(
+            (
+                why
+                for one in stood
+                if one.topic_partition == topic_slice.offsets.topic_partition and (why := discontinuity(cut, one))
+            ),
+            None,
+        )
 
 
 SURROUNDINGS = TypeAdapter(Surroundings)

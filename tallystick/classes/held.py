@@ -3,62 +3,132 @@
 Held is never missing: these are doubts, and name who holds the side back, since when, and how much is held.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 from tallystick.break_class import Doubt
 from tallystick.classes.torn_transaction import absent_legs, judge_legs
 from tallystick.cut import TopicSlice
 from tallystick.evidence import Evidence
+from tallystick.money_text import format_money
+from tallystick.offsets import TopicPartition
+from tallystick.open_transactions import OpenTransaction
 from tallystick.pairing import Fate
+from tallystick.plain_text import format_time
 from tallystick.run_result import DoubtFound, ItemSide, total_money
-from tallystick.topic_snapshot import OpenTransaction
+from tallystick.surroundings import HeldEvents
 
 
 def held_by_open_transaction(evidence: Evidence) -> Iterator[DoubtFound]:
-    """One per partition whose slice ends below its mark."""
+    """One per partition whose slice ends below its mark, and whose holder is alive or has ended meanwhile.
+
+    A holder that nobody will end is a hanging transaction, one that waits on purpose a prepared one.
+    """
     for topic_slice in evidence.cut.topic_slices:
-        if topic_slice.held:
-            holders = [
-                held
-                for held in evidence.surroundings.open_transactions
-                if held.topic_partition == topic_slice.offsets.topic_partition
-            ]
-            yield _held_partition(topic_slice, min(holders, key=lambda held: held.kafka_offset_start, default=None))
+        holder = holder_of(evidence, topic_slice)
+        if topic_slice.held and not (holder and (holder.hangs or is_prepared(evidence, holder))):
+            yield _held_partition(evidence, topic_slice, holder)
 
 
-def _held_partition(topic_slice: TopicSlice, holder: OpenTransaction | None) -> DoubtFound:
+def holder_of(evidence: Evidence, topic_slice: TopicSlice) -> OpenTransaction | None:
+    """Whose transaction is open from the slice's end on; None where it has ended since the cut was made."""
+    end = topic_slice.offsets.kafka_offset_end
+    return next(
+        (
+            one
+            for one in evidence.surroundings.open_transactions
+            if one.topic_partition == topic_slice.offsets.topic_partition and one.kafka_offset_start <= end
+        ),
+        None,
+    )
+
+
+def is_prepared(evidence: Evidence, one: OpenTransaction) -> bool:
+    """May it stay open for ever? A two-phase transaction has no time-out, an ordinary one is capped. Source: KIP-939.
+
+    One that began before the cap was lowered looks the same, and is as alive.
+    """
+    settings = evidence.surroundings.broker_settings
+    if settings is None or one.timeout_ms is None or not one.will_end:
+        return False
+    return one.timeout_ms > settings.transaction_max_timeout_ms
+
+
+def _held_partition(evidence: Evidence, topic_slice: TopicSlice, holder: OpenTransaction | None) -> DoubtFound:
     part, held = topic_slice.offsets.topic_partition, topic_slice.mark - topic_slice.offsets.kafka_offset_end
     return DoubtFound(
         doubt=Doubt.HELD_BY_OPEN_TRANSACTION,
         sentence=f"{part}: {held} offsets could not be read: {_describe(holder)} holds the LSO at "
-        f"{topic_slice.offsets.kafka_offset_end}, the mark is {topic_slice.mark}.",
-        details={
-            "topic": part.topic,
-            "partition": part.partition,
-            "held_offsets": held,
-            "lso": topic_slice.offsets.kafka_offset_end,
-            "mark": topic_slice.mark,
-            "transactional_id": holder.transactional_id if holder else "",
-            "producer_id": holder.producer_id if holder else None,
-            "producer_epoch": holder.producer_epoch if holder else None,
-            "since_utc": _moment(holder.started_ms) if holder else None,
-        },
+        f"{topic_slice.offsets.kafka_offset_end}, the mark is {topic_slice.mark}.{held_sentence(evidence, part)}",
+        details=holder_details(evidence, topic_slice, holder)
+        | {"since_utc": moment_text(holder.started_ms) if holder else None},
     )
+
+
+def holder_details(evidence: Evidence, topic_slice: TopicSlice, holder: OpenTransaction | None) -> dict[str, Any]:
+    """The figures behind a held partition. Ages and time-outs in seconds; None where no coordinator says."""
+    part, end = topic_slice.offsets.topic_partition, topic_slice.offsets.kafka_offset_end
+    held = evidence.surroundings.held_on(part)
+    started_ms = holder.started_ms if holder and (holder.started_ms or 0) >= 0 else None
+    timeout_ms = holder.timeout_ms if holder else None
+    return {
+        "topic": part.topic,
+        "partition": part.partition,
+        "held_offsets": max(0, topic_slice.mark - end),
+        "lso": end,
+        "mark": topic_slice.mark,
+        "transactional_id": holder.transactional_id if holder else "",
+        "producer_id": holder.producer_id if holder else None,
+        "producer_epoch": holder.producer_epoch if holder else None,
+        "kafka_offset_start": holder.kafka_offset_start if holder else None,
+        "coordinator_state": holder.coordinator_state if holder else "",
+        "age_seconds": None if started_ms is None else seconds_since(evidence, from_ms(started_ms)),
+        "timeout_seconds": None if timeout_ms is None else timeout_ms // 1000,
+        "held_events": sum(one.events for one in held),
+        "held_money": held_money(held),
+        "held_events_of_holder": sum(one.events for one in held if one.holds),
+        "held_money_of_holder": held_money(one for one in held if one.holds),
+    }
+
+
+def held_sentence(evidence: Evidence, part: TopicPartition) -> str:
+    """What stands above the LSO, in words; nothing where nobody counted."""
+    held = evidence.surroundings.held_on(part)
+    if not held:
+        return ""
+    events, own = sum(one.events for one in held), sum(one.events for one in held if one.holds)
+    at_least = "" if all(one.complete for one in held) else "At least "
+    return (
+        f" {at_least}{events} events, {format_money(held_money(held))}, are held: {own} of its own, "
+        f"{events - own} that merely stand behind it."
+    )
+
+
+def held_money(held: Iterable[HeldEvents]) -> dict[str, int]:
+    return total_money(pair for one in held for pair in one.money.items())
+
+
+def seconds_since(evidence: Evidence, since_utc: datetime) -> int:
+    """Whole seconds up to the cut; 0 for what began after it."""
+    return max(0, int((evidence.cut.now_utc - since_utc).total_seconds()))
 
 
 def _describe(holder: OpenTransaction | None) -> str:
     if holder is None:
         return "a producer transaction that has ended meanwhile"
     name = holder.transactional_id or "unknown to every coordinator"
-    since = _moment(holder.started_ms)
-    return f"the open transaction of {name} (producer {holder.producer_id}{f', since {since}' if since else ''})"
+    since = moment_text(holder.started_ms)
+    limit = f", time-out {holder.timeout_ms // 1000} s" if holder.timeout_ms is not None else ""
+    return f"the open transaction of {name} (producer {holder.producer_id}{f', since {since}' if since else ''}{limit})"
 
 
-def _moment(milliseconds: int | None) -> str | None:
-    if milliseconds is None or milliseconds < 0:
-        return None
-    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+def moment_text(milliseconds: int | None) -> str | None:
+    return None if milliseconds is None or milliseconds < 0 else format_time(from_ms(milliseconds))
+
+
+def from_ms(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def held_by_ledger_horizon(evidence: Evidence) -> Iterator[DoubtFound]:

@@ -8,9 +8,10 @@ from tallystick.run_result import DoubtFound
 
 
 def log_expired(evidence: Evidence) -> Iterator[DoubtFound]:
-    """One per partition whose log start lies past the end of the previous cut."""
+    """One per partition whose log start lies past the end of the previous cut, and whose log goes on there."""
     for topic_slice in evidence.cut.topic_slices:
-        if topic_slice.expired:
+        goes_on = evidence.surroundings.discontinuity_of(evidence.cut, topic_slice) is None
+        if topic_slice.expired and goes_on:
             part, start = topic_slice.offsets.topic_partition, topic_slice.offsets.kafka_offset_start
             end = start + topic_slice.expired
             yield DoubtFound(

@@ -8,8 +8,8 @@ import pytest
 from tallystick.classes.held import held_by_ledger_horizon, held_by_open_transaction, partner_not_settled
 from tallystick.ledger_reader import HorizonHolder
 from tallystick.offsets import TopicPartition
+from tallystick.open_transactions import OpenTransaction
 from tallystick.surroundings import Surroundings
-from tallystick.topic_snapshot import OpenTransaction
 
 from .builders import (
     NOON,
@@ -41,7 +41,7 @@ def test_a_held_partition_names_the_producer_the_moment_and_the_offsets() -> Non
     (doubt,) = held_by_open_transaction(replace(HELD, surroundings=Surroundings(open_transactions=(RELAY,))))
     assert doubt.sentence == (
         "billing.payouts[0]: 7 offsets could not be read: the open transaction of relay-1 (producer 4001, "
-        "since 2026-03-01 11:40:00 UTC) holds the LSO at 20, the mark is 27."
+        "since 2026-03-01 11:40:00 UTC, time-out 60 s) holds the LSO at 20, the mark is 27."
     )
     assert (doubt.details["held_offsets"], doubt.details["producer_epoch"]) == (7, 3)
 
@@ -61,7 +61,7 @@ def test_a_transaction_of_another_partition_holds_nothing_here() -> None:
 
 @pytest.mark.parametrize("started_ms", [None, -1])
 def test_a_transaction_that_no_coordinator_knows_has_no_moment(started_ms: int | None) -> None:
-    hanging = replace(RELAY, transactional_id="", started_ms=started_ms)
+    hanging = replace(RELAY, transactional_id="", started_ms=started_ms, timeout_ms=None)
     (doubt,) = held_by_open_transaction(replace(HELD, surroundings=Surroundings(open_transactions=(hanging,))))
     assert "the open transaction of unknown to every coordinator (producer 4001) holds" in doubt.sentence
     assert doubt.details["since_utc"] is None

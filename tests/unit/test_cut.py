@@ -7,11 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.cut import (
+    Cut,
+    Discontinuity,
     LedgerSlice,
-    LogStartPastCut,
+    PartitionSnapshot,
     PartitionsVanished,
     TopicSlice,
+    broken_off_slice,
     choose_sample,
+    discontinuity,
     next_topic_slice,
     without_expired,
 )
@@ -27,6 +31,7 @@ from .builders import (
     cut_of,
     ledger_at,
     ledger_slice_of,
+    offsets,
     partition_at,
     sample_at,
     slice_of,
@@ -38,9 +43,8 @@ def bounds(part: TopicSlice) -> tuple[int, int]:
 
 
 def next_slice(*, previous_end: int | None = 10, mark: int | None = 20, **snapshot: int) -> TopicSlice:
-    return next_topic_slice(
-        partition_at(**snapshot), previous_end=previous_end, previous_topic_id="9J2xGk3yTf6Q1w", mark=mark
-    )
+    previous = None if previous_end is None else slice_of(0, previous_end)
+    return next_topic_slice(partition_at(**snapshot), previous=previous, mark=mark)
 
 
 # Ranges.
@@ -86,7 +90,7 @@ def test_a_mark_before_the_previous_end_gives_an_empty_slice_and_holds_nothing()
 
 
 def test_a_partition_that_no_cut_has_read_starts_at_its_log_start() -> None:
-    part = next_topic_slice(partition_at(log_start=4), previous_end=None, previous_topic_id=None, mark=None)
+    part = next_slice(previous_end=None, log_start=4, mark=None)
     assert (bounds(part), part.expired) == ((4, 20), 0)
 
 
@@ -101,15 +105,72 @@ def test_a_slice_that_has_expired_whole_is_empty_and_the_next_one_goes_on() -> N
     assert (bounds(part), part.expired, len(part.readable)) == ((10, 20), 10, 0)
 
 
-def test_a_topic_that_was_made_anew_is_refused() -> None:
-    with pytest.raises(LogStartPastCut, match="the topic was deleted and created again"):
-        next_topic_slice(partition_at(topic_id="another"), previous_end=10, previous_topic_id="first", mark=20)
+# Logs that do not go on where the books ended.
+
+BOOKS = cut_of(slice_of(10, 20))
+MADE_ANEW = partition_at(topic_id="another", lso=50, high_watermark=50)
+CUT_BACK = partition_at(lso=19, high_watermark=19)
 
 
-def test_a_log_that_was_truncated_below_the_previous_end_is_refused() -> None:
-    with pytest.raises(LogStartPastCut, match="high watermark 9 is below 10"):
-        next_slice(high_watermark=9, lso=9)
-    assert bounds(next_slice(high_watermark=10, lso=10, mark=10)) == (10, 10)
+def next_slices(*partitions: PartitionSnapshot, previous: Cut = BOOKS) -> list[TopicSlice]:
+    return list(next_topic_slices(previous, partitions, sample_at(NOON, 50, 300)))
+
+
+@pytest.mark.parametrize(
+    ("now", "why"),
+    [
+        (MADE_ANEW, Discontinuity.RECREATED),
+        (replace(MADE_ANEW, partition=7), Discontinuity.RECREATED),
+        (CUT_BACK, Discontinuity.TRUNCATED),
+        (partition_at(lso=20, high_watermark=20), None),
+        (partition_at(lso=12, high_watermark=20), None),
+        (partition_at(log_start=35, lso=40, high_watermark=40), None),
+        (partition_at(leader_epoch=9), None),
+        (partition_at(partition=1, lso=0, high_watermark=0), None),
+        (partition_at(topic="billing.fees", topic_id="another"), None),
+    ],
+    ids=[
+        "made anew",
+        "made anew with more partitions",
+        "cut back by one",
+        "idle",
+        "held",
+        "expired",
+        "another leader",
+        "a new partition",
+        "another topic",
+    ],
+)
+def test_a_log_goes_on_unless_its_topic_is_another_or_its_end_is_gone(
+    now: PartitionSnapshot, why: Discontinuity | None
+) -> None:
+    assert discontinuity(BOOKS, now) is why
+
+
+def test_nothing_of_a_topic_that_was_made_anew_is_read_and_the_books_keep_the_old_id() -> None:
+    (part,) = next_slices(MADE_ANEW)
+    assert (bounds(part), part.expired, part.held) == ((20, 20), 0, False)
+    assert part.snapshot == BOOKS.topic_slices[0].snapshot
+    (again,) = next_slices(MADE_ANEW, previous=cut_of(part, n=3))
+    assert (bounds(again), again.snapshot.topic_id) == ((20, 20), part.snapshot.topic_id)
+
+
+def test_a_topic_that_was_made_anew_keeps_its_old_partitions_and_gets_no_new_ones() -> None:
+    previous = cut_of(slice_of(10, 20), replace(slice_of(0, 5), offsets=replace(offsets(0, 5), partition=1)))
+    parts = next_slices(MADE_ANEW, replace(MADE_ANEW, partition=2), previous=previous)
+    assert [(part.offsets.partition, bounds(part)) for part in parts] == [(0, (20, 20)), (1, (5, 5))]
+
+
+def test_a_log_that_was_truncated_waits_at_the_end_of_the_books_until_it_has_grown_past_it() -> None:
+    (part,) = next_slices(CUT_BACK)
+    assert (bounds(part), part.held, part.snapshot) == ((20, 20), False, CUT_BACK)
+    (grown,) = next_slices(partition_at(lso=25, high_watermark=25), previous=cut_of(part, n=3))
+    assert bounds(grown) == (20, 25)
+
+
+def test_a_slice_that_is_broken_off_starts_where_the_one_before_it_ended() -> None:
+    part = broken_off_slice(slice_of(10, 20, mark=27), MADE_ANEW)
+    assert (bounds(part), part.mark, part.held, len(part.readable)) == ((20, 20), 20, False, 0)
 
 
 # All partitions.
@@ -146,8 +207,8 @@ def test_what_left_the_log_since_the_cut_was_stored_counts_as_expired(log_start:
     assert len(cut.topic_slices[0].readable) == 10 - expired
 
 
-@pytest.mark.parametrize("now", [[], [partition_at(topic_id="made anew")]], ids=["gone", "made anew"])
-def test_a_partition_that_is_gone_or_was_made_anew_has_expired_whole(now: list[object]) -> None:
+@pytest.mark.parametrize("now", [[], [MADE_ANEW], [CUT_BACK]], ids=["gone", "made anew", "cut back"])
+def test_a_partition_that_is_gone_or_does_not_go_on_has_expired_whole(now: list[object]) -> None:
     assert without_expired(cut_of(slice_of(10, 20)), now).topic_slices[0].expired == 10
 
 
@@ -191,8 +252,7 @@ def test_topic_slices_tile_and_never_pass_the_lso(moves: list[tuple[int, int, in
         log_start = min(log_start + taken, lso)
         part = next_topic_slice(
             partition_at(log_start=log_start, lso=lso, high_watermark=high_watermark),
-            previous_end=previous_end,
-            previous_topic_id="9J2xGk3yTf6Q1w",
+            previous=slice_of(0, previous_end),
             mark=max(0, high_watermark - lag),
         )
         previous_end = part.offsets.kafka_offset_end

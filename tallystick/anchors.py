@@ -1,0 +1,90 @@
+"""R1: does the log still hold, byte for byte, what earlier runs have read?
+
+Each run keeps what identifies the last batches it has read of each partition; the next one looks whether they are
+there. What an unclean election or a restored disk takes, it takes from the end, and a tail that has grown again since
+hides that from every count. Source: KIP-101, KIP-279.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+
+from tallystick.census import walk_batches
+from tallystick.log_fetch import Fetch, OffsetNotInLog
+from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.surroundings import BatchAnchor, RewrittenBatch
+
+ANCHORS_MAX = 8
+"""Batches kept per partition."""
+_REACH = 1_000
+"""Offsets before a slice's end in which its last batches are looked for."""
+_CRC_AT = 17
+"""Where a v2 batch header has its checksum, which covers all behind it."""
+
+
+def read_anchors(fetch: Fetch, offsets: OffsetRange, *, cut_n: int) -> tuple[BatchAnchor, ...]:
+    """The last batches of a slice, oldest first. Raises OffsetNotInLog."""
+    start = max(offsets.kafka_offset_start, offsets.kafka_offset_end - _REACH)
+    end = _range(offsets.topic_partition, start, offsets.kafka_offset_end)
+    return tuple(deque(_walk(fetch, end, cut_n), maxlen=ANCHORS_MAX))
+
+
+def newest_anchors(earlier: Iterable[BatchAnchor], new: Iterable[BatchAnchor]) -> tuple[BatchAnchor, ...]:
+    """The last few of one partition: new ones, and earlier ones as far as there are too few of them."""
+    merged = {one.kafka_offset_start: one for one in (*earlier, *new)}
+    return tuple(merged[start] for start in sorted(merged)[-ANCHORS_MAX:])
+
+
+def find_rewritten(fetch: Fetch, anchors: Sequence[BatchAnchor], *, log_start: int) -> tuple[RewrittenBatch, ...]:
+    """Anchors of one partition that the log holds otherwise. Those that retention has reached prove nothing."""
+    kept = [one for one in anchors if one.kafka_offset_start >= log_start]
+    if not kept:
+        return ()
+    span = _range(kept[0].topic_partition, kept[0].kafka_offset_start, kept[-1].kafka_offset_end)
+    try:
+        return compare_anchors(kept, list(_walk(fetch, span, kept[-1].read_by_cut)))
+    except OffsetNotInLog:
+        return ()  # retention reached it meanwhile: the bounds around the scan tell
+
+
+def compare_anchors(anchors: Iterable[BatchAnchor], found: Iterable[BatchAnchor]) -> tuple[RewrittenBatch, ...]:
+    """Each anchor must be found with the same bounds and checksum. Another leader epoch alone is the same batch."""
+    now = {one.kafka_offset_start: one for one in found}
+    return tuple(
+        RewrittenBatch(
+            topic_partition=one.topic_partition,
+            kafka_offset=one.kafka_offset_start,
+            read_by_cut=one.read_by_cut,
+            before=_identity(one),
+            now=_identity(now[one.kafka_offset_start]) if one.kafka_offset_start in now else "no batch begins here",
+        )
+        for one in anchors
+        if one.kafka_offset_start not in now or now[one.kafka_offset_start].content != one.content
+    )
+
+
+def _walk(fetch: Fetch, offsets: OffsetRange, cut_n: int) -> Iterator[BatchAnchor]:
+    for batch in walk_batches(fetch, offsets, read_committed=False):
+        yield BatchAnchor(
+            topic_partition=offsets.topic_partition,
+            kafka_offset_start=batch.header.base_offset,
+            kafka_offset_end=batch.header.next_offset,
+            crc32c=int.from_bytes(batch.raw[_CRC_AT : _CRC_AT + 4], "big"),
+            leader_epoch=batch.header.leader_epoch,
+            read_by_cut=cut_n,
+        )
+
+
+def _identity(anchor: BatchAnchor) -> str:
+    return (
+        f"offsets {anchor.kafka_offset_start} to {anchor.kafka_offset_end}, checksum {anchor.crc32c:08x}, "
+        f"leader epoch {anchor.leader_epoch}"
+    )
+
+
+def _range(topic_partition: TopicPartition, start: int, end: int) -> OffsetRange:
+    return OffsetRange(
+        topic=topic_partition.topic,
+        partition=topic_partition.partition,
+        kafka_offset_start=start,
+        kafka_offset_end=end,
+    )

@@ -1,0 +1,95 @@
+"""T3, T5: an open producer transaction that nobody will end, and one that waits on purpose.
+
+Evidence of hanging: it is open on the partition; no coordinator lists its producer id, or the coordinator's transaction
+does not list the partition, or has ended; and it was still open after that answer. Not to be mistaken for one that is
+long but live (a coordinator lists it, its time-out runs), nor for a marker that is under way. Its age is counted from
+the first run that saw it: the coordinator's start, if any, is of another transaction, and a record's timestamp is
+whatever its client wrote. Source: KIP-664, KIP-890.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from tallystick.break_class import Doubt
+from tallystick.classes.held import (
+    held_sentence,
+    holder_details,
+    holder_of,
+    is_prepared,
+    moment_text,
+    seconds_since,
+)
+from tallystick.cut import TopicSlice
+from tallystick.evidence import Evidence
+from tallystick.open_transactions import OpenTransaction
+from tallystick.plain_text import format_time
+from tallystick.run_result import DoubtFound
+
+
+def hanging_transaction(evidence: Evidence) -> Iterator[DoubtFound]:
+    """One per transaction that hangs, also above what this cut reads: it will hold the next ones."""
+    slices = {part.offsets.topic_partition: part for part in evidence.cut.topic_slices}
+    for one in evidence.surroundings.open_transactions:
+        topic_slice = slices.get(one.topic_partition)
+        if one.hangs and topic_slice is not None:
+            yield _hanging(evidence, topic_slice, one)
+
+
+def _hanging(evidence: Evidence, topic_slice: TopicSlice, one: OpenTransaction) -> DoubtFound:
+    part, first_seen_utc = one.topic_partition, _first_seen(evidence, one)
+    holds = topic_slice.held and holder_of(evidence, topic_slice) == one
+    held = (
+        f"{topic_slice.mark - topic_slice.offsets.kafka_offset_end} offsets could not be read"
+        if holds
+        else ("this cut was read up to its mark, the next ones will not be")
+    )
+    return DoubtFound(
+        doubt=Doubt.HANGING_TRANSACTION,
+        sentence=f"{part}: the transaction of producer {one.producer_id} (epoch {one.producer_epoch}) is open from "
+        f"offset {one.kafka_offset_start} on, and nobody will end it: {_why(one)}. First seen "
+        f"{format_time(first_seen_utc)}; {held}.{held_sentence(evidence, part)}",
+        details=holder_details(evidence, topic_slice, one)
+        | {
+            "holds": holds,
+            "first_seen_utc": format_time(first_seen_utc),
+            "age_seconds": seconds_since(evidence, first_seen_utc),
+        },
+    )
+
+
+def _why(one: OpenTransaction) -> str:
+    if not one.transactional_id:
+        return "no coordinator lists its producer id"
+    if not one.lists_partition:
+        return f"the coordinator's transaction of {one.transactional_id} does not list this partition"
+    return f"the coordinator's transaction of {one.transactional_id} has ended ({one.coordinator_state})"
+
+
+def _first_seen(evidence: Evidence, one: OpenTransaction) -> datetime:
+    sights = (
+        sight.first_seen_utc
+        for sight in evidence.surroundings.first_sights
+        if (sight.topic_partition, sight.producer_id, sight.kafka_offset_start)
+        == (one.topic_partition, one.producer_id, one.kafka_offset_start)
+    )
+    return min(sights, default=evidence.cut.now_utc)
+
+
+def held_by_prepared_transaction(evidence: Evidence) -> Iterator[DoubtFound]:
+    """One per partition whose slice is held by a two-phase transaction. Never to be aborted from here."""
+    for topic_slice in evidence.cut.topic_slices:
+        holder = holder_of(evidence, topic_slice)
+        if topic_slice.held and holder is not None and is_prepared(evidence, holder):
+            yield _prepared(evidence, topic_slice, holder)
+
+
+def _prepared(evidence: Evidence, topic_slice: TopicSlice, holder: OpenTransaction) -> DoubtFound:
+    part, end = topic_slice.offsets.topic_partition, topic_slice.offsets.kafka_offset_end
+    since = moment_text(holder.started_ms)
+    return DoubtFound(
+        doubt=Doubt.HELD_BY_PREPARED_TRANSACTION,
+        sentence=f"{part}: {topic_slice.mark - end} offsets could not be read: the two-phase transaction of "
+        f"{holder.transactional_id} (producer {holder.producer_id}{f', since {since}' if since else ''}), which no "
+        f"time-out ends, holds the LSO at {end}.{held_sentence(evidence, part)}",
+        details=holder_details(evidence, topic_slice, holder) | {"since_utc": since},
+    )

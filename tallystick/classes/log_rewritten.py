@@ -1,0 +1,34 @@
+"""R1: offsets that an earlier run read hold other records now.
+
+Evidence: a batch's bounds and checksum, kept by the run that read it, are not what the log shows. Not to be mistaken
+for the same batch under a later leader epoch (sent again after a clean move), for one that expired, for a topic that
+was created again (R2), nor for a compacting topic, whose cleaner writes batches anew.
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import Doubt
+from tallystick.evidence import Evidence
+from tallystick.run_result import DoubtFound
+
+
+def log_rewritten(evidence: Evidence) -> Iterator[DoubtFound]:
+    """One per partition, with the first batch that differs."""
+    rewritten = evidence.surroundings.rewritten
+    for part in sorted({one.topic_partition for one in rewritten}):
+        batches = [one for one in rewritten if one.topic_partition == part]
+        first = min(batches, key=lambda one: one.kafka_offset)
+        yield DoubtFound(
+            doubt=Doubt.LOG_REWRITTEN,
+            sentence=f"{part}: {len(batches)} of the last batches that were read are not what they were, from offset "
+            f"{first.kafka_offset} on (read by run {first.read_by_cut}): {first.before} before, {first.now} now.",
+            details={
+                "topic": part.topic,
+                "partition": part.partition,
+                "batches": len(batches),
+                "kafka_offset": first.kafka_offset,
+                "read_by_cut": first.read_by_cut,
+                "before": first.before,
+                "now": first.now,
+            },
+        )

@@ -1,0 +1,48 @@
+"""M4, as a forecast: what no run has read will expire before the next run is through.
+
+Evidence: the newest timestamp of the batch at the slice's end, and retention.ms. Nothing is lost yet, so this changes
+no verdict; it pages. Not to be mistaken for log_expired, which comes too late.
+"""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from tallystick.break_class import Notice
+from tallystick.evidence import Evidence
+from tallystick.plain_text import format_time
+from tallystick.run_result import NoticeFound
+
+
+def retention_overtakes(evidence: Evidence) -> Iterator[NoticeFound]:
+    """One per partition. The next run is through one window and one settle timeout after this cut."""
+    cut = evidence.cut
+    window = cut.window_end_utc - cut.window_start_utc
+    read_by_utc = cut.now_utc + window + evidence.contract.settle_timeout
+    for one in evidence.surroundings.expiries:
+        if one.expires_utc < read_by_utc:
+            part, expires = one.topic_partition, _in(one.expires_utc - cut.now_utc)
+            yield NoticeFound(
+                notice=Notice.RETENTION_OVERTAKES,
+                sentence=f"{part}: unread offsets, from {one.kafka_offset} on, expire {expires}, the "
+                f" next run is in {_hours(window)}.",
+                pages=True,
+                details={
+                    "topic": part.topic,
+                    "partition": part.partition,
+                    "kafka_offset": one.kafka_offset,
+                    "expires_utc": format_time(one.expires_utc),
+                    "next_run_read_by_utc": format_time(read_by_utc),
+                },
+            )
+
+
+def _in(left: timedelta) -> str:
+    return f"in {_hours(left)}" if left > timedelta(0) else "from now on"
+
+
+def _hours(span: timedelta) -> str:
+    """Whole hours, or minutes and seconds where hours are too coarse."""
+    seconds = int(span.total_seconds())
+    if seconds >= 2 * 3600:
+        return f"{seconds // 3600} h"
+    return f"{seconds // 60} min" if seconds >= 120 else f"{seconds} s"

@@ -1,0 +1,56 @@
+"""R2: a log that does not go on where the books ended, so that nothing of it was read.
+
+Evidence: the topic's id, or a high watermark below an offset that a cut has read. The books of such a partition stand
+still: its offsets mean other records than they did. Not to be mistaken for a log that expired (M4): its offsets go on.
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import Doubt
+from tallystick.cut import Discontinuity, TopicSlice
+from tallystick.evidence import Evidence
+from tallystick.run_result import DoubtFound
+
+
+def topic_recreated(evidence: Evidence) -> Iterator[DoubtFound]:
+    """One per topic, in this run and in every later one."""
+    topics = [part.offsets.topic for part in _broken_off(evidence, Discontinuity.RECREATED)]
+    for topic in sorted(set(topics)):
+        old = next(part for part in evidence.cut.topic_slices if part.offsets.topic == topic).snapshot.topic_id
+        now = next((one for one in evidence.surroundings.partitions_before if one.topic == topic), None)
+        new = now.topic_id if now else ""
+        yield DoubtFound(
+            doubt=Doubt.TOPIC_RECREATED,
+            sentence=f"{topic}: it was deleted and created again: these books read topic id {old}, the cluster has "
+            f"{new}. Nothing of it is read; a new contract, under a new name, begins on it.",
+            details={"topic": topic, "partitions": topics.count(topic), "topic_id": old, "topic_id_now": new},
+        )
+
+
+def log_truncated(evidence: Evidence) -> Iterator[DoubtFound]:
+    """One per partition, until its log has grown past the books' end again; then log_rewritten tells."""
+    for topic_slice in _broken_off(evidence, Discontinuity.TRUNCATED):
+        part, end = topic_slice.offsets.topic_partition, topic_slice.offsets.kafka_offset_end
+        high_watermark = min(
+            one.high_watermark
+            for one in (topic_slice.snapshot, *evidence.surroundings.partitions_before)
+            if one.topic_partition == part
+        )
+        yield DoubtFound(
+            doubt=Doubt.LOG_TRUNCATED,
+            sentence=f"{part}: the log ends at {high_watermark}, and these books reach up to {end}: "
+            f"{end - high_watermark} offsets are gone from its end. Nothing of it is read until it has passed {end}.",
+            details={
+                "topic": part.topic,
+                "partition": part.partition,
+                "high_watermark": high_watermark,
+                "read_up_to": end,
+                "lost_offsets": end - high_watermark,
+            },
+        )
+
+
+def _broken_off(evidence: Evidence, why: Discontinuity) -> list[TopicSlice]:
+    return [
+        part for part in evidence.cut.topic_slices if evidence.surroundings.discontinuity_of(evidence.cut, part) is why
+    ]

@@ -1,0 +1,52 @@
+"""Q2: the topic changed while the run read it, so that its two readers and its look-ups saw different logs.
+
+Evidence: the partitions' bounds and identity before and after the scan. Not to be mistaken for what moves all the time:
+a high watermark that grows, a log start that stays below the slice, a partition that got another leader.
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import Doubt
+from tallystick.cut import PartitionSnapshot, TopicSlice
+from tallystick.evidence import Evidence
+from tallystick.offsets import TopicPartition
+from tallystick.run_result import DoubtFound
+
+
+def torn_cut(evidence: Evidence) -> Iterator[DoubtFound]:
+    """One per partition that came, went, or lost some of what was being read."""
+    around = evidence.surroundings
+    before = {part.topic_partition: part for part in around.partitions_before}
+    after = {part.topic_partition: part for part in around.partitions_after}
+    slices = {part.offsets.topic_partition: part for part in evidence.cut.topic_slices}
+    if not before or not after:
+        return
+    for part in sorted({*before, *after}):
+        what = _changed(before.get(part), after.get(part), slices.get(part))
+        if what:
+            yield _torn(part, what)
+
+
+def _changed(before: PartitionSnapshot | None, after: PartitionSnapshot | None, read: TopicSlice | None) -> str:
+    if before is None:
+        return "it was added"
+    if after is None:
+        return "it was deleted"
+    if before.topic_id != after.topic_id:
+        return "its topic was deleted and created again"
+    if read is None or not len(read.readable):
+        return ""
+    start, end = read.readable.kafka_offset_start, read.readable.kafka_offset_end
+    if before.log_start <= start < after.log_start:
+        return f"its log start moved to {after.log_start}, and the slice begins at {start}"
+    if after.high_watermark < end <= before.high_watermark:
+        return f"its log was cut back to {after.high_watermark}, and the slice ends at {end}"
+    return ""
+
+
+def _torn(part: TopicPartition, what: str) -> DoubtFound:
+    return DoubtFound(
+        doubt=Doubt.TORN_CUT,
+        sentence=f"{part}: while the run read, {what}.",
+        details={"topic": part.topic, "partition": part.partition, "changed": what},
+    )

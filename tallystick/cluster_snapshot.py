@@ -1,0 +1,131 @@
+"""Ask the cluster, once and after the scan, what stands around a cut. Decides nothing: the classes do."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from kafka.admin import KafkaAdminClient
+
+from tallystick.anchors import find_rewritten, newest_anchors, read_anchors
+from tallystick.contract import Contract
+from tallystick.cut import Cut, PartitionSnapshot, TopicSlice, discontinuity
+from tallystick.expiry import read_unread_expiry
+from tallystick.held_events import read_held_events
+from tallystick.log_fetch import Fetch, fetcher
+from tallystick.offsets import OffsetRange
+from tallystick.open_transactions import OpenTransaction, read_open_transactions
+from tallystick.surroundings import BatchAnchor, FirstSight, HeldEvents, RewrittenBatch, Surroundings
+from tallystick.topic_settings import read_broker_settings, read_topic_settings
+from tallystick.topic_snapshot import read_topic_snapshot
+
+_FETCH_BYTES = 1 << 20
+"""Of most partitions only a few batches are asked for."""
+
+
+def read_cluster(
+    admin: KafkaAdminClient,
+    contract: Contract,
+    cut: Cut,
+    *,
+    partitions_before: tuple[PartitionSnapshot, ...],
+    earlier: Surroundings,
+) -> Surroundings:
+    """earlier: what the run before saw. Raises BrokerUnreachable, OffsetNotInLog."""
+    fetch = fetcher(admin, fetch_bytes=_FETCH_BYTES)
+    after = read_topic_snapshot(admin, contract.topics)
+    settings = read_topic_settings(admin, contract.topics)
+    above = [part.topic_partition for part in after if part.lso < part.high_watermark]
+    open_transactions = read_open_transactions(admin, above) if above else ()
+    compacting = {one.topic for one in settings if one.compacts}
+    anchors, rewritten = _read_anchors(
+        fetch, cut, [part for part in after if part.topic not in compacting], earlier.anchors
+    )
+    by_topic = {one.topic: one for one in settings}
+    expiries = (
+        read_unread_expiry(fetch, topic_slice, now, by_topic.get(now.topic))
+        for topic_slice, now in _going_on(cut, after)
+    )
+    return Surroundings(
+        partitions_before=partitions_before,
+        partitions_after=after,
+        topic_settings=settings,
+        broker_settings=read_broker_settings(admin),
+        open_transactions=open_transactions,
+        first_sights=first_sights(open_transactions, earlier.first_sights, now_utc=cut.now_utc),
+        held_events=_read_held(fetch, contract, cut, after, open_transactions),
+        anchors=anchors,
+        rewritten=rewritten,
+        expiries=tuple(one for one in expiries if one),
+    )
+
+
+def first_sights(
+    open_transactions: Iterable[OpenTransaction], earlier: Iterable[FirstSight], *, now_utc: datetime
+) -> tuple[FirstSight, ...]:
+    """When each of these was first seen open: by an earlier run in a row of them, else now."""
+    known = {(one.topic_partition, one.producer_id, one.kafka_offset_start): one for one in earlier}
+    seen_now = (
+        FirstSight(
+            topic_partition=one.topic_partition,
+            producer_id=one.producer_id,
+            kafka_offset_start=one.kafka_offset_start,
+            first_seen_utc=now_utc,
+        )
+        for one in open_transactions
+    )
+    return tuple(known.get((one.topic_partition, one.producer_id, one.kafka_offset_start), one) for one in seen_now)
+
+
+def _going_on(cut: Cut, after: Iterable[PartitionSnapshot]) -> list[tuple[TopicSlice, PartitionSnapshot]]:
+    """Slices with their partition as it stands, where its log goes on at the slice's end."""
+    slices = {part.offsets.topic_partition: part for part in cut.topic_slices}
+    return [
+        (slices[now.topic_partition], now)
+        for now in after
+        if now.topic_partition in slices and discontinuity(cut, now) is None
+    ]
+
+
+def _read_anchors(
+    fetch: Fetch, cut: Cut, after: Sequence[PartitionSnapshot], earlier: Sequence[BatchAnchor]
+) -> tuple[tuple[BatchAnchor, ...], tuple[RewrittenBatch, ...]]:
+    """Anchors to keep, and what is not as it was read. Where a log does not go on, its old anchors wait for it."""
+    going_on = {now.topic_partition: (topic_slice, now) for topic_slice, now in _going_on(cut, after)}
+    anchors: list[BatchAnchor] = []
+    rewritten: list[RewrittenBatch] = []
+    for part in sorted({now.topic_partition for now in after}):
+        known = [one for one in earlier if one.topic_partition == part]
+        if part in going_on:
+            topic_slice, now = going_on[part]
+            differs = find_rewritten(fetch, known, log_start=now.log_start)
+            rewritten += differs
+            new = read_anchors(fetch, topic_slice.readable, cut_n=cut.n)
+            known = [*newest_anchors(() if differs else known, new)]
+        anchors += known
+    return tuple(anchors), tuple(rewritten)
+
+
+def _read_held(
+    fetch: Fetch,
+    contract: Contract,
+    cut: Cut,
+    after: Iterable[PartitionSnapshot],
+    open_transactions: Sequence[OpenTransaction],
+) -> tuple[HeldEvents, ...]:
+    """Of the partitions that are held up to their mark, and of those where something hangs."""
+    hanging = {one.topic_partition for one in open_transactions if one.hangs}
+    return tuple(
+        held
+        for topic_slice, now in _going_on(cut, after)
+        if (topic_slice.held or now.topic_partition in hanging) and now.lso < now.high_watermark
+        for held in read_held_events(
+            fetch,
+            OffsetRange(
+                topic=now.topic,
+                partition=now.partition,
+                kafka_offset_start=now.lso,
+                kafka_offset_end=now.high_watermark,
+            ),
+            contract.event,
+            open_transactions,
+        )
+    )
