@@ -11,7 +11,8 @@ from lab import process
 Partition = tuple[str, int]
 
 _TIMEOUT_SECONDS = 30.0
-# For a moment after a topic is made, its metadata names a leader that does not yet know of it.
+# For a moment after a topic is made, its metadata names a leader that does not yet know of it; and after a broker was
+# killed, a client's metadata names an older leader epoch.
 _NOT_YET = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
@@ -36,25 +37,24 @@ class LogEnds:
 
     def wait_until_decided(self, partitions: Sequence[Partition]) -> None:
         """Return once LSO and high watermark agree. A commit returns before its markers stand in the log."""
-        process.wait_until(
-            lambda: (
-                self._read(partitions, IsolationLevel.READ_COMMITTED)
-                == self._read(partitions, IsolationLevel.READ_UNCOMMITTED)
-            ),
-            what=f"markers in {len(partitions)} partitions",
-        )
+        process.wait_until(lambda: self._is_decided(partitions), what=f"markers in {len(partitions)} partitions")
 
     def _is_served(self, partitions: Sequence[Partition]) -> bool:
-        try:
-            self._read(partitions, IsolationLevel.READ_UNCOMMITTED)
-        except KafkaException as exception:
-            if exception.args[0].code() in _NOT_YET:
-                return False
-            raise
-        return True
+        return self._read(partitions, IsolationLevel.READ_UNCOMMITTED) is not None
 
-    def _read(self, partitions: Sequence[Partition], isolation: IsolationLevel) -> list[int]:
+    def _is_decided(self, partitions: Sequence[Partition]) -> bool:
+        stable = self._read(partitions, IsolationLevel.READ_COMMITTED)
+        return stable is not None and stable == self._read(partitions, IsolationLevel.READ_UNCOMMITTED)
+
+    def _read(self, partitions: Sequence[Partition], isolation: IsolationLevel) -> list[int] | None:
+        """The end of each partition; None while a leader is not yet to be found."""
         newest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         asked = {TopicPartition(*partition): newest for partition in partitions}
         answers = self.admin.list_offsets(asked, isolation_level=isolation, request_timeout=_TIMEOUT_SECONDS)
-        return [answer.result(_TIMEOUT_SECONDS).offset for answer in answers.values()]
+        try:
+            return [answer.result(_TIMEOUT_SECONDS).offset for answer in answers.values()]
+        except KafkaException as exception:
+            if exception.args[0].code() not in _NOT_YET:
+                raise
+            self.admin.list_topics(timeout=_TIMEOUT_SECONDS)  # the answer alone does not make the client ask again
+            return None

@@ -18,6 +18,8 @@ _COORDINATOR_NOT_READY = (
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
+# A broker that has just been started again says so for a moment.
+_END_NOT_KNOWN = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError._TRANSPORT, KafkaError._TIMED_OUT)
 
 
 @dataclass
@@ -109,8 +111,18 @@ class PartitionReader:
 
     def _end(self, partition: Partition) -> int:
         """Give the end this reader can see: the LSO under read_committed, else the high watermark."""
-        _, end = self.consumer.get_watermark_offsets(TopicPartition(*partition), timeout=_TIMEOUT_SECONDS)
-        return int(end)
+        ends: list[int] = []
+
+        def is_known() -> bool:
+            try:
+                ends[:] = self.consumer.get_watermark_offsets(TopicPartition(*partition), timeout=_TIMEOUT_SECONDS)
+            except KafkaException as exception:
+                if exception.args[0].code() not in _END_NOT_KNOWN:
+                    raise
+            return bool(ends)
+
+        process.wait_until(is_known, what=f"the end of {partition}", deadline_seconds=_TIMEOUT_SECONDS)
+        return ends[1]
 
 
 def source_of(message: Message) -> str:

@@ -93,7 +93,9 @@ def score(planted: Iterable[Finding], found: Iterable[Finding], *, allowed: Allo
     return Score(by_class=tally.by_class(), differs=tuple(tally.differs))
 
 
-def verdict_faults(verdicts: Mapping[str, Iterable[str]], *, clean: Collection[str], broken: Collection[str]) -> list[str]:
+def verdict_faults(
+    verdicts: Mapping[str, Iterable[str]], *, clean: Collection[str], broken: Collection[str]
+) -> list[str]:
     """Say which contracts ended otherwise than they had to: clean ones MATCHED each time, broken ones BROKEN once."""
     faults = []
     for contract, ended in sorted(verdicts.items()):

@@ -1,0 +1,69 @@
+"""The reconciler as its users run it: the command line, in a process of its own, told everything by its environment."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import process
+from lab.airflow_environment import SMALL_SPARK
+from lab.process import REPOSITORY
+from lab.round_contracts import KAFKA, LEDGER
+from lab.stack import LabAddresses
+
+_JUDGED = (0, 1, 3)  # matched, broken, inconclusive
+_DEADLINE_SECONDS = 280.0
+
+
+class CommandFailed(RuntimeError):
+    """The command stored no verdict; the message carries the end of its log."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandLine:
+    """`tallystick`, for the servers of one stack."""
+
+    addresses: LabAddresses
+    folder: Path
+
+    @property
+    def log_tail(self) -> str:
+        return self._log.read_text(errors="replace")[-3000:]
+
+    def migrate_store(self) -> None:
+        self._run("store", "migrate", exit_codes=(0,))
+
+    def reconcile(self, contracts: Sequence[Path]) -> None:
+        """One window of each contract; whatever the verdicts. Raises CommandFailed, NotReadyInTime."""
+        self._run("run", *(str(path) for path in contracts), exit_codes=_JUDGED)
+
+    @property
+    def _log(self) -> Path:
+        return self.folder / "command_line.log"
+
+    def _run(self, *arguments: str, exit_codes: tuple[int, ...]) -> None:
+        argv = [str(Path(sys.executable).with_name("tallystick")), *arguments]
+        child = process.spawn(argv, log=self._log, environment=self._environment(), death_signal=signal.SIGTERM)
+        try:
+            code = child.wait(_DEADLINE_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise process.NotReadyInTime(f"tallystick {arguments[0]}: not within {_DEADLINE_SECONDS:.0f} s") from None
+        finally:
+            process.stop(child)  # by SIGTERM first, so that it stops its Spark
+        if code not in exit_codes:
+            raise CommandFailed(f"tallystick {arguments[0]}: exit code {code}\n{self.log_tail}")
+
+    def _environment(self) -> dict[str, str]:
+        return os.environ | {
+            "TALLYSTICK_STORE_DSN": self.addresses.store_dsn,
+            f"TALLYSTICK_CONN_{KAFKA.upper()}": json.dumps({"bootstrap.servers": self.addresses.bootstrap_servers}),
+            f"TALLYSTICK_CONN_{LEDGER.upper()}": self.addresses.ledger_reader_dsn,
+            "TALLYSTICK_ARTIFACTS_DIR": str(self.folder / "artifacts"),
+            "TALLYSTICK_JARS_DIR": str(REPOSITORY / ".jars" / "spark"),
+            "TALLYSTICK_SPARK_MASTER": "local[2]",
+            "TALLYSTICK_SPARK_CONF": json.dumps(SMALL_SPARK),
+        }

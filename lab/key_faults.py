@@ -1,0 +1,589 @@
+"""Faults of single events, done for real: each leaves one known disagreement among traffic that agrees.
+
+A fault may have a second half, which comes after a window was judged. `made` says where a fault is only imitated.
+"""
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from lab import process
+from lab.clients import new_consumer
+from lab.desk import CURRENCIES, Desk, Writer
+from lab.event import Event, Leg, Payment, partition_of
+from lab.score import Finding, Kind
+
+_ACTION_HEADER = "tallystick-action-id"
+_REBALANCE_SECONDS = 40.0
+_POLL_TIMEOUT_MS = 6000  # the least that a stock broker allows (group.min.session.timeout.ms)
+_NEW_SESSION = "duplicate_in_topic_new_session"
+_REPROCESSED = "duplicate_in_topic_reprocessed"
+
+Later = Callable[[], tuple[Finding, ...]]
+
+
+@dataclass(frozen=True)
+class Planted:
+    """What a fault has left so far, and what is still to come once a window has been judged."""
+
+    findings: tuple[Finding, ...] = ()
+    later: Later | None = None
+
+
+@dataclass(frozen=True)
+class KeyFault:
+    """One fault, of one contract."""
+
+    plant: Callable[[Desk], Planted]
+    made: Literal["real", "imitated"] = "real"
+    slow: bool = False  # it waits for a time-out of the broker's
+
+    @property
+    def name(self) -> str:
+        return self.plant.__name__
+
+
+def _broken(desk: Desk, break_class: str, *events: Event, copies: int = 1, **proof: object) -> tuple[Finding, ...]:
+    return tuple(
+        Finding(
+            contract=desk.contract,
+            kind=Kind.BREAK,
+            name=break_class,
+            subject=str(event.event_id),
+            copies=copies,
+            proof=proof,
+        )
+        for event in events
+    )
+
+
+def _noticed(desk: Desk, notice: str) -> Finding:
+    return Finding(contract=desk.contract, kind=Kind.NOTICE, name=notice)
+
+
+# Payouts: an outbox row first, then its event.
+
+
+def never_produced(desk: Desk) -> Planted:
+    """A relay that saved its progress and never wrote the event."""
+    row = desk.add_payout(desk.payment())
+    return Planted(_broken(desk, "missing_in_topic_never_produced", row.event))
+
+
+def aborted_only(desk: Desk) -> Planted:
+    """The event stands only in aborted transactions: tried, aborted, given up."""
+    row = desk.add_payout(desk.payment())
+    for _ in range(desk.dice.randint(1, 2)):
+        desk.publish(row.event, source=row.source, commit=False)
+    return Planted(_broken(desk, "missing_in_topic_aborted_only", row.event))
+
+
+def payout_retried(desk: Desk) -> Planted:
+    """The broker's answer was lost on the way, and a relay without idempotence sent again."""
+    row = desk.add_payout(desk.payment())
+    _lose_ack_of(desk, row.event, row.source)
+    return Planted(_broken(desk, "duplicate_in_topic_no_idempotence", row.event))
+
+
+def payout_sent_by_hand(desk: Desk) -> Planted:
+    """A second process sent it again, and knows no input."""
+    row = desk.add_payout(desk.payment())
+    desk.idempotent().write(row.event, source=row.source)
+    desk.idempotent().write(row.event)
+    return Planted(_broken(desk, _NEW_SESSION, row.event))
+
+
+def payout_resent(desk: Desk) -> Planted:
+    """The application called send again: the same producer, another sequence number."""
+    row = desk.add_payout(desk.payment())
+    writer = desk.idempotent()
+    copies = desk.dice.randint(1, 2)
+    for _ in range(1 + copies):
+        writer.write(row.event, source=row.source)
+    return Planted(_broken(desk, _NEW_SESSION, row.event, copies=copies))
+
+
+def payout_by_zombie(desk: Desk) -> Planted:
+    """Two generations of one transactional id each committed the event: the progress was not in the transaction."""
+    row = desk.add_payout(desk.payment())
+    _write_in_two_generations(desk, [row.event], row.source)
+    return Planted(_broken(desk, "duplicate_in_topic_zombie", row.event))
+
+
+def payout_reprocessed(desk: Desk) -> Planted:
+    """The outbox cursor was set back: another process published the row again, a little differently."""
+    row = desk.add_payout(desk.payment())
+    desk.idempotent().write(row.event, source=row.source)
+    again = replace(row.payment, occurred_at=datetime.now(UTC) + timedelta(seconds=1))
+    desk.idempotent().write(again.event(Leg.PAYOUT), source=row.source)
+    return Planted(_broken(desk, _REPROCESSED, row.event))
+
+
+def payout_again_next_window(desk: Desk) -> Planted:
+    """The copy comes after the original's window was judged."""
+    row = desk.add_payout(desk.payment())
+    desk.publish(row.event, source=row.source)
+
+    def again() -> tuple[Finding, ...]:
+        desk.idempotent().write(row.event)
+        return _broken(desk, _NEW_SESSION, row.event, across_windows=True)
+
+    return Planted(later=again)
+
+
+def payout_compensated(desk: Desk) -> Planted:
+    """Republished as a repair, and then the original arrived after all."""
+    row = desk.add_payout(desk.payment())
+    _republish(desk, row.event)
+    desk.publish(row.event, source=row.source)
+    return Planted(_broken(desk, "duplicate_in_topic_compensated", row.event))
+
+
+def row_written_twice(desk: Desk) -> Planted:
+    """The payout desk wrote the row twice; the relay publishes each row, or each key."""
+    payment = desk.payment()
+    rows = [desk.add_payout(payment) for _ in range(2)]
+    for row in rows[: desk.dice.randint(1, 2)]:
+        desk.publish(row.event, source=row.source)
+    return Planted(_broken(desk, "duplicate_in_ledger", payment.event(Leg.PAYOUT)))
+
+
+def payout_rolled_back(desk: Desk) -> Planted:
+    """A dual write: the event is committed, then its ledger transaction is rolled back."""
+    with desk.connection.transaction(force_rollback=True):
+        row = desk.add_payout(desk.payment())
+        desk.publish(row.event, source=row.source)
+    return Planted(_broken(desk, "phantom_in_topic", row.event))
+
+
+def payout_of_another_service(desk: Desk) -> Planted:
+    """A load test writes to the real topic, under its own name."""
+    event = desk.payment().event(Leg.PAYOUT)
+    desk.idempotent("loadtest").write(event)
+    return Planted(_broken(desk, "foreign_in_topic", event))
+
+
+def payout_misrouted(desk: Desk) -> Planted:
+    """The relay sent it to a topic that nobody posts from."""
+    row = desk.add_payout(desk.payment())
+    desk.idempotent().write(row.event, source=row.source, topic=desk.stray_topic)
+    return Planted(_broken(desk, "misrouted_in_topic", row.event))
+
+
+def payout_amount_wrong(desk: Desk) -> Planted:
+    row = desk.add_payout(desk.payment())
+    wrong = replace(row.payment, amount_minor=row.payment.amount_minor // 10)
+    desk.publish(wrong.event(Leg.PAYOUT), source=row.source)
+    return Planted(_broken(desk, "amount_mismatch", row.event))
+
+
+def payout_currency_wrong(desk: Desk) -> Planted:
+    row = desk.add_payout(desk.payment())
+    desk.publish(replace(row.payment, currency="CHF").event(Leg.PAYOUT), source=row.source)
+    return Planted(_broken(desk, "currency_mismatch", row.event))
+
+
+def payouts_offset(desk: Desk) -> Planted:
+    """Two wrong amounts that add up to nothing: totals agree, items do not."""
+    currency = desk.dice.choice(CURRENCIES)
+    rows = [desk.add_payout(desk.payment(currency=currency)) for _ in range(2)]
+    for row, error in zip(rows, (-7, 7), strict=True):
+        wrong = replace(row.payment, amount_minor=row.payment.amount_minor + error)
+        desk.publish(wrong.event(Leg.PAYOUT), source=row.source)
+    breaks = _broken(desk, "amount_mismatch", *(row.event for row in rows))
+    return Planted((*breaks, _noticed(desk, "offsetting_errors")))
+
+
+def payouts_out_of_order(desk: Desk) -> Planted:
+    """Two relays at work on one account: the later payout of an account stands before the earlier one."""
+    account = str(uuid.UUID(int=desk.dice.getrandbits(128), version=4))
+    payments = [desk.payment(account=account, sequence=number) for number in (1, 2, 3)]
+    sources = [desk.add_payout(payment).source for payment in payments]
+    writers = [desk.idempotent(), desk.idempotent()]
+    for number, writer in ((0, writers[0]), (2, writers[1]), (1, writers[0])):
+        writer.write(payments[number].event(Leg.PAYOUT), source=sources[number], partition=0)
+    return Planted(_broken(desk, "out_of_order_in_topic", payments[1].event(Leg.PAYOUT)))
+
+
+def payout_clock_wrong(desk: Desk) -> Planted:
+    """A relay on a machine whose clock is days behind."""
+    row = desk.add_payout(desk.payment())
+    created = datetime.now(UTC) - timedelta(days=3)
+    desk.idempotent().write(row.event, source=row.source, timestamp=int(created.timestamp() * 1000))
+    return Planted((_noticed(desk, "timestamp_skew"),))
+
+
+def payout_unreadable(desk: Desk) -> Planted:
+    """A committed record that is no event."""
+    event = desk.payment().event(Leg.PAYOUT)
+    desk.idempotent().write(event, value=b"\x00\x01 not an event")
+    return Planted((Finding(contract=desk.contract, kind=Kind.DOUBT, name="unreadable_payload"),))
+
+
+# Payments: two events first, then their postings.
+
+
+def never_posted(desk: Desk) -> Planted:
+    """A poster that saved its progress and died before it posted one leg."""
+    payment, invoice = _both_legs(desk.payment())
+    desk.publish(payment, invoice)
+    lost, posted = desk.dice.sample([payment, invoice], 2)
+    desk.post(posted)
+    return Planted(_broken(desk, "missing_in_ledger", lost))
+
+
+def posted_by_hand(desk: Desk) -> Planted:
+    event = desk.payment().event(desk.dice.choice((Leg.PAYMENT, Leg.INVOICE)))
+    desk.post(event)
+    return Planted(_broken(desk, "phantom_in_ledger", event))
+
+
+def posted_twice(desk: Desk) -> Planted:
+    """A poster that died after it posted and before it saved its progress."""
+    payment, invoice = _both_legs(desk.payment())
+    desk.publish(payment, invoice)
+    desk.post(payment, invoice)
+    copies = desk.dice.randint(1, 2)
+    for _ in range(copies):
+        desk.post(payment)
+    return Planted(_broken(desk, "duplicate_in_ledger", payment, copies=copies))
+
+
+def leg_lost(desk: Desk) -> Planted:
+    """A billing service that died between the legs of a payment, its progress already saved."""
+    legs = _both_legs(desk.payment())
+    seen, lost = desk.dice.sample(legs, 2)
+    desk.publish(seen)
+    desk.post(seen)
+    return Planted(_broken(desk, "torn_transaction", lost))
+
+
+def aborted_payment_posted(desk: Desk) -> Planted:
+    """A poster that reads uncommitted posted what was then aborted, and nobody wrote it again."""
+    legs = _both_legs(desk.payment())
+    desk.publish(*legs, commit=False)
+    desk.post(*legs)
+    return Planted(_broken(desk, "aborted_read_in_ledger", *legs))
+
+
+def payment_retried(desk: Desk) -> Planted:
+    """The broker's answer was lost on the way, and a service without idempotence sent again."""
+    payment, invoice = _both_legs(desk.payment())
+    _lose_ack_of(desk, payment, desk.source())
+    desk.publish(invoice)
+    _post_consumed(desk, [payment], [invoice])
+    return Planted(_broken(desk, "duplicate_in_topic_no_idempotence", payment))
+
+
+def payment_resent(desk: Desk) -> Planted:
+    """The application called send again: the same producer, another sequence number."""
+    payment, invoice = _both_legs(desk.payment())
+    writer, source = desk.idempotent(), desk.source()
+    for event in (payment, invoice, payment):
+        writer.write(event, source=source)
+    _post_consumed(desk, [payment], [invoice])
+    return Planted(_broken(desk, _NEW_SESSION, payment))
+
+
+def payment_by_zombie(desk: Desk) -> Planted:
+    """Two generations of one transactional id each committed the payment: the progress was not in the transaction."""
+    legs = _both_legs(desk.payment())
+    _write_in_two_generations(desk, legs, desk.source())
+    _post_consumed(desk, legs)
+    return Planted(_broken(desk, "duplicate_in_topic_zombie", *legs))
+
+
+def group_rewound(desk: Desk) -> Planted:
+    """Somebody set the group's offsets back, and the next process handled the request again."""
+    payment = desk.payment()
+    with _request(desk, payment) as (topic, source):
+        group = f"{topic}.group"
+        for _ in range(2):
+            consumer = new_consumer(desk.addresses.bootstrap_servers, client_id=group, group=group, read_committed=True)
+            try:
+                _commit(consumer, topic, 0)
+                consumer.assign([TopicPartition(topic, 0, 0)])
+                _take(consumer)
+                _answer(desk.idempotent(), payment, source)
+                _commit(consumer, topic, 1)
+            finally:
+                consumer.close()
+    _post_consumed(desk, _both_legs(payment))
+    return Planted(_broken(desk, _REPROCESSED, *_both_legs(payment)))
+
+
+def poll_timed_out(desk: Desk) -> Planted:
+    """A consumer took longer than its poll time-out after its output: the group gave the request to another one."""
+    payment = desk.payment()
+    with _request(desk, payment) as (topic, source):
+        slow, successor = _group_member(desk, topic), _group_member(desk, topic)
+        try:
+            _commit(slow, topic, 0)
+            slow.subscribe([topic])
+            _take(slow)
+            _answer(desk.idempotent(), payment, source)
+            successor.subscribe([topic])
+            _take(successor)
+            _answer(desk.idempotent(), payment, source)
+            _commit(successor, topic, 1)
+            try:
+                slow.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
+            except KafkaException:
+                pass  # no member any more, as it must be
+            else:
+                raise RuntimeError("the slow consumer could commit: its partition was never taken from it")
+        finally:
+            slow.close()
+            successor.close()
+    _post_consumed(desk, _both_legs(payment))
+    return Planted(_broken(desk, _REPROCESSED, *_both_legs(payment)))
+
+
+def payment_again_next_window(desk: Desk) -> Planted:
+    """The request is handled again after its payment's window was judged."""
+    legs, source = _both_legs(desk.payment()), desk.source()
+    desk.publish(*legs, source=source)
+    desk.post(*legs)
+
+    def again() -> tuple[Finding, ...]:
+        desk.publish(*legs, source=source)
+        return _broken(desk, _REPROCESSED, *legs, across_windows=True)
+
+    return Planted(later=again)
+
+
+def payment_of_another_service(desk: Desk) -> Planted:
+    """A load test writes to the real topics, under its own name; the poster knows it and posts nothing."""
+    legs = _both_legs(desk.payment())
+    writer = desk.idempotent("loadtest")
+    for event in legs:
+        writer.write(event)
+    return Planted(_broken(desk, "foreign_in_topic", *legs))
+
+
+def payment_misrouted(desk: Desk) -> Planted:
+    """One leg stands in a topic of no leg, from which it was posted all the same."""
+    payment, invoice = _both_legs(desk.payment())
+    desk.publish(invoice)
+    desk.idempotent().write(payment, source=desk.source(), topic=desk.stray_topic)
+    desk.post(payment, invoice)
+    return Planted(_broken(desk, "misrouted_in_topic", payment))
+
+
+def leg_in_wrong_topic(desk: Desk) -> Planted:
+    """The payment leg stands in the topic of the invoices."""
+    payment, invoice = _both_legs(desk.payment())
+    desk.publish(invoice)
+    desk.idempotent().write(payment, source=desk.source(), topic=desk.names.topic(Leg.INVOICE))
+    desk.post(payment, invoice)
+    return Planted(_broken(desk, "misrouted_in_topic", payment))
+
+
+def posting_amount_wrong(desk: Desk) -> Planted:
+    """A poster that drops the last digit."""
+    payment = desk.payment()
+    wrong = replace(payment, amount_minor=payment.amount_minor // 10)
+    return _posted_wrongly(desk, payment, wrong, "amount_mismatch")
+
+
+def posting_currency_wrong(desk: Desk) -> Planted:
+    """A poster that books every payment in Swiss francs."""
+    payment = desk.payment()
+    return _posted_wrongly(desk, payment, replace(payment, currency="CHF"), "currency_mismatch")
+
+
+# Reads: one leg, of which some events are in transactions that stay open over the window.
+
+
+def open_payment_posted(desk: Desk) -> Planted:
+    """A poster that reads uncommitted posted what was still open; then it commits, or aborts."""
+    event, partition = _payment_and_partition(desk)
+    writer = desk.transactional()
+    writer.producer.begin_transaction()
+    writer.write(event, source=desk.source())
+    desk.post(event)
+
+    def end() -> tuple[Finding, ...]:
+        _end(writer, commit=desk.dice.random() < 0.5)
+        return ()
+
+    return Planted((*_broken(desk, "open_read_in_ledger", event), _held(desk, partition)), end)
+
+
+def open_payment_waits(desk: Desk) -> Planted:
+    """The same open transaction, and a poster that waits for its end: held, never missing."""
+    event, partition = _payment_and_partition(desk)
+    writer = desk.transactional()
+    writer.producer.begin_transaction()
+    writer.write(event, source=desk.source())
+
+    def end() -> tuple[Finding, ...]:
+        _end(writer, commit=True)
+        desk.post(event)
+        return ()
+
+    return Planted((_held(desk, partition),), end)
+
+
+PAYOUT_FAULTS = (
+    KeyFault(never_produced),
+    KeyFault(aborted_only),
+    KeyFault(payout_retried),
+    KeyFault(payout_sent_by_hand),
+    KeyFault(payout_resent),
+    KeyFault(payout_by_zombie),
+    KeyFault(payout_reprocessed),
+    KeyFault(payout_again_next_window),
+    KeyFault(payout_compensated, made="imitated"),
+    KeyFault(row_written_twice),
+    KeyFault(payout_rolled_back),
+    KeyFault(payout_of_another_service),
+    KeyFault(payout_misrouted),
+    KeyFault(payout_amount_wrong),
+    KeyFault(payout_currency_wrong),
+    KeyFault(payouts_offset),
+    KeyFault(payouts_out_of_order),
+    KeyFault(payout_clock_wrong),
+    KeyFault(payout_unreadable),
+)
+
+PAYMENT_FAULTS = (
+    KeyFault(never_posted),
+    KeyFault(posted_by_hand),
+    KeyFault(posted_twice),
+    KeyFault(leg_lost),
+    KeyFault(aborted_payment_posted),
+    KeyFault(payment_retried),
+    KeyFault(payment_resent),
+    KeyFault(payment_by_zombie),
+    KeyFault(group_rewound),
+    KeyFault(poll_timed_out, slow=True),
+    KeyFault(payment_again_next_window),
+    KeyFault(payment_of_another_service),
+    KeyFault(payment_misrouted),
+    KeyFault(leg_in_wrong_topic),
+    KeyFault(posting_amount_wrong),
+    KeyFault(posting_currency_wrong),
+)
+
+READ_FAULTS = (KeyFault(open_payment_posted), KeyFault(open_payment_waits))
+
+
+def _both_legs(payment: Payment) -> list[Event]:
+    return [payment.event(leg) for leg in (Leg.PAYMENT, Leg.INVOICE)]
+
+
+def _lose_ack_of(desk: Desk, event: Event, source: str) -> None:
+    client_id = desk.names.group(f"retrying-{event.event_id}")
+    writer = desk.retrying(client_id)
+    desk.addresses.proxy.arm(client_id)
+    writer.write(event, source=source)
+    desk.addresses.proxy.wait_fired(client_id, 1)
+
+
+def _write_in_two_generations(desk: Desk, events: list[Event], source: str) -> None:
+    transactional_id = desk.names.group(f"zombie-{events[0].event_id}")
+    for _ in range(2):
+        writer = desk.transactional(transactional_id)
+        with writer.transaction():
+            for event in events:
+                writer.write(event, source=source)
+
+
+def _republish(desk: Desk, event: Event) -> None:
+    """Write an event as a compensation does: with the action's id, and without the service's name."""
+    writer = desk.transactional()
+    action_id = uuid.uuid5(event.event_id, "action")
+    with writer.transaction():
+        writer.write(event, headers={_ACTION_HEADER: str(action_id)})
+
+
+def _post_consumed(desk: Desk, doubled: Sequence[Event], single: Sequence[Event] = ()) -> None:
+    """Post what was consumed: a poster that knows the key posts it once, any other follows the topic."""
+    desk.post(*doubled, *single)
+    if desk.dice.random() < 0.5:
+        desk.post(*doubled)
+
+
+def _posted_wrongly(desk: Desk, payment: Payment, wrong: Payment, break_class: str) -> Planted:
+    legs = _both_legs(payment)
+    desk.publish(*legs)
+    desk.post(wrong.event(Leg.PAYMENT), legs[1])
+    return Planted(_broken(desk, break_class, legs[0]))
+
+
+@contextmanager
+def _request(desk: Desk, payment: Payment) -> Iterator[tuple[str, str]]:
+    """A request in a topic of its own: (topic, where the request stands)."""
+    topic = desk.make_topic(f"{desk.names.name}.request-{payment.payment_id}")
+    desk.idempotent().write(payment.event(Leg.PAYMENT), topic=topic)
+    yield topic, f"{topic}:0:0"
+
+
+def _group_member(desk: Desk, topic: str) -> Consumer:
+    group = f"{topic}.group"
+    return Consumer(
+        {
+            "bootstrap.servers": desk.addresses.bootstrap_servers,
+            "group.id": group,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "session.timeout.ms": _POLL_TIMEOUT_MS,
+            "max.poll.interval.ms": _POLL_TIMEOUT_MS,
+            "heartbeat.interval.ms": 500,
+            "enable.metrics.push": False,
+            "log_level": 0,
+        }
+    )
+
+
+def _take(consumer: Consumer) -> None:
+    """Wait for one message."""
+
+    def came() -> bool:
+        message = consumer.poll(0.2)
+        return message is not None and message.error() is None
+
+    process.wait_until(came, what="a request", deadline_seconds=_REBALANCE_SECONDS)
+
+
+def _commit(consumer: Consumer, topic: str, kafka_offset: int) -> None:
+    """Save the group's progress; a coordinator that has just been found may need a second call."""
+
+    def is_saved() -> bool:
+        try:
+            consumer.commit(offsets=[TopicPartition(topic, 0, kafka_offset)], asynchronous=False)
+        except KafkaException as exception:
+            if not exception.args[0].retriable():
+                raise
+            return False
+        return True
+
+    process.wait_until(is_saved, what=f"the progress in {topic}")
+
+
+def _answer(writer: Writer, payment: Payment, source: str) -> None:
+    for event in _both_legs(payment):
+        writer.write(event, source=source)
+
+
+def _payment_and_partition(desk: Desk) -> tuple[Event, str]:
+    event = desk.payment().event(Leg.PAYMENT)
+    topic = desk.names.topic(Leg.PAYMENT)
+    return event, f"{topic}[{partition_of(event.message_key, desk.names.partitions[topic])}]"
+
+
+def _held(desk: Desk, partition: str) -> Finding:
+    return Finding(contract=desk.contract, kind=Kind.DOUBT, name="held_by_open_transaction", subject=partition)
+
+
+def _end(writer: Writer, *, commit: bool) -> None:
+    if commit:
+        writer.producer.commit_transaction(30.0)
+    else:
+        writer.producer.abort_transaction(30.0)

@@ -1,0 +1,118 @@
+"""The fault lab: real faults, mixed by seed, planted where the reconciler must find each under its own name.
+
+    python -m lab.lab_round --seed 1
+    python -m lab.lab_round --seeds 1-20
+
+One stack for all seeds. Prints the score and stores it as build/lab.json; exits 1 when anything differs from the truth.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from lab.command_line import CommandLine
+from lab.mixed_round import RoundResult, run_round
+from lab.process import REPOSITORY
+from lab.score import COLUMNS, Counts, Score
+from lab.stack import start_stack
+
+FOLDER = REPOSITORY / "build" / "lab"
+FIGURES = REPOSITORY / "build" / "lab.json"
+_PACKAGES = ("tallystick", "pyspark", "confluent-kafka", "kafka-python", "psycopg")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", "--seed", type=_seeds, default=(1,), help="one seed, or a range such as 1-20")
+    seeds: tuple[int, ...] = parser.parse_args().seeds
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, and so stops the servers
+    console = Console()
+    started = time.monotonic()
+
+    def say(text: str) -> None:
+        console.print(f"[dim]{time.monotonic() - started:6.1f} s[/dim]  {text}", highlight=False, soft_wrap=True)
+
+    for name in ("truth.json", "rounds"):
+        _remove(FOLDER / name)
+    with start_stack(FOLDER / "stack") as stack:
+        CommandLine(addresses=stack, folder=FOLDER / "stack").migrate_store()
+        say("broker and databases are up")
+        rounds = []
+        for seed in seeds:
+            rounds.append(run_round(stack, seed, FOLDER / "rounds" / str(seed), say))
+            _tell(rounds[-1], say)
+    figures = figures_of(rounds, seconds=time.monotonic() - started)
+    FIGURES.write_text(json.dumps(figures, indent=2) + "\n")
+    console.print(_table(figures))
+    console.print(f"  figures  {FIGURES.relative_to(REPOSITORY)}", highlight=False)
+    sys.exit(1 if figures["differs"] else 0)
+
+
+def figures_of(rounds: list[RoundResult], *, seconds: float) -> dict[str, Any]:
+    """What build/lab.json holds: all seeds together, by class, and round by round."""
+    total = sum((each.score for each in rounds), Score())
+    return {
+        "seeds": [each.seed for each in rounds],
+        **_counts(total.total),
+        "classes": {name: _counts(counts) for name, counts in total.by_class.items()},
+        "clean": {name: list(verdicts) for each in rounds for name, verdicts in each.clean.items()},
+        "differs": list(total.differs),
+        "rounds": [{"seed": each.seed, **_counts(each.score.total), "seconds": each.seconds} for each in rounds],
+        "seconds": round(seconds, 1),
+        "versions": {package: version(package) for package in _PACKAGES},
+        "cores": os.cpu_count(),
+    }
+
+
+def _counts(counts: Counts) -> dict[str, int]:
+    return {name: getattr(counts, name) for name in COLUMNS}
+
+
+def _tell(result: RoundResult, say: Any) -> None:
+    total = result.score.total
+    counted = ", ".join(f"{name} {getattr(total, name)}" for name in COLUMNS)
+    say(f"[bold]seed {result.seed}[/bold]: {counted} ({result.seconds} s)")
+    for claim in result.score.differs:
+        say(f"  [red]differs:[/red] {claim}")
+
+
+def _table(figures: dict[str, Any]) -> Table:
+    seeds = ", ".join(str(seed) for seed in figures["seeds"])
+    table = Table(title=f"Planted and found, seed {seeds} ({figures['seconds']} s)")
+    table.add_column("class")
+    for heading in COLUMNS:
+        table.add_column(heading, justify="right")
+    for name, counts in figures["classes"].items():
+        table.add_row(name, *(str(counts[column]) for column in COLUMNS))
+    table.add_section()
+    table.add_row("all", *(str(figures[column]) for column in COLUMNS))
+    return table
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    first, _, last = text.partition("-")
+    seeds = tuple(range(int(first), int(last or first) + 1))
+    if not seeds or seeds[0] < 0:
+        raise argparse.ArgumentTypeError(f"expected a seed such as 7, or a range such as 1-20, got {text!r}")
+    return seeds
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""What the reconciler stored of one contract, as findings, read by plain SQL: the lab shares no code with it."""
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from lab.score import Finding, Kind
+
+_TORN = "torn_transaction"
+_QUERIES = {
+    "verdict": "SELECT * FROM tallystick.verdict WHERE contract = %s ORDER BY cut_n",
+    "item_break": "SELECT * FROM tallystick.item_break WHERE contract = %s",
+    "item": "SELECT DISTINCT ON (item_id) * FROM tallystick.open_item WHERE contract = %s ORDER BY item_id, cut_n DESC",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredContract:
+    """verdicts: of all cuts after the baseline; windows counts that one too."""
+
+    contract: str
+    windows: int
+    verdicts: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+def read_contract(store_dsn: str, contract: str) -> StoredContract:
+    with psycopg.connect(store_dsn, row_factory=dict_row) as connection:
+        rows = {name: connection.execute(query, [contract]).fetchall() for name, query in _QUERIES.items()}
+    judged = [row for row in rows["verdict"] if row["cut_n"] > 0]
+    found = [
+        *(_break(row) for row in rows["item_break"]),
+        *(
+            _finding(row, kind, each)
+            for row in judged
+            for kind in (Kind.DOUBT, Kind.NOTICE)
+            for each in row[f"{kind}s"]
+        ),
+        *_undecidable(rows["item"]),
+    ]
+    return StoredContract(
+        contract=contract,
+        windows=len(rows["verdict"]),
+        verdicts=tuple(row["verdict"] for row in judged),
+        findings=tuple(found),
+    )
+
+
+def _break(row: Mapping[str, Any]) -> Finding:
+    return Finding(
+        contract=row["contract"],
+        kind=Kind.BREAK,
+        name=row["break_class"],
+        subject=_absent_event(row) if row["break_class"] == _TORN else row["match_key"],
+        copies=row["copies"],
+        proof=row["evidence"],
+    )
+
+
+def _absent_event(row: Mapping[str, Any]) -> str:
+    """The id of the event that a torn payment lacks: UUIDv5(payment id, leg), as the lab's services make it."""
+    return str(uuid.uuid5(uuid.UUID(row["transaction_key"]), row["leg"]))
+
+
+def _finding(row: Mapping[str, Any], kind: Kind, stored: Mapping[str, Any]) -> Finding:
+    details = stored["details"]
+    place = f"{details['topic']}[{details['partition']}]" if "partition" in details else details.get("topic", "")
+    return Finding(contract=row["contract"], kind=kind, name=stored[str(kind)], subject=place, proof=details)
+
+
+def _undecidable(rows: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
+    for row in rows:
+        if row["state"] == "undecidable":
+            yield Finding(contract=row["contract"], kind=Kind.UNDECIDABLE, name="undecidable", subject=row["match_key"])
