@@ -6,13 +6,25 @@ may carry a later one. Source: KIP-98; the client's rule is in Kafka's Completed
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from tallystick.batch_header import NO_PRODUCER_ID, BatchHeader, Marker, read_batches
 from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog
 from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.producer_history import ProducerHistory
 from tallystick.run_result import PartitionCensus
+
+LOOK_AROUND_OFFSETS = 10_000
+"""So far around a slice the census looks for the other end of transactions that the slice cuts through."""
+PATIENCE = 20
+"""Answers without a new batch, in a row, until the log is taken to end there. The broker holds each for a tenth of a
+second; a new leader's high watermark and LSO may lag that long."""
+
+
+class LogEndsEarly(OffsetNotInLog):
+    """The high watermark lies below offsets that stood there when the range was fixed: the log was truncated."""
 
 
 class Outcome(StrEnum):
@@ -27,60 +39,65 @@ class Outcome(StrEnum):
     MARKER = "marker"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecidedBatch:
-    """One batch with its outcome and its bytes."""
+class DecidedBatch(NamedTuple):
+    """One batch with its outcome and its bytes. ends_aborted_data: an ABORT marker of a transaction with data.
+
+    A tuple, since every batch of a slice becomes one.
+    """
 
     header: BatchHeader
     outcome: Outcome
     raw: memoryview
+    ends_aborted_data: bool = False
 
 
 def walk_batches(fetch: Fetch, offsets: OffsetRange, *, read_committed: bool = True) -> Iterator[DecidedBatch]:
     """Walk all batches that touch the range, in log order; the first may begin before it, the last may end after it.
 
-    read_committed False also passes the LSO: what lies there is OPEN. Raises OffsetNotInLog where the log ends early.
+    read_committed False also passes the LSO: what lies there is OPEN. Raises OffsetNotInLog where the log ends early,
+    LogEndsEarly if that is where its high watermark lies.
     """
-    position = offsets.kafka_offset_start
-    while position < offsets.kafka_offset_end:
+    position, end, empty_answers = offsets.kafka_offset_start, offsets.kafka_offset_end, 0
+    while position < end:
         fetched = fetch(offsets.topic_partition, position, read_committed)
         last_position = position
-        for batch in _decide(fetched, read_committed):
-            if batch.header.next_offset <= position:
+        for batch in decide_batches(fetched, read_committed):
+            header = batch.header
+            next_offset = header.last_offset + 1
+            if next_offset <= position:
                 continue
-            if batch.header.base_offset >= offsets.kafka_offset_end:
+            if header.base_offset >= end:
                 return
             yield batch
-            position = batch.header.next_offset
-        if position == last_position:
-            if read_committed:
-                raise OffsetNotInLog(
-                    f"{offsets.topic_partition}: the log ends at {position} (LSO {fetched.lso}, "
-                    f"high watermark {fetched.high_watermark}), expected {offsets.kafka_offset_end}"
-                )
+            position = next_offset
+        empty_answers = empty_answers + 1 if position == last_position else 0
+        if empty_answers and not read_committed:
             return
+        if empty_answers >= PATIENCE:
+            raise (LogEndsEarly if fetched.high_watermark < end else OffsetNotInLog)(
+                f"{offsets.topic_partition}: the log ends at {position} (LSO {fetched.lso}, "
+                f"high watermark {fetched.high_watermark}), expected {end}"
+            )
 
 
-def _decide(fetched: FetchedLog, read_committed: bool) -> Iterator[DecidedBatch]:
+def decide_batches(fetched: FetchedLog, read_committed: bool) -> Iterator[DecidedBatch]:
     """Follow the aborted list through one answer: an entry ends at its producer's ABORT marker."""
     pending = sorted(fetched.aborted, key=lambda entry: entry[1], reverse=True)
     aborting: set[int] = set()
     for header, raw in read_batches(fetched.records):
         while pending and pending[-1][1] <= header.last_offset:
             aborting.add(pending.pop()[0])
-        yield DecidedBatch(header=header, outcome=_outcome(header, aborting, fetched, read_committed), raw=raw)
-        if header.marker is Marker.ABORT:
-            aborting.discard(header.producer_id)
-
-
-def _outcome(header: BatchHeader, aborting: set[int], fetched: FetchedLog, read_committed: bool) -> Outcome:
-    if header.is_control:
-        return Outcome.MARKER
-    if not read_committed and header.base_offset >= fetched.lso:
-        return Outcome.OPEN
-    if not header.is_transactional:
-        return Outcome.PLAIN
-    return Outcome.ABORTED if header.producer_id in aborting else Outcome.COMMITTED
+        if header.is_control:
+            ends_data = header.marker is Marker.ABORT and header.producer_id in aborting
+            yield DecidedBatch(header, Outcome.MARKER, raw, ends_data)
+            if ends_data:
+                aborting.discard(header.producer_id)
+        elif not read_committed and header.base_offset >= fetched.lso:
+            yield DecidedBatch(header, Outcome.OPEN, raw)
+        elif not header.is_transactional:
+            yield DecidedBatch(header, Outcome.PLAIN, raw)
+        else:
+            yield DecidedBatch(header, Outcome.ABORTED if header.producer_id in aborting else Outcome.COMMITTED, raw)
 
 
 def take_census(
@@ -88,45 +105,117 @@ def take_census(
 ) -> PartitionCensus:
     """Count what every offset of [start, end) is; end must not be above the LSO. The last three are passed through.
 
-    Holes between and inside batches, and batches whose leader epoch goes backwards, are unexplained.
+    Unexplained are holes between and inside batches, record counts that the offsets cannot hold, batches whose leader
+    epoch goes backwards, and what a truncated log has lost at its end. Of transactions that the slice cuts through, the
+    other end is looked for LOOK_AROUND_OFFSETS around it; what lies further away is not counted: neither a marker as
+    one of an empty transaction, nor a batch as one that bled.
     """
-    counts = dict.fromkeys((Outcome.COMMITTED, Outcome.ABORTED, Outcome.PLAIN), 0)
-    markers = {Marker.COMMIT: 0, Marker.ABORT: 0}
-    without_producer_id, explained, leader_epoch = 0, 0, -1
-    for batch in walk_batches(fetch, offsets):
-        header = batch.header
-        if header.leader_epoch < leader_epoch:
-            continue
-        leader_epoch = header.leader_epoch
-        clipped = min(header.next_offset, offsets.kafka_offset_end) - max(
-            header.base_offset, offsets.kafka_offset_start
-        )
-        holes = header.next_offset - header.base_offset - header.record_count
-        records = max(0, clipped - abs(holes))
-        explained += records
-        if header.marker is not None:
-            markers[header.marker] += records
-        elif batch.outcome is Outcome.MARKER:
-            explained -= records
-        else:
-            counts[batch.outcome] += records
-            without_producer_id += records if header.producer_id == NO_PRODUCER_ID else 0
+    start, end = offsets.kafka_offset_start, offsets.kafka_offset_end
+    committed = aborted = plain = commit_markers = abort_markers = without_producer_id = explained = holes = 0
+    leader_epoch, position, history = -1, start, ProducerHistory(offsets)
+    try:
+        for batch in walk_batches(fetch, offsets):
+            header, outcome = batch.header, batch.outcome
+            next_offset = header.last_offset + 1
+            clipped_start = header.base_offset if header.base_offset > start else start
+            if clipped_start > position:
+                holes += clipped_start - position
+            position = next_offset if next_offset < end else end
+            if header.leader_epoch < leader_epoch:
+                continue
+            leader_epoch = header.leader_epoch
+            records = clipped = position - clipped_start
+            too_few = next_offset - header.base_offset - header.record_count
+            if too_few:
+                records = max(0, clipped - abs(too_few))
+                holes += clipped - records if too_few > 0 else 0
+            explained += records
+            if outcome is Outcome.COMMITTED:
+                committed += records
+                history.add_data(header, is_committed=True)
+            elif outcome is Outcome.PLAIN:
+                plain += records
+                if header.producer_id == NO_PRODUCER_ID:
+                    without_producer_id += records
+            elif outcome is Outcome.ABORTED:
+                aborted += records
+                history.add_data(header, is_committed=False)
+            elif header.marker is None:
+                explained -= records
+            else:
+                if header.marker is Marker.COMMIT:
+                    commit_markers += records
+                else:
+                    abort_markers += records
+                history.add_marker(header, ends_aborted_data=batch.ends_aborted_data)
+        holes += end - position
+        _look_around(fetch, offsets, history, log_start=log_start)
+    except LogEndsEarly:
+        pass
     return PartitionCensus(
         topic=offsets.topic,
         partition=offsets.partition,
-        kafka_offset_start=offsets.kafka_offset_start,
-        kafka_offset_end=offsets.kafka_offset_end,
-        committed=counts[Outcome.COMMITTED],
-        aborted=counts[Outcome.ABORTED],
-        plain=counts[Outcome.PLAIN],
-        commit_markers=markers[Marker.COMMIT],
-        abort_markers=markers[Marker.ABORT],
+        kafka_offset_start=start,
+        kafka_offset_end=end,
+        committed=committed,
+        aborted=aborted,
+        plain=plain,
+        commit_markers=commit_markers,
+        abort_markers=abort_markers,
         unexplained=len(offsets) - explained,
         without_producer_id=without_producer_id,
         log_start=log_start,
         lso=lso,
         high_watermark=high_watermark,
+        holes=holes,
+        empty_transactions=history.empty_transactions,
+        fencings=history.fencings,
+        bled_batches=history.bled_batches,
+        bled=history.bled,
     )
+
+
+def _look_around(fetch: Fetch, offsets: OffsetRange, history: ProducerHistory, *, log_start: int) -> None:
+    """Tell the history the other end of transactions that the slice cuts through."""
+    start, end = offsets.kafka_offset_start, offsets.kafka_offset_end
+    if history.unfinished():
+        after = replace(offsets, kafka_offset_start=end, kafka_offset_end=end + LOOK_AROUND_OFFSETS)
+        for batch in walk_batches(fetch, after, read_committed=False):
+            if batch.header.base_offset >= end:
+                history.add_after(batch.header)
+            if not history.unfinished():
+                break
+    if history.undecided_commits:
+        first = max(log_start, start - LOOK_AROUND_OFFSETS)
+        before = replace(offsets, kafka_offset_start=min(first, start), kafka_offset_end=start)
+        try:
+            last_is_data = _last_is_data(fetch, before, history)
+        except OffsetNotInLog:
+            return
+        history.add_before(last_is_data, nothing_else_before=first <= log_start)
+
+
+def _last_is_data(fetch: Fetch, before: OffsetRange, history: ProducerHistory) -> dict[int, bool]:
+    """Producer id to whether its last trace in the range is data, of those whose COMMIT is undecided.
+
+    Raises OffsetNotInLog where the range has expired in the meantime.
+    """
+    last_is_data: dict[int, bool] = {}
+    for batch in walk_batches(fetch, before):
+        if batch.header.is_transactional and batch.header.producer_id in history.undecided_commits:
+            last_is_data[batch.header.producer_id] = not batch.header.is_control
+    return last_is_data
+
+
+def with_compaction(census: PartitionCensus, *, compacts: bool) -> PartitionCensus:
+    """Where the topic's cleanup.policy compacts, holes are what compaction leaves. Nothing else is explained by it.
+
+    Source: KIP-58, KIP-98: a compacted batch keeps its offsets and loses records, or goes as a whole.
+    """
+    if not compacts:
+        return census
+    moved = census.holes - census.compacted
+    return replace(census, compacted=census.holes, unexplained=census.unexplained - moved)
 
 
 def batch_at(fetch: Fetch, topic_partition: TopicPartition, offset: int) -> DecidedBatch:
@@ -140,3 +229,11 @@ def batch_at(fetch: Fetch, topic_partition: TopicPartition, offset: int) -> Deci
     for batch in walk_batches(fetch, at, read_committed=True):
         return batch
     raise OffsetNotInLog(f"{topic_partition}: nothing lies at offset {offset}")
+
+
+def log_start_below(fetch: Fetch, topic_partition: TopicPartition, offset: int) -> int | None:
+    """Where the retained log begins; None if even this offset has left it."""
+    try:
+        return fetch(topic_partition, offset, False).log_start
+    except OffsetNotInLog:
+        return None

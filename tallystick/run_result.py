@@ -110,7 +110,11 @@ class NoticeFound:
 
 @dataclass(frozen=True, kw_only=True)
 class BledBatch:
-    """A data batch of another producer epoch than the first one inside the same marker span. Source: KIP-890."""
+    """A committed data batch of an earlier producer epoch than the data after it, before the same marker.
+
+    span_epoch: the epoch of the transaction that the marker ended. marker_offset None: not found near the slice.
+    Source: KIP-890.
+    """
 
     kafka_offset_start: int
     kafka_offset_end: int
@@ -127,7 +131,8 @@ class PartitionCensus:
     Law: end - start = committed + aborted + plain + commit_markers + abort_markers + compacted + unexplained.
     Source: KIP-98.
     plain: records outside any producer transaction. spark_rows: what the first reader saw; must equal committed +
-    plain. compacted: holes on a topic that compacts. empty_transactions: markers without data before them in the slice.
+    plain. holes: offsets without a batch or record, part of unexplained. compacted: the same, where the topic compacts.
+    empty_transactions: markers without data before them, as far as the census sees.
     bled: the first few batches of another epoch inside a marker span; bled_batches counts them all.
     fencings: aborts by a bumped epoch, of producers that keep one epoch otherwise.
     """
@@ -147,6 +152,7 @@ class PartitionCensus:
     lso: int
     high_watermark: int
     spark_rows: int | None = None
+    holes: int = 0
     compacted: int = 0
     empty_transactions: int = 0
     fencings: int = 0

@@ -1,7 +1,8 @@
 """The census counts every offset of a slice once, and says of what it cannot explain how much there is of it."""
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import astuple, replace
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -9,13 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.batch_header import Marker
-from tallystick.census import Outcome, batch_at, take_census, walk_batches
+from tallystick.census import (
+    LOOK_AROUND_OFFSETS,
+    PATIENCE,
+    Outcome,
+    batch_at,
+    take_census,
+    walk_batches,
+    with_compaction,
+)
 from tallystick.log_fetch import FetchedLog, OffsetNotInLog
 from tallystick.offsets import OffsetRange, TopicPartition
-from tallystick.run_result import PartitionCensus
+from tallystick.producer_history import BLED_SAMPLE
+from tallystick.run_result import BledBatch, PartitionCensus
+from tests.forward_outcomes import outcomes_forward
 
 from .builders import LAW, MORE, PART, offsets
-from .synthetic_log import Batch, SyntheticLog, patch
+from .synthetic_log import SyntheticLog, patch
 
 COMMIT, ABORT = Marker.COMMIT, Marker.ABORT
 
@@ -190,18 +201,32 @@ def test_a_control_batch_that_is_no_marker_is_unexplained() -> None:
     assert counts(log, 0, 1) == {"unexplained": 1}
 
 
-def test_a_log_that_ends_before_the_slice_is_an_error_and_not_a_count() -> None:
+def test_what_a_truncated_log_has_lost_at_its_end_is_unexplained() -> None:
     log = SyntheticLog()
     log.append(b"a")
-    with pytest.raises(OffsetNotInLog, match=r"the log ends at 1 \(LSO 1, high watermark 1\), expected 2"):
-        census(log, 0, 2)
+    assert counts(log, 0, 3) == {"plain": 1, "without_producer_id": 1, "unexplained": 2}
+    assert census(log, 0, 3).holes == 0
+
+
+def test_a_log_whose_end_comes_back_in_time_is_whole() -> None:
+    """A new leader's high watermark may lag for a moment."""
+    log, asked = SyntheticLog(), []
+    log.append(b"a")
+
+    def lagging(part: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
+        asked.append(offset)
+        if len(asked) == PATIENCE:
+            log.append(b"b")
+        return log.fetch(part, offset, read_committed)
+
+    assert take_census(lagging, offsets(0, 2)).unexplained == 0
 
 
 def test_a_slice_above_the_lso_is_an_error_and_not_a_count() -> None:
     log = SyntheticLog()
     log.append(b"a", producer_id=7, transactional=True)
     log.append(b"b")
-    with pytest.raises(OffsetNotInLog, match="LSO 0"):
+    with pytest.raises(OffsetNotInLog, match=r"the log ends at 0 \(LSO 0, high watermark 2\), expected 2"):
         census(log, 0, 2)
 
 
@@ -213,6 +238,215 @@ def with_changed_batch(change: Callable[[bytes], bytes]) -> SyntheticLog:
     log.append(b"e")
     log.batches[1] = replace(log.batches[1], raw=change(log.batches[1].raw))
     return log
+
+
+# Compaction.
+
+
+def a_log_with_holes() -> SyntheticLog:
+    """Offsets 0 to 8: a hole of 3, a batch of 3 offsets with 2 records, one of 2 offsets that claims 3."""
+    log = SyntheticLog()
+    log.append(b"a")
+    log.end += 3
+    log.append(b"b", b"c", b"d")
+    log.append(b"e", b"f")
+    for number, count in ((1, 2), (2, 3)):
+        log.batches[number] = replace(log.batches[number], raw=patch(log.batches[number].raw, record_count=count))
+    return log
+
+
+def test_where_the_topic_compacts_holes_are_compacted_and_a_wrong_count_stays_unexplained() -> None:
+    taken = census(a_log_with_holes(), 0, 9)
+    assert (taken.unexplained, taken.holes, taken.compacted) == (5, 4, 0)
+    moved = with_compaction(taken, compacts=True)
+    assert (moved.unexplained, moved.holes, moved.compacted) == (1, 4, 4)
+    assert with_compaction(moved, compacts=True) == moved
+
+
+def test_where_it_does_not_they_stay_unexplained() -> None:
+    taken = census(a_log_with_holes(), 0, 9)
+    assert with_compaction(taken, compacts=False) == taken
+
+
+@pytest.mark.parametrize(("start", "end", "holes"), [(0, 1, 0), (0, 2, 1), (2, 3, 1), (2, 4, 2), (3, 5, 1)])
+def test_a_hole_that_a_slice_cuts_counts_as_far_as_it_lies_inside(start: int, end: int, holes: int) -> None:
+    log = a_log_with_holes()
+    log.batches[1] = replace(log.batches[1], raw=patch(log.batches[1].raw, record_count=3))
+    assert census(log, start, end).holes == census(log, start, end).unexplained == holes
+
+
+# Transactions without data.
+
+
+def empty_transactions(log: SyntheticLog, start: int, end: int) -> int:
+    return census(log, start, end).empty_transactions
+
+
+@pytest.mark.parametrize("marker", [COMMIT, ABORT])
+def test_a_marker_without_data_ends_an_empty_transaction(marker: Marker) -> None:
+    log = SyntheticLog()
+    log.append(b"x", producer_id=8, transactional=True)
+    log.end_transaction(8, COMMIT)
+    log.end_transaction(7, marker)
+    assert [empty_transactions(log, 0, 3), empty_transactions(log, 2, 3), empty_transactions(log, 0, 2)] == [1, 1, 0]
+
+
+@pytest.mark.parametrize("marker", [COMMIT, ABORT])
+@pytest.mark.parametrize("start", [0, 1, 3])
+def test_a_marker_whose_data_lies_before_the_slice_ends_no_empty_one(start: int, marker: Marker) -> None:
+    log = SyntheticLog()
+    log.append(b"x", b"y", producer_id=7, transactional=True)
+    log.append(b"z")
+    log.end_transaction(7, marker)
+    assert empty_transactions(log, start, 4) == 0
+
+
+def test_an_administrators_abort_leaves_the_coordinators_commit_empty() -> None:
+    log = SyntheticLog()
+    log.append(b"x", producer_id=7, transactional=True)
+    log.end_transaction(7, ABORT)
+    log.end_transaction(7, COMMIT)
+    assert [empty_transactions(log, start, 3) for start in range(3)] == [1, 1, 1]
+
+
+def test_a_commit_whose_data_may_lie_further_back_than_was_looked_is_not_called_empty() -> None:
+    for data_before, empty in ((True, 0), (False, 0)):
+        log = SyntheticLog()
+        log.append(b"x", producer_id=7 if data_before else 8, transactional=True)
+        log.append(*[b"y"] * LOOK_AROUND_OFFSETS)
+        log.end_transaction(7, COMMIT)
+        log.end_transaction(8, COMMIT)
+        assert empty_transactions(log, log.end - 2, log.end) == empty
+
+
+def test_where_the_log_begins_there_is_nothing_before() -> None:
+    log = SyntheticLog(log_start=500)
+    log.append(b"x")
+    log.end_transaction(7, COMMIT)
+    assert take_census(log.fetch, offsets(501, 502), log_start=500).empty_transactions == 1
+    assert empty_transactions(log, 501, 502) == 0  # the log's start is not known
+
+
+# Fenced producers.
+
+
+def fencings(log: SyntheticLog) -> int:
+    return census(log, 0, log.end).fencings
+
+
+def transaction(log: SyntheticLog, marker: Marker, *, data_epoch: int, marker_epoch: int, producer_id: int = 7) -> None:
+    log.append(b"x", producer_id=producer_id, epoch=data_epoch, transactional=True)
+    log.end_transaction(producer_id, marker, epoch=marker_epoch)
+
+
+def test_an_abort_under_a_later_epoch_is_a_fencing_of_a_producer_that_keeps_its_epoch() -> None:
+    log = SyntheticLog()
+    transaction(log, COMMIT, data_epoch=3, marker_epoch=3)
+    transaction(log, ABORT, data_epoch=3, marker_epoch=4)
+    transaction(log, COMMIT, data_epoch=5, marker_epoch=5)
+    assert fencings(log) == 1
+
+
+def test_an_abort_under_the_producers_own_epoch_is_none() -> None:
+    log = SyntheticLog()
+    transaction(log, COMMIT, data_epoch=3, marker_epoch=3)
+    transaction(log, ABORT, data_epoch=3, marker_epoch=3)
+    assert fencings(log) == 0
+
+
+def test_an_abort_under_a_later_epoch_is_ordinary_where_the_epoch_moves_with_each_transaction() -> None:
+    log = SyntheticLog()
+    transaction(log, COMMIT, data_epoch=3, marker_epoch=4)
+    transaction(log, ABORT, data_epoch=4, marker_epoch=5)
+    assert fencings(log) == 0
+
+
+def test_a_producer_of_which_nothing_else_is_known_is_not_called_fenced() -> None:
+    log = SyntheticLog()
+    transaction(log, ABORT, data_epoch=3, marker_epoch=4)
+    transaction(log, COMMIT, data_epoch=3, marker_epoch=3, producer_id=8)
+    assert fencings(log) == 0
+
+
+# Batches that bled.
+
+
+def a_bleed(marker: Marker = COMMIT, *, between: int = 0) -> SyntheticLog:
+    """Offsets 0-1 are of epoch 0, in a transaction that never ended; then one of epoch 1 and its marker."""
+    log = SyntheticLog(fetch_batches=2)
+    log.append(b"a", b"b", producer_id=7, epoch=0, transactional=True)
+    for _ in range(between):
+        log.append(b"z")
+    log.append(b"c", producer_id=7, epoch=1, transactional=True)
+    log.end_transaction(7, marker, epoch=1)
+    return log
+
+
+def bled_at(log: SyntheticLog, start: int, end: int) -> list[tuple[int, int, int | None]]:
+    taken = census(log, start, end)
+    assert taken.bled_batches == len(taken.bled)
+    return [(one.kafka_offset_start, one.kafka_offset_end, one.marker_offset) for one in taken.bled]
+
+
+def test_two_epochs_before_one_commit_are_a_bleed_of_the_earlier_one() -> None:
+    taken = census(a_bleed(), 0, 4)
+    assert taken.bled == (
+        BledBatch(
+            kafka_offset_start=0, kafka_offset_end=2, producer_id=7, producer_epoch=0, span_epoch=1, marker_offset=3
+        ),
+    )
+    assert (taken.bled_batches, taken.committed, taken.unexplained) == (1, 3, 0)
+
+
+def test_a_bleed_is_found_by_the_slice_that_holds_it_wherever_that_ends_and_by_no_other() -> None:
+    log = a_bleed(between=2)
+    assert [bled_at(log, 0, end) for end in range(2, 7)] == [[(0, 2, 5)]] * 5
+    assert bled_at(log, 1, 6) == [(1, 2, 5)]
+    assert [bled_at(log, start, 6) for start in range(2, 7)] == [[]] * 5
+
+
+def test_a_bleed_whose_other_end_lies_too_far_on_is_not_seen() -> None:
+    log = a_bleed(between=LOOK_AROUND_OFFSETS // 100)
+    assert bled_at(log, 0, 2)
+    log = SyntheticLog()
+    log.append(b"a", b"b", producer_id=7, epoch=0, transactional=True)
+    log.append(*[b"z"] * LOOK_AROUND_OFFSETS)
+    log.append(b"c", producer_id=7, epoch=1, transactional=True)
+    log.end_transaction(7, COMMIT, epoch=1)
+    assert bled_at(log, 0, 2) == []
+
+
+def test_strays_that_an_abort_took_along_are_no_bleed() -> None:
+    assert bled_at(a_bleed(ABORT), 0, 4) == []
+
+
+def test_an_epoch_that_moves_across_a_marker_is_no_bleed() -> None:
+    log = SyntheticLog()
+    transaction(log, COMMIT, data_epoch=0, marker_epoch=1)
+    transaction(log, COMMIT, data_epoch=1, marker_epoch=2)
+    transaction(log, ABORT, data_epoch=2, marker_epoch=3)
+    assert bled_at(log, 0, 6) == []
+
+
+def test_two_epochs_of_two_producers_or_of_no_transaction_are_no_bleed() -> None:
+    log = SyntheticLog()
+    log.append(b"a", producer_id=7, epoch=0, transactional=True)
+    log.append(b"b", producer_id=8, epoch=1, transactional=True)
+    log.append(b"c", producer_id=9, epoch=0)
+    log.append(b"d", producer_id=9, epoch=1)
+    log.end_transaction(7, COMMIT)
+    log.end_transaction(8, COMMIT, epoch=1)
+    assert bled_at(log, 0, 6) == []
+
+
+def test_all_bled_batches_are_counted_and_a_few_are_named() -> None:
+    log = SyntheticLog()
+    for _ in range(BLED_SAMPLE + 5):
+        log.append(b"a", producer_id=7, epoch=0, transactional=True)
+    log.append(b"c", producer_id=7, epoch=1, transactional=True)
+    log.end_transaction(7, COMMIT, epoch=1)
+    taken = census(log, 0, log.end)
+    assert (taken.bled_batches, len(taken.bled)) == (BLED_SAMPLE + 5, BLED_SAMPLE)
 
 
 # Single batches.
@@ -252,8 +486,9 @@ STEPS = ("plain", "data", "data", "data", "commit", "abort", "abort", "elect")
 
 
 def random_log(dice: Random) -> SyntheticLog:
-    """Any interleaving of transactions, all ended; a marker may come without data and under a later epoch."""
+    """Any interleaving of transactions, all ended; some are empty, some bleed, and some markers raise the epoch."""
     log = SyntheticLog(fetch_batches=dice.choice((1, 2, 3, 50)))
+    epochs = dict.fromkeys(PRODUCERS, 0)
     for _ in range(dice.randint(5, 25)):
         what, values = dice.choice(STEPS), [b"x"] * dice.randint(1, 4)
         if what == "elect":
@@ -261,9 +496,19 @@ def random_log(dice: Random) -> SyntheticLog:
         elif what == "plain":
             log.append(*values, producer_id=dice.choice((-1, 20)))
         elif what == "data":
-            log.append(*values, producer_id=dice.choice(PRODUCERS), transactional=True, compression=dice.choice((0, 1)))
+            producer_id = dice.choice(PRODUCERS)
+            epochs[producer_id] += dice.random() < 0.1
+            log.append(
+                *values,
+                producer_id=producer_id,
+                epoch=epochs[producer_id],
+                transactional=True,
+                compression=dice.choice((0, 1)),
+            )
         else:
-            log.end_transaction(dice.choice(PRODUCERS), Marker(what), epoch=dice.choice((0, 1)))
+            producer_id = dice.choice(PRODUCERS)
+            epochs[producer_id] += dice.choice((0, 1))
+            log.end_transaction(producer_id, Marker(what), epoch=epochs[producer_id])
     for producer_id in PRODUCERS:
         log.end_transaction(producer_id, dice.choice((COMMIT, ABORT)))
     return log
@@ -278,18 +523,18 @@ def cut_points(log: SyntheticLog, data: st.DataObject, number: int) -> list[int]
 
 
 def figures(taken: PartitionCensus) -> tuple[int, ...]:
-    """The seven counts."""
-    return astuple(taken)[4:11]
-
-
-def outcome_of(log: SyntheticLog, batch: Batch) -> str:
-    """The forward method: the first control batch of the same producer id at a greater offset decides."""
-    if batch.marker is not None:
-        return f"{batch.marker}_markers"
-    if not batch.transactional:
-        return "plain"
-    later = (one for one in log.batches if one.first > batch.first and one.producer_id == batch.producer_id)
-    return "committed" if next(one.marker for one in later if one.marker) is COMMIT else "aborted"
+    """What adds up over slices."""
+    return (
+        taken.committed,
+        taken.aborted,
+        taken.plain,
+        taken.commit_markers,
+        taken.abort_markers,
+        taken.unexplained,
+        taken.without_producer_id,
+        taken.holes,
+        taken.empty_transactions,
+    )
 
 
 @MORE
@@ -302,17 +547,18 @@ def test_a_slices_census_is_the_sum_of_its_parts(log: SyntheticLog, data: st.Dat
 
 @MORE
 @given(LOGS, st.data())
-def test_every_offset_is_what_the_markers_after_it_say(log: SyntheticLog, data: st.DataObject) -> None:
+def test_both_ways_of_deciding_agree_on_every_slice(log: SyntheticLog, data: st.DataObject) -> None:
+    """By the aborted list, and forward from the markers; slices begin and end anywhere."""
     start, end = cut_points(log, data, 2)
-    expected: dict[str, int] = {}
-    for batch in log.batches:
-        inside = len(range(max(batch.first, start), min(batch.next, end)))
-        if inside:
-            name = outcome_of(log, batch)
-            expected[name] = expected.get(name, 0) + inside
-            if batch.producer_id == -1:
-                expected["without_producer_id"] = expected.get("without_producer_id", 0) + inside
-    assert counts(log, start, end) == expected
+    forward = outcomes_forward(log.fetch, offsets(start, end))
+    taken = census(log, start, end)
+    expected = Counter(forward.values())
+    assert {name: getattr(taken, name) for name in expected} == expected
+    assert (len(forward), taken.unexplained) == (end - start, 0)
+    for batch in walk_batches(log.fetch, offsets(start, end)):
+        numbers = range(max(start, batch.header.base_offset), min(end, batch.header.next_offset))
+        expected_of_batch = "markers" if batch.outcome is Outcome.MARKER else str(batch.outcome)
+        assert all(forward[number].endswith(expected_of_batch) for number in numbers)
 
 
 @LAW
@@ -330,7 +576,7 @@ def test_the_law_of_the_census_holds_and_nothing_is_unexplained(log: SyntheticLo
     start, end = cut_points(log, data, 2)
     taken = census(log, start, end)
     known = taken.committed + taken.aborted + taken.plain + taken.commit_markers + taken.abort_markers
-    assert (known, taken.unexplained) == (end - start, 0)
+    assert (known, taken.compacted, taken.unexplained) == (end - start, 0, 0)
 
 
 @LAW
