@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock demo up down lint format test test-unit test-spark test-dags test-stack clean
+.PHONY: help setup lock demo lab lab-long up down lint format test test-unit test-spark test-dags test-stack clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -19,6 +19,12 @@ lock: setup ## Re-make the locks from requirements/*.in (UPGRADE=1: take the new
 
 demo: setup ## Start everything, break it on purpose, watch Tallystick find out
 	$(BIN)/python -m lab.demo
+
+lab: setup ## One round of real faults, mixed by SEED=n (default 1), found and scored
+	$(BIN)/python -m lab.lab_round --seeds $(or $(SEED),1)
+
+lab-long: setup ## Twenty such rounds (SEEDS=1-20)
+	$(BIN)/python -m lab.lab_round --seeds $(or $(SEEDS),1-20)
 
 up: setup ## Start broker, ledger and Airflow here, without Docker
 	$(BIN)/python -m lab.up

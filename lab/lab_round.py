@@ -1,6 +1,6 @@
 """The fault lab: real faults, mixed by seed, planted where the reconciler must find each under its own name.
 
-    python -m lab.lab_round --seed 1
+    python -m lab.lab_round
     python -m lab.lab_round --seeds 1-20
 
 One stack for all seeds. Prints the score and stores it as build/lab.json; exits 1 when anything differs from the truth.
@@ -27,14 +27,15 @@ from lab.score import COLUMNS, Counts, Score
 from lab.stack import start_stack
 
 FOLDER = REPOSITORY / "build" / "lab"
-FIGURES = REPOSITORY / "build" / "lab.json"
 _PACKAGES = ("tallystick", "pyspark", "confluent-kafka", "kafka-python", "psycopg")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", "--seed", type=_seeds, default=(1,), help="one seed, or a range such as 1-20")
-    seeds: tuple[int, ...] = parser.parse_args().seeds
+    parser.add_argument("--seeds", type=_seeds, default=(1,), help="one seed, or a range such as 1-20")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="an ignored folder for data, logs and the truth")
+    options = parser.parse_args()
+    folder: Path = options.folder.resolve()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, and so stops the servers
     console = Console()
     started = time.monotonic()
@@ -42,19 +43,21 @@ def main() -> None:
     def say(text: str) -> None:
         console.print(f"[dim]{time.monotonic() - started:6.1f} s[/dim]  {text}", highlight=False, soft_wrap=True)
 
-    for name in ("truth.json", "rounds"):
-        _remove(FOLDER / name)
-    with start_stack(FOLDER / "stack") as stack:
-        CommandLine(addresses=stack, folder=FOLDER / "stack").migrate_store()
+    shutil.rmtree(folder / "rounds", ignore_errors=True)
+    with start_stack(folder / "stack") as stack:
+        CommandLine(addresses=stack, folder=folder / "stack").migrate_store()
         say("broker and databases are up")
         rounds = []
-        for seed in seeds:
-            rounds.append(run_round(stack, seed, FOLDER / "rounds" / str(seed), say))
+        for seed in options.seeds:
+            rounds.append(run_round(stack, seed, folder / "rounds" / str(seed), say))
             _tell(rounds[-1], say)
     figures = figures_of(rounds, seconds=time.monotonic() - started)
-    FIGURES.write_text(json.dumps(figures, indent=2) + "\n")
+    figures_file = folder.with_suffix(".json")
+    figures_file.write_text(json.dumps(figures, indent=2) + "\n")
     console.print(_table(figures))
-    console.print(f"  figures  {FIGURES.relative_to(REPOSITORY)}", highlight=False)
+    for each in rounds:
+        console.print(f"  truth    {_shown(folder / 'rounds' / str(each.seed) / 'truth.json')}", highlight=False)
+    console.print(f"  figures  {_shown(figures_file)}", highlight=False)
     sys.exit(1 if figures["differs"] else 0)
 
 
@@ -107,11 +110,8 @@ def _seeds(text: str) -> tuple[int, ...]:
     return seeds
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+def _shown(path: Path) -> str:
+    return str(path.relative_to(REPOSITORY)) if path.is_relative_to(REPOSITORY) else str(path)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,63 @@
+"""One mixed round on real servers: every planted fault is found under its own name, and nothing is invented."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from lab.command_line import CommandLine
+from lab.lab_round import figures_of
+from lab.mixed_round import run_round
+from lab.process import REPOSITORY, wait_until
+from lab.stack import LabStack
+
+pytestmark = pytest.mark.stack
+
+SEED = 1
+
+
+def test_every_planted_fault_is_found_under_its_class_and_clean_books_match(
+    lab_stack: LabStack, lab_folder: Path
+) -> None:
+    CommandLine(addresses=lab_stack, folder=lab_folder).migrate_store()
+    result = run_round(lab_stack, SEED, lab_folder)
+    assert result.score.differs == ()
+    assert result.score.total.planted >= 8
+    assert set(result.clean.values()) == {("MATCHED", "MATCHED")}
+    figures = figures_of([result], seconds=result.seconds)
+    assert figures["planted"] == figures["found"] == sum(each["planted"] for each in figures["classes"].values())
+    truth = json.loads((lab_folder / "truth.json").read_text())
+    assert {one["finding"]["name"] for one in truth["planted"]} == set(figures["classes"])
+
+
+def test_nothing_is_left_of_a_round_that_is_interrupted_while_spark_works(lab_folder: Path) -> None:
+    argv = [sys.executable, "-m", "lab.lab_round", f"--folder={lab_folder}"]
+    runner = subprocess.Popen(argv, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    family: list[psutil.Process] = []
+    try:
+        assert runner.stdout is not None
+        while b"faults are planted" not in runner.stdout.readline():
+            assert runner.poll() is None
+        wait_until(lambda: _runs_spark(runner.pid), what="Spark", deadline_seconds=60)
+        family = psutil.Process(runner.pid).children(recursive=True)
+        runner.send_signal(signal.SIGINT)
+        assert runner.wait(60) != 0
+    finally:
+        runner.kill()
+        runner.wait()
+    wait_until(lambda: not [m for m in family if m.is_running()], what="the children's end", deadline_seconds=20)
+
+
+def _runs_spark(pid: int) -> bool:
+    """Is the reconciler's JVM among the descendants?"""
+    commands = []
+    for child in psutil.Process(pid).children(recursive=True):
+        try:
+            commands.append(" ".join(child.cmdline()))
+        except psutil.NoSuchProcess:
+            continue
+    return any("SparkSubmit" in command for command in commands)

@@ -1,0 +1,131 @@
+"""The lab's score can fail: what is missed, invented, called otherwise or counted wrong is told, nothing else is."""
+
+from dataclasses import replace
+
+import pytest
+
+from lab.mixed_round import FAULTS_BY_BOOK, SEEDS_FOR_ALL, draw_faults
+from lab.score import Counts, Finding, Kind, Score, score, verdict_faults
+
+MISSING = Finding(contract="payouts", kind=Kind.BREAK, name="missing_in_topic_never_produced", subject="pay-7")
+DOUBLED = Finding(contract="payouts", kind=Kind.BREAK, name="duplicate_in_ledger", subject="pay-8", copies=2)
+HELD = Finding(contract="payouts", kind=Kind.DOUBT, name="held_by_open_transaction", subject="payouts[1]")
+
+
+def test_what_was_planted_and_nothing_else_agrees() -> None:
+    result = score([MISSING, DOUBLED, HELD], [HELD, DOUBLED, MISSING])
+    assert result.total == Counts(planted=4, found=4)
+    assert result.total.agrees
+    assert result.differs == ()
+
+
+def test_what_is_not_reported_is_missed() -> None:
+    result = score([MISSING, HELD], [HELD])
+    assert result.by_class[MISSING.name] == Counts(planted=1, missed=1)
+    assert result.differs == ("payouts: missing_in_topic_never_produced of pay-7 was planted and not found",)
+
+
+@pytest.mark.parametrize("invented", [MISSING, HELD, replace(HELD, kind=Kind.NOTICE, name="timestamp_skew")])
+def test_what_nobody_planted_is_false(invented: Finding) -> None:
+    result = score([], [invented])
+    assert result.by_class == {invented.name: Counts(false=1)}
+    assert not result.total.agrees
+
+
+def test_another_class_for_the_same_event_is_misclassified_under_the_planted_one() -> None:
+    result = score([MISSING], [replace(MISSING, name="missing_in_topic_aborted_only")])
+    assert result.by_class == {MISSING.name: Counts(planted=1, misclassified=1)}
+    assert "was planted and called missing_in_topic_aborted_only" in result.differs[0]
+
+
+def test_the_class_of_another_event_or_contract_is_missed_and_false() -> None:
+    for other in (replace(MISSING, subject="pay-9"), replace(MISSING, contract="payments")):
+        assert score([MISSING], [other]).by_class[MISSING.name] == Counts(planted=1, missed=1, false=1)
+
+
+def test_a_second_class_for_an_event_that_was_found_is_false() -> None:
+    second = replace(MISSING, name="phantom_in_ledger")
+    assert score([MISSING], [MISSING, second]).total == Counts(planted=1, found=1, false=1)
+
+
+@pytest.mark.parametrize(
+    ("copies", "counts"),
+    [
+        (1, Counts(planted=2, found=1, missed=1)),
+        (2, Counts(planted=2, found=2)),
+        (4, Counts(planted=2, found=2, false=2)),
+    ],
+)
+def test_copies_are_counted(copies: int, counts: Counts) -> None:
+    assert score([DOUBLED], [replace(DOUBLED, copies=copies)]).total == counts
+
+
+def test_copies_found_one_by_one_add_up() -> None:
+    one = replace(DOUBLED, copies=1)
+    assert score([DOUBLED], [one, one]).total == Counts(planted=2, found=2)
+
+
+def test_a_doubt_that_stays_for_two_windows_is_one() -> None:
+    assert score([HELD], [HELD, HELD]).total == Counts(planted=1, found=1)
+
+
+def test_a_doubt_about_another_partition_is_missed_and_false() -> None:
+    assert score([HELD], [replace(HELD, subject="payouts[0]")]).total == Counts(planted=1, missed=1, false=1)
+
+
+def test_the_truth_may_leave_the_place_open() -> None:
+    anywhere = replace(HELD, subject="")
+    assert score([anywhere], [HELD, replace(HELD, subject="payouts[0]")]).total == Counts(planted=1, found=1)
+    assert score([anywhere], []).total == Counts(planted=1, missed=1)
+
+
+def test_evidence_must_say_what_the_truth_says() -> None:
+    across = replace(MISSING, proof={"across_windows": True})
+    assert score([across], [replace(across, proof={"across_windows": True, "at": "topic:0:7"})]).total.agrees
+    for proof in ({}, {"across_windows": False}):
+        assert score([across], [replace(across, proof=proof)]).total == Counts(planted=1, misclassified=1)
+
+
+def test_an_item_that_is_called_undecidable_is_found_only_where_the_truth_says_so() -> None:
+    shrug = Finding(contract="payouts", kind=Kind.UNDECIDABLE, name="undecidable", subject="pay-7")
+    assert score([shrug], [shrug]).total.agrees
+    assert score([MISSING], [shrug]).by_class == {MISSING.name: Counts(planted=1, misclassified=1)}
+    assert score([shrug], [MISSING]).by_class == {"undecidable": Counts(planted=1, misclassified=1)}
+
+
+def test_what_a_fault_brings_with_it_may_be_told_and_need_not() -> None:
+    brought = Finding(contract="payouts", kind=Kind.DOUBT, name="partner_not_settled")
+    allowed = {("payouts", "partner_not_settled")}
+    assert score([HELD], [HELD, brought], allowed=allowed).total.agrees
+    assert score([HELD], [HELD], allowed=allowed).total.agrees
+    elsewhere = replace(brought, contract="clean")
+    assert score([HELD], [HELD, elsewhere], allowed=allowed).by_class["partner_not_settled"] == Counts(false=1)
+
+
+def test_rounds_add_up() -> None:
+    both = score([MISSING], [MISSING]) + score([MISSING, HELD], [HELD])
+    assert both.by_class == {MISSING.name: Counts(planted=2, found=1, missed=1), HELD.name: Counts(planted=1, found=1)}
+    assert len(both.differs) == 1
+    assert sum((both, both), Score()).total.planted == 6
+
+
+def test_clean_contracts_must_be_matched_each_time_and_broken_ones_broken_once() -> None:
+    ended = {"clean": ["MATCHED", "MATCHED"], "payouts": ["BROKEN", "MATCHED"], "reads": ["INCONCLUSIVE"]}
+    assert verdict_faults(ended, clean={"clean"}, broken={"payouts"}) == []
+    assert len(verdict_faults(ended | {"clean": ["MATCHED", "INCONCLUSIVE"]}, clean={"clean"}, broken=set())) == 1
+    assert len(verdict_faults(ended | {"clean": []}, clean={"clean"}, broken=set())) == 1
+    assert len(verdict_faults(ended, clean=set(), broken={"reads"})) == 1
+    assert len(verdict_faults({}, clean={"clean"}, broken={"payouts"})) == 2
+
+
+@pytest.mark.parametrize("first_seed", range(1, 21))
+def test_five_seeds_in_a_row_draw_every_fault_and_each_round_has_plenty(first_seed: int) -> None:
+    rounds = [draw_faults(seed) for seed in range(first_seed, first_seed + SEEDS_FOR_ALL)]
+    drawn = {draw.fault.name for draws in rounds for draw in draws}
+    assert drawn == {fault.name for faults in FAULTS_BY_BOOK.values() for fault in faults}
+    assert min(len(draws) for draws in rounds) >= 8
+
+
+def test_a_seed_draws_the_same_faults_again_and_another_seed_others() -> None:
+    assert draw_faults(7) == draw_faults(7)
+    assert draw_faults(7) != draw_faults(8)
