@@ -96,6 +96,10 @@ class Broker:
     def log(self) -> Path:
         return self.folder.with_suffix(".log")
 
+    @property
+    def is_running(self) -> bool:
+        return self.child is not None and self.child.poll() is None
+
     def initialise(self) -> None:
         """Write the settings and format the data folder. Raises BrokerJarsMissing."""
         if not any(self.jars.glob("kafka_*.jar")):
@@ -153,7 +157,7 @@ class Broker:
         return process.spawn([*command, *arguments], log=self.log, cwd=self.folder)
 
     def _answers(self) -> bool:
-        if self.child is None or self.child.poll() is not None:
+        if not self.is_running:
             raise BrokerDidNotStart(_tail(self.log))
         if not process.port_answers(self.port) or not process.port_answers(self.upstream_port):
             return False

@@ -33,8 +33,12 @@ def new_producer(
     client_id: str,
     transactional_id: str | None = None,
     transaction_timeout_ms: int = 60_000,
+    in_flight_max: int | None = None,
 ) -> Producer:
-    """Open a producer that keeps the promise of `mode`; transactional where an id is given."""
+    """Open a producer that keeps the promise of `mode`; transactional where an id is given.
+
+    in_flight_max: requests sent before the first is answered; without idempotence, more than one breaks the order.
+    """
     settings: dict[str, object] = {
         "bootstrap.servers": bootstrap_servers,
         "client.id": client_id,
@@ -44,6 +48,8 @@ def new_producer(
         **_NEAR,
         **_PROMISES[mode],
     }
+    if in_flight_max is not None:
+        settings |= {"max.in.flight.requests.per.connection": in_flight_max}
     if transactional_id is not None:
         settings |= {"transactional.id": transactional_id, "transaction.timeout.ms": transaction_timeout_ms}
     return Producer(settings)

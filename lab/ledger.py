@@ -1,7 +1,8 @@
 """The ledger's tables, and the only statements that write to them.
 
 A posting is never changed: a trigger refuses UPDATE, DELETE and TRUNCATE. A payout is an outbox row: its owner sets
-`sent` by UPDATE, so the row carries `written_xid`, the transaction that first wrote it.
+`sent` by UPDATE, and may store the broker's receipt, so the row carries `written_xid`, the transaction that first wrote
+it.
 """
 
 import uuid
@@ -44,6 +45,8 @@ CREATE TABLE {schema}.payout (
     occurred_at timestamptz NOT NULL,
     sent boolean NOT NULL DEFAULT false,
     sent_at timestamptz,
+    receipt_partition int,
+    receipt_offset bigint,
     written_xid bigint NOT NULL DEFAULT pg_current_xact_id()::text::bigint
 );
 CREATE INDEX payout_event ON {schema}.payout (event_id);
@@ -137,6 +140,15 @@ class Ledger:
     def mark_sent(self, connection: psycopg.Connection, row: PayoutRow) -> None:
         statement = self._sql("UPDATE {schema}.payout SET sent = true, sent_at = clock_timestamp() WHERE entry_id = %s")
         connection.execute(statement, (row.entry_id,))
+
+    def save_receipt(
+        self, connection: psycopg.Connection, row: PayoutRow, *, partition: int, kafka_offset: int
+    ) -> None:
+        """Store where the broker says that the row's event stands."""
+        statement = self._sql(
+            "UPDATE {schema}.payout SET receipt_partition = %s, receipt_offset = %s WHERE entry_id = %s"
+        )
+        connection.execute(statement, (partition, kafka_offset, row.entry_id))
 
     def mark_sent_below(self, connection: psycopg.Connection, xid: int) -> None:
         """Set the flag of every row that a transaction before `xid` wrote."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import psycopg
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from lab import process
 from lab.clients import new_consumer, new_producer
@@ -90,8 +90,42 @@ class Planter:
         self.move_poster_to_end()
         return self.truth(break_class, events[0])
 
+    def send_payout(self, payment: Payment, place: Partition, *, key: bytes | None = None) -> tuple[PayoutRow, int]:
+        """Write an outbox row, and its event alone to this partition; give the row, and the event's offset."""
+        row = self.add_payout(payment)
+        kafka_offset = self.send(self.producer(), row.event, place, key=key, source=row.source)
+        self.move_relay_past(row)
+        return row, kafka_offset
+
+    def send(
+        self, producer: Producer, event: Event, place: Partition, *, key: bytes | None = None, **headers: str
+    ) -> int:
+        """Write one event to this partition; give the offset that the broker acknowledges."""
+        acknowledged = self.hand_over(producer, event, place, key=key, **headers)
+        self._flush(producer)
+        if not acknowledged:
+            raise TimeoutError(f"plant: {place} did not take the event")
+        kafka_offset = acknowledged[0].offset()
+        assert kafka_offset is not None
+        return kafka_offset
+
+    def hand_over(
+        self, producer: Producer, event: Event, place: Partition, *, key: bytes | None = None, **headers: str
+    ) -> list[Message]:
+        """Give one event to the producer and do not wait; the list is filled once the broker acknowledges it."""
+        acknowledged: list[Message] = []
+        producer.produce(
+            place[0],
+            partition=place[1],
+            key=key or event.message_key,
+            value=event.to_json(),
+            headers=[*new_headers(**headers).items()],
+            on_delivery=lambda error, message: acknowledged.append(message) if error is None else None,
+        )
+        return acknowledged
+
     def publish_in_transaction(self, events: list[Event], *, source: str, commit: bool) -> None:
-        producer = self._producer(transactional=True)
+        producer = self.producer(transactional=True)
         producer.init_transactions(_TIMEOUT_SECONDS)
         producer.begin_transaction()
         for event in events:
@@ -103,7 +137,7 @@ class Planter:
             producer.abort_transaction()
 
     def publish_alone(self, event: Event, headers: dict[str, str]) -> None:
-        producer = self._producer(transactional=False)
+        producer = self.producer()
         self._produce(producer, event, headers)
         self._flush(producer)
 
@@ -140,7 +174,7 @@ class Planter:
         finally:
             consumer.close()
 
-    def _producer(self, *, transactional: bool) -> Producer:
+    def producer(self, *, transactional: bool = False) -> Producer:
         return new_producer(
             self.addresses.bootstrap_servers,
             DeliveryMode.EXACTLY_ONCE,

@@ -1,7 +1,9 @@
 """A TCP proxy in front of the brokers that loses one acknowledgement, or one request, on request.
 
 Armed for a client id, it lets that client's next Produce request through, waits for the broker's answer, swallows the
-answer and cuts both connections: the write really happened, and its writer cannot know. All else passes unchanged.
+answer and cuts both connections: the write really happened, and its writer cannot know. Or it swallows the request, and
+cuts once the one behind it was answered: what was sent first, and is sent again, comes second. All else passes
+unchanged.
 Runs as a process of its own (`python -m lab.proxy`); any process steers it through `ProxyControl`.
 
 Does not look into records. A request with acks=0 has no answer, so arming does nothing for it.
@@ -18,6 +20,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
@@ -28,24 +31,35 @@ _PRODUCE = 0  # api key, Kafka protocol guide
 _LOCALHOST = "127.0.0.1"
 
 
+class Loss(StrEnum):
+    """What of a Produce is lost on the way."""
+
+    ANSWER = "answer"
+    REQUEST = "request"
+
+
 @dataclass(frozen=True)
 class ProxyControl:
     """Steers a running proxy over its control port."""
 
     control_port: int
 
-    def arm(self, client_id: str, *, times: int = 1) -> None:
-        """Lose the acknowledgements of the next `times` Produce requests of this client id."""
-        self._ask({"arm": client_id, "times": times})
+    def arm(self, client_id: str, *, times: int = 1, loss: Loss = Loss.ANSWER) -> None:
+        """Lose that of the next `times` Produce requests of this client id."""
+        self._ask({"arm": client_id, "times": times, "loss": loss})
 
-    def fired(self, client_id: str) -> int:
-        """Count the acknowledgements this client id has lost so far."""
-        return int(self._ask({"fired": client_id})["fired"])
+    def fired(self, client_id: str, *, loss: Loss = Loss.ANSWER) -> int:
+        """Count what this client id has lost so far."""
+        return int(self._ask({"fired": client_id, "loss": loss})["fired"])
 
-    def wait_fired(self, client_id: str, count: int, *, deadline_seconds: float = 20.0) -> None:
-        """Return once `count` acknowledgements of this client id were lost. Raises NotReadyInTime."""
+    def wait_fired(
+        self, client_id: str, count: int, *, loss: Loss = Loss.ANSWER, deadline_seconds: float = 20.0
+    ) -> None:
+        """Return once this client id has lost `count`. Raises NotReadyInTime."""
         process.wait_until(
-            lambda: self.fired(client_id) >= count, what=f"lost ack of {client_id}", deadline_seconds=deadline_seconds
+            lambda: self.fired(client_id, loss=loss) >= count,
+            what=f"lost {loss} of {client_id}",
+            deadline_seconds=deadline_seconds,
         )
 
     def _ask(self, question: dict[str, object]) -> dict[str, int]:
@@ -84,15 +98,15 @@ class Proxy:
 
 @dataclass
 class _Losses:
-    """Which acknowledgements are to be lost, and which were; per client id."""
+    """What is to be lost, and what was; per client id."""
 
-    armed: Counter[str] = field(default_factory=Counter)
-    fired: Counter[str] = field(default_factory=Counter)
+    armed: Counter[tuple[Loss, str]] = field(default_factory=Counter)
+    fired: Counter[tuple[Loss, str]] = field(default_factory=Counter)
 
-    def take(self, client_id: str) -> bool:
-        if self.armed[client_id] == 0:
+    def take(self, loss: Loss, client_id: str) -> bool:
+        if self.armed[loss, client_id] == 0:
             return False
-        self.armed[client_id] -= 1
+        self.armed[loss, client_id] -= 1
         return True
 
 
@@ -104,9 +118,11 @@ class _Relay:
     broker: tuple[asyncio.StreamReader, asyncio.StreamWriter]
     losses: _Losses
     doomed: dict[int, str] = field(default_factory=dict)  # correlation id -> client id
+    overtaking: bool = False  # a request was swallowed, and the next one goes before it
+    overtaker: int | None = None  # its correlation id
 
     async def run(self) -> None:
-        """Pass frames both ways until either side ends or an acknowledgement is lost; then cut both."""
+        """Pass frames both ways until either side ends or a loss is complete; then cut both."""
         ways = [asyncio.create_task(self._requests()), asyncio.create_task(self._answers())]
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         for way in ways:
@@ -121,7 +137,13 @@ class _Relay:
             api_key, _, correlation_id, length = struct.unpack_from(">hhih", frame, 4)
             if api_key == _PRODUCE and length > 0:
                 client_id = frame[14 : 14 + length].decode()
-                if self.losses.take(client_id):
+                if self.overtaking and self.overtaker is None:
+                    self.overtaker = correlation_id
+                elif self.losses.take(Loss.REQUEST, client_id):
+                    self.overtaking = True
+                    self.losses.fired[Loss.REQUEST, client_id] += 1
+                    continue
+                elif self.losses.take(Loss.ANSWER, client_id):
                     self.doomed[correlation_id] = client_id
             self.broker[1].write(frame)
             await self.broker[1].drain()
@@ -131,10 +153,12 @@ class _Relay:
             frame = await _read_frame(self.broker[0])
             (correlation_id,) = struct.unpack_from(">i", frame, 4)
             if correlation_id in self.doomed:
-                self.losses.fired[self.doomed[correlation_id]] += 1
+                self.losses.fired[Loss.ANSWER, self.doomed[correlation_id]] += 1
                 return
             self.client[1].write(frame)
             await self.client[1].drain()
+            if correlation_id == self.overtaker:
+                return
 
 
 async def _read_frame(reader: asyncio.StreamReader) -> bytes:
@@ -171,11 +195,12 @@ async def _serve(control_port: int, ways: Sequence[tuple[int, int]]) -> None:
             await control.serve_forever()
 
 
-def _answer(question: dict[str, object], losses: _Losses) -> dict[str, int]:
+def _answer(question: dict[str, str], losses: _Losses) -> dict[str, int]:
+    loss = Loss(question["loss"])
     if "arm" in question:
-        losses.armed[str(question["arm"])] += int(str(question["times"]))
-        return {"armed": losses.armed[str(question["arm"])]}
-    return {"fired": losses.fired[str(question["fired"])]}
+        losses.armed[loss, question["arm"]] += int(question["times"])
+        return {"armed": losses.armed[loss, question["arm"]]}
+    return {"fired": losses.fired[loss, question["fired"]]}
 
 
 def _way(text: str) -> tuple[int, int]:
