@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from tallystick.break_class import BreakClass
 from tallystick.break_class_text import BREAK_TEXTS
 from tallystick.money_text import format_minor
 from tallystick.plain_text import foreign_text, format_time, format_window
@@ -67,23 +68,30 @@ def explain(told: ToldBreak) -> Story:
     """Tell the story."""
     item_break = told.item_break
     text = BREAK_TEXTS[item_break.break_class]
-    paragraphs = (
-        ("What happened", (foreign_text(item_break.story), text.means, _at_stake(item_break))),
-        ("What the ledger says", tuple(_side(item_break, "ledger"))),
-        ("What the log says", tuple(_side(item_break, "topic"))),
-        ("Who wrote it", tuple(_writers(item_break.evidence))),
-        ("What was ruled out", (*TOLD_APART[item_break.break_class], *_settled(told))),
-        ("Its life", tuple(_life(told))),
-        ("Check first", (text.check_first,)),
-    )
     return Story(
         title=text.title,
         run=f"{told.contract}/{told.cut_n}",
         amount=amount_of(item_break),
-        paragraphs=tuple(
-            Paragraph(heading=heading, sentences=sentences) for heading, sentences in paragraphs if sentences
+        paragraphs=(
+            Paragraph(heading="What happened", sentences=(foreign_text(item_break.story), text.means)),
+            *own_paragraphs(told),
+            Paragraph(heading="What was ruled out", sentences=TOLD_APART[item_break.break_class]),
+            Paragraph(heading="Check first", sentences=(text.check_first,)),
         ),
     )
+
+
+def own_paragraphs(told: ToldBreak) -> tuple[Paragraph, ...]:
+    """What is true of this break alone, beside its own sentence: not what its whole class means. None is empty."""
+    item_break = told.item_break
+    paragraphs = (
+        ("At stake", (_at_stake(item_break),)),
+        ("What the ledger says", (*_side(item_break, "ledger"), *_settled("ledger", told.ledger_settled_until_utc))),
+        ("What the log says", (*_side(item_break, "topic"), *_settled("topic", told.topic_settled_until_utc))),
+        ("Who wrote it", tuple(_writers(item_break.evidence))),
+        ("Its life", tuple(_life(told))),
+    )
+    return tuple(Paragraph(heading=heading, sentences=sentences) for heading, sentences in paragraphs if sentences)
 
 
 def amount_of(item_break: Break) -> str:
@@ -98,11 +106,22 @@ def _at_stake(item_break: Break) -> str:
     leg = f", leg {foreign_text(item_break.leg)}" if item_break.leg else ""
     of = f" of {foreign_text(item_break.transaction_key)}" if item_break.transaction_key else ""
     copies = f" in {item_break.copies} copies" if item_break.copies != 1 else ""
-    return f"At stake: {amount_of(item_break)}{copies}; {key}{leg}{of}."
+    return f"{amount_of(item_break)}{copies}: {key}{leg}{of}."
+
+
+_ABSENT_FROM = {
+    BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED: "topic",
+    BreakClass.MISSING_IN_LEDGER: "ledger",
+    BreakClass.PHANTOM_IN_TOPIC: "ledger",
+    BreakClass.FOREIGN_IN_TOPIC: "ledger",
+    BreakClass.PHANTOM_IN_LEDGER: "topic",
+}
 
 
 def _side(item_break: Break, side: str) -> Iterator[str]:
     """Every place of one side that the evidence names: the copy itself, its counterparts, and what look-ups found."""
+    if _ABSENT_FROM.get(item_break.break_class) == side:
+        yield "The look-up found nothing of this key there."
     evidence, places = item_break.evidence, _places(item_break.evidence)
     for role, at in places:
         if at.startswith(f"{side}:"):
@@ -118,15 +137,19 @@ def _side(item_break: Break, side: str) -> Iterator[str]:
 
 _ROLES = {
     "at": "The copy in question is",
+    "event": "The event in question is",
+    "stands_before_it": "Before it stands",
     "original": "The copy that it repeats is",
     "partner": "It is paired with",
+    "found_at": "It was found at",
 }
 
 
 def _places(evidence: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, role in _ROLES.items():
-        if evidence.get(name):
-            yield role, str(evidence[name])
+        places = evidence.get(name)
+        for place in [places] if isinstance(places, str) else places or ():
+            yield role, str(place)
     for side in ("topic", "ledger"):
         document = evidence.get(side)
         if isinstance(document, Mapping) and document.get("at") not in (None, evidence.get("at")):
@@ -171,17 +194,22 @@ def _sighting(seen: Mapping[str, Any]) -> str:
     return f"{place[0].upper()}{place[1:]} {words}{by}."
 
 
-_WRITERS = {"identity": "It", "copy_identity": "The copy", "original_identity": "The original"}
+_IDENTITIES = ("identity", "copy_identity", "original_identity")
+
+
+def identities_of(evidence: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """Every writer that the evidence names, in the one shape of tallystick.log_record."""
+    named = [evidence.get(name) for name in _IDENTITIES]
+    return tuple(one for one in (*named, *evidence.get("identities", {}).values()) if isinstance(one, Mapping))
 
 
 def _writers(evidence: Mapping[str, Any]) -> Iterator[str]:
-    for name, who in _WRITERS.items():
-        identity = evidence.get(name)
-        if isinstance(identity, Mapping):
-            yield f"{who} was written by {_producer(identity)}{_headers(identity)}."
-            yield from _span(identity.get("span"))
-        elif name in evidence:
-            yield f"Who wrote it is not known: {who[0].lower()}{who[1:]} had left the log."
+    for identity in identities_of(evidence):
+        who = describe_item(str(identity["at"])) if identity.get("at") else "It"
+        yield f"{who} was written by {_producer(identity)}{_headers(identity)}."
+        yield from _span(identity.get("span"))
+    if any(name in evidence and evidence[name] is None for name in _IDENTITIES):
+        yield "Who wrote the other copy is not known: it had left the log."
 
 
 def _producer(identity: Mapping[str, Any]) -> str:
@@ -190,12 +218,11 @@ def _producer(identity: Mapping[str, Any]) -> str:
     sequence = f", sequence {identity['sequence']}" if identity.get("sequence", -1) >= 0 else ""
     outcome = identity.get("outcome")
     how = f"inside a producer transaction ({outcome})" if identity.get("transactional") else "outside any transaction"
-    name = f" ({foreign_text(str(identity['transactional_id']))})" if identity.get("transactional_id") else ""
-    return f"producer {identity['producer_id']}{name}, epoch {identity.get('producer_epoch')}{sequence}, {how}"
+    return f"producer {identity['producer_id']}, epoch {identity.get('producer_epoch')}{sequence}, {how}"
 
 
 def _headers(identity: Mapping[str, Any]) -> str:
-    named = [(name, identity.get(name)) for name in ("session", "source", "origin")]
+    named = [(name, identity.get(name)) for name in ("session", "source")]
     told = [f"{name} {foreign_text(str(value))}" for name, value in named if value is not None]
     return f"; {', '.join(told)}" if told else ""
 
@@ -218,10 +245,9 @@ def _span(span: Mapping[str, Any] | None) -> Iterator[str]:
     )
 
 
-def _settled(told: ToldBreak) -> Iterator[str]:
-    for side, moment in (("topic", told.topic_settled_until_utc), ("ledger", told.ledger_settled_until_utc)):
-        if moment is not None:
-            yield f"The {side} had settled until {format_time(moment)}."
+def _settled(side: str, until: datetime | None) -> Iterator[str]:
+    if until is not None:
+        yield f"The {side} had settled until {format_time(until)}: what was written by then could be read."
 
 
 _STATE_WORDS = {

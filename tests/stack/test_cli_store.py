@@ -1,8 +1,10 @@
 """The commands that read the verdict store, on a real one."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from sqlalchemy import Engine
@@ -132,3 +134,45 @@ def test_a_report_is_written_under_the_contract_of_its_cut(store: Engine, books:
     assert contract.fingerprint == books.contract.fingerprint
     assert contract.fingerprint in Path(run("report", "payouts/1").stdout.strip()).read_text()
     assert read_contract(store, "payouts", 9) is None
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_a_break_is_explained_by_its_id_or_by_the_beginning_of_it() -> None:
+    (found,) = json.loads(run("show", "payouts/1", "--json").stdout)["breaks"]
+    whole = run("explain", found["break_id"])
+    assert whole.exit_code == 0
+    assert whole.stdout == run("explain", found["break_id"][:8].upper()).stdout
+    for expected in ("Missing in topic: never produced", "payouts/1", "12.50 EUR", "match key ev-7", "found it broken"):
+        assert expected in whole.stdout
+    document = json.loads(run("explain", found["break_id"], "--json").stdout)
+    assert (document["break_id"], document["run"]) == (found["break_id"], "payouts/1")
+    assert [step["state"] for step in document["life"]] == ["broken"]
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_a_break_that_is_not_there_is_refused_by_name() -> None:
+    unknown = run("explain", "00000000")
+    assert (unknown.exit_code, unknown.stderr) == (
+        2,
+        "00000000: no stored break has an id that begins so; see: tallystick show RUN --json\n",
+    )
+    for wrong in ("1234567", "not-an-id-at-all"):
+        refused = run("explain", wrong)
+        assert refused.exit_code == 2
+        assert refused.stderr.startswith(f"'{wrong}' is no break id: expected it whole, or its first 8")
+
+
+def test_a_beginning_that_two_breaks_share_lists_them(store: Engine, books: Any) -> None:
+    breaks = [
+        replace(books.missing(f"ev-{n}"), break_id=UUID(f"abcdef12-0000-0000-0000-00000000000{n}")) for n in (1, 2)
+    ]
+    books.commit(store, books.result(0))
+    books.commit(store, books.result(1, verdict=Verdict.BROKEN, breaks=tuple(breaks)))
+    refused = run("explain", "abcdef12")
+    assert refused.exit_code == 2
+    first, *rest = refused.stderr.splitlines()
+    assert first == "abcdef12: more than one break begins so; expected more digits of one of them:"
+    assert [line.split() for line in rest] == [
+        [str(one.break_id), "missing_in_topic_never_produced", "payouts/1"] for one in breaks
+    ]
+    assert run("explain", "abcdef12-0000-0000-0000-000000000002").exit_code == 0

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,15 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from tallystick import cli_output
+from tallystick import cli_output, live_posture
+from tallystick.break_class import Notice
 from tallystick.cli import app
 from tallystick.contract import Contract
 from tallystick.exit_code import ExitCode, exit_code_of
 from tallystick.local_run import RereadDiffers
+from tallystick.posture import PostureLine, Standing
+from tallystick.run_document import run_document
+from tallystick.run_result import NoticeFound
 from tallystick.store.run_store import StoredRun
 from tallystick.verdict import Verdict
 
@@ -24,6 +29,8 @@ COMMANDS = [
     ("runs",),
     ("show",),
     ("report",),
+    ("explain",),
+    ("posture",),
     ("census",),
 ]
 
@@ -55,7 +62,7 @@ def test_the_help_of_every_command_has_an_example_of_it(command: tuple[str, ...]
 
 def test_the_help_names_every_command_and_every_exit_code() -> None:
     output = re.sub(r"\s+", " ", run("--help").output)
-    for name in ("contract", "store", "run", "runs", "show", "report", "census"):
+    for name in ("contract", "store", "run", "runs", "show", "report", "explain", "posture", "census"):
         assert f" {name} " in output
     for code in ("0 matched", "1 broken", "2 refused", "3 inconclusive", "70 a bug", "130 interrupted"):
         assert code in output
@@ -116,6 +123,9 @@ def test_an_empty_folder_passes_no_check(tmp_path: Path) -> None:
         ("run", "x.yaml", "--reread", "-1"),
         ("runs", "--limit", "0"),
         ("census", "topic"),
+        ("explain",),
+        ("posture",),
+        ("posture", "none.yaml"),
         ("show", "billing"),
         ("show", "billing/x"),
         ("show", "Billing/1"),
@@ -131,7 +141,9 @@ def test_wrong_usage_ends_with_2_and_says_what_was_expected(arguments: tuple[str
 
 
 @pytest.mark.parametrize(
-    "arguments", [("runs",), ("show", "billing/1"), ("report", "billing/1"), ("store", "migrate")], ids=" ".join
+    "arguments",
+    [("runs",), ("show", "billing/1"), ("report", "billing/1"), ("explain", "12345678"), ("store", "migrate")],
+    ids=" ".join,
 )
 def test_a_store_that_nobody_named_is_asked_for(arguments: tuple[str, ...]) -> None:
     result = run(*arguments)
@@ -211,6 +223,56 @@ def test_a_run_is_shown_with_money_stories_and_census_and_no_colour_codes(shown:
     ):
         assert expected in output
     assert "\x1b" not in output
+
+
+def test_a_notice_is_shown_and_said_to_change_no_verdict(shown: Any, matched_run: StoredRun) -> None:
+    found = NoticeFound(notice=Notice.UNFILTERED_READER, sentence="The consumer reads uncommitted.")
+    result = replace(matched_run.result, notices=(found,))
+    output = shown(replace(matched_run, result=result))
+    assert "Unfiltered reader (changes no verdict)" in output
+    assert "The consumer reads uncommitted." in output
+    assert run_document(replace(matched_run, result=result))["notices"] == [
+        {
+            "notice": "unfiltered_reader",
+            "sentence": "The consumer reads uncommitted.",
+            "count": 1,
+            "pages": False,
+            "details": {},
+        }
+    ]
+
+
+def test_compacted_offsets_are_shown_where_there_are_any(shown: Any, matched_run: StoredRun) -> None:
+    one, two = matched_run.result.figures.census
+    assert "compacted" not in shown(matched_run)
+    figures = replace(matched_run.result.figures, census=(replace(one, compacted=1_234), two))
+    output = shown(replace(matched_run, result=replace(matched_run.result, figures=figures)))
+    assert "compacted" in output
+    assert "1,234" in output
+
+
+LINES = (
+    PostureLine(setting="min.insync.replicas", scope="t", value="1", needs="2", standing=Standing.AT_RISK, do="set 2"),
+    PostureLine(setting="retention.ms", scope="t", value="not read", needs="1 h", standing=Standing.UNKNOWN, do="ask"),
+    PostureLine(setting="cleanup.policy", scope="t", value="delete", needs="delete", standing=Standing.OK, do=""),
+)
+
+
+@pytest.mark.parametrize(("lines", "code"), [(LINES, 1), (LINES[1:], 3), (LINES[2:], 0)], ids=str)
+def test_a_posture_ends_with_the_code_of_its_worst_line(
+    lines: tuple[PostureLine, ...],
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    contract_file: Path,
+) -> None:
+    monkeypatch.setenv("TALLYSTICK_CONN_KAFKA_BILLING", json.dumps({"bootstrap.servers": "localhost:1"}))
+    monkeypatch.setattr(live_posture, "read_posture", lambda *_: lines)
+    shown, machine = run("posture", str(contract_file)), run("posture", str(contract_file), "--json")
+    assert (shown.exit_code, machine.exit_code) == (code, code)
+    assert [line["setting"] for line in json.loads(machine.stdout)] == [line.setting for line in lines]
+    for line in lines:
+        assert line.setting in shown.stdout
+        assert line.do in shown.stdout
 
 
 def test_a_match_key_cannot_drive_the_terminal(shown: Any, broken_run: StoredRun) -> None:
