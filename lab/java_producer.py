@@ -14,7 +14,6 @@ from threading import Thread
 
 from lab import process
 from lab.broker import DEFAULT_JARS, java_command
-from lab.event import Event
 from lab.log_ends import Partition
 
 _SOURCE = Path(__file__).with_name("java") / "TransactionalProducer.java"
@@ -37,10 +36,10 @@ class JavaProducer:
     def begin(self) -> None:
         self._ask(do="begin")
 
-    def send(self, place: Partition, event: Event, headers: Mapping[str, str]) -> int:
+    def send(self, place: Partition, *, key: str, value: str, headers: Mapping[str, str]) -> int:
         """Write one record of the open transaction; give its offset."""
-        fields = {"key": event.message_key.decode(), "value": event.to_json().decode(), "headers": dict(headers)}
-        return int(self._ask(do="send", topic=place[0], partition=place[1], **fields)["kafka_offset"])
+        fields = {"topic": place[0], "partition": place[1], "key": key, "value": value, "headers": dict(headers)}
+        return int(self._ask(do="send", **fields)["kafka_offset"])
 
     def commit(self) -> None:
         self._ask(do="commit")
