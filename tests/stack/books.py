@@ -14,7 +14,14 @@ from typing import Any
 
 import psycopg
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 from sqlalchemy import Engine, text
 
 from lab.process import wait_until
@@ -179,6 +186,23 @@ class LiveBooks:
         made = admin.create_topics([NewTopic(topic, num_partitions=2) for topic in self.contract.topics])
         for future in made.values():
             future.result(30)
+
+    def remake_topic(self, leg: str, *, partitions: int = 2) -> None:
+        """Delete a leg's topic and create it again: the same name, another id."""
+        topic, admin = self.contract.legs[leg], AdminClient({"bootstrap.servers": self.stack.bootstrap_servers})
+        admin.delete_topics([topic])[topic].result(30)
+        admin.create_topics([NewTopic(topic, num_partitions=partitions)])[topic].result(30)
+        self.producers.clear()  # they would write to the old id for a while
+
+    def configure_topic(self, leg: str, **settings: str) -> None:
+        """Change settings of a leg's topic; _ stands for the dot in their names."""
+        entries = [
+            ConfigEntry(name.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
+            for name, value in settings.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, self.contract.legs[leg], incremental_configs=entries)
+        admin = AdminClient({"bootstrap.servers": self.stack.bootstrap_servers})
+        admin.incremental_alter_configs([resource])[resource].result(30)
 
     def connect(self) -> psycopg.Connection:
         """Another session of the ledger's owner, in autocommit."""

@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tallystick import cutting
 from tallystick.break_class import Doubt
-from tallystick.cut import Cut, LogStartPastCut
+from tallystick.cut import Cut
 from tallystick.cutting import resolve_cut
 from tallystick.offsets import TopicPartition
 from tallystick.run_result import RunResult
@@ -122,16 +122,19 @@ def test_a_new_partition_is_read_from_its_first_offset(new_books: NewBooks) -> N
         assert (added.kafka_offset_start, added.kafka_offset_end) == (0, 2)
 
 
-def test_a_topic_that_was_deleted_and_made_again_is_refused_by_name(new_books: NewBooks) -> None:
+def test_nothing_of_a_topic_that_was_deleted_and_made_again_is_cut(new_books: NewBooks) -> None:
     with new_books(direction="topic_to_ledger") as books:
+        books.both(*payments("a", "b"))
+        books.wait_stable()
         baseline = books.take_cut()
-        topic = books.contract.legs["payment"]
-        admin = AdminClient({"bootstrap.servers": books.stack.bootstrap_servers})
-        admin.delete_topics([topic])[topic].result(30)
-        admin.create_topics([NewTopic(topic, num_partitions=2)])[topic].result(30)
-        with pytest.raises(LogStartPastCut, match=rf"{topic}\[0\]: .* the topic was deleted and created again"):
-            books.take_cut(settled=False)
-        assert last_cut(books.store, baseline.contract) == baseline
+        books.remake_topic("payment", partitions=3)
+        books.produce(*payments("c", "d", "e"))
+        cut = books.take_cut(settled=False)
+        assert [len(part.offsets) for part in cut.topic_slices] == [0, 0]
+        assert [part.snapshot for part in cut.topic_slices] == [part.snapshot for part in baseline.topic_slices]
+        _close(books, cut)
+        books.remake_topic("payment", partitions=1)
+        assert [len(part.offsets) for part in books.take_cut(settled=False).topic_slices] == [0, 0]
 
 
 def test_offsets_that_retention_took_before_any_cut_are_counted_as_expired(new_books: NewBooks) -> None:
