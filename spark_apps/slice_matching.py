@@ -1,40 +1,69 @@
 """Pair both sides of one cut as multisets: count what agrees, bring home only what does not.
 
-A key is simple when the cut holds one event and one row of it, their compared fields are equal, and nothing is known of
-it from elsewhere. All copies of every other key come home.
+A key is simple when the cut holds one event and one row of it, their compared fields are equal, the event lies on its
+leg's topic, and nothing is known of it from elsewhere. All copies of every other key come home.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
-from tallystick.evidence import UnreadableRecord
+from tallystick.evidence import OutOfOrderEvent, RecordTimes, UnreadableRecord
 from tallystick.pairing import Copy
 from tallystick.run_result import ItemSide, total_money
-from tallystick.slice_scan import UNREADABLE_SAMPLE, SliceScan, ledger_item_id, topic_item_id
+from tallystick.slice_scan import (
+    CANARY,
+    CANARY_PARTITION,
+    OUT_OF_ORDER_MAX,
+    UNREADABLE_SAMPLE,
+    CanaryScan,
+    SliceScan,
+    ledger_item_id,
+    topic_item_id,
+)
 
 _COMPARED = ("amount_minor", "currency")
+_PLACE_AND_KEYS = ("topic", "partition", "kafka_offset", "match_key", "transaction_key", "leg", "ordering_key")
+_ASKED = ("earliest_ms", "latest_ms", "early", "late")
 _LOW_32_BITS = 4294967295
 
 
 def scan_slices(
-    topic: DataFrame, ledger: DataFrame, *, legs: Mapping[str, str], known_elsewhere: Collection[str]
+    topic: DataFrame,
+    ledger: DataFrame,
+    *,
+    legs: Mapping[str, str],
+    known_elsewhere: Collection[str],
+    ignore_case: bool = False,
+    possible_ms: tuple[int, int] | None = None,
 ) -> SliceScan:
     """Scan both sides once.
 
-    known_elsewhere: keys that open items or older rows know; they come home whatever they look like.
+    known_elsewhere: keys that open items or older rows know; they come home whatever they look like. ignore_case: of
+    currencies. possible_ms: first and last timestamp that the window can hold; None does not ask.
     """
+    if ignore_case:
+        topic, ledger = _ignoring_case(topic), _ignoring_case(ledger)
     topic, ledger = topic.persist(StorageLevel.MEMORY_AND_DISK), ledger.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        topic_totals = _topic_totals(topic)
+        all_totals = _topic_totals(topic, possible_ms)
+        topic_totals = [row for row in all_totals if row["partition"] != CANARY_PARTITION]
         ledger_totals = _ledger_totals(ledger)
         readable = topic.where("readable")
-        keys = exceptional_keys(readable, ledger, known_elsewhere).persist()
-        topic_copies = tuple(map(_topic_copy, readable.join(keys, "match_key", "left_semi").collect()))
-        ledger_copies = tuple(map(_ledger_copy, ledger.join(keys, "match_key", "left_semi").collect()))
+        keys = exceptional_keys(readable, ledger, known_elsewhere)
+        if len(legs) > 1:
+            keys = keys.unionByName(misrouted_keys(readable, legs)).distinct()
+        keys = keys.persist()
+        topic_copies, topic_canaries = _apart(map(_topic_copy, readable.join(keys, "match_key", "left_semi").collect()))
+        ledger_copies, ledger_canaries = _apart(
+            map(_ledger_copy, ledger.join(keys, "match_key", "left_semi").collect())
+        )
+        several_legs = _incomplete(readable, legs).collect() if len(legs) > 1 else []
+        incomplete, incomplete_canaries = _apart(map(_topic_copy, several_legs))
         unreadable = sum(row["rows"] for row in topic_totals if not row["readable"])
+        out_of_order, out_of_order_count = _out_of_order(readable) if "sequence" in topic.columns else ((), 0)
         totals = total_money((row["currency"], int(row["amount"])) for row in ledger_totals)
         exceptional = total_money((copy.currency, copy.amount_minor) for copy in ledger_copies)
         return SliceScan(
@@ -43,14 +72,34 @@ def scan_slices(
             matched_rows=sum(row["rows"] for row in ledger_totals) - len(ledger_copies),
             matched_money={currency: amount - exceptional.get(currency, 0) for currency, amount in totals.items()},
             copies=topic_copies + ledger_copies,
-            incomplete=tuple(map(_topic_copy, _incomplete(readable, legs).collect())) if len(legs) > 1 else (),
+            incomplete=incomplete,
             unreadable_count=unreadable,
             unreadable_sample=_unreadable_sample(topic) if unreadable else (),
             content_digests={"topic": _digest(topic_totals), "ledger": _digest(ledger_totals)},
+            topic_money=total_money((row["currency"], int(row["amount"])) for row in topic_totals if row["readable"]),
+            ledger_money=totals,
+            differently_written=_differently_written(readable, ledger, keys) if ignore_case else 0,
+            out_of_order=out_of_order,
+            out_of_order_count=out_of_order_count,
+            record_times=_record_times(topic_totals) if possible_ms else (),
+            canaries=CanaryScan(
+                copies=topic_canaries + ledger_canaries,
+                incomplete=incomplete_canaries,
+                unreadable=sum(
+                    row["rows"] for row in all_totals if row["partition"] == CANARY_PARTITION and not row["readable"]
+                ),
+            ),
         )
     finally:
         topic.unpersist()
         ledger.unpersist()
+
+
+def _apart(copies: Iterable[Copy]) -> tuple[tuple[Copy, ...], tuple[Copy, ...]]:
+    """The real copies, and the planted ones."""
+    home = list(copies)
+    planted = tuple(copy for copy in home if copy.match_key.startswith(CANARY))
+    return tuple(copy for copy in home if not copy.match_key.startswith(CANARY)), planted
 
 
 def exceptional_keys(topic: DataFrame, ledger: DataFrame, known_elsewhere: Collection[str]) -> DataFrame:
@@ -82,19 +131,100 @@ def exceptional_keys(topic: DataFrame, ledger: DataFrame, known_elsewhere: Colle
     return exceptional.unionByName(known).distinct()
 
 
-def _topic_totals(topic: DataFrame) -> list[Row]:
-    return (
-        topic.groupBy("topic", "partition", "readable")
-        .agg(F.count("*").alias("rows"), *_fingerprint(F.xxhash64("topic", "partition", "kafka_offset", "value_hash")))
-        .orderBy("topic", "partition", "readable")
-        .collect()
+def misrouted_keys(topic: DataFrame, legs: Mapping[str, str]) -> DataFrame:
+    """Keys of events that name a leg whose topic is another one. Shape: match_key. A filter: no shuffle."""
+    elsewhere = F.lit(False)
+    for leg, name in sorted(legs.items()):
+        elsewhere = elsewhere | ((F.col("leg") == leg) & (F.col("topic") != name))
+    return topic.where(elsewhere).select("match_key")
+
+
+def _ignoring_case(side: DataFrame) -> DataFrame:
+    return side.withColumns({"currency": F.upper("currency"), "currency_as_written": F.col("currency")})
+
+
+def _differently_written(topic: DataFrame, ledger: DataFrame, keys: DataFrame) -> int:
+    """Simple pairs whose currency is not written the same. Shuffles only what somebody writes in another case."""
+    odd = F.col("currency_as_written") != F.col("currency")
+    written = [side.where(odd).select("match_key", "currency_as_written") for side in (topic, ledger)]
+    by_key = (
+        written[0]
+        .unionByName(written[1])
+        .groupBy("match_key")
+        .agg(F.count("*").alias("odd"), F.bit_xor(F.xxhash64("currency_as_written")).alias("difference"))
+    )
+    differs = (F.col("odd") == 1) | (F.col("difference") != 0)
+    return by_key.where(differs).join(keys, "match_key", "left_anti").count()
+
+
+def _out_of_order(topic: DataFrame) -> tuple[tuple[OutOfOrderEvent, ...], int]:
+    """The first events by place that stand below a higher sequence of their ordering key and partition; all counted.
+
+    A shuffle and a sort of their own, where the contract names a sequence.
+    """
+    before = (
+        Window.partitionBy("topic", "partition", "ordering_key")
+        .orderBy("kafka_offset")
+        .rowsBetween(Window.unboundedPreceding, -1)
+    )
+    highest = F.max(F.struct("sequence", "kafka_offset")).over(before)
+    real = topic.where(F.col("partition") != CANARY_PARTITION)
+    found = real.withColumn("highest", highest).where(F.col("sequence") < F.col("highest.sequence"))
+    rows = found.orderBy("topic", "partition", "kafka_offset").limit(OUT_OF_ORDER_MAX).collect()
+    events = tuple(
+        OutOfOrderEvent(
+            **{name: row[name] for name in _PLACE_AND_KEYS},
+            sequence=row["sequence"],
+            highest_before=row["highest"]["sequence"],
+            highest_offset=row["highest"]["kafka_offset"],
+        )
+        for row in rows
+    )
+    return events, found.count() if len(events) == OUT_OF_ORDER_MAX else len(events)
+
+
+def _topic_totals(topic: DataFrame, possible_ms: tuple[int, int] | None) -> list[Row]:
+    """One row per partition, readable or not, and currency; that of an unreadable record is nobody's word."""
+    figures = [
+        F.count("*").alias("rows"),
+        F.sum(F.when(F.col("readable"), F.col("amount_minor")).cast("decimal(38,0)")).alias("amount"),
+        *_fingerprint(F.xxhash64("topic", "partition", "kafka_offset", "value_hash")),
+    ]
+    if possible_ms is not None:
+        first, last = possible_ms
+        figures += [
+            F.min("written_ms").alias("earliest_ms"),
+            F.max("written_ms").alias("latest_ms"),
+            F.count_if(F.col("written_ms") < first).alias("early"),
+            F.count_if(F.col("written_ms") > last).alias("late"),
+        ]
+    currency = F.when(F.col("readable"), F.col("currency")).alias("currency")
+    totals = topic.groupBy("topic", "partition", "readable", currency).agg(*figures)
+    return totals.orderBy("topic", "partition", "readable", "currency").collect()
+
+
+def _record_times(totals: list[Row]) -> tuple[RecordTimes, ...]:
+    by_part: dict[tuple[str, int], list[Row]] = {}
+    for row in totals:
+        by_part.setdefault((row["topic"], row["partition"]), []).append(row)
+    return tuple(
+        RecordTimes(
+            topic=topic,
+            partition=partition,
+            early=sum(row["early"] for row in rows),
+            late=sum(row["late"] for row in rows),
+            earliest_ms=min(row["earliest_ms"] for row in rows),
+            latest_ms=max(row["latest_ms"] for row in rows),
+        )
+        for (topic, partition), rows in by_part.items()
     )
 
 
 def _ledger_totals(ledger: DataFrame) -> list[Row]:
     row_hash = F.xxhash64("row_id", "match_key", "transaction_key", "leg", "amount_minor", "currency")
     amount = F.sum(F.col("amount_minor").cast("decimal(38,0)")).alias("amount")
-    totals = ledger.groupBy("currency").agg(F.count("*").alias("rows"), amount, *_fingerprint(row_hash))
+    real = ledger.where(~F.col("match_key").startswith(CANARY))
+    totals = real.groupBy("currency").agg(F.count("*").alias("rows"), amount, *_fingerprint(row_hash))
     return totals.orderBy("currency").collect()
 
 
@@ -104,7 +234,10 @@ def _fingerprint(row_hash: object) -> tuple[object, object]:
 
 
 def _digest(totals: list[Row]) -> str:
-    return "|".join(",".join(str(value) for value in row) for row in totals)
+    """What was read; not what was asked about it."""
+    return "|".join(
+        ",".join(str(value) for name, value in row.asDict().items() if name not in _ASKED) for row in totals
+    )
 
 
 def _rows_by_partition(totals: list[Row]) -> dict[tuple[str, int], int]:
@@ -152,7 +285,8 @@ def _ledger_copy(row: Row) -> Copy:
 
 
 def _unreadable_sample(topic: DataFrame) -> tuple[UnreadableRecord, ...]:
-    rows = topic.where(~F.col("readable")).orderBy("topic", "partition", "kafka_offset").limit(UNREADABLE_SAMPLE)
+    real = topic.where(F.col("partition") != CANARY_PARTITION)
+    rows = real.where(~F.col("readable")).orderBy("topic", "partition", "kafka_offset").limit(UNREADABLE_SAMPLE)
     return tuple(
         UnreadableRecord(topic=row["topic"], partition=row["partition"], kafka_offset=row["kafka_offset"])
         for row in rows.collect()

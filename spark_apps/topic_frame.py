@@ -1,17 +1,20 @@
 """One cut's events as a DataFrame, read under read_committed at explicit offsets.
 
-Shape: topic, partition, kafka_offset, value_hash, match_key, transaction_key, leg, amount_minor, currency, readable.
+Shape: topic, partition, kafka_offset, value_hash, written_ms, match_key, transaction_key, leg, amount_minor, currency,
+readable; and ordering_key, sequence where the contract names them. A field that it does not name costs nothing.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tallystick.connections import KafkaSettings
 from tallystick.contract import EventFields
 from tallystick.cut import TopicSlice
+from tallystick.money_text import codes_by_digits
+from tallystick.offsets import OffsetRange
 
 ISOLATION = "read_committed"
 _TUNED_CONSUMER = {
@@ -34,11 +37,9 @@ def use_kafka_v2_source(spark: SparkSession) -> None:
     spark.conf.set(name, ",".join(sources))
 
 
-def read_topics(
-    spark: SparkSession, kafka: KafkaSettings, slices: Iterable[TopicSlice], fields: EventFields
-) -> DataFrame:
-    """Read the slices' events. Raises IsolationNotReadCommitted when the plan says otherwise."""
-    offsets = [part.readable for part in slices]
+def read_topics(spark: SparkSession, kafka: KafkaSettings, slices: Iterable[TopicSlice]) -> DataFrame:
+    """Read the slices' records, unparsed. Raises IsolationNotReadCommitted when the plan says otherwise."""
+    offsets = _not_empty([part.readable for part in slices])
     use_kafka_v2_source(spark)
     source = (
         spark.read.format("kafka")
@@ -51,7 +52,16 @@ def read_topics(
         .load()
     )
     assert_read_committed(source)
-    return parse_events(source, fields)
+    return source
+
+
+def _not_empty(offsets: Sequence[OffsetRange]) -> Sequence[OffsetRange]:
+    """Without empty slices, whose partitions may be gone; if all are empty, nothing of each topic's first partition."""
+    first = [
+        OffsetRange(topic=topic, partition=0, kafka_offset_start=0, kafka_offset_end=0)
+        for topic in sorted({part.topic for part in offsets})
+    ]
+    return [part for part in offsets if len(part)] or first
 
 
 def assert_read_committed(source: DataFrame) -> None:
@@ -71,37 +81,56 @@ def parse_events(source: DataFrame, fields: EventFields) -> DataFrame:
 
     An empty key or currency is none.
     """
-    schema = ", ".join(
-        f"`{name}` {kind}"
-        for name, kind in (
-            (fields.match_key, "string"),
-            (fields.transaction_key, "string"),
-            (fields.leg, "string"),
-            (fields.amount_minor, "bigint"),
-            (fields.currency, "string"),
-        )
-    )
-    event = F.from_json(F.col("value").cast("string"), schema, {"allowSingleQuotes": "false"})
+    is_major = fields.amount_unit == "major"
     columns = {
-        "match_key": fields.match_key,
-        "transaction_key": fields.transaction_key,
-        "leg": fields.leg,
-        "amount_minor": fields.amount_minor,
-        "currency": fields.currency,
+        "match_key": (fields.match_key, "string"),
+        "transaction_key": (fields.transaction_key, "string"),
+        "leg": (fields.leg, "string"),
+        "amount_minor": (fields.amount_minor, "variant" if is_major else "bigint"),
+        "currency": (fields.currency, "string"),
     }
+    if fields.ordering_key is not None and fields.sequence is not None:
+        columns |= {"ordering_key": (fields.ordering_key, "string"), "sequence": (fields.sequence, "bigint")}
+    kinds = dict(columns.values())
+    schema = ", ".join(f"`{key}` {kind}" for key, kind in kinds.items())
+    event = F.from_json(F.col("value").cast("string"), schema, {"allowSingleQuotes": "false"})
     parsed = source.withColumn("event", event).select(
         "topic",
         "partition",
         F.col("offset").alias("kafka_offset"),
         F.xxhash64("key", "value").alias("value_hash"),
-        *(F.col("event").getField(key).alias(name) for name, key in columns.items()),
+        F.unix_millis("timestamp").alias("written_ms"),
+        *(F.col("event").getField(key).alias(name) for name, (key, _) in columns.items()),
     )
+    if is_major:
+        parsed = parsed.withColumn("amount_minor", minor_units(F.col("amount_minor"), F.col("currency")))
     complete = F.lit(True)
     for name in columns:
         complete = complete & F.col(name).isNotNull()
     for name in ("match_key", "currency"):
         complete = complete & (F.col(name) != "")
     return parsed.withColumn("readable", complete)
+
+
+_DECIMAL = r"^(-?[0-9]+)(?:\.(?=[0-9])([0-9]*[1-9])?0*)?$"
+"""Whole part, and fraction without the zeros at its end."""
+
+
+def minor_units(amount: Column, currency: Column) -> Column:
+    """A variant in major units as a whole number of minor ones; null where it is none, or the currency is unknown.
+
+    By its decimal digits alone. A variant keeps a JSON number without exponent digit by digit; a string column would
+    take it through a double, and a decimal one would round what is beyond its scale.
+    """
+    kind = F.schema_of_variant(amount)
+    exact = kind.isin("STRING", "BIGINT") | kind.startswith("DECIMAL(")
+    text = F.when(exact, F.try_variant_get(amount, "$", "string"))
+    whole, fraction = F.regexp_extract(text, _DECIMAL, 1), F.regexp_extract(text, _DECIMAL, 2)
+    digits = F.lit(None)
+    for number, codes in codes_by_digits().items():
+        digits = F.when(F.upper(currency).isin(*codes), number).otherwise(digits)
+    shifted = F.concat(whole, F.rpad(fraction, digits, F.lit("0"))).try_cast("bigint")
+    return F.when((whole != "") & (F.length(fraction) <= digits), shifted)
 
 
 def _by_topic(partitions: Iterable[tuple[str, int]]) -> str:

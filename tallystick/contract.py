@@ -86,6 +86,7 @@ _Currency = Annotated[
 ]
 _MinorUnits = Annotated[int, Field(ge=0, strict=True)]
 _Seconds = Annotated[int, Field(ge=0, strict=True)]
+_AmountUnit = Literal["minor", "major"]
 _Cron = Annotated[str, WithJsonSchema({"type": "string", "format": "a cron expression of five fields"})]
 _Moment = Annotated[
     AwareDatetime, BeforeValidator(_is_written_out), AfterValidator(lambda moment: moment.astimezone(UTC))
@@ -117,9 +118,26 @@ class EventFields(_Part):
     leg: _Field = "leg"
     """Which expected record of the business transaction this is."""
     amount_minor: _Field = "amount_minor"
-    """Money in integer minor units. Compared."""
+    """Money, in the unit of event.amount_unit. Compared."""
     currency: _Field = "currency"
     """ISO 4217 code. Compared."""
+    amount_unit: _AmountUnit = "minor"
+    """minor: a JSON integer. major: a JSON number or text such as "12.50", without exponent; one that is no whole
+    number of its currency's minor units (ISO 4217) is unreadable."""
+    ordering_key: _Field | None = None
+    """Events with the same value here keep their order on their partition; named together with sequence."""
+    sequence: _Field | None = None
+    """A JSON integer that grows with the offset within one ordering key and partition."""
+
+    @model_validator(mode="after")
+    def _ordered_by_both(self) -> Self:
+        if (self.ordering_key is None) != (self.sequence is None):
+            raise ValueError("expected ordering_key and sequence together, or neither")
+        others = (self.match_key, self.transaction_key, self.leg, self.amount_minor, self.currency, self.ordering_key)
+        if self.sequence is not None and self.sequence in others:
+            raise ValueError(f"expected a key of its own for sequence: {self.sequence!r} is named twice")
+        return self
+
     origin_header: Annotated[str, Field(min_length=1)] | None = None
     """Record header that names the service which wrote the event. Goes with known_origins."""
     known_origins: tuple[Annotated[str, Field(min_length=1)], ...] = ()
@@ -144,7 +162,7 @@ class LedgerColumns(_Part):
     leg: _Column = "leg"
     """Which expected record of the business transaction this is."""
     amount_minor: _Column = "amount_minor"
-    """Money in integer minor units. Compared."""
+    """Money, in the unit of ledger.amount_unit. Compared."""
     currency: _Column = "currency"
     """ISO 4217 code. Compared."""
     occurred_at: _Column = "occurred_at"
@@ -152,7 +170,7 @@ class LedgerColumns(_Part):
     receipt_partition: _Column | None = None
     """Partition of the broker's acknowledgement that the producer stored in the row. Goes with receipt_offset."""
     receipt_offset: _Column | None = None
-    """Offset of that acknowledgement, on the topic of the row's leg; null or negative: none was stored."""
+    """Offset of that acknowledgement, on the topic of the row's leg; empty or negative: none was stored."""
 
     @model_validator(mode="after")
     def _receipt_complete(self) -> Self:
@@ -174,6 +192,11 @@ class LedgerSide(_Part):
     """xmin: append-only tables, guarded by a count of older rows. written_xid: the owner's column; rows may change."""
     columns: LedgerColumns = LedgerColumns()
     """Column names, where they differ from the defaults."""
+    amount_unit: _AmountUnit = "minor"
+    """minor: whole minor units. major: a numeric or integer column, never floating point; an amount that is no whole
+    number of its currency's minor units (ISO 4217) equals nothing."""
+    consumer_isolation: Literal["read_committed", "read_uncommitted"] | None = None
+    """topic_to_ledger only: the isolation.level of the consumer that writes the ledger, where its owner knows it."""
 
     @model_validator(mode="after")
     def _receipts_fit(self) -> Self:
@@ -271,6 +294,10 @@ class Contract(_Part):
     """Keys of the JSON payload, where they differ from the defaults."""
     ledger: LedgerSide
     """Where the ledger is."""
+    currency_case: Literal["exact", "ignored"] = "exact"
+    """ignored: eur is EUR; pairs that write it differently are counted and told, and are no break."""
+    timestamp_tolerance_seconds: _Seconds = 3600
+    """How far a record's timestamp may lie outside the window it was written in before it is counted and told."""
     partner_grace_seconds: _Seconds = 60
     """How long the second side may lag behind the first before its absence is a break."""
     settle_timeout_seconds: _Seconds = 600
@@ -320,13 +347,32 @@ class Contract(_Part):
             raise ValueError("expected no receipt columns with direction topic_to_ledger: its rows are the consumer's")
         return ledger
 
+    @field_validator("ledger")
+    @classmethod
+    def _has_a_consumer(cls, ledger: LedgerSide, info: ValidationInfo) -> LedgerSide:
+        if ledger.consumer_isolation is not None and info.data.get("direction") is Direction.LEDGER_TO_TOPIC:
+            raise ValueError(
+                "expected no consumer_isolation with direction ledger_to_topic: no consumer writes the ledger"
+            )
+        return ledger
+
     @field_validator("compensation")
     @classmethod
     def _compensation_fits(cls, rules: CompensationRules | None, info: ValidationInfo) -> CompensationRules | None:
-        if rules and info.data.get("direction") is Direction.TOPIC_TO_LEDGER:
+        if rules is None:
+            return None
+        if info.data.get("direction") is Direction.TOPIC_TO_LEDGER:
             raise ValueError(
                 "expected none with direction topic_to_ledger: what it repairs, it republishes from the ledger"
             )
+        event = info.data.get("event", EventFields())
+        if event.amount_unit == "major" or info.data.get("currency_case") == "ignored":
+            raise ValueError(
+                "expected none with event.amount_unit major or currency_case ignored: a republished event is written "
+                "in minor units, with the currency as the scan compared it"
+            )
+        if event.sequence is not None:
+            raise ValueError("expected none with event.sequence: a republished event would stand out of order")
         return rules
 
     @property

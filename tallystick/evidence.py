@@ -1,15 +1,19 @@
 """All that one run's classes judge by, prepared and read-only."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tallystick.contract import Contract
 from tallystick.cut import Cut, LedgerSnapshot
 from tallystick.ledger_reader import HorizonHolder
 from tallystick.log_record import LogRecord
 from tallystick.pairing import Deadlines, Fate, KeyOutcome, Residue, Sighting
-from tallystick.run_result import ItemSide, OpenItem, PartitionCensus
+from tallystick.run_result import BledBatch, ItemSide, Money, OpenItem, PartitionCensus
 from tallystick.surroundings import Surroundings
+
+BLED_RECORDS = 100
+"""So many records of one bled batch are named."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +39,43 @@ class UnreadableRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OutOfOrderEvent:
+    """A committed event below the highest sequence that stands before it, under its ordering key on its partition.
+
+    highest_before: that sequence; highest_offset: the last place before the event where it stands.
+    """
+
+    topic: str
+    partition: int
+    kafka_offset: int
+    match_key: str
+    transaction_key: str
+    leg: str
+    ordering_key: str
+    sequence: int
+    highest_before: int
+    highest_offset: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordTimes:
+    """Timestamps of one partition's records: the extremes, and how many lie outside the times that were asked about."""
+
+    topic: str
+    partition: int
+    early: int
+    late: int
+    earliest_ms: int
+    latest_ms: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """One run's evidence. identities: who produced a topic copy, by item id, for breaks that need it."""
+    """One run's evidence. identities: who produced a topic copy, by item id, for breaks that need it.
+
+    topic_money, ledger_money: all that the slice holds, matched or not. differently_written: pairs that are equal only
+    by a rule of the contract. out_of_order: the first ones by place; out_of_order_count counts all.
+    """
 
     contract: Contract
     cut: Cut
@@ -54,12 +93,46 @@ class Evidence:
     horizon_holder: HorizonHolder | None
     deadlines: Deadlines
     surroundings: Surroundings = field(default_factory=Surroundings)
+    previous_cut: Cut | None = None
+    topic_money: Money = field(default_factory=dict)
+    ledger_money: Money = field(default_factory=dict)
+    differently_written: int = 0
+    out_of_order: tuple[OutOfOrderEvent, ...] = ()
+    out_of_order_count: int = 0
+    record_times: tuple[RecordTimes, ...] = ()
+    missed_canaries: tuple[str, ...] = ()
 
     def residues(self, fate: Fate, side: ItemSide) -> tuple[Residue, ...]:
-        """The copies of one side with one fate."""
+        """The copies of one side with one fate; one that bled is bled_into_transaction, and nothing else is said of it.
+
+        But that a compared field differs from its row's is said too: that is another fault.
+        """
         return tuple(
             residue
             for outcome in self.outcomes
             for residue in outcome.residues
-            if residue.fate is fate and residue.copy.side is side
+            if residue.fate is fate
+            and residue.copy.side is side
+            and (fate is Fate.UNEQUAL or residue.copy.item_id not in self.bled_records)
         )
+
+    @cached_property
+    def bled_records(self) -> Mapping[str, LogRecord]:
+        """Records of an earlier, unfinished producer transaction that a later one's marker committed, by item id."""
+        return {
+            item_id: self.identities[item_id] for item_id in bled_item_ids(self.census) if item_id in self.identities
+        }
+
+
+def bled_item_ids(census: Iterable[PartitionCensus]) -> Iterator[str]:
+    """Item ids of the records that bled, as far as the census names their batches."""
+    for part in census:
+        for batch in part.bled:
+            yield from bled_item_ids_of(part, batch)
+
+
+def bled_item_ids_of(part: PartitionCensus, batch: BledBatch) -> Iterator[str]:
+    """Those of one batch; of a large one the first few."""
+    end = min(batch.kafka_offset_end, batch.kafka_offset_start + BLED_RECORDS)
+    for offset in range(batch.kafka_offset_start, end):
+        yield f"topic:{part.topic}:{part.partition}:{offset}"

@@ -7,6 +7,7 @@ Identifiers come from a validated contract (lower case letters, digits, _), so t
 """
 
 from tallystick.contract import LedgerSide
+from tallystick.money_text import codes_by_digits
 
 _XID_MASK = 4294967295
 _HALF_RANGE = 2147483648
@@ -42,18 +43,44 @@ def pairing_condition(ledger: LedgerSide) -> str:
 def column_list(ledger: LedgerSide) -> str:
     """The contract's columns under the product's names, as text and bigint: every reader gets the same types, no nulls.
 
-    A row without a key has one that nothing pairs with. An amount that is null or no whole number has no currency, so
-    that it equals nothing: an event always has one.
+    A row without a key has one that nothing pairs with. An amount that is null or no whole number of minor units is 0
+    without a currency, so that it equals nothing: an event always has one. Nothing is rounded.
     """
     columns = ledger.columns
-    amount, currency = columns.amount_minor, columns.currency
+    currency = columns.currency
+    minor, is_whole = _minor_units(ledger)
     return (
         f"{columns.row_id}::text AS row_id, "
         f"coalesce({columns.match_key}::text, 'no key, row ' || {columns.row_id}::text) AS match_key, "
         f"coalesce({columns.transaction_key}::text, '') AS transaction_key, coalesce({columns.leg}::text, '') AS leg, "
-        f"coalesce({amount}::bigint, 0) AS amount_minor, "
-        f"CASE WHEN {amount}::bigint = {amount} THEN coalesce({currency}::text, '') ELSE '' END AS currency"
+        f"CASE WHEN {is_whole} THEN {minor}::bigint ELSE 0 END AS amount_minor, "
+        f"CASE WHEN {is_whole} THEN coalesce({currency}::text, '') ELSE '' END AS currency"
     )
+
+
+def _minor_units(ledger: LedgerSide) -> tuple[str, str]:
+    """A row's amount in minor units, and whether that is a whole number that a bigint holds.
+
+    Major units: PostgreSQL knows no mod() of floating point or text, so such a column is refused before it is read.
+    """
+    amount = ledger.columns.amount_minor
+    if ledger.amount_unit == "minor":
+        return amount, f"{amount}::bigint = {amount}"
+    code = f"upper({ledger.columns.currency}::text)"
+    units = " ".join(
+        f"WHEN {code} IN ({', '.join(map(repr, codes))}) THEN {10**digits}"
+        for digits, codes in codes_by_digits().items()
+    )
+    minor = f"({amount} * (CASE {units} END)::numeric)"
+    return minor, f"(mod({minor}, 1) = 0 AND {minor} BETWEEN {-(2**63)} AND {2**63 - 1})"
+
+
+def receipt_list(ledger: LedgerSide) -> str:
+    """The columns of the stored acknowledgement, for look-ups only; null where the contract names none."""
+    partition, offset = ledger.columns.receipt_partition, ledger.columns.receipt_offset
+    if partition is None or offset is None:
+        return "NULL::int AS receipt_partition, NULL::bigint AS receipt_offset"
+    return f"{partition}::int AS receipt_partition, {offset}::bigint AS receipt_offset"
 
 
 def slice_queries(ledger: LedgerSide, *, xid_start: int, xid_end: int, block_count: int | None) -> tuple[str, ...]:

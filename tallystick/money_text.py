@@ -1,4 +1,4 @@
-"""Writes money for people. Integer arithmetic only; nothing is rounded.
+"""Writes money for people, and knows each currency's digits. Integer arithmetic only; nothing is rounded.
 
 The number of decimals is ISO 4217's own (the iso4217 package carries its table). CLDR, and so Babel, counts the
 decimals people use in shops: it has 0 for the Iraqi dinar, where ISO 4217 has 3, and a thousandfold error.
@@ -35,6 +35,23 @@ def is_known_currency(code: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def codes_by_digits() -> dict[int, tuple[str, ...]]:
+    """Currency codes by the number of digits of their minor unit; those that have none in ISO 4217 are left out."""
+    codes: dict[int, list[str]] = {}
+    for currency in Currency:
+        if currency.exponent is not None:
+            codes.setdefault(currency.exponent, []).append(currency.code)
+    return {digits: tuple(sorted(codes[digits])) for digits in sorted(codes)}
+
+
+def minor_unit_digits(code: str) -> int:
+    """Digits of a currency's minor unit. Raises LookupError for a code that ISO 4217 gives none."""
+    digits = _decimals(code)
+    if digits is None:
+        raise LookupError(code)
+    return digits
 
 
 def _decimals(code: str) -> int | None:

@@ -1,12 +1,31 @@
 """What the first reader brings back from a cut: totals, and copies that are not simply one event and one equal row."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from tallystick.evidence import UnreadableRecord
+from tallystick.evidence import OutOfOrderEvent, RecordTimes, UnreadableRecord
 from tallystick.pairing import Copy
+from tallystick.run_result import Money
 
 UNREADABLE_SAMPLE = 5
+
+OUT_OF_ORDER_MAX = 10_000
+"""A producer that counts from 1 again puts all that follows out of order; its first ten thousand events say enough."""
+
+CANARY = "tallystick-canary-"
+"""How the match keys of planted copies begin; see tallystick/canaries.py."""
+
+CANARY_PARTITION = -1
+"""Where planted events lie: no topic has such a partition."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CanaryScan:
+    """What came home of the planted copies; the same words as in SliceScan."""
+
+    copies: tuple[Copy, ...]
+    incomplete: tuple[Copy, ...]
+    unreadable: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,6 +33,8 @@ class SliceScan:
     """Counts are of readable records and of rows that the contract's condition picks.
 
     copies: every copy of each exceptional key. incomplete: the slice's copies of transactions that lack a leg in it.
+    differently_written: simple pairs whose currencies are equal only by the contract's rule. out_of_order: the first
+    OUT_OF_ORDER_MAX by place; out_of_order_count counts all. record_times: none where no times were asked about.
     content_digests: order-free figures over each side's rows; the same bytes give the same figures.
     """
 
@@ -26,6 +47,13 @@ class SliceScan:
     unreadable_count: int
     unreadable_sample: tuple[UnreadableRecord, ...]
     content_digests: Mapping[str, str]
+    topic_money: Money = field(default_factory=dict)
+    ledger_money: Money = field(default_factory=dict)
+    differently_written: int = 0
+    out_of_order: tuple[OutOfOrderEvent, ...] = ()
+    out_of_order_count: int = 0
+    record_times: tuple[RecordTimes, ...] = ()
+    canaries: CanaryScan
 
     @property
     def topic_rows(self) -> int:

@@ -1,4 +1,9 @@
-"""X1: event and row pair by key, and a compared field differs. Amounts are compared as integers, currencies as text."""
+"""X1: event and row pair by key, and a compared field differs.
+
+Amounts are compared as integers in minor units, whatever unit they are written in; currencies as text, with their case
+or without, as the contract says. A row without a currency, or whose amount is no whole number of minor units, has none
+here: it equals no event.
+"""
 
 from collections.abc import Iterator
 
@@ -31,10 +36,7 @@ def currency_mismatch(evidence: Evidence) -> Iterator[Break]:
     """Another currency, whatever the amounts: they cannot be compared. At stake: the whole amount."""
     for residue, topic, ledger in _unequal(evidence):
         if topic.currency != ledger.currency:
-            story = (
-                f"{topic.item_id} says {topic.amount_minor} {topic.currency}, "
-                f"{ledger.item_id} says {ledger.amount_minor} {ledger.currency} (minor units)."
-            )
+            story = f"{topic.item_id} says {_said(topic)}, {ledger.item_id} says {_said(ledger)} (minor units)."
             yield break_of(
                 evidence.contract, residue, BreakClass.CURRENCY_MISMATCH, story, evidence=_both(topic, ledger)
             )
@@ -47,6 +49,10 @@ def _unequal(evidence: Evidence) -> Iterator[tuple[Residue, Copy, Copy]]:
             pair = (residue.copy, residue.partner)
             topic, ledger = pair if side is ItemSide.TOPIC else pair[::-1]
             yield residue, topic, ledger
+
+
+def _said(copy: Copy) -> str:
+    return f"{copy.amount_minor} {copy.currency}" if copy.currency else "no whole amount of a currency"
 
 
 def _both(topic: Copy, ledger: Copy) -> dict[str, object]:

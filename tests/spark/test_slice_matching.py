@@ -3,16 +3,18 @@
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_apps import slice_matching
 from spark_apps.slice_matching import exceptional_keys, scan_slices
 from tallystick.slice_scan import SliceScan
 
 _TOPIC = (
-    "topic string, partition int, kafka_offset long, value_hash long, match_key string, transaction_key string, "
-    "leg string, amount_minor long, currency string, readable boolean"
+    "topic string, partition int, kafka_offset long, value_hash long, written_ms long, match_key string, "
+    "transaction_key string, leg string, amount_minor long, currency string, readable boolean"
 )
 _LEDGER = "row_id string, match_key string, transaction_key string, leg string, amount_minor long, currency string"
 PAYMENTS, INVOICES = "billing.payments", "billing.invoices"
@@ -32,10 +34,12 @@ def event(
     leg: str = "payment",
     partition: int = 0,
     value_hash: int = 5,
+    written_ms: int = 0,
     readable: bool = True,
 ) -> Event:
     return (
-        LEGS[leg], partition, offset, value_hash + offset, key, payment, leg, amount_minor, currency, readable
+        LEGS[leg], partition, offset, value_hash + offset, written_ms, key, payment, leg, amount_minor, currency,
+        readable,
     )  # fmt: skip
 
 
@@ -107,10 +111,15 @@ def frames(spark: SparkSession, events: Iterable[Event], rows: Iterable[LedgerRo
 
 
 def scan_of(
-    spark: SparkSession, events: Sequence[Event], rows: Sequence[LedgerRow], *, known: Iterable[str] = ("known",)
+    spark: SparkSession,
+    events: Sequence[Event],
+    rows: Sequence[LedgerRow],
+    *,
+    known: Iterable[str] = ("known",),
+    **asked: Any,
 ) -> SliceScan:
     topic, ledger = frames(spark, events, rows)
-    return scan_slices(topic, ledger, legs=LEGS, known_elsewhere=set(known))
+    return scan_slices(topic, ledger, legs=LEGS, known_elsewhere=set(known), **asked)
 
 
 def home(scan: SliceScan, key: str) -> list[str]:
@@ -156,7 +165,7 @@ def test_every_copy_of_any_other_key_comes_home(scan: SliceScan, key: str, copie
 
 
 def test_nothing_else_comes_home(scan: SliceScan) -> None:
-    in_scope = {str(one[4]) for one in EVENTS if one[9]} | {str(one[1]) for one in ROWS}
+    in_scope = {str(one[5]) for one in EVENTS if one[10]} | {str(one[1]) for one in ROWS}
     assert {copy.match_key for copy in scan.copies} == in_scope - AGREED
 
 
@@ -188,6 +197,193 @@ def test_unreadable_records_are_named_by_position(scan: SliceScan) -> None:
 def test_events_of_transactions_that_lack_a_leg_come_home(scan: SliceScan) -> None:
     assert {copy.match_key for copy in scan.incomplete if copy.transaction_key != "pay"} == {"torn"}
     assert {copy.transaction_key for copy in scan.incomplete} == {"pay", "pay-1"}
+
+
+def test_the_money_of_each_side_is_all_that_was_read_of_it_matched_or_not(scan: SliceScan) -> None:
+    for side, expected in ((scan.topic_money, EVENTS), (scan.ledger_money, ROWS)):
+        totals = Counter[object]()
+        for one in expected:
+            amount_minor, currency, readable = (*one[8:10], one[10]) if expected is EVENTS else (*one[4:6], True)
+            if readable:
+                totals[currency] += amount_minor
+        assert side == dict(totals)
+
+
+def test_what_the_contract_does_not_declare_is_not_asked(scan: SliceScan) -> None:
+    assert (scan.differently_written, scan.out_of_order, scan.out_of_order_count, scan.record_times) == (0, (), 0, ())
+
+
+def test_an_equal_pair_comes_home_where_its_event_names_a_leg_of_another_topic(spark: SparkSession) -> None:
+    of_no_leg = event(2, "no leg of the contract")
+    events = (
+        (PAYMENTS, *event(0, "wrong leg", leg="invoice")[1:]),
+        event(1, "right leg"),
+        tuple("tip" if value == "payment" else value for value in of_no_leg),
+        (INVOICES, *event(3, "wrong topic")[1:]),
+    )
+    keys = ("wrong leg", "right leg", "no leg of the contract", "wrong topic")
+    rows = tuple(row(number, key) for number, key in enumerate(keys))
+    found = scan_of(spark, events, rows, known=())
+    assert {copy.match_key for copy in found.copies} == {"wrong leg", "wrong topic"}
+    assert (len(found.copies), found.matched_rows) == (4, 2)
+
+
+# Currencies whose case the contract ignores.
+
+IN_CASES = (
+    event(0, "both upper"),
+    event(1, "both lower", currency="eur"),
+    event(2, "event lower", currency="eur"),
+    event(3, "row lower"),
+    event(4, "both odd", currency="Eur"),
+    event(5, "another currency", currency="eur"),
+    event(6, "another amount", 999, currency="eur"),
+    event(7, "twice", currency="eur"),
+    event(8, "twice", currency="eur"),
+)
+ROWS_IN_CASES = (
+    row(1, "both upper"),
+    row(2, "both lower", currency="eur"),
+    row(3, "event lower"),
+    row(4, "row lower", currency="eur"),
+    row(5, "both odd", currency="eUR"),
+    row(6, "another currency", currency="USD"),
+    row(7, "another amount"),
+    row(8, "twice"),
+)
+
+
+def test_currencies_that_differ_in_case_are_equal_and_counted_where_the_contract_says_so(spark: SparkSession) -> None:
+    ignored = scan_of(spark, IN_CASES, ROWS_IN_CASES, known=(), ignore_case=True)
+    assert {copy.match_key for copy in ignored.copies} == {"another currency", "another amount", "twice"}
+    assert {copy.currency for copy in ignored.copies} == {"EUR", "USD"}
+    assert (ignored.matched_rows, ignored.matched_money) == (5, {"EUR": 5_000, "USD": 0})
+    assert ignored.differently_written == 3
+
+
+def test_they_are_other_currencies_where_it_does_not(spark: SparkSession) -> None:
+    exact = scan_of(spark, IN_CASES, ROWS_IN_CASES, known=())
+    assert exact.matched_rows == 2
+    assert {copy.match_key for copy in exact.copies} >= {"event lower", "row lower", "both odd"}
+    assert exact.differently_written == 0
+
+
+# The order of events, where the contract names a sequence.
+
+
+def numbered(*numbers: tuple[int, int, str, int]) -> tuple[Event, ...]:
+    """(partition, offset, ordering key, sequence) of events of keys of their own."""
+    return tuple(
+        (*event(offset, f"ev-{partition}-{offset}", partition=partition), ordering_key, sequence)
+        for partition, offset, ordering_key, sequence in numbers
+    )
+
+
+def ordered_scan(spark: SparkSession, events: Sequence[Event], *, partitions: int = 3) -> SliceScan:
+    topic = spark.createDataFrame(list(events), f"{_TOPIC}, ordering_key string, sequence long")
+    _, ledger = frames(spark, (), ())
+    return scan_slices(topic.repartition(partitions), ledger, legs=LEGS, known_elsewhere=())
+
+
+UNORDERED = numbered(
+    (0, 10, "a", 1),
+    (0, 11, "a", 4),
+    (0, 12, "a", 2),
+    (0, 13, "b", 1),
+    (0, 14, "a", 3),
+    (0, 15, "a", 4),
+    (0, 16, "a", BIG + 1),
+    (0, 17, "a", BIG),
+    (1, 10, "a", 3),
+    (1, 11, "b", 9),
+    (1, 12, "a", 4),
+)
+
+
+def test_an_event_below_a_sequence_before_it_is_out_of_order(spark: SparkSession) -> None:
+    found = ordered_scan(spark, UNORDERED)
+    assert [(one.kafka_offset, one.sequence, one.highest_offset, one.highest_before) for one in found.out_of_order] == [
+        (12, 2, 11, 4),
+        (14, 3, 11, 4),
+        (17, BIG, 16, BIG + 1),
+    ]
+    assert found.out_of_order_count == 3
+    first = found.out_of_order[0]
+    assert (first.topic, first.partition, first.ordering_key) == (PAYMENTS, 0, "a")
+    assert (first.match_key, first.transaction_key, first.leg) == ("ev-0-12", "pay", "payment")
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param(numbered((0, 1, "a", 1), (0, 2, "a", 1), (0, 3, "a", 2)), id="an equal one: a copy"),
+        pytest.param(numbered((0, 1, "a", 2), (1, 2, "a", 1)), id="on another partition, where no order is promised"),
+        pytest.param(numbered((0, 1, "a", 2), (0, 2, "b", 1)), id="under another ordering key"),
+        pytest.param(numbered((0, 1, "a", 1), (0, 2, "a", 9), (0, 3, "a", 10)), id="with gaps"),
+    ],
+)
+def test_it_is_in_order(spark: SparkSession, events: Sequence[Event]) -> None:
+    assert ordered_scan(spark, events).out_of_order == ()
+
+
+def test_order_is_that_of_offsets_however_the_rows_are_shuffled(spark: SparkSession) -> None:
+    dice, expected = random.Random(7), ordered_scan(spark, UNORDERED).out_of_order
+    for partitions in (1, 4):
+        shuffled = dice.sample(UNORDERED, len(UNORDERED))
+        assert ordered_scan(spark, shuffled, partitions=partitions).out_of_order == expected
+
+
+def test_random_sequences_are_out_of_order_where_a_loop_finds_them(spark: SparkSession) -> None:
+    dice = random.Random(11)
+    places = [(partition, offset) for partition in (0, 1) for offset in range(120)]
+    events = numbered(*((*place, dice.choice("abc"), dice.randint(1, 60) + place[1] // 2) for place in places))
+    expected, highest = [], Counter[tuple[object, ...]]()
+    for one in sorted(events, key=lambda one: (one[1], one[2])):
+        key, sequence = (one[1], one[-2]), int(one[-1])
+        if sequence < highest[key]:
+            expected.append((one[1], one[2], highest[key]))
+        highest[key] = max(highest[key], sequence)
+    found = ordered_scan(spark, events).out_of_order
+    assert expected
+    assert [(one.partition, one.kafka_offset, one.highest_before) for one in found] == expected
+
+
+def test_only_the_first_come_home_and_all_are_counted(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slice_matching, "OUT_OF_ORDER_MAX", 2)
+    found = ordered_scan(spark, UNORDERED)
+    assert [one.kafka_offset for one in found.out_of_order] == [12, 14]
+    assert found.out_of_order_count == 3
+
+
+# Timestamps.
+
+
+def test_timestamps_outside_the_possible_ones_are_counted_per_partition(spark: SparkSession) -> None:
+    written = (999, 1_000, 2_000, 2_001, 2_002)
+    events = [event(n, f"ev-{n}", written_ms=at, readable=n != 3) for n, at in enumerate(written)]
+    events.append(event(0, "other partition", partition=1, currency="USD", written_ms=1_500))
+    found = scan_of(spark, events, [], known=(), possible_ms=(1_000, 2_000)).record_times
+    assert [(one.topic, one.partition, one.early, one.late, one.earliest_ms, one.latest_ms) for one in found] == [
+        (PAYMENTS, 0, 1, 2, 999, 2_002),
+        (PAYMENTS, 1, 0, 0, 1_500, 1_500),
+    ]
+
+
+def test_what_is_asked_of_timestamps_is_no_part_of_the_digest(spark: SparkSession) -> None:
+    events = [event(0, "a", written_ms=5)]
+    asked = scan_of(spark, events, [], known=(), possible_ms=(6, 7))
+    assert asked.content_digests == scan_of(spark, events, [], known=()).content_digests
+
+
+# The plan.
+
+
+def test_the_pairing_shuffles_its_rows_once(spark: SparkSession) -> None:
+    """Once by key; that both sides share."""
+    keys = exceptional_keys(*frames(spark, EVENTS, ROWS), ())
+    keys.collect()
+    plan = keys._jdf.queryExecution().executedPlan().toString()
+    assert plan.partition("Initial Plan")[0].count("Exchange hashpartitioning") == 1
 
 
 # Laws.

@@ -22,6 +22,8 @@ GOOD: dict[str, Any] = {
     "legs": {"payment": "billing.payments", "invoice": "billing.invoices"},
     "ledger": {"connection": "ledger_billing", "table": "ledger.posting", "where": "side = 'credit'"},
 }
+RECEIPT = {"receipt_partition": "sent_partition", "receipt_offset": "sent_offset"}
+WITH_RECEIPT = {"connection": "l", "table": "a.b", "slice_by": "written_xid", "columns": RECEIPT}
 REPAIR: dict[str, Any] = {"classes": ["missing_in_topic_never_produced"], "max_amount_minor": {"EUR": 100_000}}
 
 
@@ -56,6 +58,7 @@ MOMENT = "expected a time with its zone, such as 2026-01-31T00:00:00Z"
 DIRECTIONS = "expected 'ledger_to_topic' or 'topic_to_ledger'"
 NAME = "expected a name in lower case letters, digits and _, beginning with a letter"
 FILE_SINK = {"kind": "file", "path": "alerts.jsonl"}
+ORDERED = {"ordering_key": "account", "sequence": "number"}
 
 
 @pytest.mark.parametrize(
@@ -178,6 +181,82 @@ FILE_SINK = {"kind": "file", "path": "alerts.jsonl"}
             'compensation: got {"classes": ["missing_in_topic_never_produced"], "max_amount_minor": {"EUR": 100...; '
             "expected none with direction topic_to_ledger: what it repairs, it republishes from the ledger",
         ),
+        *(
+            (
+                {"compensation": REPAIR, **changes},
+                'compensation: got {"classes": ["missing_in_topic_never_produced"], "max_amount_minor": '
+                f'{{"EUR": 100...; expected none with {reason}',
+            )
+            for changes, reason in (
+                (
+                    {"event": {"amount_unit": "major"}},
+                    "event.amount_unit major or currency_case ignored: a republished",
+                ),
+                ({"currency_case": "ignored"}, "event.amount_unit major or currency_case ignored: a republished event"),
+                ({"event": ORDERED}, "event.sequence: a republished event would stand out of order"),
+            )
+        ),
+        # where events may stray, who may write them, what was acknowledged
+        ({"kafka__stray_topics": ["a topic"]}, 'kafka.stray_topics.0: got "a topic"; expected a Kafka topic name'),
+        (
+            {"kafka__stray_topics": ["billing.invoices"]},
+            'legs: got {"payment": "billing.payments", "invoice": "billing.invoices"}; '
+            "expected no leg on a stray topic: 'billing.invoices' is that of 'invoice'",
+        ),
+        (
+            {"event": {"origin_header": "service"}},
+            'event: got {"origin_header": "service"}; expected origin_header and known_origins together, or neither',
+        ),
+        (
+            {"event": {"known_origins": ["relay"]}},
+            'event: got {"known_origins": ["relay"]}; expected origin_header and known_origins together, or neither',
+        ),
+        (
+            {"event": {"origin_header": "", "known_origins": ["relay"]}},
+            'event.origin_header: got ""; expected some tex',
+        ),
+        (
+            {"ledger__columns": {"receipt_offset": "sent_offset"}},
+            'ledger.columns: got {"receipt_offset": "sent_offset"}; '
+            "expected receipt_partition and receipt_offset together, or neither",
+        ),
+        (
+            {"ledger": {"connection": "l", "table": "a.b", "columns": RECEIPT}},
+            'ledger: got {"connection": "l", "table": "a.b", "columns": {"receipt_partition": "sent_partition"...; '
+            "expected slice_by: written_xid with receipt columns: storing a receipt updates the row",
+        ),
+        (
+            {"direction": "topic_to_ledger", "ledger": {**WITH_RECEIPT}},
+            'ledger: got {"connection": "l", "table": "a.b", "slice_by": "written_xid", "columns": {"receip...; '
+            "expected no receipt columns with direction topic_to_ledger: its rows are the consumer's",
+        ),
+        # how money is written, order, time, isolation
+        ({"event__amount_unit": "cents"}, "event.amount_unit: got \"cents\"; expected 'minor' or 'major'"),
+        ({"ledger__amount_unit": "Major"}, "ledger.amount_unit: got \"Major\"; expected 'minor' or 'major'"),
+        ({"currency_case": True}, "currency_case: got true; expected 'exact' or 'ignored'"),
+        (
+            {"event": {"ordering_key": "account"}},
+            'event: got {"ordering_key": "account"}; expected ordering_key and sequence together, or neither',
+        ),
+        (
+            {"event": {"sequence": "number"}},
+            'event: got {"sequence": "number"}; expected ordering_key and sequence together, or neither',
+        ),
+        (
+            {"event": {"ordering_key": "account", "sequence": "amount_minor"}},
+            'event: got {"ordering_key": "account", "sequence": "amount_minor"}; '
+            "expected a key of its own for sequence: 'amount_minor' is named twice",
+        ),
+        ({"timestamp_tolerance_seconds": -1}, "timestamp_tolerance_seconds: got -1; expected 0 or more"),
+        (
+            {"ledger__consumer_isolation": "serializable"},
+            "ledger.consumer_isolation: got \"serializable\"; expected 'read_committed' or 'read_uncommitted'",
+        ),
+        (
+            {"ledger": {"connection": "l", "table": "a.b", "consumer_isolation": "read_uncommitted"}},
+            'ledger: got {"connection": "l", "table": "a.b", "consumer_isolation": "read_uncommitted"}; '
+            "expected no consumer_isolation with direction ledger_to_topic: no consumer writes the ledger",
+        ),
     ],
 )
 def test_a_bad_field_is_refused_with_its_path_its_value_and_what_was_expected(
@@ -196,6 +275,9 @@ def test_a_bad_field_is_refused_with_its_path_its_value_and_what_was_expected(
         {"legs": {"pay": "Billing.v2_pay-1", "refund": "billing.refund"}},
         {"event": {"match_key": "eventId"}},
         {"ledger__slice_by": "written_xid"},
+        {"ledger": {**WITH_RECEIPT}},
+        {"kafka__stray_topics": ["billing.refunds"]},
+        {"event": {"origin_header": "service", "known_origins": ["relay", "backfill"]}},
         {"direction": "topic_to_ledger"},
         {"schedule": "*/15 0-6 * * mon"},
         {"start_date": "2026-01-01T00:00:00+02:00"},
@@ -207,6 +289,12 @@ def test_a_bad_field_is_refused_with_its_path_its_value_and_what_was_expected(
         {"alert__critical_at_minor": {"JPY": 0}},
         {"compensation": REPAIR},
         {"compensation": {**REPAIR, "max_items": 100_000}},
+        {"compensation": REPAIR, "ledger__amount_unit": "major"},
+        {"event": {"amount_unit": "major"}, "ledger__amount_unit": "minor", "currency_case": "ignored"},
+        {"event": ORDERED},
+        {"event": {"ordering_key": "payment_id", "sequence": "number"}},
+        {"timestamp_tolerance_seconds": 0},
+        {"direction": "topic_to_ledger", "ledger__consumer_isolation": "read_uncommitted"},
     ],
     ids=str,
 )

@@ -151,7 +151,20 @@ def test_the_contracts_columns_are_read_under_the_products_names() -> None:
     assert re.search(r"cents::bigint.* AS amount_minor", named)
 
 
+def test_major_units_are_multiplied_by_what_their_currency_has_and_never_rounded() -> None:
+    """mod() exists for whole numbers and numeric alone: a column of floating point is refused by the server."""
+    major = ledger_sql.column_list(LEDGER.model_copy(update={"amount_unit": "major"}))
+    scale = re.search(r"amount_minor \* \(CASE (.*?) END\)::numeric", major)
+    assert scale is not None
+    for code, units in (("JPY", 1), ("EUR", 100), ("BHD", 1_000), ("CLF", 10_000)):
+        assert re.search(rf"WHEN upper\(currency::text\) IN \([^)]*'{code}'[^)]*\) THEN {units}\b", scale[1])
+    assert "mod(" in major
+    assert "round" not in major
+    assert "mod(" not in ledger_sql.column_list(LEDGER)
+
+
 def test_no_column_is_ever_null() -> None:
     """A null key would vanish in a join, and its row be counted as matched."""
     columns = ledger_sql.column_list(LEDGER).split(" AS ")
-    assert [("coalesce(" in column or "entry_id::text" in column) for column in columns[:-1]] == [True] * 6
+    never_null = ("coalesce(", "entry_id::text", "ELSE 0 END")
+    assert [any(part in column for part in never_null) for column in columns[:-1]] == [True] * 6

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tallystick.money_text import format_minor, format_money, is_known_currency
+from tallystick.money_text import codes_by_digits, format_minor, format_money, is_known_currency
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,15 @@ def test_minor_units_are_written_with_the_currencys_own_decimals(amount_minor: i
 def test_amounts_stand_in_the_order_of_their_currencies() -> None:
     assert format_money({"JPY": 5, "EUR": 100}) == "1.00 EUR, 5 JPY"
     assert format_money({}) == "none"
+
+
+def test_each_code_stands_once_under_the_digits_of_its_minor_unit() -> None:
+    by_digits = codes_by_digits()
+    codes = [code for codes in by_digits.values() for code in codes]
+    assert len(codes) == len(set(codes)) > 150
+    for code, digits in (("JPY", 0), ("EUR", 2), ("USD", 2), ("IQD", 3), ("BHD", 3), ("CLF", 4)):
+        assert code in by_digits[digits]
+    assert "XAU" not in codes
 
 
 def test_a_currency_is_known_only_by_its_own_code() -> None:

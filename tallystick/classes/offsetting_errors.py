@@ -1,0 +1,65 @@
+"""X3: items disagree and their errors cancel out, so that the totals of both sides agree."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+from tallystick.break_class import Notice
+from tallystick.evidence import Evidence
+from tallystick.money_text import format_minor
+from tallystick.pairing import Copy, Fate, Residue
+from tallystick.run_result import ItemSide, Money, NoticeFound, total_money
+
+_PROVEN = (
+    Fate.FOLLOWER_ABSENT,
+    Fate.ORIGIN_ABSENT,
+    Fate.ORIGIN_OPEN,
+    Fate.EXTRA,
+    Fate.UNEQUAL,
+    Fate.MISROUTED,
+)
+
+
+def offsetting_errors(evidence: Evidence) -> Iterator[NoticeFound]:
+    """Currencies in which this run's proven errors, topic minus ledger, add up to exactly nothing.
+
+    An error that both sides share (a copy that the other side followed) changes no difference and is none of them.
+    """
+    effects = [effect for residue in _proven(evidence) if (effect := _effect(residue))]
+    net = total_money(chain.from_iterable(effect.items() for effect in effects))
+    cancelled = [currency for currency, amount in net.items() if amount == 0 and currency]
+    if cancelled:
+        count = sum(any(currency in effect for currency in cancelled) for effect in effects)
+        moved = {
+            currency: sum(effect[currency] for effect in effects if effect.get(currency, 0) > 0)
+            for currency in cancelled
+        }
+        words = ", ".join(format_minor(amount, currency) for currency, amount in moved.items())
+        yield NoticeFound(
+            notice=Notice.OFFSETTING_ERRORS,
+            sentence=f"{count:,} errors cancel out to the last unit ({words} too much and as much too little on the "
+            "topic): totals agree and items do not.",
+            count=count,
+            details={
+                "errors": count,
+                "moved_minor": moved,
+                "topic_total_minor": {currency: evidence.topic_money.get(currency, 0) for currency in cancelled},
+                "ledger_total_minor": {currency: evidence.ledger_money.get(currency, 0) for currency in cancelled},
+            },
+        )
+
+
+def _proven(evidence: Evidence) -> Iterator[Residue]:
+    for fate in _PROVEN:
+        for side in ItemSide.TOPIC, ItemSide.LEDGER:
+            yield from evidence.residues(fate, side)
+
+
+def _effect(residue: Residue) -> Money:
+    """What one error changes of topic minus ledger, per currency, without those in which it changes nothing."""
+    copies = (residue.copy,) if residue.partner is None else (residue.copy, residue.partner)
+    net = total_money((copy.currency, _signed(copy)) for copy in copies)
+    return {currency: amount for currency, amount in net.items() if amount}
+
+
+def _signed(copy: Copy) -> int:
+    return copy.amount_minor if copy.side is ItemSide.TOPIC else -copy.amount_minor

@@ -1,0 +1,50 @@
+"""O1: two events of one ordering key stand on their partition in another order than their sequence.
+
+Only within one partition and one slice: Kafka promises no order between partitions, and the last sequence of the slice
+before is not kept. An event that stands a second time is a duplicate, and no reordering.
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import BreakClass
+from tallystick.evidence import Evidence, OutOfOrderEvent
+from tallystick.pairing import Fate
+from tallystick.run_result import Break, ItemSide, break_id
+from tallystick.slice_scan import topic_item_id
+
+
+def out_of_order_in_topic(evidence: Evidence) -> Iterator[Break]:
+    """One break per event whose sequence is below one that stands before it. No money is at stake: nothing is lost."""
+    copies = {residue.copy.item_id for residue in evidence.residues(Fate.EXTRA, ItemSide.TOPIC)}
+    for event in evidence.out_of_order:
+        if topic_item_id(event.topic, event.partition, event.kafka_offset) not in copies:
+            yield _break(evidence, event)
+
+
+def _break(evidence: Evidence, event: OutOfOrderEvent) -> Break:
+    """The evidence has no "at": the event's own place in the books, matched or not, stays what it is."""
+    place = topic_item_id(event.topic, event.partition, event.kafka_offset)
+    before = topic_item_id(event.topic, event.partition, event.highest_offset)
+    break_class = BreakClass.OUT_OF_ORDER_IN_TOPIC
+    return Break(
+        break_id=break_id(
+            contract=evidence.contract.contract, break_class=break_class, match_key=event.match_key, position=place
+        ),
+        break_class=break_class,
+        match_key=event.match_key,
+        transaction_key=event.transaction_key,
+        leg=event.leg,
+        amount_minor=0,
+        currency="",
+        copies=1,
+        story=f"{place} has sequence {event.sequence}, and {before} before it has {event.highest_before} "
+        "under the same ordering key.",
+        evidence={
+            "event": place,
+            "sequence": event.sequence,
+            "stands_before_it": before,
+            "its_sequence": event.highest_before,
+            "ordering_key": event.ordering_key,
+            "out_of_order_in_slice": evidence.out_of_order_count,
+        },
+    )

@@ -1,0 +1,24 @@
+"""X2: pairs that both sides write differently and that the contract calls equal.
+
+Counted among the pairs of one cut: an item that waits for its partner is kept as it is compared. Amounts are compared
+as numbers, so 12.5 against 12.50 is no difference at all.
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import Notice
+from tallystick.evidence import Evidence
+from tallystick.run_result import NoticeFound
+
+
+def representation_differs(evidence: Evidence) -> Iterator[NoticeFound]:
+    """How many; the rule that makes them equal."""
+    count = evidence.differently_written
+    if count:
+        yield NoticeFound(
+            notice=Notice.REPRESENTATION_DIFFERS,
+            sentence=f"{count:,} matched pairs write their currency in another case on each side, which the contract "
+            "ignores.",
+            count=count,
+            details={"pairs": count, "rule": "currency_case: ignored"},
+        )

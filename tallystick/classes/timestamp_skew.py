@@ -1,0 +1,64 @@
+"""O2: records whose timestamp the window they were written in cannot hold.
+
+A record of the slice was appended after the previous cut's mark and by this cut's. Where the previous slice stopped
+short of its mark nobody knows how old the next record may be, so only the later bound holds; nor for a partition that
+no cut had read. One rule for both kinds of timestamp: the producer's clock (CreateTime), the broker's (LogAppendTime).
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from math import ceil, floor
+
+from tallystick.break_class import Notice
+from tallystick.cut import Cut
+from tallystick.evidence import Evidence, RecordTimes
+from tallystick.offsets import TopicPartition
+from tallystick.plain_text import format_time
+from tallystick.run_result import NoticeFound
+
+
+def timestamp_skew(evidence: Evidence) -> Iterator[NoticeFound]:
+    """Counts and extremes per partition. No slice is cut by timestamps, so nothing else depends on them."""
+    found = [(times, _early(times, evidence.previous_cut)) for times in evidence.record_times]
+    skewed = [(times, early) for times, early in found if early or times.late]
+    if skewed:
+        early, late = sum(early for _, early in skewed), sum(times.late for times, _ in skewed)
+        earliest = _moment(min(times.earliest_ms for times, _ in skewed))
+        latest = _moment(max(times.latest_ms for times, _ in skewed))
+        tolerance = evidence.contract.timestamp_tolerance_seconds
+        yield NoticeFound(
+            notice=Notice.TIMESTAMP_SKEW,
+            sentence=f"{early + late:,} records carry timestamps outside their window: {early:,} too early, {late:,} "
+            f"too late, by more than {tolerance:,} s (from {format_time(earliest)} to {format_time(latest)}).",
+            count=early + late,
+            details={"partitions": [_details(times, early) for times, early in skewed]},
+        )
+
+
+def possible_ms(cut: Cut, previous: Cut, *, tolerance_seconds: int) -> tuple[int, int]:
+    """First and last timestamp that a record of the slice can have, with the tolerance. Unit: epoch milliseconds."""
+    first = previous.marked_at_utc.timestamp() - tolerance_seconds
+    last = cut.marked_at_utc.timestamp() + tolerance_seconds
+    return floor(first * 1000), ceil(last * 1000)
+
+
+def _early(times: RecordTimes, previous: Cut | None) -> int:
+    part = TopicPartition(topic=times.topic, partition=times.partition)
+    before = previous.topic_slices if previous else ()
+    whole = any(one.offsets.topic_partition == part and not one.held for one in before)
+    return times.early if whole else 0
+
+
+def _details(times: RecordTimes, early: int) -> dict[str, object]:
+    return {
+        "topic": times.topic,
+        "partition": times.partition,
+        "early": early,
+        "late": times.late,
+        "earliest_utc": _moment(times.earliest_ms).isoformat(),
+        "latest_utc": _moment(times.latest_ms).isoformat(),
+    }
+
+
+def _moment(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)

@@ -1,0 +1,34 @@
+"""A3: the ledger's consumer reads uncommitted, by the contract's own word, and did no harm in this slice.
+
+Harm is a break of its own: a row of an aborted or still open event.
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import Notice
+from tallystick.classes.aborted_read import was_aborted_only
+from tallystick.evidence import Evidence
+from tallystick.pairing import Fate
+from tallystick.run_result import ItemSide, NoticeFound
+
+
+def unfiltered_reader(evidence: Evidence) -> Iterator[NoticeFound]:
+    """Whether any aborted record lay in the slice, by the census; nothing is told of a reader nobody declared."""
+    if evidence.contract.ledger.consumer_isolation != "read_uncommitted" or _did_harm(evidence):
+        return
+    aborted = sum(part.aborted for part in evidence.census)
+    harmless = (
+        f"{aborted:,} aborted records lay in this window, and no row of them was found"
+        if aborted
+        else "no aborted record lay in this window"
+    )
+    yield NoticeFound(
+        notice=Notice.UNFILTERED_READER,
+        sentence=f"The ledger's consumer reads uncommitted; {harmless}.",
+        details={"consumer_isolation": "read_uncommitted", "aborted_records": aborted},
+    )
+
+
+def _did_harm(evidence: Evidence) -> bool:
+    rows = evidence.residues(Fate.ORIGIN_ABSENT, ItemSide.LEDGER)
+    return any(map(was_aborted_only, rows)) or bool(evidence.residues(Fate.ORIGIN_OPEN, ItemSide.LEDGER))
