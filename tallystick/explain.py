@@ -189,7 +189,8 @@ def _sighting(seen: Mapping[str, Any]) -> str:
     if seen.get("transaction_id") is not None:
         by = f", written by database transaction {seen['transaction_id']}"
     elif isinstance(seen.get("producer_id"), int) and seen["producer_id"] >= 0:
-        by = f", written by producer {seen['producer_id']} epoch {seen.get('producer_epoch')}"
+        by = f", written by producer {seen['producer_id']}"
+        by += f" epoch {seen['producer_epoch']}" if "producer_epoch" in seen else ""
     place = describe_place(str(seen["at"]))
     return f"{place[0].upper()}{place[1:]} {words}{by}."
 

@@ -14,6 +14,7 @@ CENSUS_PARTS: Mapping[str, str] = {
     "plain": "url(#plain)",
     "aborted": "url(#aborted)",
     "markers": "var(--markers)",
+    "compacted": "url(#compacted)",
     "unexplained": "url(#unexplained)",
 }
 """What an offset can be, with its fill; solid or patterned, so that it needs no eye for colour."""
@@ -57,21 +58,24 @@ def add_census(census: tuple[PartitionCensus, ...]) -> PartitionCensus | None:
         lso=0,
         high_watermark=0,
         spark_rows=sum(known) if len(known) == len(census) else None,
+        compacted=total("compacted"),
+        empty_transactions=total("empty_transactions"),
     )
 
 
 def adds_up(part: PartitionCensus) -> bool:
     """Is every offset named?"""
-    named = part.committed + part.aborted + part.plain + part.commit_markers + part.abort_markers
+    named = part.committed + part.aborted + part.plain + part.commit_markers + part.abort_markers + part.compacted
     return part.unexplained == 0 and named == part.kafka_offset_end - part.kafka_offset_start
 
 
 def law(total: PartitionCensus) -> str:
-    """The census' law with its numbers."""
+    """The census' law with its numbers; compacted offsets only where there are any."""
     markers = total.commit_markers + total.abort_markers
+    compacted = f"{total.compacted:,} compacted + " if total.compacted else ""
     return (
         f"{total.kafka_offset_end:,} offsets = {total.committed:,} committed + {total.plain:,} plain + "
-        f"{total.aborted:,} aborted + {counted(markers, 'marker')} + {total.unexplained:,} unexplained"
+        f"{total.aborted:,} aborted + {counted(markers, 'marker')} + {compacted}{total.unexplained:,} unexplained"
     )
 
 
@@ -96,6 +100,7 @@ def _census_bar(part: PartitionCensus) -> CensusBar:
         "plain": part.plain,
         "aborted": part.aborted,
         "markers": part.commit_markers + part.abort_markers,
+        "compacted": part.compacted,
         "unexplained": part.unexplained,
     }
     name = f"{part.topic}[{part.partition}]"

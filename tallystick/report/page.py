@@ -9,25 +9,35 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from tallystick.break_class import BreakClass
-from tallystick.break_class_text import BREAK_TEXTS, DOUBT_TEXTS, ClassText
+from tallystick.break_class import BreakClass, Notice
+from tallystick.break_class_text import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
 from tallystick.contract import Contract
+from tallystick.explain import Paragraph, ToldBreak, amount_of, own_paragraphs, tell_breaks
+from tallystick.legal_oddities import LEGAL_ODDITIES_VERSION, Oddity, count_oddities
+from tallystick.log_strip import EVIDENCE_KEY as STRIP_KEY
+from tallystick.log_strip import strip_of
 from tallystick.money_text import format_minor, format_money
 from tallystick.plain_text import foreign_text, format_time, format_window
+from tallystick.posture import PostureLine, posture
 from tallystick.report.break_sample import BreakGroup, Stake, group_breaks, stakes
 from tallystick.report.census_bar import BARS_MAX, CensusBar, add_census, adds_up, census_bars, law
 from tallystick.report.evidence_lines import evidence_lines
 from tallystick.report.guarantees import guarantees
+from tallystick.report.leg_marks import LegMark, leg_marks
 from tallystick.report.share_bar import share_bar
+from tallystick.report.strip_drawing import draw_strip
 from tallystick.run_result import (
     Break,
     DoubtFound,
     ItemState,
+    NoticeFound,
     OpenItem,
     PartitionCensus,
     money_at_stake,
 )
 from tallystick.store.run_store import StoredRun
+from tallystick.surroundings import SURROUNDINGS
+from tallystick.told_apart import TOLD_APART
 from tallystick.verdict_text import counted, verdict_sentence
 
 ITEMS_SHOWN_MAX = 100
@@ -67,8 +77,20 @@ class DoubtRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NoticeRow:
+    """What changes no verdict. pages: on-call was told."""
+
+    text: ClassText
+    notice: str
+    sentence: str
+    count: str
+    pages: bool
+    details: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class BreakRow:
-    """One break, ready to read."""
+    """One break, ready to read: its story, and the log or the legs drawn where the run kept them."""
 
     break_id: str
     leg: str
@@ -77,6 +99,10 @@ class BreakRow:
     transaction_key: str
     copies: int
     story: str
+    paragraphs: tuple[Paragraph, ...]
+    strip: Markup | None
+    strip_title: str
+    legs: tuple[LegMark, ...]
     evidence: tuple[tuple[str, str], ...]
 
 
@@ -85,6 +111,7 @@ class BreakSection:
     """The breaks of one class."""
 
     group: BreakGroup
+    told_apart: tuple[str, ...]
     summary: str
     hidden: str
     rows: tuple[BreakRow, ...]
@@ -116,6 +143,10 @@ class ReportPage:
     stakes: tuple[tuple[str, tuple[StakeRow, ...]], ...]
     doubts: tuple[DoubtRow, ...]
     breaks: tuple[BreakSection, ...]
+    notices: tuple[NoticeRow, ...]
+    posture: tuple[PostureLine, ...]
+    oddities_version: int
+    oddities: tuple[Oddity, ...]
     census_bars: tuple[CensusBar, ...]
     census_bars_left_out: int
     census_total: PartitionCensus | None
@@ -143,7 +174,11 @@ def report_page(run: StoredRun, contract: Contract) -> ReportPage:
         figures=tuple(_head_figures(run, total)),
         stakes=tuple(_stake_groups(result.breaks)),
         doubts=tuple(_doubt_row(found) for found in result.doubts),
-        breaks=tuple(_break_section(group) for group in group_breaks(result.breaks)),
+        breaks=tuple(_break_section(run, group, contract) for group in group_breaks(result.breaks)),
+        notices=tuple(_notice_row(found) for found in sorted(result.notices, key=lambda found: not found.pages)),
+        posture=_posture(run, contract),
+        oddities_version=LEGAL_ODDITIES_VERSION,
+        oddities=count_oddities(result),
         census_bars=census_bars(census),
         census_bars_left_out=max(0, len(census) - BARS_MAX),
         census_total=total,
@@ -252,25 +287,58 @@ def _doubt_row(found: DoubtFound) -> DoubtRow:
     )
 
 
-def _break_section(group: BreakGroup) -> BreakSection:
-    summary = f"{counted(group.count, 'break')}, {foreign_text(format_money(group.money))}"
-    hidden = f"{counted(group.not_shown, 'more break')} in the verdict store" if group.not_shown else ""
-    return BreakSection(
-        group=group, summary=summary, hidden=hidden, rows=tuple(_break_row(item_break) for item_break in group.shown)
+def _notice_row(found: NoticeFound) -> NoticeRow:
+    in_a_table = found.notice is Notice.PROMISE_AT_RISK
+    return NoticeRow(
+        text=NOTICE_TEXTS[found.notice],
+        notice=found.notice,
+        sentence=foreign_text(found.sentence),
+        count=f"{found.count:,}",
+        pages=found.pages,
+        details=evidence_lines(dict(found.details)) if found.details and not in_a_table else (),
     )
 
 
-def _break_row(item_break: Break) -> BreakRow:
-    amount = format_minor(item_break.amount_minor, item_break.currency) if item_break.currency else "not known"
+def _posture(run: StoredRun, contract: Contract) -> tuple[PostureLine, ...]:
+    """By the settings that were stored with the verdict. A baseline has read none."""
+    if run.cut.is_baseline:
+        return ()
+    around = SURROUNDINGS.validate_python(run.result.look_ups.get("surroundings", {}))
+    return posture(
+        contract, topics=around.topic_settings, broker=around.broker_settings, census=run.result.figures.census
+    )
+
+
+def _break_section(run: StoredRun, group: BreakGroup, contract: Contract) -> BreakSection:
+    summary = f"{counted(group.count, 'break')}, {foreign_text(format_money(group.money))}"
+    hidden = f"{counted(group.not_shown, 'more break')} in the verdict store" if group.not_shown else ""
+    told = tell_breaks(run, group.shown)
+    return BreakSection(
+        group=group,
+        told_apart=TOLD_APART[group.break_class],
+        summary=summary,
+        hidden=hidden,
+        rows=tuple(_break_row(told[item_break.break_id], contract) for item_break in group.shown),
+    )
+
+
+def _break_row(told: ToldBreak, contract: Contract) -> BreakRow:
+    item_break = told.item_break
+    strip = strip_of(item_break)
+    evidence = {name: value for name, value in item_break.evidence.items() if name != STRIP_KEY}
     return BreakRow(
         break_id=str(item_break.break_id),
         leg=foreign_text(item_break.leg),
-        amount=foreign_text(amount),
+        amount=amount_of(item_break),
         match_key=foreign_text(item_break.match_key),
         transaction_key=foreign_text(item_break.transaction_key),
         copies=item_break.copies,
         story=foreign_text(item_break.story),
-        evidence=evidence_lines(item_break.evidence),
+        paragraphs=own_paragraphs(told),
+        strip=draw_strip(strip) if strip else None,
+        strip_title=foreign_text(f"{strip.topic_partition}, around offset {strip.kafka_offset}") if strip else "",
+        legs=leg_marks(item_break, contract.legs),
+        evidence=evidence_lines(evidence),
     )
 
 

@@ -14,12 +14,20 @@ from typing import Any
 
 import pytest
 
-from tallystick.break_class import BreakClass
+from tallystick.break_class import BreakClass, Notice
 from tallystick.contract import Contract
+from tallystick.explain import explain, tell_breaks
+from tallystick.legal_oddities import LEGAL_ODDITIES_VERSION
+from tallystick.log_strip import LogStrip, StripBatch
+from tallystick.offsets import TopicPartition
+from tallystick.posture import Standing
 from tallystick.report import render_report, report_path, write_report
+from tallystick.report.leg_marks import leg_marks
 from tallystick.report.page import report_page
-from tallystick.run_result import Break, PartitionCensus
+from tallystick.report.strip_drawing import draw_strip
+from tallystick.run_result import Break, NoticeFound, PartitionCensus
 from tallystick.store.run_store import StoredRun
+from tallystick.surroundings import SURROUNDINGS, Surroundings, TopicSettings
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 
@@ -76,7 +84,18 @@ def test_the_sections_come_in_the_order_of_a_night_on_call(broken_run: StoredRun
     sections = [
         attributes["id"] for tag, attributes in Page(render_report(broken_run, contract)).elements if tag == "section"
     ]
-    assert sections == ["money", "doubts", "breaks", "census", "sides", "items", "cut", "guarantees", "identity"]
+    assert sections == [
+        "money",
+        "doubts",
+        "breaks",
+        "notices",
+        "census",
+        "sides",
+        "items",
+        "cut",
+        "guarantees",
+        "identity",
+    ]
 
 
 def test_a_broken_run_shows_money_breaks_doubts_and_proof(broken_run: StoredRun, contract: Contract) -> None:
@@ -236,7 +255,7 @@ def test_the_page_asks_no_network_and_runs_no_script(many_breaks_run: StoredRun,
     links = {value for _, found in page.elements for name in ("href", "src") if (value := found.get(name))}
     assert all(link.startswith("#") or link == "data:," for link in links)
     assert "@import" not in html
-    assert set(re.findall(r"url\(([^)]*)\)", html)) <= {"#plain", "#aborted", "#unexplained"}
+    assert set(re.findall(r"url\(([^)]*)\)", html)) <= {"#plain", "#aborted", "#unexplained", "#compacted"}
     assert set(re.findall(r"https?://[\w./]+", html)) == {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
 
 
@@ -298,3 +317,145 @@ def test_an_amount_that_nobody_knows_is_not_zero(broken_run: StoredRun, contract
     text = Page(render_report(with_breaks(broken_run, unknown), contract)).text
     assert "Amount not known" in text
     assert "0.00" not in text.split("Money at stake")[-1].split("Doubts")[0]
+
+
+def test_compacted_offsets_are_named_and_counted_only_where_there_are_any(
+    matched_run: StoredRun, contract: Contract
+) -> None:
+    one, two = matched_run.result.figures.census
+    holed = replace(one, compacted=5, holes=5, empty_transactions=4, kafka_offset_end=one.kafka_offset_end + 5)
+    page = report_page(with_census(matched_run, holed, two), contract)
+    assert page.law.endswith("+ 5 compacted + 0 unexplained")
+    assert page.law_holds
+    compacts = [bar for bar in page.census_bars if "url(#compacted)" in str(bar.bar)]
+    assert [bar.name for bar in compacts] == ["billing.fees[0]"]
+    assert "compacted away" in Page(render_report(with_census(matched_run, holed, two), contract)).text
+    assert "compacted away" not in Page(render_report(matched_run, contract)).text
+
+
+def with_notices(run: StoredRun, *notices: NoticeFound) -> StoredRun:
+    return replace(run, result=replace(run.result, notices=notices))
+
+
+def test_a_notice_stands_beside_the_verdict_the_ones_that_page_first(
+    matched_run: StoredRun, contract: Contract
+) -> None:
+    quiet = NoticeFound(notice=Notice.UNFILTERED_READER, sentence="The consumer reads uncommitted.")
+    loud = NoticeFound(
+        notice=Notice.RETENTION_OVERTAKES, sentence="3 offsets expire.", pages=True, details={"offset": 17}
+    )
+    page = report_page(with_notices(matched_run, quiet, loud), contract)
+    assert [row.notice for row in page.notices] == ["retention_overtakes", "unfiltered_reader"]
+    text = Page(render_report(with_notices(matched_run, quiet, loud), contract)).text
+    assert text.index("on-call was told") < text.index("3 offsets expire.") < text.index(quiet.sentence)
+    assert "Nothing to tell." in Page(render_report(matched_run, contract)).text
+
+
+def test_legal_oddities_are_counted_under_their_lists_version(matched_run: StoredRun, contract: Contract) -> None:
+    late = NoticeFound(notice=Notice.LATE_PARTNER, sentence="Late.", count=3)
+    counts = {oddity.name: oddity.count for oddity in report_page(with_notices(matched_run, late), contract).oddities}
+    assert counts["aborted records"] == 2
+    assert counts["transaction markers"] == 3
+    assert counts["late partners"] == 3
+    assert f"list {LEGAL_ODDITIES_VERSION}" in Page(render_report(matched_run, contract)).text
+
+
+def test_the_posture_is_told_by_the_settings_that_the_run_stored(matched_run: StoredRun, contract: Contract) -> None:
+    unread = report_page(matched_run, contract).posture
+    assert {line.standing for line in unread if line.setting == "cleanup.policy"} == {Standing.UNKNOWN}
+    read = TopicSettings(
+        topic="billing.fees",
+        replication_factor=3,
+        in_sync_replicas=3,
+        min_insync_replicas=1,
+        unclean_leader_election=False,
+        cleanup_policy=("delete",),
+        retention_ms=-1,
+        retention_bytes=-1,
+        message_timestamp_type="CreateTime",
+    )
+    look_ups = {"surroundings": SURROUNDINGS.dump_python(Surroundings(topic_settings=(read,)), mode="json")}
+    run = replace(matched_run, result=replace(matched_run.result, look_ups=look_ups))
+    standings = {
+        line.setting: line.standing for line in report_page(run, contract).posture if line.scope == "billing.fees"
+    }
+    assert standings["min.insync.replicas"] is Standing.AT_RISK
+    assert standings["cleanup.policy"] is Standing.OK
+    assert "set 2 with three replicas" in Page(render_report(run, contract)).text
+
+
+def test_a_baseline_claims_no_posture(baseline_run: StoredRun, contract: Contract) -> None:
+    baseline = replace(baseline_run, cut=replace(baseline_run.cut, n=0))
+    assert "A baseline reads no settings." in Page(render_report(baseline, contract)).text
+
+
+STRIP = LogStrip(
+    topic_partition=TopicPartition(topic="billing.fees", partition=0),
+    kafka_offset=17,
+    batches=(
+        StripBatch(kafka_offset_start=15, kafka_offset_end=16, kind="plain", producer_id=-1, producer_epoch=-1),
+        StripBatch(kafka_offset_start=16, kafka_offset_end=19, kind="aborted", producer_id=4001, producer_epoch=3),
+        StripBatch(kafka_offset_start=19, kafka_offset_end=20, kind="abort marker", producer_id=4001, producer_epoch=4),
+        StripBatch(kafka_offset_start=24, kafka_offset_end=25, kind="open", producer_id=7, producer_epoch=0),
+    ),
+)
+
+
+def test_the_log_around_a_break_is_drawn_from_what_was_stored(broken_run: StoredRun, contract: Contract) -> None:
+    first, second, *_ = broken_run.result.breaks
+    drawn = replace(first, evidence={**first.evidence, "strip": STRIP.to_json()})
+    html = render_report(with_breaks(broken_run, drawn, second), contract)
+    page = Page(html)
+    assert html.count('<svg class="strip"') == 1
+    assert (
+        "billing.fees[0] around offset 17: 15 plain; 16 to 18 aborted by producer 4001 epoch 3; "
+        "19 abort marker by producer 4001 epoch 4; 24 open by producer 7 epoch 0"
+    ) in {found.get("aria-label") for _, found in page.elements}
+    for expected in ("offset what producer epoch 15", "16 3 aborted 4001 3", "its producer transaction", "4 empty"):
+        assert expected in page.text
+    assert "strip.batches" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("kafka_offset", "words"),
+    [(17, "its producer transaction"), (24, "its producer transaction, which does not end here"), (15, None)],
+    ids=["ended by a marker", "open", "plain"],
+)
+def test_the_transaction_of_the_break_is_underlined_to_its_marker(kafka_offset: int, words: str | None) -> None:
+    drawn = str(draw_strip(replace(STRIP, kafka_offset=kafka_offset)))
+    assert drawn.count('class="span"') == (0 if words is None else 1)
+    if words is not None:
+        assert f">{words}</text>" in drawn
+
+
+def test_every_leg_is_marked_as_committed_aborted_or_nowhere(broken_run: StoredRun, contract: Contract) -> None:
+    legs = {"fee": "billing.fees", "payout": "billing.payouts", "tax": "billing.taxes"}
+    payout, fee = "topic:billing.payouts:0:17", "topic:billing.fees:0:3"
+    span = {"first_offset": 3, "marker": "abort", "marker_offset": 4, "marker_epoch": 1}
+    torn = replace(
+        broken_run.result.breaks[-1],
+        leg="fee+tax",
+        evidence={
+            "seen_legs": {"payout": payout},
+            "found_elsewhere": [{"at": fee, "place": "aborted"}],
+            "identities": {payout: {"at": payout, "producer_id": -1, "span": None}, fee: {"at": fee, "span": span}},
+        },
+    )
+    three = contract.model_copy(update={"legs": legs})
+    assert [(mark.leg, mark.state, mark.words) for mark in leg_marks(torn, legs)] == [
+        ("fee", "aborted", "aborted at offset 3 of billing.fees[0], abort marker at 4"),
+        ("payout", "committed", "committed at offset 17 of billing.payouts[0]"),
+        ("tax", "absent", "nowhere on the retained log"),
+    ]
+    html = render_report(with_breaks(broken_run, torn), three)
+    for state in ("committed", "aborted", "absent"):
+        assert html.count(f'<li class="{state}">') == 1
+    assert leg_marks(broken_run.result.breaks[0], legs) == ()
+
+
+def test_a_break_tells_the_same_story_as_the_command_line(broken_run: StoredRun, contract: Contract) -> None:
+    text = Page(render_report(broken_run, contract)).text
+    for told in tell_breaks(broken_run, broken_run.result.breaks).values():
+        for paragraph in explain(told).paragraphs:
+            for sentence in paragraph.sentences:
+                assert re.sub(r"\s+", " ", sentence) in text

@@ -1,0 +1,52 @@
+"""The legs of a business transaction, one line each: committed where, aborted, or nowhere. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tallystick.explain import describe_place
+from tallystick.plain_text import foreign_text
+from tallystick.run_result import Break
+
+
+@dataclass(frozen=True, kw_only=True)
+class LegMark:
+    """One expected leg. state: "committed", "aborted" or "absent"."""
+
+    leg: str
+    topic: str
+    state: str
+    words: str
+
+
+def leg_marks(item_break: Break, legs: Mapping[str, str]) -> tuple[LegMark, ...]:
+    """Every leg that the contract expects, by name; none for a break that is not about legs."""
+    seen = item_break.evidence.get("seen_legs")
+    if not isinstance(seen, Mapping):
+        return ()
+    return tuple(_mark(item_break.evidence, leg, legs[leg], seen) for leg in sorted(legs))
+
+
+def _mark(evidence: Mapping[str, Any], leg: str, topic: str, seen: Mapping[str, Any]) -> LegMark:
+    if leg in seen:
+        at = str(seen[leg])
+        words = f"committed at {describe_place(at)}{_marker(evidence, at)}"
+        return LegMark(leg=foreign_text(leg), topic=topic, state="committed", words=words)
+    aborted = [
+        str(one["at"])
+        for one in evidence.get("found_elsewhere", ())
+        if one.get("place") == "aborted" and str(one.get("at", "")).startswith(f"topic:{topic}:")
+    ]
+    if aborted:
+        places = ", ".join(f"{describe_place(at)}{_marker(evidence, at)}" for at in aborted)
+        return LegMark(leg=foreign_text(leg), topic=topic, state="aborted", words=f"aborted at {places}")
+    return LegMark(leg=foreign_text(leg), topic=topic, state="absent", words="nowhere on the retained log")
+
+
+def _marker(evidence: Mapping[str, Any], at: str) -> str:
+    """Which marker ended the leg's transaction, where the run read it."""
+    identity = evidence.get("identities", {}).get(at)
+    span = identity.get("span") if isinstance(identity, Mapping) else None
+    if not span or span.get("marker") is None:
+        return ""
+    return f", {span['marker']} marker at {span['marker_offset']}"
