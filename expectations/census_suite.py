@@ -8,7 +8,7 @@ from expectations.suite import Suite
 from tallystick.run_result import PartitionCensus
 from tallystick.store.run_store import StoredRun
 
-_COUNTS = ("committed", "aborted", "plain", "markers", "spark_rows", "kafka_offset_start")
+_COUNTS = ("committed", "aborted", "plain", "markers", "compacted", "spark_rows", "kafka_offset_start")
 
 
 _PLANTED = PartitionCensus(
@@ -62,7 +62,7 @@ def census_suite(run: StoredRun) -> Suite:
                 column_A="offsets",
                 column_B="named_offsets",
                 severity=FailureSeverity.CRITICAL,
-                description="end - start = committed + aborted + plain + markers.",
+                description="end - start = committed + aborted + plain + markers + compacted.",
             ),
             gxe.ExpectColumnPairValuesToBeEqual(
                 column_A="spark_rows",

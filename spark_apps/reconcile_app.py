@@ -20,22 +20,34 @@ import time
 import traceback
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 
+from spark_apps.canary_rows import with_canary_events, with_canary_rows
 from spark_apps.ledger_frame import read_ledger
 from spark_apps.slice_matching import scan_slices
-from spark_apps.topic_frame import read_topics
+from spark_apps.topic_frame import parse_events, read_topics
 from tallystick.alert import alerts_for
 from tallystick.breaks_file import write_breaks_file
-from tallystick.connections import Connections, artifacts_folder, connections_from_environment, store_dsn
+from tallystick.canaries import canary_events, canary_rows, missed_canaries
+from tallystick.classes.timestamp_skew import possible_ms
+from tallystick.connections import (
+    Connections,
+    artifacts_folder,
+    connections_from_environment,
+    kafka_from_environment,
+    store_dsn,
+)
 from tallystick.contract import Contract, load_contract
 from tallystick.cut import Cut, without_expired
 from tallystick.investigation import investigate, read_past, take_cut_census
 from tallystick.judging import judge
 from tallystick.ledger_reader import describe_table, keys_seen_before, open_ledger, rows_held_in_place
+from tallystick.log_fetch import fetcher, open_admin
+from tallystick.log_strip import FETCH_BYTES, with_strips
 from tallystick.look_ups import LookUps
 from tallystick.run_result import RunResult
 from tallystick.settling import open_both_sides
@@ -121,7 +133,7 @@ def run_cut(engine: Engine, contract: Contract, cut: Cut) -> None:
     """Judge an open cut and commit what was found. The attempt fences a driver that outlived its task."""
     attempt = claim_attempt(engine, contract.contract, cut.n)
     announce("claimed", contract=contract.contract, cut=cut.n, attempt=attempt)
-    result = judge_cut(engine, contract, cut, stored_look_ups=None)
+    result = with_logs_around(contract, judge_cut(engine, contract, cut, stored_look_ups=None))
     announce("judged", verdict=result.verdict, breaks=len(result.breaks), doubts=[d.doubt for d in result.doubts])
     outstanding = outstanding_classes(engine, contract.contract, after=result)
     alerts = alerts_for(
@@ -131,6 +143,14 @@ def run_cut(engine: Engine, contract: Contract, cut: Cut) -> None:
     commit_run(engine, result, attempt=attempt, alerts=alerts)
     announce("committed", verdict=result.verdict, digest=result.digest)
     write_breaks_file(result, artifacts_folder())
+
+
+def with_logs_around(contract: Contract, result: RunResult) -> RunResult:
+    """The same result; its largest breaks keep the log around them. Only what is stored needs it: no digest has it."""
+    if not result.breaks:
+        return result
+    with open_admin(kafka_from_environment(contract.kafka.connection)) as admin:
+        return replace(result, breaks=with_strips(fetcher(admin, fetch_bytes=FETCH_BYTES), result.breaks))
 
 
 def reread_cut(engine: Engine, contract: Contract, cut: Cut, before: RunResult) -> None:
@@ -154,7 +174,7 @@ def judge_cut(engine: Engine, contract: Contract, cut: Cut, *, stored_look_ups: 
         census = beside.submit(take_cut_census, sides, cut)
         announce("scanning", offsets=sum(len(part.readable) for part in cut.topic_slices))
         known = {item.match_key for item in past.carried}
-        scan = scan_cut(contract, connections, cut, known)
+        scan = scan_cut(contract, connections, cut, past.previous, known)
         announce("scanned", topic_rows=scan.topic_rows, ledger_rows=scan.ledger_rows, exceptional=len(scan.copies))
         counted = census.result()
         announce("census_taken", unexplained=sum(one.unexplained for one in counted))
@@ -162,6 +182,7 @@ def judge_cut(engine: Engine, contract: Contract, cut: Cut, *, stored_look_ups: 
             engine, sides, cut, past, scan, counted, partitions_before=partitions, stored_look_ups=stored_look_ups
         )
         announce("investigated", keys=len(evidence.outcomes))
+    evidence = replace(evidence, missed_canaries=missed_canaries(evidence, scan.canaries))
     return judge(
         evidence,
         matched_rows=scan.matched_rows,
@@ -172,7 +193,7 @@ def judge_cut(engine: Engine, contract: Contract, cut: Cut, *, stored_look_ups: 
     )
 
 
-def scan_cut(contract: Contract, connections: Connections, cut: Cut, known: set[str]) -> SliceScan:
+def scan_cut(contract: Contract, connections: Connections, cut: Cut, previous: Cut, known: set[str]) -> SliceScan:
     """The first reader: Spark, both sides, one cut."""
     spark = SparkSession.builder.appName(f"tallystick {contract.contract}/{cut.n}").getOrCreate()
     with open_ledger(connections.ledger_dsn) as ledger:
@@ -181,11 +202,19 @@ def scan_cut(contract: Contract, connections: Connections, cut: Cut, known: set[
         if not table.key_is_unique:
             known |= set(keys_seen_before(ledger, contract.ledger, **bounds))
         with rows_held_in_place(ledger, contract.ledger):
-            topic = read_topics(spark, connections.kafka, cut.topic_slices, contract.event)
+            records = read_topics(spark, connections.kafka, cut.topic_slices)
             rows = read_ledger(
                 spark, connections.ledger_dsn, contract.ledger, cut.ledger_slice, block_count=table.halves_by
             )
-            return scan_slices(topic, rows, legs=contract.legs, known_elsewhere=known)
+            planted = with_canary_events(records, canary_events(contract), written_at=cut.marked_at_utc)
+            return scan_slices(
+                parse_events(planted, contract.event),
+                with_canary_rows(rows, canary_rows(contract)),
+                legs=contract.legs,
+                known_elsewhere=known,
+                ignore_case=contract.currency_case == "ignored",
+                possible_ms=possible_ms(cut, previous, tolerance_seconds=contract.timestamp_tolerance_seconds),
+            )
 
 
 def die_with_parent() -> None:
