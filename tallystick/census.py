@@ -5,7 +5,7 @@ my slice", since a slice begins inside transactions and ends before their marker
 may carry a later one. Source: KIP-98; the client's rule is in Kafka's CompletedFetch.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -231,9 +231,11 @@ def batch_at(fetch: Fetch, topic_partition: TopicPartition, offset: int) -> Deci
     raise OffsetNotInLog(f"{topic_partition}: nothing lies at offset {offset}")
 
 
-def log_start_below(fetch: Fetch, topic_partition: TopicPartition, offset: int) -> int | None:
-    """Where the retained log begins; None if even this offset has left it."""
-    try:
-        return fetch(topic_partition, offset, False).log_start
-    except OffsetNotInLog:
-        return None
+def read_log_start(fetch: Fetch, topic_partition: TopicPartition, offsets: Iterable[int]) -> int | None:
+    """Where the retained log begins, asked at the first of these offsets that is still there; None if none is."""
+    for offset in offsets:
+        try:
+            return fetch(topic_partition, offset, False).log_start
+        except OffsetNotInLog:
+            continue
+    return None

@@ -1,25 +1,40 @@
 """Single records with their producer's identity: for breaks and look-ups only, so cost grows with breaks, not rows."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from hashlib import sha256
+from types import MappingProxyType
+from typing import Any
 
 from kafka.record.default_records import DefaultRecordBatch
 
-from tallystick.census import DecidedBatch, Outcome, batch_at, walk_batches
+from tallystick.census import DecidedBatch, Outcome, batch_at, decide_batches, read_log_start, walk_batches
 from tallystick.contract import EventFields
-from tallystick.log_fetch import Fetch
+from tallystick.log_fetch import Fetch, OffsetNotInLog
+from tallystick.money_text import minor_unit_digits
 from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.transaction_span import TransactionSpan
 
 SESSION_HEADER = "session"
 """One value per producing process: tells a retry from a second process where there is no producer id."""
 SOURCE_HEADER = "source"
 """Where the input of this output came from: tells a reprocessed input."""
+ACTION_HEADER = "tallystick-action-id"
+"""Which of our compensations published the event."""
+HEADER_LENGTH = 200
+"""In characters. Longer header values, and those that are no text, are not kept."""
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogRecord:
-    """One record as it lies in the log. producer_id -1: written without idempotence."""
+    """One record as it lies in the log, without its payload. producer_id -1: written without idempotence.
+
+    value_digest: equal where message key and value are, byte by byte. amount_minor None, currency "": not readable.
+    headers: short text ones only. span: None unless it was looked for.
+    """
 
     topic_partition: TopicPartition
     kafka_offset: int
@@ -33,27 +48,76 @@ class LogRecord:
     transaction_key: str
     session: str | None
     source: str | None
+    leg: str = ""
+    amount_minor: int | None = None
+    currency: str = ""
+    value_digest: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    span: TransactionSpan | None = None
+
+    @property
+    def item_id(self) -> str:
+        """As tallystick.slice_scan.topic_item_id names it."""
+        return f"topic:{self.topic_partition.topic}:{self.topic_partition.partition}:{self.kafka_offset}"
+
+    @property
+    def action_id(self) -> str:
+        """The compensation that published it; "" for any other event."""
+        return self.headers.get(ACTION_HEADER, "")
+
+    def header(self, name: str) -> str | None:
+        """A header's text; None if it has none, or one too long to be kept."""
+        return self.headers.get(name)
+
+    def as_json(self) -> dict[str, Any]:
+        """Who wrote it, and in which producer transaction. No payload."""
+        return {
+            "at": self.item_id,
+            "producer_id": self.producer_id,
+            "producer_epoch": self.producer_epoch,
+            "sequence": self.sequence,
+            "transactional": self.is_transactional,
+            "outcome": str(self.outcome),
+            "timestamp_ms": self.timestamp_ms,
+            "session": self.session,
+            "source": self.source,
+            "span": self.span.as_json() if self.span else None,
+        }
 
 
-def records_of(batch: DecidedBatch, topic_partition: TopicPartition, fields: EventFields) -> Iterator[LogRecord]:
-    """Decode a data batch. A value that is no JSON object has empty keys."""
+def records_of(
+    batch: DecidedBatch,
+    topic_partition: TopicPartition,
+    fields: EventFields,
+    wanted: Callable[[int], bool] = lambda offset: True,
+) -> Iterator[LogRecord]:
+    """Decode the records of a data batch at the wanted offsets. A value that is no JSON object has empty keys."""
     header = batch.header
-    for position, record in enumerate(DefaultRecordBatch(bytes(batch.raw))):
-        headers = dict(record.headers or ())
+    is_major = fields.amount_unit == "major"
+    for record in DefaultRecordBatch(bytes(batch.raw)):
+        if not wanted(record.offset):
+            continue
+        headers = {name: value for name, value in record.headers or () if value is not None}
         document = _document(record.value)
+        currency = _key(document.get(fields.currency))
         yield LogRecord(
             topic_partition=topic_partition,
             kafka_offset=record.offset,
             outcome=batch.outcome,
             producer_id=header.producer_id,
             producer_epoch=header.producer_epoch,
-            sequence=header.base_sequence + position if header.base_sequence >= 0 else -1,
+            sequence=header.base_sequence + record.offset - header.base_offset if header.base_sequence >= 0 else -1,
             is_transactional=header.is_transactional,
             timestamp_ms=record.timestamp,
             match_key=_key(document.get(fields.match_key)),
             transaction_key=_key(document.get(fields.transaction_key)),
             session=_text(headers.get(SESSION_HEADER)),
             source=_text(headers.get(SOURCE_HEADER)),
+            leg=_key(document.get(fields.leg)),
+            amount_minor=_amount_minor(document.get(fields.amount_minor), currency if is_major else None),
+            currency=currency,
+            value_digest=_digest(record.key, record.value),
+            headers=_short_texts(headers),
         )
 
 
@@ -64,6 +128,38 @@ def read_record(fetch: Fetch, topic_partition: TopicPartition, offset: int, fiel
         if record.kafka_offset == offset:
             return record
     raise LookupError(f"{topic_partition}: no record at offset {offset}")
+
+
+def read_records(
+    fetch: Fetch, topic_partition: TopicPartition, offsets: Iterable[int], fields: EventFields
+) -> Iterator[LogRecord]:
+    """The records at many offsets, in log order; neighbours share a fetch. What the log does not hold is left out."""
+    waiting = sorted(set(offsets), reverse=True)
+    log_start = read_log_start(fetch, topic_partition, [waiting[0], waiting[-1]] if waiting else [])
+    if log_start is None:
+        return
+    while waiting:
+        offset = waiting[-1]
+        if offset < log_start:
+            waiting.pop()
+            continue
+        try:
+            fetched = fetch(topic_partition, offset, True)
+        except OffsetNotInLog:
+            return
+        read_committed = offset < fetched.lso
+        if not read_committed:
+            fetched = fetch(topic_partition, offset, False)
+        for batch in decide_batches(fetched, read_committed):
+            inside = set()
+            while waiting and waiting[-1] <= batch.header.last_offset:
+                inside.add(waiting.pop())
+            if inside and batch.outcome is not Outcome.MARKER:
+                yield from records_of(batch, topic_partition, fields, inside.__contains__)
+            if not waiting:
+                return
+        if waiting and waiting[-1] == offset:
+            waiting.pop()
 
 
 def find_records(
@@ -101,7 +197,7 @@ def _walk_past_lso(fetch: Fetch, offsets: OffsetRange) -> Iterator[DecidedBatch]
 
 def _document(value: bytes | None) -> dict[str, object]:
     try:
-        document = json.loads(value or b"null")
+        document = json.loads(value or b"null", parse_float=Decimal)
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}
@@ -109,8 +205,36 @@ def _document(value: bytes | None) -> dict[str, object]:
 
 def _key(value: object) -> str:
     """A key as the scan reads it: text as it is, anything else as JSON; none is empty."""
-    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def _amount_minor(value: object, major_in: str | None) -> int | None:
+    """Integer minor units; None if it is none. major_in: the currency, where the event names major units."""
+    if major_in is None:
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+    try:
+        minor = Decimal(str(value)).scaleb(minor_unit_digits(major_in))
+    except (ArithmeticError, LookupError):
+        return None
+    return int(minor) if minor.is_finite() and minor == int(minor) else None
 
 
 def _text(value: bytes | None) -> str | None:
     return None if value is None else value.decode("utf-8", "replace")
+
+
+def _digest(key: bytes | None, value: bytes | None) -> str:
+    """Half a SHA-256; where the key ends is part of it."""
+    return sha256(b"%d:%b%b" % (len(key or b""), key or b"", value or b"")).hexdigest()[:32]
+
+
+def _short_texts(headers: Mapping[str, bytes]) -> Mapping[str, str]:
+    texts = {}
+    for name, value in headers.items():
+        try:
+            text = value.decode() if len(value) <= 4 * HEADER_LENGTH else None
+        except UnicodeDecodeError:
+            text = None
+        if text is not None and len(text) <= HEADER_LENGTH:
+            texts[name] = text
+    return MappingProxyType(texts) if texts else _NO_HEADERS

@@ -8,9 +8,7 @@ from typing import Any
 from tallystick.committed_records import CommittedRecord
 from tallystick.compensation_plan import PlanItem
 from tallystick.contract import EventFields
-from tallystick.log_record import SESSION_HEADER
-
-ACTION_HEADER = "tallystick-action-id"
+from tallystick.log_record import ACTION_HEADER, SESSION_HEADER
 
 
 @dataclass(frozen=True, kw_only=True)

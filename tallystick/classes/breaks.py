@@ -1,10 +1,12 @@
 """Build a break from a residue: the same fields for every class."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tallystick.break_class import BreakClass
 from tallystick.contract import Contract
+from tallystick.log_record import LogRecord
 from tallystick.pairing import Residue, Sighting
 from tallystick.run_result import Break, break_id
 
@@ -43,3 +45,17 @@ def break_of(
 
 def seen_as_json(seen: Sighting) -> dict[str, Any]:
     return {"at": seen.item_id, "place": str(seen.place), **seen.detail}
+
+
+def identity_json(record: LogRecord | None) -> dict[str, Any] | None:
+    """Who wrote a record, in the one shape that all evidence has; None where that is not known."""
+    return None if record is None else record.as_json()
+
+
+def with_identity(found: Break, identities: Mapping[str, LogRecord]) -> Break:
+    """Join the producer identity of the copy that a break is about; where that is a row, of the record it followed."""
+    about = (found.evidence.get("at"), *(seen["at"] for seen in found.evidence.get("found_elsewhere", ())))
+    record = next((identities[item_id] for item_id in about if item_id in identities), None)
+    if record is None:
+        return found
+    return replace(found, evidence={**found.evidence, "identity": record.as_json()})

@@ -1,21 +1,26 @@
-"""D1, D2, D4: the topic has the event more than once, told apart by who produced the copies.
+"""D1 to D4, D6, D7: the topic has the event more than once, told apart by who produced the copies.
 
+- one of the two was published by a compensation: our own repair, and the original came after all (D7);
 - no producer id on both, same session: a retry without idempotence (D1);
 - no producer id, another session: the input was processed again (D4);
+- one producer id, so one transactional.id, under two epochs: two generations of it, the old one a zombie (D3) - unless
+  the epoch moves with every transaction (transaction.version 2) and no session says that there were two processes;
 - producer ids, the same source coordinates in two sessions: processed again (D4);
 - producer ids otherwise: a new producer, or the application, sent it again (D2) - the broker drops a retry of its own;
 - what would tell is absent (a copy expired, no session header): the cause is unknown, and said so.
-Source of the producer-id rules: KIP-98, idempotent producer.
+Whatever the cause, the break says whether the original stands in an earlier window (D6), and whether the copies differ.
+Not to be mistaken for one compensation that stands twice, see compensated_twice.
+Source of the producer-id rules: KIP-98, idempotent producer; KIP-890.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from tallystick.batch_header import NO_PRODUCER_ID
 from tallystick.break_class import BreakClass
-from tallystick.classes.breaks import break_of
+from tallystick.classes.breaks import break_of, identity_json
 from tallystick.evidence import Evidence
 from tallystick.log_record import LogRecord
+from tallystick.marker_protocol import MarkerProtocol
 from tallystick.pairing import Fate, Place, Residue
 from tallystick.run_result import Break, ItemSide
 
@@ -26,38 +31,69 @@ _STORIES = {
     BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION: (
         "it was sent again by a new producer or by the application, which the broker cannot recognise"
     ),
+    BreakClass.DUPLICATE_IN_TOPIC_ZOMBIE: (
+        "two generations of one transactional.id committed it: the old one worked on beside its successor"
+    ),
     BreakClass.DUPLICATE_IN_TOPIC_REPROCESSED: (
         "another process handled the same input again and wrote its output a second time"
     ),
+    BreakClass.DUPLICATE_IN_TOPIC_COMPENSATED: ("a compensation republished it, and the original came after all"),
     BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN: (
         "what would tell the cause (producer id, session header, the other copy) is not there"
     ),
+    BreakClass.COMPENSATED_TWICE: "the same compensating action published it twice",
 }
 
 
 def duplicate_in_topic(evidence: Evidence) -> Iterator[Break]:
     """One break per extra copy; the first copy of a key is the event itself."""
+    twice = published_twice(evidence)
     for residue in evidence.residues(Fate.EXTRA, ItemSide.TOPIC):
-        extra = evidence.identities.get(residue.copy.item_id)
-        original_id = original_item_id(residue)
-        original = evidence.identities.get(original_id)
-        break_class = tell_cause(extra, original)
-        followed = "and the ledger posted it too" if residue.partner else "and the ledger has no row for it"
-        story = (
-            f"{residue.copy.item_id} repeats {original_id or 'an earlier copy'}: {_STORIES[break_class]}; {followed}."
-        )
-        yield break_of(
-            evidence.contract,
-            residue,
-            break_class,
-            story,
-            evidence={
-                "original": original_id,
-                "copy_identity": _identity(extra),
-                "original_identity": _identity(original),
-                "partner": residue.partner.item_id if residue.partner else None,
-            },
-        )
+        if residue.copy.item_id not in twice:
+            original = evidence.identities.get(original_item_id(residue))
+            cause = tell_cause(evidence.identities.get(residue.copy.item_id), original)
+            yield extra_copy(evidence, residue, cause)
+
+
+def published_twice(evidence: Evidence) -> frozenset[str]:
+    """Item ids of copies whose compensating action published the same key before."""
+    twice = set()
+    actions: set[tuple[str, str]] = set()
+    for residue in evidence.residues(Fate.EXTRA, ItemSide.TOPIC):
+        for item_id in (original_item_id(residue), residue.copy.item_id):
+            record = evidence.identities.get(item_id)
+            action = (residue.copy.match_key, record.action_id) if record and record.action_id else None
+            if action in actions and item_id == residue.copy.item_id:
+                twice.add(item_id)
+            elif action is not None:
+                actions.add(action)
+    return frozenset(twice)
+
+
+def extra_copy(evidence: Evidence, residue: Residue, break_class: BreakClass) -> Break:
+    """The break about one copy too many, whatever its cause."""
+    extra, original_id = evidence.identities.get(residue.copy.item_id), original_item_id(residue)
+    original = evidence.identities.get(original_id)
+    across_windows = residue.original is None or residue.original.carried is not None
+    differs = extra.value_digest != original.value_digest if extra and original else None
+    followed = "and the ledger posted it too" if residue.partner else "and the ledger has no row for it"
+    repeats = f"{original_id or 'an earlier copy'}{', of an earlier window' if across_windows else ''}"
+    payloads = "; the two are not equal, byte by byte" if differs else ""
+    story = f"{residue.copy.item_id} repeats {repeats}: {_STORIES[break_class]}{payloads}; {followed}."
+    return break_of(
+        evidence.contract,
+        residue,
+        break_class,
+        story,
+        evidence={
+            "original": original_id,
+            "copy_identity": identity_json(extra),
+            "original_identity": identity_json(original),
+            "partner": residue.partner.item_id if residue.partner else None,
+            "across_windows": across_windows,
+            "payload_differs": differs,
+        },
+    )
 
 
 def original_item_id(residue: Residue) -> str:
@@ -76,6 +112,8 @@ def tell_cause(extra: LogRecord | None, original: LogRecord | None) -> BreakClas
     """Which class two copies of one event are, by their producers."""
     if extra is None or original is None:
         return BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN
+    if bool(extra.action_id) != bool(original.action_id):
+        return BreakClass.DUPLICATE_IN_TOPIC_COMPENSATED
     same_session = None
     if extra.session is not None and original.session is not None:
         same_session = extra.session == original.session
@@ -85,20 +123,24 @@ def tell_cause(extra: LogRecord | None, original: LogRecord | None) -> BreakClas
         if same_session:
             return BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE
         return BreakClass.DUPLICATE_IN_TOPIC_REPROCESSED
+    if _are_two_generations(extra, original, same_session=same_session):
+        return BreakClass.DUPLICATE_IN_TOPIC_ZOMBIE
     if extra.source is not None and extra.source == original.source and same_session is False:
         return BreakClass.DUPLICATE_IN_TOPIC_REPROCESSED
     return BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION
 
 
-def _identity(record: LogRecord | None) -> dict[str, Any] | None:
-    if record is None:
-        return None
-    return {
-        "producer_id": record.producer_id,
-        "producer_epoch": record.producer_epoch,
-        "sequence": record.sequence,
-        "transactional": record.is_transactional,
-        "outcome": str(record.outcome),
-        "session": record.session,
-        "source": record.source,
-    }
+def _are_two_generations(extra: LogRecord, original: LogRecord, *, same_session: bool | None) -> bool:
+    """One producer id stands for one transactional.id; another epoch of it is another generation.
+
+    Except where the epoch moves by itself: then only two sessions tell.
+    """
+    if not (extra.is_transactional and original.is_transactional):
+        return False
+    if extra.producer_id != original.producer_id or extra.producer_epoch == original.producer_epoch:
+        return False
+    keeps_its_epoch = any(
+        record.span is not None and record.span.protocol is MarkerProtocol.CONSTANT_EPOCH
+        for record in (extra, original)
+    )
+    return same_session is False or keeps_its_epoch

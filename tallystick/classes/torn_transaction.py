@@ -2,30 +2,96 @@
 
 Evidence: 0 < committed legs < expected legs; the LSO has passed every mark taken by the deadline; and no record of the
 transaction is committed or open in an absent leg's topic anywhere on the retained log. Not to be mistaken for a leg
-that lies beyond the cut, behind the LSO or before the baseline.
+that lies beyond the cut, behind the LSO or before the baseline, nor for one on a stray topic (misrouted_in_topic);
+nor for one that the protocol tore (torn_by_protocol).
 """
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
+from tallystick.batch_header import NO_PRODUCER_ID
 from tallystick.break_class import BreakClass
-from tallystick.classes.breaks import seen_as_json
+from tallystick.classes.breaks import identity_json, seen_as_json
+from tallystick.contract import Direction
 from tallystick.evidence import Evidence, LegsCase
-from tallystick.pairing import Deadlines, Fate, Place
+from tallystick.log_record import LogRecord
+from tallystick.marker_protocol import MarkerProtocol
+from tallystick.pairing import BEYOND_THE_CUT, Deadlines, Fate, Place, Sighting
 from tallystick.run_result import Break, ItemSide, ItemState, break_id
 
 
 def torn_transaction(evidence: Evidence) -> Iterator[Break]:
     """One break per transaction; its leg names the absent ones, joined by +. At stake is what the seen legs moved."""
+    for case, absent in proven_torn(evidence):
+        if not was_torn_by_protocol(evidence, case, absent):
+            leg = "+".join(absent)
+            story = f"The transaction {case.transaction_key} committed {seen_legs(case)}, but never its {leg} leg."
+            yield legs_break(evidence, case, BreakClass.TORN_TRANSACTION, story)
+
+
+def proven_torn(evidence: Evidence) -> Iterator[tuple[LegsCase, list[str]]]:
+    """Transactions that are torn, whoever tore them, with their absent legs."""
     for case in evidence.incomplete:
         absent = absent_legs(case, evidence.contract.legs)
-        if absent and judge_legs(case, evidence.deadlines) is Fate.FOLLOWER_ABSENT:
-            yield _torn(evidence, case, absent)
+        proven = absent and judge_legs(case, evidence.deadlines) is Fate.FOLLOWER_ABSENT
+        if proven and not has_strayed(evidence, case):
+            yield case, absent
+
+
+def was_torn_by_protocol(evidence: Evidence, case: LegsCase, absent: Iterable[str]) -> bool:
+    """Was every absent leg written, and aborted, in the producer transaction that committed a seen leg?"""
+    committed = [
+        record
+        for leg in case.seen
+        for one in case.sightings.get(leg, ())
+        if _is_committed(one) and (record := evidence.identities.get(one.item_id)) is not None
+    ]
+    return all(
+        any(
+            _are_one_transaction(record, other)
+            for one in case.sightings.get(leg, ())
+            if one.place is Place.ABORTED and (record := evidence.identities.get(one.item_id)) is not None
+            for other in committed
+        )
+        for leg in absent
+    )
+
+
+def _are_one_transaction(aborted: LogRecord, committed: LogRecord) -> bool:
+    """Where the epoch moves with each transaction, producer id and epoch name one.
+
+    Where it stays, two records are of one when each was written before the other's marker: a producer has one
+    transaction at a time. Records carry the client's clock, markers the broker's; what a clock cannot tell is no proof.
+    """
+    if (aborted.producer_id, aborted.producer_epoch) != (committed.producer_id, committed.producer_epoch):
+        return False
+    if aborted.producer_id == NO_PRODUCER_ID or aborted.span is None or committed.span is None:
+        return False
+    if MarkerProtocol.EPOCH_PER_TRANSACTION in (aborted.span.protocol, committed.span.protocol):
+        return True
+    ends = aborted.span.marker_timestamp_ms, committed.span.marker_timestamp_ms
+    return (
+        ends[0] is not None
+        and ends[1] is not None
+        and aborted.timestamp_ms <= ends[1]
+        and committed.timestamp_ms <= ends[0]
+    )
+
+
+def _is_committed(seen: Sighting) -> bool:
+    return seen.place in (Place.EARLIER_SLICE, Place.SLICE)
 
 
 def absent_legs(case: LegsCase, legs: Iterable[str]) -> list[str]:
     """Expected legs that neither this cut, an open item nor an earlier slice has shown committed."""
     return [leg for leg in sorted(legs) if leg not in case.seen and not _committed_earlier(case, leg)]
+
+
+def has_strayed(evidence: Evidence, case: LegsCase) -> bool:
+    """Does every absent leg stand on a stray topic? Where the ledger comes first, its rows say so, one by one."""
+    absent = absent_legs(case, evidence.contract.legs)
+    strayed = all(any(seen.place is Place.STRAY for seen in case.sightings.get(leg, ())) for leg in absent)
+    return evidence.contract.direction is Direction.TOPIC_TO_LEDGER and bool(absent) and strayed
 
 
 def judge_legs(case: LegsCase, deadlines: Deadlines) -> Fate:
@@ -34,7 +100,7 @@ def judge_legs(case: LegsCase, deadlines: Deadlines) -> Fate:
         return Fate.WAITING
     places = {seen.place for sightings in case.sightings.values() for seen in sightings}
     due = case.carried.due_utc if case.carried else deadlines.new_copies_due_utc
-    if Place.PENDING in places:
+    if places & BEYOND_THE_CUT:
         return Fate.WAITING
     if Place.BEFORE_BASELINE in places:
         return Fate.UNDECIDABLE
@@ -51,7 +117,7 @@ def _settled(due: datetime, deadlines: Deadlines) -> bool:
 
 
 def _committed_earlier(case: LegsCase, leg: str) -> bool:
-    return any(seen.place in (Place.EARLIER_SLICE, Place.SLICE) for seen in case.sightings.get(leg, ()))
+    return any(_is_committed(seen) for seen in case.sightings.get(leg, ()))
 
 
 def _where(case: LegsCase, leg: str) -> str:
@@ -62,20 +128,24 @@ def _where(case: LegsCase, leg: str) -> str:
     return case.seen[leg][2]
 
 
-def _torn(evidence: Evidence, case: LegsCase, absent: list[str]) -> Break:
+def seen_legs(case: LegsCase) -> str:
+    """The committed legs and where they stand, for people."""
+    return ", ".join(f"{name} at {_where(case, name)}" for name in sorted(case.seen))
+
+
+def legs_break(evidence: Evidence, case: LegsCase, break_class: BreakClass, story: str) -> Break:
+    """A break about the absent legs of one business transaction."""
+    absent = absent_legs(case, evidence.contract.legs)
     leg = "+".join(absent)
     amounts = [(amount, currency) for amount, currency, _ in case.seen.values()]
-    seen_legs = {name: _where(case, name) for name in sorted(case.seen)}
-    seen = ", ".join(f"{name} at {item_id}" for name, item_id in seen_legs.items())
-    story = f"The transaction {case.transaction_key} committed {seen}, but never its {leg} leg."
     return Break(
         break_id=break_id(
             contract=evidence.contract.contract,
-            break_class=BreakClass.TORN_TRANSACTION,
+            break_class=break_class,
             match_key=case.transaction_key,
             position=leg,
         ),
-        break_class=BreakClass.TORN_TRANSACTION,
+        break_class=break_class,
         match_key=case.transaction_key,
         transaction_key=case.transaction_key,
         leg=leg,
@@ -84,7 +154,19 @@ def _torn(evidence: Evidence, case: LegsCase, absent: list[str]) -> Break:
         copies=1,
         story=story,
         evidence={
-            "seen_legs": seen_legs,
+            "seen_legs": {name: _where(case, name) for name in sorted(case.seen)},
             "found_elsewhere": [seen_as_json(seen) for leg in absent for seen in case.sightings.get(leg, ())],
+            "identities": {
+                item_id: identity_json(evidence.identities[item_id])
+                for item_id in _stands_of(case)
+                if item_id in evidence.identities
+            },
         },
     )
+
+
+def _stands_of(case: LegsCase) -> list[str]:
+    """Item ids of all that is known of a transaction's legs, once each."""
+    seen = (item_id for _, _, item_id in case.seen.values())
+    sightings = (seen.item_id for found in case.sightings.values() for seen in found)
+    return list(dict.fromkeys((*seen, *sightings)))

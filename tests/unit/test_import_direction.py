@@ -18,7 +18,18 @@ MAY_IMPORT = {
     "lab": {"lab"},
     "bench": {"bench", "lab", "spark_apps", "tallystick"},
     "setup": {"jars", "machine"},
-    "tests": {"tallystick", "spark_apps", "tallystick_airflow", "expectations", "lab", "bootstrap", "jars", "machine"},
+    "tests": {
+        "tallystick",
+        "spark_apps",
+        "tallystick_airflow",
+        "expectations",
+        "lab",
+        "bootstrap",
+        "jars",
+        "machine",
+        "tests",
+        "bench",
+    },
 }
 MAY_NOT_IMPORT = {
     "tallystick": {"pyspark", "airflow"},  # the rules run in any process, and in a test within a second

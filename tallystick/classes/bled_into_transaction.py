@@ -1,0 +1,54 @@
+"""T6: a record of an earlier, unfinished producer transaction was committed by a later one's marker.
+
+Evidence: between two markers of one producer id stand data batches of two epochs, and a COMMIT ended them; those of the
+earlier epoch belong to a transaction that never ended. Source: KIP-890. Not to be mistaken for an epoch that moves from
+one transaction to the next (transaction.version 2), across a marker; nor for stray records that an ABORT took along.
+Such a record is reported as this and as no phantom, missing row or duplicate beside it, as far as its batch is named
+(the census names the first few); a later copy of the same event is still a duplicate.
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import BreakClass
+from tallystick.evidence import Evidence, bled_item_ids_of
+from tallystick.log_record import LogRecord
+from tallystick.run_result import BledBatch, Break, PartitionCensus, break_id
+
+
+def bled_into_transaction(evidence: Evidence) -> Iterator[Break]:
+    """One break per record, for the first few batches of a partition; each says how many batches bled there."""
+    for part in evidence.census:
+        for batch in part.bled:
+            for item_id in bled_item_ids_of(part, batch):
+                if item_id in evidence.bled_records:
+                    yield _bled(evidence, part, batch, evidence.bled_records[item_id])
+
+
+def _bled(evidence: Evidence, part: PartitionCensus, batch: BledBatch, record: LogRecord) -> Break:
+    ended = f"the COMMIT at {batch.marker_offset}" if batch.marker_offset is not None else "a COMMIT"
+    story = (
+        f"{record.item_id} was written by producer {batch.producer_id} under epoch {batch.producer_epoch}, in a "
+        f"transaction that never ended; {ended} of its next one, under epoch {batch.span_epoch}, committed it too."
+    )
+    return Break(
+        break_id=break_id(
+            contract=evidence.contract.contract,
+            break_class=BreakClass.BLED_INTO_TRANSACTION,
+            match_key=record.match_key,
+            position=record.item_id,
+        ),
+        break_class=BreakClass.BLED_INTO_TRANSACTION,
+        match_key=record.match_key,
+        transaction_key=record.transaction_key,
+        leg=record.leg,
+        amount_minor=record.amount_minor or 0,
+        currency=record.currency if record.amount_minor is not None else "",
+        copies=1,
+        story=story,
+        evidence={
+            "at": record.item_id,
+            "span_epoch": batch.span_epoch,
+            "marker_offset": batch.marker_offset,
+            "bled_batches": part.bled_batches,
+        },
+    )

@@ -1,0 +1,22 @@
+"""C1: one compensating action stands on the topic more than once.
+
+Evidence: two committed events of one key carry the same action id header. Not to be mistaken for a compensation whose
+original came after all, which is one copy with the header and one without (duplicate_in_topic_compensated); nor for two
+actions, each of which stands once.
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import BreakClass
+from tallystick.classes.duplicate_in_topic import extra_copy, published_twice
+from tallystick.evidence import Evidence
+from tallystick.pairing import Fate
+from tallystick.run_result import Break, ItemSide
+
+
+def compensated_twice(evidence: Evidence) -> Iterator[Break]:
+    """One break per copy beyond the action's first."""
+    twice = published_twice(evidence)
+    for residue in evidence.residues(Fate.EXTRA, ItemSide.TOPIC):
+        if residue.copy.item_id in twice:
+            yield extra_copy(evidence, residue, BreakClass.COMPENSATED_TWICE)

@@ -1,0 +1,26 @@
+"""T2: a business transaction is torn since its producer transaction was committed here and aborted there.
+
+Evidence: what proves torn_transaction, and the absent legs lie aborted on the log, by the producer transaction that
+committed a seen leg. Who may do that: an administrator's abort on one partition (KIP-664), a broker's or coordinator's
+error. Not to be mistaken for a producer that aborted, tried again and left a leg out: that is torn_transaction.
+Where the epoch stays the same from one transaction to the next (transaction.version 1), records are of one transaction
+when each was written before the other's marker.
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import BreakClass
+from tallystick.classes.torn_transaction import legs_break, proven_torn, seen_legs, was_torn_by_protocol
+from tallystick.evidence import Evidence
+from tallystick.run_result import Break
+
+
+def torn_by_protocol(evidence: Evidence) -> Iterator[Break]:
+    """One break per business transaction, in the place of its torn_transaction."""
+    for case, absent in proven_torn(evidence):
+        if was_torn_by_protocol(evidence, case, absent):
+            story = (
+                f"One producer transaction committed {seen_legs(case)} of the transaction {case.transaction_key}, and "
+                f"was aborted where its {'+'.join(absent)} leg lies."
+            )
+            yield legs_break(evidence, case, BreakClass.TORN_BY_PROTOCOL, story)

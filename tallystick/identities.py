@@ -1,0 +1,84 @@
+"""Who wrote the topic copies that breaks are about: what is needed, and one pass per partition that reads it.
+
+Cost grows with breaks, not with rows. A function of the log; but the log forgets, and then a copy has no identity.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from tallystick.classes.duplicate_in_topic import original_item_id
+from tallystick.classes.torn_transaction import absent_legs, judge_legs
+from tallystick.contract import Contract, EventFields
+from tallystick.evidence import LegsCase, bled_item_ids
+from tallystick.log_fetch import Fetch
+from tallystick.log_record import LogRecord, read_records
+from tallystick.offsets import TopicPartition
+from tallystick.pairing import Deadlines, Fate, KeyOutcome, Place, Residue
+from tallystick.run_result import ItemSide, PartitionCensus
+from tallystick.transaction_span import read_spans
+
+_BREAKS = frozenset(
+    {Fate.EXTRA, Fate.ORIGIN_ABSENT, Fate.FOLLOWER_ABSENT, Fate.UNEQUAL, Fate.MISROUTED, Fate.ORIGIN_OPEN}
+)
+_WITHOUT_READER = frozenset({Place.ABORTED, Place.OPEN, Place.STRAY})
+
+
+def wanted_identities(
+    contract: Contract,
+    outcomes: Iterable[KeyOutcome],
+    legs: Iterable[LegsCase],
+    census: Iterable[PartitionCensus],
+    deadlines: Deadlines,
+) -> frozenset[str]:
+    """Item ids of the topic copies whose writers a class may ask for."""
+    wanted = {
+        item_id
+        for outcome in outcomes
+        for residue in outcome.residues
+        if residue.fate in _BREAKS
+        for item_id in _of_residue(residue)
+    }
+    for case in legs:
+        if absent_legs(case, contract.legs) and judge_legs(case, deadlines) is Fate.FOLLOWER_ABSENT:
+            wanted.update(_of_legs(case))
+    wanted.update(bled_item_ids(census))
+    return frozenset(item_id for item_id in wanted if item_id.startswith("topic:"))
+
+
+def _of_residue(residue: Residue) -> Iterator[str]:
+    """The copy, what it doubles or is paired with; for a row without event, the last record that no reader may see."""
+    yield residue.copy.item_id
+    if residue.partner is not None:
+        yield residue.partner.item_id
+    if residue.fate is Fate.EXTRA:
+        yield original_item_id(residue)
+    if residue.copy.side is ItemSide.LEDGER:
+        hidden = [seen.item_id for seen in residue.sightings if seen.place in _WITHOUT_READER]
+        yield from hidden[-1:]
+
+
+def _of_legs(case: LegsCase) -> Iterator[str]:
+    for _, _, item_id in case.seen.values():
+        yield item_id
+    for sightings in case.sightings.values():
+        yield from (seen.item_id for seen in sightings)
+
+
+def read_identities(fetch: Fetch, item_ids: Iterable[str], fields: EventFields) -> dict[str, LogRecord]:
+    """The record behind each item id, with its transaction's span. Planted copies, of no partition, have none."""
+    offsets: dict[TopicPartition, set[int]] = {}
+    for item_id in item_ids:
+        topic, partition, offset = item_id.removeprefix("topic:").rsplit(":", 2)
+        if int(partition) >= 0:
+            offsets.setdefault(TopicPartition(topic=topic, partition=int(partition)), set()).add(int(offset))
+    found: dict[str, LogRecord] = {}
+    for part, wanted in sorted(offsets.items()):
+        records = list(read_records(fetch, part, wanted, fields))
+        producer_ids: Mapping[int, int] = {
+            record.kafka_offset: record.producer_id for record in records if record.is_transactional
+        }
+        spans = read_spans(fetch, part, producer_ids)
+        for record in records:
+            span = spans.get(record.kafka_offset)
+            found[record.item_id] = replace(record, span=span) if span else record
+    return found

@@ -1,0 +1,124 @@
+"""A record's producer transaction on its partition: where it begins, which marker ends it, and by which protocol."""
+
+import pytest
+
+from tallystick.batch_header import Marker
+from tallystick.marker_protocol import MarkerProtocol
+from tallystick.transaction_span import LOOK_BACK_OFFSETS, TransactionSpan, read_spans
+
+from .builders import PART
+from .synthetic_log import SyntheticLog
+
+COMMIT, ABORT = Marker.COMMIT, Marker.ABORT
+CONSTANT, MOVING, UNKNOWN = MarkerProtocol
+
+
+def span_of(log: SyntheticLog, offset: int, producer_id: int = 7) -> TransactionSpan:
+    return read_spans(log.fetch, PART, {offset: producer_id})[offset]
+
+
+def transaction(log: SyntheticLog, marker: Marker, *, data_epoch: int, marker_epoch: int, records: int = 2) -> int:
+    """Its first offset."""
+    first = log.append(*[b"x"] * records, producer_id=7, epoch=data_epoch, transactional=True)
+    log.end_transaction(7, marker, epoch=marker_epoch)
+    return first
+
+
+def test_a_span_begins_after_its_producers_last_marker_and_ends_at_its_next_one() -> None:
+    log = SyntheticLog(fetch_batches=2)
+    transaction(log, COMMIT, data_epoch=0, marker_epoch=0)
+    log.append(b"x", producer_id=8, transactional=True)
+    first = log.append(b"x", b"y", producer_id=7, transactional=True)
+    log.end_transaction(8, ABORT)
+    log.append(b"z", producer_id=7, transactional=True)
+    marker = log.end_transaction(7, COMMIT)
+    for offset in (first, first + 1, marker - 1):
+        span = span_of(log, offset)
+        assert (span.first_offset, span.first_is_certain) == (first, True)
+        assert (span.marker, span.marker_offset, span.marker_epoch) == (COMMIT, marker, 0)
+        assert (span.marker_timestamp_ms, span.coordinator_epoch) == (1_700_000_000_000, 0)
+
+
+def test_the_marker_may_lie_above_the_lso() -> None:
+    log = SyntheticLog()
+    log.append(b"x", producer_id=7, transactional=True)
+    log.append(b"y", producer_id=8, transactional=True)
+    marker = log.end_transaction(7, ABORT)
+    assert log.lso < marker
+    assert (span_of(log, 0).marker, span_of(log, 0).marker_offset) == (ABORT, marker)
+
+
+def test_a_transaction_that_has_not_ended_has_no_marker() -> None:
+    log = SyntheticLog()
+    log.append(b"x", producer_id=7, transactional=True)
+    span = span_of(log, 0)
+    assert (span.marker, span.marker_offset, span.coordinator_epoch) == (None, None, None)
+    assert span.as_json()["marker"] is None
+
+
+@pytest.mark.parametrize(
+    ("spans", "protocol"),
+    [
+        pytest.param([(COMMIT, 3, 3)], CONSTANT, id="a commit under the data's epoch"),
+        pytest.param([(COMMIT, 3, 4)], MOVING, id="a commit under the next epoch"),
+        pytest.param([(ABORT, 3, 3)], CONSTANT, id="an abort under the data's epoch"),
+        pytest.param([(ABORT, 3, 4)], UNKNOWN, id="an abort under the next epoch: fenced, timed out, or version 2"),
+        pytest.param([(COMMIT, 3, 3), (ABORT, 3, 4)], CONSTANT, id="fenced, as its other transaction tells"),
+        pytest.param([(COMMIT, 3, 4), (ABORT, 4, 5)], MOVING, id="version 2, as its other transaction tells"),
+        pytest.param([(COMMIT, 3, 3), (COMMIT, 3, 4)], UNKNOWN, id="the client was changed in between"),
+    ],
+)
+def test_the_protocol_is_told_by_whether_the_epoch_moves(
+    spans: list[tuple[Marker, int, int]], protocol: MarkerProtocol
+) -> None:
+    log = SyntheticLog()
+    firsts = [transaction(log, marker, data_epoch=data, marker_epoch=ends) for marker, data, ends in spans]
+    assert span_of(log, firsts[-1]).protocol is protocol
+
+
+def test_a_span_that_begins_further_back_than_was_looked_says_so() -> None:
+    log = SyntheticLog()
+    log.append(b"x", producer_id=7, transactional=True)
+    log.append(*[b"z"] * LOOK_BACK_OFFSETS)
+    last = log.append(b"y", producer_id=7, transactional=True)
+    log.end_transaction(7, COMMIT)
+    assert (span_of(log, last).first_offset, span_of(log, last).first_is_certain) == (last, False)
+
+
+def test_a_log_that_begins_later_is_read_from_its_start_and_the_span_may_have_begun_before() -> None:
+    log = SyntheticLog(log_start=40)
+    log.append(b"x", b"y", producer_id=7, transactional=True)
+    log.end_transaction(7, COMMIT)
+    assert (span_of(log, 41).first_offset, span_of(log, 41).first_is_certain) == (40, False)
+
+
+def test_what_has_left_the_log_has_no_span_and_the_rest_has() -> None:
+    log = SyntheticLog(log_start=40)
+    log.append(b"x", producer_id=7, transactional=True)
+    log.end_transaction(7, COMMIT)
+    assert list(read_spans(log.fetch, PART, {3: 7, 40: 7})) == [40]
+    assert read_spans(log.fetch, PART, {3: 7}) == {}
+    assert read_spans(log.fetch, PART, {}) == {}
+
+
+def test_many_records_take_one_pass_and_share_their_spans() -> None:
+    log = SyntheticLog(fetch_batches=100)
+    wanted = {}
+    for _ in range(200):
+        first = transaction(log, COMMIT, data_epoch=0, marker_epoch=0)
+        wanted |= {first: 7, first + 1: 7}
+    spans = read_spans(log.fetch, PART, wanted)
+    assert sorted(spans) == sorted(wanted)
+    assert all(span.marker_offset == span.first_offset + 2 for span in spans.values())
+    assert log.fetches <= 1 + len(log.batches) / 100 + 1
+
+
+def test_records_that_lie_far_apart_do_not_make_it_read_what_lies_between() -> None:
+    log = SyntheticLog(fetch_batches=5)
+    first = transaction(log, COMMIT, data_epoch=0, marker_epoch=0)
+    for _ in range(200):
+        log.append(*[b"z"] * 500)
+    last = transaction(log, ABORT, data_epoch=0, marker_epoch=0)
+    spans = read_spans(log.fetch, PART, {first: 7, last: 7})
+    assert [spans[first].marker, spans[last].marker] == [COMMIT, ABORT]
+    assert log.fetches < 20
