@@ -24,7 +24,7 @@ def retention_overtakes(evidence: Evidence) -> Iterator[NoticeFound]:
             yield NoticeFound(
                 notice=Notice.RETENTION_OVERTAKES,
                 sentence=f"{part}: unread offsets, from {one.kafka_offset} on, expire {expires}, the "
-                f" next run is in {_hours(window)}.",
+                f"next run is in {_hours(window)}.",
                 pages=True,
                 details={
                     "topic": part.topic,

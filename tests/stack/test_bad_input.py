@@ -206,7 +206,7 @@ def test_a_topic_that_was_made_again_after_its_cut_is_not_read_in_its_place(new_
         books.produce(*payments("a", "b"), writer="another")
         run = books.judge(cut)
         assert (run.result.verdict, run.result.breaks) == (Verdict.INCONCLUSIVE, ())
-        assert set(doubts(run)) == {Doubt.PARTNER_NOT_SETTLED, Doubt.LOG_EXPIRED, Doubt.VACUOUS_RUN}
+        assert set(doubts(run)) == {Doubt.PARTNER_NOT_SETTLED, Doubt.TOPIC_RECREATED, Doubt.VACUOUS_RUN}
         assert run.result.figures.topic_rows == 0
 
 

@@ -70,6 +70,12 @@ def test_what_retention_has_reached_proves_nothing() -> None:
     assert rewritten(log) == ()
 
 
+def test_what_is_left_after_retention_is_still_compared() -> None:
+    log = log_of(b"a", b"b", b"x")
+    log.log_start = 4
+    assert [one.kafka_offset for one in rewritten(log)] == [4]
+
+
 def test_a_batch_that_retention_cuts_through_proves_nothing() -> None:
     log = log_of(b"a", b"x", b"c")
     log.log_start = 3

@@ -99,6 +99,14 @@ def test_a_transaction_that_ended_between_two_questions_does_not_hang(first: Mom
     assert (next_one.hangs, next_one.kafka_offset_start) == (False, 27)
 
 
+def test_one_that_ends_while_another_is_looked_at_does_not_hang() -> None:
+    """Its coordinator owed the marker in the first answer; that it owes none in the second proves nothing yet."""
+    stranger = Producer(4009, 0, 30)
+    first = replace(COMMITTING, producers=(RELAY, stranger))
+    found = read(first, replace(MARKER_WRITTEN, producers=(RELAY, stranger)))
+    assert [(one.producer_id, one.hangs) for one in found] == [(4001, False), (4009, True)]
+
+
 def test_records_that_a_later_transaction_will_end_do_not_hang_any_more() -> None:
     (found,) = read(NOT_LISTED, LIVE)
     assert not found.hangs
