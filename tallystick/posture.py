@@ -13,11 +13,11 @@ from itertools import pairwise
 
 from croniter import croniter
 
-from tallystick.contract import Contract
+from tallystick.contract import Contract, Direction
 from tallystick.run_result import PartitionCensus
 from tallystick.surroundings import BrokerSettings, TopicSettings
 
-CLUSTER = "cluster"
+CLUSTER, CONTRACT = "cluster", "contract"
 """Where a setting stands that is no topic's."""
 
 REPLICATION_FACTOR_MIN, MIN_INSYNC_REPLICAS_MIN = 3, 2
@@ -61,7 +61,7 @@ def posture(
     broker: BrokerSettings | None,
     census: Sequence[PartitionCensus],
 ) -> tuple[PostureLine, ...]:
-    """Every line of every topic of the contract, then the cluster's."""
+    """Every line of every topic of the contract, then the cluster's and the contract's own."""
     read = {one.topic: one for one in topics}
     return (
         *(
@@ -74,6 +74,7 @@ def posture(
             )
         ),
         *_transactions(contract, broker),
+        *_reader(contract),
     )
 
 
@@ -233,6 +234,23 @@ def longest_pause(contract: Contract) -> timedelta:
     """Between two uses of a producer: the schedule's longest interval, and a repair's wait for its approval."""
     approval = contract.compensation.approval_timeout_seconds if contract.compensation else 0
     return max(longest_interval(contract.schedule, contract.start_date), timedelta(seconds=approval))
+
+
+def _reader(contract: Contract) -> Iterator[PostureLine]:
+    """The ledger's consumer, where the ledger follows the topic: nothing can ask it, so the owner declares it."""
+    if contract.direction is not Direction.TOPIC_TO_LEDGER:
+        return
+    declared = contract.ledger.consumer_isolation
+    yield PostureLine(
+        setting="ledger.consumer_isolation",
+        scope=CONTRACT,
+        value=declared or "not declared",
+        needs="read_committed",
+        standing={"read_committed": Standing.OK, "read_uncommitted": Standing.AT_RISK}.get(
+            declared or "", Standing.UNKNOWN
+        ),
+        do="" if declared == "read_committed" else "set isolation.level=read_committed on the consumer and declare it",
+    )
 
 
 _NOT_READ = "not read"

@@ -1,7 +1,8 @@
 """Posture: settings as they stand do not keep what exactly-once needs. A notice: nothing of it is wrong yet.
 
 Evidence: the settings that this run read, and what its census counted. Not to be mistaken for a setting that could not
-be read (unknown, which is no finding), nor for harm that was done (a class of its own each).
+be read (unknown, which is no finding), for what the contract itself declares (unfiltered_reader), nor for harm that was
+done (a class of its own each).
 On-call is told only where acknowledged records may be lost whatever the producers do: an unclean leader election
 allowed on a topic that has replicas to elect. All else, a single broker without replicas among it, is for the report.
 """
@@ -11,7 +12,7 @@ from dataclasses import asdict
 
 from tallystick.break_class import Notice
 from tallystick.evidence import Evidence
-from tallystick.posture import Standing, posture
+from tallystick.posture import CONTRACT, Standing, posture
 from tallystick.run_result import NoticeFound
 
 
@@ -21,7 +22,7 @@ def promise_at_risk(evidence: Evidence) -> Iterator[NoticeFound]:
     lines = posture(
         evidence.contract, topics=around.topic_settings, broker=around.broker_settings, census=evidence.census
     )
-    at_risk = [line for line in lines if line.standing is Standing.AT_RISK]
+    at_risk = [line for line in lines if line.standing is Standing.AT_RISK and line.scope != CONTRACT]
     if at_risk:
         settings = ", ".join(dict.fromkeys(line.setting for line in at_risk))
         yield NoticeFound(

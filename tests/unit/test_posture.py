@@ -169,6 +169,20 @@ def settings_read(**changes: Any) -> Surroundings:
     return Surroundings(topic_settings=(replace(KEPT, **changes),), broker_settings=BROKER)
 
 
+@pytest.mark.parametrize(
+    ("declared", "standing"),
+    [
+        ("read_committed", Standing.OK),
+        ("read_uncommitted", Standing.AT_RISK),
+        (None, Standing.UNKNOWN),
+    ],
+)
+def test_the_ledgers_consumer_is_what_its_owner_declares(declared: str | None, standing: Standing) -> None:
+    ledger = {"connection": "ledger_billing", "table": "billing.payout", "consumer_isolation": declared}
+    assert lines(contract=contract_of(T2L, ledger=ledger))["ledger.consumer_isolation"].standing is standing
+    assert "ledger.consumer_isolation" not in lines()
+
+
 def test_one_notice_names_every_setting_at_risk() -> None:
     evidence = evidence_of(surroundings=settings_read(replication_factor=1, in_sync_replicas=1, min_insync_replicas=1))
     (found,) = promise_at_risk(evidence)
