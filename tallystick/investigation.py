@@ -9,26 +9,25 @@ from datetime import datetime
 
 from sqlalchemy import Engine
 
-from tallystick.census import take_census
-from tallystick.classes.duplicate_in_topic import original_item_id
+from tallystick.census import take_census, with_compaction
+from tallystick.cluster_snapshot import read_cluster
 from tallystick.contract import Contract
-from tallystick.cut import Cut, PartitionSnapshot
+from tallystick.cut import Cut, PartitionSnapshot, is_recreated
 from tallystick.evidence import Evidence, LegsCase
+from tallystick.identities import read_identities, wanted_identities
 from tallystick.ledger_reader import HorizonHolder, read_horizon_holder
-from tallystick.log_fetch import OffsetNotInLog, fetcher
-from tallystick.log_record import LogRecord, read_record
+from tallystick.log_fetch import fetcher
 from tallystick.look_ups import LookUps, look_up
-from tallystick.offsets import TopicPartition
-from tallystick.pairing import Copy, Deadlines, Fate, KeyCase, KeyOutcome, pair_key
+from tallystick.pairing import Copy, Deadlines, KeyCase, pair_key, topic_of
+from tallystick.receipts import without_compacted
 from tallystick.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
 from tallystick.settling import BothSides
 from tallystick.slice_scan import SliceScan, place_in_order
 from tallystick.store.cut_store import read_cut
-from tallystick.store.run_store import last_expiry_before, ledger_rows_before
+from tallystick.store.plan_store import executed_actions
+from tallystick.store.run_store import last_expiry_before, ledger_rows_before, surroundings_document
 from tallystick.store.sample_store import read_samples
-from tallystick.surroundings import Surroundings
-from tallystick.topic_settings import read_broker_settings, read_topic_settings
-from tallystick.topic_snapshot import read_open_transactions, read_topic_snapshot
+from tallystick.surroundings import SURROUNDINGS, ExecutedAction, Surroundings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,21 +107,32 @@ def investigate(
     if stored_look_ups is None:
         around = read_surroundings(engine, sides, cut, past, partitions_before=partitions_before)
         look_ups = replace(look_ups, surroundings=around)
+    around = look_ups.surroundings
+    census = [with_compaction(one, compacts=around.compacts(one.topic)) for one in census]
     deadlines = Deadlines(
         now_utc=cut.now_utc,
         new_copies_due_utc=new_copies_due_utc,
         topic_settled_until_utc=look_ups.topic_settled_until_utc,
         ledger_settled_until_utc=look_ups.ledger_settled_until_utc,
-        topic_lost_offsets=_lost_offsets(cut, past, contract),
+        topic_lost_offsets=_lost_offsets(cut, past, contract, around, census),
     )
     outcomes = tuple(
         pair_key(
-            KeyCase(match_key=case.match_key, copies=case.copies, sightings=look_ups.by_key.get(case.match_key, ())),
+            KeyCase(
+                match_key=case.match_key,
+                copies=case.copies,
+                sightings=without_compacted(look_ups.by_key.get(case.match_key, ()), look_ups.surroundings),
+            ),
             direction=contract.direction,
             deadlines=deadlines,
+            legs=contract.legs,
         )
         for case in cases
     )
+    legs_cases = tuple(replace(case, sightings=look_ups.by_transaction.get(case.transaction_key, {})) for case in legs)
+    recreated = {one.topic for one in around.partitions_before if is_recreated(cut, one)}
+    wanted = wanted_identities(contract, outcomes, legs_cases, census, deadlines)
+    wanted = frozenset(item_id for item_id in wanted if topic_of(item_id) not in recreated)
     spark_rows = scan.rows_by_partition
     evidence = Evidence(
         contract=contract,
@@ -136,19 +146,18 @@ def investigate(
         unreadable_count=scan.unreadable_count,
         unreadable_sample=scan.unreadable_sample,
         outcomes=outcomes,
-        incomplete=tuple(
-            LegsCase(
-                transaction_key=case.transaction_key,
-                seen=case.seen,
-                sightings=look_ups.by_transaction.get(case.transaction_key, {}),
-                carried=case.carried,
-            )
-            for case in legs
-        ),
-        identities=_identities(sides, outcomes),
+        incomplete=legs_cases,
+        identities=read_identities(fetcher(sides.admin), wanted, contract.event),
         horizon_holder=_horizon_holder(sides, cut),
         deadlines=deadlines,
-        surroundings=look_ups.surroundings,
+        surroundings=around,
+        previous_cut=past.previous,
+        topic_money=scan.topic_money,
+        ledger_money=scan.ledger_money,
+        differently_written=scan.differently_written,
+        out_of_order=scan.out_of_order,
+        out_of_order_count=scan.out_of_order_count,
+        record_times=scan.record_times,
     )
     return evidence, look_ups
 
@@ -157,20 +166,32 @@ def read_surroundings(
     engine: Engine, sides: BothSides, cut: Cut, past: Past, *, partitions_before: tuple[PartitionSnapshot, ...]
 ) -> Surroundings:
     """Ask the cluster and the store what stands around the cut, once; each answer has a module of its own."""
-    held = [part.offsets.topic_partition for part in cut.topic_slices if part.held]
-    return Surroundings(
-        partitions_before=partitions_before,
-        partitions_after=read_topic_snapshot(sides.admin, sides.contract.topics),
-        topic_settings=read_topic_settings(sides.admin, sides.contract.topics),
-        broker_settings=read_broker_settings(sides.admin),
-        open_transactions=read_open_transactions(sides.admin, held) if held else (),
+    earlier = SURROUNDINGS.validate_python(surroundings_document(engine, sides.contract.contract, cut.n - 1))
+    around = read_cluster(sides.admin, sides.contract, cut, partitions_before=partitions_before, earlier=earlier)
+    return replace(around, actions=_actions(engine, sides.contract, past.carried))
+
+
+def _actions(engine: Engine, contract: Contract, carried: Iterable[OpenItem]) -> tuple[ExecutedAction, ...]:
+    """Compensations that were published and whose item was broken still when the cut was made."""
+    broken = [item for item in carried if item.state is ItemState.BROKEN and item.break_id]
+    executed = executed_actions(engine, contract.contract) if broken else {}
+    return tuple(
+        ExecutedAction(action_id=executed[item.break_id][0], executed_utc=executed[item.break_id][1], item=item)
+        for item in broken
+        if item.break_id in executed
     )
 
 
-def _lost_offsets(cut: Cut, past: Past, contract: Contract) -> bool:
+def _lost_offsets(
+    cut: Cut, past: Past, contract: Contract, around: Surroundings, census: Iterable[PartitionCensus]
+) -> bool:
     """This cut's topics, or an earlier cut's so late that a partner within its grace may be in this one."""
+    if cut.has_expired or around.rewritten or any(one.compacted for one in census):
+        return True
+    if any(around.discontinuity_of(cut, topic_slice) for topic_slice in cut.topic_slices):
+        return True
     lost = past.topic_lost_offsets_utc
-    return cut.has_expired or (lost is not None and past.previous.marked_at_utc <= lost + contract.partner_grace)
+    return lost is not None and past.previous.marked_at_utc <= lost + contract.partner_grace
 
 
 def _horizon_holder(sides: BothSides, cut: Cut) -> HorizonHolder | None:
@@ -225,25 +246,6 @@ def group_by_transaction(copies: Iterable[Copy], carried: Iterable[OpenItem]) ->
 
 def _oldest_deadline(cut: Cut, contract: Contract, carried: Iterable[OpenItem]) -> datetime:
     return min([cut.marked_at_utc, *(item.due_utc for item in carried if item.state is ItemState.OPEN)])
-
-
-def _identities(sides: BothSides, outcomes: Iterable[KeyOutcome]) -> dict[str, LogRecord]:
-    """Producers of doubled events and of the copies they double. A copy that left the log has none."""
-    wanted = set()
-    for outcome in outcomes:
-        for residue in outcome.residues:
-            if residue.fate is Fate.EXTRA and residue.copy.side is ItemSide.TOPIC:
-                wanted |= {residue.copy.item_id, original_item_id(residue)}
-    fetch = fetcher(sides.admin)
-    found = {}
-    for item_id in sorted(wanted - {""}):
-        topic, partition, offset = item_id.removeprefix("topic:").rsplit(":", 2)
-        part = TopicPartition(topic=topic, partition=int(partition))
-        try:
-            found[item_id] = read_record(fetch, part, int(offset), sides.contract.event)
-        except (OffsetNotInLog, LookupError):
-            continue
-    return found
 
 
 def _with_spark_rows(census: PartitionCensus, rows: Mapping[tuple[str, int], int]) -> PartitionCensus:

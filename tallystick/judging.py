@@ -10,6 +10,7 @@ from uuid import UUID
 
 from tallystick.break_class import BreakClass
 from tallystick.classes import CLASSES, ClassRule
+from tallystick.classes.breaks import with_identity
 from tallystick.classes.torn_transaction import absent_legs, judge_legs
 from tallystick.evidence import Evidence, LegsCase
 from tallystick.pairing import Copy, Fate, Residue
@@ -42,7 +43,9 @@ def judge(
     matched_*: what the scan paired by itself, one event with one equal row. carried: open items as of the cut.
     """
     found = [finding for rule in classes for finding in rule.judge(evidence)]
-    breaks = tuple(sorted((one for one in found if isinstance(one, Break)), key=_break_order))
+    breaks = tuple(
+        sorted((with_identity(one, evidence.identities) for one in found if isinstance(one, Break)), key=_break_order)
+    )
     doubts = tuple(one for one in found if isinstance(one, DoubtFound))
     notices = tuple(one for one in found if isinstance(one, NoticeFound))
     items = tuple(sorted(_item_changes(evidence, breaks), key=lambda item: item.item_id))
@@ -103,9 +106,15 @@ def _item_changes(evidence: Evidence, breaks: Sequence[Break]) -> Iterator[OpenI
             yield from _residue_item(evidence, residue, break_at.get(residue.copy.item_id))
             if residue.partner is not None:
                 yield from _cleared(residue.partner, residue.copy)
-    torn = {one.transaction_key: one.break_id for one in breaks if one.break_class is BreakClass.TORN_TRANSACTION}
+    for action in evidence.surroundings.actions:
+        if action.item.item_id in break_at:
+            yield _not_repaired(action.item, break_at[action.item.item_id])
+    torn = {one.transaction_key: one for one in breaks if "seen_legs" in one.evidence}
     for case in evidence.incomplete:
         yield from _legs_item(evidence, case, torn)
+
+
+_ONE_TOO_MANY = ("duplicate_", BreakClass.COMPENSATED_TWICE, BreakClass.BLED_INTO_TRANSACTION)
 
 
 def _cleared(copy: Copy, partner: Copy) -> Iterator[OpenItem]:
@@ -113,13 +122,24 @@ def _cleared(copy: Copy, partner: Copy) -> Iterator[OpenItem]:
     item = copy.carried
     if item is None:
         return
-    stays_broken = item.state is ItemState.BROKEN and item.reason.startswith("duplicate_")
+    stays_broken = item.state is ItemState.BROKEN and item.reason.startswith(_ONE_TOO_MANY)
     yield _change(
         item,
         state=ItemState.BROKEN if stays_broken else ItemState.CLEARED,
         reason=item.reason if stays_broken else "its partner came",
         pairable=False,
         cleared_by=partner.item_id,
+    )
+
+
+def _not_repaired(item: OpenItem, item_break: Break) -> OpenItem:
+    """A broken item whose repair was without effect answers for that break from now on, and is not planned again."""
+    return _change(
+        item,
+        state=ItemState.BROKEN,
+        reason=str(item_break.break_class),
+        pairable=item.pairable,
+        break_id=item_break.break_id,
     )
 
 
@@ -150,6 +170,8 @@ _STATE_OF = {
     Fate.ORIGIN_ABSENT: ItemState.BROKEN,
     Fate.EXTRA: ItemState.BROKEN,
     Fate.UNEQUAL: ItemState.BROKEN,
+    Fate.MISROUTED: ItemState.BROKEN,
+    Fate.ORIGIN_OPEN: ItemState.BROKEN,
     Fate.WAITING: ItemState.OPEN,
     Fate.UNSETTLED: ItemState.OPEN,
     Fate.UNDECIDABLE: ItemState.UNDECIDABLE,
@@ -199,13 +221,14 @@ def _change(
     )
 
 
-def _legs_item(evidence: Evidence, case: LegsCase, torn: Mapping[str, UUID]) -> Iterator[OpenItem]:
+def _legs_item(evidence: Evidence, case: LegsCase, torn: Mapping[str, Break]) -> Iterator[OpenItem]:
     """One item per business transaction. Its leg names the legs seen so far, joined by +."""
-    absent = absent_legs(case, evidence.contract.legs)
+    absent, item_break = absent_legs(case, evidence.contract.legs), torn.get(case.transaction_key)
+    carried_break_id = case.carried.break_id if case.carried else None
     if not absent:
         state, reason = ItemState.CLEARED, "its other legs came"
-    elif case.transaction_key in torn:
-        state, reason = ItemState.BROKEN, "torn_transaction"
+    elif item_break is not None:
+        state, reason = ItemState.BROKEN, str(item_break.break_class)
     else:
         fate = judge_legs(case, evidence.deadlines)
         state = _STATE_OF[fate]
@@ -231,7 +254,7 @@ def _legs_item(evidence: Evidence, case: LegsCase, torn: Mapping[str, UUID]) -> 
         state=state,
         reason=reason,
         pairable=state in (ItemState.OPEN, ItemState.BROKEN),
-        break_id=torn.get(case.transaction_key) or (case.carried.break_id if case.carried else None),
+        break_id=item_break.break_id if item_break else carried_break_id,
         cleared_by="" if absent else ",".join(item_id for _, _, item_id in case.seen.values()),
     )
 

@@ -84,7 +84,7 @@ class LedgerTable:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerRow:
-    """One row with the 64-bit id of the transaction that wrote it."""
+    """One row with the 64-bit id of the transaction that wrote it. receipt_*: the acknowledgement it holds, if any."""
 
     row_id: str
     match_key: str
@@ -93,6 +93,8 @@ class LedgerRow:
     amount_minor: int
     currency: str
     row_xid: int
+    receipt_partition: int | None = None
+    receipt_offset: int | None = None
 
 
 @contextmanager
@@ -127,7 +129,8 @@ def describe_table(connection: psycopg.Connection, ledger: LedgerSide) -> Ledger
         )
     try:
         connection.execute(
-            f"SELECT {ledger_sql.column_list(ledger)}, {ledger_sql.row_xid(ledger, near_xid=0)} "
+            f"SELECT {ledger_sql.column_list(ledger)}, {ledger_sql.receipt_list(ledger)}, "
+            f"{ledger_sql.row_xid(ledger, near_xid=0)} "
             f"FROM {ledger.table} WHERE {ledger_sql.pairing_condition(ledger)} LIMIT 0"
         )
     except psycopg.Error as error:
@@ -184,7 +187,8 @@ def look_up_rows(
     """
     pairing = ledger_sql.pairing_condition(ledger).replace("%", "%%")
     query = f"""
-        SELECT {ledger_sql.column_list(ledger)}, {ledger_sql.row_xid(ledger, near_xid=near_xid)} AS row_xid
+        SELECT {ledger_sql.column_list(ledger)}, {ledger_sql.receipt_list(ledger)},
+               {ledger_sql.row_xid(ledger, near_xid=near_xid)} AS row_xid
         FROM {ledger.table}
         WHERE {pairing} AND {ledger.columns.match_key} = ANY(ARRAY(
             SELECT CASE WHEN pg_input_is_valid(asked, %(type)s) THEN asked::{table.key_type} END

@@ -4,19 +4,21 @@ The only part of a run that is not a function of the cut alone, so it is stored 
 reads it back instead of asking again.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from tallystick.census import Outcome
 from tallystick.contract import Direction
-from tallystick.cut import Cut, LedgerSlice, PartitionSnapshot, Sample
+from tallystick.cut import Cut, LedgerSlice, PartitionSnapshot, Sample, is_recreated
 from tallystick.ledger_reader import LedgerRow, count_older_rows, describe_table, look_up_rows, read_ledger_snapshot
 from tallystick.log_fetch import fetcher
 from tallystick.log_record import LogRecord, find_records
 from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.pairing import KeyCase, Place, Sighting, origin_side
+from tallystick.receipts import Receipt, receipt_sighting, receipts_of
 from tallystick.run_result import ItemSide
 from tallystick.settlement import ledger_settled_until, topic_settled_until
 from tallystick.settling import BothSides
@@ -81,41 +83,103 @@ def look_up(
     contract = sides.contract
     snapshot = read_ledger_snapshot(sides.ledger)
     partitions = read_topic_snapshot(sides.admin, contract.topics)
-    by_key: dict[str, list[Sighting]] = {}
     table = describe_table(sides.ledger, contract.ledger)
     keys = [case.match_key for case in cases]
     rows = look_up_rows(sides.ledger, contract.ledger, table, keys, near_xid=cut.ledger_slice.xid_end)
-    for key, found in rows.items():
-        by_key[key] = [ledger_sighting(row, cut.ledger_slice) for row in found]
+    in_ledger = {key: [ledger_sighting(row, cut.ledger_slice) for row in found] for key, found in rows.items()}
     topic_keys = {
         case.match_key
         for case in cases
         if needs_topic(
             case,
-            by_key.get(case.match_key, ()),
+            in_ledger.get(case.match_key, ()),
             direction=contract.direction,
             now_utc=cut.now_utc,
             new_copies_due_utc=new_copies_due_utc,
         )
     }
-    by_transaction: dict[str, dict[str, list[Sighting]]] = {}
-    legs = {topic: leg for leg, topic in contract.legs.items()}
-    for record in _read_log(sides, partitions, topic_keys, set(transaction_keys)):
-        seen = topic_sighting(record, cut, baseline)
-        if record.match_key in topic_keys:
-            by_key.setdefault(record.match_key, []).append(seen)
-        if record.transaction_key in transaction_keys:
-            by_leg = by_transaction.setdefault(record.transaction_key, {})
-            by_leg.setdefault(legs[record.topic_partition.topic], []).append(seen)
+    receipts = receipts_of((row for key in sorted(topic_keys) for row in rows.get(key, ())), contract.legs)
+    in_topics = _look_up_topics(
+        sides,
+        cut,
+        baseline=baseline,
+        partitions=partitions,
+        match_keys=topic_keys,
+        transaction_keys=set(transaction_keys),
+        receipts=receipts,
+    )
     return LookUps(
         topic_settled_until_utc=topic_settled_until(samples, partitions),
         ledger_settled_until_utc=ledger_settled_until(samples, ledger_xmin=snapshot.xmin),
         older_rows=count_older_rows(sides.ledger, contract.ledger, xid_start=cut.ledger_slice.xid_start),
-        by_key={key: tuple(found) for key, found in by_key.items()},
+        by_key={
+            key: (*in_ledger.get(key, ()), *in_topics.by_key.get(key, ()))
+            for key in (*in_ledger, *(key for key in in_topics.by_key if key not in in_ledger))
+        },
         by_transaction={
-            key: {leg: tuple(found) for leg, found in found_legs.items()} for key, found_legs in by_transaction.items()
+            key: {leg: tuple(found) for leg, found in legs.items()} for key, legs in in_topics.by_transaction.items()
         },
     )
+
+
+@dataclass
+class _InTopics:
+    """Sightings on the topics, as they are found."""
+
+    by_key: dict[str, list[Sighting]] = field(default_factory=dict)
+    by_transaction: dict[str, dict[str, list[Sighting]]] = field(default_factory=dict)
+
+
+def _look_up_topics(
+    sides: BothSides,
+    cut: Cut,
+    *,
+    baseline: Cut,
+    partitions: Sequence[PartitionSnapshot],
+    match_keys: set[str],
+    transaction_keys: set[str],
+    receipts: Sequence[Receipt],
+) -> _InTopics:
+    """One pass over what the topics retain, only when somebody asks for it; the stray ones too."""
+    found = _InTopics()
+    if not match_keys and not transaction_keys:
+        return found
+    stray_topics = sides.contract.kafka.stray_topics
+    strays = read_topic_snapshot(sides.admin, stray_topics) if stray_topics else ()
+    acknowledged = {(receipt.topic_partition, receipt.kafka_offset) for receipt in receipts}
+    records = tuple(
+        _read_log(
+            sides,
+            (*(part for part in partitions if not is_recreated(cut, part)), *strays),
+            lambda record: (
+                record.match_key in match_keys
+                or record.transaction_key in transaction_keys
+                or (record.topic_partition, record.kafka_offset) in acknowledged
+            ),
+        )
+    )
+    undecided = {record.topic_partition for record in records if record.outcome is Outcome.OPEN}
+    open_now = read_open_transactions(sides.admin, sorted(undecided)) if undecided else ()
+    leg_of = {topic: leg for leg, topic in sides.contract.legs.items()}
+    for record in records:
+        seen = topic_sighting(record, cut, baseline, legs=leg_of, open_transactions=open_now)
+        if record.match_key in match_keys:
+            found.by_key.setdefault(record.match_key, []).append(seen)
+        leg = record.leg if record.leg in sides.contract.legs else leg_of.get(record.topic_partition.topic)
+        if record.transaction_key in transaction_keys and leg is not None:
+            found.by_transaction.setdefault(record.transaction_key, {}).setdefault(leg, []).append(seen)
+    standing = {(record.topic_partition, record.kafka_offset): record for record in records}
+    first_topic_ids = {part.offsets.topic: part.snapshot.topic_id for part in baseline.topic_slices}
+    for receipt in receipts:
+        sighting = receipt_sighting(
+            receipt,
+            standing.get((receipt.topic_partition, receipt.kafka_offset)),
+            partitions=partitions,
+            first_topic_ids=first_topic_ids,
+        )
+        if sighting is not None:
+            found.by_key.setdefault(receipt.match_key, []).append(sighting)
+    return found
 
 
 def needs_topic(
@@ -148,11 +212,9 @@ def needs_topic(
 
 
 def _read_log(
-    sides: BothSides, partitions: Iterable[PartitionSnapshot], match_keys: set[str], transaction_keys: set[str]
-) -> Iterable[LogRecord]:
-    """The whole retained log, and only when somebody asks for it."""
-    if not match_keys and not transaction_keys:
-        return ()
+    sides: BothSides, partitions: Iterable[PartitionSnapshot], wanted: Callable[[LogRecord], bool]
+) -> Iterator[LogRecord]:
+    """The wanted records of all that is retained."""
     ranges = [
         OffsetRange(
             topic=part.topic,
@@ -162,12 +224,7 @@ def _read_log(
         )
         for part in partitions
     ]
-    return find_records(
-        fetcher(sides.admin),
-        ranges,
-        sides.contract.event,
-        lambda record: record.match_key in match_keys or record.transaction_key in transaction_keys,
-    )
+    return find_records(fetcher(sides.admin), ranges, sides.contract.event, wanted)
 
 
 def ledger_sighting(row: LedgerRow, ledger_slice: LedgerSlice) -> Sighting:
@@ -185,13 +242,28 @@ def ledger_sighting(row: LedgerRow, ledger_slice: LedgerSlice) -> Sighting:
     )
 
 
-def topic_sighting(record: LogRecord, cut: Cut, baseline: Cut) -> Sighting:
-    """A record's place by its offset; what was aborted has no place but that."""
+def topic_sighting(
+    record: LogRecord,
+    cut: Cut,
+    baseline: Cut,
+    *,
+    legs: Collection[str] | None = None,
+    open_transactions: Iterable[OpenTransaction] = (),
+) -> Sighting:
+    """A record's place by its offset; what was aborted has no place but that.
+
+    legs: the topics of the contract's legs; what is committed on another one strays. open_transactions: those that
+    were open when the record was found undecided; one that merely lies behind such a transaction is not open.
+    """
     part, offset = record.topic_partition, record.kafka_offset
     begins = _slice_bounds(baseline, part)[1]
     start, end = _slice_bounds(cut, part)
     if record.outcome is Outcome.ABORTED:
         place = Place.ABORTED
+    elif record.outcome is Outcome.OPEN:
+        place = Place.OPEN if any(_wrote(one, record) for one in open_transactions) else Place.PENDING
+    elif legs is not None and part.topic not in legs:
+        place = Place.STRAY
     elif offset < begins:
         place = Place.BEFORE_BASELINE
     elif offset < start:
@@ -209,6 +281,14 @@ def topic_sighting(record: LogRecord, cut: Cut, baseline: Cut) -> Sighting:
             "producer_id": record.producer_id,
             "producer_epoch": record.producer_epoch,
         },
+    )
+
+
+def _wrote(transaction: OpenTransaction, record: LogRecord) -> bool:
+    return (
+        transaction.topic_partition == record.topic_partition
+        and transaction.producer_id == record.producer_id
+        and transaction.kafka_offset_start <= record.kafka_offset
     )
 
 

@@ -5,17 +5,25 @@ Pure. A side is a multiset: the same key twice is two copies. The side written f
 
 The rule for a copy without partner is the *place* of what else stands under its key:
 - something on the other side that this cut may not read yet (behind the horizon, after the cut, open): it waits;
-- something before the baseline: nobody can decide; nor where it could not be read, or may have expired unread;
+  but a follower's row that this cut reads, while its only event is in an open producer transaction, is proven wrong:
+  who reads read_committed cannot have seen it;
+- something before the baseline: nobody can decide; nor where it could not be read, or may have expired unread, or was
+  acknowledged at an offset of which nobody can say any more what it held;
 - a sibling that was paired, now or in an earlier slice: this copy is an extra one, a duplicate;
 - nothing, and the other side has settled past the deadline: it is alone, which is proven.
+
+An event pairs by its key whatever its topic; one whose leg belongs to another topic is misrouted, also where it pairs.
+A copy on a topic of no leg pairs with nothing and doubles nothing: nobody of this contract reads it.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
+from tallystick.break_class import BreakClass
 from tallystick.contract import Direction
 from tallystick.run_result import ItemSide, ItemState, OpenItem
 
@@ -27,8 +35,21 @@ class Place(StrEnum):
     EARLIER_SLICE = "earlier_slice"
     SLICE = "slice"
     PENDING = "pending"
-    """Beyond the cut: behind the ledger's horizon, after the partition's slice, or open."""
+    """Beyond the cut: behind the ledger's horizon, or after the partition's slice."""
+    OPEN = "open"
+    """Beyond the cut, in a producer transaction that had not ended when it was looked up."""
     ABORTED = "aborted"
+    STRAY = "stray"
+    """Committed on a topic of no leg."""
+    LOST = "lost"
+    """An acknowledged offset that the log still covers, and that does not hold the event."""
+    EXPIRED = "expired"
+    """An acknowledged offset of which nobody can say any more what it held."""
+
+
+BEYOND_THE_CUT = frozenset({Place.PENDING, Place.OPEN})
+_STANDING = BEYOND_THE_CUT | {Place.BEFORE_BASELINE, Place.EARLIER_SLICE, Place.SLICE, Place.STRAY}
+"""Places of copies that a reader may see, now or once their transaction has ended."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +114,10 @@ class Fate(StrEnum):
     """One copy more than the books allow. Duplicate."""
     UNEQUAL = "unequal"
     """Paired, but a compared field differs."""
+    MISROUTED = "misrouted"
+    """An event on a topic that another leg has; paired, or proven to be without follower."""
+    ORIGIN_OPEN = "origin_open"
+    """A follower's copy, committed while its only origin was in an open producer transaction."""
     WAITING = "waiting"
     UNSETTLED = "unsettled"
     """Due, but the other side is held back: cannot be judged now."""
@@ -156,8 +181,16 @@ def other_side(side: ItemSide) -> ItemSide:
     return ItemSide.LEDGER if side is ItemSide.TOPIC else ItemSide.TOPIC
 
 
-def pair_key(case: KeyCase, *, direction: Direction, deadlines: Deadlines) -> KeyOutcome:
-    """Pair one key. The order of rows, and on which side a copy was read first, change nothing."""
+NO_LEGS: Mapping[str, str] = MappingProxyType({})
+
+
+def pair_key(
+    case: KeyCase, *, direction: Direction, deadlines: Deadlines, legs: Mapping[str, str] = NO_LEGS
+) -> KeyOutcome:
+    """Pair one key. The order of rows, and on which side a copy was read first, change nothing.
+
+    legs: leg name to topic; without them no event is misrouted.
+    """
     origin = origin_side(direction)
     origins, followers = case.side(origin), case.side(other_side(origin))
     pairs = _pair(origins, followers)
@@ -171,13 +204,49 @@ def pair_key(case: KeyCase, *, direction: Direction, deadlines: Deadlines) -> Ke
         if copy.item_id not in partner and not _is_judged(copy):
             first = next((other for other in followers if other.item_id in partner), followers[0])
             residues.append(_judge_follower(case, copy, key_was_paired, first, deadlines))
+    residues = [_judge_route(residue, legs) for residue in residues]
     odd = {residue.copy.item_id for residue in residues}
-    matched = tuple(
+    equal = tuple(
         pair if origin is ItemSide.TOPIC else pair[::-1]
         for pair in pairs
         if pair[0].compared == pair[1].compared and pair[0].item_id not in odd
     )
-    return KeyOutcome(case=case, matched=matched, residues=tuple(residues))
+    astray = {topic.item_id for topic, _ in equal if is_misrouted(topic, legs) and not _is_called_misrouted(topic)}
+    return KeyOutcome(
+        case=case,
+        matched=tuple(pair for pair in equal if pair[0].item_id not in astray),
+        residues=(
+            *residues,
+            *(_misrouted(topic, legs, partner=ledger) for topic, ledger in equal if topic.item_id in astray),
+        ),
+    )
+
+
+def is_misrouted(copy: Copy, legs: Mapping[str, str]) -> bool:
+    """Does an event name a leg that another topic belongs to? One that names no leg of the contract is not judged."""
+    return copy.side is ItemSide.TOPIC and legs.get(copy.leg, topic_of(copy.item_id)) != topic_of(copy.item_id)
+
+
+def _is_called_misrouted(copy: Copy) -> bool:
+    """An earlier run did: that its follower came after all clears it."""
+    return copy.carried is not None and copy.carried.reason == BreakClass.MISROUTED_IN_TOPIC
+
+
+def topic_of(item_id: str) -> str:
+    """The topic that an event's item id names."""
+    return item_id.removeprefix("topic:").rsplit(":", 2)[0]
+
+
+def _judge_route(residue: Residue, legs: Mapping[str, str]) -> Residue:
+    """That no follower came is explained by the wrong topic. Nothing else is: an event without origin stays one."""
+    if residue.fate is Fate.FOLLOWER_ABSENT and is_misrouted(residue.copy, legs):
+        return replace(_misrouted(residue.copy, legs), sightings=residue.sightings)
+    return residue
+
+
+def _misrouted(copy: Copy, legs: Mapping[str, str], *, partner: Copy | None = None) -> Residue:
+    reason = f"its leg belongs to {legs[copy.leg]}"
+    return Residue(copy=copy, fate=Fate.MISROUTED, reason=reason, partner=partner)
 
 
 def _pair(origins: Iterable[Copy], followers: Iterable[Copy]) -> tuple[tuple[Copy, Copy], ...]:
@@ -235,11 +304,14 @@ def _judge_origin(
 def _judge_follower(case: KeyCase, copy: Copy, key_was_paired: bool, first: Copy, deadlines: Deadlines) -> Residue:
     places = case.places(other_side(copy.side))
     taken = key_was_paired or (Place.BEFORE_BASELINE in places and copy is not first)
-    if taken and Place.PENDING not in places:
+    if taken and not places & BEYOND_THE_CUT:
         original = None if copy is first else first
         return Residue(
             copy=copy, fate=Fate.EXTRA, reason="its key was paired already", original=original, sightings=case.sightings
         )
+    if copy is first and not taken and places & _STANDING == {Place.OPEN}:
+        reason = "its event is in a producer transaction that is still open"
+        return Residue(copy=copy, fate=Fate.ORIGIN_OPEN, reason=reason, sightings=case.sightings)
     return _judge_absence(case, copy, Fate.ORIGIN_ABSENT, deadlines)
 
 
@@ -253,7 +325,7 @@ def _judge_absence(case: KeyCase, copy: Copy, absent: Fate, deadlines: Deadlines
     there = other_side(copy.side)
     places, due = case.places(there), deadlines.due(copy)
     settled_until = deadlines.settled_until(there)
-    if Place.PENDING in places:
+    if places & BEYOND_THE_CUT:
         fate, reason = Fate.WAITING, f"its partner lies beyond the cut of the {there}"
     elif Place.BEFORE_BASELINE in places:
         fate, reason = Fate.UNDECIDABLE, f"its partner lies before the baseline of the {there}"
@@ -261,12 +333,14 @@ def _judge_absence(case: KeyCase, copy: Copy, absent: Fate, deadlines: Deadlines
         fate, reason = Fate.UNDECIDABLE, f"its partner on the {there} was paired before: it was written anew"
     elif due > deadlines.now_utc:
         fate, reason = Fate.WAITING, "within the partner's grace"
-    elif there is ItemSide.TOPIC and deadlines.topic_lost_offsets:
+    elif there is ItemSide.TOPIC and deadlines.topic_lost_offsets and Place.LOST not in places:
         fate, reason = Fate.PARTNER_EXPIRED, "its partner may have been among the offsets that expired unread"
     elif places & {Place.SLICE, Place.EARLIER_SLICE}:
         fate, reason = Fate.PARTNER_UNREAD, f"its partner on the {there} could not be read"
     elif settled_until is None or settled_until < due:
         fate, reason = Fate.UNSETTLED, f"the {there} is held back before the deadline"
+    elif Place.EXPIRED in places and Place.STRAY not in places:
+        fate, reason = Fate.PARTNER_EXPIRED, "what the offset held that was acknowledged for it cannot be said any more"
     else:
         fate, reason = absent, f"the {there} has settled past the deadline without it"
     return Residue(copy=copy, fate=fate, reason=reason, sightings=case.sightings)

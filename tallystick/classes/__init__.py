@@ -8,20 +8,42 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tallystick.break_class import BreakClass, Doubt, Notice
+from tallystick.classes.aborted_read import aborted_read_in_ledger, open_read_in_ledger
+from tallystick.classes.bled_into_transaction import bled_into_transaction
 from tallystick.classes.canary_missed import canary_missed
+from tallystick.classes.compensated_twice import compensated_twice
+from tallystick.classes.compensation_not_effective import compensation_not_effective
 from tallystick.classes.duplicate_in_ledger import duplicate_in_ledger
 from tallystick.classes.duplicate_in_topic import duplicate_in_topic
+from tallystick.classes.empty_transaction import empty_transaction
+from tallystick.classes.foreign_in_topic import foreign_in_topic
+from tallystick.classes.hanging_transaction import hanging_transaction, held_by_prepared_transaction
 from tallystick.classes.held import held_by_ledger_horizon, held_by_open_transaction, partner_not_settled
+from tallystick.classes.late_partner import late_partner
 from tallystick.classes.ledger_changed import ledger_failed_over, ledger_rewritten
+from tallystick.classes.log_compacted import log_compacted
 from tallystick.classes.log_expired import log_expired
+from tallystick.classes.log_rewritten import log_rewritten
+from tallystick.classes.lost_acknowledged_write import lost_acknowledged_write
 from tallystick.classes.mismatch import amount_mismatch, currency_mismatch
+from tallystick.classes.misrouted_in_topic import misrouted_in_topic
 from tallystick.classes.missing_in_ledger import missing_in_ledger
 from tallystick.classes.missing_in_topic import missing_in_topic_aborted_only, missing_in_topic_never_produced
+from tallystick.classes.offsetting_errors import offsetting_errors
+from tallystick.classes.out_of_order_in_topic import out_of_order_in_topic
+from tallystick.classes.paired_across_windows import paired_across_windows
 from tallystick.classes.phantom import phantom_in_ledger, phantom_in_topic
 from tallystick.classes.promise_at_risk import promise_at_risk
 from tallystick.classes.readers_disagree import readers_disagree
+from tallystick.classes.representation_differs import representation_differs
+from tallystick.classes.retention_overtakes import retention_overtakes
+from tallystick.classes.timestamp_skew import timestamp_skew
+from tallystick.classes.topic_recreated import log_truncated, topic_recreated
+from tallystick.classes.torn_by_protocol import torn_by_protocol
+from tallystick.classes.torn_cut import torn_cut
 from tallystick.classes.torn_transaction import torn_transaction
 from tallystick.classes.unexplained_gap import unexplained_gap
+from tallystick.classes.unfiltered_reader import unfiltered_reader
 from tallystick.classes.unreadable_payload import unreadable_payload
 from tallystick.classes.vacuous_run import vacuous_run
 from tallystick.evidence import Evidence
@@ -40,27 +62,47 @@ class ClassRule:
 CLASSES: tuple[ClassRule, ...] = (
     ClassRule(names=(BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED,), letters="M1", judge=missing_in_topic_never_produced),
     ClassRule(names=(BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY,), letters="M2", judge=missing_in_topic_aborted_only),
+    ClassRule(names=(BreakClass.LOST_ACKNOWLEDGED_WRITE,), letters="M7", judge=lost_acknowledged_write),
+    ClassRule(names=(BreakClass.MISROUTED_IN_TOPIC,), letters="M5", judge=misrouted_in_topic),
     ClassRule(names=(BreakClass.MISSING_IN_LEDGER,), letters="K1", judge=missing_in_ledger),
     ClassRule(
         names=(
             BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE,
             BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION,
+            BreakClass.DUPLICATE_IN_TOPIC_ZOMBIE,
             BreakClass.DUPLICATE_IN_TOPIC_REPROCESSED,
+            BreakClass.DUPLICATE_IN_TOPIC_COMPENSATED,
             BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN,
         ),
-        letters="D1 D2 D4",
+        letters="D1 D2 D3 D4 D6 D7",
         judge=duplicate_in_topic,
     ),
+    ClassRule(names=(BreakClass.COMPENSATED_TWICE,), letters="C1", judge=compensated_twice),
     ClassRule(names=(BreakClass.DUPLICATE_IN_LEDGER,), letters="D5 K2", judge=duplicate_in_ledger),
     ClassRule(names=(BreakClass.PHANTOM_IN_TOPIC,), letters="P1", judge=phantom_in_topic),
     ClassRule(names=(BreakClass.PHANTOM_IN_LEDGER,), letters="P1", judge=phantom_in_ledger),
+    ClassRule(names=(BreakClass.FOREIGN_IN_TOPIC,), letters="P3", judge=foreign_in_topic),
+    ClassRule(names=(BreakClass.ABORTED_READ_IN_LEDGER,), letters="A1", judge=aborted_read_in_ledger),
+    ClassRule(names=(BreakClass.OPEN_READ_IN_LEDGER,), letters="A2", judge=open_read_in_ledger),
     ClassRule(names=(BreakClass.AMOUNT_MISMATCH,), letters="X1", judge=amount_mismatch),
     ClassRule(names=(BreakClass.CURRENCY_MISMATCH,), letters="X1", judge=currency_mismatch),
+    ClassRule(names=(BreakClass.OUT_OF_ORDER_IN_TOPIC,), letters="O1", judge=out_of_order_in_topic),
     ClassRule(names=(BreakClass.TORN_TRANSACTION,), letters="T1", judge=torn_transaction),
+    ClassRule(names=(BreakClass.TORN_BY_PROTOCOL,), letters="T2", judge=torn_by_protocol),
+    ClassRule(names=(BreakClass.BLED_INTO_TRANSACTION,), letters="T6", judge=bled_into_transaction),
+    ClassRule(names=(Notice.EMPTY_TRANSACTION,), letters="T7", judge=empty_transaction),
+    ClassRule(names=(BreakClass.COMPENSATION_NOT_EFFECTIVE,), letters="C2", judge=compensation_not_effective),
     ClassRule(names=(Doubt.HELD_BY_OPEN_TRANSACTION,), letters="M3 T4", judge=held_by_open_transaction),
+    ClassRule(names=(Doubt.HANGING_TRANSACTION,), letters="T3", judge=hanging_transaction),
+    ClassRule(names=(Doubt.HELD_BY_PREPARED_TRANSACTION,), letters="T5", judge=held_by_prepared_transaction),
     ClassRule(names=(Doubt.HELD_BY_LEDGER_HORIZON,), letters="P2 L1", judge=held_by_ledger_horizon),
     ClassRule(names=(Doubt.PARTNER_NOT_SETTLED,), letters="M3 P2", judge=partner_not_settled),
     ClassRule(names=(Doubt.LOG_EXPIRED,), letters="M4", judge=log_expired),
+    ClassRule(names=(Doubt.LOG_COMPACTED,), letters="R3", judge=log_compacted),
+    ClassRule(names=(Doubt.LOG_REWRITTEN,), letters="R1", judge=log_rewritten),
+    ClassRule(names=(Doubt.TOPIC_RECREATED,), letters="R2", judge=topic_recreated),
+    ClassRule(names=(Doubt.LOG_TRUNCATED,), letters="R2", judge=log_truncated),
+    ClassRule(names=(Doubt.TORN_CUT,), letters="Q2", judge=torn_cut),
     ClassRule(names=(Doubt.UNEXPLAINED_GAP,), letters="R4", judge=unexplained_gap),
     ClassRule(names=(Doubt.READERS_DISAGREE,), letters="Q1", judge=readers_disagree),
     ClassRule(names=(Doubt.UNREADABLE_PAYLOAD,), letters="M6", judge=unreadable_payload),
@@ -69,5 +111,12 @@ CLASSES: tuple[ClassRule, ...] = (
     ClassRule(names=(Doubt.VACUOUS_RUN,), letters="Q1", judge=vacuous_run),
     ClassRule(names=(Notice.PROMISE_AT_RISK,), letters="", judge=promise_at_risk),
     ClassRule(names=(Doubt.CANARY_MISSED,), letters="Q1", judge=canary_missed),
+    ClassRule(names=(Notice.LATE_PARTNER,), letters="L2", judge=late_partner),
+    ClassRule(names=(Notice.PAIRED_ACROSS_WINDOWS,), letters="L3", judge=paired_across_windows),
+    ClassRule(names=(Notice.RETENTION_OVERTAKES,), letters="M4", judge=retention_overtakes),
+    ClassRule(names=(Notice.REPRESENTATION_DIFFERS,), letters="X2", judge=representation_differs),
+    ClassRule(names=(Notice.OFFSETTING_ERRORS,), letters="X3", judge=offsetting_errors),
+    ClassRule(names=(Notice.UNFILTERED_READER,), letters="A3", judge=unfiltered_reader),
+    ClassRule(names=(Notice.TIMESTAMP_SKEW,), letters="O2", judge=timestamp_skew),
 )
 """The catalogue, in report order."""

@@ -1,13 +1,15 @@
 """K1: the topic committed the event, the ledger has no row for it.
 
 Evidence: the event is committed below the LSO; its deadline has passed; the ledger's horizon has passed every mark
-taken by then; and no row of the key is visible anywhere in the ledger. Not to be mistaken for a row behind the horizon.
+taken by then; and no row of the key is visible anywhere in the ledger. Not to be mistaken for a row behind the horizon,
+for an event on the wrong topic (misrouted_in_topic), nor for one of an unknown writer (foreign_in_topic).
 """
 
 from collections.abc import Iterator
 
 from tallystick.break_class import BreakClass
 from tallystick.classes.breaks import break_of
+from tallystick.classes.foreign_in_topic import is_foreign
 from tallystick.contract import Direction
 from tallystick.evidence import Evidence
 from tallystick.pairing import Fate
@@ -19,5 +21,6 @@ def missing_in_ledger(evidence: Evidence) -> Iterator[Break]:
     if evidence.contract.direction is not Direction.TOPIC_TO_LEDGER:
         return
     for residue in evidence.residues(Fate.FOLLOWER_ABSENT, ItemSide.TOPIC):
-        story = f"The event at {residue.copy.item_id} is committed, and the ledger has no row for it, anywhere."
-        yield break_of(evidence.contract, residue, BreakClass.MISSING_IN_LEDGER, story)
+        if not is_foreign(evidence, residue):
+            story = f"The event at {residue.copy.item_id} is committed, and the ledger has no row for it, anywhere."
+            yield break_of(evidence.contract, residue, BreakClass.MISSING_IN_LEDGER, story)

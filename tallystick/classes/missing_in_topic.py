@@ -1,14 +1,17 @@
 """M1 and M2: the ledger has the row, the topic never showed its event to a read_committed reader.
 
 Evidence: the row's transaction has ended; its deadline has passed; the LSO has passed every mark taken by then; and no
-record of the key is committed or open anywhere on the retained log. Not to be mistaken for an event behind the LSO
-(it waits) or before the baseline (undecidable).
+record of the key is committed or open anywhere on the retained log, nor on the contract's stray topics. Not to be
+mistaken for an event behind the LSO (it waits), before the baseline (undecidable), on a stray topic
+(misrouted_in_topic), or one whose acknowledgement the row holds (lost_acknowledged_write).
 """
 
 from collections.abc import Iterator
 
 from tallystick.break_class import BreakClass
 from tallystick.classes.breaks import break_of
+from tallystick.classes.lost_acknowledged_write import is_lost
+from tallystick.classes.misrouted_in_topic import is_astray
 from tallystick.contract import Direction
 from tallystick.evidence import Evidence
 from tallystick.pairing import Fate, Place, Residue
@@ -41,7 +44,8 @@ def missing_in_topic_aborted_only(evidence: Evidence) -> Iterator[Break]:
 def _absent(evidence: Evidence) -> tuple[Residue, ...]:
     if evidence.contract.direction is not Direction.LEDGER_TO_TOPIC:
         return ()
-    return evidence.residues(Fate.FOLLOWER_ABSENT, ItemSide.LEDGER)
+    rows = evidence.residues(Fate.FOLLOWER_ABSENT, ItemSide.LEDGER)
+    return tuple(residue for residue in rows if not is_astray(residue) and not is_lost(residue))
 
 
 def _aborted(residue: Residue) -> list[str]:

@@ -1,30 +1,34 @@
 """P1: the follower has what the origin never had.
 
 Evidence: the copy's deadline has passed, the origin's side has settled past it, and a look-up over all that is retained
-finds no committed and no open copy of the key there. An event whose record was only aborted is still a phantom row, and
-the aborted offsets are its evidence.
+finds no copy of the key there: for a row, no record of it, whatever its outcome, on the topics of the legs or on the
+stray ones. Not to be mistaken for a row whose only records were aborted (aborted_read_in_ledger), or lie on a stray
+topic (misrouted_in_topic), nor for an event of an unknown writer (foreign_in_topic).
 """
 
 from collections.abc import Iterator
 
 from tallystick.break_class import BreakClass
+from tallystick.classes.aborted_read import was_aborted_only
 from tallystick.classes.breaks import break_of
+from tallystick.classes.foreign_in_topic import is_foreign
+from tallystick.classes.misrouted_in_topic import is_astray
 from tallystick.evidence import Evidence
-from tallystick.pairing import Fate, Place
+from tallystick.pairing import Fate
 from tallystick.run_result import Break, ItemSide
 
 
 def phantom_in_topic(evidence: Evidence) -> Iterator[Break]:
     """An event that no ledger row stands behind."""
     for residue in evidence.residues(Fate.ORIGIN_ABSENT, ItemSide.TOPIC):
-        story = f"The event at {residue.copy.item_id} is committed, and the ledger never had a row for it."
-        yield break_of(evidence.contract, residue, BreakClass.PHANTOM_IN_TOPIC, story)
+        if not is_foreign(evidence, residue):
+            story = f"The event at {residue.copy.item_id} is committed, and the ledger never had a row for it."
+            yield break_of(evidence.contract, residue, BreakClass.PHANTOM_IN_TOPIC, story)
 
 
 def phantom_in_ledger(evidence: Evidence) -> Iterator[Break]:
-    """A ledger row that no committed event stands behind."""
+    """A ledger row that no event stands behind."""
     for residue in evidence.residues(Fate.ORIGIN_ABSENT, ItemSide.LEDGER):
-        aborted = [seen.item_id for seen in residue.sightings if seen.place is Place.ABORTED]
-        known = f"only aborted records at {', '.join(aborted)}" if aborted else "no record of it"
-        story = f"The ledger has {residue.copy.item_id}, and the retained log holds {known}."
-        yield break_of(evidence.contract, residue, BreakClass.PHANTOM_IN_LEDGER, story)
+        if not was_aborted_only(residue) and not is_astray(residue):
+            story = f"The ledger has {residue.copy.item_id}, and the retained log holds no record of it."
+            yield break_of(evidence.contract, residue, BreakClass.PHANTOM_IN_LEDGER, story)

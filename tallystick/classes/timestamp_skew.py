@@ -3,6 +3,8 @@
 A record of the slice was appended after the previous cut's mark and by this cut's. Where the previous slice stopped
 short of its mark nobody knows how old the next record may be, so only the later bound holds; nor for a partition that
 no cut had read. One rule for both kinds of timestamp: the producer's clock (CreateTime), the broker's (LogAppendTime).
+Kafka 4 itself refuses a CreateTime more than an hour ahead (message.timestamp.after.max.ms, KIP-937), so there the late
+ones are found only by a smaller tolerance.
 """
 
 from collections.abc import Iterator

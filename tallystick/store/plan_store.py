@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Engine, insert, select, update
+from sqlalchemy import Connection, Engine, Text, cast, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from tallystick.compensation_plan import Plan, PlanStale
@@ -83,6 +83,23 @@ def open_actions(engine: Engine, contract_name: str) -> dict[UUID, StoredAction]
     )
     with engine.connect() as connection:
         return {row.action_id: _action_of(row) for row in connection.execute(statement)}
+
+
+def executed_actions(engine: Engine, contract_name: str) -> dict[UUID, tuple[UUID, datetime]]:
+    """Break id to the action that repaired it for good, and since when its event is known to stand."""
+    action_id = audit_table.c.detail["action_id"].as_string()
+    statement = (
+        select(compensation_action.c.break_id, compensation_action.c.action_id, func.min(audit_table.c.recorded_at))
+        .join(audit_table, action_id == cast(compensation_action.c.action_id, Text))
+        .where(
+            audit_table.c.contract == contract_name,
+            audit_table.c.event.in_(["published", "already_published"]),
+            compensation_action.c.state == ActionState.DONE,
+        )
+        .group_by(compensation_action.c.break_id, compensation_action.c.action_id)
+    )
+    with engine.connect() as connection:
+        return {break_id: (one, since) for break_id, one, since in connection.execute(statement)}
 
 
 def claim_actions(engine: Engine, plan: Plan, *, outcome: Mapping[str, Any]) -> dict[UUID, StoredAction]:

@@ -22,6 +22,7 @@ from tallystick.ledger_reader import LedgerRow
 from tallystick.log_record import LogRecord
 from tallystick.look_ups import ledger_sighting, needs_topic, topic_sighting
 from tallystick.offsets import TopicPartition
+from tallystick.open_transactions import OpenTransaction
 from tallystick.pairing import Copy, Deadlines, KeyCase, Sighting, pair_key
 from tallystick.run_result import Break, ItemState, OpenItem, PartitionCensus, RunResult
 from tallystick.slice_scan import ledger_item_id, topic_item_id
@@ -48,6 +49,7 @@ class Books:
 
     direction: Direction
     legs: Mapping[str, str] = field(default_factory=lambda: {"payout": TOPIC})
+    stray_topics: tuple[str, ...] = ()
     unique_key: bool = False
     logs: dict[str, list[Written]] = field(default_factory=dict)
     log_start: dict[str, int] = field(default_factory=dict)
@@ -60,12 +62,13 @@ class Books:
     older_at_baseline: int = 0
 
     def __post_init__(self) -> None:
-        self.logs = {topic: [] for topic in self.legs.values()}
+        self.logs = {topic: [] for topic in (*self.legs.values(), *self.stray_topics)}
         self.log_start = dict.fromkeys(self.logs, 0)
 
     @cached_property
     def contract(self) -> Contract:
-        return contract_of(self.direction, legs=dict(self.legs))
+        kafka = {"connection": "kafka_billing", "stray_topics": self.stray_topics}
+        return contract_of(self.direction, legs=dict(self.legs), kafka=kafka)
 
     def write(
         self,
@@ -78,11 +81,13 @@ class Books:
         outcome: Outcome = Outcome.COMMITTED,
         readable: bool = True,
         session: str = "relay-1",
+        topic: str | None = None,
     ) -> int:
-        """Append an event; its offset."""
-        log = self.logs[self.legs[leg]]
+        """Append an event; its offset. topic: where it is not its leg's."""
+        topic = topic or self.legs[leg]
+        log = self.logs[topic]
         record = LogRecord(
-            topic_partition=TopicPartition(topic=self.legs[leg], partition=0),
+            topic_partition=TopicPartition(topic=topic, partition=0),
             kafka_offset=len(log),
             outcome=outcome,
             producer_id=7,
@@ -97,6 +102,11 @@ class Books:
         )
         log.append(Written(record=record, amount_minor=amount_minor, currency=currency, leg=leg, readable=readable))
         return record.kafka_offset
+
+    def end_transaction(self, offset: int, outcome: Outcome, *, topic: str = TOPIC) -> None:
+        """Decide an event that was open."""
+        written = self.logs[topic][offset]
+        self.logs[topic][offset] = replace(written, record=replace(written.record, outcome=outcome))
 
     def post(self, key: str = "ev-1", amount_minor: int = 1_000, currency: str = "EUR", *, leg: str = "payout") -> str:
         """Commit a ledger row in a transaction of its own; its row id."""
@@ -157,7 +167,9 @@ class Books:
             topic_lost_offsets=cut.has_expired or self.cuts[-1].has_expired,
         )
         cases = tuple(self._with_sightings(case, cut) for case in group_by_key(copies, carried))
-        outcomes = tuple(pair_key(case, direction=self.direction, deadlines=deadlines) for case in cases)
+        outcomes = tuple(
+            pair_key(case, direction=self.direction, deadlines=deadlines, legs=self.legs) for case in cases
+        )
         legs = group_by_transaction(self._incomplete(readable), carried) if len(self.legs) > 1 else ()
         evidence = Evidence(
             contract=self.contract,
@@ -216,7 +228,7 @@ class Books:
             window_end_utc=marked_at_utc,
             marked_at_utc=marked_at_utc,
             now_utc=marked_at_utc + (MINUTE / 2 if in_grace else HOUR / 2),
-            topic_slices=tuple(self._topic_slice(topic, held_offsets) for topic in sorted(self.logs)),
+            topic_slices=tuple(self._topic_slice(topic, held_offsets) for topic in sorted(self.legs.values())),
             ledger_slice=self._ledger_slice(held_xids),
         )
 
@@ -265,9 +277,7 @@ class Books:
             case, in_ledger, direction=self.direction, now_utc=cut.now_utc, new_copies_due_utc=self._new_copies_due(cut)
         ):
             in_topic = [
-                topic_sighting(one.record, cut, self.cuts[0])
-                for one in self._retained()
-                if one.record.match_key == case.match_key
+                self._sighting(one.record, cut) for one in self._retained() if one.record.match_key == case.match_key
             ]
         return replace(case, sightings=(*in_ledger, *in_topic))
 
@@ -278,8 +288,25 @@ class Books:
         by_leg: dict[str, tuple[Sighting, ...]] = {}
         for one in self._retained():
             if one.record.transaction_key == case.transaction_key:
-                by_leg[one.leg] = (*by_leg.get(one.leg, ()), topic_sighting(one.record, cut, self.cuts[0]))
+                by_leg[one.leg] = (*by_leg.get(one.leg, ()), self._sighting(one.record, cut))
         return replace(case, sightings=by_leg)
+
+    def _sighting(self, record: LogRecord, cut: Cut) -> Sighting:
+        still_open = [
+            OpenTransaction(
+                topic_partition=one.record.topic_partition,
+                producer_id=one.record.producer_id,
+                producer_epoch=one.record.producer_epoch,
+                kafka_offset_start=one.record.kafka_offset,
+                transactional_id="relay",
+                started_ms=0,
+                timeout_ms=60_000,
+            )
+            for one in self._retained()
+            if one.record.outcome is Outcome.OPEN
+        ]
+        legs = set(self.legs.values())
+        return topic_sighting(record, cut, self.cuts[0], legs=legs, open_transactions=still_open)
 
     def _retained(self) -> Iterable[Written]:
         for topic, log in self.logs.items():

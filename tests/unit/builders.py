@@ -63,6 +63,7 @@ def event(
     *,
     topic: str = TOPIC,
     partition: int = 0,
+    leg: str = "payout",
     carried: OpenItem | None = None,
 ) -> Copy:
     """An event of the cut, at an offset; or, carried, of an earlier one."""
@@ -71,7 +72,7 @@ def event(
         item_id=topic_item_id(topic, partition, offset),
         match_key=key,
         transaction_key=f"pay-of-{key}",
-        leg="payout",
+        leg=leg,
         amount_minor=amount_minor,
         currency=currency,
         order=offset,
@@ -117,11 +118,10 @@ def item_of(
     return replace(item, **changes)
 
 
-def seen(side: ItemSide, place: Place, at: int) -> Sighting:
+def seen(side: ItemSide, place: Place, at: int, *, topic: str = TOPIC, **detail: Any) -> Sighting:
     """A copy that a look-up found: at an offset, or under a row id."""
-    return Sighting(
-        side=side, place=place, item_id=topic_item_id(TOPIC, 0, at) if side is IN_TOPIC else ledger_item_id(str(at))
-    )
+    item_id = topic_item_id(topic, 0, at) if side is IN_TOPIC else ledger_item_id(str(at))
+    return Sighting(side=side, place=place, item_id=item_id, detail=detail)
 
 
 def record_of(
@@ -270,7 +270,10 @@ def evidence_of(
         older_rows_expected=40,
         unreadable_count=0,
         unreadable_sample=(),
-        outcomes=tuple(pair_key(case, direction=direction, deadlines=deadlines) for case in cases),
+        outcomes=tuple(
+            pair_key(case, direction=direction, deadlines=deadlines, legs=changes.get("contract", contract).legs)
+            for case in cases
+        ),
         incomplete=(),
         identities=identities or {},
         horizon_holder=None,

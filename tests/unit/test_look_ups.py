@@ -12,6 +12,7 @@ from tallystick.ledger_reader import LedgerRow
 from tallystick.log_record import LogRecord
 from tallystick.look_ups import LookUps, ledger_sighting, needs_topic, topic_sighting
 from tallystick.offsets import TopicPartition
+from tallystick.open_transactions import OpenTransaction
 from tallystick.pairing import Copy, Place, Sighting
 from tallystick.run_result import ItemState
 
@@ -88,7 +89,8 @@ def test_an_events_place_is_told_by_its_offset(offset: int, place: Place) -> Non
     sighting = topic_sighting(record(offset), CUT, BASELINE)
     assert (sighting.side, sighting.place) == (IN_TOPIC, place)
     assert sighting.item_id == f"topic:billing.payouts:0:{offset}"
-    assert sighting.detail == {"outcome": "committed", "producer_id": 7, "producer_epoch": 0}
+    told = {name: sighting.detail[name] for name in ("outcome", "producer_id", "producer_epoch")}
+    assert told == {"outcome": "committed", "producer_id": 7, "producer_epoch": 0}
 
 
 @pytest.mark.parametrize("offset", [4, 12, 25])
@@ -96,8 +98,48 @@ def test_an_aborted_event_has_no_place_but_that(offset: int) -> None:
     assert topic_sighting(record(offset, Outcome.ABORTED), CUT, BASELINE).place is Place.ABORTED
 
 
-def test_an_open_event_lies_beyond_the_cut() -> None:
-    assert topic_sighting(record(20, Outcome.OPEN), CUT, BASELINE).place is Place.PENDING
+def open_transaction(start: int, *, producer_id: int = 7, partition: int = 0) -> OpenTransaction:
+    return OpenTransaction(
+        topic_partition=TopicPartition(topic=TOPIC, partition=partition),
+        producer_id=producer_id,
+        producer_epoch=0,
+        kafka_offset_start=start,
+        transactional_id="relay",
+        started_ms=0,
+        timeout_ms=60_000,
+    )
+
+
+@pytest.mark.parametrize(
+    ("transaction", "place"),
+    [
+        pytest.param(open_transaction(18), Place.OPEN, id="its own transaction is open"),
+        pytest.param(open_transaction(20), Place.OPEN, id="and begins with it"),
+        pytest.param(open_transaction(21), Place.PENDING, id="its producer began another one since"),
+        pytest.param(open_transaction(18, producer_id=8), Place.PENDING, id="it lies behind somebody else's"),
+        pytest.param(open_transaction(18, partition=1), Place.PENDING, id="that is open on another partition"),
+        pytest.param(None, Place.PENDING, id="it has ended meanwhile"),
+    ],
+)
+def test_an_undecided_event_lies_beyond_the_cut_and_is_open_only_while_its_own_transaction_is(
+    transaction: OpenTransaction | None, place: Place
+) -> None:
+    still_open = [transaction] if transaction else []
+    assert topic_sighting(record(20, Outcome.OPEN), CUT, BASELINE, open_transactions=still_open).place is place
+
+
+@pytest.mark.parametrize(
+    ("outcome", "place"),
+    [
+        (Outcome.COMMITTED, Place.STRAY),
+        (Outcome.PLAIN, Place.STRAY),
+        (Outcome.ABORTED, Place.ABORTED),
+        (Outcome.OPEN, Place.PENDING),
+    ],
+)
+def test_an_event_on_a_topic_of_no_leg_strays_once_it_is_committed(outcome: Outcome, place: Place) -> None:
+    assert topic_sighting(record(4, outcome), CUT, BASELINE, legs={"billing.fees"}).place is place
+    assert topic_sighting(record(12), CUT, BASELINE, legs={TOPIC}).place is Place.SLICE
 
 
 def test_an_event_of_a_partition_that_the_cut_did_not_know_lies_beyond_it() -> None:

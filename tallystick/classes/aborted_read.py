@@ -1,0 +1,56 @@
+"""A1 and A2: the ledger has a row for an event that no read_committed reader can have seen.
+
+A1, aborted: the row is past its deadline, the topics have settled past it, and every record of its key on the retained
+log belongs to a producer transaction that was aborted. Not to be mistaken for a row without any record (a phantom), nor
+for one whose event was written again and committed (a pair), nor for a ledger row that was never sent (missing).
+
+A2, open: the row was committed below the ledger's horizon, and when it was looked up afterwards its only record lay in
+a producer transaction that was open still. A reader that keeps to the LSO shows a record only once its transaction has
+ended (KIP-98), so this needs no deadline: it is judged as soon as it is looked up, which is from the row's deadline on,
+since the log is too long to be asked about what is merely in flight. Not to be mistaken for an event that is committed
+and lies beyond the cut, or behind somebody else's open transaction: those wait.
+The row's item stays pairable. If the transaction commits, it is cleared; if it aborts, the break stays what it is: the
+same row is not broken twice.
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import BreakClass
+from tallystick.classes.breaks import break_of
+from tallystick.evidence import Evidence
+from tallystick.pairing import Fate, Place, Residue
+from tallystick.run_result import Break, ItemSide
+
+
+def aborted_read_in_ledger(evidence: Evidence) -> Iterator[Break]:
+    """A1: one break per row."""
+    for residue in evidence.residues(Fate.ORIGIN_ABSENT, ItemSide.LEDGER):
+        if was_aborted_only(residue):
+            story = (
+                f"The ledger has {residue.copy.item_id}, and its event was only ever written at "
+                f"{', '.join(seen_at(residue, Place.ABORTED))}, in a producer transaction that was aborted: its "
+                "consumer read uncommitted data."
+            )
+            yield break_of(evidence.contract, residue, BreakClass.ABORTED_READ_IN_LEDGER, story)
+
+
+def open_read_in_ledger(evidence: Evidence) -> Iterator[Break]:
+    """A2: one break per row."""
+    for residue in evidence.residues(Fate.ORIGIN_OPEN, ItemSide.LEDGER):
+        story = (
+            f"The ledger committed {residue.copy.item_id} while its event at "
+            f"{', '.join(seen_at(residue, Place.OPEN))} was in a producer transaction that is still open: its consumer "
+            "read uncommitted data, and the event may yet be aborted."
+        )
+        yield break_of(evidence.contract, residue, BreakClass.OPEN_READ_IN_LEDGER, story)
+
+
+def was_aborted_only(residue: Residue) -> bool:
+    """Are there records of a row without event, each of them aborted?"""
+    places = {seen.place for seen in residue.sightings if seen.side is ItemSide.TOPIC}
+    return Place.ABORTED in places and Place.STRAY not in places
+
+
+def seen_at(residue: Residue, place: Place) -> list[str]:
+    """Where a look-up saw copies of the key in one place."""
+    return [seen.item_id for seen in residue.sightings if seen.place is place]

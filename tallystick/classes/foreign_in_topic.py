@@ -1,0 +1,50 @@
+"""P3: an event that pairs with nothing, and that a producer wrote which the contract does not know.
+
+Evidence: the event is unpaired past its deadline, and its header `event.origin_header` names none of
+`event.known_origins`, or is not there: who writes without the header is unknown too. Both directions: such an event is
+neither the ledger's omission (missing_in_ledger) nor a rolled back row's (phantom_in_topic). Not to be mistaken for an
+event of a known writer, which is one of the two; nor for one that has left the log, whose writer nobody can tell.
+A paired event is not asked where it comes from.
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import BreakClass
+from tallystick.classes.breaks import break_of
+from tallystick.evidence import Evidence
+from tallystick.pairing import Fate, Residue
+from tallystick.run_result import Break, ItemSide
+
+
+def foreign_in_topic(evidence: Evidence) -> Iterator[Break]:
+    """One break per event."""
+    for fate in (Fate.ORIGIN_ABSENT, Fate.FOLLOWER_ABSENT):
+        for residue in evidence.residues(fate, ItemSide.TOPIC):
+            if is_foreign(evidence, residue):
+                yield _foreign(evidence, residue)
+
+
+def is_foreign(evidence: Evidence, residue: Residue) -> bool:
+    """Did somebody unknown write this event? Never, where the contract does not say who is known."""
+    header = evidence.contract.event.origin_header
+    record = evidence.identities.get(residue.copy.item_id)
+    return bool(header and record and record.header(header) not in evidence.contract.event.known_origins)
+
+
+def _foreign(evidence: Evidence, residue: Residue) -> Break:
+    header = evidence.contract.event.origin_header
+    assert header is not None
+    record = evidence.identities[residue.copy.item_id]
+    origin = record.header(header)
+    writer = f"written by {origin!r}" if origin is not None else f"written without the header {header!r}"
+    known = ", ".join(evidence.contract.event.known_origins)
+    story = (
+        f"The event at {residue.copy.item_id} was {writer}; the contract knows {known}, and no row stands behind it."
+    )
+    return break_of(
+        evidence.contract,
+        residue,
+        BreakClass.FOREIGN_IN_TOPIC,
+        story,
+        evidence={"origin_header": header, "origin": origin, "producer_id": record.producer_id},
+    )

@@ -1,0 +1,33 @@
+"""L2: items whose partner came after their deadline.
+
+Evidence: an earlier run proved the item to be alone past its deadline, and a partner cleared it now. An item that was
+merely open may have had its partner in time, behind a held side or between two cuts, so it is not counted; nor is one
+whose row was read from an open transaction, since its event was there all along (open_read_in_ledger).
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import BreakClass, Notice
+from tallystick.evidence import Evidence
+from tallystick.pairing import Copy
+from tallystick.run_result import ItemState, NoticeFound
+
+
+def late_partner(evidence: Evidence) -> Iterator[NoticeFound]:
+    """One notice per run. lateness: seconds from the deadline to the end of this window, at most."""
+    late = [copy for outcome in evidence.outcomes for pair in outcome.matched for copy in pair if was_alone(copy)]
+    if late:
+        first_due = min(copy.carried.due_utc for copy in late if copy.carried)
+        lateness = int((evidence.cut.marked_at_utc - first_due).total_seconds())
+        yield NoticeFound(
+            notice=Notice.LATE_PARTNER,
+            sentence=f"{len(late)} items found their partner after their deadline, the latest up to {lateness} s late.",
+            count=len(late),
+            details={"late_seconds_max": lateness},
+        )
+
+
+def was_alone(copy: Copy) -> bool:
+    """Had an earlier run proven that this copy has no partner?"""
+    item = copy.carried
+    return item is not None and item.state is ItemState.BROKEN and item.reason != BreakClass.OPEN_READ_IN_LEDGER

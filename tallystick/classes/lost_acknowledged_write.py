@@ -1,0 +1,42 @@
+"""M7: the broker acknowledged the event, and the log no longer has it.
+
+Evidence: the row is past its deadline and has no event; it holds the acknowledgement that its producer stored
+(`ledger.columns.receipt_partition`, `receipt_offset`); no record of its key is committed or open anywhere on the
+retained log; and the log still covers the acknowledged offset, where another event stands, or none, or where the log
+has ended since. Source: KIP-101, KIP-279.
+Not to be mistaken for a row without receipt (never produced), nor for one whose own record stands at its receipt,
+aborted (aborted only: a producer is acknowledged before it aborts). Nobody can say what was lost where the receipt lies
+below the log start, the topic compacts or was created anew: there the row is undecidable (partner_not_settled).
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import BreakClass
+from tallystick.classes.breaks import break_of, seen_as_json
+from tallystick.classes.misrouted_in_topic import is_astray
+from tallystick.evidence import Evidence
+from tallystick.pairing import Fate, Place, Residue
+from tallystick.run_result import Break, ItemSide
+
+
+def lost_acknowledged_write(evidence: Evidence) -> Iterator[Break]:
+    """One break per row."""
+    for residue in evidence.residues(Fate.FOLLOWER_ABSENT, ItemSide.LEDGER):
+        if is_lost(residue):
+            receipt = next(seen for seen in residue.sightings if seen.place is Place.LOST)
+            story = (
+                f"The broker acknowledged the event of {residue.copy.item_id} at {receipt.item_id}; there stands "
+                f"{receipt.detail['stands_there']}, and no other record of it is committed on the retained log."
+            )
+            yield break_of(
+                evidence.contract,
+                residue,
+                BreakClass.LOST_ACKNOWLEDGED_WRITE,
+                story,
+                evidence={"receipt": seen_as_json(receipt)},
+            )
+
+
+def is_lost(residue: Residue) -> bool:
+    """Does a receipt prove that the event of this row was there?"""
+    return any(seen.place is Place.LOST for seen in residue.sightings) and not is_astray(residue)

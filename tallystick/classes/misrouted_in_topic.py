@@ -1,0 +1,82 @@
+"""M5: the event is committed, but not on the topic that its leg belongs to.
+
+Evidence, any of:
+- a ledger row is past its deadline and has no event on the topics of the legs, and a committed record of its key lies
+  on one of the contract's stray topics. Not to be mistaken for a row whose record there was aborted (that is aborted
+  only), or is open there (it waits);
+- topic_to_ledger: a business transaction lacks legs past its deadline, and each of them is committed on a stray topic;
+- an event lies on a leg's topic and names another leg of the contract, whether its row pairs with it or never came. Not
+  to be mistaken for one that names no leg of the contract: that may be anything.
+A second copy on a stray topic, beside the right one, is no break: nobody of this contract reads that topic. A second
+copy under the wrong leg is a duplicate like any other. An event that no row stands behind is a phantom, on whatever
+topic it lies.
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import BreakClass
+from tallystick.classes.breaks import break_of
+from tallystick.classes.torn_transaction import absent_legs, has_strayed, judge_legs, legs_break
+from tallystick.evidence import Evidence, LegsCase
+from tallystick.pairing import Fate, Place, Residue
+from tallystick.run_result import Break, ItemSide
+
+
+def misrouted_in_topic(evidence: Evidence) -> Iterator[Break]:
+    """One break per row whose event strays, per event under the wrong leg, per transaction whose legs stray."""
+    for fate in (Fate.FOLLOWER_ABSENT, Fate.ORIGIN_ABSENT):
+        for residue in evidence.residues(fate, ItemSide.LEDGER):
+            if is_astray(residue):
+                yield _astray(evidence, residue)
+    for residue in evidence.residues(Fate.MISROUTED, ItemSide.TOPIC):
+        yield _under_the_wrong_leg(evidence, residue)
+    for case in evidence.incomplete:
+        if judge_legs(case, evidence.deadlines) is Fate.FOLLOWER_ABSENT and has_strayed(evidence, case):
+            yield _strayed_legs(evidence, case)
+
+
+def _strayed_legs(evidence: Evidence, case: LegsCase) -> Break:
+    absent = absent_legs(case, evidence.contract.legs)
+    strays = [seen.item_id for leg in absent for seen in case.sightings[leg] if seen.place is Place.STRAY]
+    story = (
+        f"The transaction {case.transaction_key} lacks its {'+'.join(absent)} leg, which is committed at "
+        f"{', '.join(strays)}."
+    )
+    return legs_break(evidence, case, BreakClass.MISROUTED_IN_TOPIC, story)
+
+
+def is_astray(residue: Residue) -> bool:
+    """Was an event of this copy's key committed on a stray topic?"""
+    return any(seen.place is Place.STRAY for seen in residue.sightings)
+
+
+def _astray(evidence: Evidence, residue: Residue) -> Break:
+    strays = [seen.item_id for seen in residue.sightings if seen.place is Place.STRAY]
+    expected = evidence.contract.legs.get(residue.copy.leg)
+    story = (
+        f"The ledger has {residue.copy.item_id}; its event is committed at {', '.join(strays)}, and not on "
+        f"{expected or 'the topic of a leg'}."
+    )
+    return break_of(
+        evidence.contract,
+        residue,
+        BreakClass.MISROUTED_IN_TOPIC,
+        story,
+        evidence={"expected_topic": expected, "found_at": strays},
+    )
+
+
+def _under_the_wrong_leg(evidence: Evidence, residue: Residue) -> Break:
+    copy, expected = residue.copy, evidence.contract.legs[residue.copy.leg]
+    story = f"The event at {copy.item_id} is of the leg {copy.leg!r}, whose topic is {expected}."
+    return break_of(
+        evidence.contract,
+        residue,
+        BreakClass.MISROUTED_IN_TOPIC,
+        story,
+        evidence={
+            "expected_topic": expected,
+            "found_at": [copy.item_id],
+            "partner": residue.partner.item_id if residue.partner else None,
+        },
+    )

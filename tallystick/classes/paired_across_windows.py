@@ -1,0 +1,33 @@
+"""L3: pairs whose event and row were read by different cuts.
+
+Every schedule has such an edge, and what crosses it is no break: neither a missing copy in one window nor a phantom in
+the next. Not to be mistaken for a late partner, which is counted there (late_partner): these are in time, as far as
+anybody can say.
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import Notice
+from tallystick.classes.late_partner import was_alone
+from tallystick.evidence import Evidence
+from tallystick.pairing import Copy
+from tallystick.run_result import NoticeFound
+
+
+def paired_across_windows(evidence: Evidence) -> Iterator[NoticeFound]:
+    """One notice per run."""
+    across = sum(
+        _first_seen(evidence, topic) != _first_seen(evidence, ledger) and not (was_alone(topic) or was_alone(ledger))
+        for outcome in evidence.outcomes
+        for topic, ledger in outcome.matched
+    )
+    if across:
+        yield NoticeFound(
+            notice=Notice.PAIRED_ACROSS_WINDOWS,
+            sentence=f"{across} pairs have their event and their row in different windows.",
+            count=across,
+        )
+
+
+def _first_seen(evidence: Evidence, copy: Copy) -> int:
+    return copy.carried.first_seen_cut if copy.carried else evidence.cut.n

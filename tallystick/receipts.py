@@ -1,0 +1,102 @@
+"""The acknowledgement that a producer stored beside its row, held against what the log says of that offset now.
+
+Decides whether a receipt proves anything. A broker acknowledges an offset once, and an offset is never given to another
+record of the same topic: what was acknowledged there stands there until retention or compaction takes it. Else it was
+lost. Source: KIP-101, KIP-279 (how an unclean election or a lost disk takes acknowledged records away).
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from tallystick.cut import PartitionSnapshot
+from tallystick.ledger_reader import LedgerRow
+from tallystick.log_record import LogRecord
+from tallystick.offsets import TopicPartition
+from tallystick.pairing import Place, Sighting, topic_of
+from tallystick.run_result import ItemSide
+from tallystick.slice_scan import topic_item_id
+from tallystick.surroundings import Surroundings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """Where a broker said it had written the event of one row."""
+
+    match_key: str
+    topic_partition: TopicPartition
+    kafka_offset: int
+
+
+def receipts_of(rows: Iterable[LedgerRow], legs: Mapping[str, str]) -> tuple[Receipt, ...]:
+    """The receipts that rows hold; on the topic of the row's leg. A negative offset is none: acks=0 gives it."""
+    return tuple(
+        Receipt(
+            match_key=row.match_key,
+            topic_partition=TopicPartition(topic=legs[row.leg], partition=row.receipt_partition),
+            kafka_offset=row.receipt_offset,
+        )
+        for row in rows
+        if row.receipt_partition is not None
+        and row.receipt_offset is not None
+        and row.receipt_offset >= 0
+        and row.leg in legs
+    )
+
+
+def receipt_sighting(
+    receipt: Receipt,
+    standing: LogRecord | None,
+    *,
+    partitions: Collection[PartitionSnapshot],
+    first_topic_ids: Mapping[str, str],
+) -> Sighting | None:
+    """What a receipt says of its event: nothing where the event stands there, whatever its outcome.
+
+    standing: the record at the offset, if there is one. first_topic_ids: topic to the id it had when the books began.
+    """
+    if standing is not None and standing.match_key == receipt.match_key:
+        return None
+    part = receipt.topic_partition
+    now = next((one for one in partitions if one.topic_partition == part), None)
+    if now is None:
+        place, because = Place.EXPIRED, "there is no such partition"
+    elif first_topic_ids.get(part.topic, now.topic_id) != now.topic_id:
+        place, because = Place.EXPIRED, "the topic was deleted and created again"
+    elif receipt.kafka_offset < now.log_start:
+        place, because = Place.EXPIRED, "retention has taken that offset"
+    else:
+        place, because = Place.LOST, _stands_there(receipt, standing, now)
+    return Sighting(
+        side=ItemSide.TOPIC,
+        place=place,
+        item_id=topic_item_id(part.topic, part.partition, receipt.kafka_offset),
+        detail={"stands_there": because, **_bounds(now)},
+    )
+
+
+def _bounds(now: PartitionSnapshot | None) -> dict[str, int]:
+    if now is None:
+        return {}
+    return {"leader_epoch": now.leader_epoch, "log_start": now.log_start, "high_watermark": now.high_watermark}
+
+
+def _stands_there(receipt: Receipt, standing: LogRecord | None, now: PartitionSnapshot) -> str:
+    if receipt.kafka_offset >= now.high_watermark:
+        return f"nothing: the log ends at {now.high_watermark}"
+    if standing is None:
+        return "no record"
+    return f"another event ({standing.outcome})"
+
+
+def without_compacted(sightings: Iterable[Sighting], surroundings: Surroundings) -> tuple[Sighting, ...]:
+    """A topic that compacts may drop what was acknowledged: there a receipt proves no loss."""
+    return tuple(_if_compacted(seen, surroundings) for seen in sightings)
+
+
+def _if_compacted(seen: Sighting, surroundings: Surroundings) -> Sighting:
+    if seen.place is not Place.LOST:
+        return seen
+    settings = surroundings.settings_of(topic_of(seen.item_id))
+    if settings is None or not settings.compacts:
+        return seen
+    return replace(seen, place=Place.EXPIRED, detail={**seen.detail, "stands_there": "the topic compacts"})
