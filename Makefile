@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock demo lab lab-long up down lint format test test-unit test-spark test-dags test-stack clean
+.PHONY: help setup lock demo lab lab-long up down lint format test test-unit test-spark test-dags test-stack bench-census clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -55,6 +55,9 @@ test-dags: setup ## The DAGs in Airflow, without a scheduler
 
 test-stack: setup ## Everything against a real broker and a real ledger, in two processes with a stack each
 	$(PYTEST) -n 2 --dist loadfile tests/lab tests/stack
+
+bench-census: setup ## Classify ten million batch headers in bounded memory
+	$(BIN)/python -m bench.census_headers
 
 clean: setup ## Remove what runs leave behind; keeps .venv and .jars
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log

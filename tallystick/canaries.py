@@ -204,10 +204,16 @@ def _value(
     fields = contract.event
     return json.dumps(
         {
+            **({fields.ordering_key: match_key, fields.sequence: 1} if fields.ordering_key and fields.sequence else {}),
             fields.match_key: match_key,
             fields.transaction_key: transaction_key,
             fields.leg: leg,
-            fields.amount_minor: amount_minor,
+            fields.amount_minor: _as_written(amount_minor) if fields.amount_unit == "major" else amount_minor,
             fields.currency: currency,
         }
     ).encode()
+
+
+def _as_written(amount_minor: int) -> str:
+    """Major units of a currency with two digits, such as both that are planted."""
+    return f"{amount_minor // 100}.{amount_minor % 100:02d}"

@@ -115,7 +115,7 @@ def test_a_doubt_fails_the_figures_alone(stored: Callable[..., StoredRun], books
             {"expect_column_values_to_be_between aborted"},
         ),
     ],
-    ids=str,
+    ids=["unexplained", "one row more", "not read by Spark", "end above the LSO", "negative"],
 )
 def test_a_census_that_does_not_add_up_fails_by_name(
     stored: Callable[..., StoredRun], tmp_path: Path, changes: dict[str, Any], failed: set[str]

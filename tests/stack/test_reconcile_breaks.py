@@ -5,10 +5,12 @@ One set of books per direction, three cuts each: clean, broken on purpose, and r
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tallystick.log_strip import position_of, strip_of
 from tallystick.run_result import ItemState, OpenItem
 from tallystick.store.run_store import StoredRun
 from tallystick.verdict import Verdict
@@ -220,3 +222,18 @@ def _cleared(run: StoredRun) -> set[str]:
     cleared: list[OpenItem] = [item for item in run.result.items if item.state is ItemState.CLEARED]
     assert all(item.cleared_by for item in cleared)
     return {item.match_key for item in cleared}
+
+
+def test_every_break_on_a_topic_keeps_the_log_around_it(topic_first: ThreeRuns) -> None:
+    placed = [one for one in topic_first.broken.result.breaks if position_of(one) is not None]
+    assert placed
+    kinds_seen: set[str] = set()
+    for item_break in placed:
+        strip = strip_of(item_break)
+        assert strip is not None
+        kinds_seen |= {one.kind for one in strip.batches}
+        position = position_of(item_break)
+        assert position == (strip.topic_partition, strip.kafka_offset)
+        assert [one for one in strip.batches if one.kafka_offset_start <= strip.kafka_offset < one.kafka_offset_end]
+        assert all(earlier.kafka_offset_end <= later.kafka_offset_start for earlier, later in pairwise(strip.batches))
+    assert kinds_seen >= {"plain", "committed", "commit marker"}

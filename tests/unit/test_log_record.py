@@ -7,7 +7,7 @@ import pytest
 from tallystick.batch_header import Marker
 from tallystick.census import Outcome
 from tallystick.contract import EventFields
-from tallystick.log_record import find_records, read_record
+from tallystick.log_record import ACTION_HEADER, HEADER_LENGTH, find_records, read_record, read_records
 
 from .builders import PART, offsets
 from .synthetic_log import SyntheticLog
@@ -98,3 +98,103 @@ def test_a_key_that_is_null_is_no_key() -> None:
     log.append(value(None, None))
     record = read_record(log.fetch, PART, 0, FIELDS)
     assert (record.match_key, record.transaction_key) == ("", "")
+
+
+# What else a record says.
+
+
+def with_payload(**payload: object) -> SyntheticLog:
+    log = SyntheticLog()
+    log.append(json.dumps(payload).encode())
+    return log
+
+
+@pytest.mark.parametrize(
+    ("amount", "read"),
+    [(1_000, 1_000), (9007199254740993, 9007199254740993), (-5, -5), ("1000", None), (1.5, None), (True, None)],
+)
+def test_money_is_an_integer_or_unreadable(amount: object, read: int | None) -> None:
+    record = read_record(with_payload(amount_minor=amount, currency="EUR", leg="payout").fetch, PART, 0, FIELDS)
+    assert (record.amount_minor, record.currency, record.leg) == (read, "EUR", "payout")
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "read"),
+    [
+        ("12.50", "EUR", 1_250),
+        (12.5, "EUR", 1_250),
+        ("12", "JPY", 12),
+        ("1.234", "KWD", 1_234),
+        ("1.234", "EUR", None),
+        ("12", "XXX", None),
+        ("no number", "EUR", None),
+        ("Infinity", "EUR", None),
+    ],
+)
+def test_money_in_major_units_is_whole_minor_units_of_its_currency(
+    amount: object, currency: str, read: int | None
+) -> None:
+    log = with_payload(amount_minor=amount, currency=currency)
+    assert read_record(log.fetch, PART, 0, EventFields(amount_unit="major")).amount_minor == read
+
+
+def test_equal_payloads_have_equal_digests_and_no_others() -> None:
+    log = SyntheticLog()
+    for payload in (value("ev-1"), value("ev-1"), value("ev-2")):
+        log.append(payload)
+    first, second, third = (read_record(log.fetch, PART, offset, FIELDS).value_digest for offset in range(3))
+    assert first == second != third
+
+
+def test_short_text_headers_are_kept_and_nothing_else() -> None:
+    log = SyntheticLog()
+    headers = [("service", b"relay"), (ACTION_HEADER, b"a-1"), ("long", b"x" * (HEADER_LENGTH + 1)), ("raw", b"\xff")]
+    log.append(value("ev-1"), headers=headers)
+    record = read_record(log.fetch, PART, 0, FIELDS)
+    assert (record.header("service"), record.action_id) == ("relay", "a-1")
+    assert sorted(record.headers) == ["service", ACTION_HEADER]
+
+
+def test_no_payload_is_in_a_records_json() -> None:
+    log = with_payload(event_id="ev-1", payment_id="pay-1", amount_minor=123456789, note="secret")
+    text = json.dumps(read_record(log.fetch, PART, 0, FIELDS).as_json())
+    assert "secret" not in text and "123456789" not in text
+
+
+# Many at once.
+
+
+def offsets_read(log: SyntheticLog, *wanted: int) -> list[tuple[int, Outcome]]:
+    return [(one.kafka_offset, one.outcome) for one in read_records(log.fetch, PART, wanted, FIELDS)]
+
+
+def test_many_records_are_read_with_the_outcome_they_have_one_by_one() -> None:
+    log = a_log()
+    assert offsets_read(log, 8, 2, 0, 5, 2) == [
+        (0, Outcome.PLAIN),
+        (2, Outcome.ABORTED),
+        (5, Outcome.COMMITTED),
+        (8, Outcome.OPEN),
+    ]
+    for offset in (0, 1, 2, 4, 5):
+        assert list(read_records(log.fetch, PART, [offset], FIELDS)) == [read_record(log.fetch, PART, offset, FIELDS)]
+
+
+def test_markers_holes_and_what_has_left_the_log_are_left_out() -> None:
+    log = a_log()
+    log.end += 3
+    log.append(value("ev-9"))
+    assert offsets_read(log, 3, 6, 10, 12) == [(12, Outcome.OPEN)]
+    log.log_start = 4
+    assert offsets_read(log, 0, 1, 5) == [(5, Outcome.COMMITTED)]
+    assert offsets_read(log, 0, 1) == []
+    assert offsets_read(log, 4, 500) == [(4, Outcome.COMMITTED)]
+    assert offsets_read(log) == []
+
+
+def test_neighbours_share_a_fetch() -> None:
+    log = SyntheticLog(fetch_batches=100)
+    for number in range(1_000):
+        log.append(value(f"ev-{number}"))
+    assert len(offsets_read(log, *range(0, 1_000, 3))) == 334
+    assert log.fetches <= 12

@@ -1,0 +1,1 @@
+"""Measurements of the product: not tests, and no part of it."""

@@ -1,0 +1,31 @@
+"""Brokers are killed and leaders move under exactly-once traffic, and the books agree to the last event."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from lab.books import find_breaks, read_books
+from lab.bounces import bounced
+from lab.mode import DeliveryMode
+from lab.rounds import prepare, run_traffic
+from lab.stack import LabStack
+
+pytestmark = pytest.mark.stack
+
+
+def test_nothing_is_lost_or_doubled_while_brokers_die_and_leaders_move(lab_cluster: LabStack) -> None:
+    round_ = prepare(lab_cluster, DeliveryMode.EXACTLY_ONCE, seed=1, namespace="bounced")
+    with (
+        bounced(lab_cluster.cluster, round_.names.places, Random(1)) as bounces,
+        run_traffic(round_, payments=40, payouts=20, holds=False, faults=False) as running,
+    ):
+        truth = running.release()
+    assert bounces.killed
+    assert bounces.moved
+    assert (truth.anomalies, truth.totals.requests_sent) == ((), truth.totals.postings // 4)
+    assert _found(lab_cluster) == Counter()
+
+
+def _found(stack: LabStack) -> Counter[tuple[str, str]]:
+    return find_breaks(read_books(stack.bootstrap_servers, stack.ledger_reader_dsn, "bounced"))
