@@ -22,7 +22,7 @@ from tallystick.pairing import Copy, Deadlines, KeyCase, pair_key, topic_of
 from tallystick.receipts import without_compacted
 from tallystick.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
 from tallystick.settling import BothSides
-from tallystick.slice_scan import SliceScan, place_in_order
+from tallystick.slice_scan import SliceScan, place_in_order, topic_item_id
 from tallystick.store.cut_store import read_cut
 from tallystick.store.plan_store import executed_actions
 from tallystick.store.run_store import last_expiry_before, ledger_rows_before, surroundings_document
@@ -132,6 +132,7 @@ def investigate(
     legs_cases = tuple(replace(case, sightings=look_ups.by_transaction.get(case.transaction_key, {})) for case in legs)
     recreated = {one.topic for one in around.partitions_before if is_recreated(cut, one)}
     wanted = wanted_identities(contract, outcomes, legs_cases, census, deadlines)
+    wanted |= {topic_item_id(one.topic, one.partition, one.kafka_offset) for one in scan.out_of_order}
     wanted = frozenset(item_id for item_id in wanted if topic_of(item_id) not in recreated)
     spark_rows = scan.rows_by_partition
     evidence = Evidence(

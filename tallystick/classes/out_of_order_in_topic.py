@@ -7,6 +7,7 @@ before is not kept. An event that stands a second time is a duplicate, and no re
 from collections.abc import Iterator
 
 from tallystick.break_class import BreakClass
+from tallystick.classes.breaks import identity_json
 from tallystick.evidence import Evidence, OutOfOrderEvent
 from tallystick.pairing import Fate
 from tallystick.run_result import Break, ItemSide, break_id
@@ -46,5 +47,6 @@ def _break(evidence: Evidence, event: OutOfOrderEvent) -> Break:
             "its_sequence": event.highest_before,
             "ordering_key": event.ordering_key,
             "out_of_order_in_slice": evidence.out_of_order_count,
+            "identity": identity_json(evidence.identities.get(place)),
         },
     )

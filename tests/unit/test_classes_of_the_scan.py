@@ -33,6 +33,7 @@ from .builders import (
     event,
     evidence_of,
     item_of,
+    record_of,
     row,
     seen,
     slice_of,
@@ -146,6 +147,13 @@ def test_an_event_out_of_order_is_a_break_without_money() -> None:
         "under the same ordering key."
     )
     assert "at" not in found.evidence
+    assert found.evidence["identity"] is None
+
+
+def test_it_says_who_wrote_the_event() -> None:
+    late = event(12)
+    (found,) = out_of_order_in_topic(disordered(late_event(12), identities={late.item_id: record_of(late)}))
+    assert found.evidence["identity"]["producer_id"] == -1
 
 
 def test_each_place_out_of_order_is_a_break_of_its_own_and_the_same_in_every_run() -> None:
