@@ -1,0 +1,29 @@
+"""A first reader that lets aborted records through is caught by the second one, which reads batch headers."""
+
+import pytest
+
+from spark_apps import topic_frame
+from tallystick.break_class import Doubt
+from tallystick.verdict import Verdict
+
+from .books import doubts, payments
+from .live import NewBooks
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("leaks", [True, False])
+def test_a_reader_of_uncommitted_records_makes_a_doubt_and_a_reader_of_committed_ones_none(
+    new_books: NewBooks, monkeypatch: pytest.MonkeyPatch, leaks: bool
+) -> None:
+    """The aborted event is all that tells the two readers apart."""
+    with new_books(direction="topic_to_ledger") as books:
+        books.take_cut()
+        books.produce(*payments("undone"), abort=True)
+        books.both(*payments("a", "b"))
+        if leaks:
+            monkeypatch.setattr(topic_frame, "ISOLATION", "read_uncommitted")
+        run = books.next_run()
+        assert (Doubt.READERS_DISAGREE in doubts(run)) is leaks
+        assert (run.result.verdict is Verdict.MATCHED) is not leaks
+        (census,) = [one for one in run.result.figures.census if one.aborted]
+        assert census.spark_rows == census.readable_records + (census.aborted if leaks else 0)
