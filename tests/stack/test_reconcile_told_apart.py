@@ -9,8 +9,14 @@ import pytest
 from confluent_kafka import Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tallystick import compensation
 from tallystick.break_class import Doubt, Notice
+from tallystick.compensation import execute_plan
+from tallystick.compensation_plan import PlanItem
+from tallystick.compensation_source import draw_plan
+from tallystick.contract import EventFields
 from tallystick.run_result import ItemState
+from tallystick.store.plan_store import save_plan
 from tallystick.store.run_store import StoredRun
 from tallystick.verdict import Verdict
 
@@ -287,3 +293,51 @@ def _states(run: StoredRun) -> dict[str, ItemState]:
 
 def _of(run: StoredRun, break_class: str) -> list[Any]:
     return [one for one in run.result.breaks if one.break_class == break_class]
+
+
+# Our own repair.
+
+REPAIR = {"classes": ["missing_in_topic_never_produced"], "max_amount_minor": {"EUR": 100_000}}
+
+
+def test_a_repair_without_effect_is_told_once_and_is_not_planned_again(
+    new_books: NewBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The publisher is broken on purpose: one of its two events has a key that no row has."""
+    whole = compensation.event_value
+    repaired, botched = payments("repaired", "botched")
+
+    def garbled(item: PlanItem, fields: EventFields) -> bytes:
+        return whole(item, fields).replace(botched.event_id.encode(), payment("nobody's").event_id.encode())
+
+    monkeypatch.setattr(compensation, "event_value", garbled)
+    with new_books(direction="ledger_to_topic", compensation=REPAIR) as books:
+        books.take_cut()
+        books.both(payment("a"))
+        books.post(repaired, botched)
+        missing = books.next_run()
+        assert len(missing.result.breaks) == 2
+        plan = draw_plan(books.store, books.contract, books.connections, cut_n=missing.cut.n, dry_run=False)
+        save_plan(books.store, plan, requested_by="ada")
+        execute_plan(
+            books.store,
+            books.contract,
+            books.connections,
+            plan,
+            approved_hash=plan.plan_hash,
+            approver="bob",
+            environment="test",
+        )
+        books.both(payment("b"))
+        run = books.next_run()
+        assert _states(run)[repaired.event_id] is ItemState.CLEARED
+        assert kinds(run) == expected(("compensation_not_effective", botched), ("phantom_in_topic", botched))
+        (found,) = _of(run, "compensation_not_effective")
+        assert found.evidence["action_id"] in {str(item.action_id) for item in plan.items}
+        assert books.judge_again(run).digest == run.result.digest
+
+        books.both(payment("c"))
+        after = books.next_run()
+        assert (after.result.verdict, kinds(after)) == (Verdict.MATCHED, [])
+        again = draw_plan(books.store, books.contract, books.connections, cut_n=after.cut.n, dry_run=False)
+        assert again.items == ()
