@@ -170,7 +170,7 @@ def test_what_is_wrong_between_topic_and_ledger_is_found_by_class_and_nothing_el
         ("duplicate_in_ledger", payment("posted twice")),
         ("duplicate_in_ledger", payment("b")),
         ("phantom_in_ledger", payment("never sent")),
-        ("phantom_in_ledger", payment("only aborted")),
+        ("aborted_read_in_ledger", payment("only aborted")),
         ("amount_mismatch", payment("another amount")),
         ("amount_mismatch", payment("one off above doubles")),
         ("currency_mismatch", payment("another currency")),

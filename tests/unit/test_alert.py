@@ -259,6 +259,7 @@ def test_what_is_looked_at_anew_resolves_at_the_first_run_that_does_not_see_it(
 
 def test_what_is_still_seen_does_not_resolve() -> None:
     firing = ("retention_overtakes", "hanging_transaction")
+    assert told(verdict=Verdict.MATCHED, notices=(EXPIRES,), firing=firing[:1]) == [("trigger", "retention_overtakes")]
     assert told(verdict=Verdict.INCONCLUSIVE, doubts=(HANGING,), notices=(EXPIRES,), firing=firing) == [
         ("trigger", "hanging_transaction"),
         ("trigger", "retention_overtakes"),

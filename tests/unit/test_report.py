@@ -437,7 +437,10 @@ def test_every_leg_is_marked_as_committed_aborted_or_nowhere(broken_run: StoredR
         leg="fee+tax",
         evidence={
             "seen_legs": {"payout": payout},
-            "found_elsewhere": [{"at": fee, "place": "aborted"}],
+            "found_elsewhere": [
+                {"at": fee, "place": "aborted"},
+                {"at": "topic:billing.taxes:0:5", "place": "before_baseline"},
+            ],
             "identities": {payout: {"at": payout, "producer_id": -1, "span": None}, fee: {"at": fee, "span": span}},
         },
     )
