@@ -20,18 +20,18 @@ class Bounces:
 
 
 @contextmanager
-def bounced(cluster: Cluster, places: list[Partition], dice: random.Random) -> Iterator[Bounces]:
-    """Kill -9 the leader of one partition after another, start it again, and move leaders, for the length of a block.
+def bounced(cluster: Cluster, places: list[Partition], dice: random.Random, *, times: int) -> Iterator[Bounces]:
+    """Beside the block: kill -9 a partition's leader, start it again, hand a leadership on; so many times.
 
     One node at a time: the next is taken once the last has everything again, Kafka's own topics included. At the end
-    all are up. At least one is killed. Raises what failed.
+    all are up. Raises what failed.
     """
-    bounces, stop = Bounces(), threading.Event()
+    bounces = Bounces()
     failures: list[Exception] = []
 
     def work() -> None:
         try:
-            while not stop.is_set() or not bounces.killed:
+            for _ in range(times):
                 _bounce(cluster, places, dice, bounces)
         except Exception as failure:  # handed to the block's end
             failures.append(failure)
@@ -41,8 +41,10 @@ def bounced(cluster: Cluster, places: list[Partition], dice: random.Random) -> I
     try:
         yield bounces
     finally:
-        stop.set()
         worker.join()
+        for broker in cluster.brokers:
+            if not broker.is_running:
+                broker.start()
     if failures:
         raise failures[0]
 

@@ -27,7 +27,11 @@ def stored_run(verdict: Verdict, *break_classes: BreakClass) -> Any:
         SimpleNamespace(break_class=break_class, currency="EUR", amount_minor=79_611) for break_class in break_classes
     )
     doubts = (SimpleNamespace(sentence="the ledger is held back"),)
-    return SimpleNamespace(result=SimpleNamespace(verdict=verdict, breaks=breaks, doubts=doubts))
+    notices = (
+        SimpleNamespace(notice="retention_overtakes", sentence="3 unread offsets expire.", pages=True),
+        SimpleNamespace(notice="late_partner", sentence="1 item was late.", pages=False),
+    )
+    return SimpleNamespace(result=SimpleNamespace(verdict=verdict, breaks=breaks, doubts=doubts, notices=notices))
 
 
 @pytest.fixture

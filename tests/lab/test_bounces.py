@@ -17,7 +17,7 @@ pytestmark = pytest.mark.stack
 def test_nothing_is_lost_or_doubled_while_brokers_die_and_leaders_move(lab_cluster: LabStack) -> None:
     round_ = prepare(lab_cluster, DeliveryMode.EXACTLY_ONCE, seed=1, namespace="bounced")
     with (
-        bounced(lab_cluster.cluster, round_.names.places, Random(1)) as bounces,
+        bounced(lab_cluster.cluster, round_.names.places, Random(1), times=2) as bounces,
         run_traffic(round_, payments=40, payouts=20, holds=False, faults=False) as running,
     ):
         truth = running.release()
