@@ -131,6 +131,11 @@ def test_a_row_is_not_called_an_aborted_read_when(evidence: Evidence, instead: s
             id="its event may lie before the baseline",
         ),
         pytest.param(
+            evidence_of(row(2), direction=T2L, sightings=[OPEN, seen(LEDGER, Place.EARLIER_SLICE, 1)]),
+            set(),
+            id="an earlier row had the first event",
+        ),
+        pytest.param(
             evidence_of(row(1), direction=T2L, sightings=[ABORTED]),
             {BreakClass.ABORTED_READ_IN_LEDGER},
             id="the transaction was aborted",
@@ -415,6 +420,11 @@ def test_a_repair_without_effect_is_told_and_its_item_answers_for_it_from_then_o
         pytest.param(repaired(event(11)), set(), id="its event came in this cut"),
         pytest.param(
             repaired(event(11, amount_minor=2)), {BreakClass.AMOUNT_MISMATCH}, id="its event came with another amount"
+        ),
+        pytest.param(
+            repaired(event(11, leg="fee"), contract=contract_of(legs=TWO_LEGS)),
+            {BreakClass.MISROUTED_IN_TOPIC},
+            id="its event came on another topic",
         ),
         pytest.param(
             repaired(cut=cut_of(slice_of(10, 20, mark=21))),
