@@ -8,7 +8,7 @@ from tallystick.contract import Contract
 from tallystick.cut import Cut, LedgerSnapshot
 from tallystick.ledger_reader import HorizonHolder
 from tallystick.log_record import LogRecord
-from tallystick.pairing import Deadlines, Fate, KeyOutcome, Residue, Sighting
+from tallystick.pairing import Copy, Deadlines, Fate, KeyOutcome, Residue, Sighting
 from tallystick.run_result import BledBatch, ItemSide, Money, OpenItem, PartitionCensus
 from tallystick.surroundings import Surroundings
 
@@ -115,6 +115,16 @@ class Evidence:
             and residue.copy.side is side
             and (fate is Fate.UNEQUAL or residue.copy.item_id not in self.bled_records)
         )
+
+    @cached_property
+    def rows_without_event(self) -> Mapping[tuple[str, str], Copy]:
+        """Ledger rows that have no event on the topics of the legs, by (transaction key, leg)."""
+        return {
+            (residue.copy.transaction_key, residue.copy.leg): residue.copy
+            for outcome in self.outcomes
+            for residue in outcome.residues
+            if residue.copy.side is ItemSide.LEDGER and residue.partner is None
+        }
 
     @cached_property
     def bled_records(self) -> Mapping[str, LogRecord]:

@@ -11,7 +11,7 @@ from uuid import UUID
 from tallystick.break_class import BreakClass
 from tallystick.classes import CLASSES, ClassRule
 from tallystick.classes.breaks import with_identity
-from tallystick.classes.torn_transaction import absent_legs, judge_legs
+from tallystick.classes.torn_transaction import absent_legs, judge_legs, posted_strays
 from tallystick.evidence import Evidence, LegsCase
 from tallystick.pairing import Copy, Fate, Residue
 from tallystick.run_result import (
@@ -109,9 +109,9 @@ def _item_changes(evidence: Evidence, breaks: Sequence[Break]) -> Iterator[OpenI
     for action in evidence.surroundings.actions:
         if action.item.item_id in break_at:
             yield _not_repaired(action.item, break_at[action.item.item_id])
-    torn = {one.transaction_key: one for one in breaks if "seen_legs" in one.evidence}
+    of_legs = {one.transaction_key: one for one in breaks if "seen_legs" in one.evidence}
     for case in evidence.incomplete:
-        yield from _legs_item(evidence, case, torn)
+        yield from _legs_item(evidence, case, of_legs.get(case.transaction_key), break_at)
 
 
 _ONE_TOO_MANY = ("duplicate_", BreakClass.COMPENSATED_TWICE, BreakClass.BLED_INTO_TRANSACTION)
@@ -221,17 +221,21 @@ def _change(
     )
 
 
-def _legs_item(evidence: Evidence, case: LegsCase, torn: Mapping[str, Break]) -> Iterator[OpenItem]:
+def _legs_item(
+    evidence: Evidence, case: LegsCase, item_break: Break | None, break_at: Mapping[str, Break]
+) -> Iterator[OpenItem]:
     """One item per business transaction. Its leg names the legs seen so far, joined by +."""
-    absent, item_break = absent_legs(case, evidence.contract.legs), torn.get(case.transaction_key)
-    carried_break_id = case.carried.break_id if case.carried else None
+    absent = absent_legs(case, evidence.contract.legs)
+    found_id = item_break.break_id if item_break else _break_of_rows(evidence, case, break_at)
     if not absent:
         state, reason = ItemState.CLEARED, "its other legs came"
     elif item_break is not None:
         state, reason = ItemState.BROKEN, str(item_break.break_class)
+    elif posted_strays(evidence, case):
+        state = ItemState.OPEN if found_id is None else ItemState.BROKEN
+        reason = f"{', '.join(absent)}: on a stray topic, posted from there"
     else:
-        fate = judge_legs(case, evidence.deadlines)
-        state = _STATE_OF[fate]
+        state = _STATE_OF[judge_legs(case, evidence.deadlines)]
         reason = f"waits for {', '.join(absent)}"
     if case.carried is None and state is ItemState.CLEARED:
         return
@@ -254,9 +258,19 @@ def _legs_item(evidence: Evidence, case: LegsCase, torn: Mapping[str, Break]) ->
         state=state,
         reason=reason,
         pairable=state in (ItemState.OPEN, ItemState.BROKEN),
-        break_id=item_break.break_id if item_break else carried_break_id,
+        break_id=found_id or (case.carried.break_id if case.carried else None),
         cleared_by="" if absent else ",".join(item_id for _, _, item_id in case.seen.values()),
     )
+
+
+def _break_of_rows(evidence: Evidence, case: LegsCase, break_at: Mapping[str, Break]) -> UUID | None:
+    """The break that a row of a strayed leg has, now or from an earlier cut."""
+    for row in posted_strays(evidence, case):
+        if row.item_id in break_at:
+            return break_at[row.item_id].break_id
+        if row.carried is not None and row.carried.break_id is not None:
+            return row.carried.break_id
+    return None
 
 
 def _digest(

@@ -4,7 +4,8 @@ Evidence, any of:
 - a ledger row is past its deadline and has no event on the topics of the legs, and a committed record of its key lies
   on one of the contract's stray topics. Not to be mistaken for a row whose record there was aborted (that is aborted
   only), or is open there (it waits);
-- topic_to_ledger: a business transaction lacks legs past its deadline, and each of them is committed on a stray topic;
+- topic_to_ledger: a business transaction lacks legs past its deadline, and each of them is committed on a stray topic.
+  Where all of them were posted from there, their rows say so, and the transaction says nothing more;
 - an event lies on a leg's topic and names another leg of the contract, whether its row pairs with it or never came. Not
   to be mistaken for one that names no leg of the contract: that may be anything.
 A second copy on a stray topic, beside the right one, is no break: nobody of this contract reads that topic. A second
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 
 from tallystick.break_class import BreakClass
 from tallystick.classes.breaks import break_of
-from tallystick.classes.torn_transaction import absent_legs, has_strayed, judge_legs, legs_break
+from tallystick.classes.torn_transaction import absent_legs, has_strayed, judge_legs, legs_break, posted_strays
 from tallystick.evidence import Evidence, LegsCase
 from tallystick.pairing import Fate, Place, Residue
 from tallystick.run_result import Break, ItemSide
@@ -31,7 +32,9 @@ def misrouted_in_topic(evidence: Evidence) -> Iterator[Break]:
     for residue in evidence.residues(Fate.MISROUTED, ItemSide.TOPIC):
         yield _under_the_wrong_leg(evidence, residue)
     for case in evidence.incomplete:
-        if judge_legs(case, evidence.deadlines) is Fate.FOLLOWER_ABSENT and has_strayed(evidence, case):
+        if judge_legs(case, evidence.deadlines) is not Fate.FOLLOWER_ABSENT or not has_strayed(evidence, case):
+            continue
+        if not posted_strays(evidence, case):
             yield _strayed_legs(evidence, case)
 
 

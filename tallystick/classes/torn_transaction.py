@@ -16,7 +16,7 @@ from tallystick.contract import Direction
 from tallystick.evidence import Evidence, LegsCase
 from tallystick.log_record import LogRecord
 from tallystick.marker_protocol import MarkerProtocol
-from tallystick.pairing import BEYOND_THE_CUT, Deadlines, Fate, Place, Sighting
+from tallystick.pairing import BEYOND_THE_CUT, Copy, Deadlines, Fate, Place, Sighting
 from tallystick.run_result import Break, ItemSide, ItemState, break_id
 
 
@@ -92,6 +92,13 @@ def has_strayed(evidence: Evidence, case: LegsCase) -> bool:
     absent = absent_legs(case, evidence.contract.legs)
     strayed = all(any(seen.place is Place.STRAY for seen in case.sightings.get(leg, ())) for leg in absent)
     return evidence.contract.direction is Direction.TOPIC_TO_LEDGER and bool(absent) and strayed
+
+
+def posted_strays(evidence: Evidence, case: LegsCase) -> list[Copy]:
+    """The rows of the strayed legs, where every one of them has one: each answers for its event. Else none."""
+    absent = absent_legs(case, evidence.contract.legs)
+    rows = [evidence.rows_without_event.get((case.transaction_key, leg)) for leg in absent]
+    return [row for row in rows if row is not None] if has_strayed(evidence, case) and None not in rows else []
 
 
 def judge_legs(case: LegsCase, deadlines: Deadlines) -> Fate:

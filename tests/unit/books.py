@@ -108,12 +108,20 @@ class Books:
         written = self.logs[topic][offset]
         self.logs[topic][offset] = replace(written, record=replace(written.record, outcome=outcome))
 
-    def post(self, key: str = "ev-1", amount_minor: int = 1_000, currency: str = "EUR", *, leg: str = "payout") -> str:
+    def post(
+        self,
+        key: str = "ev-1",
+        amount_minor: int = 1_000,
+        currency: str = "EUR",
+        *,
+        leg: str = "payout",
+        payment: str | None = None,
+    ) -> str:
         """Commit a ledger row in a transaction of its own; its row id."""
         posted = LedgerRow(
             row_id=str(len(self.rows) + 1),
             match_key=key,
-            transaction_key=f"pay-of-{key}",
+            transaction_key=payment or f"pay-of-{key}",
             leg=leg,
             amount_minor=amount_minor,
             currency=currency,

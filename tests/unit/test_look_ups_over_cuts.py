@@ -120,3 +120,35 @@ def test_a_leg_that_strays_is_misrouted_and_its_transaction_not_torn() -> None:
     books.write("pay/invoice", leg="invoice", payment="pay")
     books.post("pay/invoice", leg="invoice")
     assert (classes_of(books.run()), books.outstanding()) == ([], {})
+
+
+def test_a_leg_that_was_posted_from_a_stray_topic_is_one_break_and_clears_with_the_right_event() -> None:
+    books = Books(T2L, legs=TWO_LEGS, stray_topics=(STRAY,))
+    books.begin()
+    for leg in TWO_LEGS:
+        books.write(f"whole/{leg}", leg=leg, payment="whole")
+        books.post(f"whole/{leg}", leg=leg, payment="whole")
+        books.post(f"pay/{leg}", leg=leg, payment="pay")
+    books.write("pay/payment", leg="payment", payment="pay")
+    books.write("pay/invoice", leg="invoice", payment="pay", topic=STRAY)
+    (found,) = books.run().breaks
+    assert (found.break_class, found.match_key) == ("misrouted_in_topic", "pay/invoice")
+    assert (books.items["legs:pay"].state, books.items["legs:pay"].break_id) == (ItemState.BROKEN, found.break_id)
+    assert classes_of(books.run()) == []
+    books.write("pay/invoice", leg="invoice", payment="pay")
+    assert (classes_of(books.run()), books.outstanding()) == ([], {})
+
+
+def test_a_strayed_leg_whose_row_is_still_in_its_grace_waits_for_it_and_is_one_break() -> None:
+    books = Books(T2L, legs=TWO_LEGS, stray_topics=(STRAY,))
+    books.begin()
+    for leg in TWO_LEGS:
+        books.write(f"whole/{leg}", leg=leg, payment="whole")
+        books.post(f"whole/{leg}", leg=leg, payment="whole")
+    books.write("pay/payment", leg="payment", payment="pay")
+    books.post("pay/payment", leg="payment", payment="pay")
+    books.write("pay/invoice", leg="invoice", payment="pay", topic=STRAY)
+    assert classes_of(books.run(in_grace=True)) == []
+    books.post("pay/invoice", leg="invoice", payment="pay")
+    assert [name for _ in range(3) for name in classes_of(books.run())] == ["misrouted_in_topic"]
+    assert sum(books.outstanding().values()) == 1
