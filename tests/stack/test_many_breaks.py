@@ -1,0 +1,95 @@
+"""A bad day: 200,000 breaks are judged, stored, written, reported and told once."""
+
+import json
+import resource
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from tallystick.break_class import BreakClass
+from tallystick.connections import artifacts_folder
+from tallystick.report import write_report
+from tallystick.report.break_sample import BREAKS_SHOWN_MAX
+from tallystick.run_result import ItemState
+from tallystick.store.alert_store import pending_alerts
+from tallystick.store.run_store import StoredRun, outstanding_classes
+from tallystick.verdict import Verdict
+
+from .books import LiveBooks, payments
+from .live import NewBooks
+
+BREAKS = 200_000
+RESIDENT_MAX_MB = 2_500
+"""Of the process that judges, with everything that this test session has loaded; Spark's own process is not in it."""
+PAGE_MAX_BYTES = 3_000_000
+
+
+@dataclass(frozen=True)
+class BadDay:
+    books: LiveBooks
+    run: StoredRun
+    seconds: dict[str, float]
+    page: Path
+
+
+@pytest.fixture(scope="module")
+def day(new_books: NewBooks, spark: SparkSession) -> Iterator[BadDay]:
+    """An outbox that nobody relays: rows without events, and two pairs."""
+    sinks = {"sinks": [{"kind": "file", "path": "alerts.jsonl"}]}
+    with new_books(direction="ledger_to_topic", alert=sinks) as books:
+        books.take_cut()
+        books.both(*payments("a", "b"))
+        books.ledger.execute(
+            f"INSERT INTO {books.table} (event_id, payment_id, leg, side, amount_minor, currency) "
+            "SELECT gen_random_uuid(), gen_random_uuid(), 'payment', 'credit', n, CASE n % 2 WHEN 0 THEN 'EUR' "
+            f"ELSE 'JPY' END FROM generate_series(1, {BREAKS}) AS n"
+        )
+        seconds = {}
+        cut = books.take_cut()
+        started = time.monotonic()
+        run = books.judge(cut)
+        seconds["judge and store"] = time.monotonic() - started
+        started = time.monotonic()
+        page = write_report(run, books.contract, artifacts_folder())
+        seconds["report"] = time.monotonic() - started
+        print(json.dumps({name: round(value, 1) for name, value in seconds.items()}))
+        yield BadDay(books, run, seconds, page)
+
+
+def test_each_is_a_break_with_its_item_and_its_money(day: BadDay) -> None:
+    result = day.run.result
+    assert result.verdict is Verdict.BROKEN
+    assert {one.break_class for one in result.breaks} == {BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED}
+    assert len({one.break_id for one in result.breaks}) == BREAKS
+    assert sum(item.state is ItemState.BROKEN for item in result.items) == BREAKS
+    outstanding = outstanding_classes(day.books.store, day.books.contract.contract)
+    (found,) = outstanding.values()
+    assert (found.count, sum(found.money.values())) == (BREAKS, BREAKS * (BREAKS + 1) // 2)
+
+
+def test_all_stand_in_one_file(day: BadDay) -> None:
+    folder = artifacts_folder() / "breaks" / day.books.contract.contract / "cut=1"
+    table = pq.read_table(folder / "breaks.parquet", columns=["amount_minor"])
+    assert sum(table["amount_minor"].to_pylist()) == BREAKS * (BREAKS + 1) // 2
+
+
+def test_the_page_stays_readable(day: BadDay) -> None:
+    html = day.page.read_text()
+    assert len(html) < PAGE_MAX_BYTES
+    assert f"{BREAKS:,}" in html
+    assert f"{BREAKS - BREAKS_SHOWN_MAX:,} more breaks in the verdict store" in html
+
+
+def test_on_call_is_told_once(day: BadDay) -> None:
+    (pending,) = pending_alerts(day.books.store, day.books.contract.contract)
+    assert pending.alert.details["new"] == BREAKS
+    assert len(json.dumps(pending.alert.details)) < 2_000
+
+
+def test_memory_stays_bounded(day: BadDay) -> None:
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 < RESIDENT_MAX_MB
