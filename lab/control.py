@@ -17,6 +17,7 @@ from lab.mode import DeliveryMode
 from lab.namespace import Namespace
 
 FENCED_EXIT = 3  # the exit status of a zombie that found its successor in charge
+STUCK_EXIT = 4  # the client hangs in a call; a successor goes on
 
 
 class Barrier(StrEnum):

@@ -11,6 +11,8 @@ from lab import process
 Partition = tuple[str, int]
 
 _TIMEOUT_SECONDS = 30.0
+_ANSWER_SECONDS = 5.0  # a question to a broker that was just killed is never answered
+_MARKERS_SECONDS = 60.0  # a partition's leader may be down for a while
 # For a moment after a topic is made, its metadata names a leader that does not yet know of it; and after a broker was
 # killed, a client's metadata names an older leader epoch.
 _NOT_YET = (
@@ -22,6 +24,9 @@ _NOT_YET = (
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._UNKNOWN_PARTITION,
     KafkaError._UNKNOWN_TOPIC,
+    KafkaError._NOENT,
+    KafkaError._TIMED_OUT,
+    KafkaError._TRANSPORT,
 )
 
 
@@ -37,7 +42,11 @@ class LogEnds:
 
     def wait_until_decided(self, partitions: Sequence[Partition]) -> None:
         """Return once LSO and high watermark agree. A commit returns before its markers stand in the log."""
-        process.wait_until(lambda: self._is_decided(partitions), what=f"markers in {len(partitions)} partitions")
+        process.wait_until(
+            lambda: self._is_decided(partitions),
+            what=f"markers in {len(partitions)} partitions",
+            deadline_seconds=_MARKERS_SECONDS,
+        )
 
     def _is_served(self, partitions: Sequence[Partition]) -> bool:
         return self._read(partitions, IsolationLevel.READ_UNCOMMITTED) is not None
@@ -50,7 +59,7 @@ class LogEnds:
         """The end of each partition; None while a leader is not yet to be found."""
         newest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         asked = {TopicPartition(*partition): newest for partition in partitions}
-        answers = self.admin.list_offsets(asked, isolation_level=isolation, request_timeout=_TIMEOUT_SECONDS)
+        answers = self.admin.list_offsets(asked, isolation_level=isolation, request_timeout=_ANSWER_SECONDS)
         try:
             return [answer.result(_TIMEOUT_SECONDS).offset for answer in answers.values()]
         except KafkaException as exception:

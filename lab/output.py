@@ -1,16 +1,19 @@
 """A service's writing side: one event at a time, each acknowledged before the next, under the mode's promise."""
 
+import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from lab.clients import new_producer
-from lab.control import Control
+from lab.control import STUCK_EXIT, Control
 from lab.event import Event
 from lab.mode import DeliveryMode
 
 _TIMEOUT_SECONDS = 30.0
+_STUCK_SECONDS = 15.0
 
 
 class DeliveryFailed(RuntimeError):
@@ -64,7 +67,16 @@ class EventOutput:
     def commit(self, progress: list[TopicPartition], consumer: Consumer) -> None:
         """End the producer transaction; the progress of the consumer's group becomes visible with the events."""
         group = consumer.consumer_group_metadata()
-        _repeat_while_retriable(lambda: self._producer.send_offsets_to_transaction(progress, group, _TIMEOUT_SECONDS))
+        # When the group's coordinator dies, librdkafka may hang here for minutes and ignores the time-out that it is
+        # given (librdkafka issues 5456, 5511). What supervises a service would end it then; so it ends itself.
+        watchdog = threading.Timer(_STUCK_SECONDS, os._exit, [STUCK_EXIT])
+        watchdog.start()
+        try:
+            _repeat_while_retriable(
+                lambda: self._producer.send_offsets_to_transaction(progress, group, _TIMEOUT_SECONDS)
+            )
+        finally:
+            watchdog.cancel()
         _repeat_while_retriable(self._producer.commit_transaction)
 
     def abort(self) -> None:

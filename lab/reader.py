@@ -19,7 +19,12 @@ _COORDINATOR_NOT_READY = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
 # A broker that has just been started again says so for a moment.
-_END_NOT_KNOWN = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError._TRANSPORT, KafkaError._TIMED_OUT)
+_END_NOT_KNOWN = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError._TRANSPORT,
+    KafkaError._TIMED_OUT,
+    KafkaError._DESTROY_BROKER,
+)
 
 
 @dataclass

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import process
-from lab.control import FENCED_EXIT, ServiceSettings
+from lab.control import FENCED_EXIT, STUCK_EXIT, ServiceSettings
 
 _PATIENCE_SECONDS = 60.0
 _STOP_SECONDS = 15.0
@@ -172,19 +172,24 @@ class Slot:
 
     def _follow(self) -> None:
         try:
-            while (report := self._read()) is not None:
-                if report["kind"] == "barrier":
-                    armed = (report["barrier"], report["subject"])
-                    self._disarm(armed)
-                    self.on_barrier[armed](self)
-            assert self._now is not None
-            status = self._now.child.wait(_STOP_SECONDS)
+            while (status := self._follow_process()) == STUCK_EXIT:
+                self._start_process()
             if status != 0 or not self._stopping:
                 raise ServiceFailed(self._explain(f"exit status {status}"))
         except Exception as failure:  # handed to whoever waits for this slot
             with self._changed:
                 self.failure = failure
                 self._changed.notify_all()
+
+    def _follow_process(self) -> int:
+        """Read and do what is planned until the process that fills the slot ends; its exit status."""
+        while (report := self._read()) is not None:
+            if report["kind"] == "barrier":
+                armed = (report["barrier"], report["subject"])
+                self._disarm(armed)
+                self.on_barrier[armed](self)
+        assert self._now is not None
+        return self._now.child.wait(_STOP_SECONDS)
 
     def _read(self) -> Report | None:
         assert self._now is not None

@@ -21,9 +21,8 @@ def test_nothing_is_lost_or_doubled_while_brokers_die_and_leaders_move(lab_clust
         run_traffic(round_, payments=40, payouts=20, holds=False, faults=False) as running,
     ):
         truth = running.release()
-    assert bounces.killed
-    assert bounces.moved
-    assert (truth.anomalies, truth.totals.requests_sent) == ((), truth.totals.postings // 4)
+    assert (len(bounces.killed), bounces.moved) == (2, 2)
+    assert (truth.anomalies, truth.totals.requests_sent) == ((), 40)
     assert _found(lab_cluster) == Counter()
 
 

@@ -84,7 +84,9 @@ class Attempt:
 
     @property
     def driver(self) -> psutil.Process:
-        (driver,) = (child for child in psutil.Process(self.jvm.pid).children() if "python" in child.name())
+        """The Python process that runs the application; the JVM's other one serves Spark's Python workers."""
+        children = psutil.Process(self.jvm.pid).children()
+        (driver,) = (child for child in children if "python" in child.name() and child.cmdline()[1:2] != ["-m"])
         return driver
 
     def kill_driver(self) -> None:
