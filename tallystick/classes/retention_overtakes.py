@@ -5,7 +5,9 @@ no verdict; it pages. Not to be mistaken for log_expired, which comes too late.
 """
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
+
+from croniter import croniter
 
 from tallystick.break_class import Notice
 from tallystick.evidence import Evidence
@@ -14,17 +16,17 @@ from tallystick.run_result import NoticeFound
 
 
 def retention_overtakes(evidence: Evidence) -> Iterator[NoticeFound]:
-    """One per partition. The next run is through one window and one settle timeout after this cut."""
+    """One per partition. The next run begins when the schedule fires again, and is through a settle timeout later."""
     cut = evidence.cut
-    window = cut.window_end_utc - cut.window_start_utc
-    read_by_utc = cut.now_utc + window + evidence.contract.settle_timeout
+    next_run_utc: datetime = croniter(evidence.contract.schedule, cut.now_utc).get_next(datetime)
+    read_by_utc = next_run_utc + evidence.contract.settle_timeout
     for one in evidence.surroundings.expiries:
         if one.expires_utc < read_by_utc:
             part, expires = one.topic_partition, _in(one.expires_utc - cut.now_utc)
             yield NoticeFound(
                 notice=Notice.RETENTION_OVERTAKES,
                 sentence=f"{part}: unread offsets, from {one.kafka_offset} on, expire {expires}, the "
-                f"next run is in {_hours(window)}.",
+                f"next run is in {_hours(next_run_utc - cut.now_utc)}.",
                 pages=True,
                 details={
                     "topic": part.topic,

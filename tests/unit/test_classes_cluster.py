@@ -1,7 +1,7 @@
 """Recreated, truncated, rewritten, torn, compacted, expired: what a log that is not as it was may be, told apart."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -14,10 +14,10 @@ from tallystick.classes.topic_recreated import log_truncated, topic_recreated
 from tallystick.classes.torn_cut import torn_cut
 from tallystick.cut import Cut, PartitionSnapshot, without_expired
 from tallystick.evidence import Evidence
-from tallystick.run_result import DoubtFound
+from tallystick.run_result import DoubtFound, NoticeFound
 from tallystick.surroundings import RewrittenBatch, Surroundings, UnreadExpiry
 
-from .builders import HOUR, NOON, PART, cut_of, evidence_of, partition_at, slice_of
+from .builders import HOUR, NOON, PART, contract_of, cut_of, evidence_of, partition_at, slice_of
 
 MADE_ANEW = partition_at(topic_id="another", lso=50, high_watermark=50)
 CUT_BACK = partition_at(lso=17, high_watermark=17)
@@ -106,6 +106,24 @@ def test_a_partition_that_nothing_is_read_of_may_expire_meanwhile() -> None:
     assert doubts_of(seen_around(partition_at(), after=(partition_at(log_start=20),), cut=idle)) == []
 
 
+def forecast(*, now_utc: datetime, expires_utc: datetime, schedule: str) -> NoticeFound | None:
+    """Of one partition with unread offsets."""
+    evidence = evidence_of(
+        cut=cut_of(now_utc=now_utc),
+        contract=contract_of(schedule=schedule),
+        surroundings=Surroundings(
+            expiries=(UnreadExpiry(topic_partition=PART, kafka_offset=20, expires_utc=expires_utc),)
+        ),
+    )
+    return next(retention_overtakes(evidence), None)
+
+
+def test_the_next_run_is_when_the_schedule_fires_also_after_a_weekend() -> None:
+    friday = datetime(2026, 9, 18, 6, tzinfo=UTC)
+    assert forecast(now_utc=friday, expires_utc=friday + 48 * HOUR, schedule="0 6 * * 1-5") is not None
+    assert forecast(now_utc=friday, expires_utc=friday + 48 * HOUR, schedule="0 6 * * *") is None
+
+
 @pytest.mark.parametrize(
     ("left", "says"),
     [
@@ -117,9 +135,6 @@ def test_a_partition_that_nothing_is_read_of_may_expire_meanwhile() -> None:
     ],
 )
 def test_the_forecast_says_when_and_when_the_next_run_is(left: timedelta, says: str) -> None:
-    now = NOON + HOUR
-    cut = cut_of(window_start_utc=NOON - 6 * HOUR, window_end_utc=NOON)
-    expiry = UnreadExpiry(topic_partition=PART, kafka_offset=20, expires_utc=now + left)
-    (found,) = retention_overtakes(evidence_of(cut=cut, surroundings=Surroundings(expiries=(expiry,))))
-    assert found.pages
+    found = forecast(now_utc=NOON, expires_utc=NOON + left, schedule="0 */6 * * *")
+    assert found is not None and found.pages
     assert found.sentence == (f"billing.payouts[0]: unread offsets, from 20 on, expire {says}, the next run is in 6 h.")
