@@ -14,6 +14,9 @@ _NEAR: dict[str, str | int | float | bool] = {
     "log_level": 2,  # not each refused connection, when the lab kills a broker
 }
 
+TRANSACTION_TIMEOUT_MS = 600_000
+"""For transactions that stay open while a window is judged."""
+
 _PROMISES: dict[DeliveryMode, dict[str, object]] = {
     DeliveryMode.AT_MOST_ONCE: {"acks": 1, "retries": 0, "enable.idempotence": False},
     DeliveryMode.AT_LEAST_ONCE: {

@@ -16,7 +16,7 @@ import psycopg
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
-from lab.clients import new_admin, new_producer
+from lab.clients import TRANSACTION_TIMEOUT_MS, new_admin, new_producer
 from lab.event import Event, Leg, Payment
 from lab.ledger import Ledger, PayoutRow
 from lab.log_ends import LogEnds
@@ -169,6 +169,7 @@ class Desk:
             mode,
             client_id=client_id or transactional_id or self.names.group(service or self.service),
             transactional_id=transactional_id,
+            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
         )
         return Writer(self.names, producer, service or self.service, str(uuid.uuid4()))
 

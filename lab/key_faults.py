@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from lab import process
 from lab.clients import new_consumer
-from lab.desk import CURRENCIES, Desk, Writer
+from lab.desk import Desk, Writer
 from lab.event import Event, Leg, Payment, partition_of
 from lab.score import Finding, Kind
 
@@ -189,8 +189,8 @@ def payout_currency_wrong(desk: Desk) -> Planted:
 
 
 def payouts_offset(desk: Desk) -> Planted:
-    """Two wrong amounts that add up to nothing: totals agree, items do not."""
-    currency = desk.dice.choice(CURRENCIES)
+    """Two wrong amounts that add up to nothing: totals agree, items do not. In a currency that no other fault has."""
+    currency = desk.dice.choice(("DKK", "NOK", "SEK"))
     rows = [desk.add_payout(desk.payment(currency=currency)) for _ in range(2)]
     for row, error in zip(rows, (-7, 7), strict=True):
         wrong = replace(row.payment, amount_minor=row.payment.amount_minor + error)

@@ -3,7 +3,8 @@
     python -m lab.lab_round
     python -m lab.lab_round --seeds 1-20
 
-One stack for all seeds. Prints the score and stores it as build/lab.json; exits 1 when anything differs from the truth.
+One stack for all seeds, and after it one of three brokers for the seeds that draw a fault which needs them. Prints the
+score and stores it as build/lab.json; exits 1 when anything differs from the truth.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.command_line import CommandLine
-from lab.mixed_round import RoundResult, run_round
+from lab.mixed_round import RoundResult, draw_cluster_faults, run_cluster_round, run_round
 from lab.process import REPOSITORY
 from lab.score import COLUMNS, Counts, Score
 from lab.stack import start_stack
@@ -51,12 +52,20 @@ def main() -> None:
         for seed in options.seeds:
             rounds.append(run_round(stack, seed, folder / "rounds" / str(seed), say))
             _tell(rounds[-1], say)
+    drawn = [seed for seed in options.seeds if draw_cluster_faults(seed).log_faults]
+    if drawn:
+        with start_stack(folder / "cluster", brokers=3) as stack:
+            CommandLine(addresses=stack, folder=folder / "cluster").migrate_store()
+            say("three brokers and databases are up")
+            for seed in drawn:
+                rounds.append(run_cluster_round(stack, seed, folder / "rounds" / f"{seed}-cluster", say))
+                _tell(rounds[-1], say)
     figures = figures_of(rounds, seconds=time.monotonic() - started)
     figures_file = folder.with_suffix(".json")
     figures_file.write_text(json.dumps(figures, indent=2) + "\n")
     console.print(_table(figures))
-    for each in rounds:
-        console.print(f"  truth    {_shown(folder / 'rounds' / str(each.seed) / 'truth.json')}", highlight=False)
+    for truth in sorted((folder / "rounds").glob("*/truth.json")):
+        console.print(f"  truth    {_shown(truth)}", highlight=False)
     console.print(f"  figures  {_shown(figures_file)}", highlight=False)
     sys.exit(1 if figures["differs"] else 0)
 
@@ -65,7 +74,7 @@ def figures_of(rounds: list[RoundResult], *, seconds: float) -> dict[str, Any]:
     """What build/lab.json holds: all seeds together, by class, and round by round."""
     total = sum((each.score for each in rounds), Score())
     return {
-        "seeds": [each.seed for each in rounds],
+        "seeds": sorted({each.seed for each in rounds}),
         **_counts(total.total),
         "classes": {name: _counts(counts) for name, counts in total.by_class.items()},
         "clean": {name: list(verdicts) for each in rounds for name, verdicts in each.clean.items()},

@@ -12,6 +12,7 @@ unit tests only, as an imitation.
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
@@ -57,7 +58,7 @@ def expire_unread(addresses: LabAddresses, namespace: str, dice: random.Random) 
         before = TopicPartition(*place, kafka_offset + 1)
         admin = new_admin(addresses.bootstrap_servers)
         admin.delete_records([before])[before].result(_TIMEOUT_SECONDS)
-        return _of_log(place, "log_expired")
+        return _of_log(place, "log_expired") + planter.truth("undecidable", planter.payment.event(Leg.PAYOUT))
 
 
 def compact_unread(addresses: LabAddresses, namespace: str, dice: random.Random) -> Truths:
@@ -73,13 +74,15 @@ def compact_unread(addresses: LabAddresses, namespace: str, dice: random.Random)
             return kafka_offset not in read_offsets(addresses, place)
 
         process.wait_until(is_gone, what=f"the cleaner of {place}", every_seconds=0.5)
-        return _of_log(place, "log_compacted")
+        return _of_log(place, "log_compacted") + planter.truth("undecidable", planter.payment.event(Leg.PAYOUT))
 
 
-def overtake_by_retention(addresses: LabAddresses, namespace: str, dice: random.Random) -> SecondHalf:
+def overtake_by_retention(
+    addresses: LabAddresses, namespace: str, dice: random.Random
+) -> tuple[Truths, Callable[[], None]]:
     """An open transaction keeps a payout's event unread, and retention is shorter than the time to the next run.
 
-    The second half, once a cut has found it: the transaction commits, and retention has no limit again.
+    The truth about it, and its end: the transaction commits, and retention has no limit again.
     """
     planter = Planter.open(addresses, namespace, dice)
     admin = new_admin(addresses.bootstrap_servers)
@@ -91,14 +94,13 @@ def overtake_by_retention(addresses: LabAddresses, namespace: str, dice: random.
     planter.send(producer, row.event, place, source=row.source)
     _configure(admin, place[0], {"retention.ms": str(_RETENTION_MS)})
 
-    def commit() -> Truths:
+    def commit() -> None:
         with planter:
             _configure(admin, place[0], {"retention.ms": "-1"})
             producer.commit_transaction()
             planter.move_relay_past(row)
-        return _of_log(place, "retention_overtakes") + _of_log(place, "held_by_open_transaction")
 
-    return commit
+    return _of_log(place, "retention_overtakes") + _of_log(place, "held_by_open_transaction"), commit
 
 
 def recreate_topic(addresses: LabAddresses, namespace: str, dice: random.Random) -> SecondHalf:
@@ -117,7 +119,8 @@ def recreate_topic(addresses: LabAddresses, namespace: str, dice: random.Random)
         LogEnds(admin).wait_until_served(places)
         with Planter.open(addresses, namespace, dice) as planter:
             planter.send_payout(planter.payment, planter.place(planter.payment.event(Leg.PAYOUT)))
-        return _of_log(places[0], "topic_recreated")
+            unread = planter.truth("undecidable", planter.payment.event(Leg.PAYOUT))
+        return _of_log(places[0], "topic_recreated") + unread
 
     return recreate
 
@@ -170,7 +173,7 @@ def lose_read_records(stack: LabStack, namespace: str, dice: random.Random) -> S
     """Payouts that agree, on both partitions, acknowledged by a leader that is alone; a cut reads them.
 
     The second half: the leader dies, and its successor never had them. The first partition stays shorter than what was
-    read; the second grows past that with other payouts.
+    read; the second grows past that with other payouts, two of them at offsets that were read already.
     """
     names = Namespace(namespace)
     truncated, rewritten = [place for place in names.places if place[0] == names.topic(Leg.PAYOUT)]
@@ -185,9 +188,11 @@ def lose_read_records(stack: LabStack, namespace: str, dice: random.Random) -> S
     def lose() -> Truths:
         with alone, Planter.open(stack, namespace, dice) as planter:
             alone.die()
-            for _ in range(3):
-                planter.send_payout(new_payment(dice), rewritten)
-        return _of_log(truncated, "log_truncated") + _of_log(rewritten, "log_rewritten")
+            later = [new_payment(dice) for _ in range(3)]
+            for payment in later:
+                planter.send_payout(payment, rewritten)
+            unread = [planter.truth("undecidable", payment.event(Leg.PAYOUT)) for payment in later[:2]]
+        return (*_of_log(truncated, "log_truncated"), *_of_log(rewritten, "log_rewritten"), *chain(*unread))
 
     return lose
 

@@ -1,10 +1,13 @@
 """One mixed round: faults drawn by seed, planted for real among traffic that agrees, judged, and scored.
 
 Books, each in a namespace and under a contract of its own:
-- clean: exactly-once services that are killed, frozen and cut off, transactions that abort, a broker that is killed;
+- clean: exactly-once services that are killed, frozen and cut off, transactions that abort, brokers that are killed;
   two contracts, payments and payouts, and nothing may be wrong;
 - payments, payouts: ordinary traffic, and the drawn faults of single events;
-- reads: producer transactions that stay open over a window.
+- reads: producer transactions that stay open over a window;
+- one for each drawn fault of the log.
+
+A round on three brokers has the clean books, whose brokers die and whose leaders move, and the faults that need them.
 
 Three windows: the baselines, the faults, and what comes later: late copies, the end of what was open.
 """
@@ -15,15 +18,17 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
+from lab.bounces import bounced
 from lab.clients import new_admin
 from lab.command_line import CommandFailed, CommandLine
 from lab.desk import Desk, Traffic
-from lab.key_faults import PAYMENT_FAULTS, PAYOUT_FAULTS, READ_FAULTS, KeyFault, Later
+from lab.key_faults import PAYMENT_FAULTS, PAYOUT_FAULTS, READ_FAULTS, KeyFault, Later, Planted
+from lab.log_books import CLUSTER_FAULTS, LOG_FAULTS, LogBook, LogFault
 from lab.log_ends import LogEnds
 from lab.mode import DeliveryMode
 from lab.round_contracts import faulty, payments_contract, payouts_contract, reads_contract, write_contract
@@ -73,31 +78,67 @@ class RoundResult:
     clean: dict[str, tuple[str, ...]]
 
 
-def draw_faults(seed: int) -> tuple[Draw, ...]:
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """What one round plants, drawn by its seed."""
+
+    draws: tuple[Draw, ...] = ()
+    log_faults: tuple[LogFault, ...] = ()
+
+    @property
+    def books(self) -> tuple[str, ...]:
+        """Those of single events; none where no such fault is drawn."""
+        return tuple(FAULTS_BY_BOOK) if self.draws else ()
+
+    def __len__(self) -> int:
+        return len(self.draws) + len(self.log_faults)
+
+
+def draw_faults(seed: int) -> Drawn:
     """Draw each fault none to two times; a fifth of them at least once, another fifth with the next seed."""
     dice = random.Random(f"faults:{seed}")
     draws: list[Draw] = []
     for book, faults in FAULTS_BY_BOOK.items():
         for place, fault in enumerate(faults):
-            times = max(dice.choice(_TIMES), int((place + seed) % SEEDS_FOR_ALL == 0))
+            times = max(dice.choice(_TIMES), int(_is_due(place + seed)))
             draws += [Draw(book, fault, number) for number in range(min(times, 1) if fault.slow else times)]
-    return tuple(draws)
+    return Drawn(draws=tuple(draws), log_faults=_due(LOG_FAULTS, seed))
+
+
+def draw_cluster_faults(seed: int) -> Drawn:
+    """Those that need three brokers: of five seeds in a row, two draw one, and three none."""
+    return Drawn(log_faults=_due(CLUSTER_FAULTS, seed + 3))
 
 
 def run_round(stack: LabStack, seed: int, folder: Path, say: Say = lambda _: None) -> RoundResult:
     """Plant, judge and score one round in namespaces of its own. Writes truth.json into the folder."""
+    return _run(MixedRound(stack, seed, folder, say, draw_faults(seed)))
+
+
+def run_cluster_round(stack: LabStack, seed: int, folder: Path, say: Say = lambda _: None) -> RoundResult:
+    """The same on three brokers, with the faults that need them."""
+    return _run(MixedRound(stack, seed, folder, say, draw_cluster_faults(seed)))
+
+
+def _run(unplayed: "MixedRound") -> RoundResult:
     started = time.monotonic()
-    with MixedRound(stack, seed, folder, say) as mixed:
+    with unplayed as mixed:
         truth = mixed.play()
-    truth.write(folder / "truth.json")
-    stored = [read_contract(stack.store_dsn, name) for name in truth.contracts]
-    found = [one for each in stored for one in each.findings if one.name not in LEGAL_NOTICES]
+    truth.write(mixed.folder / "truth.json")
+    stored = [read_contract(mixed.stack.store_dsn, name) for name in truth.contracts]
+    planted = {(one.contract, one.name) for one in truth.findings}
+    found = [
+        one
+        for each in stored
+        for one in each.findings
+        if one.name not in LEGAL_NOTICES or (one.contract, one.name) in planted
+    ]
     verdicts = {each.contract: each.verdicts for each in stored}
     scored = score(truth.findings, found, allowed=truth.allowed)
     broken = {one.contract for one in truth.findings if one.kind is Kind.BREAK}
     faults = verdict_faults(verdicts, clean=truth.clean, broken=broken)
     return RoundResult(
-        seed=seed,
+        seed=mixed.seed,
         seconds=round(time.monotonic() - started, 1),
         score=Score(by_class=scored.by_class, differs=(*scored.differs, *faults)),
         clean={name: verdicts[name] for name in truth.clean},
@@ -112,8 +153,9 @@ class MixedRound:
     seed: int
     folder: Path
     say: Say
+    drawn: Drawn
     planted: list[PlantedFault] = field(default_factory=list)
-    later: list[tuple[Draw, Later]] = field(default_factory=list)
+    later: list[tuple[str, str, Later]] = field(default_factory=list)  # fault, how it is made, its second half
     _desks: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> "MixedRound":
@@ -124,14 +166,13 @@ class MixedRound:
 
     def play(self) -> RoundTruth:
         """Three windows; gives the truth about them."""
-        draws = draw_faults(self.seed)
         clean = self._prepare()
         contracts = self._write_contracts()
         command_line = CommandLine(addresses=self.stack, folder=self.folder)
         self._judge(command_line, contracts, windows=1)
-        self.say(f"{len(contracts)} baselines are taken; {len(draws)} faults are drawn")
-        traffic = {book: Traffic(self._desk(book, "traffic")) for book in FAULTS_BY_BOOK}
-        self._first_window(clean, traffic, draws)
+        self.say(f"{len(contracts)} baselines are taken; {len(self.drawn)} faults are drawn")
+        traffic = {book: Traffic(self._desk(book, "traffic")) for book in self.drawn.books}
+        self._first_window(clean, traffic)
         self._judge(command_line, contracts, windows=2)
         self.say("the first window is judged")
         self._second_window(clean, traffic)
@@ -147,89 +188,115 @@ class MixedRound:
             if stored.windows != windows:
                 raise CommandFailed(f"{path.stem}: {stored.windows} verdicts, not {windows}\n{command_line.log_tail}")
 
-    def _first_window(self, clean: Round, traffic: dict[str, Traffic], draws: Sequence[Draw]) -> None:
-        slow_first = sorted(draws, key=lambda draw: not draw.fault.slow)
+    def _first_window(self, clean: Round, traffic: dict[str, Traffic]) -> None:
+        slow_first = sorted(self.drawn.draws, key=lambda draw: not draw.fault.slow)
+        if self._has_three_brokers:
+            self._clean_traffic(clean, window=1)
+            self._plant_in_logs()  # takes nodes down
+            return
         with ThreadPoolExecutor(_PARALLEL) as pool:
-            ordinary = [pool.submit(_write_ordinary, book, one, _ORDINARY) for book, one in traffic.items()]
+            jobs = [pool.submit(_write_ordinary, book, one, _ORDINARY) for book, one in traffic.items()]
             # A poster of the reads' book that waits for the LSO would not post behind a transaction that is open.
-            planted = [pool.submit(self._plant, draw) for draw in slow_first if draw.book != "reads"]
-            self._clean_traffic(clean, faults=True)
-            for job in (*ordinary, *planted):
+            jobs += [pool.submit(self._plant, draw) for draw in slow_first if draw.book != "reads"]
+            jobs.append(pool.submit(self._plant_in_logs))
+            self._clean_traffic(clean, window=1)
+            for job in jobs:
                 job.result()
-        for draw in draws:
+        for draw in self.drawn.draws:
             if draw.book == "reads":
                 self._plant(draw)
         self._wait_for_markers()
-        self.say(f"{len(draws)} faults are planted")
+        self.say(f"{len(self.drawn)} faults are planted")
 
     def _second_window(self, clean: Round, traffic: dict[str, Traffic]) -> None:
-        self._clean_traffic(clean, faults=False)
-        for draw, later in self.later:
-            self._note(draw, later())
+        if not self._has_three_brokers:
+            self._clean_traffic(clean, window=2)
+        for fault, made, later in self.later:
+            self._note(fault, made, later())
+        if self._has_three_brokers:  # only now are all of them up again
+            self._clean_traffic(clean, window=2)
         for book, one in traffic.items():
             _write_ordinary(book, one, _ORDINARY_LATER)
         self.later.clear()
         self._wait_for_markers()
 
     def _plant(self, draw: Draw) -> None:
-        left = draw.fault.plant(self._desk(draw.book, draw.name))
-        self._note(draw, left.findings)
+        self._keep(draw.name, draw.fault.made, draw.fault.plant(self._desk(draw.book, draw.name)))
+
+    def _plant_in_logs(self) -> None:
+        """One after another: some of them tell the brokers for a moment not to verify transactions."""
+        for fault in self.drawn.log_faults:
+            name = self._name(fault.name)
+            book = LogBook(stack=self.stack, name=name, dice=random.Random(f"{name}:{self.seed}"))
+            self._keep(fault.name, "real", fault.plant(book))
+
+    def _keep(self, fault: str, made: str, left: Planted) -> None:
+        self._note(fault, made, left.findings)
         if left.later is not None:
-            self.later.append((draw, left.later))
+            self.later.append((fault, made, left.later))
 
-    def _note(self, draw: Draw, findings: Iterable[Finding]) -> None:
-        self.planted += [PlantedFault(fault=draw.name, made=draw.fault.made, finding=one) for one in findings]
+    def _note(self, fault: str, made: str, findings: Iterable[Finding]) -> None:
+        self.planted += [PlantedFault(fault=fault, made=made, finding=one) for one in findings]
 
-    def _clean_traffic(self, clean: Round, *, faults: bool) -> None:
-        """Exactly-once services at work; with faults they are hit, without the broker is."""
+    def _clean_traffic(self, clean: Round, *, window: int) -> None:
+        """Exactly-once services at work. First they are hit, then the broker is; of three brokers, one each time."""
+        three = self._has_three_brokers
         bounce = threading.Event()
 
         def progress(text: str) -> None:
-            if text.startswith("written") and not faults and not bounce.is_set():
+            if text.startswith("written") and window == 2 and not three and not bounce.is_set():
                 bounce.set()
                 self.stack.broker.kill()
                 self.stack.broker.restart()
                 self.say("the broker was killed and started again amid clean traffic")
 
+        faults = window == 1 and not three
         sizes = {"payments": 30, "payouts": 20} if faults else {"payments": 10, "payouts": 10}
-        seeded = Round(
-            addresses=clean.addresses, mode=clean.mode, seed=clean.seed + (not faults), namespace=clean.namespace
-        )
-        with run_traffic(seeded, holds=False, faults=faults, progress=progress, **sizes) as running:
+        dice = random.Random(f"bounces:{self.seed}:{window}")
+        with (
+            bounced(self.stack.cluster, clean.names.places, dice, times=int(three)) as bounces,
+            run_traffic(
+                replace(clean, seed=clean.seed + window), holds=False, faults=faults, progress=progress, **sizes
+            ) as running,
+        ):
             left = running.release().anomalies
         if left:
             raise RuntimeError(f"clean traffic left {left}")
+        for node in bounces.killed:
+            self.say(f"broker {node} was killed and started again amid clean traffic, and a leadership handed on")
 
     def _prepare(self) -> Round:
         """Make all namespaces, and the topics where misrouted events go."""
         clean = prepare(self.stack, DeliveryMode.EXACTLY_ONCE, self.seed * 2, self._name("clean"))
-        for book in FAULTS_BY_BOOK:
+        for book in (*self.drawn.books, *(fault.name for fault in self.drawn.log_faults)):
             prepare(self.stack, DeliveryMode.AT_LEAST_ONCE, self.seed, self._name(book))
-        admin = new_admin(self.stack.bootstrap_servers)
-        strays = [f"{self._name(book)}.stray" for book in ("payments", "payouts")]
-        for made in admin.create_topics([NewTopic(stray, num_partitions=1) for stray in strays]).values():
-            made.result(30)
-        LogEnds(admin).wait_until_served([(stray, 0) for stray in strays])
+        if self.drawn.books:
+            admin = new_admin(self.stack.bootstrap_servers)
+            strays = [f"{self._name(book)}.stray" for book in ("payments", "payouts")]
+            for made in admin.create_topics([NewTopic(stray, num_partitions=1) for stray in strays]).values():
+                made.result(30)
+            LogEnds(admin).wait_until_served([(stray, 0) for stray in strays])
         return clean
 
     def _write_contracts(self) -> list[Path]:
         clean, payments, payouts, reads = (self._name(book) for book in ("clean", "payments", "payouts", "reads"))
-        contracts = [
-            payments_contract(f"{clean}_payments", clean),
-            payouts_contract(f"{clean}_payouts", clean),
-            payments_contract(payments, payments, **faulty(payments, "billing")),
-            payouts_contract(payouts, payouts, **faulty(payouts, "relay")),
-            reads_contract(reads, reads),
-        ]
+        contracts = [payments_contract(f"{clean}_payments", clean), payouts_contract(f"{clean}_payouts", clean)]
+        if self.drawn.books:
+            contracts += [
+                payments_contract(payments, payments, **faulty(payments, "billing")),
+                payouts_contract(payouts, payouts, **faulty(payouts, "relay")),
+                reads_contract(reads, reads),
+            ]
+        contracts += [fault.contract(self._name(fault.name)) for fault in self.drawn.log_faults]
         return [write_contract(self.folder / "contracts", contract) for contract in contracts]
 
     def _truth(self, contracts: Sequence[str]) -> RoundTruth:
-        reads = self._name("reads")
+        by_faults = [(self._name(fault.name), name) for fault in self.drawn.log_faults for name in fault.allowed]
         return RoundTruth(
             seed=self.seed,
             contracts=tuple(contracts),
             clean=tuple(name for name in contracts if name.startswith(self._name("clean"))),
-            allowed=((reads, "partner_not_settled"),),
+            allowed=((self._name("reads"), "partner_not_settled"), *by_faults),
             planted=tuple(sorted(self.planted, key=lambda one: (one.finding.contract, one.fault, one.finding.subject))),
         )
 
@@ -237,15 +304,19 @@ class MixedRound:
         service = "relay" if book == "payouts" else "billing"
         return self._desks.enter_context(Desk.open(self.stack, self._name(book), service, seed))
 
+    @property
+    def _has_three_brokers(self) -> bool:
+        return len(self.stack.cluster.brokers) > 1
+
     def _name(self, book: str) -> str:
-        return f"s{self.seed}_{book}"
+        return f"{'c' if self._has_three_brokers else 's'}{self.seed}_{book}"
 
     def _wait_for_markers(self) -> None:
         """Return once the log is decided wherever nothing is held open. A commit returns before its markers stand."""
         held = {one.finding.subject for one in self.planted if one.finding.name == "held_by_open_transaction"}
         if not self.later:
             held = set()
-        names = [self._name(book) for book in ("clean", *FAULTS_BY_BOOK)]
+        names = [self._name(book) for book in ("clean", *self.drawn.books)]
         topics = new_admin(self.stack.bootstrap_servers).list_topics(timeout=30).topics
         places = [
             (topic, number)
@@ -254,6 +325,14 @@ class MixedRound:
             if topic.partition(".")[0] in names and f"{topic}[{number}]" not in held
         ]
         LogEnds(new_admin(self.stack.bootstrap_servers)).wait_until_decided(places)
+
+
+def _due(faults: Sequence[LogFault], seed: int) -> tuple[LogFault, ...]:
+    return tuple(fault for place, fault in enumerate(faults) if _is_due(place + seed))
+
+
+def _is_due(number: int) -> bool:
+    return number % SEEDS_FOR_ALL == 0
 
 
 def _write_ordinary(book: str, traffic: Traffic, count: int) -> None:

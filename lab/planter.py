@@ -15,7 +15,7 @@ import psycopg
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from lab import process
-from lab.clients import new_consumer, new_producer
+from lab.clients import TRANSACTION_TIMEOUT_MS, new_consumer, new_producer
 from lab.event import Event, Leg, Payment, partition_of
 from lab.ledger import Ledger, PayoutRow, horizon_xid
 from lab.log_ends import Partition
@@ -180,6 +180,7 @@ class Planter:
             DeliveryMode.EXACTLY_ONCE,
             client_id=self.names.group("plant"),
             transactional_id=self.transactional_id if transactional else None,
+            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
         )
 
     def _produce(self, producer: Producer, event: Event, headers: dict[str, str]) -> None:

@@ -10,7 +10,6 @@ from psycopg.rows import dict_row
 
 from lab.score import Finding, Kind
 
-_TORN = "torn_transaction"
 _QUERIES = {
     "verdict": "SELECT * FROM tallystick.verdict WHERE contract = %s ORDER BY cut_n",
     "item_break": "SELECT * FROM tallystick.item_break WHERE contract = %s",
@@ -55,7 +54,7 @@ def _break(row: Mapping[str, Any]) -> Finding:
         contract=row["contract"],
         kind=Kind.BREAK,
         name=row["break_class"],
-        subject=_absent_event(row) if row["break_class"] == _TORN else row["match_key"],
+        subject=_absent_event(row) if "seen_legs" in row["evidence"] else row["match_key"],
         copies=row["copies"],
         proof=row["evidence"],
     )

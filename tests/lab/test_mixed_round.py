@@ -34,14 +34,15 @@ def test_every_planted_fault_is_found_under_its_class_and_clean_books_match(
     assert {one["finding"]["name"] for one in truth["planted"]} == set(figures["classes"])
 
 
-def test_nothing_is_left_of_a_round_that_is_interrupted_while_spark_works(lab_folder: Path) -> None:
-    argv = [sys.executable, "-m", "lab.lab_round", f"--folder={lab_folder}"]
-    runner = subprocess.Popen(argv, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+def test_nothing_is_left_of_a_round_that_is_interrupted_while_spark_works(lab_folder: Path, tmp_path: Path) -> None:
+    argv, log = [sys.executable, "-m", "lab.lab_round", f"--folder={lab_folder}"], tmp_path / "stderr"
+    with log.open("wb") as stderr:
+        runner = subprocess.Popen(argv, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=stderr)
     family: list[psutil.Process] = []
     try:
         assert runner.stdout is not None
         while b"faults are planted" not in runner.stdout.readline():
-            assert runner.poll() is None
+            assert runner.poll() is None, log.read_text(errors="replace")[-3000:]
         wait_until(lambda: _runs_spark(runner.pid), what="Spark", deadline_seconds=60)
         family = psutil.Process(runner.pid).children(recursive=True)
         runner.send_signal(signal.SIGINT)

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from lab.mixed_round import FAULTS_BY_BOOK, SEEDS_FOR_ALL, draw_faults
+from lab.log_books import CLUSTER_FAULTS, LOG_FAULTS
+from lab.mixed_round import FAULTS_BY_BOOK, SEEDS_FOR_ALL, draw_cluster_faults, draw_faults
 from lab.score import Counts, Finding, Kind, Score, score, verdict_faults
 
 MISSING = Finding(contract="payouts", kind=Kind.BREAK, name="missing_in_topic_never_produced", subject="pay-7")
@@ -121,9 +122,13 @@ def test_clean_contracts_must_be_matched_each_time_and_broken_ones_broken_once()
 @pytest.mark.parametrize("first_seed", range(1, 21))
 def test_five_seeds_in_a_row_draw_every_fault_and_each_round_has_plenty(first_seed: int) -> None:
     rounds = [draw_faults(seed) for seed in range(first_seed, first_seed + SEEDS_FOR_ALL)]
-    drawn = {draw.fault.name for draws in rounds for draw in draws}
+    drawn = {draw.fault.name for each in rounds for draw in each.draws}
     assert drawn == {fault.name for faults in FAULTS_BY_BOOK.values() for fault in faults}
-    assert min(len(draws) for draws in rounds) >= 8
+    assert {fault.name for each in rounds for fault in each.log_faults} == {fault.name for fault in LOG_FAULTS}
+    assert min(len(each) for each in rounds) >= 8
+    on_three_brokers = [draw_cluster_faults(seed) for seed in range(first_seed, first_seed + SEEDS_FOR_ALL)]
+    drawn = {fault.name for each in on_three_brokers for fault in each.log_faults}
+    assert drawn == {fault.name for fault in CLUSTER_FAULTS}
 
 
 def test_a_seed_draws_the_same_faults_again_and_another_seed_others() -> None:
