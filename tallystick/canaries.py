@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from tallystick.break_class import BreakClass, Doubt
+from tallystick.canary_cases import missed_cases
 from tallystick.classes import CLASSES, ClassRule
 from tallystick.contract import Contract, Direction
 from tallystick.evidence import Evidence
@@ -146,6 +147,7 @@ def _missed_by_the_rules(evidence: Evidence, scan: CanaryScan, classes: Sequence
     for key, wanted in _wanted(evidence.contract).items():
         if found.get(key, set()) != wanted:
             yield f"{key.removeprefix(CANARY)} (rules)"
+    yield from (f"{name} (class)" for name in missed_cases(evidence, scan.copies, classes))
 
 
 def _evidence_of(evidence: Evidence, scan: CanaryScan) -> Evidence:

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tallystick.canaries import canary_events, canary_rows, missed_canaries
-from tallystick.classes import CLASSES
+from tallystick.canary_cases import CASES
+from tallystick.canary_evidence import calm_evidence
+from tallystick.classes import CLASSES, ClassRule
 from tallystick.contract import Contract
 from tallystick.evidence import Evidence
 from tallystick.pairing import Copy
@@ -72,7 +74,7 @@ def good_scan(contract: Contract) -> CanaryScan:
     )
 
 
-def missed(contract: Contract, scan: CanaryScan, classes: Sequence[object] = CLASSES) -> tuple[str, ...]:
+def missed(contract: Contract, scan: CanaryScan, classes: Sequence[ClassRule] = CLASSES) -> tuple[str, ...]:
     evidence: Evidence = evidence_of(contract=contract)
     return missed_canaries(evidence, scan, classes=classes)
 
@@ -105,7 +107,11 @@ def test_an_amount_read_through_a_double_is_missed(contract: Contract) -> None:
         replace(copy, amount_minor=int(float(copy.amount_minor))) if copy.match_key.endswith("amount") else copy
         for copy in scan.copies
     )
-    assert missed(contract, replace(scan, copies=rounded)) == ("amount (scan)", "amount (rules)")
+    assert missed(contract, replace(scan, copies=rounded))[:3] == (
+        "amount (scan)",
+        "amount (rules)",
+        "amount_mismatch (class)",
+    )
 
 
 @CONTRACTS
@@ -119,14 +125,33 @@ def test_a_torn_canary_that_looks_whole_is_missed() -> None:
     assert missed(contract, replace(good_scan(contract), incomplete=())) == ("torn (scan)", "torn (rules)")
 
 
-@CONTRACTS
-def test_a_rule_that_is_left_out_is_missed(contract: Contract) -> None:
-    scan = good_scan(contract)
-    fired = 0
-    for rule in CLASSES:
-        without = [one for one in CLASSES if one is not rule]
-        fired += bool(missed(contract, scan, without))
-    assert fired >= 7
+@pytest.mark.parametrize("rule", CLASSES, ids=lambda rule: rule.names[0])
+def test_a_rule_that_is_left_out_is_missed(rule: ClassRule) -> None:
+    without = [one for one in CLASSES if one is not rule]
+    told = {name for contract in (contract_of(L2T), contract_of(T2L)) for name in missed_in(contract, without)}
+    assert {f"{name} (class)" for name in rule.names} <= told
+
+
+@pytest.mark.parametrize("rule", CLASSES, ids=lambda rule: rule.names[0])
+def test_a_rule_that_fires_on_everything_is_told_by_its_twin_or_by_the_others(rule: ClassRule) -> None:
+    always = ClassRule(names=rule.names, letters=rule.letters, judge=lambda _: rule.judge(firing(rule)))
+    for contract in (contract_of(L2T), contract_of(T2L)):
+        assert missed_in(contract, [always if one is rule else one for one in CLASSES])
+
+
+def test_every_class_of_the_registry_has_its_canary() -> None:
+    assert {case.name for case in CASES} == {name for rule in CLASSES for name in rule.names}
+
+
+def firing(rule: ClassRule) -> Evidence:
+    """The evidence of the rule's first case, under the direction that knows it."""
+    case = next(one for one in CASES if one.name in rule.names)
+    contract = contract_of(case.only or L2T)
+    return case.fires(calm_evidence(evidence_of(contract=contract)), good_scan(contract).copies)
+
+
+def missed_in(contract: Contract, classes: Sequence[ClassRule]) -> tuple[str, ...]:
+    return missed(contract, good_scan(contract), classes)
 
 
 @CONTRACTS

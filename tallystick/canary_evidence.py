@@ -1,0 +1,449 @@
+"""A calm cut that holds planted copies only, and what one fact more makes of it: what a census, a look-up, a batch
+header or the cluster would have said. Stands for itself, so that nothing the run has found is mistaken for a canary.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from tallystick.anchors import compare_anchors
+from tallystick.batch_header import Marker
+from tallystick.census import Outcome
+from tallystick.contract import Contract, Direction
+from tallystick.cut import PartitionSnapshot, TopicSlice
+from tallystick.evidence import Evidence, LegsCase, OutOfOrderEvent, RecordTimes, UnreadableRecord
+from tallystick.investigation import group_by_key
+from tallystick.log_record import LogRecord
+from tallystick.marker_protocol import MarkerProtocol
+from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.open_transactions import OpenTransaction
+from tallystick.pairing import Copy, Deadlines, Place, Residue, Sighting, pair_key
+from tallystick.run_result import BledBatch, ItemSide, ItemState, OpenItem, PartitionCensus
+from tallystick.slice_scan import CANARY, CANARY_PARTITION
+from tallystick.surroundings import (
+    BatchAnchor,
+    BrokerSettings,
+    ExecutedAction,
+    Surroundings,
+    TopicSettings,
+    UnreadExpiry,
+)
+from tallystick.transaction_span import TransactionSpan
+
+Change = Callable[[Evidence], Evidence]
+
+ORIGIN_HEADER = "service"
+_OURS = "canary"
+_DAY = timedelta(days=1)
+_ID = UUID(int=1)
+
+
+def calm_evidence(evidence: Evidence) -> Evidence:
+    """A cut of one planted partition where nothing is wrong, with the run's contract and its times."""
+    contract, cut = _plain(evidence.contract), evidence.cut
+    part = TopicPartition(topic=min(contract.topics), partition=CANARY_PARTITION)
+    one = _slice(part)
+    ledger_slice = replace(cut.ledger_slice, mark=cut.ledger_slice.xid_end)
+    later = cut.now_utc + _DAY
+    return Evidence(
+        contract=contract,
+        cut=replace(cut, topic_slices=(one,), ledger_slice=ledger_slice),
+        previous_ledger=ledger_slice.snapshot,
+        census=(_census(one),),
+        topic_rows=1,
+        ledger_rows=1,
+        older_rows=1,
+        older_rows_expected=1,
+        unreadable_count=0,
+        unreadable_sample=(),
+        outcomes=(),
+        incomplete=(),
+        identities={},
+        horizon_holder=None,
+        deadlines=Deadlines(
+            now_utc=later,
+            new_copies_due_utc=cut.now_utc,
+            topic_settled_until_utc=later,
+            ledger_settled_until_utc=later,
+        ),
+    )
+
+
+def _plain(contract: Contract) -> Contract:
+    """The contract, with an origin header and a reader of its own choosing."""
+    event = contract.event.model_copy(update={"origin_header": ORIGIN_HEADER, "known_origins": (_OURS,)})
+    ledger = contract.ledger.model_copy(update={"consumer_isolation": None})
+    return contract.model_copy(update={"event": event, "ledger": ledger})
+
+
+def with_plant(
+    calm: Evidence,
+    copies: Sequence[Copy],
+    *,
+    seen: Place | None = None,
+    written: Sequence[Mapping[str, Any]] = (),
+    carried: Iterable[OpenItem] = (),
+    deadlines: Deadlines | None = None,
+) -> Evidence:
+    """Judge these copies with what is known of them; what is not said of a writer is what any writer of ours has."""
+    contract, deadlines = calm.contract, deadlines or calm.deadlines
+    events = sorted((copy for copy in copies if copy.side is ItemSide.TOPIC), key=lambda copy: copy.order)
+    detail = {"stands_there": "no record"} if seen is Place.LOST else {}
+    sightings = (
+        () if seen is None else (Sighting(side=ItemSide.TOPIC, place=seen, item_id=_item(calm, 17), detail=detail),)
+    )
+    outcomes = tuple(
+        pair_key(
+            replace(case, sightings=sightings), direction=contract.direction, deadlines=deadlines, legs=contract.legs
+        )
+        for case in group_by_key(copies, carried)
+    )
+    records = [
+        _record(copy, **(written[number] if number < len(written) else {})) for number, copy in enumerate(events)
+    ]
+    return replace(
+        calm,
+        outcomes=outcomes,
+        deadlines=deadlines,
+        identities={record.item_id: record for record in records} if written else {},
+    )
+
+
+def _record(copy: Copy, *, producer_id: int = -1, producer_epoch: int = 0, **changes: Any) -> LogRecord:
+    _, topic, partition, _ = copy.item_id.split(":")
+    plain = LogRecord(
+        topic_partition=TopicPartition(topic=topic, partition=int(partition)),
+        kafka_offset=copy.order,
+        outcome=Outcome.PLAIN if producer_id < 0 else Outcome.COMMITTED,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch if producer_id >= 0 else -1,
+        sequence=copy.order if producer_id >= 0 else -1,
+        is_transactional=producer_id >= 0,
+        timestamp_ms=0,
+        match_key=copy.match_key,
+        transaction_key=copy.transaction_key,
+        session="one",
+        source=None,
+        headers={ORIGIN_HEADER: _OURS},
+    )
+    return replace(plain, **changes)
+
+
+def _slice(part: TopicPartition, **changes: Any) -> TopicSlice:
+    plain = TopicSlice(
+        offsets=OffsetRange(topic=part.topic, partition=part.partition, kafka_offset_start=10, kafka_offset_end=20),
+        snapshot=PartitionSnapshot(
+            topic=part.topic,
+            partition=part.partition,
+            topic_id="canary",
+            leader_epoch=0,
+            log_start=0,
+            lso=20,
+            high_watermark=20,
+        ),
+        mark=20,
+    )
+    return replace(plain, **changes)
+
+
+def _census(one: TopicSlice) -> PartitionCensus:
+    part = one.readable
+    return PartitionCensus(
+        topic=part.topic,
+        partition=part.partition,
+        kafka_offset_start=part.kafka_offset_start,
+        kafka_offset_end=part.kafka_offset_end,
+        committed=0,
+        aborted=0,
+        plain=len(part) - 1,
+        commit_markers=1,
+        abort_markers=0,
+        unexplained=0,
+        without_producer_id=len(part) - 1,
+        log_start=one.snapshot.log_start,
+        lso=one.snapshot.lso,
+        high_watermark=one.snapshot.high_watermark,
+        spark_rows=len(part) - 1,
+    )
+
+
+def _part(evidence: Evidence) -> TopicPartition:
+    return evidence.cut.topic_slices[0].offsets.topic_partition
+
+
+def _item(evidence: Evidence, kafka_offset: int) -> str:
+    part = _part(evidence)
+    return f"topic:{part.topic}:{part.partition}:{kafka_offset}"
+
+
+# What one fact more makes of a calm cut.
+
+
+def slices(**changes: Any) -> Change:
+    def change(evidence: Evidence) -> Evidence:
+        one = _slice(_part(evidence), **changes)
+        return replace(evidence, cut=replace(evidence.cut, topic_slices=(one,)), census=(_census(one),))
+
+    return change
+
+
+def counted(**changes: Any) -> Change:
+    return lambda evidence: replace(evidence, census=(replace(evidence.census[0], **changes),))
+
+
+def says(**changes: Any) -> Change:
+    return lambda evidence: replace(evidence, **changes)
+
+
+def around(make: Callable[[TopicPartition], Surroundings]) -> Change:
+    return lambda evidence: replace(evidence, surroundings=make(_part(evidence)))
+
+
+def stood(**changes: Any) -> Change:
+    """The partition as it stood before the scan, and after it."""
+
+    def make(part: TopicPartition) -> Surroundings:
+        now = replace(_slice(part).snapshot, **changes)
+        return Surroundings(partitions_before=(now,), partitions_after=(now,))
+
+    return around(make)
+
+
+def moved_start(part: TopicPartition) -> Surroundings:
+    now = _slice(part).snapshot
+    return Surroundings(partitions_before=(now,), partitions_after=(replace(now, log_start=11),))
+
+
+def held_by(**changes: Any) -> Change:
+    def change(evidence: Evidence) -> Evidence:
+        holder = OpenTransaction(
+            topic_partition=_part(evidence),
+            producer_id=1,
+            producer_epoch=0,
+            kafka_offset_start=20,
+            transactional_id="canary",
+            started_ms=0,
+            timeout_ms=60_000,
+            coordinator_state="Ongoing",
+            lists_partition=True,
+            confirmed=True,
+        )
+        known = Surroundings(
+            topic_settings=(settings(_part(evidence)),),
+            broker_settings=BrokerSettings(
+                transaction_max_timeout_ms=600_000,
+                transactional_id_expiration_ms=604_800_000,
+                producer_id_expiration_ms=86_400_000,
+                transaction_version=2,
+            ),
+            open_transactions=(replace(holder, **changes),),
+        )
+        return replace(slices(mark=21)(evidence), surroundings=known)
+
+    return change
+
+
+def settings(part: TopicPartition, **changes: Any) -> TopicSettings:
+    plain = TopicSettings(
+        topic=part.topic,
+        replication_factor=3,
+        in_sync_replicas=3,
+        min_insync_replicas=2,
+        unclean_leader_election=False,
+        cleanup_policy=("delete",),
+        retention_ms=-1,
+        retention_bytes=-1,
+        message_timestamp_type="CreateTime",
+    )
+    return replace(plain, **changes)
+
+
+def rewritten(part: TopicPartition) -> Surroundings:
+    read = BatchAnchor(
+        topic_partition=part, kafka_offset_start=4, kafka_offset_end=9, crc32c=1, leader_epoch=0, read_by_cut=1
+    )
+    return Surroundings(rewritten=compare_anchors([read], [replace(read, crc32c=2)]))
+
+
+def expiring(evidence: Evidence) -> Evidence:
+    soon = UnreadExpiry(topic_partition=_part(evidence), kafka_offset=20, expires_utc=evidence.cut.now_utc)
+    return replace(evidence, surroundings=Surroundings(expiries=(soon,)))
+
+
+def unsettled(evidence: Evidence) -> Evidence:
+    """The side that a lone row waits for was never settled."""
+    copies = [residue.copy for outcome in evidence.outcomes for residue in outcome.residues]
+    never = replace(evidence.deadlines, topic_settled_until_utc=None)
+    return with_plant(evidence, copies, deadlines=never)
+
+
+def bled(evidence: Evidence) -> Evidence:
+    copy = evidence.outcomes[0].residues[0].copy
+    batch = BledBatch(
+        kafka_offset_start=copy.order,
+        kafka_offset_end=copy.order + 1,
+        producer_id=1,
+        producer_epoch=0,
+        span_epoch=1,
+        marker_offset=19,
+    )
+    part = _record(copy).topic_partition
+    census = replace(evidence.census[0], topic=part.topic, partition=part.partition, bled_batches=1, bled=(batch,))
+    return replace(evidence, census=(census,))
+
+
+def out_of_order(evidence: Evidence) -> Evidence:
+    part = _part(evidence)
+    late = OutOfOrderEvent(
+        topic=part.topic,
+        partition=part.partition,
+        kafka_offset=12,
+        match_key=f"{CANARY}order",
+        transaction_key=f"{CANARY}order",
+        leg=min(evidence.contract.legs),
+        ordering_key="canary",
+        sequence=4,
+        highest_before=5,
+        highest_offset=10,
+    )
+    return replace(evidence, out_of_order=(late,), out_of_order_count=1)
+
+
+def torn(*, aborted_by: int | None) -> Change:
+    """A transaction of two legs, one committed; the other nowhere, or aborted by the producer of this id."""
+
+    def change(evidence: Evidence) -> Evidence:
+        legs = {"here": f"{CANARY}here", "there": f"{CANARY}there"}
+        here, there = (_leg_copy(leg, topic, at) for at, (leg, topic) in enumerate(legs.items()))
+        sightings: dict[str, tuple[Sighting, ...]] = {}
+        identities: dict[str, LogRecord] = {}
+        if aborted_by is not None:
+            sightings = {
+                "here": (Sighting(side=ItemSide.TOPIC, place=Place.SLICE, item_id=here.item_id),),
+                "there": (Sighting(side=ItemSide.TOPIC, place=Place.ABORTED, item_id=there.item_id),),
+            }
+            identities = {
+                copy.item_id: _record(copy, producer_id=number, span=_span(copy))
+                for copy, number in ((here, 1), (there, aborted_by))
+            }
+        case = LegsCase(
+            transaction_key=here.transaction_key, seen={"here": (100, "EUR", here.item_id)}, sightings=sightings
+        )
+        contract = evidence.contract.model_copy(update={"legs": legs, "direction": Direction.TOPIC_TO_LEDGER})
+        return replace(evidence, contract=contract, incomplete=(case,), identities=identities)
+
+    return change
+
+
+def _leg_copy(leg: str, topic: str, order: int) -> Copy:
+    return Copy(
+        side=ItemSide.TOPIC,
+        item_id=f"topic:{topic}:{CANARY_PARTITION}:{order}",
+        match_key=f"{CANARY}{leg}",
+        transaction_key=f"{CANARY}legs",
+        leg=leg,
+        amount_minor=100,
+        currency="EUR",
+        order=order,
+    )
+
+
+def _span(copy: Copy) -> TransactionSpan:
+    return TransactionSpan(
+        first_offset=copy.order,
+        first_is_certain=True,
+        marker=Marker.COMMIT,
+        marker_offset=copy.order + 1,
+        marker_epoch=1,
+        marker_timestamp_ms=1,
+        coordinator_epoch=0,
+        protocol=MarkerProtocol.EPOCH_PER_TRANSACTION,
+    )
+
+
+def _carried(copy: Copy, evidence: Evidence, state: ItemState) -> OpenItem:
+    return OpenItem(
+        item_id=copy.item_id,
+        side=copy.side,
+        match_key=copy.match_key,
+        transaction_key=copy.transaction_key,
+        leg=copy.leg,
+        amount_minor=copy.amount_minor,
+        currency=copy.currency,
+        first_seen_cut=0,
+        first_seen_utc=evidence.cut.now_utc - _DAY,
+        due_utc=evidence.cut.now_utc - _DAY,
+        state=state,
+        reason="",
+        break_id=_ID if state is ItemState.BROKEN else None,
+    )
+
+
+def partner_of_earlier(state: ItemState) -> Change:
+    """The lone event's row was there before, as an item in this state."""
+
+    def change(evidence: Evidence) -> Evidence:
+        event = evidence.outcomes[0].residues[0].copy
+        row = replace(event, side=ItemSide.LEDGER, item_id=f"ledger:{CANARY}earlier", order=0)
+        return with_plant(evidence, [event], carried=[_carried(row, evidence, state)])
+
+    return change
+
+
+def repaired_in_vain(evidence: Evidence) -> Evidence:
+    row = evidence.outcomes[0].residues[0].copy
+    action = ExecutedAction(
+        action_id=_ID,
+        executed_utc=evidence.cut.now_utc - _DAY - evidence.contract.partner_grace,
+        item=_carried(row, evidence, ItemState.BROKEN),
+    )
+    return replace(evidence, outcomes=(), surroundings=Surroundings(actions=(action,)))
+
+
+def offsetting(evidence: Evidence) -> Evidence:
+    """Beside the amount that is one too small on the topic, one that is as much too large."""
+    pair = [copy for outcome in evidence.outcomes for residue in outcome.residues for copy in _both(residue)]
+    other = [
+        replace(
+            copy,
+            match_key=f"{CANARY}other",
+            item_id=f"{copy.item_id}0",
+            amount_minor=copy.amount_minor + (2 if copy.side is ItemSide.TOPIC else 0),
+        )
+        for copy in pair
+    ]
+    return with_plant(evidence, [*pair, *other])
+
+
+def _both(residue: Residue) -> tuple[Copy, ...]:
+    return (residue.copy,) if residue.partner is None else (residue.copy, residue.partner)
+
+
+def read_uncommitted(evidence: Evidence) -> Evidence:
+    ledger = evidence.contract.ledger.model_copy(update={"consumer_isolation": "read_uncommitted"})
+    contract = evidence.contract.model_copy(update={"ledger": ledger, "direction": Direction.TOPIC_TO_LEDGER})
+    return replace(evidence, contract=contract)
+
+
+def too_late(evidence: Evidence) -> Evidence:
+    part = _part(evidence)
+    times = RecordTimes(topic=part.topic, partition=part.partition, early=0, late=1, earliest_ms=0, latest_ms=1)
+    return replace(evidence, record_times=(times,))
+
+
+def failed_over(evidence: Evidence) -> Evidence:
+    now = evidence.cut.ledger_slice.snapshot
+    return replace(evidence, previous_ledger=replace(now, timeline=now.timeline + 1))
+
+
+def held_horizon(evidence: Evidence) -> Evidence:
+    ours = evidence.cut.ledger_slice
+    return replace(evidence, cut=replace(evidence.cut, ledger_slice=replace(ours, mark=ours.xid_end + 1)))
+
+
+def unreadable(evidence: Evidence) -> Evidence:
+    part = _part(evidence)
+    one = UnreadableRecord(topic=part.topic, partition=part.partition, kafka_offset=14)
+    return replace(evidence, unreadable_count=1, unreadable_sample=(one,))
