@@ -59,7 +59,8 @@ def read_open_transactions(
         first = _ask(admin, asked)
         if all(one.will_end for one in first):
             return first
-        return confirm(first, _ask(admin, asked)) if _all_coordinators_answer(admin) else first
+        may_know = _all_coordinators_answer(admin) and _lists_any(admin)
+        return confirm(first, _ask(admin, asked)) if may_know else first
     except KafkaError as error:
         raise BrokerUnreachable(f"open transactions: {type(error).__name__}: {error}") from error
 
@@ -127,3 +128,8 @@ def _all_coordinators_answer(admin: KafkaAdminClient) -> bool:
     """Has every partition of the coordinators' log a leader? What a missing one knows, nobody lists."""
     (log,) = admin.describe_topics([_COORDINATORS_LOG])
     return all(part["leader_id"] >= 0 for part in log["partitions"])
+
+
+def _lists_any(admin: KafkaAdminClient) -> bool:
+    """Is any transactional id shown to us? Those that we may not DESCRIBE are left out in silence (KIP-664)."""
+    return any(rows for rows in admin.list_transactions().values())

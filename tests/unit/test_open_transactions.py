@@ -39,6 +39,7 @@ class Cluster:
 
     moments: list[Moment]
     leader_id: int = 1
+    may_describe: bool = True
     expired_ids: frozenset[str] = frozenset()
     now: Moment = field(default_factory=Moment)
     asked: int = 0
@@ -48,7 +49,9 @@ class Cluster:
         self.asked += 1
         return {part: State(list(self.now.producers)) for part in partitions}
 
-    def list_transactions(self, producer_id_filters: Iterable[int]) -> dict[int, list[Listing]]:
+    def list_transactions(self, producer_id_filters: Iterable[int] = ()) -> dict[int, list[Listing]]:
+        if not producer_id_filters:
+            return {1: [Listing("of-others", 4002)] if self.may_describe else [], 2: []}
         return {1: [Listing("relay-1", 4001)] if self.now.state and 4001 in producer_id_filters else []}
 
     def describe_transactions(self, ids: list[str]) -> dict[str, Description]:
@@ -116,6 +119,11 @@ def test_nothing_hangs_while_a_part_of_the_coordinators_log_has_no_leader() -> N
     cluster = Cluster([UNKNOWN], leader_id=-1)
     (found,) = read_open_transactions(cluster, [PART])  # type: ignore[arg-type]
     assert (found.hangs, cluster.asked) == (False, 1)
+
+
+def test_nothing_hangs_for_a_client_that_is_shown_no_transactional_id_at_all() -> None:
+    (found,) = read(UNKNOWN, UNKNOWN, may_describe=False)
+    assert (found.hangs, found.transactional_id) == (False, "")
 
 
 def test_an_id_that_expired_since_it_was_listed_knows_nothing() -> None:
