@@ -4,6 +4,8 @@ import unicodedata
 from datetime import UTC, datetime
 
 TEXT_CHARACTERS_MAX = 300
+STORY_CHARACTERS_MAX = 3000
+"""Of a sentence of ours that quotes strangers: who it names and what they hold must not be cut off."""
 
 _NEVER_SHOWN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
 """Unicode categories of controls, formats (direction marks among them), private use, surrogates and line separators."""
@@ -21,15 +23,20 @@ def format_window(start: datetime, end: datetime) -> str:
     return f"{first:%Y-%m-%d %H:%M:%S} to {until} UTC"
 
 
-def foreign_text(text: str) -> str:
+def foreign_text(text: str, *, characters_max: int = TEXT_CHARACTERS_MAX) -> str:
     """A text from a payload, safe to look at: control and direction marks written out, and not endless.
 
     A right-to-left mark inside a match key would turn a page's own words around, an escape sequence a terminal's.
     Escaping HTML is the template's work.
     """
-    shown = text[:TEXT_CHARACTERS_MAX]
+    shown = text[:characters_max]
     visible = "".join(_written_out(character) for character in shown)
-    return visible if len(text) <= TEXT_CHARACTERS_MAX else f"{visible}... ({len(text):,} characters)"
+    return visible if len(text) <= characters_max else f"{visible}... ({len(text):,} characters)"
+
+
+def story_text(text: str) -> str:
+    """A sentence of ours that quotes such texts, safe to look at."""
+    return foreign_text(text, characters_max=STORY_CHARACTERS_MAX)
 
 
 def _written_out(character: str) -> str:

@@ -23,6 +23,7 @@ CLUSTER, CONTRACT = "cluster", "contract"
 REPLICATION_FACTOR_MIN, MIN_INSYNC_REPLICAS_MIN = 3, 2
 """One replica may be down while writes go on, and what was acknowledged still lies on another."""
 
+_DAYS_SPELLED_MIN = 3
 _FIRINGS_MAX = 12_000
 """More than a week of a schedule that fires each minute."""
 
@@ -285,7 +286,10 @@ def _bytes(value: int) -> str:
 
 
 def _duration(length: timedelta) -> str:
-    """90 s, 15 min, 7 days: the largest unit that leaves no rest."""
+    """90 s, 15 min, 7 days: the largest unit that leaves no rest; where that is many, days and the rest."""
+    days, rest = divmod(length, timedelta(days=1))
+    if days >= _DAYS_SPELLED_MIN and rest:
+        return f"{days:,} days {_duration(rest)}"
     milliseconds = length // timedelta(milliseconds=1)
     for unit, name in ((86_400_000, "days"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")):
         if milliseconds % unit == 0 and milliseconds >= unit:

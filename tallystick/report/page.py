@@ -17,7 +17,7 @@ from tallystick.legal_oddities import LEGAL_ODDITIES_VERSION, Oddity, count_oddi
 from tallystick.log_strip import EVIDENCE_KEY as STRIP_KEY
 from tallystick.log_strip import strip_of
 from tallystick.money_text import format_minor, format_money
-from tallystick.plain_text import foreign_text, format_time, format_window
+from tallystick.plain_text import foreign_text, format_time, format_window, story_text
 from tallystick.posture import PostureLine, posture
 from tallystick.report.break_sample import BreakGroup, Stake, group_breaks, stakes
 from tallystick.report.census_bar import BARS_MAX, CensusBar, add_census, adds_up, census_bars, law
@@ -169,7 +169,7 @@ def report_page(run: StoredRun, contract: Contract) -> ReportPage:
     return ReportPage(
         run=run,
         contract=contract,
-        sentence=foreign_text(verdict_sentence(result)),
+        sentence=story_text(verdict_sentence(result)),
         window=format_window(run.window_start_utc, run.window_end_utc),
         figures=tuple(_head_figures(run, total)),
         stakes=tuple(_stake_groups(result.breaks)),
@@ -280,7 +280,7 @@ def _doubt_row(found: DoubtFound) -> DoubtRow:
     return DoubtRow(
         text=DOUBT_TEXTS[found.doubt],
         doubt=found.doubt,
-        sentence=foreign_text(found.sentence),
+        sentence=story_text(found.sentence),
         holder=foreign_text(str(holder)) if holder else "",
         since=foreign_text(str(since)) if since else "",
         details=evidence_lines(details) if details else (),
@@ -292,7 +292,7 @@ def _notice_row(found: NoticeFound) -> NoticeRow:
     return NoticeRow(
         text=NOTICE_TEXTS[found.notice],
         notice=found.notice,
-        sentence=foreign_text(found.sentence),
+        sentence=story_text(found.sentence),
         count=f"{found.count:,}",
         pages=found.pages,
         details=evidence_lines(dict(found.details)) if found.details and not in_a_table else (),
@@ -333,7 +333,7 @@ def _break_row(told: ToldBreak, contract: Contract) -> BreakRow:
         match_key=foreign_text(item_break.match_key),
         transaction_key=foreign_text(item_break.transaction_key),
         copies=item_break.copies,
-        story=foreign_text(item_break.story),
+        story=story_text(item_break.story),
         paragraphs=own_paragraphs(told),
         strip=draw_strip(strip) if strip else None,
         strip_title=foreign_text(f"{strip.topic_partition}, around offset {strip.kafka_offset}") if strip else "",

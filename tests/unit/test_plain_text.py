@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from tallystick.plain_text import foreign_text, format_time, format_window
+from tallystick.plain_text import foreign_text, format_time, format_window, story_text
 from tallystick.report.evidence_lines import evidence_lines
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -52,3 +52,9 @@ def test_endless_evidence_is_cut_and_says_so() -> None:
     lines = evidence_lines({"offsets": list(range(100))})
     assert len(lines) == 41
     assert lines[-1] == ("...", "60 more lines in the verdict store")
+
+
+def test_a_sentence_of_ours_is_not_cut_where_a_stranger_is() -> None:
+    sentence = "held: " + "x" * 500 + "\u202e"
+    assert story_text(sentence) == sentence[:-1] + "\\u202e"
+    assert story_text("x" * 3001).endswith("... (3,001 characters)")

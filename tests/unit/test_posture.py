@@ -217,3 +217,9 @@ def test_on_call_is_told_only_where_acknowledged_records_may_be_lost(changes: di
 
 def test_settings_that_nobody_could_read_are_no_finding() -> None:
     assert list(promise_at_risk(evidence_of(direction=T2L))) == []
+
+
+def test_a_long_horizon_is_said_in_days_and_the_rest() -> None:
+    leap_day = lines(contract=contract_of(L2T, schedule="0 0 29 2 *"))["retention.ms"]
+    assert leap_day.needs == "1,461 days 11 min or more: interval, settling and grace"
+    assert lines()["retention.ms"].needs == "71 min or more: interval, settling and grace"
