@@ -2,7 +2,8 @@
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -67,17 +68,11 @@ class EventOutput:
     def commit(self, progress: list[TopicPartition], consumer: Consumer) -> None:
         """End the producer transaction; the progress of the consumer's group becomes visible with the events."""
         group = consumer.consumer_group_metadata()
-        # When the group's coordinator dies, librdkafka may hang here for minutes and ignores the time-out that it is
-        # given (librdkafka issues 5456, 5511). What supervises a service would end it then; so it ends itself.
-        watchdog = threading.Timer(_STUCK_SECONDS, os._exit, [STUCK_EXIT])
-        watchdog.start()
-        try:
+        with _never_stuck():
             _repeat_while_retriable(
                 lambda: self._producer.send_offsets_to_transaction(progress, group, _TIMEOUT_SECONDS)
             )
-        finally:
-            watchdog.cancel()
-        _repeat_while_retriable(self._producer.commit_transaction)
+            _repeat_while_retriable(self._producer.commit_transaction)
 
     def abort(self) -> None:
         """End the producer transaction without effect. Flush first: an abort amid sending can turn fatal."""
@@ -98,6 +93,20 @@ class EventOutput:
         if self._producer.flush(_TIMEOUT_SECONDS):
             raise DeliveryFailed(f"no answer for {event.leg} within {_TIMEOUT_SECONDS:.0f} s")
         return errors[0] if errors else None
+
+
+@contextmanager
+def _never_stuck() -> Iterator[None]:
+    """End this process where the block hangs, as whatever supervises a service would; a successor goes on.
+
+    When a coordinator dies, librdkafka may hang for minutes whatever time-out it has (librdkafka issues 5456, 5511).
+    """
+    watchdog = threading.Timer(_STUCK_SECONDS, os._exit, [STUCK_EXIT])
+    watchdog.start()
+    try:
+        yield
+    finally:
+        watchdog.cancel()
 
 
 def _repeat_while_retriable(call: Callable[[], object], attempts_max: int = 20) -> None:
