@@ -42,6 +42,7 @@ from tallystick.connections import (
     store_dsn,
 )
 from tallystick.contract import Contract, load_contract
+from tallystick.contract_change import refuse_other_books
 from tallystick.cut import Cut, without_expired
 from tallystick.investigation import investigate, read_past, take_cut_census
 from tallystick.judging import judge
@@ -53,6 +54,7 @@ from tallystick.run_result import RunResult
 from tallystick.settling import open_both_sides
 from tallystick.slice_scan import SliceScan
 from tallystick.store.alert_store import firing_topics
+from tallystick.store.contract_store import read_contract
 from tallystick.store.cut_store import claim_attempt, read_cut
 from tallystick.store.engine import open_store
 from tallystick.store.run_store import commit_run, open_items_as_of, outstanding_classes, read_run
@@ -130,7 +132,11 @@ def stored_cut(engine: Engine, contract: Contract, n: int) -> Cut:
 
 
 def run_cut(engine: Engine, contract: Contract, cut: Cut) -> None:
-    """Judge an open cut and commit what was found. The attempt fences a driver that outlived its task."""
+    """Judge an open cut and commit what was found. The attempt fences a driver that outlived its task.
+
+    Raises ContractChangeRefused where the cut was made under a contract of another meaning.
+    """
+    refuse_other_books(read_contract(engine, contract.contract, cut.n), contract)
     attempt = claim_attempt(engine, contract.contract, cut.n)
     announce("claimed", contract=contract.contract, cut=cut.n, attempt=attempt)
     result = with_logs_around(contract, judge_cut(engine, contract, cut, stored_look_ups=None))
@@ -154,7 +160,11 @@ def with_logs_around(contract: Contract, result: RunResult) -> RunResult:
 
 
 def reread_cut(engine: Engine, contract: Contract, cut: Cut, before: RunResult) -> None:
-    """Read the same bytes again; look-ups are answered from the first time. Raises DigestChanged."""
+    """Read the same bytes again; look-ups are answered from the first time.
+
+    Raises DigestChanged, and ContractChangeRefused where the cut was made under a contract of another meaning.
+    """
+    refuse_other_books(read_contract(engine, contract.contract, cut.n), contract)
     again = judge_cut(engine, contract, cut, stored_look_ups=LookUps.from_json(before.look_ups))
     announce("reread", verdict=again.verdict, digest=again.digest, same=again.digest == before.digest)
     if again.digest != before.digest:

@@ -97,6 +97,40 @@ def check_contracts(
         print_contracts(contracts)
 
 
+@contract_commands.command("diff")
+def show_contract_changes(
+    contract_file: Annotated[Path, typer.Argument(metavar="FILE", help="The changed contract's YAML file.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say what a changed contract would do to the books of its name, before it is deployed.
+
+    Holds the file against the contract of the newest stored cut, field by field: kept, re-evaluated or refused.
+    Asks the verdict store only, and stores nothing. Ends with 2 when a change is refused: no cut would be made.
+
+    Example: `tallystick contract diff dags/contracts/billing_payments.yaml`
+    """
+    from tallystick.cli_output import print_contract_changes, print_json
+    from tallystick.contract_change import Effect, contract_changes, gravest
+    from tallystick.run_document import contract_changes_document
+    from tallystick.store.contract_store import newest_contract
+    from tallystick.store.engine import open_store
+    from tallystick.store.run_store import count_open_items
+
+    contract = load_contract(contract_file)
+    engine = open_store(store_dsn())
+    stored = newest_contract(engine, contract.contract)
+    changes = contract_changes(stored.contract, contract) if stored else ()
+    open_items = count_open_items(engine, contract.contract)
+    if as_json:
+        print_json(contract_changes_document(contract, stored, changes, open_items=open_items))
+    elif stored:
+        print_contract_changes(contract, stored, changes, open_items=open_items)
+    else:
+        typer.echo(f"{contract.contract}: no cut is stored yet, so there is nothing to change; the books begin with it")
+    if gravest(changes) is Effect.REFUSED:
+        raise typer.Exit(ExitCode.REFUSED)
+
+
 @store_commands.command("migrate")
 def migrate_store() -> None:
     """Bring the verdict store to this version's shape. Quiet and safe when it is there already.

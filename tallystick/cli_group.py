@@ -49,6 +49,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
 
     from tallystick.connections import ConnectionNotGiven
     from tallystick.contract import ContractRefused
+    from tallystick.contract_change import ContractChangeRefused
     from tallystick.cut import PartitionsVanished
     from tallystick.ledger_reader import LedgerRefused, LedgerUnreachable
     from tallystick.local_run import RereadDiffers, RunNotStored
@@ -64,6 +65,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
             return str(error), ExitCode.INCONCLUSIVE
         case (
             ContractRefused()
+            | ContractChangeRefused()
             | ConnectionNotGiven()
             | StoreUnreachable()
             | StoreNotMigrated()

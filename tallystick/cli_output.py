@@ -4,7 +4,7 @@ Texts of strangers go through foreign_text: a match key must not drive a termina
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import typer
@@ -14,12 +14,14 @@ from rich.text import Text
 
 from tallystick.break_class_text import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS
 from tallystick.contract import Contract
+from tallystick.contract_change import ContractChange, Effect, gravest, value_text
 from tallystick.explain import Story, ToldBreak
 from tallystick.log_strip import LogStrip, strip_of
 from tallystick.money_text import format_minor, format_money
 from tallystick.plain_text import foreign_text, format_time, format_window
 from tallystick.posture import PostureLine, Standing
 from tallystick.run_result import Break, PartitionCensus, money_at_stake
+from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import RunSummary, StoredRun
 from tallystick.verdict import Verdict
 from tallystick.verdict_text import counted, verdict_sentence
@@ -31,6 +33,8 @@ _BREAKS_SHOWN_MAX = 20
 _STYLES = {Verdict.MATCHED: "bold green", Verdict.INCONCLUSIVE: "bold yellow", Verdict.BROKEN: "bold red"}
 
 _STANDINGS = {Standing.OK: "green", Standing.AT_RISK: "bold red", Standing.UNKNOWN: "bold yellow"}
+
+_EFFECTS = {Effect.KEPT: "green", Effect.RE_EVALUATED: "bold yellow", Effect.REFUSED: "bold red"}
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -60,6 +64,51 @@ def print_contracts(contracts: Sequence[Contract]) -> None:
             contract.fingerprint[:12],
         )
     console().print(table)
+
+
+def print_contract_changes(
+    contract: Contract, stored: NewestContract, changes: Sequence[ContractChange], *, open_items: int
+) -> None:
+    """What stands in the store; a line per field that differs; what stays as it is."""
+    out, before = console(), stored.contract
+    out.print(
+        f"{contract.contract}: cut {stored.cut_n} was made with version {before.version} "
+        f"({before.fingerprint[:12]}), the file is version {contract.version} ({contract.fingerprint[:12]}); "
+        f"{counted(open_items, 'item')} open."
+    )
+    if not changes:
+        out.print("Nothing differs.")
+        return
+    table = _table("field", "before", "after", "effect", "what it does")
+    for change in changes:
+        table.add_row(
+            change.field,
+            foreign_text(value_text(change.before)),
+            foreign_text(value_text(change.after)),
+            Text(change.effect, style=_EFFECTS[change.effect]),
+            change.why,
+        )
+    out.print()
+    out.print(table)
+    out.print()
+    for sentence in _after_the_changes(stored, contract, changes):
+        out.print(sentence)
+
+
+def _after_the_changes(stored: NewestContract, contract: Contract, changes: Sequence[ContractChange]) -> Iterator[str]:
+    """What a field by itself does not say."""
+    worst = gravest(changes)
+    if worst is Effect.REFUSED:
+        yield "No cut would be made with this file: put the old values back, or begin a contract under a new name."
+        return
+    if worst is Effect.RE_EVALUATED and contract.version <= stored.contract.version:
+        yield f"The version is still {contract.version}: raise it, so that people can tell the two apart."
+    if not stored.judged:
+        yield f"Cut {stored.cut_n} has no verdict yet: it is judged by the file as it then stands."
+    yield (
+        f"Verdicts and reports up to cut {stored.cut_n} stay. To read one of these cuts again (run --reread), use the "
+        "file it was made with: the digest names the contract."
+    )
 
 
 def print_runs(runs: Sequence[RunSummary]) -> None:

@@ -25,6 +25,7 @@ from tallystick.compensation_plan import Plan, PlanItem, PlanStale, SourceRow, r
 from tallystick.compensation_source import draw_plan, read_source_rows
 from tallystick.connections import Connections
 from tallystick.contract import Contract
+from tallystick.contract_change import ContractChangeRefused
 from tallystick.event_publisher import OutgoingRecord, TransactionAborted, open_publisher, publish_together
 from tallystick.ledger_reader import open_ledger
 from tallystick.progress_topic import (
@@ -36,6 +37,7 @@ from tallystick.progress_topic import (
     read_progress,
 )
 from tallystick.republished_event import StandingEvent, StandingEvents, event_headers, event_value, find_events
+from tallystick.store.contract_store import require_same_books
 from tallystick.store.plan_store import (
     ActionState,
     StoredAction,
@@ -116,14 +118,15 @@ def execute_plan(
 
     A plan that has begun is finished as it was approved; a new one must still be what the store would plan now.
     A dry run proves every item, publishes nothing and writes only the audit trail.
-    Raises PlanRefused (PlanStale, CompensationOff, CapsExceeded), ProgressLost, ExecutorFenced, TransactionAborted.
+    Raises PlanRefused (PlanStale, CompensationOff, CapsExceeded), ContractChangeRefused, ProgressLost, ExecutorFenced,
+    TransactionAborted.
     """
     work = _Work(engine, contract, connections, plan, approver, environment)
     work.audit("approved", approved_hash=approved_hash, dry_run=plan.dry_run, items=len(plan.items))
     try:
         _refuse_unapproved(work, approved_hash)
         outcomes = _rehearse(work) if plan.dry_run else _execute(work)
-    except (RuntimeError, ConnectionError, KafkaException) as error:
+    except (RuntimeError, ConnectionError, KafkaException, ContractChangeRefused) as error:
         work.audit("stopped", error=type(error).__name__, message=str(error))
         raise
     work.audit("finished", **{fate: sum(one.fate is fate for one in outcomes) for fate in ItemFate})
@@ -177,6 +180,7 @@ class _Proof:
 
 def _refuse_unapproved(work: _Work, approved_hash: str) -> None:
     plan, contract = work.plan, work.contract
+    require_same_books(work.engine, contract)  # also a plan that has begun: by another key its events are not found
     if approved_hash != plan.plan_hash:
         raise PlanStale(f"{contract.contract}: approved was {approved_hash}, the plan is {plan.plan_hash}")
     refuse_over_caps(contract, plan)

@@ -13,6 +13,7 @@ from tallystick.compensation_plan import Candidate, Plan, PlanRefused, SourceRow
 from tallystick.connections import Connections
 from tallystick.contract import Contract, LedgerSide
 from tallystick.ledger_reader import describe_table, open_ledger
+from tallystick.store.contract_store import require_same_books
 from tallystick.store.plan_store import open_actions
 from tallystick.store.run_store import outstanding_breaks, read_run
 
@@ -22,8 +23,10 @@ def draw_plan(
 ) -> Plan:
     """Plan the repair of what the runs up to cut_n found and nobody has cleared since.
 
-    Later runs may find more without changing this plan. Raises PlanRefused, LedgerUnreachable, LedgerRefused.
+    Later runs may find more without changing this plan. Raises PlanRefused, LedgerUnreachable, LedgerRefused, and
+    ContractChangeRefused: what one contract's books lack is not published under another meaning.
     """
+    require_same_books(engine, contract)
     run = read_run(engine, contract.contract, cut_n)
     if run is None:
         raise PlanRefused(f"{contract.contract}: cut {cut_n} has no verdict")

@@ -29,6 +29,7 @@ from tallystick.ledger_reader import count_older_rows, describe_table
 from tallystick.offsets import OffsetRange
 from tallystick.run_result import DoubtFound, RunFigures, RunResult
 from tallystick.settling import open_both_sides, sample_of
+from tallystick.store.contract_store import require_same_books
 from tallystick.store.cut_store import claim_attempt, find_cut, last_cut, open_cut, save_cut
 from tallystick.store.run_store import commit_run
 from tallystick.store.sample_store import append_sample, read_samples
@@ -49,8 +50,10 @@ def resolve_cut(
     """The stored cut of this window; else a new one, stored. An unfinished cut of another window must be judged first.
 
     A contract's first cut is its baseline: empty slices where the books begin, with their own verdict at once.
-    Raises BrokerUnreachable, LedgerUnreachable, LedgerRefused, TopicNotFound, PartitionsVanished, CutAlreadyOpen.
+    Raises BrokerUnreachable, LedgerUnreachable, LedgerRefused, TopicNotFound, PartitionsVanished, CutAlreadyOpen, and
+    ContractChangeRefused where the contract has another meaning than the one that the newest cut was made with.
     """
+    require_same_books(engine, contract)
     unfinished = open_cut(engine, contract.contract)
     if unfinished is not None and unfinished.is_baseline:
         _close_baseline(engine, contract, connections, unfinished)

@@ -88,7 +88,7 @@ def investigate(
     judged again.
     """
     contract = sides.contract
-    cases = group_by_key(scan.copies, past.carried)
+    cases = group_by_key(scan.copies, past.carried, ignore_case=contract.currency_case == "ignored")
     legs = group_by_transaction(scan.incomplete, past.carried) if len(contract.legs) > 1 else ()
     new_copies_due_utc = cut.marked_at_utc + contract.partner_grace
     look_ups = stored_look_ups or look_up(
@@ -200,8 +200,13 @@ def _horizon_holder(sides: BothSides, cut: Cut) -> HorizonHolder | None:
     return read_horizon_holder(sides.ledger, horizon=cut.ledger_slice.xid_end) if held else None
 
 
-def group_by_key(copies: Iterable[Copy], carried: Iterable[OpenItem]) -> tuple[KeyCase, ...]:
-    """One case per key that has a new copy or an open item; broken items only join keys that moved again."""
+def group_by_key(
+    copies: Iterable[Copy], carried: Iterable[OpenItem], *, ignore_case: bool = False
+) -> tuple[KeyCase, ...]:
+    """One case per key that has a new copy or an open item; broken items only join keys that moved again.
+
+    ignore_case: of currencies. The copies come folded; an item may be older than the rule.
+    """
     by_key: dict[str, list[Copy]] = {}
     for copy in copies:
         by_key.setdefault(copy.match_key, []).append(copy)
@@ -211,11 +216,11 @@ def group_by_key(copies: Iterable[Copy], carried: Iterable[OpenItem]) -> tuple[K
             by_key.setdefault(item.match_key, [])
     for item in items:
         if item.match_key in by_key:
-            by_key[item.match_key].append(_carried_copy(item))
+            by_key[item.match_key].append(_carried_copy(item, ignore_case=ignore_case))
     return tuple(KeyCase(match_key=key, copies=tuple(found)) for key, found in sorted(by_key.items()))
 
 
-def _carried_copy(item: OpenItem) -> Copy:
+def _carried_copy(item: OpenItem, *, ignore_case: bool) -> Copy:
     return Copy(
         side=item.side,
         item_id=item.item_id,
@@ -223,7 +228,7 @@ def _carried_copy(item: OpenItem) -> Copy:
         transaction_key=item.transaction_key,
         leg=item.leg,
         amount_minor=item.amount_minor,
-        currency=item.currency,
+        currency=item.currency.upper() if ignore_case else item.currency,
         order=place_in_order(item.item_id),
         carried=item,
     )

@@ -5,10 +5,13 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from tallystick.contract import Contract
+from tallystick.contract_change import ContractChange
 from tallystick.explain import ToldBreak, explain
 from tallystick.legal_oddities import LEGAL_ODDITIES_VERSION, count_oddities
 from tallystick.posture import PostureLine
 from tallystick.run_result import Break, NoticeFound, PartitionCensus, money_at_stake
+from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import RunSummary, StoredRun
 from tallystick.verdict_text import verdict_sentence
 
@@ -75,6 +78,23 @@ def _notice_document(found: NoticeFound) -> dict[str, Any]:
         "count": found.count,
         "pages": found.pages,
         "details": dict(found.details),
+    }
+
+
+def contract_changes_document(
+    contract: Contract, stored: NewestContract | None, changes: Iterable[ContractChange], *, open_items: int
+) -> dict[str, Any]:
+    """A contract's file against the newest cut; cut and what belongs to it are null where there is none."""
+    return {
+        "contract": contract.contract,
+        "cut": stored.cut_n if stored else None,
+        "cut_judged": stored.judged if stored else None,
+        "version_before": stored.contract.version if stored else None,
+        "version": contract.version,
+        "fingerprint_before": stored.contract.fingerprint if stored else None,
+        "fingerprint": contract.fingerprint,
+        "open_items": open_items,
+        "changes": [asdict(change) for change in changes],
     }
 
 

@@ -15,6 +15,7 @@ from tallystick.cut import LedgerSnapshot, PartitionSnapshot, Sample
 from tallystick.ledger_reader import open_ledger, read_ledger_snapshot
 from tallystick.log_fetch import open_admin
 from tallystick.settlement import Settlement, assess_settlement
+from tallystick.store.contract_store import require_same_books
 from tallystick.store.sample_store import append_sample, read_samples
 from tallystick.topic_snapshot import read_topic_snapshot
 
@@ -53,8 +54,11 @@ def observe(
 ) -> Settlement:
     """Append a sample taken at now_utc or later, and assess the window by all samples since its end.
 
-    The sample is dated now_utc, asked before the reads, so that what was written by then lies below its marks.
+    The sample is dated now_utc, asked before the reads, so that what was written by then lies below its marks. None is
+    taken for a contract that may not go on with the books of its name: it could be of another server. Raises
+    ContractChangeRefused.
     """
+    require_same_books(engine, contract)
     with open_both_sides(contract, connections) as sides:
         partitions, ledger = sides.read_marks()
     append_sample(engine, contract.contract, sample_of(partitions, ledger, at_utc=now_utc))

@@ -1,10 +1,46 @@
 """The contract a cut was made under, as it was written then: reports of old runs do not change with the file."""
 
+from dataclasses import dataclass
+
 from sqlalchemy import Engine, select
 
 from tallystick.contract import Contract
+from tallystick.contract_change import refuse_other_books
 from tallystick.store.schema import contract_version
 from tallystick.store.schema import cut as cut_table
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewestContract:
+    """The contract of the newest cut. judged: does that cut have its verdict?"""
+
+    contract: Contract
+    cut_n: int
+    judged: bool
+
+
+def newest_contract(engine: Engine, contract_name: str) -> NewestContract | None:
+    """What the next cut goes on from; None where no cut was stored."""
+    statement = (
+        select(contract_version.c.body, cut_table.c.n, cut_table.c.open)
+        .join(
+            cut_table,
+            (cut_table.c.contract == contract_version.c.contract)
+            & (cut_table.c.contract_fingerprint == contract_version.c.fingerprint),
+        )
+        .where(cut_table.c.contract == contract_name)
+        .order_by(cut_table.c.n.desc())
+        .limit(1)
+    )
+    with engine.connect() as connection:
+        row = connection.execute(statement).first()
+    return NewestContract(contract=Contract.model_validate(row.body), cut_n=row.n, judged=not row.open) if row else None
+
+
+def require_same_books(engine: Engine, contract: Contract) -> None:
+    """May this contract go on with the books of its name? Raises ContractChangeRefused."""
+    newest = newest_contract(engine, contract.contract)
+    refuse_other_books(newest.contract if newest else None, contract)
 
 
 def read_contract(engine: Engine, contract_name: str, n: int) -> Contract | None:

@@ -155,6 +155,14 @@ def open_items_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenIt
         return tuple(item_of_row(row) for row in connection.execute(statement))
 
 
+def count_open_items(engine: Engine, contract_name: str) -> int:
+    """How many items are open now; broken ones and those given up are not."""
+    newest = _newest_items(contract_name).subquery()
+    statement = select(func.count()).select_from(newest).where(newest.c.state == ItemState.OPEN)
+    with engine.connect() as connection:
+        return int(connection.scalar(statement) or 0)
+
+
 def ledger_rows_before(engine: Engine, contract_name: str, n: int) -> int | None:
     """Rows the ledger must still show below cut n: those older than the cut before it, as counted then, and its slice.
 

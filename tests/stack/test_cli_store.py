@@ -1,12 +1,14 @@
 """The commands that read the verdict store, on a real one."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+import yaml
 from sqlalchemy import Engine
 from typer.testing import CliRunner, Result
 
@@ -134,6 +136,51 @@ def test_a_report_is_written_under_the_contract_of_its_cut(store: Engine, books:
     assert contract.fingerprint == books.contract.fingerprint
     assert contract.fingerprint in Path(run("report", "payouts/1").stdout.strip()).read_text()
     assert read_contract(store, "payouts", 9) is None
+
+
+@pytest.fixture
+def changed_file(books: Any, tmp_path: Path) -> Callable[..., str]:
+    """The contract's file with keys replaced."""
+
+    def write(**changes: Any) -> str:
+        path = tmp_path / "changed.yaml"
+        path.write_text(yaml.safe_dump(books.contract.model_dump(mode="json") | changes))
+        return str(path)
+
+    return write
+
+
+def test_a_contract_without_cuts_has_nothing_to_change(changed_file: Callable[..., str]) -> None:
+    result = run("contract", "diff", changed_file(owner="others"))
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith("payouts: no cut is stored yet, so there is nothing to change")
+    document = json.loads(run("contract", "diff", "--json", changed_file()).stdout)
+    assert (document["cut"], document["version_before"], document["changes"]) == (None, None, [])
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_a_changed_contract_is_held_against_the_newest_cut(books: Any, changed_file: Callable[..., str]) -> None:
+    same = run("contract", "diff", changed_file())
+    assert same.exit_code == 0
+    assert same.stdout.splitlines()[0].startswith("payouts: cut 2 was made with version 1 (")
+    assert same.stdout.splitlines()[1:] == ["Nothing differs."]
+    anew = run("contract", "diff", "--json", changed_file(partner_grace_seconds=90, owner="others"))
+    document = json.loads(anew.stdout)
+    assert anew.exit_code == 0
+    assert (document["cut"], document["cut_judged"], document["open_items"]) == (2, True, 0)
+    assert document["fingerprint_before"] == books.contract.fingerprint != document["fingerprint"]
+    assert [(one["field"], one["before"], one["after"], one["effect"]) for one in document["changes"]] == [
+        ("owner", "payouts-team", "others", "kept"),
+        ("partner_grace_seconds", 60, 90, "re-evaluated"),
+    ]
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_a_change_that_no_cut_is_made_with_ends_with_2(changed_file: Callable[..., str]) -> None:
+    for as_json in ((), ("--json",)):
+        result = run("contract", "diff", changed_file(direction="topic_to_ledger"), *as_json)
+        assert (result.exit_code, result.stderr) == (2, "")
+        assert "refused" in result.stdout
 
 
 @pytest.mark.usefixtures("three_runs")

@@ -34,6 +34,7 @@ from tallystick.compensation_plan import CapsExceeded, CompensationOff, Plan, Pl
 from tallystick.compensation_source import draw_plan
 from tallystick.connections import Connections, KafkaSettings
 from tallystick.contract import Contract
+from tallystick.contract_change import ContractChangeRefused
 from tallystick.event_publisher import TransactionAborted
 from tallystick.progress_topic import ProgressLost, progress_topic_name
 from tallystick.run_result import ItemState
@@ -428,6 +429,23 @@ def test_taking_compensation_out_of_the_contract_stops_an_approved_plan(world: B
     with pytest.raises(CompensationOff):
         world.execute(world.plan(), contract=off)
     assert world.copies() == Counter()
+
+
+def test_a_contract_of_another_meaning_plans_nothing_and_stops_an_approved_plan_also_half_way(world: Books) -> None:
+    world.find_missing(world.pay(2))
+    plan = world.plan()
+    event = world.contract.event.model_copy(update={"match_key": "payment_id"})
+    other = world.contract.model_copy(update={"event": event})
+    with pytest.raises(ContractChangeRefused, match=r"event\.match_key"):
+        draw_plan(world.store, other, world.connections, cut_n=1)
+    with world.start_executor(plan, die_at="before commit") as killed:
+        killed.wait(60)
+    with pytest.raises(ContractChangeRefused, match=r"event\.match_key"):
+        world.execute(plan, contract=other)
+    assert world.events()[-1] == "stopped"
+    assert world.copies() == Counter()
+    world.execute(plan, contract=world.contract.model_copy(update={"owner": "others"}))
+    assert set(world.copies().values()) == {1}
 
 
 def test_a_cap_that_was_lowered_stops_an_approved_plan_also_half_way(world: Books) -> None:

@@ -1,6 +1,7 @@
 """Cuts on a real broker, ledger and store: each offset and each transaction id belongs to one cut, in order."""
 
 import itertools
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -9,6 +10,8 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tallystick import cutting
 from tallystick.break_class import Doubt
+from tallystick.contract import Contract
+from tallystick.contract_change import ContractChangeRefused
 from tallystick.cut import Cut
 from tallystick.cutting import resolve_cut
 from tallystick.offsets import TopicPartition
@@ -16,6 +19,7 @@ from tallystick.run_result import RunResult
 from tallystick.settling import observe
 from tallystick.store.cut_store import CutAlreadyOpen, claim_attempt, last_cut, open_cut
 from tallystick.store.run_store import commit_run, read_run
+from tallystick.store.sample_store import read_samples
 from tallystick.verdict import Verdict
 
 from .books import LiveBooks, payment, payments
@@ -71,6 +75,31 @@ def test_a_window_has_one_cut_and_another_window_waits_for_its_verdict(new_books
         _close(books, cut)
         assert _resolve(books, cut.window_end_utc) == cut  # judged, and still the cut of its window
         assert books.take_cut().n == 2
+
+
+def test_books_do_not_go_on_under_a_contract_of_another_meaning(new_books: NewBooks) -> None:
+    """No sample is taken either: it could be another server's, and would stay when the file is put right."""
+    with new_books(direction="topic_to_ledger") as books:
+        begun = books.take_cut()
+        books.both(payment("a"))
+        document = books.contract.model_dump(mode="json")
+        other = replace(
+            books, contract=Contract.model_validate(document | {"legs": {"other": books.contract.topics[0]}})
+        )
+        samples = read_samples(books.store, begun.contract, since_utc=begun.now_utc - MINUTE)
+        says = f"{begun.contract}: legs.payment: got none; expected "
+        with pytest.raises(ContractChangeRefused, match=says):
+            _observe(other, datetime.now(UTC))
+        with pytest.raises(ContractChangeRefused, match=says):
+            other.resolve(datetime.now(UTC))
+        assert read_samples(books.store, begun.contract, since_utc=begun.now_utc - MINUTE) == samples
+        assert last_cut(books.store, begun.contract) == begun
+        cut = books.take_cut()
+        with pytest.raises(ContractChangeRefused, match=says):
+            other.judge(cut)
+        _close(books, cut)
+        later = replace(books, contract=Contract.model_validate(document | {"partner_grace_seconds": 7}))
+        assert later.take_cut().n == cut.n + 1
 
 
 def test_after_an_outage_each_window_ends_where_somebody_looked(new_books: NewBooks) -> None:

@@ -14,16 +14,19 @@ from tallystick import cli_output, live_posture
 from tallystick.break_class import Notice
 from tallystick.cli import app
 from tallystick.contract import Contract
+from tallystick.contract_change import contract_changes
 from tallystick.exit_code import ExitCode, exit_code_of
 from tallystick.local_run import RereadDiffers
 from tallystick.posture import PostureLine, Standing
 from tallystick.run_document import run_document
 from tallystick.run_result import NoticeFound
+from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import StoredRun
 from tallystick.verdict import Verdict
 
 COMMANDS = [
     ("contract", "check"),
+    ("contract", "diff"),
     ("store", "migrate"),
     ("run",),
     ("runs",),
@@ -119,6 +122,8 @@ def test_an_empty_folder_passes_no_check(tmp_path: Path) -> None:
     [
         ("nonsense",),
         ("contract", "check"),
+        ("contract", "diff"),
+        ("contract", "diff", "none.yaml"),
         ("run",),
         ("run", "x.yaml", "--reread", "-1"),
         ("runs", "--limit", "0"),
@@ -149,6 +154,12 @@ def test_a_store_that_nobody_named_is_asked_for(arguments: tuple[str, ...]) -> N
     result = run(*arguments)
     assert result.exit_code == 2
     assert result.stderr.startswith("the verdict store is not named: expected TALLYSTICK_STORE_DSN=")
+
+
+def test_a_diff_asks_for_the_store_too(contract_file: Path) -> None:
+    result = run("contract", "diff", str(contract_file))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("the verdict store is not named")
 
 
 def test_a_store_that_does_not_answer_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,6 +284,45 @@ def test_a_posture_ends_with_the_code_of_its_worst_line(
     for line in lines:
         assert line.setting in shown.stdout
         assert line.do in shown.stdout
+
+
+@pytest.fixture
+def diff(contract: Contract, capsys: pytest.CaptureFixture[str]) -> Any:
+    """The contract's diff as it is shown, against a stored cut 7 of version 3."""
+
+    def show(*, judged: bool = True, **changes: Any) -> str:
+        after = Contract.model_validate(contract.model_dump(mode="json") | changes)
+        stored = NewestContract(contract=contract, cut_n=7, judged=judged)
+        cli_output.print_contract_changes(after, stored, contract_changes(contract, after), open_items=12)
+        return capsys.readouterr().out
+
+    return show
+
+
+def test_a_diff_says_what_stands_in_the_store_and_what_each_field_does(diff: Any) -> None:
+    output = diff(version=4, partner_grace_seconds=90, owner="others")
+    first = output.splitlines()[0]
+    assert first.startswith("billing_payouts: cut 7 was made with version 3 (")
+    assert first.endswith("; 12 items open.")
+    for expected in ("partner_grace_seconds", "re-evaluated", "owner", "kept", '"others"', "run --reread"):
+        assert expected in output
+    assert "No cut would be made" not in output
+    assert "still" not in output.splitlines()[-1]
+
+
+def test_a_diff_asks_for_a_new_version_where_the_meaning_changes_and_only_there(diff: Any) -> None:
+    assert "The version is still 3: raise it" in diff(partner_grace_seconds=90)
+    assert "The version is still 3" not in diff(owner="others")
+
+
+def test_a_diff_tells_of_a_cut_that_waits_for_its_verdict(diff: Any) -> None:
+    assert "Cut 7 has no verdict yet" in diff(owner="others", judged=False)
+    assert "no verdict yet" not in diff(owner="others")
+
+
+def test_a_refused_diff_says_what_to_do_and_the_same_file_that_nothing_differs(diff: Any) -> None:
+    assert "No cut would be made with this file" in diff(legs={"payout": "billing.payouts"})
+    assert diff().splitlines()[1:] == ["Nothing differs."]
 
 
 def test_a_match_key_cannot_drive_the_terminal(shown: Any, broken_run: StoredRun) -> None:

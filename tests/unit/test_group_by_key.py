@@ -54,6 +54,12 @@ def test_a_carried_copy_is_what_it_was() -> None:
     assert replace(copy, carried=None) == row(815, "ev-1", 700, "JPY")
 
 
+def test_an_item_from_before_currencies_ignored_case_pairs_with_events_of_after() -> None:
+    item = item_of(row(815, "ev-1", 700, "eur"))
+    (loose,), (exact,) = group_by_key([], [item], ignore_case=True), group_by_key([], [item])
+    assert (loose.copies[0].currency, exact.copies[0].currency) == ("EUR", "eur")
+
+
 def test_legs_never_mix_with_copies() -> None:
     assert group_by_key([], [legs_item("pay-1", "payout")]) == ()
 

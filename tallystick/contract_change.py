@@ -1,0 +1,259 @@
+"""What a changed contract does to books that were begun under another one: to each open item, and to what was judged.
+
+Decides field by field: kept, re-evaluated or refused. With a refused change no sample is taken, no cut made and
+none judged: the old contract goes on, or a new one begins under a new name. Sees a connection's id, not where it is.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from tallystick.contract import Contract
+
+
+class ContractChangeRefused(ValueError):
+    """The contract's books were begun under another meaning. One line per field: got, expected, why, what to do."""
+
+
+class Effect(StrEnum):
+    """What a change does. Stored verdicts stay in every case."""
+
+    KEPT = "kept"
+    """Nothing that was judged, or is to be, comes out otherwise."""
+    RE_EVALUATED = "re-evaluated"
+    """The next run judges by the new rule."""
+    REFUSED = "refused"
+    """No cut is made: a new contract must begin, under a new name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContractChange:
+    """One field that differs. before, after: its values as JSON has them; None where there is none."""
+
+    field: str
+    before: Any
+    after: Any
+    effect: Effect
+    why: str
+
+
+Rule = Callable[[str, Any, Any], tuple[ContractChange, ...]]
+"""From a field's name and its two values, which differ, to what that does."""
+
+
+def contract_changes(before: Contract, after: Contract) -> tuple[ContractChange, ...]:
+    """Every field that differs, in the contract's own order. before: the contract of the newest cut."""
+    old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
+    values = ((field, rule, _value(old, field), _value(new, field)) for field, rule in RULES.items())
+    return tuple(change for field, rule, was, now in values if was != now for change in rule(field, was, now))
+
+
+def refuse_other_books(before: Contract | None, after: Contract) -> None:
+    """Hold a contract against the one that a cut was made with; None: there is no cut.
+
+    Raises ContractChangeRefused.
+    """
+    changes = contract_changes(before, after) if before is not None else ()
+    refused = [change for change in changes if change.effect is Effect.REFUSED]
+    if refused:
+        raise ContractChangeRefused(
+            "\n".join(
+                f"{after.contract}: {one.field}: got {value_text(one.after)}; expected {value_text(one.before)}, as in "
+                f"its stored cuts. {one.why} What to do: put the old value back, or begin a contract under a new name."
+                for one in refused
+            )
+        )
+
+
+def gravest(changes: Iterable[ContractChange]) -> Effect:
+    """The gravest effect there is; kept where nothing differs."""
+    return max((change.effect for change in changes), key=list(Effect).index, default=Effect.KEPT)
+
+
+def value_text(value: Any) -> str:
+    """A field's value as people read it."""
+    return "none" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _value(document: Mapping[str, Any], field: str) -> Any:
+    """The value at a dotted name; None inside a part that is absent."""
+    found: Any = document
+    for name in field.split("."):
+        found = found[name] if found is not None else None
+    return found
+
+
+def _always(effect: Effect, why: str) -> Rule:
+    return lambda field, before, after: (
+        ContractChange(field=field, before=before, after=after, effect=effect, why=why),
+    )
+
+
+def _kept(why: str) -> Rule:
+    return _always(Effect.KEPT, why)
+
+
+def _anew(why: str) -> Rule:
+    return _always(Effect.RE_EVALUATED, why)
+
+
+def _refused(why: str) -> Rule:
+    return _always(Effect.REFUSED, why)
+
+
+def _leg_changes(field: str, before: Mapping[str, str], after: Mapping[str, str]) -> tuple[ContractChange, ...]:
+    """A leg may join. One that goes, or moves to another topic, leaves books that nobody reads on."""
+    changes = []
+    for leg in sorted(before.keys() | after.keys()):
+        was, now = before.get(leg), after.get(leg)
+        if was == now:
+            continue
+        if was is None:
+            effect, why = Effect.RE_EVALUATED, _LEG_ADDED
+        else:
+            effect, why = Effect.REFUSED, _LEG_REMOVED if now is None else _LEG_MOVED
+        changes.append(ContractChange(field=f"{field}.{leg}", before=was, after=now, effect=effect, why=why))
+    return tuple(changes)
+
+
+_LEG_ADDED = (
+    "Its topic is read from its log start, not from a baseline: all that it still retains is judged with the next cut. "
+    "A business transaction of which that cut or an open item knows a leg is torn without this one, past its deadline. "
+    "So add it before its first event is written; where its topic has a past, begin a contract under a new name."
+)
+_LEG_REMOVED = (
+    "Its partitions belong to the books, and every cut goes on where the one before it ended. Open items wait for this "
+    "leg by its name, and nobody would read its topic any more."
+)
+_LEG_MOVED = (
+    "The books of a leg go on at the offsets of its old topic; events there that wait for their partner would be "
+    "called misrouted, and the new topic's past is not in the books."
+)
+
+
+def _currency_case_changes(field: str, before: str, after: str) -> tuple[ContractChange, ...]:
+    """Looser is possible at any time. Stricter is not: how an open item wrote its currency was not kept."""
+    rule = _anew(_CASE_IGNORED) if after == "ignored" else _refused(_CASE_FORGOTTEN)
+    return rule(field, before, after)
+
+
+_CASE_IGNORED = (
+    "Pairs that come together from the next run on may write their currency in either case, open items included; "
+    "mismatches that were found before stay broken."
+)
+_CASE_FORGOTTEN = (
+    "Open items know their currency in upper case only, so a partner that writes it as they did would be a "
+    "currency_mismatch."
+)
+_WHAT_ITEMS_HOLD = (
+    "Open items hold what was read under the old name, and earlier records are looked up by it: pairs that are equal "
+    "would differ or be missed, and what was paired before would not be known again."
+)
+_MONEY_ITEMS_HOLD = (
+    "Open items hold the money as it was read under the old rule: compared with partners read under the new one, equal "
+    "pairs would be mismatches."
+)
+_ELSEWHERE = (
+    "Where the books stand is a position on the old server, and means nothing on another one. For another address or "
+    "account of the same server keep this id, and change the connection that it names."
+)
+_TOLD_ONLY = "Who is told, and how loudly, from the next run on; what was sent is not sent again."
+_REPAIRS_ONLY = (
+    "What may be repaired from now on, outstanding breaks included; an approved plan is held against it when it is "
+    "carried out. No verdict asks for it."
+)
+_SHOWN_ONLY = "Shown to people; no verdict asks for it."
+_ORIGINS = (
+    "An unpaired event past its deadline is held against the new list from the next run on, open items included; what "
+    "is broken already is not judged again."
+)
+_ORDER = (
+    "Events are held against their order from the next cut on, each cut by itself; earlier ones are not read again."
+)
+_RECEIPTS = (
+    "From the next run on the acknowledgement in these columns proves a missing event lost, open items included; what "
+    "is broken already is not judged again."
+)
+_NOTICE_ONLY = "Changes a notice and the posture; no verdict asks for it."
+
+RULES: Mapping[str, Rule] = {
+    "contract": _refused("The name is what the books are kept under."),
+    "version": _kept("A label for people: the books know a contract by its fingerprint."),
+    "description": _kept(_SHOWN_ONLY),
+    "owner": _kept(_SHOWN_ONLY),
+    "direction": _refused(
+        "Open items were judged by which side is written first: what is missing, what is a phantom, which copy is one "
+        "too many, and which side was captured last."
+    ),
+    "schedule": _kept(
+        "Windows end at other times; slices tile by offset and transaction id, so nothing is left out or read twice."
+    ),
+    "start_date": _kept(
+        "The books begin at their baseline, whatever it says; what lies before that stays undecidable."
+    ),
+    "kafka.connection": _refused(_ELSEWHERE),
+    "kafka.stray_topics": _anew(
+        "Look-ups search the new list from the next run on, for open items too; a topic that is not there refuses the "
+        "cut, and what is broken already is not judged again."
+    ),
+    "kafka.producers": _kept(_NOTICE_ONLY),
+    "legs": _leg_changes,
+    "event.match_key": _refused(_WHAT_ITEMS_HOLD),
+    "event.transaction_key": _refused(_WHAT_ITEMS_HOLD),
+    "event.leg": _refused(_WHAT_ITEMS_HOLD),
+    "event.amount_minor": _refused(_MONEY_ITEMS_HOLD),
+    "event.currency": _refused(_MONEY_ITEMS_HOLD),
+    "event.amount_unit": _refused(_MONEY_ITEMS_HOLD),
+    "event.ordering_key": _anew(_ORDER),
+    "event.sequence": _anew(_ORDER),
+    "event.origin_header": _anew(_ORIGINS),
+    "event.known_origins": _anew(_ORIGINS),
+    "ledger.connection": _refused(_ELSEWHERE),
+    "ledger.table": _refused(
+        "The books hold rows of the old table: what earlier transactions wrote to another one was never read, and "
+        "would count as read."
+    ),
+    "ledger.where": _refused(
+        "It says which rows were read: older rows that only the new condition picks would count as read and paired, "
+        "and their events as duplicates. Two conditions cannot be compared, so other words for one are refused too."
+    ),
+    "ledger.slice_by": _refused(
+        "It says which transaction wrote a row: by the other column, rows that were read would count as never read, or "
+        "come again."
+    ),
+    "ledger.columns.row_id": _refused(
+        "Open items know their row by it: the same row would look like another one, and its event like a duplicate."
+    ),
+    "ledger.columns.match_key": _refused(_WHAT_ITEMS_HOLD),
+    "ledger.columns.transaction_key": _refused(_WHAT_ITEMS_HOLD),
+    "ledger.columns.leg": _refused(_WHAT_ITEMS_HOLD),
+    "ledger.columns.amount_minor": _refused(_MONEY_ITEMS_HOLD),
+    "ledger.columns.currency": _refused(_MONEY_ITEMS_HOLD),
+    "ledger.columns.occurred_at": _kept("Copied into a republished event only; no verdict asks for it."),
+    "ledger.columns.receipt_partition": _anew(_RECEIPTS),
+    "ledger.columns.receipt_offset": _anew(_RECEIPTS),
+    "ledger.amount_unit": _refused(_MONEY_ITEMS_HOLD),
+    "ledger.consumer_isolation": _kept(_NOTICE_ONLY),
+    "currency_case": _currency_case_changes,
+    "timestamp_tolerance_seconds": _kept("Changes a notice, from the next cut on; no verdict asks for it."),
+    "partner_grace_seconds": _anew(
+        "What is first seen from the next cut on gets the new deadline; an item that is open keeps the one it was "
+        "given. A repair is awaited by the new one at once."
+    ),
+    "settle_timeout_seconds": _anew(
+        "From the next run on this is how long a run waits before it says what it could not see. Deadlines stay."
+    ),
+    "empty": _anew("The next window without any event or row is judged by it; earlier ones keep their verdict."),
+    "alert.sinks": _kept(
+        "Later alerts go to the new list; what is still owed to a sink that goes is not sent. No verdict asks for it."
+    ),
+    "alert.critical_at_minor": _kept(_TOLD_ONLY),
+    "alert.severity_by_class": _kept(_TOLD_ONLY),
+    "compensation.classes": _kept(_REPAIRS_ONLY),
+    "compensation.max_items": _kept(_REPAIRS_ONLY),
+    "compensation.max_amount_minor": _kept(_REPAIRS_ONLY),
+    "compensation.approval_timeout_seconds": _kept(_REPAIRS_ONLY),
+}
+"""Every field of a contract, in its order, with what its change does. A field that is not here fails a test."""
