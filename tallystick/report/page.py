@@ -347,7 +347,7 @@ _STATE_WORDS = {
     ItemState.CLEARED: "cleared: the partner came",
     ItemState.BROKEN: "broken: a proven disagreement",
     ItemState.UNDECIDABLE: "undecidable: its partner would lie before the baseline",
-    ItemState.WRITTEN_OFF: "written off by a person",
+    ItemState.WRITTEN_OFF: "left written off: the other side followed it",
 }
 
 

@@ -215,7 +215,14 @@ def outstanding_classes(
 ) -> dict[BreakClass, Outstanding]:
     """Count, money and age of the outstanding breaks per class; with `after`, as they will be once it is committed."""
     with engine.connect() as connection:
-        rows = connection.execute(_broken_items(contract_name)).all()
+        return outstanding_seen_by(connection, contract_name, after=after)
+
+
+def outstanding_seen_by(
+    connection: Connection, contract_name: str, *, after: RunResult | None = None
+) -> dict[BreakClass, Outstanding]:
+    """The same, with what this connection's transaction has written."""
+    rows = connection.execute(_broken_items(contract_name)).all()
     broken = {row.item_id: (row.break_id, row.first_seen_utc) for row in rows}
     stakes = {row.break_id: _Stake(BreakClass(row.break_class), row.currency, row.amount_minor) for row in rows}
     if after is not None:
@@ -262,7 +269,7 @@ def _newest_items(contract_name: str) -> Select[Any]:
         select(open_item)
         .where(open_item.c.contract == contract_name)
         .ext(distinct_on(open_item.c.item_id))
-        .order_by(open_item.c.item_id, open_item.c.cut_n.desc())
+        .order_by(open_item.c.item_id, open_item.c.cut_n.desc(), open_item.c.step.desc())
     )
 
 
@@ -347,6 +354,10 @@ def _item_row(result: RunResult, item: OpenItem) -> dict[str, Any]:
         "cut_n": result.cut_n,
         "side": str(item.side),
         "state": str(item.state),
+        "step": 0,
+        "written_off_by": "",
+        "written_off_because": "",
+        "written_off_at": None,
     }
 
 
@@ -354,7 +365,7 @@ def _stored_run(connection: Connection, cut: Row[Any], verdict: Row[Any]) -> Sto
     breaks = _in_order(select(item_break).where(item_break.c.contract == cut.contract, item_break.c.cut_n == cut.n))
     items = (
         select(open_item)
-        .where(open_item.c.contract == cut.contract, open_item.c.cut_n == cut.n)
+        .where(open_item.c.contract == cut.contract, open_item.c.cut_n == cut.n, open_item.c.step == 0)
         .order_by(open_item.c.item_id.collate("C"))
     )
     return StoredRun(

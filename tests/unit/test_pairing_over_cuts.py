@@ -2,7 +2,7 @@
 
 import pytest
 
-from tallystick.break_class import Doubt
+from tallystick.break_class import Doubt, Notice
 from tallystick.census import Outcome
 from tallystick.contract import Direction
 from tallystick.run_result import ItemState
@@ -403,3 +403,58 @@ def test_an_aborted_event_that_is_written_again_late_clears_the_break() -> None:
     books.write()
     assert books.run().verdict is Verdict.MATCHED
     assert books.outstanding() == {}
+
+
+# What a person gave up.
+
+
+@BOTH_WAYS
+def test_what_was_written_off_is_not_outstanding_and_not_broken_again(direction: Direction) -> None:
+    books = begun(direction)
+    add_a_pair(books)
+    (books.post if direction is L2T else books.write)()
+    books.run()
+    books.write_off("ev-1")
+    assert books.outstanding() == {}
+    add_a_pair(books, "another")
+    later = books.run()
+    assert (later.verdict, classes_of(later), later.items) == (Verdict.MATCHED, [], ())
+
+
+@BOTH_WAYS
+def test_a_late_partner_clears_what_was_written_off_and_is_told(direction: Direction) -> None:
+    books = begun(direction)
+    add_a_pair(books)
+    (books.post if direction is L2T else books.write)()
+    books.run()
+    books.write_off("ev-1")
+    (books.write if direction is L2T else books.post)()
+    late = books.run()
+    assert (late.verdict, classes_of(late)) == (Verdict.MATCHED, [])
+    assert [item.state for item in late.items] == [ItemState.CLEARED]
+    assert Notice.LATE_PARTNER in {found.notice for found in late.notices}
+
+
+@BOTH_WAYS
+def test_a_late_partner_of_another_amount_is_a_break_though_the_item_was_written_off(direction: Direction) -> None:
+    books = begun(direction)
+    (books.post if direction is L2T else books.write)()
+    books.run()
+    books.write_off("ev-1")
+    (books.write if direction is L2T else books.post)(amount_minor=1_001)
+    assert classes_of(books.run()) == ["amount_mismatch"]
+    assert books.outstanding() == {("amount_mismatch", "ev-1"): 1}
+
+
+@BOTH_WAYS
+def test_a_written_off_duplicate_that_the_other_side_follows_stays_written_off(direction: Direction) -> None:
+    books = begun(direction)
+    add_a_pair(books, "ev-1")
+    (books.post if direction is L2T else books.write)()
+    books.run()
+    books.write_off("ev-1")
+    add_a_pair(books)
+    (books.write if direction is L2T else books.post)()
+    followed = books.run()
+    assert (followed.verdict, classes_of(followed), books.outstanding()) == (Verdict.MATCHED, [], {})
+    assert [(item.state, item.pairable) for item in followed.items] == [(ItemState.WRITTEN_OFF, False)]
