@@ -89,6 +89,17 @@ class OpenItem:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StandingItems:
+    """Items of one state and currency that were first seen together. amount_minor: of them all."""
+
+    state: ItemState
+    first_seen_utc: datetime
+    currency: str
+    count: int
+    amount_minor: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class WriteOff:
     """Who gave a break up, why and when."""
 

@@ -25,6 +25,7 @@ from tallystick.run_result import (
     OpenItem,
     RunFigures,
     RunResult,
+    StandingItems,
     total_money,
 )
 from tallystick.store.alert_store import insert_alerts
@@ -56,7 +57,10 @@ class VerdictDiffers(AttemptFenced):
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRun:
-    """A committed run with the cut it read. Breaks are in order of class, match key and id; items in order of id."""
+    """A committed run with the cut it read. Breaks are in order of class, match key and id; items in order of id.
+
+    standing: every item that the run left open or broken, also those that it did not touch.
+    """
 
     result: RunResult
     window_start_utc: datetime
@@ -66,6 +70,7 @@ class StoredRun:
     attempt: int
     recorded_at: datetime
     cut: Cut
+    standing: tuple[StandingItems, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -388,6 +393,30 @@ def _stored_run(connection: Connection, cut: Row[Any], verdict: Row[Any]) -> Sto
         attempt=verdict.attempt,
         recorded_at=verdict.recorded_at,
         cut=cut_of_row(connection, cut),
+        standing=_standing_items(connection, cut.contract, cut.n),
+    )
+
+
+def _standing_items(connection: Connection, contract_name: str, n: int) -> tuple[StandingItems, ...]:
+    """What stands after the run of cut n; a later write-off is not its doing."""
+    by_then = or_(open_item.c.cut_n < n, (open_item.c.cut_n == n) & (open_item.c.step == 0))
+    newest = _newest_items(contract_name).where(by_then).subquery()
+    key = (newest.c.state, newest.c.first_seen_utc, newest.c.currency)
+    statement = (
+        select(*key, func.count().label("items"), func.sum(newest.c.amount_minor).label("amount_minor"))
+        .where(newest.c.state.in_([ItemState.OPEN, ItemState.BROKEN]))
+        .group_by(*key)
+        .order_by(newest.c.state.collate("C"), newest.c.first_seen_utc, newest.c.currency.collate("C"))
+    )
+    return tuple(
+        StandingItems(
+            state=ItemState(row.state),
+            first_seen_utc=row.first_seen_utc,
+            currency=row.currency,
+            count=row.items,
+            amount_minor=int(row.amount_minor),
+        )
+        for row in connection.execute(statement)
     )
 
 

@@ -61,6 +61,22 @@ def test_a_break_is_written_off_right_after_the_run_that_found_it(store: Engine,
     assert line.detail["break_id"] == str(found[0].break_id)
 
 
+def test_what_stands_after_a_run_is_told_as_that_run_left_it(
+    store: Engine, books: Any, found: tuple[Break, Break]
+) -> None:
+    give_up(store, found[0])
+    waiting = replace(books.item(books.missing("c"), n=2), state=ItemState.OPEN, break_id=None)
+    books.commit(store, books.result(2, items=(waiting,)))
+    books.commit(store, books.result(3, items=(books.item(found[1], n=3, state=ItemState.CLEARED),)))
+    stood = [read_run(store, "payouts", n) for n in (0, 1, 2, 3)]
+    assert [[(one.state, one.count, one.amount_minor) for one in run.standing] for run in stood if run] == [
+        [],
+        [(ItemState.BROKEN, 2, 2500)],
+        [(ItemState.BROKEN, 1, 1250), (ItemState.OPEN, 1, 1250)],
+        [(ItemState.OPEN, 1, 1250)],
+    ]
+
+
 def test_the_cut_after_it_carries_the_item_and_the_cut_itself_read_again_does_not(
     store: Engine, found: tuple[Break, Break]
 ) -> None:
