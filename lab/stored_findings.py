@@ -13,7 +13,9 @@ from lab.score import Finding, Kind
 _QUERIES = {
     "verdict": "SELECT * FROM tallystick.verdict WHERE contract = %s ORDER BY cut_n",
     "item_break": "SELECT * FROM tallystick.item_break WHERE contract = %s",
-    "item": "SELECT DISTINCT ON (item_id) * FROM tallystick.open_item WHERE contract = %s ORDER BY item_id, cut_n DESC",
+    "item": """
+        SELECT DISTINCT ON (item_id) * FROM tallystick.open_item WHERE contract = %s
+        ORDER BY item_id, cut_n DESC, step DESC""",
 }
 
 

@@ -90,7 +90,7 @@ def open_items(store_dsn: str, contract: str, state: str) -> int:
     """Items of a contract whose newest row has this state."""
     query = """
         SELECT count(*) FROM (SELECT DISTINCT ON (item_id) state FROM tallystick.open_item
-                              WHERE contract = %s ORDER BY item_id, cut_n DESC) newest WHERE state = %s"""
+                              WHERE contract = %s ORDER BY item_id, cut_n DESC, step DESC) newest WHERE state = %s"""
     with psycopg.connect(store_dsn) as connection:
         (count,) = connection.execute(query, [contract, state]).fetchone() or (0,)
     return int(count)

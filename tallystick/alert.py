@@ -7,7 +7,7 @@ A run that proved nothing says so quietly and resolves nothing else. A baseline 
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -16,7 +16,8 @@ from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.contract import AlertRules, AlertSink, Contract, Severity
 from tallystick.cut import Cut
 from tallystick.money_text import format_money
-from tallystick.run_result import Break, DoubtFound, Money, RunResult, money_at_stake
+from tallystick.plain_text import foreign_text
+from tallystick.run_result import Break, DoubtFound, Money, RunResult, WriteOff, money_at_stake
 from tallystick.verdict import Verdict
 
 INCONCLUSIVE = "inconclusive"
@@ -95,6 +96,27 @@ def alerts_for(
     still = {INCONCLUSIVE} if result.doubts else set()
     over = (set(firing) - _SEEN_TOPICS - set(outstanding) - found - still) | gone
     return (*alerts, *(_resolve(contract, cut, topic) for topic in sorted(over)))
+
+
+def alerts_of_write_off(
+    contract: Contract,
+    break_class: BreakClass,
+    write_off: WriteOff,
+    *,
+    cut: Cut,
+    firing: Collection[str],
+    outstanding: Mapping[BreakClass, Outstanding],
+) -> tuple[Alert, ...]:
+    """Resolve the alert of a class whose last outstanding break a person has given up.
+
+    outstanding: with the write-off done. Not left to the next run: nobody must be paged for what was decided.
+    """
+    if break_class not in firing or break_class in outstanding:
+        return ()
+    over = _resolve(contract, cut, break_class)
+    told = {"written_off_by": write_off.by, "written_off_because": write_off.reason}
+    summary = f"{over.summary}; the last was written off by {foreign_text(write_off.by)}"
+    return (replace(over, summary=summary, details={**over.details, **told}),)
 
 
 _SEEN_TOPICS: frozenset[str] = frozenset((*Notice, *PAGING_DOUBTS))

@@ -261,6 +261,36 @@ def explain_break(
         print_story(told, explain(told))
 
 
+@app.command("write-off")
+def write_off_one(
+    contract: Annotated[str, typer.Argument(metavar="CONTRACT", help="Name of the contract the break is one of.")],
+    break_name: Annotated[
+        str, typer.Argument(metavar="BREAK_ID", help="A break's id, or its first 8 or more hexadecimal digits.")
+    ],
+    by: Annotated[str, typer.Option(metavar="NAME", help="Who decided it.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for whoever audits it.")],
+    as_json: AsJson = False,
+) -> None:
+    """Give one break up: it is not outstanding any more, and its alert is resolved once none of its class is.
+
+    It cannot be taken back. A partner that comes late still clears it. Refused while a run of the contract judges.
+
+    Example: `tallystick write-off billing_payouts 5a1d6f0e --by "Ada Byron" --reason "refunded by hand, case 4711"`
+    """
+    from tallystick.cli_output import print_json, print_written_off
+    from tallystick.run_document import written_off_document
+    from tallystick.store.engine import open_store
+    from tallystick.store.write_off_store import write_off_break
+    from tallystick.write_off import write_off_of
+
+    write_off = write_off_of(by=by, reason=reason, at_utc=datetime.now(UTC))
+    done = write_off_break(open_store(store_dsn()), contract, break_name, write_off)
+    if as_json:
+        print_json(written_off_document(done))
+    else:
+        print_written_off(done)
+
+
 @app.command("posture")
 def show_posture(
     contract_file: Annotated[Path, typer.Argument(metavar="CONTRACT_FILE", help="The contract's YAML file.")],

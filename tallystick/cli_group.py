@@ -59,6 +59,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.store.cut_store import CutAlreadyOpen
     from tallystick.store.engine import StoreNotMigrated, StoreUnreachable
     from tallystick.topic_snapshot import TopicNotFound
+    from tallystick.write_off import WriteOffRefused
 
     match error:
         case RereadDiffers():
@@ -79,6 +80,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
             | RunNotStored()
             | BreakNotFound()
             | BreakAmbiguous()
+            | WriteOffRefused()
             | SparkNotReady()
             | SparkAppFailed()
         ):

@@ -15,7 +15,7 @@ from rich.text import Text
 from tallystick.break_class_text import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS
 from tallystick.contract import Contract
 from tallystick.contract_change import ContractChange, Effect, gravest, value_text
-from tallystick.explain import Story, ToldBreak
+from tallystick.explain import Story, ToldBreak, amount_of
 from tallystick.log_strip import LogStrip, strip_of
 from tallystick.money_text import format_minor, format_money
 from tallystick.plain_text import foreign_text, format_time, format_window
@@ -25,6 +25,7 @@ from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import RunSummary, StoredRun
 from tallystick.verdict import Verdict
 from tallystick.verdict_text import counted, verdict_sentence
+from tallystick.write_off import BreakWrittenOff
 
 _COLUMNS_IN_A_PIPE = 160
 _BREAKS_SHOWN_MAX = 20
@@ -211,6 +212,18 @@ def print_story(told: ToldBreak, story: Story) -> None:
         out.print()
         out.print(Text(f"The log around it: {strip.topic_partition}", style="bold"))
         out.print(_strip_table(strip))
+
+
+def print_written_off(done: BreakWrittenOff) -> None:
+    """What was given up, and what is left of its class."""
+    out, item_break, who = console(), done.item_break, foreign_text(done.write_off.by)
+    out.print(f"break {item_break.break_id} of {done.contract} is written off by {who}: {amount_of(item_break)}")
+    if done.outstanding:
+        out.print(f"{item_break.break_class}: {done.outstanding} more outstanding")
+    elif done.alert_resolved:
+        out.print(f"{item_break.break_class}: none outstanding; its alert is resolved with the next delivery")
+    else:
+        out.print(f"{item_break.break_class}: none outstanding")
 
 
 def _strip_table(strip: LogStrip) -> Table:

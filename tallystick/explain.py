@@ -14,18 +14,22 @@ from tallystick.break_class import BreakClass
 from tallystick.break_class_text import BREAK_TEXTS
 from tallystick.money_text import format_minor
 from tallystick.plain_text import foreign_text, format_time, format_window
-from tallystick.run_result import Break, ItemState, OpenItem
+from tallystick.run_result import Break, ItemState, OpenItem, WriteOff
 from tallystick.store.run_store import StoredRun
 from tallystick.told_apart import TOLD_APART
 
 
 @dataclass(frozen=True, kw_only=True)
 class LifeStep:
-    """One row of an item that the break is about: its state as the run of cut_n left it."""
+    """One row of an item that the break is about: its state as the run of cut_n left it.
+
+    written_off: set where not the run wrote it but a person, after that run.
+    """
 
     cut_n: int
     judged_utc: datetime
     item: OpenItem
+    written_off: WriteOff | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,7 +260,7 @@ _STATE_WORDS = {
     ItemState.BROKEN: "found it broken",
     ItemState.CLEARED: "cleared it",
     ItemState.UNDECIDABLE: "could not decide it",
-    ItemState.WRITTEN_OFF: "had it written off by a person",
+    ItemState.WRITTEN_OFF: "left it written off",
 }
 
 
@@ -286,6 +290,10 @@ def describe_item(item_id: str) -> str:
 
 
 def _change(step: LifeStep) -> str:
+    given_up = step.written_off
+    if given_up is not None:
+        who, why = foreign_text(given_up.by), foreign_text(given_up.reason)
+        return f"{who} wrote it off at {format_time(given_up.at_utc)}, after cut {step.cut_n}: {why.rstrip('.')}."
     by = ", ".join(describe_place(one) for one in step.item.cleared_by.split(",") if one)
     why = f": {foreign_text(step.item.reason)}" if step.item.reason else ""
     partner = f" (by {by})" if by else ""

@@ -118,15 +118,16 @@ _ONE_TOO_MANY = ("duplicate_", BreakClass.COMPENSATED_TWICE, BreakClass.BLED_INT
 
 
 def _cleared(copy: Copy, partner: Copy) -> Iterator[OpenItem]:
-    """A carried copy found its partner. A duplicate stays broken: that the other side followed it repairs nothing."""
+    """A carried copy found its partner. A duplicate stays broken, or written off: following it repairs nothing."""
     item = copy.carried
     if item is None:
         return
-    stays_broken = item.state is ItemState.BROKEN and item.reason.startswith(_ONE_TOO_MANY)
+    judged = item.state in (ItemState.BROKEN, ItemState.WRITTEN_OFF)
+    stays = judged and item.reason.startswith(_ONE_TOO_MANY)
     yield _change(
         item,
-        state=ItemState.BROKEN if stays_broken else ItemState.CLEARED,
-        reason=item.reason if stays_broken else "its partner came",
+        state=item.state if stays else ItemState.CLEARED,
+        reason=item.reason if stays else "its partner came",
         pairable=False,
         cleared_by=partner.item_id,
     )

@@ -10,10 +10,11 @@ from tallystick.contract_change import ContractChange
 from tallystick.explain import ToldBreak, explain
 from tallystick.legal_oddities import LEGAL_ODDITIES_VERSION, count_oddities
 from tallystick.posture import PostureLine
-from tallystick.run_result import Break, NoticeFound, PartitionCensus, money_at_stake
+from tallystick.run_result import Break, NoticeFound, PartitionCensus, WriteOff, money_at_stake
 from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import RunSummary, StoredRun
 from tallystick.verdict_text import verdict_sentence
+from tallystick.write_off import BreakWrittenOff
 
 
 def summary_document(run: RunSummary) -> dict[str, Any]:
@@ -120,10 +121,29 @@ def story_document(told: ToldBreak) -> dict[str, Any]:
                 "state": str(step.item.state),
                 "reason": step.item.reason,
                 "cleared_by": step.item.cleared_by,
+                "written_off": _write_off_document(step.written_off) if step.written_off else None,
             }
             for step in told.life
         ],
     }
+
+
+def written_off_document(done: BreakWrittenOff) -> dict[str, Any]:
+    """What a write-off changed."""
+    return {
+        "break_id": str(done.item_break.break_id),
+        "class": str(done.item_break.break_class),
+        "contract": done.contract,
+        "after_cut": done.cut_n,
+        "item_ids": [item.item_id for item in done.items],
+        "written_off": _write_off_document(done.write_off),
+        "outstanding_of_its_class": done.outstanding,
+        "alert_resolved": done.alert_resolved,
+    }
+
+
+def _write_off_document(write_off: WriteOff) -> dict[str, Any]:
+    return {"by": write_off.by, "reason": write_off.reason, "at_utc": _moment(write_off.at_utc)}
 
 
 def census_document(part: PartitionCensus) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class Break:
 
 
 class ItemState(StrEnum):
-    """The life of an open item; append-only, one row per change."""
+    """The life of an open item; append-only, one row per change. Runs write every state, a person WRITTEN_OFF only."""
 
     OPEN = "open"
     CLEARED = "cleared"
@@ -86,6 +86,26 @@ class OpenItem:
     pairable: bool = True
     break_id: UUID | None = None
     cleared_by: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StandingItems:
+    """Items of one state and currency that were first seen together. amount_minor: of them all."""
+
+    state: ItemState
+    first_seen_utc: datetime
+    currency: str
+    count: int
+    amount_minor: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteOff:
+    """Who gave a break up, why and when."""
+
+    by: str
+    reason: str
+    at_utc: datetime
 
 
 @dataclass(frozen=True, kw_only=True)

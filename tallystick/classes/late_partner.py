@@ -30,4 +30,5 @@ def late_partner(evidence: Evidence) -> Iterator[NoticeFound]:
 def was_alone(copy: Copy) -> bool:
     """Had an earlier run proven that this copy has no partner?"""
     item = copy.carried
-    return item is not None and item.state is ItemState.BROKEN and item.reason != BreakClass.OPEN_READ_IN_LEDGER
+    proven = item is not None and item.state in (ItemState.BROKEN, ItemState.WRITTEN_OFF)
+    return item is not None and proven and item.reason != BreakClass.OPEN_READ_IN_LEDGER

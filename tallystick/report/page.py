@@ -19,6 +19,7 @@ from tallystick.log_strip import strip_of
 from tallystick.money_text import format_minor, format_money
 from tallystick.plain_text import foreign_text, format_time, format_window, story_text
 from tallystick.posture import PostureLine, posture
+from tallystick.report.ageing import AgeBucket, Standing, age_buckets, all_ages
 from tallystick.report.break_sample import BreakGroup, Stake, group_breaks, stakes
 from tallystick.report.census_bar import BARS_MAX, CensusBar, add_census, adds_up, census_bars, law
 from tallystick.report.evidence_lines import evidence_lines
@@ -132,6 +133,17 @@ class ItemRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AgeRow:
+    """Open items of one age; money in words, empty where there is no item."""
+
+    words: str
+    waiting: int
+    waiting_money: str
+    broken: int
+    broken_money: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReportPage:
     """Everything the template may say."""
 
@@ -155,6 +167,8 @@ class ReportPage:
     matched_money: str
     in_flight_money: str
     item_states: tuple[tuple[str, str], ...]
+    ages: tuple[AgeRow, ...]
+    all_ages: AgeRow
     items: tuple[ItemRow, ...]
     items_left_out: int
     guarantees: tuple[tuple[str, str], ...]
@@ -166,6 +180,7 @@ def report_page(run: StoredRun, contract: Contract) -> ReportPage:
     result, census = run.result, run.result.figures.census
     total = add_census(census)
     open_items = [item for item in result.items if item.state is ItemState.OPEN]
+    ages = age_buckets(run.standing, now_utc=run.now_utc)
     return ReportPage(
         run=run,
         contract=contract,
@@ -187,6 +202,8 @@ def report_page(run: StoredRun, contract: Contract) -> ReportPage:
         matched_money=foreign_text(format_money(result.figures.matched_money)),
         in_flight_money=foreign_text(format_money(result.figures.in_flight_money)),
         item_states=tuple(_item_states(result.items)),
+        ages=tuple(_age_row(bucket) for bucket in ages),
+        all_ages=_age_row(all_ages(ages)),
         items=tuple(_item_row(item) for item in sorted(open_items, key=_soonest_first)[:ITEMS_SHOWN_MAX]),
         items_left_out=max(0, len(open_items) - ITEMS_SHOWN_MAX),
         guarantees=tuple(guarantees(run, contract)),
@@ -347,7 +364,7 @@ _STATE_WORDS = {
     ItemState.CLEARED: "cleared: the partner came",
     ItemState.BROKEN: "broken: a proven disagreement",
     ItemState.UNDECIDABLE: "undecidable: its partner would lie before the baseline",
-    ItemState.WRITTEN_OFF: "written off by a person",
+    ItemState.WRITTEN_OFF: "left written off: the other side followed it",
 }
 
 
@@ -369,6 +386,22 @@ def _item_row(item: OpenItem) -> ItemRow:
         due=format_time(item.due_utc),
         reason=foreign_text(item.reason),
     )
+
+
+def _age_row(bucket: AgeBucket) -> AgeRow:
+    return AgeRow(
+        words=bucket.words,
+        waiting=bucket.waiting.count,
+        waiting_money=_money_of(bucket.waiting),
+        broken=bucket.broken.count,
+        broken_money=_money_of(bucket.broken),
+    )
+
+
+def _money_of(standing: Standing) -> str:
+    known = [foreign_text(format_money(standing.money))] if standing.money else []
+    unknown = [f"{standing.unknown:,} not known"] if standing.unknown else []
+    return " and ".join([*known, *unknown])
 
 
 def _soonest_first(item: OpenItem) -> tuple[str, str]:

@@ -24,21 +24,26 @@ class PendingAlert:
 
 
 def insert_alerts(connection: Connection, alerts: Sequence[Alert]) -> None:
-    """Part of the commit of a run: alerts stand in the outbox exactly when the verdict stands."""
+    """Part of the commit of a run or of a write-off: alerts stand in the outbox exactly when that stands."""
     if alerts:
         connection.execute(insert(alert_table), [_alert_row(alert) for alert in alerts])
 
 
 def firing_topics(engine: Engine, contract_name: str) -> frozenset[str]:
     """Topics whose newest alert is a trigger, delivered or not."""
+    with engine.connect() as connection:
+        return firing_seen_by(connection, contract_name)
+
+
+def firing_seen_by(connection: Connection, contract_name: str) -> frozenset[str]:
+    """The same, with what this connection's transaction has written."""
     newest = (
         select(alert_table.c.topic, alert_table.c.action)
         .where(alert_table.c.contract == contract_name)
         .ext(distinct_on(alert_table.c.dedup_key))
         .order_by(alert_table.c.dedup_key, alert_table.c.alert_id.desc())
     )
-    with engine.connect() as connection:
-        return frozenset(topic for topic, action in connection.execute(newest) if action == AlertAction.TRIGGER)
+    return frozenset(topic for topic, action in connection.execute(newest) if action == AlertAction.TRIGGER)
 
 
 def pending_alerts(engine: Engine, contract_name: str) -> tuple[PendingAlert, ...]:

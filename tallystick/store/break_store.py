@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Engine, Row, select
 
 from tallystick.explain import LifeStep, ToldBreak, moment_of
+from tallystick.run_result import WriteOff
 from tallystick.store.run_store import break_of_row, item_of_row
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import item_break, open_item
@@ -82,22 +83,26 @@ def _told(connection: Connection, row: Row[Any]) -> ToldBreak:
         judged_utc=judged.now_utc,
         topic_settled_until_utc=moment_of(judged.topic_settled),
         ledger_settled_until_utc=moment_of(judged.ledger_settled),
-        life=_life(connection, row),
+        life=life_of_break(connection, row.contract, row.break_id),
     )
 
 
-def _life(connection: Connection, row: Row[Any]) -> tuple[LifeStep, ...]:
-    """Every row of every item that this break ever named, also those from before it was one."""
-    named = select(open_item.c.item_id).where(
-        open_item.c.contract == row.contract, open_item.c.break_id == row.break_id
-    )
+def life_of_break(connection: Connection, contract_name: str, break_id: UUID) -> tuple[LifeStep, ...]:
+    """Every row of every item that this break ever named, also those from before it was one; an item's in order."""
+    named = select(open_item.c.item_id).where(open_item.c.contract == contract_name, open_item.c.break_id == break_id)
     steps = (
         select(open_item, cut_table.c.now_utc)
         .join(cut_table, (cut_table.c.contract == open_item.c.contract) & (cut_table.c.n == open_item.c.cut_n))
-        .where(open_item.c.contract == row.contract, open_item.c.item_id.in_(named))
-        .order_by(open_item.c.item_id.collate("C"), open_item.c.cut_n)
+        .where(open_item.c.contract == contract_name, open_item.c.item_id.in_(named))
+        .order_by(open_item.c.item_id.collate("C"), open_item.c.cut_n, open_item.c.step)
     )
     return tuple(
-        LifeStep(cut_n=step.cut_n, judged_utc=step.now_utc, item=item_of_row(step))
+        LifeStep(cut_n=step.cut_n, judged_utc=step.now_utc, item=item_of_row(step), written_off=_write_off_of(step))
         for step in connection.execute(steps)
     )
+
+
+def _write_off_of(row: Row[Any]) -> WriteOff | None:
+    if row.written_off_at is None:
+        return None
+    return WriteOff(by=row.written_off_by, reason=row.written_off_because, at_utc=row.written_off_at)

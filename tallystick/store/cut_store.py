@@ -1,5 +1,7 @@
 """Cuts: what each run reads, stored before anything is read. The open cut is its contract's lock."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -83,6 +85,31 @@ def claim_attempt(engine: Engine, contract_name: str, n: int) -> int:
     if attempt is None:
         raise CutNotFound(f"{contract_name}: there is no cut {n}")
     return int(attempt)
+
+
+@contextmanager
+def no_run_under_way(connection: Connection, contract_name: str) -> Iterator[Cut]:
+    """Hold the lock that runs use, the contract's one open cut, and give the newest cut, which is closed.
+
+    Until the transaction ends nobody can store a cut of this contract. Raises CutAlreadyOpen.
+    """
+    newest = select(func.max(cut_table.c.n)).where(cut_table.c.contract == contract_name)
+    is_newest = (cut_table.c.contract == contract_name, cut_table.c.n == newest.scalar_subquery())
+    take = update(cut_table).where(*is_newest, ~cut_table.c.open).values(open=True).returning(cut_table)
+    try:
+        row = connection.execute(take).first()
+    except IntegrityError as error:
+        if _constraint(error) != "one_open_cut":
+            raise
+        row = None
+    if row is None or connection.scalar(newest) != row.n:
+        raise CutAlreadyOpen(
+            f"{contract_name}: nothing was stored: a run is judging its newest cut; expected none under way; "
+            f"try again once it has its verdict: tallystick runs --contract {contract_name}"
+        )
+    yield cut_of_row(connection, row)
+    release = update(cut_table).where(cut_table.c.contract == contract_name, cut_table.c.n == row.n)
+    connection.execute(release.values(open=False))
 
 
 def cut_of_row(connection: Connection, row: Row[Any]) -> Cut:

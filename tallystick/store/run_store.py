@@ -25,6 +25,7 @@ from tallystick.run_result import (
     OpenItem,
     RunFigures,
     RunResult,
+    StandingItems,
     total_money,
 )
 from tallystick.store.alert_store import insert_alerts
@@ -56,7 +57,10 @@ class VerdictDiffers(AttemptFenced):
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRun:
-    """A committed run with the cut it read. Breaks are in order of class, match key and id; items in order of id."""
+    """A committed run with the cut it read. Breaks are in order of class, match key and id; items in order of id.
+
+    standing: every item that the run left open or broken, also those that it did not touch.
+    """
 
     result: RunResult
     window_start_utc: datetime
@@ -66,6 +70,7 @@ class StoredRun:
     attempt: int
     recorded_at: datetime
     cut: Cut
+    standing: tuple[StandingItems, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,7 +228,14 @@ def outstanding_classes(
 ) -> dict[BreakClass, Outstanding]:
     """Count, money and age of the outstanding breaks per class; with `after`, as they will be once it is committed."""
     with engine.connect() as connection:
-        rows = connection.execute(_broken_items(contract_name)).all()
+        return outstanding_seen_by(connection, contract_name, after=after)
+
+
+def outstanding_seen_by(
+    connection: Connection, contract_name: str, *, after: RunResult | None = None
+) -> dict[BreakClass, Outstanding]:
+    """The same, with what this connection's transaction has written."""
+    rows = connection.execute(_broken_items(contract_name)).all()
     broken = {row.item_id: (row.break_id, row.first_seen_utc) for row in rows}
     stakes = {row.break_id: _Stake(BreakClass(row.break_class), row.currency, row.amount_minor) for row in rows}
     if after is not None:
@@ -270,7 +282,7 @@ def _newest_items(contract_name: str) -> Select[Any]:
         select(open_item)
         .where(open_item.c.contract == contract_name)
         .ext(distinct_on(open_item.c.item_id))
-        .order_by(open_item.c.item_id, open_item.c.cut_n.desc())
+        .order_by(open_item.c.item_id, open_item.c.cut_n.desc(), open_item.c.step.desc())
     )
 
 
@@ -355,6 +367,10 @@ def _item_row(result: RunResult, item: OpenItem) -> dict[str, Any]:
         "cut_n": result.cut_n,
         "side": str(item.side),
         "state": str(item.state),
+        "step": 0,
+        "written_off_by": "",
+        "written_off_because": "",
+        "written_off_at": None,
     }
 
 
@@ -362,7 +378,7 @@ def _stored_run(connection: Connection, cut: Row[Any], verdict: Row[Any]) -> Sto
     breaks = _in_order(select(item_break).where(item_break.c.contract == cut.contract, item_break.c.cut_n == cut.n))
     items = (
         select(open_item)
-        .where(open_item.c.contract == cut.contract, open_item.c.cut_n == cut.n)
+        .where(open_item.c.contract == cut.contract, open_item.c.cut_n == cut.n, open_item.c.step == 0)
         .order_by(open_item.c.item_id.collate("C"))
     )
     return StoredRun(
@@ -385,6 +401,30 @@ def _stored_run(connection: Connection, cut: Row[Any], verdict: Row[Any]) -> Sto
         attempt=verdict.attempt,
         recorded_at=verdict.recorded_at,
         cut=cut_of_row(connection, cut),
+        standing=_standing_items(connection, cut.contract, cut.n),
+    )
+
+
+def _standing_items(connection: Connection, contract_name: str, n: int) -> tuple[StandingItems, ...]:
+    """What stands after the run of cut n; a later write-off is not its doing."""
+    by_then = or_(open_item.c.cut_n < n, (open_item.c.cut_n == n) & (open_item.c.step == 0))
+    newest = _newest_items(contract_name).where(by_then).subquery()
+    key = (newest.c.state, newest.c.first_seen_utc, newest.c.currency)
+    statement = (
+        select(*key, func.count().label("items"), func.sum(newest.c.amount_minor).label("amount_minor"))
+        .where(newest.c.state.in_([ItemState.OPEN, ItemState.BROKEN]))
+        .group_by(*key)
+        .order_by(newest.c.state.collate("C"), newest.c.first_seen_utc, newest.c.currency.collate("C"))
+    )
+    return tuple(
+        StandingItems(
+            state=ItemState(row.state),
+            first_seen_utc=row.first_seen_utc,
+            currency=row.currency,
+            count=row.items,
+            amount_minor=int(row.amount_minor),
+        )
+        for row in connection.execute(statement)
     )
 
 

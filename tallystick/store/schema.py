@@ -189,11 +189,26 @@ open_item = Table(
     Column("pairable", Boolean, nullable=False),
     Column("break_id", Uuid),
     Column("cleared_by", Text, nullable=False),
-    PrimaryKeyConstraint("contract", "item_id", "cut_n"),
+    Column(
+        "step",
+        Integer,
+        nullable=False,
+        server_default=text("0"),
+        comment="0: written by the run of cut_n; from 1 on: by a person, after it and before the next cut",
+    ),
+    Column("written_off_by", Text, nullable=False, server_default=text("''")),
+    Column("written_off_because", Text, nullable=False, server_default=text("''")),
+    Column("written_off_at", _TIME),
+    PrimaryKeyConstraint("contract", "item_id", "cut_n", "step"),
     ForeignKeyConstraint(["contract", "cut_n"], [f"{SCHEMA}.verdict.contract", f"{SCHEMA}.verdict.cut_n"]),
     ForeignKeyConstraint(["break_id"], [f"{SCHEMA}.item_break.break_id"]),
     CheckConstraint("state in ('open', 'cleared', 'broken', 'written_off', 'undecidable')", name="state"),
     CheckConstraint("state <> 'broken' or break_id is not null", name="broken_by"),
+    CheckConstraint(
+        "(step = 0) = (written_off_at is null) and (step = 0) = (written_off_by = '')"
+        " and (step = 0) = (written_off_because = '') and (step = 0 or state = 'written_off')",
+        name="written_off_by",
+    ),
     comment="the newest row of an item at or before a cut is its state as of that cut",
 )
 

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Engine, text
@@ -46,6 +47,30 @@ def test_the_comparison_sees_a_missing_column(store_dsn: str, store: Engine) -> 
     with store.begin() as connection:
         connection.execute(text("alter table tallystick.sample drop column ledger_xmax"))
     assert [difference[0] for difference in differences(store_dsn)] == ["add_column"]
+
+
+_OF_AN_OLDER_STORE = """
+insert into tallystick.contract_version values ('payouts', 'f', 1, '{}');
+insert into tallystick.cut values ('payouts', 0, now(), now(), now(), now(), 'f', 'run-0', 1, false);
+insert into tallystick.verdict values ('payouts', 0, 'MATCHED', '[]', '{}', 'd', '{}', 1);
+insert into tallystick.open_item values
+    ('payouts', 'ledger:1', 0, 'ledger', 'k', 't', 'l', 1, 'EUR', 0, now(), now(), 'open', 'waits', true, null, '')
+"""
+
+
+def test_the_items_of_an_older_store_are_kept_as_their_runs_wrote_them(
+    empty_store_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, upgrade = connect_store(empty_store_dsn), command.upgrade
+    with monkeypatch.context() as older:
+        older.setattr(command, "upgrade", lambda config, _: upgrade(config, "0002"))
+        migrate(store)
+    with store.begin() as connection:
+        connection.execute(text(_OF_AN_OLDER_STORE))
+    migrate(store)
+    with store.connect() as connection:
+        rows = connection.execute(text("select item_id, state, step, written_off_by from tallystick.open_item")).all()
+    assert [tuple(row) for row in rows] == [("ledger:1", "open", 0, "")]
 
 
 def test_two_migrations_at_once_are_safe(empty_store_dsn: str) -> None:

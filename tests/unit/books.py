@@ -16,6 +16,7 @@ from tallystick.classes.duplicate_in_topic import original_item_id
 from tallystick.contract import Contract, Direction
 from tallystick.cut import Cut, LedgerSlice, TopicSlice
 from tallystick.evidence import Evidence, LegsCase, UnreadableRecord
+from tallystick.explain import LifeStep
 from tallystick.investigation import group_by_key, group_by_transaction
 from tallystick.judging import judge
 from tallystick.ledger_reader import LedgerRow
@@ -26,6 +27,7 @@ from tallystick.open_transactions import OpenTransaction
 from tallystick.pairing import Copy, Deadlines, KeyCase, Sighting, pair_key
 from tallystick.run_result import Break, ItemState, OpenItem, PartitionCensus, RunResult
 from tallystick.slice_scan import ledger_item_id, topic_item_id
+from tallystick.write_off import items_written_off
 
 from .builders import HOUR, IN_TOPIC, LEDGER, MINUTE, NOON, TOPIC, contract_of, ledger_at, offsets, partition_at
 
@@ -220,6 +222,13 @@ class Books:
         self.items |= {item.item_id: item for item in result.items}
         self.breaks |= {found.break_id: found for found in result.breaks}
         return result
+
+    def write_off(self, match_key: str) -> None:
+        """A person gives up every break of a key, after the newest run."""
+        for item in list(self.items.values()):
+            if item.match_key == match_key and item.state is ItemState.BROKEN and item.break_id is not None:
+                step = LifeStep(cut_n=self.cuts[-1].n, judged_utc=self.cuts[-1].now_utc, item=item)
+                (self.items[item.item_id],) = items_written_off(self.breaks[item.break_id], [step])
 
     def outstanding(self) -> Counter[tuple[BreakClass, str]]:
         """(class, match key) of every break that some item still answers for."""

@@ -19,6 +19,7 @@ from tallystick.run_result import (
     PartitionCensus,
     RunFigures,
     RunResult,
+    StandingItems,
 )
 from tallystick.store.run_store import StoredRun
 from tallystick.verdict import Verdict
@@ -102,6 +103,13 @@ def broken_run(matched_run: StoredRun) -> StoredRun:
         breaks=breaks,
         doubts=(doubt,),
         items=matched_run.result.items,
+        standing=(
+            standing(ItemState.BROKEN, NOON - 200 * HOUR, "EUR", 2, 71_000),
+            standing(ItemState.BROKEN, NOON - 30 * HOUR, "", 1, 0),
+            standing(ItemState.BROKEN, NOON + HOUR, "EUR", 3, 50_000),
+            standing(ItemState.BROKEN, NOON + HOUR, "JPY", 1, 700),
+            standing(ItemState.OPEN, NOON, "EUR", 1, 2_500),
+        ),
     )
 
 
@@ -118,6 +126,12 @@ def baseline_run() -> StoredRun:
     """Cut 0."""
     doubt = DoubtFound(doubt=Doubt.BASELINE, sentence="This is the contract's first cut: the books begin here.")
     return stored_run(0, Verdict.INCONCLUSIVE, figures=figures((), matched_rows=0, matched_money={}), doubts=(doubt,))
+
+
+def standing(state: ItemState, first_seen_utc: datetime, currency: str, count: int, amount_minor: int) -> StandingItems:
+    return StandingItems(
+        state=state, first_seen_utc=first_seen_utc, currency=currency, count=count, amount_minor=amount_minor
+    )
 
 
 def item_break(
@@ -185,6 +199,7 @@ def stored_run(
     breaks: tuple[Break, ...] = (),
     doubts: tuple[DoubtFound, ...] = (),
     items: tuple[OpenItem, ...] = (),
+    standing: tuple[StandingItems, ...] = (),
 ) -> StoredRun:
     window_start, window_end = NOON + (n - 7) * HOUR, NOON + (n - 6) * HOUR
     return StoredRun(
@@ -205,6 +220,7 @@ def stored_run(
         attempt=2,
         recorded_at=window_end + timedelta(seconds=110),
         cut=cut_of(n, figures.census, window_start, window_end),
+        standing=standing,
     )
 
 

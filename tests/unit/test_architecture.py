@@ -1,15 +1,33 @@
 """The map names every class, so that nobody meets one that is not on it."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from tallystick.break_class import BreakClass, Doubt, Notice
+from tallystick.run_result import ItemState
 
-ARCHITECTURE = (Path(__file__).parents[2] / "ARCHITECTURE.md").read_text()
+ROOT = Path(__file__).parents[2]
+ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
+LIFE = ARCHITECTURE.partition("## The life of an open item")[2].partition("\n## ")[0]
+TRANSITIONS = [line.strip("|").split("|") for line in LIFE.splitlines() if line.startswith("| ")][1:]
 
 
 @pytest.mark.parametrize("name", [*BreakClass, *Doubt, *Notice], ids=str)
 def test_every_break_doubt_and_notice_has_its_row(name: str) -> None:
     rows = [line for line in ARCHITECTURE.splitlines() if line.startswith("|")]
     assert any(f"`{name}`" in row for row in rows)
+
+
+@pytest.mark.parametrize("row", TRANSITIONS, ids=lambda row: f"{row[0].strip()} to {row[1].strip()}")
+def test_every_transition_of_an_open_item_names_tests_that_there_are(row: list[str]) -> None:
+    named = re.findall(r"`(test_\w+)`", row[-1])
+    tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    assert named
+    assert [name for name in named if f"def {name}(" not in tests] == []
+
+
+def test_every_state_of_an_item_has_a_transition() -> None:
+    states = " ".join(f"{row[0]} {row[1]}" for row in TRANSITIONS).replace("written off", "written_off")
+    assert [state for state in ItemState if state not in states] == []

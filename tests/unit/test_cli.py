@@ -33,6 +33,7 @@ COMMANDS = [
     ("show",),
     ("report",),
     ("explain",),
+    ("write-off",),
     ("posture",),
     ("census",),
 ]
@@ -65,7 +66,7 @@ def test_the_help_of_every_command_has_an_example_of_it(command: tuple[str, ...]
 
 def test_the_help_names_every_command_and_every_exit_code() -> None:
     output = re.sub(r"\s+", " ", run("--help").output)
-    for name in ("contract", "store", "run", "runs", "show", "report", "explain", "posture", "census"):
+    for name in ("contract", "store", "run", "runs", "show", "report", "explain", "write-off", "posture", "census"):
         assert f" {name} " in output
     for code in ("0 matched", "1 broken", "2 refused", "3 inconclusive", "70 a bug", "130 interrupted"):
         assert code in output
@@ -129,6 +130,10 @@ def test_an_empty_folder_passes_no_check(tmp_path: Path) -> None:
         ("runs", "--limit", "0"),
         ("census", "topic"),
         ("explain",),
+        ("write-off", "billing"),
+        ("write-off", "billing", "12345678", "--by", "Ada"),
+        ("write-off", "billing", "12345678", "--by", " ", "--reason", "refunded"),
+        ("write-off", "billing", "12345678", "--by", "Ada", "--reason", ""),
         ("posture",),
         ("posture", "none.yaml"),
         ("show", "billing"),
@@ -147,7 +152,14 @@ def test_wrong_usage_ends_with_2_and_says_what_was_expected(arguments: tuple[str
 
 @pytest.mark.parametrize(
     "arguments",
-    [("runs",), ("show", "billing/1"), ("report", "billing/1"), ("explain", "12345678"), ("store", "migrate")],
+    [
+        ("runs",),
+        ("show", "billing/1"),
+        ("report", "billing/1"),
+        ("explain", "12345678"),
+        ("write-off", "billing", "12345678", "--by", "Ada", "--reason", "refunded"),
+        ("store", "migrate"),
+    ],
     ids=" ".join,
 )
 def test_a_store_that_nobody_named_is_asked_for(arguments: tuple[str, ...]) -> None:

@@ -246,5 +246,6 @@ def test_a_story_for_machines_has_the_sentences_and_the_life() -> None:
             "state": "broken",
             "reason": "why",
             "cleared_by": "",
+            "written_off": None,
         }
     ]

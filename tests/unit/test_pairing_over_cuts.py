@@ -1,8 +1,10 @@
 """What one cut leaves open, the next ones settle: the cases that a run which forgets would get wrong."""
 
+from typing import Any
+
 import pytest
 
-from tallystick.break_class import Doubt
+from tallystick.break_class import Doubt, Notice
 from tallystick.census import Outcome
 from tallystick.contract import Direction
 from tallystick.run_result import ItemState
@@ -403,3 +405,141 @@ def test_an_aborted_event_that_is_written_again_late_clears_the_break() -> None:
     books.write()
     assert books.run().verdict is Verdict.MATCHED
     assert books.outstanding() == {}
+
+
+# From state to state.
+
+
+@pytest.mark.parametrize(
+    ("run", "reason"),
+    [
+        pytest.param({"held_xids": 1}, "its partner lies beyond the cut of the ledger", id="beyond the cut"),
+        pytest.param({"in_grace": True}, "within the partner's grace", id="in its grace"),
+        pytest.param({"ledger_settled": False}, "the ledger is held back before the deadline", id="held"),
+    ],
+)
+def test_an_item_is_open_while_its_partner_may_still_come(run: dict[str, Any], reason: str) -> None:
+    books = begun(T2L)
+    books.write()
+    if "held_xids" in run:
+        books.post()
+    books.run(**run)
+    (item,) = books.items.values()
+    assert (item.state, item.reason, item.pairable) == (ItemState.OPEN, reason, True)
+
+
+def test_an_item_that_waits_on_has_no_new_row() -> None:
+    books = begun(T2L)
+    books.write()
+    (item,) = books.run(ledger_settled=False).items
+    again = books.run(ledger_settled=False)
+    assert (again.items, again.figures.in_flight_items) == ((), 1)
+    assert books.items == {item.item_id: item}
+
+
+@BOTH_WAYS
+def test_an_open_item_is_broken_when_its_deadline_comes(direction: Direction) -> None:
+    books = begun(direction)
+    add_a_pair(books)
+    (books.post if direction is L2T else books.write)()
+    books.run(in_grace=True)
+    (item,) = books.items.values()
+    assert (item.state, item.break_id) == (ItemState.OPEN, None)
+    (found,) = books.run().breaks
+    after = books.items[item.item_id]
+    assert (after.state, after.pairable, after.break_id) == (ItemState.BROKEN, True, found.break_id)
+
+
+def test_an_open_item_whose_partner_lies_before_the_baseline_is_undecidable_when_its_deadline_comes() -> None:
+    books = Books(L2T)
+    books.write()
+    books.begin()
+    add_a_pair(books)
+    row_id = books.post()
+    books.run(in_grace=True)
+    assert books.items[f"ledger:{row_id}"].state is ItemState.OPEN
+    books.run()
+    item = books.items[f"ledger:{row_id}"]
+    assert (item.state, item.pairable) == (ItemState.UNDECIDABLE, False)
+
+
+def test_a_row_that_was_paired_and_written_anew_is_undecidable() -> None:
+    books = begun(L2T)
+    row_id = books.post()
+    books.write()
+    books.run()
+    books.update(row_id)
+    books.run()
+    item = books.items[f"ledger:{row_id}"]
+    assert (item.state, item.pairable) == (ItemState.UNDECIDABLE, False)
+
+
+def test_an_open_item_whose_partner_may_have_expired_is_undecidable_and_clears_when_it_comes_after_all() -> None:
+    books = begun(L2T)
+    books.write("lost")
+    books.expire()
+    row_id = books.post()
+    add_a_pair(books)
+    books.run(in_grace=True)
+    assert books.items[f"ledger:{row_id}"].state is ItemState.OPEN
+    books.run()
+    item = books.items[f"ledger:{row_id}"]
+    assert (item.state, item.pairable) == (ItemState.UNDECIDABLE, True)
+    books.write()
+    books.run()
+    assert books.items[f"ledger:{row_id}"].state is ItemState.CLEARED
+
+
+# What a person gave up.
+
+
+@BOTH_WAYS
+def test_what_was_written_off_is_not_outstanding_and_not_broken_again(direction: Direction) -> None:
+    books = begun(direction)
+    add_a_pair(books)
+    (books.post if direction is L2T else books.write)()
+    books.run()
+    books.write_off("ev-1")
+    assert books.outstanding() == {}
+    add_a_pair(books, "another")
+    later = books.run()
+    assert (later.verdict, classes_of(later), later.items) == (Verdict.MATCHED, [], ())
+
+
+@BOTH_WAYS
+def test_a_late_partner_clears_what_was_written_off_and_is_told(direction: Direction) -> None:
+    books = begun(direction)
+    add_a_pair(books)
+    (books.post if direction is L2T else books.write)()
+    books.run()
+    books.write_off("ev-1")
+    (books.write if direction is L2T else books.post)()
+    late = books.run()
+    assert (late.verdict, classes_of(late)) == (Verdict.MATCHED, [])
+    assert [item.state for item in late.items] == [ItemState.CLEARED]
+    assert Notice.LATE_PARTNER in {found.notice for found in late.notices}
+
+
+@BOTH_WAYS
+def test_a_late_partner_of_another_amount_is_a_break_though_the_item_was_written_off(direction: Direction) -> None:
+    books = begun(direction)
+    (books.post if direction is L2T else books.write)()
+    books.run()
+    books.write_off("ev-1")
+    (books.write if direction is L2T else books.post)(amount_minor=1_001)
+    assert classes_of(books.run()) == ["amount_mismatch"]
+    assert books.outstanding() == {("amount_mismatch", "ev-1"): 1}
+
+
+@BOTH_WAYS
+def test_a_written_off_duplicate_that_the_other_side_follows_stays_written_off(direction: Direction) -> None:
+    books = begun(direction)
+    add_a_pair(books, "ev-1")
+    (books.post if direction is L2T else books.write)()
+    books.run()
+    books.write_off("ev-1")
+    add_a_pair(books)
+    (books.write if direction is L2T else books.post)()
+    followed = books.run()
+    assert (followed.verdict, classes_of(followed), books.outstanding()) == (Verdict.MATCHED, [], {})
+    assert [(item.state, item.pairable) for item in followed.items] == [(ItemState.WRITTEN_OFF, False)]

@@ -127,6 +127,23 @@ def test_a_broken_run_shows_money_breaks_doubts_and_proof(broken_run: StoredRun,
         assert str(item_break.break_id) in text
 
 
+def test_the_age_of_all_that_stands_is_told_with_its_money(broken_run: StoredRun, contract: Contract) -> None:
+    page = report_page(broken_run, contract)
+    assert [(row.words, row.waiting, row.waiting_money, row.broken, row.broken_money) for row in page.ages] == [
+        ("under 1 hour", 0, "", 4, "500.00 EUR, 700 JPY"),
+        ("1 hour to 1 day", 1, "25.00 EUR", 0, ""),
+        ("1 to 7 days", 0, "", 1, "1 not known"),
+        ("7 days and over", 0, "", 2, "710.00 EUR"),
+    ]
+    assert (page.all_ages.waiting, page.all_ages.broken) == (1, 7)
+    assert page.all_ages.broken_money == "1,210.00 EUR, 700 JPY and 1 not known"
+    assert "Age of all that stands after this run" in Page(render_report(broken_run, contract)).text
+
+
+def test_where_nothing_stands_no_ages_are_told(inconclusive_run: StoredRun, contract: Contract) -> None:
+    assert "Age of all that stands" not in render_report(inconclusive_run, contract)
+
+
 def test_a_matched_run_claims_no_break_and_no_doubt(matched_run: StoredRun, contract: Contract) -> None:
     text = Page(render_report(matched_run, contract)).text
     assert "No break, so no money at stake." in text

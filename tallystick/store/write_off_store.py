@@ -1,0 +1,116 @@
+"""Writes a break off: rows of its items, the alert's resolve and the audit line, all or nothing.
+
+The rows belong to the newest judged cut, as a further step after its run: the next cut carries what they say, and
+reading that cut again sees none of them. So no cut may be open meanwhile; its run may have read the items already.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Engine, insert, select
+
+from tallystick.alert import alerts_of_write_off
+from tallystick.explain import LifeStep
+from tallystick.run_result import OpenItem, WriteOff
+from tallystick.store.alert_store import firing_seen_by, insert_alerts
+from tallystick.store.break_store import find_break, life_of_break
+from tallystick.store.contract_store import read_contract
+from tallystick.store.cut_store import CutNotFound, no_run_under_way
+from tallystick.store.plan_store import ActionState
+from tallystick.store.run_store import outstanding_seen_by
+from tallystick.store.schema import audit, compensation_action, open_item
+from tallystick.write_off import BreakWrittenOff, WriteOffRefused, items_written_off
+
+
+def write_off_break(engine: Engine, contract_name: str, break_name: str, write_off: WriteOff) -> BreakWrittenOff:
+    """Write the break off whose id is, or uniquely begins with, these digits.
+
+    Raises BreakNotFound, BreakAmbiguous, WriteOffRefused, CutAlreadyOpen.
+    """
+    told = find_break(engine, break_name)
+    found = told.item_break
+    if told.contract != contract_name:
+        raise WriteOffRefused(
+            f"break {found.break_id}: it is one of contract {told.contract}; expected one of {contract_name}; "
+            f"look at it first: tallystick explain {break_name}"
+        )
+    with engine.begin() as connection, no_run_under_way(connection, contract_name) as cut:
+        contract = read_contract(engine, contract_name, cut.n)
+        if contract is None:
+            raise CutNotFound(f"{contract_name}: the contract of cut {cut.n} is not stored")
+        life = life_of_break(connection, contract_name, found.break_id)
+        items = items_written_off(found, life)
+        _refuse_while_repaired(connection, found.break_id)
+        steps = [_next_step(life, item, cut.n) for item in items]
+        rows = [_row(contract_name, cut.n, item, n, write_off) for item, n in zip(items, steps, strict=True)]
+        connection.execute(insert(open_item), rows)
+        outstanding = outstanding_seen_by(connection, contract_name)
+        alerts = alerts_of_write_off(
+            contract,
+            found.break_class,
+            write_off,
+            cut=cut,
+            firing=firing_seen_by(connection, contract_name),
+            outstanding=outstanding,
+        )
+        insert_alerts(connection, alerts)
+        connection.execute(insert(audit), _audit_row(contract_name, cut.n, found.break_id, items, write_off))
+    left = outstanding.get(found.break_class)
+    return BreakWrittenOff(
+        item_break=found,
+        contract=contract_name,
+        cut_n=cut.n,
+        items=items,
+        write_off=write_off,
+        outstanding=left.count if left else 0,
+        alert_resolved=bool(alerts),
+    )
+
+
+def _refuse_while_repaired(connection: Connection, break_id: UUID) -> None:
+    """Money that is given up must not be paid by a repair that has begun."""
+    begun = select(compensation_action.c.plan_id).where(
+        compensation_action.c.break_id == break_id, compensation_action.c.state == ActionState.EXECUTING
+    )
+    plan_id = connection.scalar(begun)
+    if plan_id is not None:
+        raise WriteOffRefused(
+            f"break {break_id}: plan {plan_id} is repairing it; expected no repair under way; "
+            "let its compensation finish, then look again: tallystick explain"
+        )
+
+
+def _next_step(life: Sequence[LifeStep], item: OpenItem, cut_n: int) -> int:
+    """Persons' steps are counted from 1, also where the run of this cut wrote no row of the item."""
+    return 1 + sum(
+        step.written_off is not None for step in life if (step.item.item_id, step.cut_n) == (item.item_id, cut_n)
+    )
+
+
+def _row(contract_name: str, cut_n: int, item: OpenItem, step: int, write_off: WriteOff) -> dict[str, Any]:
+    return vars(item) | {
+        "contract": contract_name,
+        "cut_n": cut_n,
+        "step": step,
+        "written_off_by": write_off.by,
+        "written_off_because": write_off.reason,
+        "written_off_at": write_off.at_utc,
+    }
+
+
+def _audit_row(
+    contract_name: str, cut_n: int, break_id: UUID, items: tuple[OpenItem, ...], write_off: WriteOff
+) -> dict[str, Any]:
+    return {
+        "contract": contract_name,
+        "plan_id": None,
+        "actor": write_off.by,
+        "event": "written_off",
+        "detail": {
+            "break_id": str(break_id),
+            "after_cut": cut_n,
+            "item_ids": [item.item_id for item in items],
+            "reason": write_off.reason,
+        },
+    }

@@ -1,0 +1,84 @@
+"""Writing off: what a person may give up, and what becomes of its items. Pure.
+
+A written-off item is not outstanding any more. It stays as pairable as it was: a late partner still clears it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from tallystick.explain import LifeStep
+from tallystick.plain_text import foreign_text, format_time
+from tallystick.run_result import Break, ItemState, OpenItem, WriteOff
+
+
+class WriteOffRefused(ValueError):
+    """This break cannot be written off so. The message says what was found, what was expected and what to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BreakWrittenOff:
+    """What a write-off changed. outstanding: breaks of its class that still are; cut_n: the newest cut it follows."""
+
+    item_break: Break
+    contract: str
+    cut_n: int
+    items: tuple[OpenItem, ...]
+    write_off: WriteOff
+    outstanding: int
+    alert_resolved: bool
+
+
+def write_off_of(*, by: str, reason: str, at_utc: datetime) -> WriteOff:
+    """Refuse an empty name or reason: what nobody answers for is a break dropped. Raises WriteOffRefused."""
+    return WriteOff(
+        by=_given("--by", by, expected="the name of who decided it"),
+        reason=_given("--reason", reason, expected="why the money is given up, for whoever audits it"),
+        at_utc=at_utc,
+    )
+
+
+def items_written_off(found: Break, life: Sequence[LifeStep]) -> tuple[OpenItem, ...]:
+    """The break's broken items as they will be. life: every row of its items, each item's in order.
+
+    Raises WriteOffRefused where none is broken.
+    """
+    newest = {step.item.item_id: step for step in life}
+    mine = [step for step in newest.values() if step.item.break_id == found.break_id]
+    broken = [step.item for step in mine if step.item.state is ItemState.BROKEN]
+    if not broken:
+        raise WriteOffRefused(f"break {found.break_id}: {_why_not(found, life, list(newest.values()), mine)}")
+    return tuple(replace(item, state=ItemState.WRITTEN_OFF) for item in broken)
+
+
+def _given(option: str, text: str, *, expected: str) -> str:
+    given = text.strip()
+    if not given or not any(character.isprintable() for character in given):
+        raise WriteOffRefused(f"{option}: got {foreign_text(text)!r}; expected {expected}")
+    if not _is_utf8(given):
+        raise WriteOffRefused(f"{option}: got bytes that are not UTF-8; expected {expected}, in UTF-8")
+    return given
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _why_not(found: Break, life: Sequence[LifeStep], newest: Sequence[LifeStep], mine: Sequence[LifeStep]) -> str:
+    if any(step.item.state is ItemState.WRITTEN_OFF for step in mine):
+        for step in life:
+            if step.written_off is not None and step.item.break_id == found.break_id:
+                who, when = foreign_text(step.written_off.by), format_time(step.written_off.at_utc)
+                return f"already written off, by {who} at {when}; expected one that is outstanding"
+        return "already written off; expected one that is outstanding"
+    for step in newest:
+        if step.item.state is ItemState.BROKEN:
+            return f"its item answers for break {step.item.break_id} now; write that one off"
+    if not newest:
+        return "it was told once and left no item open; expected one that is outstanding; there is nothing to write off"
+    cleared = max(newest, key=lambda step: step.cut_n)
+    return f"already cleared, by cut {cleared.cut_n}; expected one that is outstanding; there is nothing to write off"
