@@ -14,6 +14,7 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -44,25 +45,30 @@ def main() -> None:
     def say(text: str) -> None:
         console.print(f"[dim]{time.monotonic() - started:6.1f} s[/dim]  {text}", highlight=False, soft_wrap=True)
 
+    rounds: list[RoundResult] = []
+    figures_file = folder.with_suffix(".json")
+
+    def keep(result: RoundResult) -> None:
+        """Tell and store each round as it ends: a later one may fail."""
+        rounds.append(result)
+        figures = figures_of(rounds, asked=options.seeds, seconds=time.monotonic() - started)
+        figures_file.write_text(json.dumps(figures, indent=2) + "\n")
+        _tell(result, say)
+
     shutil.rmtree(folder / "rounds", ignore_errors=True)
     with start_stack(folder / "stack") as stack:
         CommandLine(addresses=stack, folder=folder / "stack").migrate_store()
         say("broker and databases are up")
-        rounds = []
         for seed in options.seeds:
-            rounds.append(run_round(stack, seed, folder / "rounds" / str(seed), say))
-            _tell(rounds[-1], say)
+            keep(run_round(stack, seed, folder / "rounds" / str(seed), say))
     drawn = [seed for seed in options.seeds if draw_cluster_faults(seed).log_faults]
     if drawn:
         with start_stack(folder / "cluster", brokers=3) as stack:
             CommandLine(addresses=stack, folder=folder / "cluster").migrate_store()
             say("three brokers and databases are up")
             for seed in drawn:
-                rounds.append(run_cluster_round(stack, seed, folder / "rounds" / f"{seed}-cluster", say))
-                _tell(rounds[-1], say)
-    figures = figures_of(rounds, seconds=time.monotonic() - started)
-    figures_file = folder.with_suffix(".json")
-    figures_file.write_text(json.dumps(figures, indent=2) + "\n")
+                keep(run_cluster_round(stack, seed, folder / "rounds" / f"{seed}-cluster", say))
+    figures = json.loads(figures_file.read_text())
     console.print(_table(figures))
     for truth in sorted((folder / "rounds").glob("*/truth.json")):
         console.print(f"  truth    {_shown(truth)}", highlight=False)
@@ -70,16 +76,20 @@ def main() -> None:
     sys.exit(1 if figures["differs"] else 0)
 
 
-def figures_of(rounds: list[RoundResult], *, seconds: float) -> dict[str, Any]:
+def figures_of(rounds: Sequence[RoundResult], *, asked: Sequence[int], seconds: float) -> dict[str, Any]:
     """What build/lab.json holds: all seeds together, by class, and round by round."""
     total = sum((each.score for each in rounds), Score())
     return {
+        "seeds_asked": list(asked),
         "seeds": sorted({each.seed for each in rounds}),
         **_counts(total.total),
         "classes": {name: _counts(counts) for name, counts in total.by_class.items()},
         "clean": {name: list(verdicts) for each in rounds for name, verdicts in each.clean.items()},
         "differs": list(total.differs),
-        "rounds": [{"seed": each.seed, **_counts(each.score.total), "seconds": each.seconds} for each in rounds],
+        "rounds": [
+            {"seed": each.seed, "brokers": each.brokers, **_counts(each.score.total), "seconds": each.seconds}
+            for each in rounds
+        ],
         "seconds": round(seconds, 1),
         "versions": {package: version(package) for package in _PACKAGES},
         "cores": os.cpu_count(),

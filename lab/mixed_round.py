@@ -73,6 +73,7 @@ class RoundResult:
     """A round's score, and how its contracts ended."""
 
     seed: int
+    brokers: int
     seconds: float
     score: Score
     clean: dict[str, tuple[str, ...]]
@@ -139,6 +140,7 @@ def _run(unplayed: "MixedRound") -> RoundResult:
     faults = verdict_faults(verdicts, clean=truth.clean, broken=broken)
     return RoundResult(
         seed=mixed.seed,
+        brokers=len(mixed.stack.cluster.brokers),
         seconds=round(time.monotonic() - started, 1),
         score=Score(by_class=scored.by_class, differs=(*scored.differs, *faults)),
         clean={name: verdicts[name] for name in truth.clean},

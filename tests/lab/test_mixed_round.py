@@ -28,7 +28,7 @@ def test_every_planted_fault_is_found_under_its_class_and_clean_books_match(
     assert result.score.differs == ()
     assert result.score.total.planted >= 8
     assert set(result.clean.values()) == {("MATCHED", "MATCHED")}
-    figures = figures_of([result], seconds=result.seconds)
+    figures = figures_of([result], asked=[SEED], seconds=result.seconds)
     assert figures["planted"] == figures["found"] == sum(each["planted"] for each in figures["classes"].values())
     truth = json.loads((lab_folder / "truth.json").read_text())
     assert {one["finding"]["name"] for one in truth["planted"]} == set(figures["classes"])
