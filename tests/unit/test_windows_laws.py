@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tallystick.break_class import BreakClass, Doubt
 from tallystick.census import Outcome
 from tallystick.contract import Direction
-from tallystick.run_result import Break, ItemState
+from tallystick.run_result import Break, ItemState, OpenItem
 from tallystick.slice_scan import ledger_item_id, topic_item_id
 
 from .books import doubts_of
@@ -43,7 +43,7 @@ UNTIL_FOUND = settings(MORE, max_examples=4_000, phases=[Phase.generate])
 """The first example will do: it is shortened by steps, not by seed."""
 
 WRITERS, PRODUCERS = ("a", "b", "c", "d"), ("p", "q", "r")
-COPIES = ((1, 1), (1, 1), (1, 1), (1, 1), (1, 0), (0, 1), (2, 1), (1, 2))
+COPIES = (*((1, 1),) * 6, (1, 0), (0, 1), (2, 1), (1, 2), (2, 2), (0, 2))
 """Rows and events of a key, as they are begun; some are rolled back or aborted then."""
 ROWS = ("insert", "insert", "nested")
 """A row is written under a savepoint of its own, or not."""
@@ -54,23 +54,32 @@ AMONG = (
     *("rollback", "rollback_to") * 2,
     *("begin", "savepoint", "release", "sample", "crash"),
 )
+MOODS = ((), ("run",) * 12, ("cut", "kill", "again") * 3, ("crash", "rollback") * 2)
+"""What a schedule has more of than others."""
 TRAFFIC = ("insert", "produce", "commit", "end", "rollback")
 """What may also happen between two readings of one run."""
 
 
 def random_schedule(dice: Random, more: Sequence[str] = ()) -> list[Step]:
     """The copies of a few keys, and among them what ends transactions and what runs do; some of it more often."""
-    writes = [
-        step
-        for number in range(dice.randint(1, 7))
-        for kind, copies in zip((dice.choice(ROWS), "produce"), dice.choice(COPIES), strict=True)
-        for step in [_random_step(dice, kind, key=f"ev-{number}")] * copies
-    ]
-    among = [_random_step(dice, dice.choice((*AMONG, *more))) for _ in range(dice.randint(3, 8 + 2 * len(writes)))]
-    steps = dice.sample([*writes, *among], len(writes) + len(among))
+    writes = [group for number in range(dice.randint(1, 7)) for group in _writes(dice, f"ev-{number}")]
+    kinds = (*AMONG, *(more or dice.choice(MOODS)))
+    among = [[_random_step(dice, dice.choice(kinds))] for _ in range(dice.randint(3, 8 + 3 * len(writes)))]
+    steps = [step for group in dice.sample([*writes, *among], len(writes) + len(among)) for step in group]
     steps = [("meanwhile", *one) if one[0] in TRAFFIC and dice.random() < 0.1 else one for one in steps]
     steps.insert(dice.choice((0, 0, dice.randint(0, len(steps)))), ("baseline",))
     return steps
+
+
+def _writes(dice: Random, key: str) -> list[list[Step]]:
+    """The copies of one key, at once or wherever they fall."""
+    rows, events = dice.choice(COPIES)
+    steps = [
+        *(_random_step(dice, dice.choice(ROWS), key=key) for _ in range(rows)),
+        *(_random_step(dice, "produce", key=key) for _ in range(events)),
+    ]
+    dice.shuffle(steps)
+    return [steps] if dice.random() < 0.5 else [[step] for step in steps]
 
 
 def _random_step(dice: Random, kind: str, *, key: str = "") -> Step:
@@ -154,16 +163,27 @@ def possible_classes(direction: Direction, rows: int, events: int) -> tuple[str,
 
 
 def in_time_is_never_missing(windows: Windows) -> Iterator[str]:
-    """(b) Two partners written within the grace of each other are called missing by no run, however late they ended."""
+    """(b) Partners written within the grace of each other are no run's break, nor undecidable, however late they ended.
+
+    But a row that a run finds while its event is open has read what nobody may read yet.
+    """
     copies = committed(windows)
     grace_seconds = windows.contract.partner_grace.total_seconds()
-    called = {found.match_key: found.break_class for result in windows.results for found in result.breaks}
-    for key in sorted(set(copies.values()) - {copies[item_id] for item_id in at_baseline(windows)}):
+    called = {
+        **{item.match_key: str(item.state) for item in every_item(windows) if item.state is ItemState.UNDECIDABLE},
+        **{found.match_key: str(found.break_class) for result in windows.results for found in result.breaks},
+    }
+    for key in sorted(set(copies.values()) & set(called) - {copies[item_id] for item_id in at_baseline(windows)}):
         written = [windows.written_at[item_id] for item_id, one in copies.items() if one == key]
         once = [sum(one == key for one in of_side.values()) for of_side in by_side(copies)] == [1, 1]
         in_time = once and max(written) - min(written) < grace_seconds
-        if in_time and called.get(key, BreakClass.OPEN_READ_IN_LEDGER) is not BreakClass.OPEN_READ_IN_LEDGER:
+        if in_time and called[key] != BreakClass.OPEN_READ_IN_LEDGER:
             yield f"{key}: {called[key]}, written at {written}"
+
+
+def every_item(windows: Windows) -> Iterator[OpenItem]:
+    """Each chapter of each item."""
+    return (item for result in windows.results for item in result.items)
 
 
 def runs_repeat(windows: Windows) -> Iterator[str]:
