@@ -143,10 +143,13 @@ class Ledger:
         return Snapshot(min([xmax, *open_xids]), xmax, frozenset(xid for xid in open_xids if xid < xmax))
 
     def read_snapshot(self) -> LedgerSnapshot:
-        """As the product's SQL asks: the horizon, and an xmax above every transaction that is open; then flushed."""
-        now = self.snapshot()
+        """As the product's SQL asks: the horizon, and the next id to be given out; then flushed."""
         self.flush()
-        return ledger_snapshot(now.xmin, max([now.xmax, *(xid + 1 for xid in self._open_xids())]))
+        return ledger_snapshot(self.snapshot().xmin, self.next_xid)
+
+    def mark_above_open_transactions(self) -> int:
+        """What the server's views tell of them: the ids of their savepoints are not there."""
+        return max([self.snapshot().xmax, *(xid + 1 for xid in self._open_xids())])
 
     def _open_xids(self) -> list[int]:
         tops = (writer.levels[0].own_xid for writer in self.writers.values())
@@ -207,6 +210,10 @@ def _only_what_ended(ledger: Ledger, snapshot: LedgerSnapshot) -> LedgerSnapshot
     return replace(snapshot, xmax=ledger.snapshot().xmax)
 
 
+def _only_open_transactions(ledger: Ledger, snapshot: LedgerSnapshot) -> LedgerSnapshot:
+    return replace(snapshot, xmax=ledger.mark_above_open_transactions())
+
+
 def _by_age(ledger: Ledger, row: StoredRow) -> int:
     """pg_snapshot_xmax - age(xmin): an age counts from the next id, a snapshot's xmax from the newest that ended."""
     return ledger.snapshot().xmax - (ledger.next_xid - row.xid)
@@ -220,6 +227,7 @@ BY_AGE = SliceRule(place=_by_age)
 BY_NEWEST_ENDED = SliceRule(read_snapshot=_by_newest_ended)
 BY_SNAPSHOT_FUNCTION = SliceRule(by_snapshot_function=True)
 MARKED_BY_ENDED_ONES = SliceRule(mark=_only_what_ended)
+MARKED_BY_OPEN_ONES = SliceRule(mark=_only_open_transactions)
 UNFLUSHED = SliceRule(read_snapshot=_unflushed)
 UP_TO_HIGH_WATERMARK = SliceRule(up_to_high_watermark=True)
 ASKS_AGAIN = SliceRule(asks_again=True)

@@ -7,6 +7,7 @@ own rule keeps there. So a law that could not fail would be noticed.
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import pairwise
 from random import Random
 
@@ -21,7 +22,7 @@ from tallystick.run_result import Break, ItemState, OpenItem
 from tallystick.slice_scan import ledger_item_id, topic_item_id
 
 from .books import doubts_of
-from .builders import L2T, LAW, MORE, T2L
+from .builders import L2T, LAW, MORE, NOON, T2L
 from .ledger_model import (
     ASKS_AGAIN,
     BY_AGE,
@@ -32,6 +33,7 @@ from .ledger_model import (
     BY_WRITTEN_XID,
     BY_XMIN,
     MARKED_BY_ENDED_ONES,
+    MARKED_BY_OPEN_ONES,
     UNFLUSHED,
     UP_TO_HIGH_WATERMARK,
     SliceRule,
@@ -124,6 +126,16 @@ def slices_tile(windows: Windows) -> Iterator[str]:
         times = read[item_id]
         if times != 1 or item_id not in committed(windows):
             yield f"{item_id}: read by {times} cuts"
+
+
+def what_is_not_held_is_whole(windows: Windows) -> Iterator[str]:
+    """(a) A cut without a held side has all that was written by its mark."""
+    cut_of = {item_id: n for n, items in windows.reads for item_id in items}
+    for item_id in sorted(set(committed(windows)) - at_baseline(windows)):
+        for cut in windows.cuts[1 : cut_of.get(item_id, len(windows.cuts))]:
+            held = cut.ledger_slice.held or any(one.held for one in cut.topic_slices)
+            if not held and NOON + timedelta(seconds=windows.written_at[item_id]) < cut.marked_at_utc:
+                yield f"{item_id}: not in cut {cut.n}, whose mark came after it"
 
 
 def nothing_is_lost(windows: Windows) -> Iterator[str]:
@@ -230,7 +242,7 @@ def at_baseline(windows: Windows) -> set[str]:
     return (events | rows) & set(committed(windows))
 
 
-LAWS = (slices_tile, nothing_is_lost, in_time_is_never_missing, runs_repeat)
+LAWS = (slices_tile, what_is_not_held_is_whole, nothing_is_lost, in_time_is_never_missing, runs_repeat)
 
 
 def broken_laws(steps: Sequence[Step], direction: Direction, rule: SliceRule) -> dict[str, list[str]]:
@@ -365,6 +377,12 @@ MISTAKES = {
             ("run", "now"),
         ),
         more=("run",) * 8,
+    ),
+    "a mark above the open transactions: their savepoints have later ids": Mistake(
+        rule=MARKED_BY_OPEN_ONES,
+        law=what_is_not_held_is_whole,
+        steps=(("baseline",), ("wait",), ("nested", "a", "ev-1"), ("sample",), ("commit", "a"), ("cut", "late")),
+        more=("sample", "sample", "cut", "commit") * 5,
     ),
     "a horizon that is not flushed: a crash gives ids below it out again": Mistake(
         rule=UNFLUSHED,
