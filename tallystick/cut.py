@@ -36,7 +36,8 @@ class PartitionSnapshot:
 class LedgerSnapshot:
     """The ledger's server as it describes itself. Unit: 64-bit database transaction ids; xmin is the horizon.
 
-    Every transaction below xmin has ended; every one that had an id by then, open ones too, is below xmax.
+    Every transaction below xmin has ended; every id that had been given out by then, to open ones and
+    their savepoints too, is below xmax.
     """
 
     xmin: int

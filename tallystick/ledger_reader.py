@@ -18,16 +18,16 @@ from tallystick.cut import LedgerSnapshot
 _CONNECT_TIMEOUT_SECONDS = 10
 
 _SNAPSHOT = """
-SELECT xmin, greatest(xmax, 1 + (
-           SELECT max(xmax + ((((xid::text::bigint - xmax) + 2147483648) & 4294967295) - 2147483648)) FROM (
-               SELECT backend_xid FROM pg_stat_activity UNION ALL SELECT transaction FROM pg_prepared_xacts
-           ) AS open (xid))) AS xmax,
+SELECT xmin, greatest(xmax, xmin + age((xmin & 4294967295)::text::xid)) AS xmax,
        (SELECT system_identifier::text FROM pg_control_system()) AS system_identifier,
        ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int AS timeline,
        pg_current_wal_lsn()::text AS lsn
 FROM (SELECT pg_snapshot_xmin(s)::text::bigint AS xmin, pg_snapshot_xmax(s)::text::bigint AS xmax
       FROM pg_current_snapshot() s) AS snapshot"""
-"""A snapshot's own xmax is the last *ended* id plus one: the newest open transactions have ids at or above it."""
+"""A snapshot's own xmax is the last *ended* id plus one: open transactions and their savepoints may have ids above it.
+
+Age counts from the next id to be given out; of a savepoint that is open nothing else tells.
+"""
 
 _HOLDER = """
 SELECT xid, holder, since FROM (

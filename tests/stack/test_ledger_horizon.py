@@ -325,6 +325,20 @@ def test_the_mark_lies_above_an_open_writer_even_if_none_has_ended_after_it(tabl
         assert ended.xmin == ended.xmax == snapshot.xmax
 
 
+def test_the_mark_lies_above_the_savepoints_of_an_open_writer(table: Table) -> None:
+    """No view tells their ids, and a row that one of them wrote before the mark belongs below it."""
+    with table.connect() as lone:
+        lone.execute("BEGIN")
+        table.insert(lone, "before")
+        lone.execute("SAVEPOINT within")
+        table.insert(lone, "within")
+        snapshot = read_ledger_snapshot(table.reader)
+        written_by = lone.execute(f"SELECT max(xmin::text::bigint) FROM {table.name}").fetchone()
+        lone.execute("COMMIT")
+    assert written_by is not None
+    assert snapshot.xmin < written_by[0] < snapshot.xmax
+
+
 def test_a_reader_that_only_looks_holds_nothing(table: Table) -> None:
     with table.connect() as looking:
         looking.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")

@@ -21,7 +21,7 @@ from tallystick.investigation import group_by_key, group_by_transaction
 from tallystick.judging import judge
 from tallystick.ledger_reader import LedgerRow
 from tallystick.log_record import LogRecord
-from tallystick.look_ups import ledger_sighting, needs_topic, topic_sighting
+from tallystick.look_ups import LookUps, ledger_sighting, needs_topic, topic_sighting
 from tallystick.offsets import TopicPartition
 from tallystick.open_transactions import OpenTransaction
 from tallystick.pairing import Copy, Deadlines, KeyCase, Sighting, pair_key
@@ -161,35 +161,60 @@ class Books:
         held_*: the newest so many, of every topic, lie beyond the cut. in_grace: before the new copies' deadline.
         """
         cut = self._cut(held_offsets=held_offsets, held_xids=held_xids, in_grace=in_grace)
-        carried = tuple(item for item in self.items.values() if _is_carried(item))
-        events = [one for topic_slice in cut.topic_slices for one in self._events(topic_slice)]
-        rows = [
-            one for one in self.rows.values() if cut.ledger_slice.xid_start <= one.row_xid < cut.ledger_slice.xid_end
-        ]
-        known = {item.match_key for item in carried} | self._keys_seen_before(cut, rows)
+        look_ups = self.look_up(
+            cut,
+            topic_settled_until_utc=cut.now_utc if topic_settled else None,
+            ledger_settled_until_utc=cut.now_utc if ledger_settled else None,
+        )
+        result = self.judge_cut(cut, look_ups)
+        self.commit(cut, result)
+        return result
+
+    def look_up(
+        self, cut: Cut, *, topic_settled_until_utc: datetime | None, ledger_settled_until_utc: datetime | None
+    ) -> LookUps:
+        """What both sides answer now about the exceptions of a cut."""
+        cases = group_by_key(self._exceptional_copies(cut), self._carried(cut.n))
+        return LookUps(
+            topic_settled_until_utc=topic_settled_until_utc,
+            ledger_settled_until_utc=ledger_settled_until_utc,
+            older_rows=sum(one.row_xid < cut.ledger_slice.xid_start for one in self.rows.values()),
+            by_key={case.match_key: self._sightings(case, cut) for case in cases},
+        )
+
+    def judge_cut(self, cut: Cut, look_ups: LookUps) -> RunResult:
+        """Judge a cut by what the runs before it left; stores nothing."""
+        previous, carried = self.cuts[cut.n - 1], self._carried(cut.n)
+        events, rows = self._read_events(cut), self._read_rows(cut)
         readable = [one for one in events if one.readable]
-        copies = _exceptional([*map(_event_copy, readable), *map(_row_copy, rows)], known)
+        copies = self._exceptional_copies(cut)
         deadlines = Deadlines(
             now_utc=cut.now_utc,
             new_copies_due_utc=self._new_copies_due(cut),
-            topic_settled_until_utc=cut.now_utc if topic_settled else None,
-            ledger_settled_until_utc=cut.now_utc if ledger_settled else None,
-            topic_lost_offsets=cut.has_expired or self.cuts[-1].has_expired,
+            topic_settled_until_utc=look_ups.topic_settled_until_utc,
+            ledger_settled_until_utc=look_ups.ledger_settled_until_utc,
+            topic_lost_offsets=cut.has_expired or previous.has_expired,
         )
-        cases = tuple(self._with_sightings(case, cut) for case in group_by_key(copies, carried))
         outcomes = tuple(
-            pair_key(case, direction=self.direction, deadlines=deadlines, legs=self.legs) for case in cases
+            pair_key(
+                replace(case, sightings=look_ups.by_key.get(case.match_key, ())),
+                direction=self.direction,
+                deadlines=deadlines,
+                legs=self.legs,
+            )
+            for case in group_by_key(copies, carried)
         )
         legs = group_by_transaction(self._incomplete(readable), carried) if len(self.legs) > 1 else ()
         evidence = Evidence(
             contract=self.contract,
             cut=cut,
-            previous_ledger=self.cuts[-1].ledger_slice.snapshot,
+            previous_ledger=previous.ledger_slice.snapshot,
             census=tuple(map(self._census, cut.topic_slices)),
             topic_rows=len(readable),
             ledger_rows=len(rows),
-            older_rows=sum(one.row_xid < cut.ledger_slice.xid_start for one in self.rows.values()),
-            older_rows_expected=self.older_at_baseline + sum(one.figures.ledger_rows for one in self.results),
+            older_rows=look_ups.older_rows,
+            older_rows_expected=self.older_at_baseline
+            + sum(one.figures.ledger_rows for one in self.results[: cut.n - 1]),
             unreadable_count=len(events) - len(readable),
             unreadable_sample=tuple(
                 UnreadableRecord(
@@ -209,7 +234,7 @@ class Books:
             horizon_holder=None,
             deadlines=deadlines,
         )
-        result = judge(
+        return judge(
             evidence,
             matched_rows=len(rows) - sum(copy.side is LEDGER for copy in copies),
             matched_money={},
@@ -217,11 +242,12 @@ class Books:
             look_ups={},
             carried=carried,
         )
+
+    def commit(self, cut: Cut, result: RunResult) -> None:
         self.cuts.append(cut)
         self.results.append(result)
         self.items |= {item.item_id: item for item in result.items}
         self.breaks |= {found.break_id: found for found in result.breaks}
-        return result
 
     def write_off(self, match_key: str) -> None:
         """A person gives up every break of a key, after the newest run."""
@@ -274,6 +300,28 @@ class Books:
         baseline = self.cuts[0].ledger_slice.xid_end if self.cuts else self.next_xid
         return LedgerSlice(xid_start=start, xid_end=end, snapshot=ledger_at(end), mark=end, baseline_xid=baseline)
 
+    def _carried(self, n: int) -> tuple[OpenItem, ...]:
+        """As `run_store.open_items_as_of` has it."""
+        newest = {item.item_id: item for result in self.results[: n - 1] for item in result.items}
+        return tuple(
+            item
+            for item in newest.values()
+            if item.state is ItemState.OPEN or (item.pairable and item.state is not ItemState.CLEARED)
+        )
+
+    def _read_events(self, cut: Cut) -> list[Written]:
+        return [one for topic_slice in cut.topic_slices for one in self._events(topic_slice)]
+
+    def _read_rows(self, cut: Cut) -> list[LedgerRow]:
+        bounds = cut.ledger_slice
+        return [one for one in self.rows.values() if bounds.xid_start <= one.row_xid < bounds.xid_end]
+
+    def _exceptional_copies(self, cut: Cut) -> list[Copy]:
+        rows = self._read_rows(cut)
+        readable = [one for one in self._read_events(cut) if one.readable]
+        known = {item.match_key for item in self._carried(cut.n)} | self._keys_seen_before(cut, rows)
+        return _exceptional([*map(_event_copy, readable), *map(_row_copy, rows)], known)
+
     def _events(self, topic_slice: TopicSlice) -> list[Written]:
         part = topic_slice.readable
         log = self.logs[part.topic][part.kafka_offset_start : part.kafka_offset_end]
@@ -285,7 +333,7 @@ class Books:
         older = {one.match_key for one in self.rows.values() if one.row_xid < cut.ledger_slice.xid_start}
         return {one.match_key for one in rows} & older
 
-    def _with_sightings(self, case: KeyCase, cut: Cut) -> KeyCase:
+    def _sightings(self, case: KeyCase, cut: Cut) -> tuple[Sighting, ...]:
         in_ledger = [
             ledger_sighting(one, cut.ledger_slice) for one in self.rows.values() if one.match_key == case.match_key
         ]
@@ -296,7 +344,7 @@ class Books:
             in_topic = [
                 self._sighting(one.record, cut) for one in self._retained() if one.record.match_key == case.match_key
             ]
-        return replace(case, sightings=(*in_ledger, *in_topic))
+        return (*in_ledger, *in_topic)
 
     def _with_leg_sightings(self, case: LegsCase, cut: Cut) -> LegsCase:
         due_utc = case.carried.due_utc if case.carried else self._new_copies_due(cut)
@@ -309,7 +357,16 @@ class Books:
         return replace(case, sightings=by_leg)
 
     def _sighting(self, record: LogRecord, cut: Cut) -> Sighting:
-        still_open = [
+        return topic_sighting(
+            record,
+            cut,
+            self.cuts[0],
+            legs=set(self.legs.values()),
+            open_transactions=self._open_transactions(),
+        )
+
+    def _open_transactions(self) -> list[OpenTransaction]:
+        return [
             OpenTransaction(
                 topic_partition=one.record.topic_partition,
                 producer_id=one.record.producer_id,
@@ -322,8 +379,6 @@ class Books:
             for one in self._retained()
             if one.record.outcome is Outcome.OPEN
         ]
-        legs = set(self.legs.values())
-        return topic_sighting(record, cut, self.cuts[0], legs=legs, open_transactions=still_open)
 
     def _retained(self) -> Iterable[Written]:
         for topic, log in self.logs.items():
@@ -371,11 +426,6 @@ def doubts_of(result: RunResult) -> list[Doubt]:
     return [found.doubt for found in result.doubts]
 
 
-def _is_carried(item: OpenItem) -> bool:
-    """As `run_store.open_items_as_of` has it."""
-    return item.state is ItemState.OPEN or (item.pairable and item.state is not ItemState.CLEARED)
-
-
 def _exceptional(copies: list[Copy], known: set[str]) -> list[Copy]:
     """All copies of the keys that are not one event and one equal row, or that are known from elsewhere."""
     by_key: dict[str, list[Copy]] = {}
@@ -396,7 +446,7 @@ def _event_copy(one: Written) -> Copy:
     record = one.record
     return Copy(
         side=IN_TOPIC,
-        item_id=topic_item_id(record.topic_partition.topic, 0, record.kafka_offset),
+        item_id=topic_item_id(record.topic_partition.topic, record.topic_partition.partition, record.kafka_offset),
         match_key=record.match_key,
         transaction_key=record.transaction_key,
         leg=one.leg,
