@@ -246,7 +246,10 @@ class MixedRound:
         bounce = threading.Event()
 
         def progress(text: str) -> None:
-            if text.startswith("written") and window == 2 and not three and not bounce.is_set():
+            # Not while a transaction is being committed: an only broker that dies between the coordinator's decision
+            # and its markers comes back without yet knowing the partitions' leaders, drops the markers, and leaves a
+            # transaction that hangs. That is a fault of Kafka's, and no clean book.
+            if text.startswith("faults fired") and window == 2 and not three and not bounce.is_set():
                 bounce.set()
                 self.stack.broker.kill()
                 self.stack.broker.restart()
