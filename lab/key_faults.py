@@ -16,6 +16,7 @@ from lab import process
 from lab.clients import new_consumer
 from lab.desk import Desk, Writer
 from lab.event import Event, Leg, Payment, partition_of
+from lab.reader import save_progress
 from lab.score import Finding, Kind
 
 _ACTION_HEADER = "tallystick-action-id"
@@ -553,18 +554,7 @@ def _take(consumer: Consumer) -> None:
 
 
 def _commit(consumer: Consumer, topic: str, kafka_offset: int) -> None:
-    """Save the group's progress; a coordinator that has just been found may need a second call."""
-
-    def is_saved() -> bool:
-        try:
-            consumer.commit(offsets=[TopicPartition(topic, 0, kafka_offset)], asynchronous=False)
-        except KafkaException as exception:
-            if not exception.args[0].retriable():
-                raise
-            return False
-        return True
-
-    process.wait_until(is_saved, what=f"the progress in {topic}")
+    save_progress(consumer, [TopicPartition(topic, 0, kafka_offset)])
 
 
 def _answer(writer: Writer, payment: Payment, source: str) -> None:

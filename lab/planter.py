@@ -22,6 +22,7 @@ from lab.log_ends import Partition
 from lab.mode import DeliveryMode
 from lab.namespace import Namespace
 from lab.poster import POSTER
+from lab.reader import save_progress
 from lab.relay import RELAY
 from lab.stack import LabAddresses
 from lab.truth import Anomaly, Fault
@@ -147,7 +148,7 @@ class Planter:
         process.wait_until(lambda: horizon_xid(self.connection) > row.written_xid, what="the ledger horizon")
         cursor = TopicPartition(self.names.topic(Leg.PAYOUT), 0, row.written_xid + 1)
         with self._group(RELAY) as consumer:
-            consumer.commit(offsets=[cursor], asynchronous=False)
+            save_progress(consumer, [cursor])
 
     def move_poster_to_end(self) -> None:
         """Save the poster's progress behind everything: in its group, and in the ledger."""
@@ -155,7 +156,7 @@ class Planter:
         places = [(topic, number) for topic in topics for number in range(self.names.partitions[topic])]
         with self._group(POSTER) as consumer:
             ends = [TopicPartition(*place, _end(consumer, place)) for place in places]
-            consumer.commit(offsets=ends, asynchronous=False)
+            save_progress(consumer, ends)
         for end in ends:
             Ledger(self.names).save_offset(
                 self.connection, topic=end.topic, partition=end.partition, next_kafka_offset=end.offset

@@ -130,6 +130,22 @@ class PartitionReader:
         return ends[1]
 
 
+def save_progress(consumer: Consumer, offsets: list[TopicPartition]) -> None:
+    """Commit a group's offsets, and return once the broker has them; its coordinator may still be coming up."""
+
+    def is_saved() -> bool:
+        try:
+            consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as exception:
+            error = exception.args[0]
+            if not error.retriable() and error.code() not in _COORDINATOR_NOT_READY:
+                raise
+            return False
+        return True
+
+    process.wait_until(is_saved, what=f"the progress in {offsets[0].topic}")
+
+
 def source_of(message: Message) -> str:
     """Name where a message stands: topic:partition:offset."""
     return f"{message.topic()}:{message.partition()}:{message.offset()}"
