@@ -59,6 +59,7 @@ class Books:
     next_xid: int = FIRST_XID
     cuts: list[Cut] = field(default_factory=list)
     results: list[RunResult] = field(default_factory=list)
+    written_off: list[tuple[int, OpenItem]] = field(default_factory=list)  # by a person, after which cut
     items: dict[str, OpenItem] = field(default_factory=dict)
     breaks: dict[object, Break] = field(default_factory=dict)
     older_at_baseline: int = 0
@@ -254,7 +255,9 @@ class Books:
         for item in list(self.items.values()):
             if item.match_key == match_key and item.state is ItemState.BROKEN and item.break_id is not None:
                 step = LifeStep(cut_n=self.cuts[-1].n, judged_utc=self.cuts[-1].now_utc, item=item)
-                (self.items[item.item_id],) = items_written_off(self.breaks[item.break_id], [step])
+                (given_up,) = items_written_off(self.breaks[item.break_id], [step])
+                self.items[item.item_id] = given_up
+                self.written_off.append((self.cuts[-1].n, given_up))
 
     def outstanding(self) -> Counter[tuple[BreakClass, str]]:
         """(class, match key) of every break that some item still answers for."""
@@ -302,7 +305,10 @@ class Books:
 
     def _carried(self, n: int) -> tuple[OpenItem, ...]:
         """As `run_store.open_items_as_of` has it."""
-        newest = {item.item_id: item for result in self.results[: n - 1] for item in result.items}
+        newest = {}
+        for result in self.results[: n - 1]:
+            newest |= {item.item_id: item for item in result.items}
+            newest |= {item.item_id: item for after, item in self.written_off if after == result.cut_n}
         return tuple(
             item
             for item in newest.values()
