@@ -9,16 +9,15 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Any
 
 from tallystick.break_class import BreakClass, Doubt
 from tallystick.canary_cases import missed_cases
+from tallystick.canary_evidence import calm_evidence, with_plant
 from tallystick.classes import CLASSES, ClassRule
 from tallystick.contract import Contract, Direction
 from tallystick.evidence import Evidence
-from tallystick.investigation import group_by_key, group_by_transaction
-from tallystick.pairing import Deadlines, pair_key
+from tallystick.investigation import group_by_transaction
 from tallystick.run_result import Break, DoubtFound, ItemSide
 from tallystick.slice_scan import CANARY, CanaryScan
 
@@ -136,7 +135,12 @@ def _missed_by_the_scan(contract: Contract, scan: CanaryScan) -> Iterator[str]:
 
 
 def _missed_by_the_rules(evidence: Evidence, scan: CanaryScan, classes: Sequence[ClassRule]) -> Iterator[str]:
-    planted = _evidence_of(evidence, scan)
+    calm = calm_evidence(evidence)
+    planted = replace(
+        with_plant(calm, scan.copies),
+        incomplete=group_by_transaction(scan.incomplete, ()),
+        unreadable_count=scan.unreadable,
+    )
     found: dict[str, set[str]] = {}
     for rule in classes:
         for finding in rule.judge(planted):
@@ -147,33 +151,7 @@ def _missed_by_the_rules(evidence: Evidence, scan: CanaryScan, classes: Sequence
     for key, wanted in _wanted(evidence.contract).items():
         if found.get(key, set()) != wanted:
             yield f"{key.removeprefix(CANARY)} (rules)"
-    yield from (f"{name} (class)" for name in missed_cases(evidence, scan.copies, classes))
-
-
-def _evidence_of(evidence: Evidence, scan: CanaryScan) -> Evidence:
-    """The run's own evidence with nothing in it but canaries, all past their deadline on settled sides."""
-    cut = evidence.cut
-    later = cut.now_utc + timedelta(days=1)
-    deadlines = Deadlines(
-        now_utc=later,
-        new_copies_due_utc=cut.now_utc,
-        topic_settled_until_utc=later,
-        ledger_settled_until_utc=later,
-    )
-    plain = evidence.contract.event.model_copy(update={"origin_header": None, "known_origins": ()})
-    contract = evidence.contract.model_copy(update={"event": plain})
-    return replace(
-        evidence,
-        contract=contract,
-        outcomes=tuple(
-            pair_key(case, direction=contract.direction, deadlines=deadlines) for case in group_by_key(scan.copies, ())
-        ),
-        incomplete=group_by_transaction(scan.incomplete, ()),
-        identities={},
-        unreadable_count=scan.unreadable,
-        unreadable_sample=(),
-        deadlines=deadlines,
-    )
+    yield from (f"{name} (class)" for name in missed_cases(calm, scan.copies, classes))
 
 
 def _wanted(contract: Contract) -> dict[str, set[BreakClass | Doubt]]:

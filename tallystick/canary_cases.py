@@ -13,7 +13,6 @@ from tallystick.canary_evidence import (
     Change,
     around,
     bled,
-    calm_evidence,
     counted,
     expiring,
     failed_over,
@@ -79,11 +78,10 @@ class CanaryCase:
         return tuple(copy for copy in copies if self.plant and copy.match_key == f"{CANARY}{self.plant}")
 
 
-def missed_cases(evidence: Evidence, copies: Sequence[Copy], classes: Sequence[ClassRule]) -> Iterator[str]:
+def missed_cases(calm: Evidence, copies: Sequence[Copy], classes: Sequence[ClassRule]) -> Iterator[str]:
     """Names of the classes that do not fire on their case, fire on its twin, or bring another break or doubt along."""
-    calm = calm_evidence(evidence)
     for case in CASES:
-        if case.only not in (None, evidence.contract.direction):
+        if case.only not in (None, calm.contract.direction):
             continue
         if case.plant and not case.of_plant(copies):
             yield str(case.name)
@@ -97,10 +95,11 @@ def missed_cases(evidence: Evidence, copies: Sequence[Copy], classes: Sequence[C
 
 
 def _found(evidence: Evidence, classes: Sequence[ClassRule]) -> set[Name]:
-    return {_name_of(found) for rule in classes for found in rule.judge(evidence)}
+    return {name_of(found) for rule in classes for found in rule.judge(evidence)}
 
 
-def _name_of(found: Break | DoubtFound | NoticeFound) -> Name:
+def name_of(found: Break | DoubtFound | NoticeFound) -> Name:
+    """What a finding is called."""
     match found:
         case Break():
             return found.break_class

@@ -21,7 +21,7 @@ from tallystick.offsets import OffsetRange, TopicPartition
 from tallystick.open_transactions import OpenTransaction
 from tallystick.pairing import Copy, Deadlines, Place, Residue, Sighting, pair_key
 from tallystick.run_result import BledBatch, ItemSide, ItemState, OpenItem, PartitionCensus
-from tallystick.slice_scan import CANARY, CANARY_PARTITION
+from tallystick.slice_scan import CANARY, CANARY_PARTITION, ledger_item_id, topic_item_id
 from tallystick.surroundings import (
     BatchAnchor,
     BrokerSettings,
@@ -175,7 +175,7 @@ def _part(evidence: Evidence) -> TopicPartition:
 
 def _item(evidence: Evidence, kafka_offset: int) -> str:
     part = _part(evidence)
-    return f"topic:{part.topic}:{part.partition}:{kafka_offset}"
+    return topic_item_id(part.topic, part.partition, kafka_offset)
 
 
 # What one fact more makes of a calm cut.
@@ -340,7 +340,7 @@ def torn(*, aborted_by: int | None) -> Change:
 def _leg_copy(leg: str, topic: str, order: int) -> Copy:
     return Copy(
         side=ItemSide.TOPIC,
-        item_id=f"topic:{topic}:{CANARY_PARTITION}:{order}",
+        item_id=topic_item_id(topic, CANARY_PARTITION, order),
         match_key=f"{CANARY}{leg}",
         transaction_key=f"{CANARY}legs",
         leg=leg,
@@ -386,7 +386,7 @@ def partner_of_earlier(state: ItemState) -> Change:
 
     def change(evidence: Evidence) -> Evidence:
         event = evidence.outcomes[0].residues[0].copy
-        row = replace(event, side=ItemSide.LEDGER, item_id=f"ledger:{CANARY}earlier", order=0)
+        row = replace(event, side=ItemSide.LEDGER, item_id=ledger_item_id(f"{CANARY}earlier"), order=0)
         return with_plant(evidence, [event], carried=[_carried(row, evidence, state)])
 
     return change

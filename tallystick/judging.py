@@ -227,12 +227,13 @@ def _legs_item(
 ) -> Iterator[OpenItem]:
     """One item per business transaction. Its leg names the legs seen so far, joined by +."""
     absent = absent_legs(case, evidence.contract.legs)
-    found_id = item_break.break_id if item_break else _break_of_rows(evidence, case, break_at)
+    posted = posted_strays(evidence, case)
+    found_id = item_break.break_id if item_break else _break_of_rows(posted, break_at)
     if not absent:
         state, reason = ItemState.CLEARED, "its other legs came"
     elif item_break is not None:
         state, reason = ItemState.BROKEN, str(item_break.break_class)
-    elif posted_strays(evidence, case):
+    elif posted:
         state = ItemState.OPEN if found_id is None else ItemState.BROKEN
         reason = f"{', '.join(absent)}: on a stray topic, posted from there"
     else:
@@ -264,9 +265,9 @@ def _legs_item(
     )
 
 
-def _break_of_rows(evidence: Evidence, case: LegsCase, break_at: Mapping[str, Break]) -> UUID | None:
+def _break_of_rows(rows: Iterable[Copy], break_at: Mapping[str, Break]) -> UUID | None:
     """The break that a row of a strayed leg has, now or from an earlier cut."""
-    for row in posted_strays(evidence, case):
+    for row in rows:
         if row.item_id in break_at:
             return break_at[row.item_id].break_id
         if row.carried is not None and row.carried.break_id is not None:

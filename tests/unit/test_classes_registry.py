@@ -13,6 +13,7 @@ import pytest
 from tallystick.anchors import compare_anchors
 from tallystick.batch_header import Marker
 from tallystick.break_class import BreakClass, Doubt, Notice
+from tallystick.canary_cases import name_of
 from tallystick.census import with_compaction
 from tallystick.classes import CLASSES
 from tallystick.cut import Cut, PartitionSnapshot
@@ -22,7 +23,7 @@ from tallystick.log_record import ACTION_HEADER, LogRecord
 from tallystick.marker_protocol import MarkerProtocol
 from tallystick.open_transactions import OpenTransaction
 from tallystick.pairing import Copy, Place, Sighting
-from tallystick.run_result import BledBatch, Break, DoubtFound, ItemSide, ItemState, NoticeFound
+from tallystick.run_result import BledBatch, Break, ItemSide, ItemState
 from tallystick.surroundings import (
     BatchAnchor,
     BrokerSettings,
@@ -538,16 +539,6 @@ NAMES = pytest.mark.parametrize("name", PAIRS, ids=str)
 def found_in(evidence: Evidence) -> set[Name]:
     """All that the whole registry finds."""
     return {name_of(found) for rule in CLASSES for found in rule.judge(evidence)}
-
-
-def name_of(found: Break | DoubtFound | NoticeFound) -> Name:
-    match found:
-        case Break():
-            return found.break_class
-        case DoubtFound():
-            return found.doubt
-        case NoticeFound():
-            return found.notice
 
 
 def found_breaks(evidence: Evidence) -> list[Break]:
