@@ -10,18 +10,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
-from lab import process
 from lab.clients import new_consumer
 from lab.desk import Desk, Writer
 from lab.event import Event, Leg, Payment, partition_of
+from lab.group_member import open_member, slow_member, take_one
 from lab.reader import save_progress
 from lab.score import Finding, Kind
 
 _ACTION_HEADER = "tallystick-action-id"
-_REBALANCE_SECONDS = 40.0
-_POLL_TIMEOUT_MS = 6000  # the least that a stock broker allows (group.min.session.timeout.ms)
 _NEW_SESSION = "duplicate_in_topic_new_session"
 _REPROCESSED = "duplicate_in_topic_reprocessed"
 
@@ -309,7 +307,7 @@ def group_rewound(desk: Desk) -> Planted:
             try:
                 _commit(consumer, topic, 0)
                 consumer.assign([TopicPartition(topic, 0, 0)])
-                _take(consumer)
+                take_one(consumer)
                 _answer(desk.idempotent(), payment, source)
                 _commit(consumer, topic, 1)
             finally:
@@ -321,26 +319,18 @@ def group_rewound(desk: Desk) -> Planted:
 def poll_timed_out(desk: Desk) -> Planted:
     """A consumer took longer than its poll time-out after its output: the group gave the request to another one."""
     payment = desk.payment()
-    with _request(desk, payment) as (topic, source):
-        slow, successor = _group_member(desk, topic), _group_member(desk, topic)
+    with _request(desk, payment) as (topic, source), slow_member(desk.addresses.bootstrap_servers, topic) as slow:
+        _answer(desk.idempotent(), payment, source)
+        successor = open_member(desk.addresses.bootstrap_servers, topic)
         try:
-            _commit(slow, topic, 0)
-            slow.subscribe([topic])
-            _take(slow)
-            _answer(desk.idempotent(), payment, source)
             successor.subscribe([topic])
-            _take(successor)
+            take_one(successor)
             _answer(desk.idempotent(), payment, source)
             _commit(successor, topic, 1)
-            try:
-                slow.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
-            except KafkaException:
-                pass  # no member any more, as it must be
-            else:
-                raise RuntimeError("the slow consumer could commit: its partition was never taken from it")
         finally:
-            slow.close()
             successor.close()
+        if slow.may_commit():
+            raise RuntimeError("the slow consumer could commit: its partition was never taken from it")
     _post_consumed(desk, _both_legs(payment))
     return Planted(_broken(desk, _REPROCESSED, *_both_legs(payment)))
 
@@ -524,33 +514,6 @@ def _request(desk: Desk, payment: Payment) -> Iterator[tuple[str, str]]:
     topic = desk.make_topic(f"{desk.names.name}.request-{payment.payment_id}")
     desk.idempotent().write(payment.event(Leg.PAYMENT), topic=topic)
     yield topic, f"{topic}:0:0"
-
-
-def _group_member(desk: Desk, topic: str) -> Consumer:
-    group = f"{topic}.group"
-    return Consumer(
-        {
-            "bootstrap.servers": desk.addresses.bootstrap_servers,
-            "group.id": group,
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            "session.timeout.ms": _POLL_TIMEOUT_MS,
-            "max.poll.interval.ms": _POLL_TIMEOUT_MS,
-            "heartbeat.interval.ms": 500,
-            "enable.metrics.push": False,
-            "log_level": 0,
-        }
-    )
-
-
-def _take(consumer: Consumer) -> None:
-    """Wait for one message."""
-
-    def came() -> bool:
-        message = consumer.poll(0.2)
-        return message is not None and message.error() is None
-
-    process.wait_until(came, what="a request", deadline_seconds=_REBALANCE_SECONDS)
 
 
 def _commit(consumer: Consumer, topic: str, kafka_offset: int) -> None:

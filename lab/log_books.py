@@ -52,17 +52,18 @@ _RECEIPTS = {"receipt_partition": "receipt_partition", "receipt_offset": "receip
 
 @dataclass(frozen=True, kw_only=True)
 class LogBook:
-    """One namespace, prepared and idle, under a contract of the same name."""
+    """One namespace, prepared and idle, under a contract of the same name, about payouts or, by `leg`, payments."""
 
     stack: LabStack
     name: str
     dice: random.Random
+    leg: Leg
 
-    def agree(self, leg: Leg = Leg.PAYOUT) -> None:
+    def agree(self) -> None:
         """A payout, or a payment with both legs, on both sides."""
         with Planter.open(self.stack, self.name, self.dice) as planter:
             payment = replace(new_payment(self.dice), account=str(self.dice.getrandbits(64)), sequence=1)
-            if leg is Leg.PAYOUT:
+            if self.leg is Leg.PAYOUT:
                 planter.send_payout(payment, planter.place(payment.event(Leg.PAYOUT)))
                 return
             legs = [payment.event(leg) for leg in (Leg.PAYMENT, Leg.INVOICE)]
@@ -144,9 +145,9 @@ def hanging(book: LogBook) -> Planted:
 
 
 def torn(book: LogBook) -> Planted:
-    book.agree(Leg.PAYMENT)
+    book.agree()
     truths = tear_by_protocol(book.stack, book.name, book.dice)
-    return Planted(book.findings(truths), _nothing_more(book, Leg.PAYMENT))
+    return Planted(book.findings(truths), _nothing_more(book))
 
 
 def bled(book: LogBook) -> Planted:
@@ -204,11 +205,11 @@ def _subject_of(truth: Anomaly) -> str:
     return truth.event_id if _kind_of(truth) in (Kind.BREAK, Kind.UNDECIDABLE) else truth.place
 
 
-def _nothing_more(book: LogBook, leg: Leg = Leg.PAYOUT) -> Later:
+def _nothing_more(book: LogBook) -> Later:
     """In the second window there is ordinary traffic and no more fault."""
 
     def agree() -> tuple[Finding, ...]:
-        book.agree(leg)
+        book.agree()
         return ()
 
     return agree

@@ -13,7 +13,6 @@ Three windows: the baselines, the faults, and what comes later: late copies, the
 """
 
 import random
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -229,7 +228,7 @@ class MixedRound:
         """One after another: some of them tell the brokers for a moment not to verify transactions."""
         for fault in self.drawn.log_faults:
             name = self._name(fault.name)
-            book = LogBook(stack=self.stack, name=name, dice=random.Random(f"{name}:{self.seed}"))
+            book = LogBook(stack=self.stack, name=name, dice=random.Random(f"{name}:{self.seed}"), leg=fault.leg)
             self._keep(fault.name, "real", fault.plant(book))
 
     def _keep(self, fault: str, made: str, left: Planted) -> None:
@@ -243,14 +242,12 @@ class MixedRound:
     def _clean_traffic(self, clean: Round, *, window: int) -> None:
         """Exactly-once services at work. First they are hit, then the broker is; of three brokers, one each time."""
         three = self._has_three_brokers
-        bounce = threading.Event()
 
         def progress(text: str) -> None:
             # Not while a transaction is being committed: an only broker that dies between the coordinator's decision
             # and its markers comes back without yet knowing the partitions' leaders, drops the markers, and leaves a
             # transaction that hangs. That is a fault of Kafka's, and no clean book.
-            if text.startswith("faults fired") and window == 2 and not three and not bounce.is_set():
-                bounce.set()
+            if text.startswith("faults fired") and window == 2 and not three:
                 self.stack.broker.kill()
                 self.stack.broker.restart()
                 self.say("the broker was killed and started again amid clean traffic")
@@ -322,14 +319,14 @@ class MixedRound:
         if not self.later:
             held = set()
         names = [self._name(book) for book in ("clean", *self.drawn.books)]
-        topics = new_admin(self.stack.bootstrap_servers).list_topics(timeout=30).topics
+        admin = new_admin(self.stack.bootstrap_servers)
         places = [
             (topic, number)
-            for topic, described in topics.items()
+            for topic, described in admin.list_topics(timeout=30).topics.items()
             for number in described.partitions
             if topic.partition(".")[0] in names and f"{topic}[{number}]" not in held
         ]
-        LogEnds(new_admin(self.stack.bootstrap_servers)).wait_until_decided(places)
+        LogEnds(admin).wait_until_decided(places)
 
 
 def _due(faults: Sequence[LogFault], seed: int) -> tuple[LogFault, ...]:

@@ -1,8 +1,9 @@
 """The contract a cut was made under, as it was written then: reports of old runs do not change with the file."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, Select, select
 
 from tallystick.contract import Contract
 from tallystick.contract_change import refuse_other_books
@@ -21,17 +22,7 @@ class NewestContract:
 
 def newest_contract(engine: Engine, contract_name: str) -> NewestContract | None:
     """What the next cut goes on from; None where no cut was stored."""
-    statement = (
-        select(contract_version.c.body, cut_table.c.n, cut_table.c.open)
-        .join(
-            cut_table,
-            (cut_table.c.contract == contract_version.c.contract)
-            & (cut_table.c.contract_fingerprint == contract_version.c.fingerprint),
-        )
-        .where(cut_table.c.contract == contract_name)
-        .order_by(cut_table.c.n.desc())
-        .limit(1)
-    )
+    statement = _cuts_with_their_contract(contract_name).order_by(cut_table.c.n.desc()).limit(1)
     with engine.connect() as connection:
         row = connection.execute(statement).first()
     return NewestContract(contract=Contract.model_validate(row.body), cut_n=row.n, judged=not row.open) if row else None
@@ -45,15 +36,16 @@ def require_same_books(engine: Engine, contract: Contract) -> None:
 
 def read_contract(engine: Engine, contract_name: str, n: int) -> Contract | None:
     """The contract of cut n; None where no such cut was stored."""
-    statement = (
-        select(contract_version.c.body)
-        .join(
-            cut_table,
-            (cut_table.c.contract == contract_version.c.contract)
-            & (cut_table.c.contract_fingerprint == contract_version.c.fingerprint),
-        )
-        .where(cut_table.c.contract == contract_name, cut_table.c.n == n)
-    )
+    statement = _cuts_with_their_contract(contract_name).where(cut_table.c.n == n)
     with engine.connect() as connection:
         body = connection.scalar(statement)
     return Contract.model_validate(body) if body is not None else None
+
+
+def _cuts_with_their_contract(contract_name: str) -> Select[Any]:
+    """Body, number and openness of each cut."""
+    made_with = (cut_table.c.contract == contract_version.c.contract) & (
+        cut_table.c.contract_fingerprint == contract_version.c.fingerprint
+    )
+    statement = select(contract_version.c.body, cut_table.c.n, cut_table.c.open).join(cut_table, made_with)
+    return statement.where(cut_table.c.contract == contract_name)
