@@ -40,6 +40,7 @@ def _contract(mode: DeliveryMode, kind: str) -> dict[str, Any]:
         "start_date": datetime.now(UTC).replace(microsecond=0) - timedelta(days=1),
         "legs": {leg: _moved(topic, mode) for leg, topic in document["legs"].items()},
         "partner_grace_seconds": 0,  # the lab drains its traffic before it asks for a window
+        "partner_grace_cap_seconds": 0,
         "settle_timeout_seconds": _SETTLE_SECONDS.get(mode, 120),
         "empty": "refused",
     }

@@ -47,6 +47,7 @@ CREATE TABLE {schema}.payout (
     sent_at timestamptz,
     receipt_partition int,
     receipt_offset bigint,
+    written_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     written_xid bigint NOT NULL DEFAULT pg_current_xact_id()::text::bigint
 );
 CREATE INDEX payout_event ON {schema}.payout (event_id);

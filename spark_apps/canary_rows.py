@@ -9,7 +9,10 @@ from pyspark.sql import functions as F
 from tallystick.canaries import CanaryEvent, CanaryRow
 from tallystick.slice_scan import CANARY_PARTITION
 
-_ROW = "row_id string, match_key string, transaction_key string, leg string, amount_minor bigint, currency string"
+_ROW = (
+    "row_id string, match_key string, transaction_key string, leg string, amount_minor bigint, currency string, "
+    "written_ms bigint"
+)
 
 
 def with_canary_events(source: DataFrame, planted: Sequence[CanaryEvent], *, written_at: datetime) -> DataFrame:
@@ -27,6 +30,7 @@ def with_canary_events(source: DataFrame, planted: Sequence[CanaryEvent], *, wri
 def with_canary_rows(ledger: DataFrame, planted: Sequence[CanaryRow]) -> DataFrame:
     """The ledger's rows and the planted ones. Shape: as the ledger's."""
     rows = [
-        (row.row_id, row.match_key, row.transaction_key, row.leg, row.amount_minor, row.currency) for row in planted
+        (row.row_id, row.match_key, row.transaction_key, row.leg, row.amount_minor, row.currency, None)
+        for row in planted
     ]
     return ledger.unionByName(ledger.sparkSession.createDataFrame(rows, _ROW))

@@ -1,6 +1,6 @@
 """One cut's ledger rows as a DataFrame: the slice of transaction ids, in up to two parallel parts.
 
-Shape: row_id, match_key, transaction_key, leg, amount_minor, currency.
+Shape: row_id, match_key, transaction_key, leg, amount_minor, currency, written_ms (null unless the contract names it).
 """
 
 from functools import reduce

@@ -160,12 +160,13 @@ def with_logs_around(contract: Contract, result: RunResult) -> RunResult:
 
 
 def reread_cut(engine: Engine, contract: Contract, cut: Cut, before: RunResult) -> None:
-    """Read the same bytes again; look-ups are answered from the first time.
+    """Read the same bytes again, under the contract of then; look-ups are answered from the first time.
 
-    Raises DigestChanged, and ContractChangeRefused where the cut was made under a contract of another meaning.
+    Raises DigestChanged, and ContractChangeRefused where the file has another meaning than the contract of then.
     """
-    refuse_other_books(read_contract(engine, contract.contract, cut.n), contract)
-    again = judge_cut(engine, contract, cut, stored_look_ups=LookUps.from_json(before.look_ups))
+    of_then = read_contract(engine, contract.contract, cut.n)
+    refuse_other_books(of_then, contract)
+    again = judge_cut(engine, of_then or contract, cut, stored_look_ups=LookUps.from_json(before.look_ups))
     announce("reread", verdict=again.verdict, digest=again.digest, same=again.digest == before.digest)
     if again.digest != before.digest:
         raise DigestChanged(f"{contract.contract}/{cut.n}: digest {again.digest}, stored {before.digest}")
@@ -224,6 +225,7 @@ def scan_cut(contract: Contract, connections: Connections, cut: Cut, previous: C
                 known_elsewhere=known,
                 ignore_case=contract.currency_case == "ignored",
                 possible_ms=possible_ms(cut, previous, tolerance_seconds=contract.timestamp_tolerance_seconds),
+                lag_of=contract.direction if contract.ledger.columns.written_at else None,
             )
 
 

@@ -10,6 +10,8 @@ from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
+from spark_apps.lag_meter import LagMeter
+from tallystick.contract import Direction
 from tallystick.evidence import OutOfOrderEvent, RecordTimes, UnreadableRecord
 from tallystick.pairing import Copy
 from tallystick.run_result import ItemSide, total_money
@@ -38,24 +40,28 @@ def scan_slices(
     known_elsewhere: Collection[str],
     ignore_case: bool = False,
     possible_ms: tuple[int, int] | None = None,
+    lag_of: Direction | None = None,
 ) -> SliceScan:
     """Scan both sides once.
 
     known_elsewhere: keys that open items or older rows know; they come home whatever they look like. ignore_case: of
-    currencies. possible_ms: first and last timestamp that the window can hold; None does not ask.
+    currencies. possible_ms: first and last timestamp that the window can hold; None does not ask. lag_of: which side
+    partners wait for; None does not measure how long.
     """
     if ignore_case:
         topic, ledger = _ignoring_case(topic), _ignoring_case(ledger)
+    lag = LagMeter(tuple(sorted(legs.values())), lag_of) if lag_of else None
     topic, ledger = topic.persist(StorageLevel.MEMORY_AND_DISK), ledger.persist(StorageLevel.MEMORY_AND_DISK)
+    readable = topic.where("readable")
+    paired = pair_by_key(readable, ledger, lag=lag)
+    keys = exceptional_keys(paired.persist() if lag else paired, known_elsewhere)
+    if len(legs) > 1:
+        keys = keys.unionByName(misrouted_keys(readable, legs)).distinct()
+    keys = keys.persist()
     try:
         all_totals = _topic_totals(topic, possible_ms)
         topic_totals = [row for row in all_totals if row["partition"] != CANARY_PARTITION]
         ledger_totals = _ledger_totals(ledger)
-        readable = topic.where("readable")
-        keys = exceptional_keys(readable, ledger, known_elsewhere)
-        if len(legs) > 1:
-            keys = keys.unionByName(misrouted_keys(readable, legs)).distinct()
-        keys = keys.persist()
         topic_copies, topic_canaries = _apart(map(_topic_copy, readable.join(keys, "match_key", "left_semi").collect()))
         ledger_copies, ledger_canaries = _apart(
             map(_ledger_copy, ledger.join(keys, "match_key", "left_semi").collect())
@@ -82,6 +88,7 @@ def scan_slices(
             out_of_order=out_of_order,
             out_of_order_count=out_of_order_count,
             record_times=_record_times(topic_totals) if possible_ms else (),
+            lags=lag.read(paired) if lag else (),
             canaries=CanaryScan(
                 copies=topic_canaries + ledger_canaries,
                 incomplete=incomplete_canaries,
@@ -91,8 +98,8 @@ def scan_slices(
             ),
         )
     finally:
-        topic.unpersist()
-        ledger.unpersist()
+        for cached in (keys, paired, ledger, topic):
+            cached.unpersist()
 
 
 def _apart(copies: Iterable[Copy]) -> tuple[tuple[Copy, ...], tuple[Copy, ...]]:
@@ -102,21 +109,26 @@ def _apart(copies: Iterable[Copy]) -> tuple[tuple[Copy, ...], tuple[Copy, ...]]:
     return tuple(copy for copy in home if not copy.match_key.startswith(CANARY)), planted
 
 
-def exceptional_keys(topic: DataFrame, ledger: DataFrame, known_elsewhere: Collection[str]) -> DataFrame:
-    """Keys that are not one event and one equal row. Shape: match_key.
+def pair_by_key(topic: DataFrame, ledger: DataFrame, *, lag: LagMeter | None = None) -> DataFrame:
+    """Keys that are not one event and one equal row. Shape: match_key; with `lag` also what its `fold` counts.
 
     One shuffle over both sides; the compared fields travel as longs, so that the aggregation stays a hash one.
     """
     fields = F.xxhash64(*_COMPARED)
-    rows = topic.select("match_key", F.lit(True).alias("in_topic"), "amount_minor", fields.alias("fields")).unionByName(
-        ledger.select("match_key", F.lit(False).alias("in_topic"), "amount_minor", fields.alias("fields"))
-    )
-    counted = rows.groupBy("match_key").agg(
-        F.count_if("in_topic").alias("topic_copies"),
-        F.count_if(~F.col("in_topic")).alias("ledger_copies"),
-        F.bit_xor("fields").alias("difference"),
-        F.max(F.when(F.col("in_topic"), F.col("amount_minor"))).alias("topic_amount"),
-        F.max(F.when(~F.col("in_topic"), F.col("amount_minor"))).alias("ledger_amount"),
+    of_both = ("amount_minor", fields.alias("fields"))
+    events = topic.select("match_key", F.lit(True).alias("in_topic"), *of_both, *(lag.event_columns() if lag else ()))
+    rows = ledger.select("match_key", F.lit(False).alias("in_topic"), *of_both, *(lag.row_columns() if lag else ()))
+    counted = (
+        events.unionByName(rows)
+        .groupBy("match_key")
+        .agg(
+            F.count_if("in_topic").alias("topic_copies"),
+            F.count_if(~F.col("in_topic")).alias("ledger_copies"),
+            F.bit_xor("fields").alias("difference"),
+            F.max(F.when(F.col("in_topic"), F.col("amount_minor"))).alias("topic_amount"),
+            F.max(F.when(~F.col("in_topic"), F.col("amount_minor"))).alias("ledger_amount"),
+            *(lag.figures() if lag else ()),
+        )
     )
     simple = (
         (F.col("topic_copies") == 1)
@@ -124,10 +136,16 @@ def exceptional_keys(topic: DataFrame, ledger: DataFrame, known_elsewhere: Colle
         & (F.col("difference") == 0)
         & (F.col("topic_amount") == F.col("ledger_amount"))
     )
-    exceptional = counted.where(~F.coalesce(simple, F.lit(False))).select("match_key")
+    simple = F.coalesce(simple, F.lit(False))
+    return lag.fold(counted, simple) if lag else counted.where(~simple).select("match_key")
+
+
+def exceptional_keys(paired: DataFrame, known_elsewhere: Collection[str]) -> DataFrame:
+    """Keys whose copies come home: those that `pair_by_key` could not pair, and known ones. Shape: match_key."""
+    exceptional = paired.where("match_key IS NOT NULL").select("match_key")
     if not known_elsewhere:
         return exceptional
-    known = topic.sparkSession.createDataFrame([(key,) for key in sorted(known_elsewhere)], "match_key string")
+    known = paired.sparkSession.createDataFrame([(key,) for key in sorted(known_elsewhere)], "match_key string")
     return exceptional.unionByName(known).distinct()
 
 
@@ -268,6 +286,7 @@ def _topic_copy(row: Row) -> Copy:
         amount_minor=row["amount_minor"],
         currency=row["currency"],
         order=row["kafka_offset"],
+        written_ms=row["written_ms"],
     )
 
 
@@ -281,6 +300,7 @@ def _ledger_copy(row: Row) -> Copy:
         amount_minor=row["amount_minor"],
         currency=row["currency"],
         order=int(row["row_id"]) if row["row_id"].isdecimal() else 0,
+        written_ms=row["written_ms"],
     )
 
 

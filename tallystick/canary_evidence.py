@@ -396,7 +396,7 @@ def repaired_in_vain(evidence: Evidence) -> Evidence:
     row = evidence.outcomes[0].residues[0].copy
     action = ExecutedAction(
         action_id=_ID,
-        executed_utc=evidence.cut.now_utc - _DAY - evidence.contract.partner_grace,
+        executed_utc=evidence.cut.now_utc - _DAY - evidence.grace.duration,
         item=_carried(row, evidence, ItemState.BROKEN),
     )
     return replace(evidence, outcomes=(), surroundings=Surroundings(actions=(action,)))

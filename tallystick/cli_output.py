@@ -107,8 +107,8 @@ def _after_the_changes(stored: NewestContract, contract: Contract, changes: Sequ
     if not stored.judged:
         yield f"Cut {stored.cut_n} has no verdict yet: it is judged by the file as it then stands."
     yield (
-        f"Verdicts and reports up to cut {stored.cut_n} stay. To read one of these cuts again (run --reread), use the "
-        "file it was made with: the digest names the contract."
+        f"Verdicts and reports up to cut {stored.cut_n} stay; one that is read again (run --reread) is judged by the "
+        "contract of then."
     )
 
 

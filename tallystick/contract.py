@@ -62,6 +62,7 @@ PATTERNS = {
 """Each regular expression with its meaning, for the reference and for whoever breaks it."""
 
 _NAME, _TOPIC, _COLUMN, _FIELD, _TABLE = PATTERNS
+_GRACE_CAP_SECONDS = 3600
 
 
 def _is_currency(code: str) -> str:
@@ -167,6 +168,8 @@ class LedgerColumns(_Part):
     """ISO 4217 code. Compared."""
     occurred_at: _Column = "occurred_at"
     """When the business says it happened; copied into a republished event, never used to slice."""
+    written_at: _Column | None = None
+    """A timestamptz, set once, when the row is written: measures how late partners come. Never used to slice."""
     receipt_partition: _Column | None = None
     """Partition of the broker's acknowledgement that the producer stored in the row. Goes with receipt_offset."""
     receipt_offset: _Column | None = None
@@ -300,6 +303,9 @@ class Contract(_Part):
     """How far a record's timestamp may lie outside the window it was written in before it is counted and told."""
     partner_grace_seconds: _Seconds = 60
     """How long the second side may lag behind the first before its absence is a break."""
+    partner_grace_cap_seconds: _Seconds | None = None
+    """How long the grace may become by what was measured: p99.9 of the lag in clean runs, where
+    ledger.columns.written_at is named. Absent: an hour, or partner_grace_seconds where that is longer."""
     settle_timeout_seconds: _Seconds = 600
     """How long a run waits for both horizons before it goes on and says what it could not see."""
     empty: Literal["refused", "allowed"] = "refused"
@@ -308,6 +314,14 @@ class Contract(_Part):
     """Who hears of a break."""
     compensation: CompensationRules | None = None
     """What may be repaired."""
+
+    @field_validator("partner_grace_cap_seconds")
+    @classmethod
+    def _caps_no_less(cls, cap: int | None, info: ValidationInfo) -> int | None:
+        grace = info.data.get("partner_grace_seconds", 0)
+        if cap is not None and cap < grace:
+            raise ValueError(f"expected no less than partner_grace_seconds, which is {grace}")
+        return cap
 
     @field_validator("direction", mode="before")
     @classmethod
@@ -381,7 +395,14 @@ class Contract(_Part):
 
     @property
     def partner_grace(self) -> timedelta:
+        """The least there is; `tallystick.lag` says which is in force."""
         return timedelta(seconds=self.partner_grace_seconds)
+
+    @property
+    def grace_cap_seconds(self) -> int:
+        if self.partner_grace_cap_seconds is not None:
+            return self.partner_grace_cap_seconds
+        return max(_GRACE_CAP_SECONDS, self.partner_grace_seconds)
 
     @property
     def settle_timeout(self) -> timedelta:
@@ -392,8 +413,10 @@ class Contract(_Part):
         """SHA-256 of the contract's meaning: the validated model as JSON, so comments and key order do not count.
 
         Keys are sorted, since a mapping such as `legs` keeps its file's order, and the store's JSON has another one.
+        What a field says by default is left out, so that a field that a later release adds changes no fingerprint.
         """
-        document = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        stated = self.model_dump(mode="json", exclude_defaults=True)
+        document = json.dumps(stated, sort_keys=True, separators=(",", ":"))
         return sha256(document.encode()).hexdigest()
 
 

@@ -232,6 +232,9 @@ RULES: Mapping[str, Rule] = {
     "ledger.columns.amount_minor": _refused(_MONEY_ITEMS_HOLD),
     "ledger.columns.currency": _refused(_MONEY_ITEMS_HOLD),
     "ledger.columns.occurred_at": _kept("Copied into a republished event only; no verdict asks for it."),
+    "ledger.columns.written_at": _anew(
+        "From the next cut on the lag is measured by it; the grace follows what clean runs measured, under its cap."
+    ),
     "ledger.columns.receipt_partition": _anew(_RECEIPTS),
     "ledger.columns.receipt_offset": _anew(_RECEIPTS),
     "ledger.amount_unit": _refused(_MONEY_ITEMS_HOLD),
@@ -241,6 +244,10 @@ RULES: Mapping[str, Rule] = {
     "partner_grace_seconds": _anew(
         "What is first seen from the next cut on gets the new deadline; an item that is open keeps the one it was "
         "given. A repair is awaited by the new one at once."
+    ),
+    "partner_grace_cap_seconds": _anew(
+        "What is first seen from the next cut on is due under the new cap, where a longer lag was measured; an item "
+        "that is open keeps the deadline it was given."
     ),
     "settle_timeout_seconds": _anew(
         "From the next run on this is how long a run waits before it says what it could not see. Deadlines stay."

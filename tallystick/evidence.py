@@ -6,6 +6,7 @@ from functools import cached_property
 
 from tallystick.contract import Contract
 from tallystick.cut import Cut, LedgerSnapshot
+from tallystick.lag import Grace, TopicLag
 from tallystick.ledger_reader import HorizonHolder
 from tallystick.log_record import LogRecord
 from tallystick.pairing import Copy, Deadlines, Fate, KeyOutcome, Residue, Sighting
@@ -101,6 +102,13 @@ class Evidence:
     out_of_order_count: int = 0
     record_times: tuple[RecordTimes, ...] = ()
     missed_canaries: tuple[str, ...] = ()
+    lags: tuple[TopicLag, ...] = ()
+    measured_grace: Grace | None = None
+
+    @property
+    def grace(self) -> Grace:
+        """How long a partner may be late in this run."""
+        return self.measured_grace or Grace(seconds=self.contract.partner_grace_seconds)
 
     def residues(self, fate: Fate, side: ItemSide) -> tuple[Residue, ...]:
         """The copies of one side with one fate; one that bled is bled_into_transaction, and nothing else is said of it.

@@ -15,6 +15,7 @@ from tallystick.contract import Contract
 from tallystick.cut import Cut, PartitionSnapshot, is_recreated
 from tallystick.evidence import Evidence, LegsCase
 from tallystick.identities import read_identities, wanted_identities
+from tallystick.lag import Grace, TopicLag, grace_in_force
 from tallystick.ledger_reader import HorizonHolder, read_horizon_holder
 from tallystick.log_fetch import fetcher
 from tallystick.look_ups import LookUps, look_up
@@ -25,7 +26,7 @@ from tallystick.settling import BothSides
 from tallystick.slice_scan import SliceScan, place_in_order, topic_item_id
 from tallystick.store.cut_store import read_cut
 from tallystick.store.plan_store import executed_actions
-from tallystick.store.run_store import last_expiry_before, ledger_rows_before, surroundings_document
+from tallystick.store.run_store import lags_of_clean_runs, last_expiry_before, ledger_rows_before, surroundings_document
 from tallystick.store.sample_store import read_samples
 from tallystick.surroundings import SURROUNDINGS, ExecutedAction, Surroundings
 
@@ -40,6 +41,8 @@ class Past:
     older_rows_expected: int | None
     topic_lost_offsets_utc: datetime | None
     """End of the newest earlier cut of which retention took something before it was read."""
+    clean_lags: tuple[tuple[TopicLag, ...], ...] = ()
+    """What MATCHED runs just before this one measured."""
 
 
 def read_past(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenItem, ...]) -> Past:
@@ -53,6 +56,7 @@ def read_past(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenI
         carried=carried,
         older_rows_expected=ledger_rows_before(engine, contract.contract, cut.n),
         topic_lost_offsets_utc=last_expiry_before(engine, contract.contract, cut.n),
+        clean_lags=lags_of_clean_runs(engine, contract.contract, cut.n),
     )
 
 
@@ -90,7 +94,8 @@ def investigate(
     contract = sides.contract
     cases = group_by_key(scan.copies, past.carried, ignore_case=contract.currency_case == "ignored")
     legs = group_by_transaction(scan.incomplete, past.carried) if len(contract.legs) > 1 else ()
-    new_copies_due_utc = cut.marked_at_utc + contract.partner_grace
+    grace = grace_in_force(contract, past.clean_lags)
+    new_copies_due_utc = cut.marked_at_utc + grace.duration
     look_ups = stored_look_ups or look_up(
         sides,
         cut,
@@ -114,7 +119,7 @@ def investigate(
         new_copies_due_utc=new_copies_due_utc,
         topic_settled_until_utc=look_ups.topic_settled_until_utc,
         ledger_settled_until_utc=look_ups.ledger_settled_until_utc,
-        topic_lost_offsets=_lost_offsets(cut, past, contract, around, census),
+        topic_lost_offsets=_lost_offsets(cut, past, grace, around, census),
     )
     outcomes = tuple(
         pair_key(
@@ -159,6 +164,8 @@ def investigate(
         out_of_order=scan.out_of_order,
         out_of_order_count=scan.out_of_order_count,
         record_times=scan.record_times,
+        lags=scan.lags,
+        measured_grace=grace,
     )
     return evidence, look_ups
 
@@ -183,16 +190,14 @@ def _actions(engine: Engine, contract: Contract, carried: Iterable[OpenItem]) ->
     )
 
 
-def _lost_offsets(
-    cut: Cut, past: Past, contract: Contract, around: Surroundings, census: Iterable[PartitionCensus]
-) -> bool:
+def _lost_offsets(cut: Cut, past: Past, grace: Grace, around: Surroundings, census: Iterable[PartitionCensus]) -> bool:
     """This cut's topics, or an earlier cut's so late that a partner within its grace may be in this one."""
     if cut.has_expired or around.rewritten or any(one.compacted for one in census):
         return True
     if any(around.discontinuity_of(cut, topic_slice) for topic_slice in cut.topic_slices):
         return True
     lost = past.topic_lost_offsets_utc
-    return lost is not None and past.previous.marked_at_utc <= lost + contract.partner_grace
+    return lost is not None and past.previous.marked_at_utc <= lost + grace.duration
 
 
 def _horizon_holder(sides: BothSides, cut: Cut) -> HorizonHolder | None:
@@ -231,6 +236,7 @@ def _carried_copy(item: OpenItem, *, ignore_case: bool) -> Copy:
         currency=item.currency.upper() if ignore_case else item.currency,
         order=place_in_order(item.item_id),
         carried=item,
+        written_ms=item.written_ms,
     )
 
 

@@ -12,8 +12,10 @@ from tallystick.break_class import BreakClass
 from tallystick.classes import CLASSES, ClassRule
 from tallystick.classes.breaks import with_identity
 from tallystick.classes.torn_transaction import absent_legs, judge_legs, posted_strays
+from tallystick.contract import Direction
 from tallystick.evidence import Evidence, LegsCase
-from tallystick.pairing import Copy, Fate, Residue
+from tallystick.lag import RunLag, TopicLag, add_lags, lags_of_pairs
+from tallystick.pairing import Copy, Fate, Residue, topic_of
 from tallystick.run_result import (
     Break,
     DoubtFound,
@@ -78,7 +80,24 @@ def judge(
         digest=_digest(evidence, verdict, breaks, doubts, items, figures, content_digests),
         notices=notices,
         look_ups=look_ups,
+        lag=RunLag(topics=add_lags((*evidence.lags, *_lags_of(evidence))), grace=evidence.grace),
     )
+
+
+def _lags_of(evidence: Evidence) -> tuple[TopicLag, ...]:
+    """Of pairs that the scan did not make by itself: that came together over several cuts, or beside other copies."""
+    sign = 1 if evidence.contract.direction is Direction.TOPIC_TO_LEDGER else -1
+    return lags_of_pairs(
+        (topic_of(topic.item_id), sign * (ledger.written_ms - topic.written_ms))
+        for outcome in evidence.outcomes
+        for topic, ledger in outcome.matched
+        if not (_is_new(topic) and _is_new(ledger) and sum(map(_is_new, outcome.case.copies)) == 2)
+        if topic.written_ms is not None and ledger.written_ms is not None
+    )
+
+
+def _is_new(copy: Copy) -> bool:
+    return copy.carried is None
 
 
 def _verdicts(breaks: Iterable[Break], doubts: Iterable[DoubtFound]) -> Iterator[Verdict]:
@@ -200,6 +219,7 @@ def _new_item(evidence: Evidence, copy: Copy) -> OpenItem:
         due_utc=evidence.deadlines.new_copies_due_utc,
         state=ItemState.OPEN,
         reason="",
+        written_ms=copy.written_ms,
     )
 
 

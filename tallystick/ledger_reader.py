@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import psycopg
+from psycopg import adapters
 from psycopg.rows import class_row
 
 from tallystick import ledger_sql
@@ -130,12 +131,27 @@ def describe_table(connection: psycopg.Connection, ledger: LedgerSide) -> Ledger
     try:
         connection.execute(
             f"SELECT {ledger_sql.column_list(ledger)}, {ledger_sql.receipt_list(ledger)}, "
-            f"{ledger_sql.row_xid(ledger, near_xid=0)} "
+            f"{ledger_sql.written_ms(ledger)}, {ledger_sql.row_xid(ledger, near_xid=0)} "
             f"FROM {ledger.table} WHERE {ledger_sql.pairing_condition(ledger)} LIMIT 0"
         )
     except psycopg.Error as error:
         raise LedgerRefused(f"ledger table {ledger.table}: {str(error).strip().splitlines()[0]}") from error
+    _require_moment(connection, ledger)
     return table
+
+
+def _require_moment(connection: psycopg.Connection, ledger: LedgerSide) -> None:
+    """A moment without a zone would be read in the session's. Raises LedgerRefused."""
+    column = ledger.columns.written_at
+    if column is None:
+        return
+    described = connection.execute(f"SELECT {column} FROM {ledger.table} LIMIT 0").description
+    assert described is not None
+    if described[0].type_code != adapters.types["timestamptz"].oid:
+        raise LedgerRefused(
+            f"ledger table {ledger.table}: column {column}, which the contract names written_at: "
+            f"got {described[0].type_display}; expected timestamptz"
+        )
 
 
 def read_ledger_snapshot(connection: psycopg.Connection) -> LedgerSnapshot:

@@ -58,6 +58,13 @@ def column_list(ledger: LedgerSide) -> str:
     )
 
 
+def written_ms(ledger: LedgerSide) -> str:
+    """When the row was written, by its owner's column, in milliseconds since 1970; null without such a column."""
+    column = ledger.columns.written_at
+    moment = f"floor(extract(epoch FROM {column}) * 1000)" if column else "NULL"
+    return f"{moment}::bigint AS written_ms"
+
+
 def _minor_units(ledger: LedgerSide) -> tuple[str, str]:
     """A row's amount in minor units, and whether that is a whole number that a bigint holds.
 
@@ -89,7 +96,7 @@ def slice_queries(ledger: LedgerSide, *, xid_start: int, xid_end: int, block_cou
     The halves hold only while VACUUM FULL cannot move rows: the caller holds ACCESS SHARE on the table.
     """
     condition = f"{slice_condition(ledger, xid_start=xid_start, xid_end=xid_end)} AND {pairing_condition(ledger)}"
-    select = f"SELECT {column_list(ledger)} FROM {ledger.table} WHERE {condition}"
+    select = f"SELECT {column_list(ledger)}, {written_ms(ledger)} FROM {ledger.table} WHERE {condition}"
     if block_count is None or block_count < 2:
         return (select,)
     middle = block_count // 2

@@ -64,7 +64,10 @@ class Sighting:
 
 @dataclass(frozen=True, kw_only=True)
 class Copy:
-    """One event or ledger row that takes part in the pairing. carried: what earlier cuts said of it, None if new."""
+    """One event or ledger row that takes part in the pairing. carried: what earlier cuts said of it, None if new.
+
+    written_ms: when it was written, by its record's timestamp or its row's column; None where nobody says.
+    """
 
     side: ItemSide
     item_id: str
@@ -75,6 +78,7 @@ class Copy:
     currency: str
     order: int
     carried: OpenItem | None = None
+    written_ms: int | None = None
 
     @property
     def compared(self) -> tuple[int, str]:

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from tallystick.break_class import BreakClass, Doubt, Notice
+from tallystick.lag import RunLag
 from tallystick.verdict import Verdict
 
 _BREAK_NAMESPACE = UUID("5a1d6f0e-6a55-5c07-9d3f-3c1f6a2b9e71")
@@ -69,6 +70,7 @@ class OpenItem:
     item_id names side and place ("topic:billing.payments:0:17", "ledger:815", "legs:<transaction key>"), so that a copy
     is one item for ever.
     pairable: may a later arrival still be its partner? Broken items stay pairable until one is found.
+    written_ms: when the copy was written, in milliseconds since 1970, where anybody says.
     """
 
     item_id: str
@@ -86,6 +88,7 @@ class OpenItem:
     pairable: bool = True
     break_id: UUID | None = None
     cleared_by: str = ""
+    written_ms: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,6 +220,8 @@ class RunResult:
     notices: tuple[NoticeFound, ...] = ()
     look_ups: Mapping[str, Any] = field(default_factory=dict)
     """What the look-ups answered, kept so that the same cut can be judged again."""
+    lag: RunLag | None = None
+    """How late its partners came; None for a run older than the measuring."""
 
 
 def total_money(amounts: Iterable[tuple[str, int]]) -> dict[str, int]:

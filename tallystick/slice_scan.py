@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tallystick.evidence import OutOfOrderEvent, RecordTimes, UnreadableRecord
+from tallystick.lag import TopicLag
 from tallystick.pairing import Copy
 from tallystick.run_result import Money
 
@@ -35,7 +36,8 @@ class SliceScan:
     copies: every copy of each exceptional key. incomplete: the slice's copies of transactions that lack a leg in it.
     differently_written: simple pairs whose currencies are equal only by the contract's rule. out_of_order: the first
     OUT_OF_ORDER_MAX by place; out_of_order_count counts all. record_times: none where no times were asked about.
-    content_digests: order-free figures over each side's rows; the same bytes give the same figures.
+    content_digests: order-free figures over each side's rows; the same bytes give the same figures. lags: of the pairs
+    that are simply one event and one equal row, where the contract names the column that says when a row was written.
     """
 
     rows_by_partition: Mapping[tuple[str, int], int]
@@ -53,6 +55,7 @@ class SliceScan:
     out_of_order: tuple[OutOfOrderEvent, ...] = ()
     out_of_order_count: int = 0
     record_times: tuple[RecordTimes, ...] = ()
+    lags: tuple[TopicLag, ...] = ()
     canaries: CanaryScan
 
     @property

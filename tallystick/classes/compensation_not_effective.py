@@ -36,7 +36,7 @@ def _paired(evidence: Evidence) -> set[str]:
 def _must_have_been_read(evidence: Evidence, action: ExecutedAction) -> bool:
     cut, topic = evidence.cut, evidence.contract.legs.get(action.item.leg)
     held = any(part.held for part in cut.topic_slices if part.offsets.topic == topic)
-    had_its_grace = action.executed_utc + evidence.contract.partner_grace <= cut.marked_at_utc
+    had_its_grace = action.executed_utc + evidence.grace.duration <= cut.marked_at_utc
     return had_its_grace and not held and not evidence.deadlines.topic_lost_offsets
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from tallystick.contract import Contract, Direction
 from tallystick.money_text import format_money
+from tallystick.report.lag_rows import grace_sentence
 from tallystick.run_result import RunFigures
 from tallystick.store.run_store import StoredRun
 from tallystick.verdict_text import counted
@@ -30,8 +31,10 @@ def guarantees(run: StoredRun, contract: Contract) -> Iterator[tuple[str, str]]:
     )
     yield (
         "Grace",
-        f"A partner may be {counted(contract.partner_grace_seconds, 'second')} late before its absence is a break; "
-        f"a run waits up to {counted(contract.settle_timeout_seconds, 'second')} for open transactions.",
+        grace_sentence(
+            run.result.lag, contract_seconds=contract.partner_grace_seconds, cap_seconds=contract.grace_cap_seconds
+        )
+        + f" A run waits up to {counted(contract.settle_timeout_seconds, 'second')} for open transactions.",
     )
     yield (
         "Empty windows",

@@ -24,6 +24,7 @@ from tallystick.report.break_sample import BreakGroup, Stake, group_breaks, stak
 from tallystick.report.census_bar import BARS_MAX, CensusBar, add_census, adds_up, census_bars, law
 from tallystick.report.evidence_lines import evidence_lines
 from tallystick.report.guarantees import guarantees
+from tallystick.report.lag_rows import LagTable, lag_tables
 from tallystick.report.leg_marks import LegMark, leg_marks
 from tallystick.report.share_bar import share_bar
 from tallystick.report.strip_drawing import draw_strip
@@ -169,6 +170,7 @@ class ReportPage:
     item_states: tuple[tuple[str, str], ...]
     ages: tuple[AgeRow, ...]
     all_ages: AgeRow
+    lags: tuple[LagTable, ...]
     items: tuple[ItemRow, ...]
     items_left_out: int
     guarantees: tuple[tuple[str, str], ...]
@@ -204,6 +206,7 @@ def report_page(run: StoredRun, contract: Contract) -> ReportPage:
         item_states=tuple(_item_states(result.items)),
         ages=tuple(_age_row(bucket) for bucket in ages),
         all_ages=_age_row(all_ages(ages)),
+        lags=lag_tables(result.lag),
         items=tuple(_item_row(item) for item in sorted(open_items, key=_soonest_first)[:ITEMS_SHOWN_MAX]),
         items_left_out=max(0, len(open_items) - ITEMS_SHOWN_MAX),
         guarantees=tuple(guarantees(run, contract)),

@@ -15,6 +15,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from tallystick.alert import Alert, Outstanding
 from tallystick.break_class import BreakClass, Doubt
 from tallystick.cut import Cut
+from tallystick.lag import CLEAN_CUTS, RunLag, TopicLag
 from tallystick.run_result import (
     Break,
     DoubtFound,
@@ -30,13 +31,14 @@ from tallystick.run_result import (
 )
 from tallystick.store.alert_store import insert_alerts
 from tallystick.store.cut_store import CutNotFound, cut_of_row
-from tallystick.store.schema import SCHEMA, item_break, open_item
+from tallystick.store.schema import SCHEMA, item_break, item_life, open_item
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
 from tallystick.verdict import Verdict
 
 _DOUBTS, _FIGURES = TypeAdapter(tuple[DoubtFound, ...]), TypeAdapter(RunFigures)
 _NOTICES = TypeAdapter(tuple[NoticeFound, ...])
+_LAG = TypeAdapter(RunLag)
 _OFFSETS_LOST = (
     Doubt.LOG_EXPIRED,
     Doubt.LOG_COMPACTED,
@@ -153,7 +155,7 @@ def list_runs(engine: Engine, contract_name: str | None = None, *, limit: int) -
 
 def open_items_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenItem, ...]:
     """Items that cut n carries, as the cuts before it left them: open, or broken or written off and still pairable."""
-    newest = _newest_items(contract_name).where(open_item.c.cut_n < n).subquery()
+    newest = _newest_items(contract_name, standing_at=n).where(open_item.c.cut_n < n).subquery()
     carried = (newest.c.state == ItemState.OPEN) | (newest.c.pairable & (newest.c.state != ItemState.CLEARED))
     statement = select(newest).where(carried).order_by(newest.c.item_id.collate("C"))
     with engine.connect() as connection:
@@ -180,6 +182,18 @@ def ledger_rows_before(engine: Engine, contract_name: str, n: int) -> int | None
     with engine.connect() as connection:
         counted: int | None = connection.scalar(statement)
     return counted
+
+
+def lags_of_clean_runs(engine: Engine, contract_name: str, n: int) -> tuple[tuple[TopicLag, ...], ...]:
+    """What the MATCHED runs among the CLEAN_CUTS cuts before cut n measured; none of those that measured nothing."""
+    statement = select(verdict_table.c.lag).where(
+        verdict_table.c.contract == contract_name,
+        verdict_table.c.cut_n.between(n - CLEAN_CUTS, n - 1),
+        verdict_table.c.verdict == Verdict.MATCHED,
+    )
+    with engine.connect() as connection:
+        stored = connection.scalars(statement).all()
+    return tuple(lag.topics for lag in (_LAG.validate_python(one) for one in stored if one) if lag.topics)
 
 
 def last_expiry_before(engine: Engine, contract_name: str, n: int) -> datetime | None:
@@ -276,11 +290,18 @@ def _by_class(broken: Iterable[tuple[UUID, datetime]], stakes: Mapping[UUID, _St
     }
 
 
-def _newest_items(contract_name: str) -> Select[Any]:
-    """The newest row of each item; a condition added to it limits what counts as known."""
+def _newest_items(contract_name: str, *, standing_at: int | None = None) -> Select[Any]:
+    """The newest row of each item that cut `standing_at` may carry or that its run ended; None: that stands now.
+
+    A condition added to it limits what counts as known. Its cost grows with what stands, not with what ever stood.
+    """
+    ended = item_life.c.ended_cut_n
+    stands = ended.is_(None) if standing_at is None else or_(ended.is_(None), ended >= standing_at)
+    same_item = (open_item.c.contract == item_life.c.contract) & (open_item.c.item_id == item_life.c.item_id)
     return (
         select(open_item)
-        .where(open_item.c.contract == contract_name)
+        .join(item_life, same_item)
+        .where(item_life.c.contract == contract_name, stands)
         .ext(distinct_on(open_item.c.item_id))
         .order_by(open_item.c.item_id, open_item.c.cut_n.desc(), open_item.c.step.desc())
     )
@@ -349,6 +370,7 @@ def _verdict_row(result: RunResult, attempt: int) -> dict[str, Any]:
         "digest": result.digest,
         "look_ups": dict(result.look_ups),
         "attempt": attempt,
+        "lag": _LAG.dump_python(result.lag, mode="json") if result.lag else None,
     }
 
 
@@ -393,6 +415,7 @@ def _stored_run(connection: Connection, cut: Row[Any], verdict: Row[Any]) -> Sto
             digest=verdict.digest,
             notices=_NOTICES.validate_python(verdict.notices),
             look_ups=verdict.look_ups,
+            lag=_LAG.validate_python(verdict.lag) if verdict.lag else None,
         ),
         window_start_utc=cut.window_start_utc,
         window_end_utc=cut.window_end_utc,
@@ -408,7 +431,7 @@ def _stored_run(connection: Connection, cut: Row[Any], verdict: Row[Any]) -> Sto
 def _standing_items(connection: Connection, contract_name: str, n: int) -> tuple[StandingItems, ...]:
     """What stands after the run of cut n; a later write-off is not its doing."""
     by_then = or_(open_item.c.cut_n < n, (open_item.c.cut_n == n) & (open_item.c.step == 0))
-    newest = _newest_items(contract_name).where(by_then).subquery()
+    newest = _newest_items(contract_name, standing_at=n).where(by_then).subquery()
     key = (newest.c.state, newest.c.first_seen_utc, newest.c.currency)
     statement = (
         select(*key, func.count().label("items"), func.sum(newest.c.amount_minor).label("amount_minor"))
@@ -489,4 +512,5 @@ def item_of_row(row: Row[Any]) -> OpenItem:
         pairable=row.pairable,
         break_id=row.break_id,
         cleared_by=row.cleared_by,
+        written_ms=row.written_ms,
     )

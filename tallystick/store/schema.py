@@ -145,6 +145,7 @@ verdict = Table(
     Column("attempt", Integer, nullable=False),
     _recorded_at(),
     Column("notices", JSONB, nullable=False, server_default=text("'[]'")),
+    Column("lag", JSONB),
     PrimaryKeyConstraint("contract", "cut_n"),
     ForeignKeyConstraint(["contract", "cut_n"], [f"{SCHEMA}.cut.contract", f"{SCHEMA}.cut.n"]),
     CheckConstraint("verdict in ('MATCHED', 'INCONCLUSIVE', 'BROKEN')", name="known"),
@@ -199,6 +200,8 @@ open_item = Table(
     Column("written_off_by", Text, nullable=False, server_default=text("''")),
     Column("written_off_because", Text, nullable=False, server_default=text("''")),
     Column("written_off_at", _TIME),
+    Column("written_ms", BigInteger),
+    Index(None, "contract", "cut_n"),
     PrimaryKeyConstraint("contract", "item_id", "cut_n", "step"),
     ForeignKeyConstraint(["contract", "cut_n"], [f"{SCHEMA}.verdict.contract", f"{SCHEMA}.verdict.cut_n"]),
     ForeignKeyConstraint(["break_id"], [f"{SCHEMA}.item_break.break_id"]),
@@ -210,6 +213,17 @@ open_item = Table(
         name="written_off_by",
     ),
     comment="the newest row of an item at or before a cut is its state as of that cut",
+)
+
+item_life = Table(
+    "item_life",
+    metadata,
+    Column("contract", Text, nullable=False),
+    Column("item_id", Text, nullable=False),
+    Column("ended_cut_n", Integer),
+    PrimaryKeyConstraint("contract", "item_id"),
+    Index(None, "contract", "ended_cut_n"),
+    comment="kept by a trigger on open_item; ended_cut_n: after that cut none carries the item; null while one may",
 )
 
 alert = Table(

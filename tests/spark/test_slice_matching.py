@@ -9,14 +9,20 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_apps import slice_matching
-from spark_apps.slice_matching import exceptional_keys, scan_slices
+from spark_apps.lag_meter import LagMeter
+from spark_apps.slice_matching import exceptional_keys, pair_by_key, scan_slices
+from tallystick.contract import Direction
+from tallystick.lag import EDGES_MS, bucket_of
 from tallystick.slice_scan import SliceScan
 
 _TOPIC = (
     "topic string, partition int, kafka_offset long, value_hash long, written_ms long, match_key string, "
     "transaction_key string, leg string, amount_minor long, currency string, readable boolean"
 )
-_LEDGER = "row_id string, match_key string, transaction_key string, leg string, amount_minor long, currency string"
+_LEDGER = (
+    "row_id string, match_key string, transaction_key string, leg string, amount_minor long, currency string, "
+    "written_ms long"
+)
 PAYMENTS, INVOICES = "billing.payments", "billing.invoices"
 LEGS = {"payment": PAYMENTS, "invoice": INVOICES}
 
@@ -43,8 +49,10 @@ def event(
     )  # fmt: skip
 
 
-def row(row_id: int, key: str, amount_minor: int = 1_000, currency: str = "EUR") -> LedgerRow:
-    return (str(row_id), key, "pay", "payment", amount_minor, currency)
+def row(
+    row_id: int, key: str, amount_minor: int = 1_000, currency: str = "EUR", *, written_ms: int | None = None
+) -> LedgerRow:
+    return (str(row_id), key, "pay", "payment", amount_minor, currency, written_ms)
 
 
 BIG = 2**53
@@ -375,15 +383,71 @@ def test_what_is_asked_of_timestamps_is_no_part_of_the_digest(spark: SparkSessio
     assert asked.content_digests == scan_of(spark, events, [], known=()).content_digests
 
 
+# How late partners came.
+
+
+def test_pairs_are_counted_by_topic_and_lag_while_they_are_paired(spark: SparkSession) -> None:
+    events = [
+        event(0, "at once", written_ms=5_000),
+        event(1, "a second", written_ms=5_000),
+        event(2, "clocks differ", written_ms=5_000),
+        event(3, "no clock", written_ms=5_000),
+        event(4, "unequal", written_ms=5_000),
+        event(5, "twice", written_ms=5_000),
+        event(6, "twice", written_ms=5_000),
+        event(0, "invoice", leg="invoice", written_ms=0),
+        event(1, "ages", leg="invoice", written_ms=0),
+    ]
+    rows = [
+        row(0, "at once", written_ms=5_010),
+        row(1, "a second", written_ms=6_000),
+        row(2, "clocks differ", written_ms=4_000),
+        row(3, "no clock"),
+        row(4, "unequal", 1, written_ms=5_010),
+        row(5, "twice", written_ms=5_010),
+        row(6, "invoice", written_ms=11),
+        row(7, "ages", written_ms=2 * EDGES_MS[-1]),
+    ]
+    found = scan_of(spark, events, rows, known=("elsewhere",), lag_of=Direction.TOPIC_TO_LEDGER)
+    counted = {lag.topic: {EDGES_MS[n]: count for n, count in enumerate(lag.pairs) if count} for lag in found.lags}
+    assert counted == {PAYMENTS: {10: 2, 1_280: 1}, INVOICES: {20: 1, EDGES_MS[-1]: 1}}
+    assert found.content_digests == scan_of(spark, events, rows, known=("elsewhere",)).content_digests
+
+
+def test_a_relays_lag_runs_from_the_row_to_the_event(spark: SparkSession) -> None:
+    sides = [event(0, "a", written_ms=6_000)], [row(0, "a", written_ms=5_000)]
+    (lag,) = scan_of(spark, *sides, known=(), lag_of=Direction.LEDGER_TO_TOPIC).lags
+    assert (lag.topic, sum(lag.pairs), lag.pairs[bucket_of(1_000)]) == (PAYMENTS, 1, 1)
+
+
+@pytest.mark.parametrize("events", [[], [event(0, "a", written_ms=5)]], ids=["nothing", "no row says when"])
+def test_without_a_pair_that_says_when_no_lag_is_measured(spark: SparkSession, events: Sequence[Event]) -> None:
+    rows = [row(n, "a") for n in range(len(events))]
+    assert scan_of(spark, events, rows, known=(), lag_of=Direction.TOPIC_TO_LEDGER).lags == ()
+
+
 # The plan.
 
 
 def test_the_pairing_shuffles_its_rows_once(spark: SparkSession) -> None:
     """Once by key; that both sides share."""
-    keys = exceptional_keys(*frames(spark, EVENTS, ROWS), ())
+    keys = exceptional_keys(pair_by_key(*frames(spark, EVENTS, ROWS)), ())
     keys.collect()
     plan = keys._jdf.queryExecution().executedPlan().toString()
     assert plan.partition("Initial Plan")[0].count("Exchange hashpartitioning") == 1
+
+
+def test_measuring_lag_folds_the_pairs_before_it_shuffles_them_again(spark: SparkSession) -> None:
+    lag, width = LagMeter((PAYMENTS,), Direction.TOPIC_TO_LEDGER), 500
+    events = [event(n, f"ev-{n}", written_ms=0) for n in range(width)]
+    rows = [row(n, f"ev-{n}", written_ms=n) for n in range(width)]
+    paired = pair_by_key(*frames(spark, events, rows), lag=lag)
+    paired.collect()
+    plan = paired._jdf.queryExecution().executedPlan().toString().partition("Initial Plan")[0]
+    assert "SortAggregate" not in plan
+    assert plan.count("Exchange hashpartitioning") == 2
+    assert plan.count("HashAggregate") == 4  # by key and by bucket, each before its shuffle and after it
+    assert [sum(one.pairs) for one in lag.read(paired)] == [width]
 
 
 # Laws.
@@ -437,5 +501,5 @@ def test_the_exceptional_keys_of_random_sides_are_those_a_plain_count_finds(spar
     events, rows = Counter(key for key, *_ in in_topic), Counter(key for key, *_ in in_ledger)
     agreed = {key for key, *fields in set(in_topic) & set(in_ledger) if (events[key], rows[key]) == (1, 1)}
     assert agreed
-    found = [one["match_key"] for one in exceptional_keys(topic, ledger, ()).collect()]
+    found = [one["match_key"] for one in exceptional_keys(pair_by_key(topic, ledger), ()).collect()]
     assert sorted(found) == sorted((events.keys() | rows.keys()) - agreed)

@@ -94,12 +94,12 @@ def isolation_left_out(patch: Patch) -> None:
 
 
 def multiset_turned_into_a_set(patch: Patch) -> None:
-    whole = slice_matching.exceptional_keys
+    whole = slice_matching.pair_by_key
 
-    def as_sets(topic: DataFrame, ledger: DataFrame, known: Any) -> DataFrame:
-        return whole(topic.dropDuplicates(["match_key"]), ledger.dropDuplicates(["match_key"]), known)
+    def as_sets(topic: DataFrame, ledger: DataFrame, **lag: Any) -> DataFrame:
+        return whole(topic.dropDuplicates(["match_key"]), ledger.dropDuplicates(["match_key"]), **lag)
 
-    patch.setattr(slice_matching, "exceptional_keys", as_sets)
+    patch.setattr(slice_matching, "pair_by_key", as_sets)
 
 
 def lso_bound_dropped(patch: Patch) -> None:

@@ -118,6 +118,10 @@ ORDERED = {"ordering_key": "account", "sequence": "number"}
         ({"start_date": 2026}, f"start_date: got 2026; {MOMENT}"),
         ({"start_date": "soon"}, f'start_date: got "soon"; {MOMENT}'),
         ({"partner_grace_seconds": -1}, "partner_grace_seconds: got -1; expected 0 or more"),
+        (
+            {"partner_grace_seconds": 90, "partner_grace_cap_seconds": 89},
+            "partner_grace_cap_seconds: got 89; expected no less than partner_grace_seconds, which is 90",
+        ),
         ({"partner_grace_seconds": 1.5}, "partner_grace_seconds: got 1.5; expected a whole number"),
         ({"settle_timeout_seconds": False}, "settle_timeout_seconds: got false; expected a whole number"),
         ({"empty": True}, "empty: got true; expected 'refused' or 'allowed'"),
@@ -402,3 +406,10 @@ def test_a_folder_is_refused_with_the_faults_of_all_its_files(tmp_path: Path) ->
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ContractRefused, match="no such folder"):
         load_contracts(tmp_path / "contracts")
+
+
+def test_a_field_of_a_later_release_does_not_change_the_fingerprint_until_it_says_something() -> None:
+    silent = Contract.model_validate(GOOD)
+    spoken_default = Contract.model_validate(changed(partner_grace_cap_seconds=None, currency_case="exact"))
+    assert spoken_default.fingerprint == silent.fingerprint
+    assert Contract.model_validate(changed(currency_case="ignored")).fingerprint != silent.fingerprint

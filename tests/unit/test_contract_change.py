@@ -100,6 +100,7 @@ CASES = [
             "amount_minor": REFUSED,
             "currency": REFUSED,
             "occurred_at": KEPT,
+            "written_at": ANEW,
         }.items()
     ),
     *(
@@ -110,6 +111,7 @@ CASES = [
     ("currency_case", contract_of(currency_case="ignored"), PLAIN, REFUSED),
     ("timestamp_tolerance_seconds", PLAIN, contract_of(timestamp_tolerance_seconds=60), KEPT),
     ("partner_grace_seconds", PLAIN, contract_of(partner_grace_seconds=61), ANEW),
+    ("partner_grace_cap_seconds", PLAIN, contract_of(partner_grace_cap_seconds=90), ANEW),
     ("settle_timeout_seconds", PLAIN, contract_of(settle_timeout_seconds=61), ANEW),
     ("empty", PLAIN, contract_of(empty="allowed"), ANEW),
     ("alert.sinks", PLAIN, contract_of(alert={"sinks": [{"kind": "file", "path": "a.jsonl"}]}), KEPT),

@@ -1,0 +1,96 @@
+"""How late partners come, measured, and the grace that follows from it. Pure.
+
+A lag runs from the moment the copy on the first side was written to the moment its partner on the second was: the
+record's timestamp, and the ledger column that the contract names `written_at`. Pairs are counted by lag in buckets
+whose edges double, so that the counts of many runs add up, and a quantile is too long by a factor of two at most.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from tallystick.contract import Contract
+
+EDGES_MS = tuple(10 * 2**n for n in range(26))
+"""Upper edges of the buckets, in milliseconds: 10 ms to 93 h. The last bucket holds what took longer, too."""
+
+CLEAN_CUTS = 100
+"""The grace is measured on the MATCHED runs among so many cuts before this one."""
+
+Pairs = tuple[int, ...]
+"""Pairs by bucket, in the order of EDGES_MS."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicLag:
+    """Pairs of one topic's events by lag. One whose partner claims to be older than itself is in the first bucket."""
+
+    topic: str
+    pairs: Pairs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grace:
+    """How long a partner may be late. measured_ms: the longest p99.9 of any topic; None where nothing was measured."""
+
+    seconds: int
+    measured_ms: int | None = None
+    clean_runs: int = 0
+
+    @property
+    def duration(self) -> timedelta:
+        return timedelta(seconds=self.seconds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunLag:
+    """The lag of the pairs that one run made, and the grace that it judged by."""
+
+    topics: tuple[TopicLag, ...]
+    grace: Grace
+
+
+def bucket_of(lag_ms: int) -> int:
+    return min(bisect_left(EDGES_MS, lag_ms), len(EDGES_MS) - 1)
+
+
+def lags_of_pairs(pairs: Iterable[tuple[str, int]]) -> tuple[TopicLag, ...]:
+    """Count (topic, lag in milliseconds)."""
+    counted: dict[str, list[int]] = {}
+    for topic, lag_ms in pairs:
+        counted.setdefault(topic, [0] * len(EDGES_MS))[bucket_of(lag_ms)] += 1
+    return tuple(TopicLag(topic=topic, pairs=tuple(counts)) for topic, counts in sorted(counted.items()))
+
+
+def add_lags(lags: Iterable[TopicLag]) -> tuple[TopicLag, ...]:
+    """One per topic, in order."""
+    totals: dict[str, Pairs] = {}
+    for lag in lags:
+        before = totals.get(lag.topic, (0,) * len(EDGES_MS))
+        totals[lag.topic] = tuple(a + b for a, b in zip(before, lag.pairs, strict=True))
+    return tuple(TopicLag(topic=topic, pairs=pairs) for topic, pairs in sorted(totals.items()))
+
+
+def quantile_ms(pairs: Pairs, *, per_mille: int) -> int | None:
+    """The edge that so many of a thousand pairs do not pass; None without a pair."""
+    total = sum(pairs)
+    needed = -(-total * per_mille // 1000)
+    reached = 0
+    for edge, count in zip(EDGES_MS, pairs, strict=True):
+        reached += count
+        if total and reached >= needed:
+            return int(edge)
+    return None
+
+
+def grace_in_force(contract: Contract, clean_runs: Sequence[tuple[TopicLag, ...]]) -> Grace:
+    """min(cap, max(the contract's grace, p99.9 of the lag in clean runs)), in whole seconds.
+
+    clean_runs: the lags of MATCHED runs only. One measured while the pipeline was down grows with what is lost, and
+    would hide it.
+    """
+    topics = add_lags(lag for run in clean_runs for lag in run)
+    measured = max((quantile_ms(lag.pairs, per_mille=999) or 0 for lag in topics), default=None)
+    wanted = max(contract.partner_grace_seconds, -(-(measured or 0) // 1000))
+    return Grace(seconds=min(contract.grace_cap_seconds, wanted), measured_ms=measured, clean_runs=len(clean_runs))
