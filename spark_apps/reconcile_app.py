@@ -224,7 +224,9 @@ def scan_cut(contract: Contract, connections: Connections, cut: Cut, previous: C
                 legs=contract.legs,
                 known_elsewhere=known,
                 ignore_case=contract.currency_case == "ignored",
-                possible_ms=possible_ms(cut, previous, tolerance_seconds=contract.timestamp_tolerance_seconds),
+                possible_ms=None
+                if cut.by_time or previous.by_time
+                else possible_ms(cut, previous, tolerance_seconds=contract.timestamp_tolerance_seconds),
                 lag_of=contract.direction if contract.ledger.columns.written_at else None,
             )
 

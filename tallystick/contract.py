@@ -405,6 +405,12 @@ class Contract(_Part):
         return max(_GRACE_CAP_SECONDS, self.partner_grace_seconds)
 
     @property
+    def longest_grace(self) -> timedelta:
+        """What the grace may become, where the contract lets it be measured."""
+        seconds = self.grace_cap_seconds if self.ledger.columns.written_at else self.partner_grace_seconds
+        return timedelta(seconds=seconds)
+
+    @property
     def settle_timeout(self) -> timedelta:
         return timedelta(seconds=self.settle_timeout_seconds)
 

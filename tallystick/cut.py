@@ -3,7 +3,7 @@
 Decides where a cut ends. Does not ask the broker or the ledger: `topic_snapshot` and `ledger_snapshot` do.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -115,6 +115,8 @@ class Cut:
     now_utc: datetime
     topic_slices: tuple[TopicSlice, ...]
     ledger_slice: LedgerSlice
+    by_time: bool = False
+    """Its slices end where the window's end lies by timestamp: nobody looked at the time, so that no sample says."""
 
     @property
     def is_baseline(self) -> bool:
@@ -127,14 +129,31 @@ class Cut:
 
 
 def choose_sample(samples: Sequence[Sample], *, window_end_utc: datetime) -> Sample:
-    """The first sample at or after the window's end; without one, the newest there is.
-
-    So a catch-up after an outage ends each window where it would have ended, as far as anybody looked.
-    """
+    """The first sample at or after the window's end; without one, the newest there is."""
     later = [sample for sample in samples if sample.at_utc >= window_end_utc]
     if later:
         return min(later, key=lambda sample: sample.at_utc)
     return max(samples, key=lambda sample: sample.at_utc)
+
+
+def is_late(sample: Sample, *, window_end_utc: datetime, next_end_utc: datetime) -> bool:
+    """Was the sample taken when a later window had ended too? next_end_utc: of the window after this one."""
+    return sample.at_utc >= next_end_utc > window_end_utc
+
+
+def mark_by_time(sample: Sample, *, offsets: Mapping[TopicPartition, int], xid: int | None) -> Sample:
+    """A late sample's marks, moved back to where the window's end lies by timestamp, so that windows share an outage.
+
+    offsets: of the first record of each partition that is not older than the window's end; a partition without one
+    keeps its mark. xid: of the first ledger transaction of that kind; None keeps the mark. Timestamps are not in order,
+    and need not be: they choose where a slice stops, and the next one goes on there. What a slice holds was written by
+    the sample's moment; by no earlier one can that be proven.
+    """
+    return replace(
+        sample,
+        high_watermarks=tuple((part, min(mark, offsets.get(part, mark))) for part, mark in sample.high_watermarks),
+        ledger_xmax=min(sample.ledger_xmax, sample.ledger_xmax if xid is None else xid),
+    )
 
 
 class Discontinuity(StrEnum):

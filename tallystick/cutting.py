@@ -23,17 +23,20 @@ from tallystick.cut import (
     broken_off_slice,
     choose_sample,
     discontinuity,
+    is_late,
+    mark_by_time,
     next_topic_slice,
 )
-from tallystick.ledger_reader import count_older_rows, describe_table
+from tallystick.ledger_reader import count_older_rows, describe_table, read_xid_at
 from tallystick.offsets import OffsetRange
 from tallystick.run_result import DoubtFound, RunFigures, RunResult
-from tallystick.settling import open_both_sides, sample_of
+from tallystick.schedule import next_firing
+from tallystick.settling import BothSides, open_both_sides, sample_of
 from tallystick.store.contract_store import require_same_books
 from tallystick.store.cut_store import claim_attempt, find_cut, last_cut, open_cut, save_cut
 from tallystick.store.run_store import commit_run
 from tallystick.store.sample_store import append_sample, read_samples
-from tallystick.topic_snapshot import read_topic_snapshot
+from tallystick.topic_snapshot import read_offsets_at, read_topic_snapshot
 from tallystick.verdict import Verdict
 
 
@@ -66,10 +69,14 @@ def resolve_cut(
         if contract.kafka.stray_topics:
             read_topic_snapshot(sides.admin, contract.kafka.stray_topics)  # one that is not there is refused here
         partitions, ledger = sides.read_marks()
-    taken = sample_of(partitions, ledger, at_utc=now_utc)
-    append_sample(engine, contract.contract, taken)
-    samples = read_samples(engine, contract.contract, since_utc=min(window_end_utc, now_utc))
-    mark = choose_sample(samples, window_end_utc=window_end_utc) if previous else taken
+        taken = sample_of(partitions, ledger, at_utc=now_utc)
+        append_sample(engine, contract.contract, taken)
+        samples = read_samples(engine, contract.contract, since_utc=min(window_end_utc, now_utc))
+        mark = choose_sample(samples, window_end_utc=window_end_utc) if previous else taken
+        next_end_utc = next_firing(contract.schedule, window_end_utc)
+        by_time = previous is not None and is_late(mark, window_end_utc=window_end_utc, next_end_utc=next_end_utc)
+        if previous is not None and by_time:
+            mark = _mark_by_time(sides, mark, previous, window_end_utc=window_end_utc)
     cut = Cut(
         contract=contract.contract,
         n=previous.n + 1 if previous else 0,
@@ -77,6 +84,7 @@ def resolve_cut(
         window_end_utc=window_end_utc,
         marked_at_utc=mark.at_utc,
         now_utc=now_utc,
+        by_time=by_time,
         topic_slices=next_topic_slices(previous, partitions, mark) if previous else _baseline_topics(partitions),
         ledger_slice=next_ledger_slice(previous.ledger_slice, ledger, mark) if previous else _baseline_ledger(ledger),
     )
@@ -84,6 +92,16 @@ def resolve_cut(
     if cut.is_baseline:
         _close_baseline(engine, contract, connections, cut)
     return cut
+
+
+def _mark_by_time(sides: BothSides, late: Sample, previous: Cut, *, window_end_utc: datetime) -> Sample:
+    """Ask both sides where the window's end lies by timestamp."""
+    xids = {"xid_start": previous.ledger_slice.xid_end, "xid_end": max(previous.ledger_slice.xid_end, late.ledger_xmax)}
+    return mark_by_time(
+        late,
+        offsets=read_offsets_at(sides.admin, (part for part, _ in late.high_watermarks), at_utc=window_end_utc),
+        xid=read_xid_at(sides.ledger, sides.contract.ledger, at_utc=window_end_utc, **xids),
+    )
 
 
 def _baseline_topics(partitions: Sequence[PartitionSnapshot]) -> tuple[TopicSlice, ...]:

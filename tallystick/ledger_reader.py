@@ -175,6 +175,20 @@ def read_horizon_holder(connection: psycopg.Connection, *, horizon: int) -> Hori
         return cursor.execute(_HOLDER, {"horizon": horizon}).fetchone()
 
 
+def read_xid_at(
+    connection: psycopg.Connection, ledger: LedgerSide, *, at_utc: datetime, xid_start: int, xid_end: int
+) -> int | None:
+    """The smallest transaction id in [xid_start, xid_end) of a row written at or after that moment.
+
+    None where there is no such row, or where no column says when a row was written.
+    """
+    if ledger.columns.written_at is None:
+        return None
+    query = ledger_sql.first_xid_query(ledger, xid_start=xid_start, xid_end=xid_end)
+    row = connection.execute(query, [at_utc]).fetchone()
+    return None if row is None else row[0]
+
+
 def count_older_rows(connection: psycopg.Connection, ledger: LedgerSide, *, xid_start: int) -> int | None:
     """Rows older than the slice, in one snapshot; None where the slicing column makes the guard needless."""
     if ledger.slice_by == "written_xid":

@@ -103,6 +103,16 @@ def slice_queries(ledger: LedgerSide, *, xid_start: int, xid_end: int, block_cou
     return (f"{select} AND ctid < '({middle},0)'::tid", f"{select} AND ctid >= '({middle},0)'::tid")
 
 
+def first_xid_query(ledger: LedgerSide, *, xid_start: int, xid_end: int) -> str:
+    """The smallest id among the slice's rows that were written at or after a moment, which is the one parameter.
+
+    Of all its rows, whether they pair or not. Needs a contract that names written_at.
+    """
+    inside = slice_condition(ledger, xid_start=xid_start, xid_end=xid_end)
+    xid = row_xid(ledger, near_xid=xid_start)
+    return f"SELECT min({xid}) FROM {ledger.table} WHERE {inside} AND {ledger.columns.written_at} >= %s"
+
+
 def older_rows_query(ledger: LedgerSide, *, xid_start: int, snapshot_xmax: int) -> str:
     """Count the rows that are not in [xid_start, snapshot xmax): on an append-only table, what earlier slices held."""
     inside = slice_condition(ledger, xid_start=xid_start, xid_end=snapshot_xmax)

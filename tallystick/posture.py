@@ -81,7 +81,7 @@ def posture(
 
 def reconciliation_horizon(contract: Contract) -> timedelta:
     """How long a record must stay readable: the schedule's longest interval, the settling, and the partner's grace."""
-    return longest_interval(contract.schedule, contract.start_date) + contract.settle_timeout + contract.partner_grace
+    return longest_interval(contract.schedule, contract.start_date) + contract.settle_timeout + contract.longest_grace
 
 
 @lru_cache(maxsize=64)

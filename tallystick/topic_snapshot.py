@@ -1,6 +1,7 @@
 """What the broker says of the topics right now: bounds and identity."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 from kafka import TopicPartition as ClientTopicPartition
@@ -10,6 +11,7 @@ from kafka.protocol.consumer.offsets import IsolationLevel, OffsetSpec
 
 from tallystick.cut import PartitionSnapshot
 from tallystick.log_fetch import BrokerUnreachable
+from tallystick.offsets import TopicPartition
 
 
 class TopicNotFound(ValueError):
@@ -51,6 +53,22 @@ def read_topic_snapshot(admin: KafkaAdminClient, topics: Sequence[str]) -> tuple
         )
         for part in sorted(partitions)
     )
+
+
+def read_offsets_at(
+    admin: KafkaAdminClient, partitions: Iterable[TopicPartition], *, at_utc: datetime
+) -> dict[TopicPartition, int]:
+    """Offset of each partition's first record with a timestamp at or after that moment; none for one without such.
+
+    Raises BrokerUnreachable.
+    """
+    asked = {ClientTopicPartition(part.topic, part.partition): part for part in partitions}
+    moment_ms = int(at_utc.timestamp() * 1000)
+    try:
+        found = admin.list_partition_offsets(dict.fromkeys(asked, moment_ms))
+    except KafkaError as error:
+        raise BrokerUnreachable(f"offsets at {at_utc.isoformat()}: {type(error).__name__}: {error}") from error
+    return {asked[part]: answer.offset for part, answer in found.items() if answer.offset >= 0}
 
 
 def _refuse_missing(topic: str, described: Any) -> None:

@@ -5,20 +5,19 @@ no verdict; it pages. Not to be mistaken for log_expired, which comes too late.
 """
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
-
-from croniter import croniter
+from datetime import timedelta
 
 from tallystick.break_class import Notice
 from tallystick.evidence import Evidence
 from tallystick.plain_text import format_time
 from tallystick.run_result import NoticeFound
+from tallystick.schedule import next_firing
 
 
 def retention_overtakes(evidence: Evidence) -> Iterator[NoticeFound]:
     """One per partition. The next run begins when the schedule fires again, and is through a settle timeout later."""
     cut = evidence.cut
-    next_run_utc: datetime = croniter(evidence.contract.schedule, cut.now_utc).get_next(datetime)
+    next_run_utc = next_firing(evidence.contract.schedule, cut.now_utc)
     read_by_utc = next_run_utc + evidence.contract.settle_timeout
     for one in evidence.surroundings.expiries:
         if one.expires_utc < read_by_utc:

@@ -127,6 +127,7 @@ def cut_of_row(connection: Connection, row: Row[Any]) -> Cut:
         window_end_utc=row.window_end_utc,
         marked_at_utc=row.marked_at_utc,
         now_utc=row.now_utc,
+        by_time=row.by_time,
         topic_slices=tuple(sorted(topics, key=lambda topic_slice: topic_slice.offsets.topic_partition)),
         ledger_slice=_LEDGER_SLICE.validate_python(ledger),
     )
@@ -162,6 +163,7 @@ def _cut_row(contract: Contract, cut: Cut, scheduler_run_id: str) -> dict[str, A
         "window_end_utc": cut.window_end_utc,
         "marked_at_utc": cut.marked_at_utc,
         "now_utc": cut.now_utc,
+        "by_time": cut.by_time,
         "contract_fingerprint": contract.fingerprint,
         "scheduler_run_id": scheduler_run_id,
         "open": True,
@@ -179,10 +181,9 @@ def _refuse_hole(connection: Connection, cut: Cut) -> None:
 
 
 def _slice_rows(connection: Connection, cut: Cut) -> list[dict[str, Any]]:
-    statement = (
-        select(cut_slice.c.side, func.max(cut_slice.c.slice_n).label("slice_n"))
-        .where(cut_slice.c.contract == cut.contract)
-        .group_by(cut_slice.c.side)
+    """A side that was in the books is in every cut after, so its last slice is one of the cut before."""
+    statement = select(cut_slice.c.side, cut_slice.c.slice_n).where(
+        cut_slice.c.contract == cut.contract, cut_slice.c.cut_n == cut.n - 1
     )
     last = {row.side: row.slice_n for row in connection.execute(statement)}
     return [

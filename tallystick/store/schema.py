@@ -100,6 +100,7 @@ cut = Table(
     Column("attempt", Integer, nullable=False, server_default=text("0")),
     Column("open", Boolean, nullable=False),
     _recorded_at(),
+    Column("by_time", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("contract", "n"),
     ForeignKeyConstraint(
         ["contract", "contract_fingerprint"],
@@ -130,6 +131,7 @@ cut_slice = Table(
         name="cut_slice_follows",
     ),
     CheckConstraint("starts_at <= ends_at", name="bounds"),
+    Index(None, "contract", "cut_n"),
 )
 
 verdict = Table(

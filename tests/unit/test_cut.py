@@ -1,6 +1,7 @@
 """Slices tile: each offset and each ledger transaction belongs to one cut, whatever is held, sampled or expired."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -16,17 +17,20 @@ from tallystick.cut import (
     broken_off_slice,
     choose_sample,
     discontinuity,
+    is_late,
+    mark_by_time,
     next_topic_slice,
     without_expired,
 )
 from tallystick.cutting import next_ledger_slice, next_topic_slices
-from tallystick.offsets import OffsetRange, OffsetsOutOfOrder
+from tallystick.offsets import OffsetRange, OffsetsOutOfOrder, TopicPartition
 
 from .builders import (
     HOUR,
     LAW,
     MINUTE,
     NOON,
+    PART,
     TOPIC,
     cut_of,
     ledger_at,
@@ -289,6 +293,32 @@ def test_a_window_ends_at_the_first_sample_at_or_after_its_end() -> None:
 
 def test_without_a_later_sample_the_newest_one_ends_it() -> None:
     assert choose_sample([EARLY, sample_at(NOON - HOUR, 0, 0)], window_end_utc=NOON) is EARLY
+
+
+@pytest.mark.parametrize(
+    ("sampled", "late"), [(MINUTE, False), (HOUR - MINUTE, False), (HOUR, True), (30 * HOUR, True)]
+)
+def test_a_sample_is_late_once_the_next_window_has_ended_too(sampled: timedelta, late: bool) -> None:
+    sample = sample_at(NOON + sampled, 0, 0)
+    assert is_late(sample, window_end_utc=NOON, next_end_utc=NOON + HOUR) is late
+
+
+def test_a_late_windows_marks_move_back_to_where_its_end_lies_by_timestamp() -> None:
+    late = sample_at(NOON + 5 * HOUR, 90, 700)
+    moved = mark_by_time(late, offsets={PART: 40}, xid=300)
+    assert (moved.high_watermark(PART), moved.ledger_xmax, moved.at_utc) == (40, 300, late.at_utc)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "xid"),
+    [
+        pytest.param({}, None, id="nothing is that young, or nobody says"),
+        pytest.param({PART: 95}, 800, id="written after the sample"),
+    ],
+)
+def test_a_late_windows_marks_never_move_beyond_the_sample(offsets: dict[TopicPartition, int], xid: int | None) -> None:
+    late = sample_at(NOON + 5 * HOUR, 90, 700)
+    assert mark_by_time(late, offsets=offsets, xid=xid) == late
 
 
 def test_a_cut_without_expiry_has_none() -> None:

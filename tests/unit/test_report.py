@@ -526,3 +526,9 @@ def test_an_older_run_has_measured_nothing(matched_run: StoredRun, contract: Con
     page = report_page(with_lag(matched_run, None), contract)
     assert page.lags == ()
     assert "no clean run has measured" in dict(page.guarantees)["Grace"]
+
+
+def test_a_window_that_was_judged_late_says_what_its_slices_end_by(matched_run: StoredRun, contract: Contract) -> None:
+    late = replace(matched_run, cut=replace(matched_run.cut, by_time=True))
+    assert "Nobody looked when this window ended" in render_report(late, contract)
+    assert "Nobody looked" not in render_report(matched_run, contract)

@@ -1,4 +1,4 @@
-"""How late partners came; and which items a cut carries, found without reading every item that ever was."""
+"""How late partners came; cuts that end by time; what a cut holds and carries, found without reading all the past."""
 
 from alembic import op
 
@@ -10,6 +10,8 @@ depends_on = None
 _LAG = """
 alter table tallystick.verdict add column lag jsonb;
 alter table tallystick.open_item add column written_ms bigint;
+alter table tallystick.cut add column by_time boolean not null default false;
+create index cut_slice_contract_cut_n_ix on tallystick.cut_slice (contract, cut_n);
 create index open_item_contract_cut_n_ix on tallystick.open_item (contract, cut_n);
 create table tallystick.item_life (
     contract text not null,
