@@ -325,8 +325,7 @@ def test_a_reader_without_the_statistics_names_the_holder_all_the_same_and_says_
     assert found is not None
     assert found.since is None
     assert found.holder == (
-        f"session {pid} (no name) of billing in database ledger, "
-        "state not shown without pg_read_all_stats"
+        f"session {pid} (no name) of billing in database ledger, state not shown without pg_read_all_stats"
     )
 
 
