@@ -83,6 +83,23 @@ class PostgresServer:
         )
         process.wait_until(self._answers, what=f"PostgreSQL on port {self.port}")
 
+    def copy(self, folder: Path) -> "PostgresServer":
+        """A base backup of the running server, not started yet: a hot standby of it while standby.signal is there."""
+        folder.mkdir(mode=0o700)
+        account = _account_for(folder)
+        argv = [str(_BINARIES / "pg_basebackup"), "-D", str(folder), "-R", "-c", "fast", "--no-sync", "--no-password"]
+        argv += ["-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres"]
+        child = process.spawn(
+            argv,
+            log=folder.with_suffix(".log"),
+            account=account,
+            environment={**_environment(), "PGPASSWORD": self.passwords["postgres"]},
+            cwd=folder,
+        )
+        if child.wait(60) != 0:
+            raise PostgresDidNotStart(_tail(folder.with_suffix(".log")))
+        return PostgresServer(folder, fsync=self.fsync, passwords=self.passwords)
+
     def kill(self) -> None:
         """SIGKILL the server and its backends, as a power cut would."""
         process.kill_tree(self.child)

@@ -34,6 +34,8 @@ def _read_query(spark: SparkSession, dsn: str, query: str) -> DataFrame:
         .option("password", url.password or "")
         .option("driver", "org.postgresql.Driver")
         .option("fetchsize", _FETCH_ROWS)
+        .option("targetServerType", "primary")
+        .option("options", f"-c {ledger_sql.HIDE_NOTHING}")
         .option("query", query)
         .load()
     )

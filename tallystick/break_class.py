@@ -57,6 +57,7 @@ class Doubt(StrEnum):
     CANARY_MISSED = "canary_missed"
     LEDGER_REWRITTEN = "ledger_rewritten"
     LEDGER_FAILED_OVER = "ledger_failed_over"
+    LEDGER_IDS_REUSED = "ledger_ids_reused"
     PARTNER_NOT_SETTLED = "partner_not_settled"
 
 

@@ -182,7 +182,7 @@ DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
     Doubt.HELD_BY_LEDGER_HORIZON: ClassText(
         title="Held by an open database transaction",
         means="A database transaction that has not ended keeps committed ledger rows behind it from being read.",
-        check_first="Find the holder in pg_stat_activity, pg_prepared_xacts or pg_replication_slots, and end it there.",
+        check_first="End the holder: pg_terminate_backend(pid) or ROLLBACK PREPARED; replication slots do not hold it.",
     ),
     Doubt.UNEXPLAINED_GAP: ClassText(
         title="Unexplained gap",
@@ -218,6 +218,11 @@ DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
         title="Ledger failed over",
         means="The ledger is another server or timeline than before, which may give transaction ids out again.",
         check_first="Ask for the failover's last replayed LSN; if in doubt, a new contract name begins new books.",
+    ),
+    Doubt.LEDGER_IDS_REUSED: ClassText(
+        title="Transaction ids given out again",
+        means="The ledger gives out ids that earlier cuts had read past: rows with them are in no cut.",
+        check_first="Was the server restored from a copy? Begin a contract under a new name: it begins new books.",
     ),
     Doubt.PARTNER_NOT_SETTLED: ClassText(
         title="Other side held back",

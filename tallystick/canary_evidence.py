@@ -45,7 +45,8 @@ def calm_evidence(evidence: Evidence) -> Evidence:
     contract, cut = _plain(evidence.contract), evidence.cut
     part = TopicPartition(topic=min(contract.topics), partition=CANARY_PARTITION)
     one = _slice(part)
-    ledger_slice = replace(cut.ledger_slice, mark=cut.ledger_slice.xid_end)
+    end = cut.ledger_slice.xid_end
+    ledger_slice = replace(cut.ledger_slice, mark=end, snapshot=replace(cut.ledger_slice.snapshot, xmin=end, xmax=end))
     later = cut.now_utc + _DAY
     return Evidence(
         contract=contract,
@@ -436,6 +437,11 @@ def too_late(evidence: Evidence) -> Evidence:
 def failed_over(evidence: Evidence) -> Evidence:
     now = evidence.cut.ledger_slice.snapshot
     return replace(evidence, previous_ledger=replace(now, timeline=now.timeline + 1))
+
+
+def set_back(evidence: Evidence) -> Evidence:
+    now = evidence.cut.ledger_slice.snapshot
+    return replace(evidence, previous_ledger=replace(now, xmin=now.xmin + 1))
 
 
 def held_horizon(evidence: Evidence) -> Evidence:

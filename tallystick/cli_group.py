@@ -51,6 +51,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.contract import ContractRefused
     from tallystick.contract_change import ContractChangeRefused
     from tallystick.cut import PartitionsVanished
+    from tallystick.cutting import LedgerTooFarAhead
     from tallystick.ledger_reader import LedgerRefused, LedgerUnreachable
     from tallystick.local_run import RereadDiffers, RunNotStored
     from tallystick.log_fetch import BrokerUnreachable, OffsetNotInLog
@@ -73,6 +74,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
             | BrokerUnreachable()
             | LedgerUnreachable()
             | LedgerRefused()
+            | LedgerTooFarAhead()
             | TopicNotFound()
             | OffsetNotInLog()
             | PartitionsVanished()

@@ -32,6 +32,7 @@ UNCLEAN = (
     Doubt.TORN_CUT,
     Doubt.LEDGER_REWRITTEN,
     Doubt.LEDGER_FAILED_OVER,
+    Doubt.LEDGER_IDS_REUSED,
 )
 """Doubts under which an absence is not proven well enough to act on it."""
 

@@ -46,6 +46,12 @@ class LedgerSnapshot:
     timeline: int
     lsn: str
 
+    @property
+    def log_position(self) -> int:
+        """The LSN as a number of bytes. Source: PostgreSQL manual, pg_lsn."""
+        high, low = self.lsn.split("/")
+        return (int(high, 16) << 32) + int(low, 16)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
@@ -154,6 +160,21 @@ def mark_by_time(sample: Sample, *, offsets: Mapping[TopicPartition, int], xid: 
         high_watermarks=tuple((part, min(mark, offsets.get(part, mark))) for part, mark in sample.high_watermarks),
         ledger_xmax=min(sample.ledger_xmax, sample.ledger_xmax if xid is None else xid),
     )
+
+
+def is_failed_over(before: LedgerSnapshot, now: LedgerSnapshot) -> bool:
+    """Does another server or timeline answer? It has its own history behind the point where the two part."""
+    return (before.system_identifier, before.timeline) != (now.system_identifier, now.timeline)
+
+
+def gives_ids_again(before: LedgerSnapshot, now: LedgerSnapshot, *, read_up_to: int) -> bool:
+    """Are ids given out, or were they since `before`, that lie below what had been read up to?
+
+    While a server keeps its history neither its horizon nor its log falls back, a crash included: the horizon is
+    flushed before it is used. One that was behind already gave such ids out until it had caught up.
+    """
+    fell_back = now.xmin < before.xmin or (not is_failed_over(before, now) and now.log_position < before.log_position)
+    return fell_back or before.xmin < read_up_to
 
 
 class Discontinuity(StrEnum):

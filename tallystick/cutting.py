@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from tallystick.break_class import Doubt
 from tallystick.connections import Connections
-from tallystick.contract import Contract
+from tallystick.contract import Contract, LedgerSide
 from tallystick.cut import (
     Cut,
     Discontinuity,
@@ -23,11 +23,14 @@ from tallystick.cut import (
     broken_off_slice,
     choose_sample,
     discontinuity,
+    gives_ids_again,
+    is_failed_over,
     is_late,
     mark_by_time,
     next_topic_slice,
 )
 from tallystick.ledger_reader import count_older_rows, describe_table, read_xid_at
+from tallystick.ledger_sql import XMIN_WIDTH_MAX, written_xid_statements
 from tallystick.offsets import OffsetRange
 from tallystick.run_result import DoubtFound, RunFigures, RunResult
 from tallystick.schedule import next_firing
@@ -38,6 +41,10 @@ from tallystick.store.run_store import commit_run
 from tallystick.store.sample_store import append_sample, read_samples
 from tallystick.topic_snapshot import read_offsets_at, read_topic_snapshot
 from tallystick.verdict import Verdict
+
+
+class LedgerTooFarAhead(ValueError):
+    """More ids were given out since the last cut than the 32 bits of a row tell apart. A retry cures nothing."""
 
 
 def resolve_cut(
@@ -53,8 +60,9 @@ def resolve_cut(
     """The stored cut of this window; else a new one, stored. An unfinished cut of another window must be judged first.
 
     A contract's first cut is its baseline: empty slices where the books begin, with their own verdict at once.
-    Raises BrokerUnreachable, LedgerUnreachable, LedgerRefused, TopicNotFound, PartitionsVanished, CutAlreadyOpen, and
-    ContractChangeRefused where the contract has another meaning than the one that the newest cut was made with.
+    Raises BrokerUnreachable, LedgerUnreachable, LedgerRefused, LedgerTooFarAhead, TopicNotFound, PartitionsVanished,
+    CutAlreadyOpen, and ContractChangeRefused where the contract has another meaning than the one that the newest cut
+    was made with.
     """
     require_same_books(engine, contract)
     unfinished = open_cut(engine, contract.contract)
@@ -69,6 +77,8 @@ def resolve_cut(
         if contract.kafka.stray_topics:
             read_topic_snapshot(sides.admin, contract.kafka.stray_topics)  # one that is not there is refused here
         partitions, ledger = sides.read_marks()
+        if previous is not None:
+            refuse_too_wide(contract.ledger, previous, ledger)
         taken = sample_of(partitions, ledger, at_utc=now_utc)
         append_sample(engine, contract.contract, taken)
         samples = read_samples(engine, contract.contract, since_utc=min(window_end_utc, now_utc))
@@ -147,14 +157,34 @@ def next_topic_slices(previous: Cut, partitions: Sequence[PartitionSnapshot], ma
 
 
 def next_ledger_slice(previous: LedgerSlice, ledger: LedgerSnapshot, mark: Sample) -> LedgerSlice:
-    """Tile onto the previous slice: up to the sample's xmax, never above the horizon, never backwards."""
+    """Tile onto the previous slice: up to the sample's xmax, never above the horizon, never backwards.
+
+    Where the ids do not go on there, the books begin anew: a row below the slice may never have been read, so it is no
+    more decidable than one before the baseline.
+    """
+    goes_on = not is_failed_over(previous.snapshot, ledger) and not gives_ids_again(
+        previous.snapshot, ledger, read_up_to=previous.xid_end
+    )
     return LedgerSlice(
         xid_start=previous.xid_end,
         xid_end=max(previous.xid_end, min(mark.ledger_xmax, ledger.xmin)),
         snapshot=ledger,
         mark=max(previous.xid_end, mark.ledger_xmax),
-        baseline_xid=previous.baseline_xid,
+        baseline_xid=previous.baseline_xid if goes_on else previous.xid_end,
     )
+
+
+def refuse_too_wide(ledger: LedgerSide, previous: Cut, now: LedgerSnapshot) -> None:
+    """By xmin, what stands behind the last cut must fit into half of 32 bits. Raises LedgerTooFarAhead."""
+    behind = now.xmax - previous.ledger_slice.xid_end
+    if ledger.slice_by == "xmin" and behind > XMIN_WIDTH_MAX:
+        add, default = written_xid_statements(ledger.table)
+        raise LedgerTooFarAhead(
+            f"ledger table {ledger.table}: {behind:,} transaction ids were given out since cut {previous.n} ended; "
+            f"expected at most {XMIN_WIDTH_MAX:,}: a row holds 32 bits of its id, so rows that far apart look alike. "
+            f"What to do: begin a contract under a new name; with slice_by: written_xid it has no such limit: {add} "
+            f"{default}"
+        )
 
 
 def _close_baseline(engine: Engine, contract: Contract, connections: Connections, cut: Cut) -> None:

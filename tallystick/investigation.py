@@ -16,7 +16,7 @@ from tallystick.cut import Cut, PartitionSnapshot, is_recreated
 from tallystick.evidence import Evidence, LegsCase
 from tallystick.identities import read_identities, wanted_identities
 from tallystick.lag import Grace, TopicLag, grace_in_force
-from tallystick.ledger_reader import HorizonHolder, read_horizon_holder
+from tallystick.ledger_reader import HorizonHolder, read_horizon_holder, read_ledger_snapshot
 from tallystick.log_fetch import fetcher
 from tallystick.look_ups import LookUps, look_up
 from tallystick.pairing import Copy, Deadlines, KeyCase, pair_key, topic_of
@@ -176,7 +176,9 @@ def read_surroundings(
     """Ask the cluster and the store what stands around the cut, once; each answer has a module of its own."""
     earlier = SURROUNDINGS.validate_python(surroundings_document(engine, sides.contract.contract, cut.n - 1))
     around = read_cluster(sides.admin, sides.contract, cut, partitions_before=partitions_before, earlier=earlier)
-    return replace(around, actions=_actions(engine, sides.contract, past.carried))
+    return replace(
+        around, actions=_actions(engine, sides.contract, past.carried), ledger=read_ledger_snapshot(sides.ledger)
+    )
 
 
 def _actions(engine: Engine, contract: Contract, carried: Iterable[OpenItem]) -> tuple[ExecutedAction, ...]:

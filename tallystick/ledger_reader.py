@@ -34,7 +34,8 @@ _HOLDER = """
 SELECT xid, holder, since FROM (
     SELECT backend_xid::text::bigint AS xid, xact_start AS since,
            format('session %%s (%%s) of %%s in database %%s, state %%s', pid,
-                  coalesce(nullif(application_name, ''), 'no name'), usename, datname, state) AS holder
+                  coalesce(nullif(application_name, ''), 'no name'), usename, datname,
+                  coalesce(state, 'not shown without pg_read_all_stats')) AS holder
     FROM pg_stat_activity WHERE backend_xid IS NOT NULL
     UNION ALL
     SELECT transaction::text::bigint, prepared,
@@ -43,8 +44,13 @@ SELECT xid, holder, since FROM (
 ) AS open WHERE xid = %(horizon)s & 4294967295"""
 
 _DESCRIBE = """
-SELECT c.relkind::text AS kind, (pg_relation_size(c.oid) / current_setting('block_size')::int)::int AS block_count,
+SELECT pg_is_in_recovery() AS on_standby, row_security_active(c.oid) AS rows_hidden, c.relkind::text AS kind,
+       (pg_relation_size(c.oid) / current_setting('block_size')::int)::int AS block_count,
        format_type(a.atttypid, a.atttypmod) AS key_type,
+       (SELECT d.oid IS NOT NULL OR w.attgenerated <> '' OR EXISTS (
+                   SELECT 1 FROM pg_trigger g WHERE g.tgrelid = c.oid AND g.tgtype & 7 = 7 AND NOT g.tgisinternal)
+        FROM pg_attribute w LEFT JOIN pg_attrdef d ON d.adrelid = w.attrelid AND d.adnum = w.attnum
+        WHERE w.attrelid = c.oid AND w.attname = 'written_xid' AND NOT w.attisdropped) AS fills_written_xid,
        EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indpred IS NULL
                AND i.indisvalid AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum) AS key_is_unique
 FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = %(key)s AND NOT a.attisdropped
@@ -55,8 +61,20 @@ class LedgerUnreachable(ConnectionError):
     """The server did not answer or did not let us in. A retry may cure it, so it leaves no verdict."""
 
 
+class LedgerReadCancelled(LedgerUnreachable):
+    """The server let us in and then took a read away: a time limit, a lock, a shutdown, a conflict with recovery."""
+
+
 class LedgerRefused(ValueError):
     """The contract's table, columns or condition do not fit the database. A retry cures nothing."""
+
+
+class LedgerIsStandby(LedgerRefused):
+    """The connection leads to a replica, which shows the past and cannot say how far back."""
+
+
+class LedgerHidesRows(LedgerRefused):
+    """Row-level security keeps rows from this role: what it does not see it would call missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +94,10 @@ class LedgerTable:
     block_count: int
     key_type: str | None
     key_is_unique: bool
+    on_standby: bool
+    rows_hidden: bool
+    fills_written_xid: bool | None
+    """Does each new row get one, by a default or a trigger? None: there is no such column."""
 
     @property
     def halves_by(self) -> int | None:
@@ -100,14 +122,17 @@ class LedgerRow:
 
 @contextmanager
 def open_ledger(dsn: str) -> Iterator[psycopg.Connection]:
-    """A connection in autocommit, closed at the end. Raises LedgerUnreachable without the password in its message."""
+    """A connection in autocommit, closed at the end.
+
+    Raises LedgerUnreachable without the password in its message, and LedgerReadCancelled.
+    """
     try:
         connection = psycopg.connect(
             dsn,
             autocommit=True,
             connect_timeout=_CONNECT_TIMEOUT_SECONDS,
             application_name="tallystick",
-            options="-c row_security=off",  # rows that a policy would hide are an error, not an absence
+            options=f"-c {ledger_sql.HIDE_NOTHING}",
         )
     except psycopg.OperationalError as error:
         raise LedgerUnreachable(f"ledger: {str(error).strip().splitlines()[0]}") from None
@@ -115,11 +140,29 @@ def open_ledger(dsn: str) -> Iterator[psycopg.Connection]:
         with connection:
             yield connection
     except psycopg.OperationalError as error:
-        raise LedgerUnreachable(f"ledger: {type(error).__name__}: {str(error).strip().splitlines()[0]}") from error
+        said = str(error).strip().splitlines()[0]
+        if error.sqlstate in _CANCELLED:
+            raise LedgerReadCancelled(
+                f"ledger: the server cancelled a read: {said} (SQLSTATE {error.sqlstate}): {_CANCELLED[error.sqlstate]}"
+            ) from error
+        raise LedgerUnreachable(f"ledger: {type(error).__name__}: {said}") from error
+
+
+_CANCELLED = {
+    "40001": "a replica gave up our read to go on replaying; point the connection at the primary",
+    "40P01": "a deadlock with another session; try again",
+    "57014": "its time limit is too short for this table; raise statement_timeout for the reader's role",
+    "55P03": "another session holds the table's lock; try again, or raise lock_timeout for the reader's role",
+    "25P03": "our transaction was idle too long; raise idle_in_transaction_session_timeout for the reader's role",
+    "57P01": "somebody ended our session or stopped the server; try again",
+}
+"""What to do, by SQLSTATE. A retry may cure each, so none leaves a verdict. Source: PostgreSQL manual, appendix A."""
 
 
 def describe_table(connection: psycopg.Connection, ledger: LedgerSide) -> LedgerTable:
-    """Look the table up. Raises LedgerRefused unless it is a base table with the contract's columns."""
+    """Look the table up. Raises LedgerRefused unless it is a base table with the contract's columns, on a primary
+    server, of which this role sees every row.
+    """
     with connection.cursor(row_factory=class_row(LedgerTable)) as cursor:
         table = cursor.execute(_DESCRIBE, {"table": ledger.table, "key": ledger.columns.match_key}).fetchone()
     if table is None:
@@ -128,12 +171,24 @@ def describe_table(connection: psycopg.Connection, ledger: LedgerSide) -> Ledger
         raise LedgerRefused(
             f"ledger table {ledger.table}: is no base table; rows seen through a view have no transaction id"
         )
+    if table.on_standby:
+        raise LedgerIsStandby(_ON_STANDBY)
+    if table.rows_hidden:
+        raise LedgerHidesRows(
+            f"ledger table {ledger.table}: row-level security is in force for role {connection.info.user}, and a row "
+            "that a policy hides would be called missing; expected a reader that sees every row. What to do: as a "
+            f"superuser, ALTER ROLE {connection.info.user} BYPASSRLS; a policy that lets all rows through is not enough"
+        )
+    if ledger.slice_by == "written_xid" and not table.fills_written_xid:
+        raise LedgerRefused(_unfilled_column(ledger, table))
     try:
         connection.execute(
             f"SELECT {ledger_sql.column_list(ledger)}, {ledger_sql.receipt_list(ledger)}, "
             f"{ledger_sql.written_ms(ledger)}, {ledger_sql.row_xid(ledger, near_xid=0)} "
             f"FROM {ledger.table} WHERE {ledger_sql.pairing_condition(ledger)} LIMIT 0"
         )
+    except psycopg.OperationalError:
+        raise  # of the server, not of the contract
     except psycopg.Error as error:
         raise LedgerRefused(f"ledger table {ledger.table}: {str(error).strip().splitlines()[0]}") from error
     _require_moment(connection, ledger)
@@ -154,13 +209,32 @@ def _require_moment(connection: psycopg.Connection, ledger: LedgerSide) -> None:
         )
 
 
+_ON_STANDBY = (
+    "ledger: the connection leads to a standby (pg_is_in_recovery); expected the primary. A replica shows an earlier "
+    "state and cannot say how much earlier, so rows that were committed in time would be called missing. What to do: "
+    "let the contract's ledger connection name the primary; the reader only selects."
+)
+
+
+def _unfilled_column(ledger: LedgerSide, table: LedgerTable) -> str:
+    got = "no such column" if table.fills_written_xid is None else "no default and no trigger fills it"
+    add, default = ledger_sql.written_xid_statements(ledger.table)
+    return (
+        f"ledger table {ledger.table}: column written_xid: {got}, so that a new row would be in no slice; expected "
+        f"what these two give it, in this order and apart: {add} {default}"
+    )
+
+
 def read_ledger_snapshot(connection: psycopg.Connection) -> LedgerSnapshot:
-    """The horizon, flushed: without the flush a crash could give ids below it away again.
+    """The horizon, flushed: without the flush a crash could give ids below it away again. Raises LedgerIsStandby.
 
     Source: PostgreSQL manual, pg_logical_emit_message (its flush argument needs PostgreSQL 17).
     """
-    with connection.cursor(row_factory=class_row(LedgerSnapshot)) as cursor:
-        snapshot = cursor.execute(_SNAPSHOT).fetchone()
+    try:
+        with connection.cursor(row_factory=class_row(LedgerSnapshot)) as cursor:
+            snapshot = cursor.execute(_SNAPSHOT).fetchone()
+    except psycopg.errors.ObjectNotInPrerequisiteState:  # a standby writes no log, so it has no place in it
+        raise LedgerIsStandby(_ON_STANDBY) from None
     assert snapshot is not None
     connection.execute("SELECT pg_logical_emit_message(false, 'tallystick', 'cut', true)")
     return snapshot

@@ -15,8 +15,27 @@ _FIRST_NORMAL_XID = 3
 """Ids 1 and 2 mark bootstrap and frozen rows. Source: PostgreSQL, access/transam.h."""
 
 
+HIDE_NOTHING = "row_security=off"
+"""Setting of every session that reads a ledger: rows that a policy would hide are an error, not an absence."""
+
+XMIN_WIDTH_MAX = _HALF_RANGE
+"""So many ids a slice by xmin may span: a row keeps 32 bits of its id, and the half behind it must stay apart."""
+
+
+def written_xid_statements(table: str) -> tuple[str, str]:
+    """What gives a table the column, in this order. Neither rewrites it; rows that are there already have no id.
+
+    In one statement they would get the id of that statement, and come into its slice as if written then: the default is
+    stable, so it is computed once. Source: PostgreSQL manual, ALTER TABLE, notes.
+    """
+    return (
+        f"ALTER TABLE {table} ADD COLUMN written_xid bigint;",
+        f"ALTER TABLE {table} ALTER COLUMN written_xid SET DEFAULT pg_current_xact_id()::text::bigint;",
+    )
+
+
 def slice_condition(ledger: LedgerSide, *, xid_start: int, xid_end: int) -> str:
-    """Rows written by transactions with xid_start <= id < xid_end. Exact while a slice spans less than 2^32 ids."""
+    """Rows written by transactions with xid_start <= id < xid_end. By xmin exact within XMIN_WIDTH_MAX ids of them."""
     if ledger.slice_by == "written_xid":
         return f"(written_xid >= {xid_start} AND written_xid < {xid_end})"
     return (

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from tallystick.cut import Cut, Discontinuity, PartitionSnapshot, TopicSlice, discontinuity
+from tallystick.cut import Cut, Discontinuity, LedgerSnapshot, PartitionSnapshot, TopicSlice, discontinuity
 from tallystick.offsets import TopicPartition
 from tallystick.open_transactions import OpenTransaction
 from tallystick.run_result import Money, OpenItem
@@ -136,6 +136,8 @@ class Surroundings:
     rewritten: tuple[RewrittenBatch, ...] = ()
     expiries: tuple[UnreadExpiry, ...] = ()
     actions: tuple[ExecutedAction, ...] = ()
+    ledger: LedgerSnapshot | None = None
+    """The ledger's server once it had been read; it need not be the one that the cut was made on."""
 
     def settings_of(self, topic: str) -> TopicSettings | None:
         return next((one for one in self.topic_settings if one.topic == topic), None)

@@ -3,8 +3,14 @@
 from collections.abc import Iterator
 
 from tallystick.break_class import Doubt
+from tallystick.cut import LedgerSnapshot, gives_ids_again, is_failed_over
 from tallystick.evidence import Evidence
-from tallystick.run_result import DoubtFound
+from tallystick.ledger_sql import written_xid_statements
+from tallystick.pairing import Fate, Place
+from tallystick.run_result import DoubtFound, ItemSide
+from tallystick.verdict_text import counted
+
+_EPOCH = 2**32
 
 
 def ledger_rewritten(evidence: Evidence) -> Iterator[DoubtFound]:
@@ -13,27 +19,89 @@ def ledger_rewritten(evidence: Evidence) -> Iterator[DoubtFound]:
     An UPDATE, DELETE or rewrite moves rows between slices, which would read as missing or duplicate. Source: PostgreSQL
     manual, system columns: xmin is the transaction that wrote this version of the row.
     """
-    if evidence.older_rows is None or evidence.older_rows_expected is None:
+    now, expected = evidence.older_rows, evidence.older_rows_expected
+    if now is None or expected is None or now == expected:
         return
-    if evidence.older_rows != evidence.older_rows_expected:
-        yield DoubtFound(
-            doubt=Doubt.LEDGER_REWRITTEN,
-            sentence=f"ledger: {evidence.older_rows} rows are older than this slice, earlier cuts read "
-            f"{evidence.older_rows_expected}: rows were updated, deleted or rewritten, so the slice by xmin proves "
-            "nothing.",
-            details={"older_rows": evidence.older_rows, "expected": evidence.older_rows_expected},
-        )
+    add, default = written_xid_statements(evidence.contract.ledger.table)
+    yield DoubtFound(
+        doubt=Doubt.LEDGER_REWRITTEN,
+        sentence=f"ledger: {now} rows are older than this slice, earlier cuts read {expected}: "
+        f"{_more(now - expected) if now > expected else _fewer(evidence, expected - now)}. So the slice by xmin proves "
+        "nothing. Where rows change, new books with slice_by: written_xid prove all the same, once the table has the "
+        f"column: {add} {default}",
+        details={"older_rows": now, "expected": expected, "updated_rows_seen": _written_anew(evidence)},
+    )
+
+
+def _more(rows: int) -> str:
+    """An id is given to a row once, so old rows that are new here came with it from elsewhere."""
+    return (
+        f"{counted(rows, 'row')} came in with old transaction ids: a partition was attached, a copy restored, or ids "
+        "were given out again"
+    )
+
+
+def _fewer(evidence: Evidence, rows: int) -> str:
+    """An updated row has left its slice for a newer one; a deleted one is nowhere."""
+    seen = min(rows, _written_anew(evidence))
+    parts = [f"{counted(seen, 'row')} stood in this slice again, so updated"] if seen else []
+    if rows > seen:
+        parts.append(f"{counted(rows - seen, 'row')} deleted, or updated where no event of theirs shows it")
+    if evidence.cut.ledger_slice.xid_end > _EPOCH:
+        parts.append("or, from 2^32 ids on, so old that a row of this slice has the same 32 bits")
+    return ", ".join(parts)
+
+
+def _written_anew(evidence: Evidence) -> int:
+    """Rows of this slice that stand once in the ledger and whose event an earlier cut had read and paired."""
+    return sum(
+        any(one.side is ItemSide.TOPIC and one.place is Place.EARLIER_SLICE for one in residue.sightings)
+        for residue in evidence.residues(Fate.UNDECIDABLE, ItemSide.LEDGER)
+        if residue.copy.carried is None
+    )
 
 
 def ledger_failed_over(evidence: Evidence) -> Iterator[DoubtFound]:
-    """Another system or timeline may give transaction ids out again: the slice must not be trusted."""
-    before, now = evidence.previous_ledger, evidence.cut.ledger_slice.snapshot
-    if before is None:
-        return
-    if (before.system_identifier, before.timeline) != (now.system_identifier, now.timeline):
-        yield DoubtFound(
-            doubt=Doubt.LEDGER_FAILED_OVER,
-            sentence=f"ledger: system {now.system_identifier} on timeline {now.timeline}, the previous cut read system "
-            f"{before.system_identifier} on timeline {before.timeline}: transaction ids may have been given out again.",
-            details={"timeline": now.timeline, "previous_timeline": before.timeline},
-        )
+    """Another system or timeline may give transaction ids out again: the slice must not be trusted.
+
+    Asked of the server that the cut was made on, and of the one that was read for it.
+    """
+    for before, now, _ in _steps(evidence):
+        if is_failed_over(before, now):
+            yield DoubtFound(
+                doubt=Doubt.LEDGER_FAILED_OVER,
+                sentence=f"ledger: system {now.system_identifier} on timeline {now.timeline}, it was system "
+                f"{before.system_identifier} on timeline {before.timeline} before: transaction ids may have been given "
+                "out again, and what the old server had not handed over is gone.",
+                details={"timeline": now.timeline, "previous_timeline": before.timeline},
+            )
+            return
+
+
+def ledger_ids_reused(evidence: Evidence) -> Iterator[DoubtFound]:
+    """A server whose horizon or log falls back is a copy of an earlier state: what it writes now lies in old slices."""
+    for before, now, read_up_to in _steps(evidence):
+        if gives_ids_again(before, now, read_up_to=read_up_to):
+            yield DoubtFound(
+                doubt=Doubt.LEDGER_IDS_REUSED,
+                sentence=f"ledger: the horizon stands at {now.xmin} ({now.lsn}), it stood at {before.xmin} "
+                f"({before.lsn}) before, and cuts have read up to {read_up_to}: transaction ids are given out again, "
+                "and rows that get one below that are in no cut.",
+                details={
+                    "horizon": now.xmin,
+                    "previous_horizon": before.xmin,
+                    "lsn": now.lsn,
+                    "previous_lsn": before.lsn,
+                    "read_up_to": read_up_to,
+                },
+            )
+            return
+
+
+def _steps(evidence: Evidence) -> Iterator[tuple[LedgerSnapshot, LedgerSnapshot, int]]:
+    """The server before, the server after, and what had been read up to by then: cut to cut, and cut to reading."""
+    ledger, read = evidence.cut.ledger_slice, evidence.surroundings.ledger
+    if evidence.previous_ledger is not None:
+        yield evidence.previous_ledger, ledger.snapshot, ledger.xid_start
+    if read is not None:
+        yield ledger.snapshot, read, ledger.xid_end

@@ -309,6 +309,26 @@ def test_a_writer_in_another_database_and_a_prepared_transaction_are_named(table
     assert found.holder == f"prepared transaction {table.name} of billing in database ledger"
 
 
+def test_a_reader_without_the_statistics_names_the_holder_all_the_same_and_says_what_would_tell_more(
+    table: Table, stack: LabStack
+) -> None:
+    with stack.ledger_server.connect() as admin, table.connect() as holder:
+        holder.execute("BEGIN")
+        table.insert(holder, "held")
+        pid = holder.info.backend_pid
+        admin.execute("REVOKE pg_read_all_stats FROM tallystick_reader")
+        try:
+            found = read_horizon_holder(table.reader, horizon=table.horizon())
+        finally:
+            admin.execute("GRANT pg_read_all_stats TO tallystick_reader")
+        holder.execute("ROLLBACK")
+    assert found is not None
+    assert found.since is None
+    assert found.holder == (
+        f"session {pid} (no name) of billing in database ledger, state not shown without pg_read_all_stats"
+    )
+
+
 def test_the_mark_lies_above_an_open_writer_even_if_none_has_ended_after_it(table: Table) -> None:
     """A snapshot's xmax is the last id that ended, plus one: on an idle server the one open writer is not below it."""
     with table.connect() as owner, table.connect() as lone:

@@ -24,7 +24,7 @@ def test_an_updated_row_read_by_xmin_is_a_doubt_about_the_ledger_once_and_no_bre
         run = books.next_run()
         assert (run.result.verdict, run.result.breaks) == (Verdict.INCONCLUSIVE, ())
         assert doubts(run) == [Doubt.LEDGER_REWRITTEN]
-        assert run.result.doubts[0].details == {"older_rows": 1, "expected": 2}
+        assert run.result.doubts[0].details == {"older_rows": 1, "expected": 2, "updated_rows_seen": 1}
         books.both(payment("d"))
         after = books.next_run()
         assert (after.result.verdict, doubts(after)) == (Verdict.MATCHED, [])

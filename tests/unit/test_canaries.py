@@ -16,7 +16,7 @@ from tallystick.pairing import Copy
 from tallystick.run_result import ItemSide
 from tallystick.slice_scan import CANARY, CANARY_PARTITION, CanaryScan, ledger_item_id, topic_item_id
 
-from .builders import L2T, T2L, TOPIC, contract_of, evidence_of, offsets
+from .builders import L2T, T2L, TOPIC, contract_of, cut_of, evidence_of, ledger_at, ledger_slice_of, offsets
 
 LEGS = {"payout": TOPIC, "fee": "billing.fees"}
 CONTRACTS = pytest.mark.parametrize(
@@ -160,3 +160,10 @@ def test_planted_events_lie_where_no_topic_has_a_record(contract: Contract) -> N
     assert {event.topic for event in canary_events(contract)} <= set(contract.topics)
     assert len({event.kafka_offset for event in canary_events(contract)}) == len(canary_events(contract))
     assert offsets(0, 1).partition >= 0
+
+
+@CONTRACTS
+def test_a_ledger_that_gives_ids_out_again_hides_no_canary(contract: Contract) -> None:
+    """Its horizon stands below the cut; the planted cut, which has none of that, is calm all the same."""
+    fallen = replace(ledger_slice_of(300, 300), snapshot=ledger_at(290))
+    assert missed_canaries(evidence_of(contract=contract, cut=cut_of(ledger_slice=fallen)), good_scan(contract)) == ()

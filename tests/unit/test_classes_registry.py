@@ -507,6 +507,10 @@ PAIRS: dict[Name, Pair] = {
         fires=replace(CLEAN, previous_ledger=ledger_at(200, timeline=2)),
         twin=replace(CLEAN, previous_ledger=ledger_at(200, lsn="0/0")),
     ),
+    Doubt.LEDGER_IDS_REUSED: Pair(
+        fires=replace(CLEAN, previous_ledger=ledger_at(301)),
+        twin=replace(CLEAN, previous_ledger=ledger_at(300)),  # idle: no id was given out since
+    ),
     Doubt.CANARY_MISSED: Pair(
         fires=replace(CLEAN, missed_canaries=("amount (scan)",)),
         twin=replace(CLEAN, missed_canaries=()),

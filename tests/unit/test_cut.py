@@ -7,22 +7,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tallystick.contract import LedgerSide
 from tallystick.cut import (
     Cut,
     Discontinuity,
     LedgerSlice,
+    LedgerSnapshot,
     PartitionSnapshot,
     PartitionsVanished,
     TopicSlice,
     broken_off_slice,
     choose_sample,
     discontinuity,
+    gives_ids_again,
     is_late,
     mark_by_time,
     next_topic_slice,
     without_expired,
 )
-from tallystick.cutting import next_ledger_slice, next_topic_slices
+from tallystick.cutting import LedgerTooFarAhead, next_ledger_slice, next_topic_slices, refuse_too_wide
 from tallystick.offsets import OffsetRange, OffsetsOutOfOrder, TopicPartition
 
 from .builders import (
@@ -237,6 +240,48 @@ def test_the_baseline_is_handed_on() -> None:
         next_ledger_slice(ledger_slice_of(200, 300, baseline=7), ledger_at(350), sample_at(NOON, 0, 1)).baseline_xid
         == 7
     )
+
+
+GOES_ON = ledger_at(300, lsn="0/FFFFFFFF")
+OTHER_HISTORIES = {
+    "another timeline": ledger_at(350, timeline=2, lsn="1/0"),
+    "another system": replace(ledger_at(350, lsn="1/0"), system_identifier="80"),
+    "a horizon that fell back": ledger_at(299, lsn="1/0"),
+    "a log that fell back": ledger_at(350, lsn="0/FFFFFFFE"),
+}
+
+
+@pytest.mark.parametrize("now", OTHER_HISTORIES.values(), ids=OTHER_HISTORIES)
+def test_where_the_ids_do_not_go_on_rows_below_the_slice_are_not_decidable_any_more(now: LedgerSnapshot) -> None:
+    """They may never have been read; taken for read, their events would be duplicates."""
+    previous = replace(ledger_slice_of(200, 300, baseline=7), snapshot=GOES_ON)
+    mark = sample_at(NOON, 0, 1)
+    assert next_ledger_slice(previous, now, mark).baseline_xid == 300
+    assert next_ledger_slice(previous, ledger_at(300, lsn="1/0"), mark).baseline_xid == 7
+
+
+def test_ids_are_given_again_until_a_cut_has_begun_above_what_had_been_read() -> None:
+    """The server passed the old end between two cuts: what it wrote below that is in neither."""
+    behind, past, later = (ledger_at(xmin) for xmin in (290, 320, 330))
+    assert gives_ids_again(ledger_at(300), behind, read_up_to=300)
+    assert gives_ids_again(behind, past, read_up_to=300)
+    assert not gives_ids_again(past, later, read_up_to=320)
+
+
+def test_a_fail_over_may_have_a_shorter_log() -> None:
+    """Positions of two timelines are not compared; its ids are."""
+    assert not gives_ids_again(ledger_at(300), ledger_at(300, timeline=2, lsn="0/0"), read_up_to=300)
+    assert gives_ids_again(ledger_at(300), ledger_at(299, timeline=2), read_up_to=300)
+
+
+def test_half_of_32_bits_since_the_last_cut_is_all_that_a_slice_by_xmin_may_span() -> None:
+    by_xmin = LedgerSide(connection="c", table="billing.posting")
+    by_column = by_xmin.model_copy(update={"slice_by": "written_xid"})
+    end, half = 300, 2**31
+    refuse_too_wide(by_xmin, cut_of(), ledger_at(301, xmax=end + half))
+    refuse_too_wide(by_column, cut_of(), ledger_at(301, xmax=end + half + 1))
+    with pytest.raises(LedgerTooFarAhead, match=r"2,147,483,649 transaction ids .* cut 2 .* at most 2,147,483,648.*"):
+        refuse_too_wide(by_xmin, cut_of(), ledger_at(301, xmax=end + half + 1))
 
 
 # Tiling, as a law.

@@ -20,7 +20,7 @@ from tallystick.surroundings import (
     UnreadExpiry,
 )
 
-from .builders import HOUR, NOON, PART, TOPIC, cut_of, partition_at, slice_of
+from .builders import HOUR, NOON, PART, TOPIC, cut_of, ledger_at, partition_at, slice_of
 
 OPEN = OpenTransaction(
     topic_partition=PART,
@@ -35,6 +35,7 @@ OPEN = OpenTransaction(
     confirmed=True,
 )
 FULL = Surroundings(
+    ledger=ledger_at(300),
     partitions_before=(partition_at(),),
     partitions_after=(partition_at(high_watermark=30),),
     topic_settings=(

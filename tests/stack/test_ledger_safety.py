@@ -1,0 +1,258 @@
+"""A ledger that may not be trusted as it is: a replica, a restored copy, a fail-over, hidden rows, an empty column."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from pyspark.sql import SparkSession
+
+from lab.postgres import LEDGER_DATABASE, LEDGER_OWNER, LEDGER_READER, PostgresServer
+from lab.process import wait_until
+from lab.stack import LabStack
+from spark_apps.ledger_frame import read_ledger
+from tallystick.break_class import Doubt
+from tallystick.connections import environment_variable
+from tallystick.contract import LedgerSide
+from tallystick.ledger_reader import (
+    LedgerHidesRows,
+    LedgerIsStandby,
+    LedgerReadCancelled,
+    LedgerRefused,
+    count_older_rows,
+    describe_table,
+    open_ledger,
+    read_ledger_snapshot,
+)
+from tallystick.ledger_sql import written_xid_statements
+from tallystick.store.cut_store import last_cut
+from tallystick.store.run_store import read_run
+from tallystick.verdict import Verdict
+
+from .books import LEDGER, doubts, payment, payments
+from .live import NewBooks
+from .test_ledger_horizon import Table, table
+
+__all__ = ["table"]  # fixture
+
+
+@contextmanager
+def copy_of(server: PostgresServer, name: str) -> Iterator[PostgresServer]:
+    """A hot standby that has replayed all; stopped at the end."""
+    copy = server.copy(Path(server.folder).with_name(name))
+    try:
+        copy.start()
+        catch_up(server, copy)
+        yield copy
+    finally:
+        copy.stop()
+
+
+def catch_up(primary: PostgresServer, standby: PostgresServer) -> None:
+    with primary.connect() as first, standby.connect() as second:
+        written = first.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
+        assert written is not None
+        replayed = "SELECT coalesce(pg_last_wal_replay_lsn() >= %s::pg_lsn, false)"
+        wait_until(lambda: second.execute(replayed, written).fetchone() == (True,), what="the standby to replay")
+
+
+def reader_of(server: PostgresServer) -> str:
+    return server.dsn(LEDGER_READER, LEDGER_DATABASE)
+
+
+# Replicas.
+
+
+def test_a_standby_is_refused_by_name_before_a_cut_is_stored(
+    new_books: NewBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with new_books(direction="topic_to_ledger") as books, copy_of(books.stack.ledger_server, "standby") as standby:
+        monkeypatch.setenv(environment_variable(LEDGER), reader_of(standby))
+        with pytest.raises(LedgerIsStandby, match=r"leads to a standby .* expected the primary.* What to do: "):
+            books.take_cut(settled=False)
+        with open_ledger(reader_of(standby)) as reader, pytest.raises(LedgerIsStandby):
+            describe_table(reader, books.contract.ledger)
+        assert last_cut(books.store, books.contract.contract) is None
+        monkeypatch.undo()
+
+
+def test_a_read_that_a_replica_gives_up_is_a_named_error_that_a_retry_may_cure(table: Table, stack: LabStack) -> None:
+    with copy_of(stack.ledger_server, "conflicting") as standby:
+        with standby.connect() as admin:
+            admin.execute("ALTER SYSTEM SET max_standby_streaming_delay = 0")
+            admin.execute("SELECT pg_reload_conf()")
+        catch_up(stack.ledger_server, standby)
+        with (
+            pytest.raises(LedgerReadCancelled, match=r"conflict with recovery \(SQLSTATE 40001\): .* the primary"),
+            open_ledger(reader_of(standby)) as reader,
+            reader.transaction(),
+        ):
+            reader.execute(f"LOCK TABLE {table.name} IN ACCESS SHARE MODE")
+            table.run(f"ALTER TABLE {table.name} ADD COLUMN conflict int")
+            catch_up(stack.ledger_server, standby)
+            count_older_rows(reader, table.by_xmin, xid_start=3)
+
+
+def test_what_a_replica_and_a_slot_hold_back_is_the_vacuum_and_not_the_horizon(table: Table, stack: LabStack) -> None:
+    server = stack.ledger_server
+    with copy_of(server, "feedback") as standby, server.connect() as admin, standby.connect() as looking:
+        for setting in ("hot_standby_feedback = on", "wal_receiver_status_interval = '1s'"):
+            looking.execute(f"ALTER SYSTEM SET {setting}")
+        looking.execute("SELECT pg_reload_conf()")
+        looking.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        looking.execute("SELECT count(*) FROM pg_class")
+        table.run(f"INSERT INTO {table.name} (event_id) VALUES ('x')", "SELECT pg_current_xact_id()")
+        held = "SELECT backend_xmin::text::bigint FROM pg_stat_replication WHERE backend_xmin IS NOT NULL"
+        wait_until(lambda: admin.execute(held).fetchone() is not None, what="the standby's feedback")
+        row = admin.execute(held).fetchone()
+        snapshot = read_ledger_snapshot(table.reader)
+        assert row is not None
+        assert row[0] < snapshot.xmin == snapshot.xmax
+        looking.execute("ROLLBACK")
+
+
+# Other histories.
+
+
+def test_a_fail_over_between_the_cut_and_its_reading_is_doubted_and_so_is_the_next_cut(
+    new_books: NewBooks, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with new_books(direction="topic_to_ledger") as books, copy_of(books.stack.ledger_server, "promoted") as other:
+        books.take_cut()
+        books.both(*payments("a", "b"))
+        cut = books.take_cut()
+        catch_up(books.stack.ledger_server, other)
+        with pytest.raises(Exception, match="targetServerType: primary"):
+            read_ledger(spark, reader_of(other), books.contract.ledger, cut.ledger_slice, block_count=None).collect()
+        with other.connect() as admin:
+            admin.execute("SELECT pg_promote()")
+        monkeypatch.setenv(environment_variable(LEDGER), reader_of(other))
+        run = books.judge(cut)
+        assert (run.result.verdict, run.result.breaks) == (Verdict.INCONCLUSIVE, ())
+        assert doubts(run) == [Doubt.LEDGER_FAILED_OVER]
+        assert run.result.doubts[0].details == {"timeline": 2, "previous_timeline": 1}
+        with psycopg.connect(other.dsn(LEDGER_OWNER, LEDGER_DATABASE), autocommit=True) as owner:
+            books.produce(payment("c"))
+            books.post(payment("c"), connection=owner)
+            assert doubts(books.next_run()) == [Doubt.LEDGER_FAILED_OVER]
+        monkeypatch.undo()
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_restored_copy_that_gives_ids_out_again_is_doubted_and_its_events_are_no_duplicates(
+    new_books: NewBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Same system, same timeline: a copy of the disk, as a snapshot of a virtual machine is."""
+    with new_books(direction="topic_to_ledger") as books:
+        books.take_cut()
+        copy = books.stack.ledger_server.copy(Path(books.stack.ledger_server.folder).with_name("restored"))
+        (copy.folder / "standby.signal").unlink()
+        try:
+            for name in ("a", "b", "c"):
+                books.both(payment(name))
+            assert books.next_run().result.verdict is Verdict.MATCHED
+            copy.start()
+            monkeypatch.setenv(environment_variable(LEDGER), reader_of(copy))
+            with psycopg.connect(copy.dsn(LEDGER_OWNER, LEDGER_DATABASE), autocommit=True) as owner:
+                books.produce(payment("d"))
+                books.post(payment("d"), connection=owner)
+                run = books.next_run()
+        finally:
+            copy.stop()
+            monkeypatch.undo()
+        assert (run.result.verdict, run.result.breaks) == (Verdict.INCONCLUSIVE, ())
+        assert Doubt.LEDGER_IDS_REUSED in doubts(run)
+        assert not {Doubt.LEDGER_FAILED_OVER, Doubt.CANARY_MISSED} & set(doubts(run))
+
+
+# Hidden rows.
+
+
+def test_rows_that_a_policy_hides_refuse_the_cut_and_the_reading_until_the_reader_sees_all(
+    new_books: NewBooks, spark: SparkSession
+) -> None:
+    with new_books(direction="topic_to_ledger") as books, books.stack.ledger_server.connect() as admin:
+        books.take_cut()
+        books.both(*payments("a", "b"))
+        cut = books.take_cut()
+        books.ledger.execute(f"ALTER TABLE {books.table} ENABLE ROW LEVEL SECURITY")
+        books.ledger.execute(f"CREATE POLICY invoices_only ON {books.table} USING (leg <> 'payment')")
+        says = rf"row-level security .* role {LEDGER_READER}.* ALTER ROLE {LEDGER_READER} BYPASSRLS"
+        with pytest.raises(LedgerHidesRows, match=says):
+            books.judge(cut)
+        with pytest.raises(LedgerHidesRows, match=says):
+            books.resolve(cut.now_utc)
+        dsn = books.connections.ledger_dsn
+        with pytest.raises(Exception, match="would be affected by row-level security"):
+            read_ledger(spark, dsn, books.contract.ledger, cut.ledger_slice, block_count=None).collect()
+        assert read_run(books.store, cut.contract, cut.n) is None
+        assert last_cut(books.store, cut.contract) == cut
+        admin.execute(f"ALTER ROLE {LEDGER_READER} BYPASSRLS")
+        try:
+            assert books.judge(cut).result.verdict is Verdict.MATCHED
+        finally:
+            admin.execute(f"ALTER ROLE {LEDGER_READER} NOBYPASSRLS")
+
+
+@pytest.mark.parametrize("locked", ["{table}", "{table}_kinds"], ids=["the table", "one that the condition asks"])
+def test_a_lock_that_is_held_for_too_long_is_tried_again_and_refuses_nothing(
+    table: Table, stack: LabStack, locked: str
+) -> None:
+    table.run(f"CREATE TABLE {table.name}_kinds AS SELECT 'payment' AS leg")
+    ledger = table.by_xmin.model_copy(update={"where": f"leg IN (SELECT leg FROM {table.name}_kinds)"})
+    with table.connect() as owner, owner.transaction():
+        owner.execute(f"LOCK TABLE {locked.format(table=table.name)} IN ACCESS EXCLUSIVE MODE")
+        with (
+            pytest.raises(LedgerReadCancelled, match=r"lock timeout \(SQLSTATE 55P03\)"),
+            open_ledger(stack.ledger_reader_dsn) as reader,
+        ):
+            reader.execute("SET lock_timeout = '10ms'")
+            describe_table(reader, ledger)
+    assert describe_table(table.reader, ledger)
+
+
+# The column.
+
+
+def test_the_offered_statements_rewrite_nothing_and_leave_old_rows_out_where_one_statement_would_not(
+    table: Table,
+) -> None:
+    table.run(
+        f"ALTER TABLE {table.name} DROP COLUMN written_xid",
+        f"INSERT INTO {table.name} (event_id) VALUES ('old')",
+    )
+    before = storage(table)
+    with pytest.raises(LedgerRefused, match=r"written_xid: no such column.*ADD COLUMN written_xid bigint; ALTER"):
+        describe_table(table.reader, table.by_written_xid)
+    add, default = written_xid_statements(table.name)
+    table.run(add)
+    with pytest.raises(LedgerRefused, match="written_xid: no default and no trigger fills it"):
+        describe_table(table.reader, table.by_written_xid)
+    table.run(default)
+    assert describe_table(table.reader, table.by_written_xid).fills_written_xid
+    assert storage(table) == before
+    table.run(f"INSERT INTO {table.name} (event_id) VALUES ('new')")
+    assert table.rows(table.by_written_xid, 0, table.horizon()) == ["new"]
+    start = table.horizon()
+    table.run(
+        f"ALTER TABLE {table.name} DROP COLUMN written_xid",
+        f"ALTER TABLE {table.name} ADD COLUMN written_xid bigint DEFAULT pg_current_xact_id()::text::bigint",
+    )
+    assert sorted(table.rows(table.by_written_xid, start, table.horizon())) == ["new", "old"]
+
+
+def test_a_trigger_may_fill_the_column_too(table: Table) -> None:
+    table.run(
+        f"ALTER TABLE {table.name} ALTER COLUMN written_xid DROP DEFAULT",
+        f"CREATE FUNCTION {table.name}_fill() RETURNS trigger LANGUAGE plpgsql AS "
+        "'BEGIN NEW.written_xid := pg_current_xact_id()::text::bigint; RETURN NEW; END'",
+        f"CREATE TRIGGER fill BEFORE INSERT ON {table.name} FOR EACH ROW EXECUTE FUNCTION {table.name}_fill()",
+    )
+    assert describe_table(table.reader, LedgerSide(connection="c", table=table.name, slice_by="written_xid"))
+
+
+def storage(table: Table) -> list[tuple[object, ...]]:
+    """The table's file, and the transaction that wrote its oldest row."""
+    query = f"SELECT pg_relation_filenode('{table.name}'), xmin::text FROM {table.name} WHERE event_id = 'old'"
+    return table.reader.execute(query).fetchall()

@@ -1,0 +1,90 @@
+"""A ledger that changed under the books says which way; a server with another history says what it was before."""
+
+from dataclasses import replace
+
+import pytest
+
+from tallystick.break_class import Doubt
+from tallystick.classes.ledger_changed import ledger_failed_over, ledger_ids_reused, ledger_rewritten
+from tallystick.cut import LedgerSnapshot
+from tallystick.pairing import Place
+from tallystick.run_result import ItemSide
+from tallystick.surroundings import Surroundings
+
+from .builders import cut_of, evidence_of, ledger_at, ledger_slice_of, row, seen
+
+PAIRED_BEFORE = seen(ItemSide.TOPIC, Place.EARLIER_SLICE, 5)
+TWO_TO_32 = 2**32
+
+
+def said(**changes: object) -> str:
+    (doubt,) = ledger_rewritten(evidence_of(**{"older_rows_expected": 40, **changes}))
+    return doubt.sentence
+
+
+def test_rows_that_went_were_deleted_or_updated_and_those_that_came_were_brought_in() -> None:
+    assert "38 rows are older than this slice, earlier cuts read 40: 2 rows deleted, or updated" in said(older_rows=38)
+    came = said(older_rows=41)
+    assert "41 rows are older than this slice, earlier cuts read 40: 1 row came in with old transaction ids" in came
+    assert "deleted" not in came
+
+
+def test_a_row_that_stands_again_in_this_slice_was_updated_and_is_told_apart_from_a_deleted_one() -> None:
+    again = evidence_of(row(1), sightings=[PAIRED_BEFORE], older_rows=38, older_rows_expected=40)
+    (doubt,) = ledger_rewritten(again)
+    assert "1 row stood in this slice again, so updated, 1 row deleted, or updated where" in doubt.sentence
+    assert doubt.details == {"older_rows": 38, "expected": 40, "updated_rows_seen": 1}
+    (only,) = ledger_rewritten(replace(again, older_rows=39))
+    assert "1 row stood in this slice again, so updated. " in only.sentence
+    assert "deleted" not in only.sentence
+
+
+def test_a_row_whose_event_was_never_read_is_not_taken_for_an_updated_one() -> None:
+    before = seen(ItemSide.TOPIC, Place.BEFORE_BASELINE, 5)
+    (doubt,) = ledger_rewritten(evidence_of(row(1), sightings=[before], older_rows=39, older_rows_expected=40))
+    assert doubt.details["updated_rows_seen"] == 0
+
+
+def test_from_2_32_ids_on_a_row_may_only_look_as_if_it_went() -> None:
+    young, old = (cut_of(ledger_slice=ledger_slice_of(end - 1, end)) for end in (TWO_TO_32, TWO_TO_32 + 1))
+    assert "32 bits" in said(older_rows=39, cut=old)
+    assert "32 bits" not in said(older_rows=39, cut=young)
+
+
+def test_the_doubt_offers_the_column_with_its_statements() -> None:
+    assert (
+        "ALTER TABLE billing.payout ADD COLUMN written_xid bigint; "
+        "ALTER TABLE billing.payout ALTER COLUMN written_xid SET DEFAULT pg_current_xact_id()::text::bigint;"
+    ) in said(older_rows=39)
+
+
+def read_on(now: LedgerSnapshot) -> Surroundings:
+    return Surroundings(ledger=now)
+
+
+@pytest.mark.parametrize(
+    ("now", "found"),
+    [
+        (ledger_at(300), []),
+        (ledger_at(340, lsn="0/FFFFFFFF"), []),
+        (ledger_at(340, timeline=2), [Doubt.LEDGER_FAILED_OVER]),
+        (ledger_at(299), [Doubt.LEDGER_IDS_REUSED]),
+        (ledger_at(340, lsn="0/1A2B3C7"), [Doubt.LEDGER_IDS_REUSED]),
+        (ledger_at(299, timeline=2), [Doubt.LEDGER_FAILED_OVER, Doubt.LEDGER_IDS_REUSED]),
+    ],
+)
+def test_the_server_that_was_read_is_held_against_the_one_that_the_cut_was_made_on(
+    now: LedgerSnapshot, found: list[Doubt]
+) -> None:
+    evidence = evidence_of(surroundings=read_on(now))
+    doubts = [one.doubt for rule in (ledger_failed_over, ledger_ids_reused) for one in rule(evidence)]
+    assert doubts == found
+
+
+def test_a_restored_copy_is_told_with_both_horizons_and_places_in_the_log() -> None:
+    evidence = evidence_of(surroundings=read_on(ledger_at(290, lsn="0/1A00000")))
+    (doubt,) = ledger_ids_reused(evidence)
+    assert doubt.sentence == (
+        "ledger: the horizon stands at 290 (0/1A00000), it stood at 300 (0/1A2B3C8) before, and cuts have read up to "
+        "300: transaction ids are given out again, and rows that get one below that are in no cut."
+    )
