@@ -6,7 +6,7 @@ import error with file and fault. Its missed windows are caught up when the file
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, TriggerRule
+from airflow.sdk import DAG, AsyncCallback, CronDataIntervalTimetable, DeadlineAlert, TriggerRule
 
 from tallystick_airflow.alert_operator import AlertOperator
 from tallystick_airflow.contract_files import ContractFile, contracts_folder, read_contract_files
@@ -14,9 +14,11 @@ from tallystick_airflow.cut_operator import CutOperator
 from tallystick_airflow.finish_operator import FinishOperator
 from tallystick_airflow.judge_operator import JudgeOperator
 from tallystick_airflow.offer_compensation_operator import OfferCompensationOperator
+from tallystick_airflow.overdue_verdict import page_if_overdue
 from tallystick_airflow.reconcile_operator import ReconcileOperator
 from tallystick_airflow.report_operator import ReportOperator
 from tallystick_airflow.settle_sensor import SettleSensor
+from tallystick_airflow.window_end import WindowEnd
 
 RUNBOOK = """
 {description}
@@ -29,6 +31,9 @@ stored already, Spark is not started. **INCONCLUSIVE** is a green run with a war
 
 Windows are judged in order: `finish` judges what an earlier run left unjudged.
 `settle` waits up to {settle_timeout_seconds} s for open transactions, then goes on.
+
+**Verdict overdue.** The window ended more than {verdict_timeout} ago, and no verdict is stored: a task hangs, waits for
+a pool or a worker, or is tried again and again. The page ends with the verdict of the newest window that is due.
 """
 
 
@@ -38,10 +43,20 @@ def reconcile_dag(file: ContractFile) -> DAG:
     with DAG(
         dag_id=f"reconcile_{contract.contract}",
         description=f"{contract.direction}: {', '.join(contract.topics)} and {contract.ledger.table}",
-        doc_md=RUNBOOK.format(description=contract.description, settle_timeout_seconds=contract.settle_timeout_seconds),
+        doc_md=RUNBOOK.format(
+            description=contract.description,
+            settle_timeout_seconds=contract.settle_timeout_seconds,
+            verdict_timeout=contract.verdict_timeout,
+        ),
         schedule=CronDataIntervalTimetable(contract.schedule, timezone="UTC"),
         start_date=contract.start_date,
         catchup=True,  # a window that was missed is a window that nobody has checked
+        deadline=DeadlineAlert(
+            reference=WindowEnd(),
+            interval=contract.verdict_timeout,
+            callback=AsyncCallback(page_if_overdue, kwargs={"contract_json": contract.model_dump_json()}),
+            name="verdict",
+        ),
         max_active_runs=1,  # the cut's lock lives in the verdict store: a backfill does not count here
         default_args={
             "owner": contract.owner,

@@ -23,6 +23,15 @@ from tallystick.verdict import Verdict
 INCONCLUSIVE = "inconclusive"
 """Topic of the alert that says a run proved nothing."""
 
+NO_VERDICT = "no_verdict"
+"""Topic of the alert that says a run proved nothing because it did not end."""
+
+VERDICT_OVERDUE = "verdict_overdue"
+"""Topic of the alert that says a window has no verdict, and should have one by now."""
+
+SILENCES = frozenset((NO_VERDICT, VERDICT_OVERDUE))
+"""Topics of verdicts that are not there. No run tells of them, so none resolves them: `no_verdict_alert` does both."""
+
 PAGING_DOUBTS = (Doubt.HANGING_TRANSACTION,)
 """Critical, though no money is known to be wrong: nobody will ever end it, and all behind it waits."""
 
@@ -53,11 +62,12 @@ class Outstanding:
 class Alert:
     """One message to on-call. dedup_key is the same for the trigger and its resolve, and over all runs.
 
-    details: JSON values; counts, money, keys; no payload, no address. sinks: the names it is addressed to.
+    cut_n: None where it tells of a verdict that is not there. details: JSON values; counts, money, keys; no payload, no
+    address. sinks: the names it is addressed to.
     """
 
     contract: str
-    cut_n: int
+    cut_n: int | None
     topic: str
     action: AlertAction
     severity: Severity
@@ -94,7 +104,7 @@ def alerts_for(
             alerts.append(_inconclusive_alert(contract, result, cut))
         return (*alerts, *(_resolve(contract, cut, topic) for topic in sorted(gone)))
     still = {INCONCLUSIVE} if result.doubts else set()
-    over = (set(firing) - _SEEN_TOPICS - set(outstanding) - found - still) | gone
+    over = (set(firing) - SILENCES - _SEEN_TOPICS - set(outstanding) - found - still) | gone
     return (*alerts, *(_resolve(contract, cut, topic) for topic in sorted(over)))
 
 

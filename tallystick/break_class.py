@@ -72,4 +72,6 @@ class Notice(StrEnum):
     UNFILTERED_READER = "unfiltered_reader"
     TIMESTAMP_SKEW = "timestamp_skew"
     RETENTION_OVERTAKES = "retention_overtakes"
+    CURSOR_STOPPED = "cursor_stopped"
+    BACKLOG_GROWS = "backlog_grows"
     PROMISE_AT_RISK = "promise_at_risk"

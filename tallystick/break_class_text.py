@@ -326,6 +326,16 @@ NOTICE_TEXTS: Mapping[Notice, ClassText] = {
         means="Records that no run has read will expire before the next run has read them.",
         check_first="Run now, or raise retention.ms; what expires unread can never be proven.",
     ),
+    Notice.CURSOR_STOPPED: ClassText(
+        title="Cursor has stopped",
+        means="For several windows nothing more could be read of one side, though more has been written to it.",
+        check_first="End what holds it: the sentence names it. Until then nothing behind it is proven.",
+    ),
+    Notice.BACKLOG_GROWS: ClassText(
+        title="Backlog grows",
+        means="Each of the last windows left more of one side unread than the one before.",
+        check_first="Who keeps transactions open for long on that side: what is read falls further behind.",
+    ),
     Notice.PROMISE_AT_RISK: ClassText(
         title="Promise at risk",
         means="A setting does not keep what exactly-once needs.",

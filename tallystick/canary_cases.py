@@ -32,6 +32,7 @@ from tallystick.canary_evidence import (
     stood,
     too_late,
     torn,
+    trailing,
     unreadable,
     unsettled,
     with_plant,
@@ -110,7 +111,11 @@ def name_of(found: Break | DoubtFound | NoticeFound) -> Name:
             return found.notice
 
 
-_ABOUT: Mapping[Name, set[Name]] = {Notice.OFFSETTING_ERRORS: {BreakClass.AMOUNT_MISMATCH}}
+_ABOUT: Mapping[Name, set[Name]] = {
+    Notice.OFFSETTING_ERRORS: {BreakClass.AMOUNT_MISMATCH},
+    Notice.CURSOR_STOPPED: {Doubt.HELD_BY_OPEN_TRANSACTION},
+    Notice.BACKLOG_GROWS: {Doubt.HELD_BY_OPEN_TRANSACTION},
+}
 """What a case is about, besides its own class."""
 
 CASES: tuple[CanaryCase, ...] = (
@@ -187,6 +192,8 @@ CASES: tuple[CanaryCase, ...] = (
     CanaryCase(name=Notice.LATE_PARTNER, plant="event-alone", changed=partner_of_earlier(ItemState.BROKEN)),
     CanaryCase(name=Notice.PAIRED_ACROSS_WINDOWS, plant="event-alone", changed=partner_of_earlier(ItemState.OPEN)),
     CanaryCase(name=Notice.RETENTION_OVERTAKES, changed=expiring),
+    CanaryCase(name=Notice.CURSOR_STOPPED, changed=trailing((20, 21), (20, 22), (20, 23))),
+    CanaryCase(name=Notice.BACKLOG_GROWS, changed=trailing((17, 17), (18, 20), (19, 23))),
     CanaryCase(name=Notice.REPRESENTATION_DIFFERS, changed=says(differently_written=1)),
     CanaryCase(name=Notice.OFFSETTING_ERRORS, plant="amount", changed=offsetting),
     CanaryCase(name=Notice.UNFILTERED_READER, changed=read_uncommitted),

@@ -25,6 +25,7 @@ from tallystick.slice_scan import CANARY, CANARY_PARTITION, ledger_item_id, topi
 from tallystick.surroundings import (
     BatchAnchor,
     BrokerSettings,
+    CursorPosition,
     ExecutedAction,
     Surroundings,
     TopicSettings,
@@ -271,6 +272,25 @@ def rewritten(part: TopicPartition) -> Surroundings:
 def expiring(evidence: Evidence) -> Evidence:
     soon = UnreadExpiry(topic_partition=_part(evidence), kafka_offset=20, expires_utc=evidence.cut.now_utc)
     return replace(evidence, surroundings=Surroundings(expiries=(soon,)))
+
+
+def trailing(*earlier: tuple[int, int]) -> Change:
+    """A held slice, and where the cuts before it ended: (cursor, mark), oldest first."""
+
+    def change(evidence: Evidence) -> Evidence:
+        positions = (
+            CursorPosition(
+                topic_partition=_part(evidence),
+                cut_n=number,
+                window_start_utc=evidence.cut.window_start_utc,
+                cursor=cursor,
+                mark=mark,
+            )
+            for number, (cursor, mark) in enumerate(earlier, evidence.cut.n - len(earlier))
+        )
+        return replace(slices(mark=30)(evidence), surroundings=Surroundings(cursor_positions=tuple(positions)))
+
+    return change
 
 
 def unsettled(evidence: Evidence) -> Evidence:

@@ -308,6 +308,9 @@ class Contract(_Part):
     ledger.columns.written_at is named. Absent: an hour, or partner_grace_seconds where that is longer."""
     settle_timeout_seconds: _Seconds = 600
     """How long a run waits for both horizons before it goes on and says what it could not see."""
+    verdict_within_seconds: _Seconds = 3600
+    """How long a verdict may take once the window has ended and settle_timeout is over; without one then, on-call is
+    told."""
     empty: Literal["refused", "allowed"] = "refused"
     """May a window without any event or row be MATCHED? Refused: it is INCONCLUSIVE."""
     alert: AlertRules = AlertRules()
@@ -413,6 +416,11 @@ class Contract(_Part):
     @property
     def settle_timeout(self) -> timedelta:
         return timedelta(seconds=self.settle_timeout_seconds)
+
+    @property
+    def verdict_timeout(self) -> timedelta:
+        """From a window's end to the moment its verdict is overdue."""
+        return self.settle_timeout + timedelta(seconds=self.verdict_within_seconds)
 
     @property
     def fingerprint(self) -> str:

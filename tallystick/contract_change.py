@@ -252,6 +252,9 @@ RULES: Mapping[str, Rule] = {
     "settle_timeout_seconds": _anew(
         "From the next run on this is how long a run waits before it says what it could not see. Deadlines stay."
     ),
+    "verdict_within_seconds": _kept(
+        "Runs that begin from now on are told of as overdue sooner or later; no verdict asks for it."
+    ),
     "empty": _anew("The next window without any event or row is judged by it; earlier ones keep their verdict."),
     "alert.sinks": _kept(
         "Later alerts go to the new list; what is still owed to a sink that goes is not sent. No verdict asks for it."

@@ -76,6 +76,15 @@ def deliver_pending(
     return summary
 
 
+def send_unrecorded(alert: Alert, sinks: Sequence[AlertSink]) -> tuple[str, ...]:
+    """Send one alert to each sink when the outbox cannot be reached; gives the failures, a line each.
+
+    Nothing remembers that it was sent, so it may be sent again.
+    """
+    failures = ((sink.name, _send(alert, sink)[0]) for sink in sinks)
+    return tuple(f"{name}: {failure}" for name, failure in failures if failure)
+
+
 def sinks_for(
     contract: Contract, *, webhook_addresses: Mapping[str, str], artifacts_folder: Path
 ) -> tuple[AlertSink, ...]:
@@ -94,17 +103,27 @@ def _owed(alerts: Sequence[PendingAlert], sinks: Mapping[str, AlertSink]) -> lis
 
 def _attempt(engine: Engine, pending: PendingAlert, sink: AlertSink) -> str | None:
     """Send once and record it; return what went wrong."""
-    failure = None
-    try:
-        detail = sink.deliver(pending.alert)
-    except SinkFailed as error:
-        failure = detail = str(error)
-    except Exception as error:  # one failed sink must not stop the next; its text may hold an address, so the type only
-        failure = detail = type(error).__name__
+    failure, detail = _send(pending.alert, sink)
     record_delivery(engine, pending.alert_id, sink=sink.name, delivered=failure is None, detail=detail)
     return failure
 
 
+def _send(alert: Alert, sink: AlertSink) -> tuple[str | None, str]:
+    """What went wrong, and what the receiver said or did instead."""
+    try:
+        return None, sink.deliver(alert)
+    except SinkFailed as error:
+        failure = str(error)
+    except Exception as error:  # one failed sink must not stop the next; its text may hold an address, so the type only
+        failure = type(error).__name__
+    return failure, failure
+
+
 def _with_links(alert: Alert, links: Mapping[str, str]) -> Alert:
-    filled = {name: text.format(contract=alert.contract, cut_n=alert.cut_n) for name, text in links.items()}
+    """An alert that belongs to no cut has no link to one."""
+    filled = {
+        name: text.format(contract=alert.contract, cut_n=alert.cut_n)
+        for name, text in links.items()
+        if alert.cut_n is not None or "{cut_n}" not in text
+    }
     return replace(alert, details={**alert.details, "links": filled})

@@ -12,6 +12,7 @@ from sqlalchemy import Engine
 from tallystick.census import take_census, with_compaction
 from tallystick.cluster_snapshot import read_cluster
 from tallystick.contract import Contract
+from tallystick.cursor_trail import LOOK_BACK_CUTS, held_positions
 from tallystick.cut import Cut, PartitionSnapshot, is_recreated
 from tallystick.evidence import Evidence, LegsCase
 from tallystick.identities import read_identities, wanted_identities
@@ -24,7 +25,7 @@ from tallystick.receipts import without_compacted
 from tallystick.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
 from tallystick.settling import BothSides
 from tallystick.slice_scan import SliceScan, place_in_order, topic_item_id
-from tallystick.store.cut_store import read_cut
+from tallystick.store.cut_store import read_cursor_positions, read_cut
 from tallystick.store.plan_store import executed_actions
 from tallystick.store.run_store import lags_of_clean_runs, last_expiry_before, ledger_rows_before, surroundings_document
 from tallystick.store.sample_store import read_samples
@@ -176,8 +177,14 @@ def read_surroundings(
     """Ask the cluster and the store what stands around the cut, once; each answer has a module of its own."""
     earlier = SURROUNDINGS.validate_python(surroundings_document(engine, sides.contract.contract, cut.n - 1))
     around = read_cluster(sides.admin, sides.contract, cut, partitions_before=partitions_before, earlier=earlier)
+    held = [one.topic_partition for one in held_positions(cut)]
     return replace(
-        around, actions=_actions(engine, sides.contract, past.carried), ledger=read_ledger_snapshot(sides.ledger)
+        around,
+        actions=_actions(engine, sides.contract, past.carried),
+        cursor_positions=read_cursor_positions(engine, sides.contract.contract, held, before=cut.n, cuts=LOOK_BACK_CUTS)
+        if held
+        else (),
+        ledger=read_ledger_snapshot(sides.ledger),
     )
 
 

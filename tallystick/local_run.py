@@ -16,6 +16,7 @@ from tallystick.contract import Contract
 from tallystick.cut import Cut
 from tallystick.cutting import resolve_cut
 from tallystick.delivery import DeliveryFailed, deliver_pending, sinks_for
+from tallystick.no_verdict_alert import resolve_silences
 from tallystick.report import write_report
 from tallystick.settling import observe
 from tallystick.spark_job import Observer, SparkAppFailed, run_job, submit_argv
@@ -169,6 +170,7 @@ def _tell_people(local: LocalRun, run: StoredRun) -> Path:
     """Alerts and report. An alert that cannot be delivered stays owed and changes no verdict."""
     addresses = _webhook_addresses(local)
     sinks = sinks_for(local.contract, webhook_addresses=addresses, artifacts_folder=local.artifacts)
+    resolve_silences(local.engine, local.contract, now_utc=local.now())
     try:
         deliver_pending(local.engine, local.contract.contract, sinks)
     except DeliveryFailed as error:

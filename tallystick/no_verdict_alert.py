@@ -1,67 +1,126 @@
-"""Tells on-call that a run ended without a verdict, and that verdicts are back.
+"""Tells on-call of verdicts that are not there, and when they are back: a run that ended without one, and a window that
+has none though it should by now.
 
-Such a run committed nothing, so its alert cannot stand in the outbox: it is sent as it is, and the audit trail
-remembers that it was. Decides nothing about runs that have a verdict: `alert` does.
+Such an alert is no part of a run's commit, and belongs to no cut; it stands in the same outbox, so it is delivered like
+every other. Decides nothing about runs that have a verdict: `alert` does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Engine
 
-from tallystick.alert import Alert, AlertAction, sink_name
-from tallystick.alert_message import SinkFailed
+from tallystick.alert import NO_VERDICT, SILENCES, VERDICT_OVERDUE, Alert, AlertAction, sink_name
 from tallystick.contract import Contract, Severity
-from tallystick.delivery import AlertSink
-from tallystick.store.plan_store import append_audit, read_audit
-
-NO_VERDICT = "no_verdict"
-"""Topic of the alert that says a run proved nothing because it did not end."""
-
-_PAGED, _OVER = "no_verdict_paged", "no_verdict_over"
-_ACTOR = "alert task"
+from tallystick.plain_text import format_time, format_window
+from tallystick.store.alert_store import append_alerts, firing_topics, newest_alert, one_deliverer
+from tallystick.store.cut_store import read_cut
+from tallystick.store.run_store import judged_until
+from tallystick.verdict_deadline import is_overdue, verdict_due_utc
 
 
-def page_no_verdict(
-    engine: Engine, contract: Contract, sinks: Sequence[AlertSink], *, scheduler_run_id: str, cut_n: int | None
-) -> None:
-    """Page all sinks, every time: receivers deduplicate. Raises SinkFailed; then call again."""
+def page_no_verdict(engine: Engine, contract: Contract, *, scheduler_run_id: str, cut_n: int | None) -> None:
+    """Put the page of a run that ended without a verdict into the outbox; once per run, however often it is asked."""
     sentence = f"{contract.contract}: a run ended without a verdict, so its window is not proven"
-    details = {"contract": contract.contract, "owner": contract.owner, "scheduler_run_id": scheduler_run_id}
-    # Remembered before it is sent, so that what only some sinks got is resolved as well.
-    append_audit(engine, contract.contract, plan_id=None, actor=_ACTOR, event=_PAGED, detail=details)
-    _send(contract, sinks, AlertAction.TRIGGER, sentence, details | {"cut_n": cut_n})
+    _page_once(
+        engine,
+        _silence_alert(
+            contract,
+            NO_VERDICT,
+            AlertAction.TRIGGER,
+            sentence,
+            {"scheduler_run_id": scheduler_run_id, "cut_n": cut_n},
+        ),
+    )
 
 
-def resolve_no_verdict(engine: Engine, contract: Contract, sinks: Sequence[AlertSink]) -> bool:
-    """Resolve the page if one stands; say whether one did. Raises SinkFailed; then call again."""
-    events = [entry.event for entry in read_audit(engine, contract.contract) if entry.event in (_PAGED, _OVER)]
-    if not events or events[-1] == _OVER:
-        return False
-    details = {"contract": contract.contract, "owner": contract.owner}
-    _send(contract, sinks, AlertAction.RESOLVE, f"{contract.contract}: runs end with a verdict again", details)
-    append_audit(engine, contract.contract, plan_id=None, actor=_ACTOR, event=_OVER, detail={})
+def due_utc(engine: Engine, contract: Contract, *, window_end_utc: datetime, queued_utc: datetime) -> datetime:
+    """When this window's verdict is due. queued_utc: of its run; of a contract without books, they begin then."""
+    baseline = read_cut(engine, contract.contract, 0)
+    begun_utc = baseline.marked_at_utc if baseline else queued_utc
+    return verdict_due_utc(contract, window_end_utc=window_end_utc, begun_utc=begun_utc)
+
+
+def page_overdue_verdict(engine: Engine, contract: Contract, overdue: Alert, *, window_end_utc: datetime) -> bool:
+    """Put an `overdue_alert` into the outbox, unless this window or a later one is judged; say whether it is not.
+
+    A later one will do: windows tile, so its verdict stands for all before it. Neither a verdict that is stored
+    meanwhile nor its resolve can come between the look and the page: both wait for the same lock.
+    """
+    with one_deliverer(engine, contract.contract):
+        judged_until_utc = judged_until(engine, contract.contract)
+        if judged_until_utc is not None and judged_until_utc >= window_end_utc:
+            return False
+        _page_once(engine, overdue)
     return True
 
 
-def _send(
-    contract: Contract, sinks: Sequence[AlertSink], action: AlertAction, summary: str, details: dict[str, Any]
-) -> None:
-    alert = Alert(
+def overdue_alert(
+    contract: Contract, *, scheduler_run_id: str, window: tuple[datetime, datetime], due_utc: datetime
+) -> Alert:
+    """The page that says that a window has no verdict. window: half-open."""
+    start_utc, end_utc = window
+    sentence = (
+        f"{contract.contract}: the window {format_window(start_utc, end_utc)} has no verdict, and one was due at "
+        f"{format_time(due_utc)}"
+    )
+    details = {
+        "scheduler_run_id": scheduler_run_id,
+        "window_start_utc": start_utc.isoformat(),
+        "window_end_utc": end_utc.isoformat(),
+        "due_utc": due_utc.isoformat(),
+    }
+    return _silence_alert(contract, VERDICT_OVERDUE, AlertAction.TRIGGER, sentence, details)
+
+
+def resolve_silences(engine: Engine, contract: Contract, *, now_utc: datetime) -> tuple[str, ...]:
+    """Put into the outbox that verdicts are back, once one is stored; gives the topics that this resolves.
+
+    What is overdue stays so while a further window should have its verdict by now: one page for one outage.
+    """
+    with one_deliverer(engine, contract.contract):
+        over = SILENCES & firing_topics(engine, contract.contract)
+        if VERDICT_OVERDUE in over and _still_overdue(engine, contract, now_utc):
+            over -= {VERDICT_OVERDUE}
+        append_alerts(engine, [_resolve(contract, topic) for topic in sorted(over)])
+    return tuple(sorted(over))
+
+
+def _silence_alert(
+    contract: Contract, topic: str, action: AlertAction, summary: str, details: Mapping[str, Any]
+) -> Alert:
+    """One alert of SILENCES."""
+    return Alert(
         contract=contract.contract,
-        cut_n=-1,  # it belongs to none
-        topic=NO_VERDICT,
+        cut_n=None,
+        topic=topic,
         action=action,
         severity=Severity.ERROR if action is AlertAction.TRIGGER else Severity.INFO,
         summary=summary,
-        details=details,
+        details={"contract": contract.contract, "owner": contract.owner} | dict(details),
         sinks=tuple(sink_name(sink) for sink in contract.alert.sinks),
     )
-    failures = []
-    for sink in sinks:
-        try:
-            sink.deliver(alert)
-        except SinkFailed as failure:  # one that is down must not keep the page from the others
-            failures.append(f"{sink.name}: {failure}")
-    if failures:
-        raise SinkFailed("; ".join(failures))
+
+
+def _resolve(contract: Contract, topic: str) -> Alert:
+    sentence = f"{contract.contract}: runs end with a verdict again"
+    if topic == VERDICT_OVERDUE:
+        sentence = f"{contract.contract}: no verdict is overdue any more"
+    return _silence_alert(contract, topic, AlertAction.RESOLVE, sentence, {})
+
+
+def _page_once(engine: Engine, page: Alert) -> None:
+    """Every run that is silent pages: receivers deduplicate. But a task that is tried again does not page again."""
+    newest = newest_alert(engine, page.contract, page.topic)
+    run_id = page.details["scheduler_run_id"]
+    if newest and newest.action is AlertAction.TRIGGER and newest.details["scheduler_run_id"] == run_id:
+        return
+    append_alerts(engine, [page])
+
+
+def _still_overdue(engine: Engine, contract: Contract, now_utc: datetime) -> bool:
+    baseline, judged_until_utc = read_cut(engine, contract.contract, 0), judged_until(engine, contract.contract)
+    if baseline is None or judged_until_utc is None:
+        return True
+    return is_overdue(contract, judged_until_utc=judged_until_utc, begun_utc=baseline.marked_at_utc, now_utc=now_utc)

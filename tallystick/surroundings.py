@@ -111,6 +111,25 @@ class ExecutedAction:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CursorPosition:
+    """Where a cut ended on one side, and the mark that it was to reach. topic_partition None: the ledger.
+
+    Unit: log positions, or database transaction ids.
+    """
+
+    topic_partition: TopicPartition | None
+    cut_n: int
+    window_start_utc: datetime
+    cursor: int
+    mark: int
+
+    @property
+    def waits(self) -> int:
+        """How much had been written by the window's end and was not read."""
+        return max(0, self.mark - self.cursor)
+
+
+@dataclass(frozen=True, kw_only=True)
 class FirstSight:
     """When a run of this contract first saw a producer transaction open: its age, where no coordinator knows it."""
 
@@ -138,6 +157,8 @@ class Surroundings:
     actions: tuple[ExecutedAction, ...] = ()
     ledger: LedgerSnapshot | None = None
     """The ledger's server once it had been read; it need not be the one that the cut was made on."""
+    cursor_positions: tuple[CursorPosition, ...] = ()
+    """Where the last cuts before this one ended, on the sides that this one could not read up to its mark."""
 
     def settings_of(self, topic: str) -> TopicSettings | None:
         return next((one for one in self.topic_settings if one.topic == topic), None)

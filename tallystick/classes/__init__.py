@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.classes.aborted_read import aborted_read_in_ledger, open_read_in_ledger
+from tallystick.classes.backlog_grows import backlog_grows
 from tallystick.classes.bled_into_transaction import bled_into_transaction
 from tallystick.classes.canary_missed import canary_missed
 from tallystick.classes.compensated_twice import compensated_twice
 from tallystick.classes.compensation_not_effective import compensation_not_effective
+from tallystick.classes.cursor_stopped import cursor_stopped
 from tallystick.classes.duplicate_in_ledger import duplicate_in_ledger
 from tallystick.classes.duplicate_in_topic import duplicate_in_topic
 from tallystick.classes.empty_transaction import empty_transaction
@@ -115,6 +117,8 @@ CLASSES: tuple[ClassRule, ...] = (
     ClassRule(names=(Notice.LATE_PARTNER,), letters="L2", judge=late_partner),
     ClassRule(names=(Notice.PAIRED_ACROSS_WINDOWS,), letters="L3", judge=paired_across_windows),
     ClassRule(names=(Notice.RETENTION_OVERTAKES,), letters="M4", judge=retention_overtakes),
+    ClassRule(names=(Notice.CURSOR_STOPPED,), letters="M3 P2", judge=cursor_stopped),
+    ClassRule(names=(Notice.BACKLOG_GROWS,), letters="M3 P2", judge=backlog_grows),
     ClassRule(names=(Notice.REPRESENTATION_DIFFERS,), letters="X2", judge=representation_differs),
     ClassRule(names=(Notice.OFFSETTING_ERRORS,), letters="X3", judge=offsetting_errors),
     ClassRule(names=(Notice.UNFILTERED_READER,), letters="A3", judge=unfiltered_reader),

@@ -11,6 +11,7 @@ from tallystick.break_class import Doubt
 from tallystick.classes.torn_transaction import absent_legs, judge_legs
 from tallystick.cut import TopicSlice
 from tallystick.evidence import Evidence
+from tallystick.ledger_reader import HorizonHolder
 from tallystick.money_text import format_money
 from tallystick.offsets import TopicPartition
 from tallystick.open_transactions import OpenTransaction
@@ -59,7 +60,7 @@ def _held_partition(evidence: Evidence, topic_slice: TopicSlice, holder: OpenTra
     part, held = topic_slice.offsets.topic_partition, topic_slice.mark - topic_slice.offsets.kafka_offset_end
     return DoubtFound(
         doubt=Doubt.HELD_BY_OPEN_TRANSACTION,
-        sentence=f"{part}: {held} offsets could not be read: {_describe(holder)} holds the LSO at "
+        sentence=f"{part}: {held} offsets could not be read: {describe_holder(holder)} holds the LSO at "
         f"{topic_slice.offsets.kafka_offset_end}, the mark is {topic_slice.mark}.{held_sentence(evidence, part)}",
         details=holder_details(evidence, topic_slice, holder)
         | {"since_utc": moment_text(holder.started_ms) if holder else None},
@@ -114,7 +115,8 @@ def seconds_since(evidence: Evidence, since_utc: datetime) -> int:
     return max(0, int((evidence.cut.now_utc - since_utc).total_seconds()))
 
 
-def _describe(holder: OpenTransaction | None) -> str:
+def describe_holder(holder: OpenTransaction | None) -> str:
+    """Who holds the LSO; None has ended since the cut was made."""
     if holder is None:
         return "a producer transaction that has ended meanwhile"
     name = holder.transactional_id or "unknown to every coordinator"
@@ -137,12 +139,7 @@ def held_by_ledger_horizon(evidence: Evidence) -> Iterator[DoubtFound]:
     if not ledger.held:
         return
     holder = evidence.horizon_holder
-    since = f"{holder.since:%Y-%m-%d %H:%M:%S} UTC" if holder and holder.since else None
-    who = (
-        f"{holder.holder}{f', open since {since}' if since else ''}"
-        if holder
-        else "a transaction that has ended meanwhile"
-    )
+    who = describe_horizon_holder(holder)
     yield DoubtFound(
         doubt=Doubt.HELD_BY_LEDGER_HORIZON,
         sentence=f"ledger: {ledger.mark - ledger.xid_end} transaction ids could not be read: {who} holds the horizon "
@@ -152,9 +149,21 @@ def held_by_ledger_horizon(evidence: Evidence) -> Iterator[DoubtFound]:
             "horizon": ledger.xid_end,
             "mark": ledger.mark,
             "holder": holder.holder if holder else "",
-            "since_utc": since,
+            "since_utc": _since_text(holder),
         },
     )
+
+
+def describe_horizon_holder(holder: HorizonHolder | None) -> str:
+    """Who holds the ledger's horizon; None has ended since the cut was made."""
+    if holder is None:
+        return "a transaction that has ended meanwhile"
+    since = _since_text(holder)
+    return f"{holder.holder}{f', open since {since}' if since else ''}"
+
+
+def _since_text(holder: HorizonHolder | None) -> str | None:
+    return f"{holder.since:%Y-%m-%d %H:%M:%S} UTC" if holder and holder.since else None
 
 
 def partner_not_settled(evidence: Evidence) -> Iterator[DoubtFound]:

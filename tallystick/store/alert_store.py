@@ -29,6 +29,25 @@ def insert_alerts(connection: Connection, alerts: Sequence[Alert]) -> None:
         connection.execute(insert(alert_table), [_alert_row(alert) for alert in alerts])
 
 
+def append_alerts(engine: Engine, alerts: Sequence[Alert]) -> None:
+    """Put alerts into the outbox that no run commits."""
+    with engine.begin() as connection:
+        insert_alerts(connection, alerts)
+
+
+def newest_alert(engine: Engine, contract_name: str, topic: str) -> Alert | None:
+    """The newest alert of a topic, delivered or not."""
+    statement = (
+        select(alert_table)
+        .where(alert_table.c.contract == contract_name, alert_table.c.topic == topic)
+        .order_by(alert_table.c.alert_id.desc())
+        .limit(1)
+    )
+    with engine.connect() as connection:
+        row = connection.execute(statement).first()
+    return _alert_of(row) if row else None
+
+
 def firing_topics(engine: Engine, contract_name: str) -> frozenset[str]:
     """Topics whose newest alert is a trigger, delivered or not."""
     with engine.connect() as connection:

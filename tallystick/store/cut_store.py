@@ -1,19 +1,21 @@
 """Cuts: what each run reads, stored before anything is read. The open cut is its contract's lock."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Engine, Row, Select, func, insert, select, update
+from sqlalchemy import BigInteger, Connection, Engine, Row, Select, cast, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import IntegrityError
 
 from tallystick.contract import Contract
 from tallystick.cut import Cut, LedgerSlice, TopicSlice
+from tallystick.offsets import TopicPartition
 from tallystick.store.schema import contract_version, cut_slice
 from tallystick.store.schema import cut as cut_table
+from tallystick.surroundings import CursorPosition
 
 LEDGER = "ledger"
 
@@ -70,6 +72,41 @@ def find_cut(engine: Engine, contract_name: str, *, window_start_utc: datetime, 
     """The newest cut of this window."""
     window = cut_table.c.window_start_utc == window_start_utc, cut_table.c.window_end_utc == window_end_utc
     return _first_cut(engine, _cuts(contract_name).where(*window))
+
+
+def read_cursor_positions(
+    engine: Engine, contract_name: str, sides: Collection[TopicPartition | None], *, before: int, cuts: int
+) -> tuple[CursorPosition, ...]:
+    """Where up to so many cuts before this one ended, on these sides; None is the ledger. Oldest first."""
+    named = {_side(side): side for side in sides}
+    statement = (
+        select(
+            cut_slice.c.side,
+            cut_slice.c.cut_n,
+            cut_table.c.window_start_utc,
+            cut_slice.c.ends_at,
+            cast(cut_slice.c.details["mark"].as_string(), BigInteger).label("mark"),
+        )
+        .join(cut_table, (cut_table.c.contract == cut_slice.c.contract) & (cut_table.c.n == cut_slice.c.cut_n))
+        .where(
+            cut_slice.c.contract == contract_name,
+            cut_slice.c.side.in_(named),
+            cut_slice.c.cut_n < before,
+            cut_slice.c.cut_n >= before - cuts,
+        )
+        .order_by(cut_slice.c.cut_n, cut_slice.c.side.collate("C"))
+    )
+    with engine.connect() as connection:
+        return tuple(
+            CursorPosition(
+                topic_partition=named[row.side],
+                cut_n=row.cut_n,
+                window_start_utc=row.window_start_utc,
+                cursor=row.ends_at,
+                mark=row.mark,
+            )
+            for row in connection.execute(statement)
+        )
 
 
 def claim_attempt(engine: Engine, contract_name: str, n: int) -> int:
@@ -200,13 +237,17 @@ def _slice_rows(connection: Connection, cut: Cut) -> list[dict[str, Any]]:
     ]
 
 
+def _side(topic_partition: TopicPartition | None) -> str:
+    return f"topic:{topic_partition.topic}:{topic_partition.partition}" if topic_partition else LEDGER
+
+
 def _slices(cut: Cut) -> list[tuple[str, int, int, Any]]:
     """Side, half-open bounds, details; unit: offsets, and database transaction ids."""
     ledger = cut.ledger_slice
     return [
         *(
             (
-                f"topic:{part.offsets.topic}:{part.offsets.partition}",
+                _side(part.offsets.topic_partition),
                 part.offsets.kafka_offset_start,
                 part.offsets.kafka_offset_end,
                 _TOPIC_SLICE.dump_python(part, mode="json"),

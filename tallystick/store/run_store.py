@@ -153,6 +153,20 @@ def list_runs(engine: Engine, contract_name: str | None = None, *, limit: int) -
         return tuple(_summary(connection, row) for row in connection.execute(runs).all())
 
 
+def judged_until(engine: Engine, contract_name: str) -> datetime | None:
+    """End of the newest window that has a verdict."""
+    statement = (
+        select(func.max(cut_table.c.window_end_utc))
+        .join(
+            verdict_table, (verdict_table.c.contract == cut_table.c.contract) & (verdict_table.c.cut_n == cut_table.c.n)
+        )
+        .where(cut_table.c.contract == contract_name)
+    )
+    with engine.connect() as connection:
+        found: datetime | None = connection.scalar(statement)
+    return found
+
+
 def open_items_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenItem, ...]:
     """Items that cut n carries, as the cuts before it left them: open, or broken or written off and still pairable."""
     newest = _newest_items(contract_name, standing_at=n).where(open_item.c.cut_n < n).subquery()

@@ -233,7 +233,7 @@ alert = Table(
     metadata,
     Column("alert_id", BigInteger, Identity(always=True), primary_key=True),
     Column("contract", Text, nullable=False),
-    Column("cut_n", Integer, nullable=False),
+    Column("cut_n", Integer, comment="null: it tells of a verdict that is not there, so it belongs to no cut"),
     Column("topic", Text, nullable=False, comment="a break class, or inconclusive"),
     Column("dedup_key", Text, nullable=False),
     Column("action", Text, nullable=False),

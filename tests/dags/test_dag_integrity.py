@@ -3,10 +3,12 @@
 import shutil
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from airflow.dag_processing.dagbag import BundleDagBag
+from airflow.serialization.decoders import decode_deadline_alert
 
 REPOSITORY = Path(__file__).parents[2]
 DAGS = REPOSITORY / "dags"
@@ -64,6 +66,22 @@ def test_a_reconciliation_covers_windows_and_misses_none(bag: BundleDagBag) -> N
     assert type(dag.timetable).__name__ == "CronDataIntervalTimetable"  # a bare cron string has empty windows
     assert (dag.timetable.expression, str(dag.timetable.timezone)) == ("0 * * * *", "UTC")
     assert (dag.catchup, dag.max_active_runs, dag.start_date.isoformat()) == (True, 1, "2026-11-21T00:00:00+00:00")
+
+
+def test_a_verdict_is_due_so_long_after_the_windows_end(bag: BundleDagBag) -> None:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    dag = bag.dags["reconcile_billing_payments"]
+    (alert,) = dag.deadline
+    assert (alert.interval, alert.callback.path) == (
+        timedelta(minutes=10, hours=1),
+        "tallystick_airflow.overdue_verdict.page_if_overdue",
+    )
+    assert set(alert.callback.kwargs) == {"contract_json"}
+    # As the scheduler stores it, and reads it back with what the plugin registers.
+    (stored,) = DagSerialization.serialize_dag(dag)["deadline"]
+    reference = decode_deadline_alert(stored).reference
+    assert reference.serialize_reference() == {"reference_type": "WindowEnd"}
 
 
 def test_the_verdict_is_the_result_of_the_run(bag: BundleDagBag) -> None:

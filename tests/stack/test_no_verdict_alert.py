@@ -1,7 +1,9 @@
-"""A run that ended without a verdict pages, and the next verdict resolves that page, once."""
+"""A run that ended without a verdict pages, and so does a window that has none though it should; verdicts end both."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine
@@ -9,7 +11,18 @@ from sqlalchemy import Engine
 from tallystick.alert import Alert
 from tallystick.alert_message import SinkFailed
 from tallystick.contract import Contract
-from tallystick.no_verdict_alert import page_no_verdict, resolve_no_verdict
+from tallystick.delivery import DeliveryFailed, deliver_pending, send_unrecorded
+from tallystick.no_verdict_alert import (
+    due_utc,
+    overdue_alert,
+    page_no_verdict,
+    page_overdue_verdict,
+    resolve_silences,
+)
+
+from .conftest import NOON, Books
+
+HOUR = timedelta(hours=1)
 
 
 @dataclass
@@ -27,54 +40,162 @@ class Phone:
         return "202"
 
 
-TRIGGER = ("trigger", "tallystick/payouts/no_verdict")
-RESOLVE = ("resolve", "tallystick/payouts/no_verdict")
+SILENT = ("trigger", "tallystick/payouts/no_verdict"), ("resolve", "tallystick/payouts/no_verdict")
+OVERDUE = ("trigger", "tallystick/payouts/verdict_overdue"), ("resolve", "tallystick/payouts/verdict_overdue")
 
 
 @pytest.fixture
 def contract(new_contract: Callable[..., Contract]) -> Contract:
-    return new_contract()
+    sinks = [{"kind": "file", "path": name} for name in ("first", "second")]
+    return new_contract(alert={"sinks": sinks}, settle_timeout_seconds=600, verdict_within_seconds=1200)
 
 
-def page(store: Engine, contract: Contract, *phones: Phone) -> None:
-    page_no_verdict(store, contract, phones, scheduler_run_id="scheduled__1", cut_n=None)
+@pytest.fixture
+def phone() -> Phone:
+    return Phone("file:first")
 
 
-def test_a_page_is_resolved_once_when_verdicts_are_back(store: Engine, contract: Contract) -> None:
-    phone = Phone("phone")
-    page(store, contract, phone)
-    assert [resolve_no_verdict(store, contract, (phone,)) for _ in range(2)] == [True, False]
-    assert phone.heard == [TRIGGER, RESOLVE]
+@pytest.fixture
+def books(contract: Contract) -> Books:
+    """Window n of these ends at noon plus n hours; a verdict is due half an hour later."""
+    return Books(contract)
 
 
-def test_where_nothing_was_paged_nothing_is_resolved(store: Engine, contract: Contract) -> None:
-    phone = Phone("phone")
-    assert resolve_no_verdict(store, contract, (phone,)) is False
+def page(store: Engine, contract: Contract, *, run_id: str = "scheduled__1") -> None:
+    page_no_verdict(store, contract, scheduler_run_id=run_id, cut_n=None)
+
+
+def page_overdue(store: Engine, contract: Contract, *, n: int, run_id: str = "") -> bool:
+    """As the deadline of the run of window n does."""
+    end = NOON + n * HOUR
+    overdue = overdue_alert(
+        contract, scheduler_run_id=run_id or f"scheduled__{n}", window=(end - HOUR, end), due_utc=end + HOUR / 2
+    )
+    return page_overdue_verdict(store, contract, overdue, window_end_utc=end)
+
+
+def resolve(store: Engine, contract: Contract, *, now_utc: Any = NOON) -> tuple[str, ...]:
+    return resolve_silences(store, contract, now_utc=now_utc)
+
+
+def deliver(store: Engine, *phones: Phone) -> None:
+    deliver_pending(store, "payouts", phones)
+
+
+def test_a_page_is_resolved_once_when_verdicts_are_back(store: Engine, contract: Contract, phone: Phone) -> None:
+    page(store, contract)
+    assert [resolve(store, contract) for _ in range(2)] == [("no_verdict",), ()]
+    deliver(store, phone)
+    assert phone.heard == list(SILENT)
+
+
+def test_where_nothing_was_paged_nothing_is_resolved(store: Engine, contract: Contract, phone: Phone) -> None:
+    assert resolve(store, contract) == ()
+    deliver(store, phone)
     assert phone.heard == []
 
 
-def test_a_second_silence_pages_again(store: Engine, contract: Contract) -> None:
-    phone = Phone("phone")
-    page(store, contract, phone)
-    resolve_no_verdict(store, contract, (phone,))
-    page(store, contract, phone)
-    assert resolve_no_verdict(store, contract, (phone,)) is True
+def test_a_second_silence_pages_again_and_a_second_try_of_the_first_does_not(
+    store: Engine, contract: Contract, phone: Phone
+) -> None:
+    for run_id in ("scheduled__1", "scheduled__1", "scheduled__2"):
+        page(store, contract, run_id=run_id)
+    resolve(store, contract)
+    page(store, contract, run_id="scheduled__2")
+    deliver(store, phone)
+    assert phone.heard == [SILENT[0], *SILENT, SILENT[0]]
 
 
-def test_a_phone_that_is_off_keeps_nobody_else_from_hearing(store: Engine, contract: Contract) -> None:
-    off, on = Phone("off", is_on=False), Phone("on")
-    with pytest.raises(SinkFailed, match="off: it is off"):
-        page(store, contract, off, on)
-    assert resolve_no_verdict(store, contract, (on,)) is True
-    assert on.heard == [TRIGGER, RESOLVE]
+def test_a_phone_that_is_off_keeps_nobody_else_from_hearing_and_hears_it_later(
+    store: Engine, contract: Contract, phone: Phone
+) -> None:
+    off = Phone("file:second", is_on=False)
+    page(store, contract)
+    with pytest.raises(DeliveryFailed, match="file:second: trigger tallystick/payouts/no_verdict: it is off"):
+        deliver(store, off, phone)
+    resolve(store, contract)
+    off.is_on = True
+    deliver(store, off, phone)
+    assert (off.heard, phone.heard) == (list(SILENT), list(SILENT))
 
 
-def test_a_resolve_that_was_not_heard_is_sent_again(store: Engine, contract: Contract) -> None:
-    phone = Phone("phone")
-    page(store, contract, phone)
-    phone.is_on = False
-    with pytest.raises(SinkFailed):
-        resolve_no_verdict(store, contract, (phone,))
-    phone.is_on = True
-    assert resolve_no_verdict(store, contract, (phone,)) is True
-    assert phone.heard == [TRIGGER, RESOLVE]
+def test_a_window_without_a_verdict_pages_and_its_verdict_resolves_that(
+    store: Engine, contract: Contract, books: Books, phone: Phone
+) -> None:
+    books.commit(store, books.result(0))
+    assert page_overdue(store, contract, n=1) is True
+    books.commit(store, books.result(1))
+    assert resolve(store, contract, now_utc=NOON + 2 * HOUR) == ("verdict_overdue",)
+    deliver(store, phone)
+    assert phone.heard == list(OVERDUE)
+
+
+@pytest.mark.parametrize("judged", [1, 2])
+def test_a_window_that_is_judged_itself_or_by_a_later_one_does_not_page(
+    store: Engine, contract: Contract, books: Books, phone: Phone, judged: int
+) -> None:
+    for n in range(judged + 1):
+        books.commit(store, books.result(n))
+    assert page_overdue(store, contract, n=1) is False
+    deliver(store, phone)
+    assert phone.heard == []
+
+
+def test_a_cut_without_a_verdict_is_overdue_all_the_same(store: Engine, contract: Contract, books: Books) -> None:
+    books.commit(store, books.result(0))
+    books.save(store, books.cut(1))
+    assert page_overdue(store, contract, n=1) is True
+
+
+def test_an_outage_is_over_when_all_that_was_missed_is_caught_up(
+    store: Engine, contract: Contract, books: Books, phone: Phone
+) -> None:
+    books.commit(store, books.result(0))
+    back_utc = NOON + 3 * HOUR + HOUR / 2
+    assert page_overdue(store, contract, n=1) is True
+    for n in (1, 2):
+        books.commit(store, books.result(n))
+        assert resolve(store, contract, now_utc=back_utc) == ()
+    books.commit(store, books.result(3))
+    assert resolve(store, contract, now_utc=back_utc) == ("verdict_overdue",)
+
+
+def test_a_verdict_is_due_from_the_run_on_until_there_are_books_and_from_their_begin_then(
+    store: Engine, contract: Contract, books: Books
+) -> None:
+    asked = {"window_end_utc": NOON - HOUR, "queued_utc": NOON + 5 * HOUR}
+    assert due_utc(store, contract, **asked) == NOON + 5 * HOUR + HOUR / 2
+    books.save(store, books.cut(0))
+    assert due_utc(store, contract, **asked) == books.cut(0).marked_at_utc + HOUR / 2
+
+
+def test_the_page_says_which_window_since_when_and_names_no_payload(contract: Contract) -> None:
+    alert = overdue_alert(contract, scheduler_run_id="r", window=(NOON, NOON + HOUR), due_utc=NOON + 2 * HOUR)
+    assert alert.summary == (
+        "payouts: the window 2026-03-01 12:00:00 to 13:00:00 UTC has no verdict, and one was due at "
+        "2026-03-01 14:00:00 UTC"
+    )
+    assert (alert.severity, alert.cut_n, alert.details["owner"]) == ("error", None, "payouts-team")
+
+
+def test_without_an_outbox_a_page_is_sent_as_it_is(contract: Contract, phone: Phone) -> None:
+    alert = overdue_alert(contract, scheduler_run_id="r", window=(NOON, NOON + HOUR), due_utc=NOON + 2 * HOUR)
+    off = Phone("file:second", is_on=False)
+    assert send_unrecorded(alert, (off, phone)) == ("file:second: it is off",)
+    assert phone.heard == [OVERDUE[0]]
+
+
+def test_a_link_to_a_cut_is_left_out_where_there_is_none(store: Engine, contract: Contract) -> None:
+    heard: list[Alert] = []
+
+    class Listener:
+        name = "file:first"
+
+        def deliver(self, alert: Alert) -> str:
+            heard.append(alert)
+            return ""
+
+    page(store, contract)
+    links = {"runs": "https://airflow/{contract}", "report": "https://reports/{contract}/{cut_n}"}
+    deliver_pending(store, "payouts", [Listener()], links=links)
+    assert heard[0].details["links"] == {"runs": "https://airflow/payouts"}

@@ -27,6 +27,7 @@ from tallystick.store.cut_store import (
     find_cut,
     last_cut,
     open_cut,
+    read_cursor_positions,
     read_cut,
 )
 from tallystick.store.run_store import (
@@ -225,6 +226,23 @@ def test_a_commit_that_fails_half_way_leaves_nothing(store: Engine, books: Any) 
     assert read_run(store, "payouts", 1) is None
     assert outstanding_breaks(store, "payouts") == ()
     commit_run(store, books.result(1), attempt=attempt, alerts=())
+
+
+def test_positions_of_the_cuts_before_are_read_side_by_side_and_not_further_back_than_asked(
+    store: Engine, books: Any
+) -> None:
+    for n in range(5):
+        books.commit(store, books.result(n))
+    part = books.cut(1).topic_slices[0].offsets.topic_partition
+    found = read_cursor_positions(store, "payouts", [part, None], before=4, cuts=2)
+    assert [(one.cut_n, one.topic_partition, one.cursor, one.mark) for one in found] == [
+        (2, None, 200, 200),
+        (2, part, 20, 20),
+        (3, None, 300, 300),
+        (3, part, 30, 30),
+    ]
+    assert found[0].window_start_utc == books.cut(2).window_start_utc
+    assert [one.cut_n for one in read_cursor_positions(store, "payouts", [None], before=4, cuts=9)] == [0, 1, 2, 3]
 
 
 def test_alerts_are_committed_with_the_run(store: Engine, books: Any) -> None:

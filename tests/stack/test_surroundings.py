@@ -72,7 +72,16 @@ def test_a_hanging_transaction_is_told_from_a_live_one_and_from_what_stands_behi
         again = _doubt(second, Doubt.HANGING_TRANSACTION)
         assert again.details["first_seen_utc"] == found.details["first_seen_utc"]
         assert again.details["age_seconds"] == int((second.now_utc - first.now_utc).total_seconds())
-        assert books.judge_again(second).digest == second.result.digest
+
+        third = books.next_run(settled=False)
+        assert [one.notice for one in third.result.notices if one.notice is Notice.CURSOR_STOPPED] == []
+        fourth = books.next_run(settled=False)
+        (stopped,) = [one for one in fourth.result.notices if one.notice is Notice.CURSOR_STOPPED]
+        assert (stopped.pages, stopped.details["partition"]) == (True, hanging.partition)
+        assert (stopped.details["cursor"], stopped.details["windows"]) == (start, 3)
+        assert (stopped.details["since_cut"], stopped.details["behind"]) == (second.result.cut_n, [3, 3, 3, 3])
+        once_more = books.judge_again(fourth)
+        assert (once_more.digest, once_more.notices) == (fourth.result.digest, fourth.result.notices)
 
         _end_hanging(books, hanging)
         after = books.next_run()

@@ -20,6 +20,7 @@ from tallystick.offsets import OffsetRange, TopicPartition
 from tallystick.pairing import Copy, Deadlines, KeyCase, Place, Sighting, pair_key
 from tallystick.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
 from tallystick.slice_scan import ledger_item_id, topic_item_id
+from tallystick.surroundings import CursorPosition
 
 NOON, MINUTE, HOUR = datetime(2026, 3, 1, 12, tzinfo=UTC), timedelta(minutes=1), timedelta(hours=1)
 TOPIC = "billing.payouts"
@@ -221,6 +222,22 @@ def cut_of(*topic_slices: TopicSlice, ledger_slice: LedgerSlice | None = None, n
         ledger_slice=ledger_slice or ledger_slice_of(200, 300),
     )
     return replace(plain, **changes)
+
+
+def positions_of(
+    *earlier: tuple[int, int], side: TopicPartition | None = PART, before: int = 30
+) -> tuple[CursorPosition, ...]:
+    """Where the cuts before that one ended on a side: (cursor, mark), oldest first. Their windows are hours."""
+    return tuple(
+        CursorPosition(
+            topic_partition=side,
+            cut_n=before - ago,
+            window_start_utc=NOON - (ago + 1) * HOUR,
+            cursor=cursor,
+            mark=mark,
+        )
+        for ago, (cursor, mark) in zip(range(len(earlier), 0, -1), earlier, strict=True)
+    )
 
 
 def census_of(topic_slice: TopicSlice, *, unexplained: int = 0, spark_rows: int | None = None) -> PartitionCensus:

@@ -257,6 +257,10 @@ def test_what_is_looked_at_anew_resolves_at_the_first_run_that_does_not_see_it(
     assert ("resolve", MISSING) not in found
 
 
+def test_no_run_resolves_what_is_told_of_verdicts_that_are_not_there() -> None:
+    assert told(verdict=Verdict.MATCHED, firing=("no_verdict", "verdict_overdue", MISSING)) == [("resolve", MISSING)]
+
+
 def test_what_is_still_seen_does_not_resolve() -> None:
     firing = ("retention_overtakes", "hanging_transaction")
     assert told(verdict=Verdict.MATCHED, notices=(EXPIRES,), firing=firing[:1]) == [("trigger", "retention_overtakes")]

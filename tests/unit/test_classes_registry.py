@@ -55,6 +55,7 @@ from .builders import (
     ledger_at,
     ledger_slice_of,
     partition_at,
+    positions_of,
     record_of,
     row,
     seen,
@@ -141,6 +142,13 @@ def bled(stray: Copy, *others: Copy) -> Evidence:
     )
     evidence = evidence_of(stray, *others, identities={stray.item_id: record_of(stray, producer_id=7)})
     return replace(evidence, census=(replace(evidence.census[0], bled_batches=1, bled=(batch,)),))
+
+
+def trailing(*earlier: tuple[int, int]) -> Evidence:
+    """A slice that ends ten below its mark, and where the cuts before it ended: (cursor, mark), oldest first."""
+    return replace(
+        cut_with(slice_of(10, 20, mark=30)), surroundings=Surroundings(cursor_positions=positions_of(*earlier))
+    )
 
 
 def cut_with(topic_slice: object) -> Evidence:
@@ -482,6 +490,18 @@ PAIRS: dict[Name, Pair] = {
     Notice.RETENTION_OVERTAKES: Pair(
         fires=expiring(NOON + 2 * HOUR + 9 * MINUTE),
         twin=expiring(NOON + 2 * HOUR + 10 * MINUTE),
+    ),
+    Notice.CURSOR_STOPPED: Pair(
+        fires=trailing((20, 20), (20, 25), (20, 25)),
+        about=frozenset({Doubt.HELD_BY_OPEN_TRANSACTION}),
+        twin=trailing((19, 20), (20, 25), (20, 25)),  # it moved, by one
+        twin_is=frozenset({Doubt.HELD_BY_OPEN_TRANSACTION}),
+    ),
+    Notice.BACKLOG_GROWS: Pair(
+        fires=trailing((17, 17), (18, 20), (19, 23)),
+        about=frozenset({Doubt.HELD_BY_OPEN_TRANSACTION}),
+        twin=trailing((17, 18), (18, 19), (19, 23)),  # in one window it stayed
+        twin_is=frozenset({Doubt.HELD_BY_OPEN_TRANSACTION}),
     ),
     Doubt.UNEXPLAINED_GAP: Pair(
         fires=replace(CLEAN, census=(census_of(SLICE, unexplained=1),)),

@@ -113,6 +113,7 @@ CASES = [
     ("partner_grace_seconds", PLAIN, contract_of(partner_grace_seconds=61), ANEW),
     ("partner_grace_cap_seconds", PLAIN, contract_of(partner_grace_cap_seconds=90), ANEW),
     ("settle_timeout_seconds", PLAIN, contract_of(settle_timeout_seconds=61), ANEW),
+    ("verdict_within_seconds", PLAIN, contract_of(verdict_within_seconds=61), KEPT),
     ("empty", PLAIN, contract_of(empty="allowed"), ANEW),
     ("alert.sinks", PLAIN, contract_of(alert={"sinks": [{"kind": "file", "path": "a.jsonl"}]}), KEPT),
     ("alert.critical_at_minor", PLAIN, contract_of(alert={"critical_at_minor": {"EUR": 1}}), KEPT),

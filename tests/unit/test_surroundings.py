@@ -20,7 +20,7 @@ from tallystick.surroundings import (
     UnreadExpiry,
 )
 
-from .builders import HOUR, NOON, PART, TOPIC, cut_of, ledger_at, partition_at, slice_of
+from .builders import HOUR, NOON, PART, TOPIC, cut_of, ledger_at, partition_at, positions_of, slice_of
 
 OPEN = OpenTransaction(
     topic_partition=PART,
@@ -83,6 +83,7 @@ FULL = Surroundings(
     ),
     rewritten=(RewrittenBatch(topic_partition=PART, kafka_offset=4, read_by_cut=1, before="a", now="b"),),
     expiries=(UnreadExpiry(topic_partition=PART, kafka_offset=20, expires_utc=NOON + timedelta(microseconds=1)),),
+    cursor_positions=(*positions_of((20, 2**53 + 1)), *positions_of((300, 301), side=None)),
 )
 
 

@@ -1,0 +1,90 @@
+"""Tells on-call that a window has no verdict by its deadline. Airflow's triggerer calls this, so no worker is needed:
+a hanging run, or workers that are all busy, hold it up as little as a run that is still queued.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.timezone import utcnow
+
+from tallystick.contract import Contract
+from tallystick_airflow.alert_sinks import alert_links, read_sinks
+from tallystick_airflow.contract_operator import open_verdict_store
+
+if TYPE_CHECKING:
+    from tallystick.alert import Alert
+
+_SECONDS_BETWEEN_TRIES = (15, 30, 60, 120, 300, 600)
+"""As patient as the alert task and its retries: nobody sees what a callback fails to do."""
+
+_log = logging.getLogger(__name__)
+
+
+async def page_if_overdue(*, contract_json: str, context: Mapping[str, Any]) -> str:
+    """Page for the run's window unless it is judged. Gives what was done, for Airflow's list of callbacks.
+
+    Airflow finds a deadline missed also where the run ended in time with a BROKEN verdict, and from the start where the
+    window lies before the books: so this asks the store, and waits where the verdict is not due yet. A store that does
+    not answer may be why there is no verdict, so then on-call is told without it, and the page is recorded later.
+    Takes the contract itself, not its file: the triggerer may run where the DAGs do not lie. Raises what the last try
+    raised.
+    """
+    from tallystick.store.engine import StoreUnreachable  # SQLAlchemy: not while parsing
+
+    contract, run = Contract.model_validate_json(contract_json), context["dag_run"]
+    tries, told = iter(_SECONDS_BETWEEN_TRIES), False
+    while True:
+        try:
+            left = await asyncio.to_thread(_page_when_due, contract, run)
+        except Exception as error:  # a page that comes late is better than one that does not
+            _log.warning("%s: what is overdue could not be looked up or told", contract.contract, exc_info=True)
+            if isinstance(error, StoreUnreachable) and not told:
+                told = await asyncio.to_thread(_page_without_store, contract, run)
+            if (seconds := next(tries, None)) is None:
+                raise
+            left = timedelta(seconds=seconds)
+        if not left:
+            return "on-call was told, unless the window is judged"
+        await asyncio.sleep(left.total_seconds())
+
+
+def _page_when_due(contract: Contract, run: Mapping[str, Any]) -> timedelta:
+    """Page and deliver where it is time; else say how long it is until then."""
+    from tallystick.delivery import deliver_pending  # SQLAlchemy, httpx: not while parsing
+    from tallystick.no_verdict_alert import due_utc, page_overdue_verdict
+
+    window_end_utc, queued_utc = _moment(run["data_interval_end"]), _moment(run["queued_at"])
+    with open_verdict_store() as engine:
+        due = due_utc(engine, contract, window_end_utc=window_end_utc, queued_utc=queued_utc)
+        left = due - utcnow().astimezone(UTC)
+        if left > timedelta(0):
+            return left
+        if page_overdue_verdict(engine, contract, _overdue(contract, run, due), window_end_utc=window_end_utc):
+            deliver_pending(engine, contract.contract, read_sinks(contract), links=alert_links())
+    return timedelta(0)
+
+
+def _page_without_store(contract: Contract, run: Mapping[str, Any]) -> bool:
+    """Did every sink take it?"""
+    from tallystick.delivery import send_unrecorded  # SQLAlchemy, httpx: not while parsing
+
+    page = _overdue(contract, run, _moment(run["data_interval_end"]) + contract.verdict_timeout)
+    failures = send_unrecorded(page, read_sinks(contract))
+    for failure in failures:
+        _log.warning("%s: %s", contract.contract, failure)
+    return not failures
+
+
+def _overdue(contract: Contract, run: Mapping[str, Any], due: datetime) -> "Alert":
+    from tallystick.no_verdict_alert import overdue_alert  # SQLAlchemy: not while parsing
+
+    window = _moment(run["data_interval_start"]), _moment(run["data_interval_end"])
+    return overdue_alert(contract, scheduler_run_id=run["dag_run_id"], window=window, due_utc=due)
+
+
+def _moment(text: str) -> datetime:
+    """A time as Airflow's REST documents write it."""
+    return datetime.fromisoformat(text).astimezone(UTC)

@@ -1,0 +1,29 @@
+"""M3, P2, over windows: the cursor of a side moves, but what waits behind it has grown in each of the last windows.
+
+Evidence: where the last cuts ended, and their marks. Not to be mistaken for a busy topic, of which whole cuts are read;
+for a backlog that shrinks or stays; or for a cursor that has stopped, which says so itself.
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import Notice
+from tallystick.classes.cursor_stopped import holder_text, side_text, since_text, trail_details, unit_text
+from tallystick.cursor_trail import WINDOWS_MIN, trails
+from tallystick.evidence import Evidence
+from tallystick.run_result import NoticeFound
+
+
+def backlog_grows(evidence: Evidence) -> Iterator[NoticeFound]:
+    """One per side."""
+    for trail in trails(evidence.cut, evidence.surroundings):
+        windows = trail.windows_growing
+        if windows >= WINDOWS_MIN and trail.windows_stopped < WINDOWS_MIN:
+            before = trail.positions[-windows - 1].waits
+            yield NoticeFound(
+                notice=Notice.BACKLOG_GROWS,
+                sentence=f"{side_text(trail)}: what waits behind the cursor has grown in each of "
+                f"{since_text(trail, windows)}: from {before:,} to {trail.now.waits:,} {unit_text(trail)}. "
+                f"{holder_text(evidence, trail)} holds it.",
+                pages=True,
+                details=trail_details(evidence, trail, windows),
+            )

@@ -1,0 +1,68 @@
+"""M3, P2, over windows: the cursor of a side has not moved for several windows though more has been written.
+
+Evidence: where the last cuts ended, and their marks. Each of them doubted for itself that the side is held; that it is
+the same hold, window after window, is what somebody must act on, so this pages. Not to be mistaken for an idle topic,
+whose mark stands still too, or for one long transaction.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from tallystick.break_class import Notice
+from tallystick.classes.held import describe_holder, describe_horizon_holder, holder_of
+from tallystick.cursor_trail import LOOK_BACK_CUTS, WINDOWS_MIN, Trail, trails
+from tallystick.evidence import Evidence
+from tallystick.plain_text import format_time
+from tallystick.run_result import NoticeFound
+
+
+def cursor_stopped(evidence: Evidence) -> Iterator[NoticeFound]:
+    """One per side."""
+    for trail in trails(evidence.cut, evidence.surroundings):
+        if trail.windows_stopped >= WINDOWS_MIN:
+            yield NoticeFound(
+                notice=Notice.CURSOR_STOPPED,
+                sentence=f"{side_text(trail)}: the cursor has stood at {trail.now.cursor} for "
+                f"{since_text(trail, trail.windows_stopped)}. {trail.now.waits:,} {unit_text(trail)} wait behind it: "
+                f"{holder_text(evidence, trail)} holds it.",
+                pages=True,
+                details=trail_details(evidence, trail, trail.windows_stopped),
+            )
+
+
+def side_text(trail: Trail) -> str:
+    return str(trail.topic_partition) if trail.topic_partition else "ledger"
+
+
+def unit_text(trail: Trail) -> str:
+    return "offsets" if trail.topic_partition else "transaction ids"
+
+
+def since_text(trail: Trail, windows: int) -> str:
+    """So many windows, and when the first of them began; older ones than those were not looked at."""
+    began = format_time(trail.positions[-windows].window_start_utc)
+    return f"{windows} windows, since {began}{' or earlier' if windows >= LOOK_BACK_CUTS else ''}"
+
+
+def holder_text(evidence: Evidence, trail: Trail) -> str:
+    """Who holds the side now, as far as anybody knows."""
+    if trail.topic_partition is None:
+        return describe_horizon_holder(evidence.horizon_holder)
+    slices = {part.offsets.topic_partition: part for part in evidence.cut.topic_slices}
+    return describe_holder(holder_of(evidence, slices[trail.topic_partition]))
+
+
+def trail_details(evidence: Evidence, trail: Trail, windows: int) -> dict[str, Any]:
+    """The figures. Unit: offsets, and of the ledger database transaction ids. behind: per window, oldest first."""
+    first = trail.positions[-windows]
+    return {
+        "topic": trail.topic_partition.topic if trail.topic_partition else None,
+        "partition": trail.topic_partition.partition if trail.topic_partition else None,
+        "cursor": trail.now.cursor,
+        "mark": trail.now.mark,
+        "behind": [one.waits for one in trail.positions[-windows - 1 :]],
+        "windows": windows,
+        "since_utc": format_time(first.window_start_utc),
+        "since_cut": first.cut_n,
+        "holder": holder_text(evidence, trail),
+    }

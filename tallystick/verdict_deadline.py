@@ -1,0 +1,24 @@
+"""When a window's verdict is due, and whether one is overdue. Pure: who asks reads the store and the clock."""
+
+from datetime import datetime
+
+from croniter import croniter
+
+from tallystick.contract import Contract
+
+
+def verdict_due_utc(contract: Contract, *, window_end_utc: datetime, begun_utc: datetime) -> datetime:
+    """The verdict timeout after the window's end; of a window that had ended when the books began, after that.
+
+    begun_utc: when the baseline was marked. So a contract that starts in the past is not overdue from the start.
+    """
+    return max(window_end_utc, begun_utc) + contract.verdict_timeout
+
+
+def is_overdue(contract: Contract, *, judged_until_utc: datetime, begun_utc: datetime, now_utc: datetime) -> bool:
+    """Should there be a verdict of the window that follows the newest judged one? Its end is the schedule's next tick.
+
+    So after an outage the books are overdue until all that was missed is caught up.
+    """
+    next_end_utc: datetime = croniter(contract.schedule, judged_until_utc).get_next(datetime)
+    return verdict_due_utc(contract, window_end_utc=next_end_utc, begun_utc=begun_utc) <= now_utc
