@@ -118,7 +118,7 @@ def print_runs(runs: Sequence[RunSummary]) -> None:
     for run in runs:
         table.add_row(
             f"{run.contract}/{run.cut_n}",
-            Text(run.verdict, style=_STYLES[run.verdict]),
+            _verdict_cell(run),
             format_window(run.window_start_utc, run.window_end_utc),
             f"{run.breaks:,}",
             foreign_text(format_money(run.money_minor)),
@@ -126,6 +126,14 @@ def print_runs(runs: Sequence[RunSummary]) -> None:
             format_time(run.recorded_at),
         )
     console().print(table)
+
+
+def _verdict_cell(run: RunSummary) -> Text:
+    """The verdict; beside it, what later read what this run could not."""
+    verdict = Text(run.verdict, style=_STYLES[run.verdict])
+    if run.read_whole_by is not None:
+        verdict.append(f", read whole by cut {run.read_whole_by}", style="dim")
+    return verdict
 
 
 def print_run(run: StoredRun) -> None:

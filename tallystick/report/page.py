@@ -151,6 +151,7 @@ class ReportPage:
     run: StoredRun
     contract: Contract
     sentence: str
+    settles: str
     window: str
     figures: tuple[Figure, ...]
     stakes: tuple[tuple[str, tuple[StakeRow, ...]], ...]
@@ -187,6 +188,7 @@ def report_page(run: StoredRun, contract: Contract) -> ReportPage:
         run=run,
         contract=contract,
         sentence=story_text(verdict_sentence(result)),
+        settles=_settles(run),
         window=format_window(run.window_start_utc, run.window_end_utc),
         figures=tuple(_head_figures(run, total)),
         stakes=tuple(_stake_groups(result.breaks)),
@@ -211,6 +213,17 @@ def report_page(run: StoredRun, contract: Contract) -> ReportPage:
         items_left_out=max(0, len(open_items) - ITEMS_SHOWN_MAX),
         guarantees=tuple(guarantees(run, contract)),
         identity=tuple(_identity(run, contract)),
+    )
+
+
+def _settles(run: StoredRun) -> str:
+    """The held windows that this run was the first to read whole; empty where there is none."""
+    if not run.settles:
+        return ""
+    cuts = ", ".join(str(n) for n in run.settles)
+    return (
+        f"It also read what {'cut' if len(run.settles) == 1 else 'cuts'} {cuts} could not, because a side was held: "
+        "their verdicts stand, and this one covers the rest of their windows."
     )
 
 

@@ -31,6 +31,7 @@ from tallystick.run_result import (
 )
 from tallystick.store.alert_store import insert_alerts
 from tallystick.store.cut_store import CutNotFound, cut_of_row
+from tallystick.store.held_store import held_cuts_read_whole_by, read_whole_by
 from tallystick.store.schema import SCHEMA, item_break, item_life, open_item
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
@@ -61,7 +62,8 @@ class VerdictDiffers(AttemptFenced):
 class StoredRun:
     """A committed run with the cut it read. Breaks are in order of class, match key and id; items in order of id.
 
-    standing: every item that the run left open or broken, also those that it did not touch.
+    standing: every item that the run left open or broken, also those that it did not touch. settles: the held cuts
+    before it that it was the first to read whole.
     """
 
     result: RunResult
@@ -73,11 +75,15 @@ class StoredRun:
     recorded_at: datetime
     cut: Cut
     standing: tuple[StandingItems, ...] = ()
+    settles: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSummary:
-    """A committed run on one line. money_minor: at stake in the breaks it found."""
+    """A committed run on one line. money_minor: at stake in the breaks it found.
+
+    read_whole_by: where a side was held, the later cut that read what this one could not, once there is one.
+    """
 
     contract: str
     cut_n: int
@@ -89,6 +95,7 @@ class RunSummary:
     window_end_utc: datetime
     scheduler_run_id: str
     recorded_at: datetime
+    read_whole_by: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -439,6 +446,7 @@ def _stored_run(connection: Connection, cut: Row[Any], verdict: Row[Any]) -> Sto
         recorded_at=verdict.recorded_at,
         cut=cut_of_row(connection, cut),
         standing=_standing_items(connection, cut.contract, cut.n),
+        settles=held_cuts_read_whole_by(connection, cut.contract, cut.n),
     )
 
 
@@ -489,6 +497,7 @@ def _summary(connection: Connection, row: Row[Any]) -> RunSummary:
         window_end_utc=row.window_end_utc,
         scheduler_run_id=row.scheduler_run_id,
         recorded_at=row.recorded_at,
+        read_whole_by=read_whole_by(connection, row.contract, row.cut_n),
     )
 
 

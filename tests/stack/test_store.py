@@ -181,6 +181,27 @@ def test_the_list_of_runs_shows_what_each_found(store: Engine, books: Any) -> No
     assert list_runs(store, "another", limit=5) == ()
 
 
+def test_a_held_window_names_the_cut_that_read_it_whole_and_that_cut_names_it(store: Engine, books: Any) -> None:
+    def commit(n: int, *, mark: int) -> None:
+        cut = books.cut(n)
+        (part,) = cut.topic_slices
+        books.save(store, replace(cut, topic_slices=(replace(part, mark=mark),)))
+        commit_run(store, books.result(n), attempt=claim_attempt(store, "payouts", n), alerts=())
+
+    def history() -> list[int | None]:
+        return [run.read_whole_by for run in reversed(list_runs(store, "payouts", limit=9))]
+
+    commit(0, mark=0)
+    commit(1, mark=25)  # ends at 10: held
+    commit(2, mark=25)  # ends at 20: held by the same
+    assert history() == [None, None, None]
+    commit(3, mark=30)
+    commit(4, mark=40)
+    assert history() == [None, 3, 3, None, None]
+    settles = [run.settles for n in range(5) if (run := read_run(store, "payouts", n))]
+    assert settles == [(), (), (), (1, 2), ()]
+
+
 def test_committing_the_same_result_again_changes_nothing(store: Engine, books: Any) -> None:
     found = books.missing("a")
     result = books.result(0, verdict=Verdict.BROKEN, breaks=(found,), items=(books.item(found, n=0),))

@@ -532,3 +532,9 @@ def test_a_window_that_was_judged_late_says_what_its_slices_end_by(matched_run: 
     late = replace(matched_run, cut=replace(matched_run.cut, by_time=True))
     assert "Nobody looked when this window ended" in render_report(late, contract)
     assert "Nobody looked" not in render_report(matched_run, contract)
+
+
+def test_a_run_that_read_what_held_windows_could_not_says_so(matched_run: StoredRun, contract: Contract) -> None:
+    words = Page(render_report(replace(matched_run, settles=(5, 6)), contract)).text
+    assert "It also read what cuts 5, 6 could not, because a side was held" in words
+    assert "because a side was held" not in Page(render_report(matched_run, contract)).text
