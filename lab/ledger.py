@@ -90,18 +90,21 @@ class Ledger:
         if mode is DeliveryMode.EXACTLY_ONCE:
             connection.execute(self._sql("CREATE UNIQUE INDEX posting_once ON {schema}.posting (event_id, side)"))
 
-    def post(self, connection: psycopg.Connection, event: Event, *, once: bool) -> None:
-        """Write the two postings of an event. With `once`, sides that are already there stay as they are."""
+    def post(self, connection: psycopg.Connection, event: Event, *, once: bool, at: datetime | None = None) -> None:
+        """Write the two postings of an event. With `once`, sides that are already there stay as they are.
+
+        at: when they say that they were written, where that is not now.
+        """
         debit, credit = _ACCOUNTS[event.leg]
         conflict = "ON CONFLICT (event_id, side) DO NOTHING" if once else ""
         statement = self._sql(
             "INSERT INTO {schema}.posting"
-            " (event_id, payment_id, leg, account, side, amount_minor, currency, occurred_at)"
-            " VALUES (%(event_id)s, %(payment_id)s, %(leg)s, %(debit)s, 'debit', %(amount)s, %(currency)s, %(at)s),"
-            " (%(event_id)s, %(payment_id)s, %(leg)s, %(credit)s, 'credit', %(amount)s, %(currency)s, %(at)s) "
-            + conflict
+            " (event_id, payment_id, leg, account, side, amount_minor, currency, occurred_at, posted_at)"
+            " SELECT %(event_id)s, %(payment_id)s, %(leg)s, account, side, %(amount)s, %(currency)s, %(at)s,"
+            " coalesce(%(posted_at)s, clock_timestamp())"
+            " FROM (VALUES (%(debit)s, 'debit'), (%(credit)s, 'credit')) AS sides (account, side) " + conflict
         )
-        connection.execute(statement, _values(event) | {"debit": debit, "credit": credit})
+        connection.execute(statement, _values(event) | {"debit": debit, "credit": credit, "posted_at": at})
 
     def save_offset(
         self, connection: psycopg.Connection, *, topic: str, partition: int, next_kafka_offset: int
