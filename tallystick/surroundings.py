@@ -156,7 +156,7 @@ class Surroundings:
     expiries: tuple[UnreadExpiry, ...] = ()
     actions: tuple[ExecutedAction, ...] = ()
     ledger: LedgerSnapshot | None = None
-    """The ledger's server once it had been read; it need not be the one that the cut was made on."""
+    """The ledger's server once it had been read, where it does not go on from the one that the cut was made on."""
     cursor_positions: tuple[CursorPosition, ...] = ()
     """Where the last cuts before this one ended, on the sides that this one could not read up to its mark."""
 
