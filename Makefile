@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock demo lab lab-long up down lint format test test-unit test-spark test-dags test-stack bench-census clean
+.PHONY: help setup lock demo lab lab-long soak up down lint format test test-unit test-spark test-dags test-stack bench-census clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -25,6 +25,9 @@ lab: setup ## One round of real faults, mixed by SEED=n (default 1), found and s
 
 lab-long: setup ## Twenty such rounds (SEEDS=1-20)
 	$(BIN)/python -m lab.lab_round --seeds $(or $(SEEDS),1-20)
+
+soak: setup ## Windows without end, with kills; the sum must equal the truth (WINDOWS=200 SEED=1)
+	$(BIN)/python -m lab.soak --windows $(or $(WINDOWS),200) --seed $(or $(SEED),1)
 
 up: setup ## Start broker, ledger and Airflow here, without Docker
 	$(BIN)/python -m lab.up

@@ -41,13 +41,17 @@ class CommandLine:
         """One window of each contract; whatever the verdicts. Raises CommandFailed, NotReadyInTime."""
         self._run("run", *(str(path) for path in contracts), exit_codes=_JUDGED)
 
+    def cut(self, contracts: Sequence[Path]) -> None:
+        """Settle and store the next cut of each contract. Raises CommandFailed, NotReadyInTime."""
+        self._run("cut", *(str(path) for path in contracts), exit_codes=(0,))
+
     @property
     def _log(self) -> Path:
         return self.folder / "command_line.log"
 
     def _run(self, *arguments: str, exit_codes: tuple[int, ...]) -> None:
         argv = [str(Path(sys.executable).with_name("tallystick")), *arguments]
-        child = process.spawn(argv, log=self._log, environment=self._environment(), death_signal=signal.SIGTERM)
+        child = process.spawn(argv, log=self._log, environment=self.environment(), death_signal=signal.SIGTERM)
         try:
             code = child.wait(_DEADLINE_SECONDS)
         except subprocess.TimeoutExpired:
@@ -57,7 +61,8 @@ class CommandLine:
         if code not in exit_codes:
             raise CommandFailed(f"tallystick {arguments[0]}: exit code {code}\n{self.log_tail}")
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """What every process of the reconciler is told; addresses carry passwords."""
         return os.environ | {
             "TALLYSTICK_STORE_DSN": self.addresses.store_dsn,
             f"TALLYSTICK_CONN_{KAFKA.upper()}": json.dumps({"bootstrap.servers": self.addresses.bootstrap_servers}),

@@ -6,7 +6,7 @@ side by side share nothing but the namespace.
 
 import random
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -26,6 +26,7 @@ from lab.stack import LabAddresses
 
 _TIMEOUT_SECONDS = 30.0
 _ACCOUNTS = 3
+_BATCH_MAX = 4
 CURRENCIES = ("EUR", "USD", "JPY")
 
 
@@ -189,29 +190,37 @@ class Traffic:
         """Both legs of each payment, and their postings."""
         for batch in self._batches(count):
             legs = [payment.event(leg) for payment in batch for leg in (Leg.PAYMENT, Leg.INVOICE)]
-            self._publish([(event, self.desk.source()) for event in legs])
+            self.publish([(event, self.desk.source()) for event in legs])
             self.desk.post(*legs)
 
     def payouts(self, count: int) -> None:
         """A row for each payout, and its event."""
         for batch in self._batches(count):
             rows = [self.desk.add_payout(payment) for payment in batch]
-            self._publish([(row.event, row.source) for row in rows])
+            self.publish([(row.event, row.source) for row in rows])
 
-    def _batches(self, count: int) -> Iterator[list[Payment]]:
-        while count > 0:
-            size = min(count, self.desk.dice.randint(1, 4))
-            count -= size
-            yield [self._next_payment() for _ in range(size)]
+    def draw_batch(self, size_max: int = _BATCH_MAX) -> list[Payment]:
+        """The next few payments."""
+        size = min(size_max, self.desk.dice.randint(1, _BATCH_MAX))
+        return [self._next_payment() for _ in range(size)]
 
-    def _next_payment(self) -> Payment:
-        account = self.desk.dice.randrange(_ACCOUNTS)
-        self.sequences[account] += 1
-        return self.desk.payment(account=f"account-{account}", sequence=self.sequences[account])
-
-    def _publish(self, sourced: Sequence[tuple[Event, str]]) -> None:
+    def publish(self, sourced: Sequence[tuple[Event, str]], amid: Callable[[], object] = lambda: None) -> None:
+        """Write events in one transaction, some of them once in vain before. amid: done before the commit."""
         attempts = (False, True) if self.desk.dice.random() < 0.3 else (True,)
         for commit in attempts:
             with self.writer.transaction(commit=commit):
                 for event, source in sourced:
                     self.writer.write(event, source=source)
+                if commit:
+                    amid()
+
+    def _batches(self, count: int) -> Iterator[list[Payment]]:
+        while count > 0:
+            batch = self.draw_batch(count)
+            count -= len(batch)
+            yield batch
+
+    def _next_payment(self) -> Payment:
+        account = self.desk.dice.randrange(_ACCOUNTS)
+        self.sequences[account] += 1
+        return self.desk.payment(account=f"account-{account}", sequence=self.sequences[account])

@@ -47,7 +47,7 @@ class KeyFault:
         return self.plant.__name__
 
 
-def _broken(desk: Desk, break_class: str, *events: Event, copies: int = 1, **proof: object) -> tuple[Finding, ...]:
+def broken(desk: Desk, break_class: str, *events: Event, copies: int = 1, **proof: object) -> tuple[Finding, ...]:
     return tuple(
         Finding(
             contract=desk.contract,
@@ -71,7 +71,7 @@ def _noticed(desk: Desk, notice: str) -> Finding:
 def never_produced(desk: Desk) -> Planted:
     """A relay that saved its progress and never wrote the event."""
     row = desk.add_payout(desk.payment())
-    return Planted(_broken(desk, "missing_in_topic_never_produced", row.event))
+    return Planted(broken(desk, "missing_in_topic_never_produced", row.event))
 
 
 def aborted_only(desk: Desk) -> Planted:
@@ -79,14 +79,14 @@ def aborted_only(desk: Desk) -> Planted:
     row = desk.add_payout(desk.payment())
     for _ in range(desk.dice.randint(1, 2)):
         desk.publish(row.event, source=row.source, commit=False)
-    return Planted(_broken(desk, "missing_in_topic_aborted_only", row.event))
+    return Planted(broken(desk, "missing_in_topic_aborted_only", row.event))
 
 
 def payout_retried(desk: Desk) -> Planted:
     """The broker's answer was lost on the way, and a relay without idempotence sent again."""
     row = desk.add_payout(desk.payment())
     _lose_ack_of(desk, row.event, row.source)
-    return Planted(_broken(desk, "duplicate_in_topic_no_idempotence", row.event))
+    return Planted(broken(desk, "duplicate_in_topic_no_idempotence", row.event))
 
 
 def payout_sent_by_hand(desk: Desk) -> Planted:
@@ -94,7 +94,7 @@ def payout_sent_by_hand(desk: Desk) -> Planted:
     row = desk.add_payout(desk.payment())
     desk.idempotent().write(row.event, source=row.source)
     desk.idempotent().write(row.event)
-    return Planted(_broken(desk, _NEW_SESSION, row.event))
+    return Planted(broken(desk, _NEW_SESSION, row.event))
 
 
 def payout_resent(desk: Desk) -> Planted:
@@ -104,14 +104,14 @@ def payout_resent(desk: Desk) -> Planted:
     copies = desk.dice.randint(1, 2)
     for _ in range(1 + copies):
         writer.write(row.event, source=row.source)
-    return Planted(_broken(desk, _NEW_SESSION, row.event, copies=copies))
+    return Planted(broken(desk, _NEW_SESSION, row.event, copies=copies))
 
 
 def payout_by_zombie(desk: Desk) -> Planted:
     """Two generations of one transactional id each committed the event: the progress was not in the transaction."""
     row = desk.add_payout(desk.payment())
     _write_in_two_generations(desk, [row.event], row.source)
-    return Planted(_broken(desk, "duplicate_in_topic_zombie", row.event))
+    return Planted(broken(desk, "duplicate_in_topic_zombie", row.event))
 
 
 def payout_reprocessed(desk: Desk) -> Planted:
@@ -120,7 +120,7 @@ def payout_reprocessed(desk: Desk) -> Planted:
     desk.idempotent().write(row.event, source=row.source)
     again = replace(row.payment, occurred_at=datetime.now(UTC) + timedelta(seconds=1))
     desk.idempotent().write(again.event(Leg.PAYOUT), source=row.source)
-    return Planted(_broken(desk, _REPROCESSED, row.event))
+    return Planted(broken(desk, _REPROCESSED, row.event))
 
 
 def payout_again_next_window(desk: Desk) -> Planted:
@@ -130,7 +130,7 @@ def payout_again_next_window(desk: Desk) -> Planted:
 
     def again() -> tuple[Finding, ...]:
         desk.idempotent().write(row.event)
-        return _broken(desk, _NEW_SESSION, row.event, across_windows=True)
+        return broken(desk, _NEW_SESSION, row.event, across_windows=True)
 
     return Planted(later=again)
 
@@ -140,7 +140,7 @@ def payout_compensated(desk: Desk) -> Planted:
     row = desk.add_payout(desk.payment())
     _republish(desk, row.event)
     desk.publish(row.event, source=row.source)
-    return Planted(_broken(desk, "duplicate_in_topic_compensated", row.event))
+    return Planted(broken(desk, "duplicate_in_topic_compensated", row.event))
 
 
 def row_written_twice(desk: Desk) -> Planted:
@@ -149,7 +149,7 @@ def row_written_twice(desk: Desk) -> Planted:
     rows = [desk.add_payout(payment) for _ in range(2)]
     for row in rows[: desk.dice.randint(1, 2)]:
         desk.publish(row.event, source=row.source)
-    return Planted(_broken(desk, "duplicate_in_ledger", payment.event(Leg.PAYOUT)))
+    return Planted(broken(desk, "duplicate_in_ledger", payment.event(Leg.PAYOUT)))
 
 
 def payout_rolled_back(desk: Desk) -> Planted:
@@ -157,34 +157,34 @@ def payout_rolled_back(desk: Desk) -> Planted:
     with desk.connection.transaction(force_rollback=True):
         row = desk.add_payout(desk.payment())
         desk.publish(row.event, source=row.source)
-    return Planted(_broken(desk, "phantom_in_topic", row.event))
+    return Planted(broken(desk, "phantom_in_topic", row.event))
 
 
 def payout_of_another_service(desk: Desk) -> Planted:
     """A load test writes to the real topic, under its own name."""
     event = desk.payment().event(Leg.PAYOUT)
     desk.idempotent("loadtest").write(event)
-    return Planted(_broken(desk, "foreign_in_topic", event))
+    return Planted(broken(desk, "foreign_in_topic", event))
 
 
 def payout_misrouted(desk: Desk) -> Planted:
     """The relay sent it to a topic that nobody posts from."""
     row = desk.add_payout(desk.payment())
     desk.idempotent().write(row.event, source=row.source, topic=desk.stray_topic)
-    return Planted(_broken(desk, "misrouted_in_topic", row.event))
+    return Planted(broken(desk, "misrouted_in_topic", row.event))
 
 
 def payout_amount_wrong(desk: Desk) -> Planted:
     row = desk.add_payout(desk.payment())
     wrong = replace(row.payment, amount_minor=row.payment.amount_minor // 10)
     desk.publish(wrong.event(Leg.PAYOUT), source=row.source)
-    return Planted(_broken(desk, "amount_mismatch", row.event))
+    return Planted(broken(desk, "amount_mismatch", row.event))
 
 
 def payout_currency_wrong(desk: Desk) -> Planted:
     row = desk.add_payout(desk.payment())
     desk.publish(replace(row.payment, currency="CHF").event(Leg.PAYOUT), source=row.source)
-    return Planted(_broken(desk, "currency_mismatch", row.event))
+    return Planted(broken(desk, "currency_mismatch", row.event))
 
 
 def payouts_offset(desk: Desk) -> Planted:
@@ -194,7 +194,7 @@ def payouts_offset(desk: Desk) -> Planted:
     for row, error in zip(rows, (-7, 7), strict=True):
         wrong = replace(row.payment, amount_minor=row.payment.amount_minor + error)
         desk.publish(wrong.event(Leg.PAYOUT), source=row.source)
-    breaks = _broken(desk, "amount_mismatch", *(row.event for row in rows))
+    breaks = broken(desk, "amount_mismatch", *(row.event for row in rows))
     return Planted((*breaks, _noticed(desk, "offsetting_errors")))
 
 
@@ -206,7 +206,7 @@ def payouts_out_of_order(desk: Desk) -> Planted:
     writers = [desk.idempotent(), desk.idempotent()]
     for number, writer in ((0, writers[0]), (2, writers[1]), (1, writers[0])):
         writer.write(payments[number].event(Leg.PAYOUT), source=sources[number], partition=0)
-    return Planted(_broken(desk, "out_of_order_in_topic", payments[1].event(Leg.PAYOUT)))
+    return Planted(broken(desk, "out_of_order_in_topic", payments[1].event(Leg.PAYOUT)))
 
 
 def payout_clock_wrong(desk: Desk) -> Planted:
@@ -229,72 +229,72 @@ def payout_unreadable(desk: Desk) -> Planted:
 
 def never_posted(desk: Desk) -> Planted:
     """A poster that saved its progress and died before it posted one leg."""
-    payment, invoice = _both_legs(desk.payment())
+    payment, invoice = both_legs(desk.payment())
     desk.publish(payment, invoice)
     lost, posted = desk.dice.sample([payment, invoice], 2)
     desk.post(posted)
-    return Planted(_broken(desk, "missing_in_ledger", lost))
+    return Planted(broken(desk, "missing_in_ledger", lost))
 
 
 def posted_by_hand(desk: Desk) -> Planted:
     event = desk.payment().event(desk.dice.choice((Leg.PAYMENT, Leg.INVOICE)))
     desk.post(event)
-    return Planted(_broken(desk, "phantom_in_ledger", event))
+    return Planted(broken(desk, "phantom_in_ledger", event))
 
 
 def posted_twice(desk: Desk) -> Planted:
     """A poster that died after it posted and before it saved its progress."""
-    payment, invoice = _both_legs(desk.payment())
+    payment, invoice = both_legs(desk.payment())
     desk.publish(payment, invoice)
     desk.post(payment, invoice)
     copies = desk.dice.randint(1, 2)
     for _ in range(copies):
         desk.post(payment)
-    return Planted(_broken(desk, "duplicate_in_ledger", payment, copies=copies))
+    return Planted(broken(desk, "duplicate_in_ledger", payment, copies=copies))
 
 
 def leg_lost(desk: Desk) -> Planted:
     """A billing service that died between the legs of a payment, its progress already saved."""
-    legs = _both_legs(desk.payment())
+    legs = both_legs(desk.payment())
     seen, lost = desk.dice.sample(legs, 2)
     desk.publish(seen)
     desk.post(seen)
-    return Planted(_broken(desk, "torn_transaction", lost))
+    return Planted(broken(desk, "torn_transaction", lost))
 
 
 def aborted_payment_posted(desk: Desk) -> Planted:
     """A poster that reads uncommitted posted what was then aborted, and nobody wrote it again."""
-    legs = _both_legs(desk.payment())
+    legs = both_legs(desk.payment())
     desk.publish(*legs, commit=False)
     desk.post(*legs)
-    return Planted(_broken(desk, "aborted_read_in_ledger", *legs))
+    return Planted(broken(desk, "aborted_read_in_ledger", *legs))
 
 
 def payment_retried(desk: Desk) -> Planted:
     """The broker's answer was lost on the way, and a service without idempotence sent again."""
-    payment, invoice = _both_legs(desk.payment())
+    payment, invoice = both_legs(desk.payment())
     _lose_ack_of(desk, payment, desk.source())
     desk.publish(invoice)
     _post_consumed(desk, [payment], [invoice])
-    return Planted(_broken(desk, "duplicate_in_topic_no_idempotence", payment))
+    return Planted(broken(desk, "duplicate_in_topic_no_idempotence", payment))
 
 
 def payment_resent(desk: Desk) -> Planted:
     """The application called send again: the same producer, another sequence number."""
-    payment, invoice = _both_legs(desk.payment())
+    payment, invoice = both_legs(desk.payment())
     writer, source = desk.idempotent(), desk.source()
     for event in (payment, invoice, payment):
         writer.write(event, source=source)
     _post_consumed(desk, [payment], [invoice])
-    return Planted(_broken(desk, _NEW_SESSION, payment))
+    return Planted(broken(desk, _NEW_SESSION, payment))
 
 
 def payment_by_zombie(desk: Desk) -> Planted:
     """Two generations of one transactional id each committed the payment: the progress was not in the transaction."""
-    legs = _both_legs(desk.payment())
+    legs = both_legs(desk.payment())
     _write_in_two_generations(desk, legs, desk.source())
     _post_consumed(desk, legs)
-    return Planted(_broken(desk, "duplicate_in_topic_zombie", *legs))
+    return Planted(broken(desk, "duplicate_in_topic_zombie", *legs))
 
 
 def group_rewound(desk: Desk) -> Planted:
@@ -312,8 +312,8 @@ def group_rewound(desk: Desk) -> Planted:
                 _commit(consumer, topic, 1)
             finally:
                 consumer.close()
-    _post_consumed(desk, _both_legs(payment))
-    return Planted(_broken(desk, _REPROCESSED, *_both_legs(payment)))
+    _post_consumed(desk, both_legs(payment))
+    return Planted(broken(desk, _REPROCESSED, *both_legs(payment)))
 
 
 def poll_timed_out(desk: Desk) -> Planted:
@@ -331,48 +331,48 @@ def poll_timed_out(desk: Desk) -> Planted:
             successor.close()
         if slow.may_commit():
             raise RuntimeError("the slow consumer could commit: its partition was never taken from it")
-    _post_consumed(desk, _both_legs(payment))
-    return Planted(_broken(desk, _REPROCESSED, *_both_legs(payment)))
+    _post_consumed(desk, both_legs(payment))
+    return Planted(broken(desk, _REPROCESSED, *both_legs(payment)))
 
 
 def payment_again_next_window(desk: Desk) -> Planted:
     """The request is handled again after its payment's window was judged."""
-    legs, source = _both_legs(desk.payment()), desk.source()
+    legs, source = both_legs(desk.payment()), desk.source()
     desk.publish(*legs, source=source)
     desk.post(*legs)
 
     def again() -> tuple[Finding, ...]:
         desk.publish(*legs, source=source)
-        return _broken(desk, _REPROCESSED, *legs, across_windows=True)
+        return broken(desk, _REPROCESSED, *legs, across_windows=True)
 
     return Planted(later=again)
 
 
 def payment_of_another_service(desk: Desk) -> Planted:
     """A load test writes to the real topics, under its own name; the poster knows it and posts nothing."""
-    legs = _both_legs(desk.payment())
+    legs = both_legs(desk.payment())
     writer = desk.idempotent("loadtest")
     for event in legs:
         writer.write(event)
-    return Planted(_broken(desk, "foreign_in_topic", *legs))
+    return Planted(broken(desk, "foreign_in_topic", *legs))
 
 
 def payment_misrouted(desk: Desk) -> Planted:
     """One leg stands in a topic of no leg, from which it was posted all the same."""
-    payment, invoice = _both_legs(desk.payment())
+    payment, invoice = both_legs(desk.payment())
     desk.publish(invoice)
     desk.idempotent().write(payment, source=desk.source(), topic=desk.stray_topic)
     desk.post(payment, invoice)
-    return Planted(_broken(desk, "misrouted_in_topic", payment))
+    return Planted(broken(desk, "misrouted_in_topic", payment))
 
 
 def leg_in_wrong_topic(desk: Desk) -> Planted:
     """The payment leg stands in the topic of the invoices."""
-    payment, invoice = _both_legs(desk.payment())
+    payment, invoice = both_legs(desk.payment())
     desk.publish(invoice)
     desk.idempotent().write(payment, source=desk.source(), topic=desk.names.topic(Leg.INVOICE))
     desk.post(payment, invoice)
-    return Planted(_broken(desk, "misrouted_in_topic", payment))
+    return Planted(broken(desk, "misrouted_in_topic", payment))
 
 
 def posting_amount_wrong(desk: Desk) -> Planted:
@@ -403,7 +403,7 @@ def open_payment_posted(desk: Desk) -> Planted:
         _end(writer, commit=desk.dice.random() < 0.5)
         return ()
 
-    return Planted((*_broken(desk, "open_read_in_ledger", event), _held(desk, partition)), end)
+    return Planted((*broken(desk, "open_read_in_ledger", event), _held(desk, partition)), end)
 
 
 def open_payment_waits(desk: Desk) -> Planted:
@@ -465,7 +465,7 @@ PAYMENT_FAULTS = (
 READ_FAULTS = (KeyFault(open_payment_posted), KeyFault(open_payment_waits))
 
 
-def _both_legs(payment: Payment) -> list[Event]:
+def both_legs(payment: Payment) -> list[Event]:
     return [payment.event(leg) for leg in (Leg.PAYMENT, Leg.INVOICE)]
 
 
@@ -502,10 +502,10 @@ def _post_consumed(desk: Desk, doubled: Sequence[Event], single: Sequence[Event]
 
 
 def _posted_wrongly(desk: Desk, payment: Payment, wrong: Payment, break_class: str) -> Planted:
-    legs = _both_legs(payment)
+    legs = both_legs(payment)
     desk.publish(*legs)
     desk.post(wrong.event(Leg.PAYMENT), legs[1])
-    return Planted(_broken(desk, break_class, legs[0]))
+    return Planted(broken(desk, break_class, legs[0]))
 
 
 @contextmanager
@@ -521,7 +521,7 @@ def _commit(consumer: Consumer, topic: str, kafka_offset: int) -> None:
 
 
 def _answer(writer: Writer, payment: Payment, source: str) -> None:
-    for event in _both_legs(payment):
+    for event in both_legs(payment):
         writer.write(event, source=source)
 
 

@@ -106,6 +106,10 @@ class Ledger:
         )
         connection.execute(statement, _values(event) | {"debit": debit, "credit": credit, "posted_at": at})
 
+    def is_posted(self, connection: psycopg.Connection, event: Event) -> bool:
+        statement = self._sql("SELECT 1 FROM {schema}.posting WHERE event_id = %s LIMIT 1")
+        return connection.execute(statement, (event.event_id,)).fetchone() is not None
+
     def save_offset(
         self, connection: psycopg.Connection, *, topic: str, partition: int, next_kafka_offset: int
     ) -> None:
@@ -131,6 +135,14 @@ class Ledger:
         row = connection.execute(statement, _values(payment.event(Leg.PAYOUT))).fetchone()
         assert row is not None
         return PayoutRow(entry_id=row[0], written_xid=row[1], payment=payment)
+
+    def find_payout(self, connection: psycopg.Connection, payment: Payment) -> PayoutRow | None:
+        """The first outbox row of a payment."""
+        statement = self._sql(
+            "SELECT entry_id, written_xid FROM {schema}.payout WHERE payment_id = %s ORDER BY entry_id LIMIT 1"
+        )
+        row = connection.execute(statement, (payment.payment_id,)).fetchone()
+        return None if row is None else PayoutRow(entry_id=row[0], written_xid=row[1], payment=payment)
 
     def unsent_payouts(self, connection: psycopg.Connection) -> list[PayoutRow]:
         """Read the outbox in entry order. A row that commits late is found later: the flag, not the order, counts."""

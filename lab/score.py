@@ -19,6 +19,7 @@ class Kind(StrEnum):
     DOUBT = "doubt"
     NOTICE = "notice"
     UNDECIDABLE = "undecidable"  # an item of which nobody can say, and the reconciler says so
+    CLEARED = "cleared"  # an item whose partner came
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """What the reconciler stored of one contract, as findings, read by plain SQL: the lab shares no code with it."""
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,14 +34,14 @@ def read_contract(store_dsn: str, contract: str) -> StoredContract:
         rows = {name: connection.execute(query, [contract]).fetchall() for name, query in _QUERIES.items()}
     judged = [row for row in rows["verdict"] if row["cut_n"] > 0]
     found = [
-        *(_break(row) for row in rows["item_break"]),
+        *(break_finding(row) for row in rows["item_break"]),
         *(
-            _finding(row, kind, each)
+            details_finding(row, kind, each)
             for row in judged
             for kind in (Kind.DOUBT, Kind.NOTICE)
             for each in row[f"{kind}s"]
         ),
-        *_undecidable(rows["item"]),
+        *(item_finding(row, Kind.UNDECIDABLE) for row in rows["item"] if row["state"] == Kind.UNDECIDABLE),
     ]
     return StoredContract(
         contract=contract,
@@ -51,7 +51,7 @@ def read_contract(store_dsn: str, contract: str) -> StoredContract:
     )
 
 
-def _break(row: Mapping[str, Any]) -> Finding:
+def break_finding(row: Mapping[str, Any]) -> Finding:
     return Finding(
         contract=row["contract"],
         kind=Kind.BREAK,
@@ -67,13 +67,11 @@ def _absent_event(row: Mapping[str, Any]) -> str:
     return str(uuid.uuid5(uuid.UUID(row["transaction_key"]), row["leg"]))
 
 
-def _finding(row: Mapping[str, Any], kind: Kind, stored: Mapping[str, Any]) -> Finding:
+def details_finding(row: Mapping[str, Any], kind: Kind, stored: Mapping[str, Any]) -> Finding:
     details = stored["details"]
     place = f"{details['topic']}[{details['partition']}]" if "partition" in details else details.get("topic", "")
     return Finding(contract=row["contract"], kind=kind, name=stored[str(kind)], subject=place, proof=details)
 
 
-def _undecidable(rows: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
-    for row in rows:
-        if row["state"] == "undecidable":
-            yield Finding(contract=row["contract"], kind=Kind.UNDECIDABLE, name="undecidable", subject=row["match_key"])
+def item_finding(row: Mapping[str, Any], kind: Kind) -> Finding:
+    return Finding(contract=row["contract"], kind=kind, name=str(kind), subject=row["match_key"])

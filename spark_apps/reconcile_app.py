@@ -3,7 +3,9 @@
     spark-submit reconcile_app.py --contract dags/contracts/billing_payments.yaml --cut 7
 
 Several pairs of --contract and --cut are judged one after the other in one Spark session; one that fails stops none of
-the others.
+the others. With --follow further ones are read from a named pipe while the session lives, a JSON object a line
+({"contract": FILE, "cut": N}, and "reread": true where that is asked for), until whoever writes them closes it: a
+standard input would not do, spark-submit hands none on.
 
 Addresses come from the environment (TALLYSTICK_STORE_DSN, TALLYSTICK_CONN_<ID>), never from argv; all breaks are also
 written as Parquet under TALLYSTICK_ARTIFACTS_DIR. Prints one JSON line per step. Exits 0 once each verdict is stored,
@@ -18,10 +20,12 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 from sqlalchemy import Engine
@@ -71,17 +75,28 @@ class DigestChanged(RuntimeError):
     """Reading the same cut again gave another digest: the log or the ledger is not what it was."""
 
 
+class Order(NamedTuple):
+    """One stored cut to judge, or to read again."""
+
+    contract_file: Path
+    cut_n: int
+    reread: bool
+
+
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """The command line is the contract between scheduler and job."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--contract", type=Path, required=True, action="append", help="the contract's YAML file")
-    parser.add_argument("--cut", type=int, required=True, action="append", help="number of the stored cut to judge")
+    parser.add_argument("--contract", type=Path, default=[], action="append", help="the contract's YAML file")
+    parser.add_argument("--cut", type=int, default=[], action="append", help="number of the stored cut to judge")
     parser.add_argument("--reread", action="store_true", help="read a judged cut again and compare; stores nothing")
+    parser.add_argument("--follow", type=Path, metavar="PIPE", help="judge what is written here too, a line each")
     arguments = parser.parse_args(argv)
     if len(arguments.contract) != len(arguments.cut):
         parser.error(
             f"got {len(arguments.contract)} --contract and {len(arguments.cut)} --cut; expected a --cut for each"
         )
+    if not arguments.cut and arguments.follow is None:
+        parser.error("got no cut to judge; expected --contract and --cut, or --follow")
     return arguments
 
 
@@ -93,19 +108,31 @@ def announce(step: str, **figures: object) -> None:
 def main(argv: Sequence[str]) -> None:
     arguments = parse_arguments(argv)
     die_with_parent()
-    cuts = list(zip(arguments.contract, arguments.cut, strict=True))
-    judge_stored_cuts(open_store(store_dsn()), cuts, reread=arguments.reread)
+    given = [
+        Order(contract_file, cut_n, arguments.reread)
+        for contract_file, cut_n in zip(arguments.contract, arguments.cut, strict=True)
+    ]
+    followed = follow(arguments.follow) if arguments.follow else ()
+    judge_stored_cuts(open_store(store_dsn()), chain(given, followed))
 
 
-def judge_stored_cuts(engine: Engine, cuts: Sequence[tuple[Path, int]], *, reread: bool) -> None:
-    """Judge each cut, also after one has failed; raises the last error at the end, and prints those before it."""
+def follow(pipe: Path) -> Iterator[Order]:
+    """What is written to a named pipe, as it comes, until its last writer closes it."""
+    with pipe.open(encoding="utf-8") as lines:
+        for line in lines:
+            order = json.loads(line)
+            yield Order(Path(order["contract"]), int(order["cut"]), bool(order.get("reread", False)))
+
+
+def judge_stored_cuts(engine: Engine, orders: Iterable[Order]) -> None:
+    """Judge each cut, also after one has failed; raises the last error at the end, and prints each as it comes."""
     failed: Exception | None = None
-    for contract_file, cut_n in cuts:
+    for order in orders:
         try:
-            judge_stored(engine, load_contract(contract_file), cut_n, reread=reread)
+            judge_stored(engine, load_contract(order.contract_file), order.cut_n, reread=order.reread)
         except Exception as error:
-            if failed is not None:
-                traceback.print_exception(failed)
+            traceback.print_exception(error)
+            announce("failed", contract_file=str(order.contract_file), cut=order.cut_n, error=type(error).__name__)
             failed = error
     if failed is not None:
         raise failed

@@ -184,6 +184,35 @@ def run_contract(
     _show_all(runs, as_json=as_json)
 
 
+@app.command("cut")
+def store_cuts(
+    contract_files: Annotated[
+        list[Path], typer.Argument(metavar="CONTRACT_FILE...", help="The contracts' YAML files.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Settle and store the cut of the window that ends now, for a Spark job elsewhere to judge.
+
+    What `run` does before it starts Spark, with the same environment. Refused while a cut has no verdict yet; the next
+    `run` judges that one.
+
+    Example: `tallystick cut dags/contracts/billing_payments.yaml`
+    """
+    from tallystick.cli_output import print_json
+    from tallystick.cli_progress import Progress
+    from tallystick.local_run import fix_cut
+
+    contracts = [load_contract(path) for path in contract_files]
+    with _stopped_by_sigterm(), Progress() as progress:
+        locals_ = [_local_run(one, path, progress) for one, path in zip(contracts, contract_files, strict=True)]
+        cuts = [fix_cut(local, settle=True) for local in locals_]
+    if as_json:
+        print_json([{"contract": cut.contract, "cut": cut.n} for cut in cuts])
+    else:
+        for cut in cuts:
+            typer.echo(f"{cut.contract}/{cut.n}")
+
+
 @app.command("runs")
 def show_runs(
     contract: Annotated[str | None, typer.Option(metavar="NAME", help="Of one contract only.")] = None,

@@ -25,6 +25,7 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "committing": lambda found: "Storing the verdict",
     "committed": lambda found: f"Stored: {found['verdict']}",
     "already_judged": lambda found: f"Judged before: {found['verdict']}",
+    "failed": lambda found: f"{found['contract_file']}, cut {found['cut']} failed: {found['error']}",
     "reread": lambda found: "Read again: the same digest" if found["same"] else "Read again: another digest",
     "alerts_owed": lambda found: f"Alerts that nobody got yet: {'; '.join(found['failures'])}",
     "report": lambda found: f"Report: {found['path']}",

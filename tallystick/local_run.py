@@ -59,7 +59,7 @@ def reconcile_now(contracts: Sequence[LocalRun], *, settle: bool) -> list[tuple[
     """
     for local in contracts:
         _finish_earlier(local)
-    cuts = [(local, _fix_cut(local, settle=settle)) for local in contracts]
+    cuts = [(local, fix_cut(local, settle=settle)) for local in contracts]
     try:
         _judge(cuts)
     except SparkAppFailed:
@@ -71,8 +71,8 @@ def reconcile_now(contracts: Sequence[LocalRun], *, settle: bool) -> list[tuple[
     return [(run, _tell_people(local, run)) for local, run in runs]
 
 
-def _fix_cut(local: LocalRun, *, settle: bool) -> Cut:
-    """Settle and store the cut of the window that ends now."""
+def fix_cut(local: LocalRun, *, settle: bool) -> Cut:
+    """Settle and store the cut of the window that ends now. Raises CutAlreadyOpen."""
     window_end = local.now()
     previous = last_cut(local.engine, local.contract.contract)
     if settle:

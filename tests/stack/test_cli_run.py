@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lab.process import REPOSITORY
-from spark_apps.reconcile_app import judge_stored_cuts
+from spark_apps.reconcile_app import Order, judge_stored_cuts
 from tallystick.ledger_reader import LedgerRefused
 from tallystick.store.run_store import read_run
 
@@ -186,10 +186,10 @@ def test_several_contracts_share_one_spark_and_one_that_fails_stops_no_other(
 
         books.both(*both_legs("third"))
         other.both(payment("fourth"))
-        cuts = [(books.contract_file, books.take_cut().n), (other.contract_file, other.take_cut().n)]
+        orders = [Order(one.contract_file, one.take_cut().n, reread=False) for one in (books, other)]
         books.ledger.execute(f"ALTER TABLE {books.table} RENAME COLUMN currency TO money")
         with pytest.raises(LedgerRefused):
-            judge_stored_cuts(books.store, cuts, reread=False)
+            judge_stored_cuts(books.store, orders)
         assert read_run(books.store, books.contract.contract, 2) is None
         judged = read_run(other.store, other.contract.contract, 2)
         assert judged is not None

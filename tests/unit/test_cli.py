@@ -29,6 +29,7 @@ COMMANDS = [
     ("contract", "diff"),
     ("store", "migrate"),
     ("run",),
+    ("cut",),
     ("runs",),
     ("show",),
     ("report",),
@@ -66,7 +67,19 @@ def test_the_help_of_every_command_has_an_example_of_it(command: tuple[str, ...]
 
 def test_the_help_names_every_command_and_every_exit_code() -> None:
     output = re.sub(r"\s+", " ", run("--help").output)
-    for name in ("contract", "store", "run", "runs", "show", "report", "explain", "write-off", "posture", "census"):
+    for name in (
+        "contract",
+        "store",
+        "run",
+        "cut",
+        "runs",
+        "show",
+        "report",
+        "explain",
+        "write-off",
+        "posture",
+        "census",
+    ):
         assert f" {name} " in output
     for code in ("0 matched", "1 broken", "2 refused", "3 inconclusive", "70 a bug", "130 interrupted"):
         assert code in output
@@ -127,6 +140,8 @@ def test_an_empty_folder_passes_no_check(tmp_path: Path) -> None:
         ("contract", "diff", "none.yaml"),
         ("run",),
         ("run", "x.yaml", "--reread", "-1"),
+        ("cut",),
+        ("cut", "none.yaml"),
         ("runs", "--limit", "0"),
         ("census", "topic"),
         ("explain",),

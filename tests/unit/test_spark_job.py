@@ -175,6 +175,25 @@ def test_the_app_refuses_a_contract_without_its_cut(capsys: pytest.CaptureFixtur
     assert "got 2 --contract and 1 --cut; expected a --cut for each" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("more", [(), ("--reread",)])
+def test_the_app_refuses_to_judge_nothing(more: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    from spark_apps.reconcile_app import parse_arguments
+
+    with pytest.raises(SystemExit) as refused:
+        parse_arguments(more)
+    assert refused.value.code == 2
+    assert "got no cut to judge; expected --contract and --cut, or --follow" in capsys.readouterr().err
+
+
+def test_the_app_takes_further_cuts_from_a_pipe_until_it_is_closed(tmp_path: Path) -> None:
+    from spark_apps.reconcile_app import Order, follow, parse_arguments
+
+    pipe = tmp_path / "orders"
+    pipe.write_text('{"contract": "a.yaml", "cut": 7}\n{"contract": "b.yaml", "cut": 3, "reread": true}\n')
+    assert parse_arguments(["--follow", str(pipe)]).follow == pipe
+    assert list(follow(pipe)) == [Order(Path("a.yaml"), 7, reread=False), Order(Path("b.yaml"), 3, reread=True)]
+
+
 def test_own_settings_go_before_ours(jars: Path) -> None:
     environment = {
         "TALLYSTICK_JARS_DIR": str(jars),
