@@ -32,7 +32,7 @@ class CommandLine:
 
     @property
     def log_tail(self) -> str:
-        return self._log.read_text(errors="replace")[-3000:]
+        return self.log.read_text(errors="replace")[-3000:]
 
     def migrate_store(self) -> None:
         self._run("store", "migrate", exit_codes=(0,))
@@ -46,12 +46,12 @@ class CommandLine:
         self._run("cut", *(str(path) for path in contracts), exit_codes=(0,))
 
     @property
-    def _log(self) -> Path:
+    def log(self) -> Path:
         return self.folder / "command_line.log"
 
     def _run(self, *arguments: str, exit_codes: tuple[int, ...]) -> None:
         argv = [str(Path(sys.executable).with_name("tallystick")), *arguments]
-        child = process.spawn(argv, log=self._log, environment=self.environment(), death_signal=signal.SIGTERM)
+        child = process.spawn(argv, log=self.log, environment=self.environment(), death_signal=signal.SIGTERM)
         try:
             code = child.wait(_DEADLINE_SECONDS)
         except subprocess.TimeoutExpired:

@@ -17,7 +17,7 @@ from lab.desk import Desk, Traffic
 from lab.event import Event, Leg, Payment
 from lab.ledger import Ledger, PayoutRow
 
-_PAUSE_SECONDS = 0.2  # between two batches: the machine has other work
+_PAUSE_SECONDS = 0.4  # between two batches: the machine has other work
 _LEDGER_BACK_SECONDS = 60.0
 
 T = TypeVar("T")

@@ -21,6 +21,7 @@ from typing import Any
 
 import psycopg
 
+from lab import process
 from lab.broker import Broker
 from lab.clients import new_admin
 from lab.command_line import CommandFailed, CommandLine
@@ -196,14 +197,16 @@ class Soak:
     def _cut(self, window: Window) -> None:
         """Store the window's cut, whatever happens meanwhile."""
         if window.disturbance is Disturbance.TWO_CUTS:
-            tried = [self._pool.submit(self._try_cut, window) for _ in range(2)]
-            if sorted(one.result() for one in tried) != [False, True]:
+            both = [self._pool.submit(self._try_cut, window) for _ in range(2)]
+            if sorted(one.result() for one in both) != [False, True]:
                 raise RunFailed(f"window {window.number}: of two cuts at once, one must be stored and one refused")
             self.done["cuts refused"] += 1
         elif window.disturbance.server and window.at == "cut":
-            tried_once = self._pool.submit(self._try_cut, window)
+            told = self.command_line.log.stat().st_size
+            tried = self._pool.submit(self._try_cut, window)
+            process.wait_until(lambda: tried.done() or self._has_settled(told), what="a cut", deadline_seconds=120)
             self._strike(window.disturbance)
-            self.done["cuts failed"] += not tried_once.result()
+            self.done["cuts failed"] += not tried.result()
         if not self._is_cut(window):
             self.command_line.cut([self.contracts[window.book]])
 
@@ -213,6 +216,10 @@ class Soak:
         except CommandFailed:
             return False
         return True
+
+    def _has_settled(self, told: int) -> bool:
+        """Has a cut's process looked at both sides, since its log was so long?"""
+        return b"settle" in self.command_line.log.read_bytes()[told:]
 
     def _is_cut(self, window: Window) -> bool:
         query = "SELECT 1 FROM tallystick.cut WHERE contract = %s AND n = %s"

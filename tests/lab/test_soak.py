@@ -11,7 +11,7 @@ from lab.soak_plan import Disturbance
 from lab.soak_run import SoakResult, run_soak
 from lab.stack import LabStack
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(900)]
 
 SEED = 74
 WINDOWS = 20
