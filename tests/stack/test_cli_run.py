@@ -186,7 +186,14 @@ def test_several_contracts_share_one_spark_and_one_that_fails_stops_no_other(
 
         books.both(*both_legs("third"))
         other.both(payment("fourth"))
-        orders = [Order(one.contract_file, one.take_cut().n, reread=False) for one in (books, other)]
+        code, stdout, stderr = run(environment, "cut", *files, "--json")
+        assert code == 0, stderr
+        names = [one.contract.contract for one in (books, other)]
+        assert json.loads(stdout) == [{"contract": name, "cut": 2} for name in names]
+        code, stdout, stderr = run(environment, "cut", *files)
+        assert (code, stdout) == (2, "")
+        assert f"{names[0]}: cut 3 was not stored: another one is unfinished" in stderr
+        orders = [Order(Path(file), 2, reread=False) for file in files]
         books.ledger.execute(f"ALTER TABLE {books.table} RENAME COLUMN currency TO money")
         with pytest.raises(LedgerRefused):
             judge_stored_cuts(books.store, orders)
