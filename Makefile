@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock demo lab lab-long soak up down lint format test test-unit test-spark test-dags test-stack bench-census clean
+.PHONY: help setup lock demo lab lab-long soak backfill up down lint format test test-unit test-spark test-dags test-stack bench-census clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -28,6 +28,9 @@ lab-long: setup ## Twenty such rounds (SEEDS=1-20)
 
 soak: setup ## Windows without end, with kills; the sum must equal the truth (WINDOWS=200 SEED=1)
 	$(BIN)/python -m lab.soak --windows $(or $(WINDOWS),200) --seed $(or $(SEED),1)
+
+backfill: setup ## An outage of thirty windows, and Airflow's own backfill after it (WINDOWS=30 SEED=1)
+	$(BIN)/python -m lab.backfill --windows $(or $(WINDOWS),30) --seed $(or $(SEED),1)
 
 up: setup ## Start broker, ledger and Airflow here, without Docker
 	$(BIN)/python -m lab.up
@@ -56,8 +59,8 @@ test-spark: setup ## The Spark apps on literal rows
 test-dags: setup ## The DAGs in Airflow, without a scheduler
 	$(PYTEST) tests/dags
 
-test-stack: setup ## Everything against a real broker and a real ledger, in two processes with a stack each
-	$(PYTEST) -n 2 --dist loadfile tests/lab tests/stack
+test-stack: setup ## Everything against a real broker and a real ledger, in three processes with a stack each
+	$(PYTEST) -n 3 --dist loadfile tests/lab tests/stack
 
 bench-census: setup ## Classify ten million batch headers in bounded memory
 	$(BIN)/python -m bench.census_headers
