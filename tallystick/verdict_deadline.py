@@ -2,9 +2,8 @@
 
 from datetime import datetime
 
-from croniter import croniter
-
 from tallystick.contract import Contract
+from tallystick.schedule import next_firing
 
 
 def verdict_due_utc(contract: Contract, *, window_end_utc: datetime, begun_utc: datetime) -> datetime:
@@ -20,5 +19,5 @@ def is_overdue(contract: Contract, *, judged_until_utc: datetime, begun_utc: dat
 
     So after an outage the books are overdue until all that was missed is caught up.
     """
-    next_end_utc: datetime = croniter(contract.schedule, judged_until_utc).get_next(datetime)
+    next_end_utc = next_firing(contract.schedule, judged_until_utc)
     return verdict_due_utc(contract, window_end_utc=next_end_utc, begun_utc=begun_utc) <= now_utc

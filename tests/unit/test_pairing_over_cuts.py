@@ -396,6 +396,15 @@ def test_a_readable_event_sent_after_the_unreadable_one_clears_the_row() -> None
 # Aborted, then written again.
 
 
+def test_an_event_that_was_aborted_cuts_before_the_deadline_is_aborted_and_not_never_produced() -> None:
+    books = begun(L2T)
+    add_a_pair(books)
+    books.post()
+    books.write(outcome=Outcome.ABORTED)
+    assert books.run(in_grace=True).breaks == ()
+    assert classes_of(books.run()) == ["missing_in_topic_aborted_only"]
+
+
 def test_an_aborted_event_that_is_written_again_late_clears_the_break() -> None:
     books = begun(L2T)
     add_a_pair(books)
