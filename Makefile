@@ -51,7 +51,7 @@ format: setup ## Sort imports and format
 test: test-unit test-spark test-dags test-stack ## All tests, the quick ones first; a skipped test fails the run
 
 test-unit: setup ## The rules: no Spark, no Airflow, no broker
-	$(PYTEST) tests/unit
+	$(PYTEST) -n 2 tests/unit
 
 test-spark: setup ## The Spark apps on literal rows
 	$(PYTEST) tests/spark
