@@ -60,7 +60,7 @@ test-dags: setup ## The DAGs in Airflow, without a scheduler
 	$(PYTEST) tests/dags
 
 test-stack: setup ## Everything against a real broker and a real ledger, in three processes with a stack each
-	$(PYTEST) -n 3 --dist loadfile tests/lab tests/stack
+	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations 25 tests/lab tests/stack
 
 bench-census: setup ## Classify ten million batch headers in bounded memory
 	$(BIN)/python -m bench.census_headers

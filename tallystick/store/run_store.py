@@ -9,8 +9,7 @@ from uuid import UUID
 from psycopg import sql
 from psycopg.types.json import Jsonb
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, Table, func, insert, or_, select, update
-from sqlalchemy.dialects.postgresql import distinct_on
+from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, Table, func, insert, or_, select, true, update
 
 from tallystick.alert import Alert, Outstanding
 from tallystick.break_class import BreakClass, Doubt
@@ -176,7 +175,7 @@ def judged_until(engine: Engine, contract_name: str) -> datetime | None:
 
 def open_items_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenItem, ...]:
     """Items that cut n carries, as the cuts before it left them: open, or broken or written off and still pairable."""
-    newest = _newest_items(contract_name, standing_at=n).where(open_item.c.cut_n < n).subquery()
+    newest = _newest_items(contract_name, standing_at=n, known=open_item.c.cut_n < n).subquery()
     carried = (newest.c.state == ItemState.OPEN) | (newest.c.pairable & (newest.c.state != ItemState.CLEARED))
     statement = select(newest).where(carried).order_by(newest.c.item_id.collate("C"))
     with engine.connect() as connection:
@@ -311,20 +310,27 @@ def _by_class(broken: Iterable[tuple[UUID, datetime]], stakes: Mapping[UUID, _St
     }
 
 
-def _newest_items(contract_name: str, *, standing_at: int | None = None) -> Select[Any]:
+def _newest_items(
+    contract_name: str, *, standing_at: int | None = None, known: ColumnElement[bool] | None = None
+) -> Select[Any]:
     """The newest row of each item that cut `standing_at` may carry or that its run ended; None: that stands now.
 
-    A condition added to it limits what counts as known. Its cost grows with what stands, not with what ever stood.
+    known: which rows count. Looked up item by item, so that its cost grows with what stands, not with what ever stood,
+    whatever the planner knows of tables that have just been written.
     """
     ended = item_life.c.ended_cut_n
     stands = ended.is_(None) if standing_at is None else or_(ended.is_(None), ended >= standing_at)
-    same_item = (open_item.c.contract == item_life.c.contract) & (open_item.c.item_id == item_life.c.item_id)
-    return (
+    newest = (
         select(open_item)
-        .join(item_life, same_item)
-        .where(item_life.c.contract == contract_name, stands)
-        .ext(distinct_on(open_item.c.item_id))
-        .order_by(open_item.c.item_id, open_item.c.cut_n.desc(), open_item.c.step.desc())
+        .where(open_item.c.contract == item_life.c.contract, open_item.c.item_id == item_life.c.item_id)
+        .where(true() if known is None else known)
+        .order_by(open_item.c.cut_n.desc(), open_item.c.step.desc())
+        .limit(1)
+        .correlate(item_life)
+        .lateral("newest")
+    )
+    return (
+        select(newest).select_from(item_life.join(newest, true())).where(item_life.c.contract == contract_name, stands)
     )
 
 
@@ -453,7 +459,7 @@ def _stored_run(connection: Connection, cut: Row[Any], verdict: Row[Any]) -> Sto
 def _standing_items(connection: Connection, contract_name: str, n: int) -> tuple[StandingItems, ...]:
     """What stands after the run of cut n; a later write-off is not its doing."""
     by_then = or_(open_item.c.cut_n < n, (open_item.c.cut_n == n) & (open_item.c.step == 0))
-    newest = _newest_items(contract_name, standing_at=n).where(by_then).subquery()
+    newest = _newest_items(contract_name, standing_at=n, known=by_then).subquery()
     key = (newest.c.state, newest.c.first_seen_utc, newest.c.currency)
     statement = (
         select(*key, func.count().label("items"), func.sum(newest.c.amount_minor).label("amount_minor"))

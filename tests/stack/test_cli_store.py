@@ -81,6 +81,7 @@ def test_runs_are_listed_for_machines_with_stable_keys() -> None:
         "breaks",
         "money_at_stake_minor",
         "doubts",
+        "read_whole_by_cut",
         "scheduler_run_id",
         "recorded_at",
     }
