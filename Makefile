@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock demo lab lab-long soak backfill up down lint format test test-unit test-spark test-dags test-stack bench-census clean
+.PHONY: help setup lock demo lab lab-long soak backfill up down lint format test test-unit test-spark test-dags test-stack test-soak bench-census clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -61,6 +61,9 @@ test-dags: setup ## The DAGs in Airflow, without a scheduler
 
 test-stack: setup ## Everything against a real broker and a real ledger, in three processes with a stack each
 	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations 25 tests/lab tests/stack
+
+test-soak: setup ## Twenty windows of a soak, some two minutes; make test leaves them out
+	$(PYTEST) tests/soak
 
 bench-census: setup ## Classify ten million batch headers in bounded memory
 	$(BIN)/python -m bench.census_headers

@@ -136,5 +136,14 @@ def broker_name(node_id: int) -> str:
 
 
 def _described(admin: AdminClient, place: Partition) -> PartitionMetadata:
+    """What a broker says of a partition; one that has not heard of it yet is asked again."""
     topic, partition = place
-    return admin.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics[topic].partitions[partition]
+    found: list[PartitionMetadata] = []
+
+    def is_known() -> bool:
+        partitions = admin.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics[topic].partitions
+        found.extend(described for number, described in partitions.items() if number == partition)
+        return bool(found)
+
+    process.wait_until(is_known, what=f"metadata of {place}")
+    return found[0]
