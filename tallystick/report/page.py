@@ -220,10 +220,14 @@ def _settles(run: StoredRun) -> str:
     """The held windows that this run was the first to read whole; empty where there is none."""
     if not run.settles:
         return ""
-    cuts = ", ".join(str(n) for n in run.settles)
+    if len(run.settles) == 1:
+        return (
+            f"It also read what cut {run.settles[0]} could not, because a side was held: that verdict stands, and this "
+            "one covers the rest of its window."
+        )
     return (
-        f"It also read what {'cut' if len(run.settles) == 1 else 'cuts'} {cuts} could not, because a side was held: "
-        "their verdicts stand, and this one covers the rest of their windows."
+        f"It also read what cuts {', '.join(map(str, run.settles))} could not, because a side was held: their verdicts "
+        "stand, and this one covers the rest of their windows."
     )
 
 
