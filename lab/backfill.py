@@ -153,7 +153,8 @@ def _airflow(stack: LabStack) -> Any:
     prepare(stack, DeliveryMode.EXACTLY_ONCE, seed=1, namespace=BOOK)
     CommandLine(addresses=stack, folder=FOLDER / "stack").migrate_store()
     contract = payments_contract(BOOK, BOOK)
-    contract["ledger"]["columns"] = {"written_at": "posted_at"}
+    contract["kafka"] = {"connection": "kafka_billing"}  # as the lab's Airflow names them
+    contract["ledger"] |= {"connection": "ledger_billing", "columns": {"written_at": "posted_at"}}
     contract |= {"schedule": "0 * * * *", "partner_grace_cap_seconds": 0}
     contract["start_date"] = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
     write_contract(FOLDER / "contracts", contract)
