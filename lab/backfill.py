@@ -15,11 +15,13 @@ import signal
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import Any
 
+import psycopg
 from rich.console import Console
 from rich.table import Table
 
@@ -136,12 +138,13 @@ def main() -> None:
     with start_stack(FOLDER / "stack") as stack, _airflow(stack) as airflow:
         say("broker, databases and Airflow are up")
         _backfill(airflow, begins - _HOUR, windows=1)
-        _wait_judged(stack, 1, say)
+        baseline = _wait_judged(stack, 1, say)
+        _backdate(stack, begins)
         truth = _write_outage(stack, begins, seed=options.seed, windows=options.windows)
         say(f"{options.windows} hours of traffic are written, with {sum(truth.values())} faults; nobody has looked")
         asked = time.monotonic()
         _backfill(airflow, begins, windows=options.windows)
-        runs = _wait_judged(stack, options.windows + 1, say)[1:]
+        runs = _wait_judged(stack, options.windows + 1, say, told=baseline)[1:]
         figures = _figures(runs, truth, seed=options.seed, seconds=time.monotonic() - asked)
     FIGURES.write_text(json.dumps(figures, indent=2) + "\n")
     _show(console, figures)
@@ -173,6 +176,14 @@ def _backfill(airflow: AirflowStack, begins: datetime, *, windows: int) -> None:
     )  # fmt: skip
 
 
+def _backdate(stack: LabStack, begins: datetime) -> None:
+    """Give the books the age that they would have: the last look at both sides was when the outage began."""
+    with psycopg.connect(stack.store_dsn) as connection:
+        connection.execute("DELETE FROM tallystick.sample WHERE contract = %s", [BOOK])
+        moved = "UPDATE tallystick.cut SET marked_at_utc = %s, now_utc = %s WHERE contract = %s"
+        connection.execute(moved, [begins, begins, BOOK])
+
+
 def _write_outage(stack: LabStack, begins: datetime, *, seed: int, windows: int) -> Found:
     with Desk.open(stack, BOOK, "billing", f"outage-{seed}") as desk:
         outage = Outage(desk, begins)
@@ -182,8 +193,9 @@ def _write_outage(stack: LabStack, begins: datetime, *, seed: int, windows: int)
         return outage.truth
 
 
-def _wait_judged(stack: LabStack, count: int, say: Any) -> list[StoredRun]:
-    seen: list[StoredRun] = []
+def _wait_judged(stack: LabStack, count: int, say: Any, *, told: Sequence[StoredRun] = ()) -> list[StoredRun]:
+    """All runs, once there are so many; each is told of as it comes."""
+    seen = list(told)
 
     def judged() -> bool:
         runs = read_runs(stack.store_dsn, BOOK)
