@@ -26,6 +26,7 @@ from lab.command_line import CommandLine
 from lab.mixed_round import RoundResult, draw_cluster_faults, run_cluster_round, run_round
 from lab.process import REPOSITORY
 from lab.score import COLUMNS, Counts, Score
+from lab.score_table import score_table, shown
 from lab.stack import start_stack
 
 FOLDER = REPOSITORY / "build" / "lab"
@@ -71,8 +72,8 @@ def main() -> None:
     figures = json.loads(figures_file.read_text())
     console.print(_table(figures))
     for truth in sorted((folder / "rounds").glob("*/truth.json")):
-        console.print(f"  truth    {_shown(truth)}", highlight=False)
-    console.print(f"  figures  {_shown(figures_file)}", highlight=False)
+        console.print(f"  truth    {shown(truth)}", highlight=False)
+    console.print(f"  figures  {shown(figures_file)}", highlight=False)
     sys.exit(1 if figures["differs"] else 0)
 
 
@@ -110,15 +111,8 @@ def _tell(result: RoundResult, say: Any) -> None:
 
 def _table(figures: dict[str, Any]) -> Table:
     seeds = ", ".join(str(seed) for seed in figures["seeds"])
-    table = Table(title=f"Planted and found, seed {seeds} ({figures['seconds']} s)")
-    table.add_column("class")
-    for heading in COLUMNS:
-        table.add_column(heading, justify="right")
-    for name, counts in figures["classes"].items():
-        table.add_row(name, *(str(counts[column]) for column in COLUMNS))
-    table.add_section()
-    table.add_row("all", *(str(figures[column]) for column in COLUMNS))
-    return table
+    title = f"Planted and found, seed {seeds} ({figures['seconds']} s)"
+    return score_table(title, figures, columns=COLUMNS)
 
 
 def _seeds(text: str) -> tuple[int, ...]:
@@ -127,10 +121,6 @@ def _seeds(text: str) -> tuple[int, ...]:
     if not seeds or seeds[0] < 0:
         raise argparse.ArgumentTypeError(f"expected a seed such as 7, or a range such as 1-20, got {text!r}")
     return seeds
-
-
-def _shown(path: Path) -> str:
-    return str(path.relative_to(REPOSITORY)) if path.is_relative_to(REPOSITORY) else str(path)
 
 
 if __name__ == "__main__":

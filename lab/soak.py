@@ -28,6 +28,7 @@ from rich.table import Table
 
 from lab.command_line import CommandLine
 from lab.process import REPOSITORY
+from lab.score_table import score_table, shown
 from lab.soak_run import SoakResult, run_soak
 from lab.soak_score import SOAK_COLUMNS
 from lab.stack import start_stack
@@ -69,8 +70,8 @@ def main() -> None:
     console.print(_table(figures))
     for claim in figures["differs"]:
         console.print(f"  [red]differs:[/red] {claim}", highlight=False, soft_wrap=True)
-    console.print(f"  truth    {_shown(books / 'truth.json')}", highlight=False)
-    console.print(f"  figures  {_shown(figures_file)}", highlight=False)
+    console.print(f"  truth    {shown(books / 'truth.json')}", highlight=False)
+    console.print(f"  figures  {shown(figures_file)}", highlight=False)
     sys.exit(1 if figures["differs"] else 0)
 
 
@@ -106,23 +107,13 @@ def _mean(seconds: tuple[float, ...]) -> float:
 
 
 def _table(figures: dict[str, Any]) -> Table:
-    table = Table(title=f"{figures['windows']} windows, seed {figures['seed']} ({figures['seconds']} s)")
-    table.add_column("class")
-    for heading in SOAK_COLUMNS:
-        table.add_column(heading, justify="right")
-    for name, counts in figures["classes"].items():
-        table.add_row(name, *(str(counts[column]) for column in SOAK_COLUMNS))
-    table.add_section()
-    table.add_row("all", *(str(figures[column]) for column in SOAK_COLUMNS))
+    title = f"{figures['windows']} windows, seed {figures['seed']} ({figures['seconds']} s)"
+    table = score_table(title, figures, columns=SOAK_COLUMNS)
     for name in ("kills", "restarts", "offsets", "records", "rows", "cleared"):
         table.add_row(name, str(figures[name]))
     for name, count in figures["done"].items():
         table.add_row(name, str(count))
     return table
-
-
-def _shown(path: Path) -> str:
-    return str(path.relative_to(REPOSITORY)) if path.is_relative_to(REPOSITORY) else str(path)
 
 
 if __name__ == "__main__":
