@@ -177,6 +177,11 @@ def gives_ids_again(before: LedgerSnapshot, now: LedgerSnapshot, *, read_up_to: 
     return fell_back or before.xmin < read_up_to
 
 
+def goes_on(before: LedgerSnapshot, now: LedgerSnapshot, *, read_up_to: int) -> bool:
+    """Is it the same server with the same history, and are its ids above what had been read up to?"""
+    return not is_failed_over(before, now) and not gives_ids_again(before, now, read_up_to=read_up_to)
+
+
 class Discontinuity(StrEnum):
     """Why a partition's log does not go on where a cut ended."""
 

@@ -23,8 +23,7 @@ from tallystick.cut import (
     broken_off_slice,
     choose_sample,
     discontinuity,
-    gives_ids_again,
-    is_failed_over,
+    goes_on,
     is_late,
     mark_by_time,
     next_topic_slice,
@@ -162,15 +161,13 @@ def next_ledger_slice(previous: LedgerSlice, ledger: LedgerSnapshot, mark: Sampl
     Where the ids do not go on there, the books begin anew: a row below the slice may never have been read, so it is no
     more decidable than one before the baseline.
     """
-    goes_on = not is_failed_over(previous.snapshot, ledger) and not gives_ids_again(
-        previous.snapshot, ledger, read_up_to=previous.xid_end
-    )
+    same_history = goes_on(previous.snapshot, ledger, read_up_to=previous.xid_end)
     return LedgerSlice(
         xid_start=previous.xid_end,
         xid_end=max(previous.xid_end, min(mark.ledger_xmax, ledger.xmin)),
         snapshot=ledger,
         mark=max(previous.xid_end, mark.ledger_xmax),
-        baseline_xid=previous.baseline_xid if goes_on else previous.xid_end,
+        baseline_xid=previous.baseline_xid if same_history else previous.xid_end,
     )
 
 

@@ -13,7 +13,7 @@ from tallystick.census import take_census, with_compaction
 from tallystick.cluster_snapshot import read_cluster
 from tallystick.contract import Contract
 from tallystick.cursor_trail import LOOK_BACK_CUTS, held_positions
-from tallystick.cut import Cut, LedgerSnapshot, PartitionSnapshot, gives_ids_again, is_failed_over, is_recreated
+from tallystick.cut import Cut, LedgerSnapshot, PartitionSnapshot, goes_on, is_recreated
 from tallystick.evidence import Evidence, LegsCase
 from tallystick.identities import read_identities, wanted_identities
 from tallystick.lag import Grace, TopicLag, grace_in_force
@@ -190,9 +190,8 @@ def read_surroundings(
 
 def _another_history(cut: Cut, read: LedgerSnapshot) -> LedgerSnapshot | None:
     """The server that was read, where it does not go on from the one that the cut was made on."""
-    made_on, read_up_to = cut.ledger_slice.snapshot, cut.ledger_slice.xid_end
-    differs = is_failed_over(made_on, read) or gives_ids_again(made_on, read, read_up_to=read_up_to)
-    return read if differs else None
+    same_history = goes_on(cut.ledger_slice.snapshot, read, read_up_to=cut.ledger_slice.xid_end)
+    return None if same_history else read
 
 
 def _actions(engine: Engine, contract: Contract, carried: Iterable[OpenItem]) -> tuple[ExecutedAction, ...]:
