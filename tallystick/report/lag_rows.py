@@ -35,22 +35,22 @@ def lag_tables(lag: RunLag | None) -> tuple[LagTable, ...]:
 
 def grace_sentence(lag: RunLag | None, *, contract_seconds: int, cap_seconds: int) -> str:
     """How late a partner may be in this run, and why."""
-    if lag is None or lag.grace.measured_ms is None:
+    measured_ms = lag.grace.measured_ms if lag else None
+    if lag is None or measured_ms is None:
         return (
             f"A partner may be {counted(contract_seconds, 'second')} late before its absence is a break, as the "
             "contract says; no clean run has measured how late partners come."
         )
     grace = lag.grace
-    if grace.seconds == contract_seconds:
+    if measured_ms <= contract_seconds * 1000:
         why = "which the contract's own grace covers"
     elif grace.seconds == cap_seconds:
         why = "so the grace is its cap"
     else:
         why = f"more than the {counted(contract_seconds, 'second')} that the contract grants"
-    assert grace.measured_ms is not None
     return (
         f"A partner may be {counted(grace.seconds, 'second')} late before its absence is a break: in "
-        f"{counted(grace.clean_runs, 'clean run')}, 999 of 1,000 came within {duration_text(grace.measured_ms)}, {why}."
+        f"{counted(grace.clean_runs, 'clean run')}, 999 of 1,000 came within {duration_text(measured_ms)}, {why}."
     )
 
 

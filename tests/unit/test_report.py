@@ -522,6 +522,14 @@ def test_the_grace_says_why_it_is_what_it_is(
     assert words in dict(page.guarantees)["Grace"]
 
 
+def test_a_cap_at_the_contracts_own_grace_is_not_said_to_cover_what_took_longer(
+    matched_run: StoredRun, contract: Contract
+) -> None:
+    capped = contract.model_copy(update={"partner_grace_seconds": 60, "partner_grace_cap_seconds": 60})
+    run = with_lag(matched_run, measured(5, grace=Grace(seconds=60, measured_ms=81_920, clean_runs=2)))
+    assert "within 1.4 min, so the grace is its cap" in dict(report_page(run, capped).guarantees)["Grace"]
+
+
 def test_an_older_run_has_measured_nothing(matched_run: StoredRun, contract: Contract) -> None:
     page = report_page(with_lag(matched_run, None), contract)
     assert page.lags == ()
