@@ -1,4 +1,4 @@
-"""One cut's ledger rows as a DataFrame: the slice of transaction ids, in up to two parallel parts.
+"""One cut's ledger rows as a DataFrame, by kind of ledger: from PostgreSQL in up to two parallel parts.
 
 Shape: row_id, match_key, transaction_key, leg, amount_minor, currency, written_ms (null unless the contract names it).
 """
@@ -9,18 +9,32 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import make_url
 
 from tallystick import ledger_sql
+from tallystick.connections import Connections
 from tallystick.contract import LedgerSide
 from tallystick.cut import LedgerSlice
+from tallystick.ledger import LedgerDescription
 
 _FETCH_ROWS = "10000"
 
 
 def read_ledger(
-    spark: SparkSession, dsn: str, ledger: LedgerSide, ledger_slice: LedgerSlice, *, block_count: int | None
+    spark: SparkSession,
+    connections: Connections,
+    ledger: LedgerSide,
+    ledger_slice: LedgerSlice,
+    described: LedgerDescription,
 ) -> DataFrame:
-    """Read the slice. The caller keeps rows in place (`rows_held_in_place`) until the scan is over."""
+    """Read the slice. The caller keeps rows in place (`Ledger.held_in_place`) until the scan is over."""
+    match ledger.kind:
+        case "postgres":
+            return _read_postgres(spark, connections.ledger_dsn, ledger, ledger_slice, described)
+
+
+def _read_postgres(
+    spark: SparkSession, dsn: str, ledger: LedgerSide, ledger_slice: LedgerSlice, described: LedgerDescription
+) -> DataFrame:
     queries = ledger_sql.slice_queries(
-        ledger, xid_start=ledger_slice.xid_start, xid_end=ledger_slice.xid_end, block_count=block_count
+        ledger, xid_start=ledger_slice.xid_start, xid_end=ledger_slice.xid_end, block_count=described.halves_by
     )
     return reduce(DataFrame.unionByName, (_read_query(spark, dsn, query) for query in queries))
 

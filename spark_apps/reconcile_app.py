@@ -50,7 +50,7 @@ from tallystick.contract_change import refuse_other_books
 from tallystick.cut import Cut, without_expired
 from tallystick.investigation import investigate, read_past, take_cut_census
 from tallystick.judging import judge
-from tallystick.ledger_reader import describe_table, keys_seen_before, open_ledger, rows_held_in_place
+from tallystick.ledger_kinds import open_ledger_of
 from tallystick.log_fetch import fetcher, open_admin
 from tallystick.log_strip import FETCH_BYTES, with_strips
 from tallystick.look_ups import LookUps
@@ -234,16 +234,13 @@ def judge_cut(engine: Engine, contract: Contract, cut: Cut, *, stored_look_ups: 
 def scan_cut(contract: Contract, connections: Connections, cut: Cut, previous: Cut, known: set[str]) -> SliceScan:
     """The first reader: Spark, both sides, one cut."""
     spark = SparkSession.builder.appName(f"tallystick {contract.contract}/{cut.n}").getOrCreate()
-    with open_ledger(connections.ledger_dsn) as ledger:
-        table = describe_table(ledger, contract.ledger)
-        bounds = {"xid_start": cut.ledger_slice.xid_start, "xid_end": cut.ledger_slice.xid_end}
-        if not table.key_is_unique:
-            known |= set(keys_seen_before(ledger, contract.ledger, **bounds))
-        with rows_held_in_place(ledger, contract.ledger):
+    with open_ledger_of(contract, connections) as ledger:
+        described = ledger.describe()
+        if not described.key_is_unique:
+            known |= set(ledger.keys_seen_before(cut.ledger_slice))
+        with ledger.held_in_place():
             records = read_topics(spark, connections.kafka, cut.topic_slices)
-            rows = read_ledger(
-                spark, connections.ledger_dsn, contract.ledger, cut.ledger_slice, block_count=table.halves_by
-            )
+            rows = read_ledger(spark, connections, contract.ledger, cut.ledger_slice, described)
             planted = with_canary_events(records, canary_events(contract), written_at=cut.marked_at_utc)
             return scan_slices(
                 parse_events(planted, contract.event),

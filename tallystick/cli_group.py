@@ -52,7 +52,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.contract_change import ContractChangeRefused
     from tallystick.cut import PartitionsVanished
     from tallystick.cutting import LedgerTooFarAhead
-    from tallystick.ledger_reader import LedgerRefused, LedgerUnreachable
+    from tallystick.ledger import LedgerRefused, LedgerUnreachable
     from tallystick.local_run import RereadDiffers, RunNotStored
     from tallystick.log_fetch import BrokerUnreachable, OffsetNotInLog
     from tallystick.spark_job import SparkAppFailed, SparkNotReady

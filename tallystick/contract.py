@@ -183,8 +183,10 @@ class LedgerColumns(_Part):
 
 
 class LedgerSide(_Part):
-    """The source of truth: a base table in PostgreSQL."""
+    """The source of truth."""
 
+    kind: Literal["postgres"] = "postgres"
+    """postgres: a base table in PostgreSQL, read by its transactions' horizon."""
     connection: _Name
     """Id of the Airflow connection (type postgres; a read-only role is enough)."""
     table: _Table
@@ -209,6 +211,11 @@ class LedgerSide(_Part):
                 "and an updated row has a new xmin"
             )
         return self
+
+    @property
+    def by_xmin(self) -> bool:
+        """Is a row's position 32 bits of the id of the transaction that wrote it last?"""
+        return self.kind == "postgres" and self.slice_by == "xmin"
 
 
 class AlertSink(_Part):

@@ -210,6 +210,7 @@ RULES: Mapping[str, Rule] = {
     "event.sequence": _anew(_ORDER),
     "event.origin_header": _anew(_ORIGINS),
     "event.known_origins": _anew(_ORIGINS),
+    "ledger.kind": _refused(_ELSEWHERE),
     "ledger.connection": _refused(_ELSEWHERE),
     "ledger.table": _refused(
         "The books hold rows of the old table: what earlier transactions wrote to another one was never read, and "

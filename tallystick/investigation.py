@@ -17,7 +17,7 @@ from tallystick.cut import Cut, LedgerSnapshot, PartitionSnapshot, goes_on, is_r
 from tallystick.evidence import Evidence, LegsCase
 from tallystick.identities import read_identities, wanted_identities
 from tallystick.lag import Grace, TopicLag, grace_in_force
-from tallystick.ledger_reader import HorizonHolder, read_horizon_holder, read_ledger_snapshot
+from tallystick.ledger import HorizonHolder
 from tallystick.log_fetch import fetcher
 from tallystick.look_ups import LookUps, look_up
 from tallystick.pairing import Copy, Deadlines, KeyCase, pair_key, topic_of
@@ -184,7 +184,7 @@ def read_surroundings(
         cursor_positions=read_cursor_positions(engine, sides.contract.contract, held, before=cut.n, cuts=LOOK_BACK_CUTS)
         if held
         else (),
-        ledger=_another_history(cut, read_ledger_snapshot(sides.ledger)),
+        ledger=_another_history(cut, sides.ledger.read_snapshot()),
     )
 
 
@@ -217,7 +217,7 @@ def _lost_offsets(cut: Cut, past: Past, grace: Grace, around: Surroundings, cens
 
 def _horizon_holder(sides: BothSides, cut: Cut) -> HorizonHolder | None:
     held = cut.ledger_slice.held
-    return read_horizon_holder(sides.ledger, horizon=cut.ledger_slice.xid_end) if held else None
+    return sides.ledger.holder(horizon=cut.ledger_slice.xid_end) if held else None
 
 
 def group_by_key(

@@ -12,7 +12,7 @@ from typing import Any
 from tallystick.census import Outcome
 from tallystick.contract import Direction
 from tallystick.cut import Cut, LedgerSlice, PartitionSnapshot, Sample, is_recreated
-from tallystick.ledger_reader import LedgerRow, count_older_rows, describe_table, look_up_rows, read_ledger_snapshot
+from tallystick.ledger import LedgerRow
 from tallystick.log_fetch import fetcher
 from tallystick.log_record import LogRecord
 from tallystick.log_search import Wanted, find_records
@@ -82,11 +82,10 @@ def look_up(
 ) -> LookUps:
     """Ask both sides. The bounds are read first, so that what ended below them is visible to the look-up itself."""
     contract = sides.contract
-    snapshot = read_ledger_snapshot(sides.ledger)
+    snapshot = sides.ledger.read_snapshot()
     partitions = read_topic_snapshot(sides.admin, contract.topics)
-    table = describe_table(sides.ledger, contract.ledger)
     keys = [case.match_key for case in cases]
-    rows = look_up_rows(sides.ledger, contract.ledger, table, keys, near_xid=cut.ledger_slice.xid_end)
+    rows = sides.ledger.look_up_rows(keys, cut.ledger_slice)
     in_ledger = {key: [ledger_sighting(row, cut.ledger_slice) for row in found] for key, found in rows.items()}
     topic_keys = {
         case.match_key
@@ -112,7 +111,7 @@ def look_up(
     return LookUps(
         topic_settled_until_utc=topic_settled_until(samples, partitions),
         ledger_settled_until_utc=ledger_settled_until(samples, ledger_xmin=snapshot.xmin),
-        older_rows=count_older_rows(sides.ledger, contract.ledger, xid_start=cut.ledger_slice.xid_start),
+        older_rows=sides.ledger.count_older_rows(cut.ledger_slice),
         by_key={
             key: (*in_ledger.get(key, ()), *in_topics.by_key.get(key, ()))
             for key in (*in_ledger, *(key for key in in_topics.by_key if key not in in_ledger))
@@ -222,7 +221,7 @@ def _read_log(sides: BothSides, partitions: Iterable[PartitionSnapshot], wanted:
 
 
 def ledger_sighting(row: LedgerRow, ledger_slice: LedgerSlice) -> Sighting:
-    """A row's place by the id of the transaction that wrote it."""
+    """A row's place by its position."""
     if row.row_xid < ledger_slice.baseline_xid:
         place = Place.BEFORE_BASELINE
     elif row.row_xid < ledger_slice.xid_start:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kafka.admin import KafkaAdminClient
-from psycopg import Connection
 from sqlalchemy import Engine
 
 from tallystick.connections import Connections
 from tallystick.contract import Contract, Direction
 from tallystick.cut import LedgerSnapshot, PartitionSnapshot, Sample
-from tallystick.ledger_reader import open_ledger, read_ledger_snapshot
+from tallystick.ledger import Ledger
+from tallystick.ledger_kinds import open_ledger_of
 from tallystick.log_fetch import open_admin
 from tallystick.settlement import Settlement, assess_settlement
 from tallystick.store.contract_store import require_same_books
@@ -26,21 +26,21 @@ class BothSides:
 
     contract: Contract
     admin: KafkaAdminClient
-    ledger: Connection
+    ledger: Ledger
 
     def read_marks(self) -> tuple[tuple[PartitionSnapshot, ...], LedgerSnapshot]:
         """The side that is written first is read last, so that the second cannot be ahead of it."""
         if self.contract.direction is Direction.LEDGER_TO_TOPIC:
             partitions = read_topic_snapshot(self.admin, self.contract.topics)
-            return partitions, read_ledger_snapshot(self.ledger)
-        snapshot = read_ledger_snapshot(self.ledger)
+            return partitions, self.ledger.read_snapshot()
+        snapshot = self.ledger.read_snapshot()
         return read_topic_snapshot(self.admin, self.contract.topics), snapshot
 
 
 @contextmanager
 def open_both_sides(contract: Contract, connections: Connections) -> Iterator[BothSides]:
     """Connect to both sides. Raises BrokerUnreachable, LedgerUnreachable."""
-    with open_admin(connections.kafka) as admin, open_ledger(connections.ledger_dsn) as ledger:
+    with open_admin(connections.kafka) as admin, open_ledger_of(contract, connections) as ledger:
         yield BothSides(contract=contract, admin=admin, ledger=ledger)
 
 

@@ -11,7 +11,7 @@ from tallystick.break_class import Doubt
 from tallystick.classes.torn_transaction import absent_legs, judge_legs
 from tallystick.cut import TopicSlice
 from tallystick.evidence import Evidence
-from tallystick.ledger_reader import HorizonHolder
+from tallystick.ledger import HorizonHolder
 from tallystick.money_text import format_money
 from tallystick.offsets import TopicPartition
 from tallystick.open_transactions import OpenTransaction

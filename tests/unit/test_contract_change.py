@@ -85,6 +85,12 @@ CASES = [
     ("event.sequence", with_parts(event=ORDERED), with_parts(event=ORDERED | {"sequence": "n"}), ANEW),
     ("event.origin_header", with_parts(event=ORIGINS), with_parts(event=ORIGINS | {"origin_header": "app"}), ANEW),
     ("event.known_origins", with_parts(event=ORIGINS), with_parts(event=ORIGINS | {"known_origins": ["x"]}), ANEW),
+    (
+        "ledger.kind",
+        PLAIN.model_copy(update={"ledger": PLAIN.ledger.model_copy(update={"kind": "of old"})}),
+        PLAIN,
+        REFUSED,
+    ),
     ("ledger.connection", PLAIN, with_parts(ledger={"connection": "other"}), REFUSED),
     ("ledger.table", PLAIN, with_parts(ledger={"table": "billing.other"}), REFUSED),
     ("ledger.where", PLAIN, with_parts(ledger={"where": "side = 'credit'"}), REFUSED),

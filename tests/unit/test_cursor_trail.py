@@ -11,7 +11,7 @@ from tallystick.classes.backlog_grows import backlog_grows
 from tallystick.classes.cursor_stopped import cursor_stopped
 from tallystick.cursor_trail import LOOK_BACK_CUTS, WINDOWS_MIN
 from tallystick.evidence import Evidence
-from tallystick.ledger_reader import HorizonHolder
+from tallystick.ledger import HorizonHolder
 from tallystick.open_transactions import OpenTransaction
 from tallystick.run_result import NoticeFound
 from tallystick.surroundings import Surroundings

@@ -8,7 +8,7 @@ import pytest
 
 from tallystick.census import Outcome
 from tallystick.contract import Direction
-from tallystick.ledger_reader import LedgerRow
+from tallystick.ledger import LedgerRow
 from tallystick.log_record import LogRecord
 from tallystick.look_ups import LookUps, ledger_sighting, needs_topic, topic_sighting
 from tallystick.offsets import TopicPartition
