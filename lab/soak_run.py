@@ -313,6 +313,9 @@ class Soak:
                 server.kill()
             server.restart()
 
+        if server is self.stack.store_server and self._spare is not None:
+            self._spare.end()  # one that is just starting ends without its store; its window opens another
+            self._spare = None
         if server is self.stack.broker:
             self._strike_amid_transactions(strike)
         else:
