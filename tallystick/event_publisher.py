@@ -7,6 +7,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from tallystick.connections import KafkaSettings
+from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
 
 _INIT_SECONDS = 30
 _TRIES = 10
@@ -62,21 +63,30 @@ def open_publisher(kafka: KafkaSettings, *, transactional_id: str) -> Producer:
     return producer
 
 
-def publish_together(producer: Producer, records: Sequence[OutgoingRecord]) -> tuple[Mapping[str, str | int], ...]:
-    """Publish all records in one transaction; give topic, partition and offset of each.
+def publish_together(
+    producer: Producer, records: Sequence[OutgoingRecord], *, tell: Tell = tell_nobody
+) -> tuple[Mapping[str, str | int], ...]:
+    """Publish all records in one transaction; give topic, partition and offset of each. tell: of each step.
 
     Raises ExecutorFenced; TransactionAborted after which a new publisher may try again; KafkaException where only a new
     process can find out what stands.
     """
     _step(producer.begin_transaction)
+    tell(ExecutorStep.BEGUN, {})
+    receipts = []
     try:
-        receipts = [_produce(producer, record) for record in records]
+        for n, record in enumerate(records, start=1):
+            receipts.append(_produce(producer, record))
+            tell(ExecutorStep.PRODUCED, {"record": n, "of": len(records), "topic": record.topic})
         producer.flush()
+        tell(ExecutorStep.FLUSHED, {})
         _step(lambda: producer.commit_transaction(-1))
     except _MustAbort as error:
         producer.flush()
         _step(lambda: producer.abort_transaction(-1))
+        tell(ExecutorStep.ABORTED, {"error": str(error)})
         raise TransactionAborted(str(error)) from error
+    tell(ExecutorStep.PUBLISHED, {})
     return tuple(
         {"topic": receipt.topic, "partition": receipt.partition, "offset": receipt.kafka_offset} for receipt in receipts
     )
