@@ -27,6 +27,7 @@ from tallystick.connections import Connections
 from tallystick.contract import Contract
 from tallystick.contract_change import ContractChangeRefused
 from tallystick.event_publisher import OutgoingRecord, TransactionAborted, open_publisher, publish_together
+from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
 from tallystick.ledger_reader import open_ledger
 from tallystick.progress_topic import (
     Progress,
@@ -113,23 +114,28 @@ def execute_plan(
     approved_hash: str,
     approver: str,
     environment: str,
+    tell: Tell = tell_nobody,
 ) -> Execution:
     """Do what was approved, or say why not. Safe to call again with the same arguments after any failure.
 
+    tell: called with each step once it is done.
     A plan that has begun is finished as it was approved; a new one must still be what the store would plan now.
     A dry run proves every item, publishes nothing and writes only the audit trail.
     Raises PlanRefused (PlanStale, CompensationOff, CapsExceeded), ContractChangeRefused, ProgressLost, ExecutorFenced,
     TransactionAborted.
     """
-    work = _Work(engine, contract, connections, plan, approver, environment)
+    work = _Work(engine, contract, connections, plan, approver, environment, tell)
     work.audit("approved", approved_hash=approved_hash, dry_run=plan.dry_run, items=len(plan.items))
     try:
         _refuse_unapproved(work, approved_hash)
+        tell(ExecutorStep.APPROVED, {})
         outcomes = _rehearse(work) if plan.dry_run else _execute(work)
     except (RuntimeError, ConnectionError, KafkaException, ContractChangeRefused) as error:
+        tell(ExecutorStep.STOPPED, {"error": type(error).__name__, "message": str(error)})
         work.audit("stopped", error=type(error).__name__, message=str(error))
         raise
     work.audit("finished", **{fate: sum(one.fate is fate for one in outcomes) for fate in ItemFate})
+    tell(ExecutorStep.FINISHED, {"outcomes": [_told(outcome) for outcome in outcomes]})
     return Execution(plan_id=plan.plan_id, plan_hash=plan.plan_hash, dry_run=plan.dry_run, outcomes=outcomes)
 
 
@@ -151,6 +157,7 @@ class _Work:
     plan: Plan
     approver: str
     environment: str
+    tell: Tell
 
     @property
     def transactional_id(self) -> str:
@@ -208,6 +215,7 @@ def _execute(work: _Work) -> tuple[ItemOutcome, ...]:
     actions = claim_actions(work.engine, work.plan, outcome={"progress_topic_id": topic_id})
     _refuse_lost_progress(work, actions, topic_id)
     work.audit("executing", progress_topic_id=topic_id, transactional_id=work.transactional_id)
+    work.tell(ExecutorStep.EXECUTING, {"transactional_id": work.transactional_id})
     attempts = Retrying(
         stop=stop_after_attempt(_ATTEMPTS),
         wait=wait_exponential(multiplier=0.2, max=5),
@@ -216,8 +224,9 @@ def _execute(work: _Work) -> tuple[ItemOutcome, ...]:
         reraise=True,
     )
     outcomes = attempts(_attempt, work, actions)
-    for outcome in outcomes:
+    for n, outcome in enumerate(outcomes, start=1):
         _record(work, outcome)
+        work.tell(ExecutorStep.RECORDED, {"item": n, "fate": outcome.fate})
     return outcomes
 
 
@@ -234,6 +243,7 @@ def _refuse_lost_progress(work: _Work, actions: Mapping[UUID, StoredAction], top
 def _attempt(work: _Work, actions: Mapping[UUID, StoredAction]) -> tuple[ItemOutcome, ...]:
     """Fence, read, prove, publish; in this order, or a predecessor's work goes unseen."""
     publisher = open_publisher(work.connections.kafka, transactional_id=work.transactional_id)
+    work.tell(ExecutorStep.FENCED, {})
     proof = _prove(work, actions=actions, progress_topics=(progress_topic_name(work.contract.contract),))
     fates = {item.action_id: _fate(item, proof) for item in work.plan.items}
     publish = [item for item in work.plan.items if fates[item.action_id] is None]
@@ -258,11 +268,15 @@ def _prove(work: _Work, *, actions: Mapping[UUID, StoredAction], progress_topics
     """Read progress, log and ledger, in this order: each up to what stands at its moment."""
     kafka, contract, plan = work.connections.kafka, work.contract, work.plan
     settled = settle_topics(kafka, {*progress_topics, *_topics(plan)}, wait_seconds=_SETTLE_SECONDS)
-    progress = read_progress(kafka, contract.contract, settled) if progress_topics else {}
+    progress: Mapping[UUID, Progress] = {}
+    if progress_topics:
+        progress = read_progress(kafka, contract.contract, settled)
+        work.tell(ExecutorStep.PROGRESS_READ, {"published": sum(item.action_id in progress for item in plan.items)})
     partitions = [part for topic in _topics(plan) for part in settled.of(topic)]
     events = find_events(read_committed(kafka, partitions), plan.items, contract.event)
     with open_ledger(work.connections.ledger_dsn) as ledger:
         rows = read_source_rows(ledger, contract.ledger, {item.match_key for item in plan.items})
+    work.tell(ExecutorStep.PROVED, {})
     return _Proof(actions=actions, progress=progress, events=events, held=settled.held, rows=rows)
 
 
@@ -310,8 +324,17 @@ def _publish(work: _Work, publisher: Producer, items: Sequence[PlanItem]) -> dic
         OutgoingRecord(topic=progress_topic, key=key, value=value)
         for key, value in (progress_record(work.plan, item) for item in items)
     ]
-    places = publish_together(publisher, [*events, *progress])
+    places = publish_together(publisher, [*events, *progress], tell=work.tell)
     return {item.action_id: place for item, place in zip(items, places, strict=False)}
+
+
+def _told(outcome: ItemOutcome) -> dict[str, str]:
+    return {
+        "action_id": str(outcome.action_id),
+        "match_key": outcome.match_key,
+        "fate": outcome.fate,
+        "reason": outcome.reason,
+    }
 
 
 def _record(work: _Work, outcome: ItemOutcome) -> None:

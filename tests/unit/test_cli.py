@@ -37,6 +37,8 @@ COMMANDS = [
     ("write-off",),
     ("posture",),
     ("census",),
+    ("compensation", "plan"),
+    ("compensation", "act"),
 ]
 
 
@@ -79,6 +81,7 @@ def test_the_help_names_every_command_and_every_exit_code() -> None:
         "write-off",
         "posture",
         "census",
+        "compensation",
     ):
         assert f" {name} " in output
     for code in ("0 matched", "1 broken", "2 refused", "3 inconclusive", "70 a bug", "130 interrupted"):
