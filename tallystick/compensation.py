@@ -21,7 +21,14 @@ from sqlalchemy import Engine
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from tallystick.committed_records import read_committed, settle_topics
-from tallystick.compensation_plan import Plan, PlanItem, PlanStale, SourceRow, refuse_over_caps
+from tallystick.compensation_plan import (
+    Plan,
+    PlanItem,
+    PlanStale,
+    SourceRow,
+    refuse_one_person,
+    refuse_over_caps,
+)
 from tallystick.compensation_source import draw_plan, read_source_rows
 from tallystick.connections import Connections
 from tallystick.contract import Contract
@@ -46,6 +53,7 @@ from tallystick.store.plan_store import (
     open_actions,
     read_plan,
     record_outcome,
+    requesters,
 )
 from tallystick.verdict import Verdict, merge_verdicts
 
@@ -118,8 +126,8 @@ def execute_plan(
 
     A plan that has begun is finished as it was approved; a new one must still be what the store would plan now.
     A dry run proves every item, publishes nothing and writes only the audit trail.
-    Raises PlanRefused (PlanStale, CompensationOff, CapsExceeded), ContractChangeRefused, ProgressLost, ExecutorFenced,
-    TransactionAborted.
+    Raises PlanRefused (PlanStale, CompensationOff, CapsExceeded, OnePersonOnly), ContractChangeRefused, ProgressLost,
+    ExecutorFenced, TransactionAborted.
     """
     work = _Work(engine, contract, connections, plan, approver, environment)
     work.audit("approved", approved_hash=approved_hash, dry_run=plan.dry_run, items=len(plan.items))
@@ -186,12 +194,16 @@ def _refuse_unapproved(work: _Work, approved_hash: str) -> None:
     refuse_over_caps(contract, plan)
     if read_plan(work.engine, plan.plan_id) is None:
         raise PlanStale(f"{contract.contract}: plan {plan.plan_id} was never stored")
+    refuse_one_person(contract, plan, approver=work.approver, requesters=requesters(work.engine, plan.plan_id))
     actions = open_actions(work.engine, contract.contract).values()
     if any(action.plan_id == plan.plan_id for action in actions):
         return
     now = draw_plan(work.engine, contract, work.connections, cut_n=plan.cut_n, dry_run=plan.dry_run)
     if now.plan_hash != plan.plan_hash:
-        raise PlanStale(f"{contract.contract}: approved was {plan.plan_hash}, today's plan is {now.plan_hash}")
+        raise PlanStale(
+            f"{contract.contract}: approved was {plan.plan_hash}, today's plan is {now.plan_hash}: breaks, rows, caps "
+            "or the newest run have changed since; ask for a new plan"
+        )
 
 
 def _rehearse(work: _Work) -> tuple[ItemOutcome, ...]:

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from tallystick.break_class import BreakClass, Doubt
 from tallystick.contract import CompensationRules, Contract
 from tallystick.money_text import format_minor, format_money
-from tallystick.run_result import Break, total_money
+from tallystick.run_result import Break, DoubtFound, total_money
 from tallystick.store.run_store import OutstandingBreak, StoredRun
 
 _NAMESPACE = UUID("1b0f7f4e-0f0c-5d53-8a44-55b1f2a3c6d7")
@@ -50,6 +50,10 @@ class CompensationOff(PlanRefused):
 
 class CapsExceeded(PlanRefused):
     """The contract as it is now does not allow this plan."""
+
+
+class OnePersonOnly(PlanRefused):
+    """Whoever asked for the plan approved it too, and its money is above the contract's limit for that."""
 
 
 class PlanStale(PlanRefused):
@@ -131,6 +135,11 @@ class Plan:
         """What the events are worth, per currency in integer minor units."""
         return total_money((item.currency, item.amount_minor) for item in self.items)
 
+    @property
+    def moved_minor(self) -> dict[str, int]:
+        """The same without signs, as caps and limits count it: a negative amount makes no other one smaller."""
+        return total_money((item.currency, abs(item.amount_minor)) for item in self.items)
+
 
 _PLAN = TypeAdapter(Plan)
 
@@ -140,12 +149,14 @@ def make_plan(
     run: StoredRun,
     candidates: Sequence[Candidate],
     *,
+    newest_doubts: Sequence[DoubtFound] = (),
     taken: Collection[UUID] = (),
     dry_run: bool = True,
 ) -> Plan:
     """Take the candidates oldest first while the caps allow; what does not fit is named, and a smaller one may fit.
 
-    taken: action ids that a plan has acted on or is acting on. Raises CompensationOff.
+    newest_doubts: those of the newest run, where that is a later one. taken: action ids that a plan has acted on or is
+    acting on. Raises CompensationOff.
     """
     rules = _rules(contract)
     items: list[PlanItem] = []
@@ -155,7 +166,8 @@ def make_plan(
         found = candidate.item_break
         action_id = action_id_of(contract.contract, found.break_id)
         reason = (
-            _unclean(run)
+            _unclean("the run's", run.result.doubts)
+            or _unclean("the newest run's", newest_doubts)
             or _not_ours(contract, rules, found)
             or ("another plan has it" if action_id in taken else None)
             or _row_fault(candidate)
@@ -192,6 +204,21 @@ def refuse_over_caps(contract: Contract, plan: Plan) -> None:
         if reason:
             raise CapsExceeded(f"{contract.contract}: {item.match_key}: {reason}")
         room.take(item)
+
+
+def refuse_one_person(contract: Contract, plan: Plan, *, approver: str, requesters: Collection[str]) -> None:
+    """Hold the approver against all who asked for this plan. Raises CompensationOff, OnePersonOnly.
+
+    Names are equal whatever their case. A plan that nobody is known to have asked for has no second person.
+    """
+    limits = _rules(contract).four_eyes_above_minor
+    above = [currency for currency, money in plan.moved_minor.items() if money > limits.get(currency, -1)]
+    asked = {name.strip().casefold() for name in requesters}
+    if above and (not asked or approver.strip().casefold() in asked):
+        raise OnePersonOnly(
+            f"{contract.contract}: {approver} asked for this plan, which moves {format_money(plan.moved_minor)}; "
+            f"expected the approval of somebody else, as compensation.four_eyes_above_minor says for {above[0]}"
+        )
 
 
 def describe_plan(plan: Plan) -> str:
@@ -245,9 +272,9 @@ def _oldest_first(candidate: Candidate) -> tuple[int, str, str]:
     return candidate.outstanding.cut_n, candidate.item_break.match_key, str(candidate.item_break.break_id)
 
 
-def _unclean(run: StoredRun) -> str | None:
-    doubts = sorted(found.doubt for found in run.result.doubts if found.doubt in UNCLEAN)
-    return f"the run's evidence is not clean: {', '.join(doubts)}" if doubts else None
+def _unclean(whose: str, found: Sequence[DoubtFound]) -> str | None:
+    doubts = sorted(one.doubt for one in found if one.doubt in UNCLEAN)
+    return f"{whose} evidence is not clean: {', '.join(doubts)}" if doubts else None
 
 
 def _not_ours(contract: Contract, rules: CompensationRules, found: Break) -> str | None:

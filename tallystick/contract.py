@@ -257,6 +257,9 @@ class CompensationRules(_Part):
     """Cap on the events of one plan; what is over it is left out and named."""
     max_amount_minor: dict[_Currency, _MinorUnits] = Field(min_length=1)
     """Cap on the money of one plan per currency; a currency that is not named is not acted on."""
+    four_eyes_above_minor: dict[_Currency, _MinorUnits] = Field(default_factory=dict)
+    """Money of one plan, per currency in minor units, above which nobody who asked for the plan may approve it; in a
+    currency that is not named, whatever it is."""
     approval_timeout_seconds: Annotated[int, Field(gt=0, strict=True)] = 86_400
     """How long an approval may stay unanswered. A time-out means no."""
 

@@ -16,6 +16,8 @@ from tallystick.store.schema import audit as audit_table
 from tallystick.store.schema import compensation_action, compensation_plan
 
 _PLAN = TypeAdapter(Plan)
+_ASKED = "planned"
+"""The audit event of a plan that somebody asked for."""
 
 
 class ActionState(StrEnum):
@@ -51,7 +53,7 @@ class AuditEntry:
 
 
 def save_plan(engine: Engine, plan: Plan, *, requested_by: str) -> None:
-    """Keep a plan. The same plan again stays as it is."""
+    """Keep a plan, and who asked for it. The same plan again stays as it is; that it was asked for again is kept."""
     row = {
         "plan_id": plan.plan_id,
         "contract": plan.contract,
@@ -62,6 +64,16 @@ def save_plan(engine: Engine, plan: Plan, *, requested_by: str) -> None:
     }
     with engine.begin() as connection:
         connection.execute(upsert(compensation_plan).on_conflict_do_nothing(), row)
+        asked = {"plan_hash": plan.plan_hash, "cut_n": plan.cut_n, "items": len(plan.items), "money": plan.money_minor}
+        connection.execute(insert(audit_table), _audit_row(plan.contract, plan.plan_id, requested_by, _ASKED, asked))
+
+
+def requesters(engine: Engine, plan_id: UUID) -> frozenset[str]:
+    """Everybody who asked for this plan."""
+    first = select(compensation_plan.c.requested_by).where(compensation_plan.c.plan_id == plan_id)
+    again = select(audit_table.c.actor).where(audit_table.c.plan_id == plan_id, audit_table.c.event == _ASKED)
+    with engine.connect() as connection:
+        return frozenset(connection.scalars(first.union(again)))
 
 
 def read_plan(engine: Engine, plan_id: UUID) -> Plan | None:
@@ -135,15 +147,8 @@ def append_audit(
     engine: Engine, contract_name: str, *, plan_id: UUID | None, actor: str, event: str, detail: Mapping[str, Any]
 ) -> None:
     """Append one line to the trail; no line is ever changed."""
-    row = {
-        "contract": contract_name,
-        "plan_id": plan_id,
-        "actor": actor,
-        "event": event,
-        "detail": dict(detail),
-    }
     with engine.begin() as connection:
-        connection.execute(insert(audit_table), row)
+        connection.execute(insert(audit_table), _audit_row(contract_name, plan_id, actor, event, detail))
 
 
 def read_audit(engine: Engine, contract_name: str, *, plan_id: UUID | None = None) -> tuple[AuditEntry, ...]:
@@ -163,6 +168,12 @@ def read_audit(engine: Engine, contract_name: str, *, plan_id: UUID | None = Non
             )
             for row in connection.execute(statement)
         )
+
+
+def _audit_row(
+    contract_name: str, plan_id: UUID | None, actor: str, event: str, detail: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {"contract": contract_name, "plan_id": plan_id, "actor": actor, "event": event, "detail": dict(detail)}
 
 
 def _claim(connection: Connection, plan: Plan, action_id: UUID, break_id: UUID, outcome: Mapping[str, Any]) -> None:

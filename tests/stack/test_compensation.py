@@ -9,6 +9,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,9 +29,9 @@ from lab.mode import DeliveryMode
 from lab.namespace import Namespace
 from lab.stack import LabStack
 from tallystick import compensation, progress_topic
-from tallystick.break_class import BreakClass
+from tallystick.break_class import BreakClass, Doubt
 from tallystick.compensation import Execution, ItemFate, execute_plan, verify_plan
-from tallystick.compensation_plan import CapsExceeded, CompensationOff, Plan, PlanStale
+from tallystick.compensation_plan import CapsExceeded, CompensationOff, OnePersonOnly, Plan, PlanStale
 from tallystick.compensation_source import draw_plan
 from tallystick.connections import Connections, KafkaSettings
 from tallystick.contract import Contract
@@ -227,6 +228,7 @@ def test_the_trail_says_who_approved_what_and_what_came_of_it(world: Books) -> N
     world.execute(plan)
     trail = read_audit(world.store, world.contract.contract, plan_id=plan.plan_id)
     assert [entry.event for entry in trail] == [
+        "planned",
         "approved",
         "executing",
         "publishing",
@@ -234,7 +236,7 @@ def test_the_trail_says_who_approved_what_and_what_came_of_it(world: Books) -> N
         "published",
         "finished",
     ]
-    assert {entry.actor for entry in trail} == {"bob"}
+    assert [entry.actor for entry in trail] == ["ada", *["bob"] * 6]
     assert {entry.detail["plan_hash"] for entry in trail} == {plan.plan_hash}
     (record,) = world.records()
     (action,) = open_actions(world.store, world.contract.contract).values()
@@ -249,6 +251,48 @@ def test_executing_a_plan_again_publishes_nothing_more(world: Books) -> None:
     again = world.execute(plan)
     assert again.count(ItemFate.ALREADY_PUBLISHED) == 3
     assert world.copies() == once(rows)
+    assert [world.events().count(event) for event in ("approved", "publishing", "finished")] == [2, 1, 2]
+
+
+def test_two_executors_at_once_have_one_effect_and_each_its_own_trail(world: Books) -> None:
+    rows = world.pay(3)
+    world.find_missing(rows)
+    plan = world.plan()
+    with ThreadPoolExecutor(2) as pool:
+        ends = [pool.submit(world.execute, plan) for _ in range(2)]
+        failed = [type(error).__name__ for end in ends if (error := end.exception())]
+    assert set(failed) <= {"ExecutorFenced", "TransactionAborted"}
+    world.execute(plan)
+    assert world.copies() == once(rows)
+    assert world.states() == {"done": 3}
+    assert world.events().count("approved") == 3
+    assert world.events().count("finished") + world.events().count("stopped") == 3
+
+
+def test_who_asked_for_a_plan_above_the_limit_may_not_approve_it_also_when_another_asked_first(world: Books) -> None:
+    world.find_missing(world.pay(2))
+    plan = world.plan()
+    save_plan(world.store, plan, requested_by="Bob")
+    with pytest.raises(OnePersonOnly, match=r"bob asked for this plan, which moves 2\.01 EUR"):
+        world.execute(plan)
+    assert world.copies() == Counter()
+    assert world.events() == ["planned", "planned", "approved", "stopped"]
+
+
+def test_a_plan_of_what_was_repaired_is_empty(world: Books) -> None:
+    world.find_missing(world.pay(2))
+    world.execute(world.plan())
+    again = world.plan()
+    assert (again.items, {one.reason for one in again.left_out}) == ((), {"another plan has it"})
+
+
+def test_a_plan_is_stale_once_a_later_run_doubts_the_log(world: Books) -> None:
+    world.find_missing(world.pay(1))
+    plan = world.plan()
+    world.runs.commit(world.store, world.runs.result(2, verdict=Verdict.INCONCLUSIVE, doubts=(Doubt.LOG_REWRITTEN,)))
+    with pytest.raises(PlanStale, match="ask for a new plan"):
+        world.execute(plan)
+    assert world.copies() == Counter()
 
 
 @pytest.mark.parametrize("die_at", ["after the first event", "before commit", "in commit", "after commit"])
@@ -383,7 +427,7 @@ def test_another_hash_than_the_approved_one_is_refused(world: Books) -> None:
     with pytest.raises(PlanStale, match="approved was 0000"):
         world.execute(world.plan(), approved_hash="0000")
     assert world.copies() == Counter()
-    assert world.events() == ["approved", "stopped"]
+    assert world.events() == ["planned", "approved", "stopped"]
 
 
 def test_a_plan_is_stale_once_the_reconciler_has_cleared_one_of_its_breaks(world: Books) -> None:
@@ -564,7 +608,7 @@ def test_a_dry_run_proves_everything_and_publishes_nothing(world: Books) -> None
     assert world.states() == Counter()
     topics = AdminClient({"bootstrap.servers": world.stack.bootstrap_servers}).list_topics().topics
     assert progress_topic_name(world.contract.contract) not in topics
-    assert world.events() == ["approved", "finished"]
+    assert world.events() == ["planned", "approved", "finished"]
 
 
 def test_verifying_sees_a_second_copy_and_a_missing_one(world: Books) -> None:

@@ -13,11 +13,13 @@ from tallystick.compensation_plan import (
     Candidate,
     CapsExceeded,
     CompensationOff,
+    OnePersonOnly,
     Plan,
     SourceRow,
     action_id_of,
     describe_plan,
     make_plan,
+    refuse_one_person,
     refuse_over_caps,
 )
 from tallystick.contract import Contract
@@ -203,6 +205,18 @@ def test_nothing_is_planned_from_a_run_without_a_clean_census(doubt: Doubt) -> N
     assert reasons(plan(candidate("a"), doubts=(doubt,))) == {"a": f"the run's evidence is not clean: {doubt}"}
 
 
+@pytest.mark.parametrize("doubt", [Doubt.LOG_REWRITTEN, Doubt.TOPIC_RECREATED])
+def test_nothing_is_planned_once_a_later_run_doubts_what_was_read(doubt: Doubt) -> None:
+    found = (DoubtFound(doubt=doubt, sentence=""),)
+    planned = make_plan(contract(), run(), [candidate("a")], newest_doubts=found)
+    assert reasons(planned) == {"a": f"the newest run's evidence is not clean: {doubt}"}
+
+
+def test_a_later_run_that_was_held_forbids_nothing() -> None:
+    found = (DoubtFound(doubt=Doubt.HELD_BY_OPEN_TRANSACTION, sentence=""),)
+    assert len(make_plan(contract(), run(), [candidate("a")], newest_doubts=found).items) == 1
+
+
 def test_a_doubt_about_the_other_side_of_the_window_forbids_nothing() -> None:
     assert len(plan(candidate("a"), doubts=(Doubt.HELD_BY_LEDGER_HORIZON,)).items) == 1
 
@@ -269,6 +283,43 @@ def test_an_approved_plan_is_held_against_the_contract_as_it_is_now() -> None:
     ):
         with pytest.raises(CapsExceeded, match=reason):
             refuse_over_caps(contract(**rules), planned)
+
+
+@pytest.mark.parametrize(
+    ("limits", "approver", "requesters"),
+    [
+        ({}, "ada", ["ada"]),
+        ({"EUR": 99}, "ada", ["ada"]),
+        ({"EUR": 99}, "ada", ["reconcile_payouts", "ada"]),
+        ({"EUR": 99}, " Ada", ["ada"]),
+        ({"EUR": 99}, "ada", []),
+        ({"USD": 1000}, "ada", ["ada"]),
+    ],
+)
+def test_above_the_limit_who_asked_may_not_approve(limits: Any, approver: str, requesters: list[str]) -> None:
+    rules = contract(four_eyes_above_minor=limits)
+    with pytest.raises(OnePersonOnly, match="expected the approval of somebody else"):
+        refuse_one_person(rules, plan(candidate("a", amount_minor=-100)), approver=approver, requesters=requesters)
+
+
+@pytest.mark.parametrize(
+    ("limits", "approver", "requesters"),
+    [
+        ({}, "bob", ["ada"]),
+        ({"EUR": 99}, "bob", ["reconcile_payouts"]),
+        ({"EUR": 100}, "ada", ["ada"]),
+    ],
+)
+def test_a_second_person_may_and_up_to_the_limit_the_same(limits: Any, approver: str, requesters: list[str]) -> None:
+    rules = contract(four_eyes_above_minor=limits)
+    refuse_one_person(rules, plan(candidate("a")), approver=approver, requesters=requesters)
+
+
+def test_amounts_of_both_signs_do_not_hide_each_other_from_the_limit() -> None:
+    planned = plan(candidate("a", amount_minor=-80), candidate("b", amount_minor=80))
+    assert (planned.money_minor, planned.moved_minor) == ({"EUR": 0}, {"EUR": 160})
+    with pytest.raises(OnePersonOnly):
+        refuse_one_person(contract(four_eyes_above_minor={"EUR": 100}), planned, approver="ada", requesters=["ada"])
 
 
 def test_the_approver_reads_what_will_be_done_what_not_and_why() -> None:
