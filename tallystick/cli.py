@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tallystick import __version__
+from tallystick.cli_compensation import compensation_commands
 from tallystick.cli_group import CommandGroup
 from tallystick.connections import (
     artifacts_folder,
@@ -53,6 +54,7 @@ contract_commands = typer.Typer(no_args_is_help=True, help="Contracts: one YAML 
 store_commands = typer.Typer(no_args_is_help=True, help="The verdict store: cuts, verdicts, breaks and open items.")
 app.add_typer(contract_commands, name="contract")
 app.add_typer(store_commands, name="store")
+app.add_typer(compensation_commands, name="compensation")
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout; its keys are stable.")]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="CONTRACT/N, such as billing_payments/7.")]

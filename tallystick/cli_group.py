@@ -47,14 +47,18 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from psycopg import OperationalError as LedgerLost
     from sqlalchemy.exc import OperationalError as StoreLost
 
+    from tallystick.acting_rules import SwitchRefused
+    from tallystick.compensation_plan import PlanRefused
     from tallystick.connections import ConnectionNotGiven
     from tallystick.contract import ContractRefused
     from tallystick.contract_change import ContractChangeRefused
     from tallystick.cut import PartitionsVanished
     from tallystick.cutting import LedgerTooFarAhead
+    from tallystick.event_publisher import ExecutorFenced, TransactionAborted
     from tallystick.ledger_reader import LedgerRefused, LedgerUnreachable
     from tallystick.local_run import RereadDiffers, RunNotStored
     from tallystick.log_fetch import BrokerUnreachable, OffsetNotInLog
+    from tallystick.progress_topic import ProgressLost
     from tallystick.spark_job import SparkAppFailed, SparkNotReady
     from tallystick.store.break_store import BreakAmbiguous, BreakNotFound
     from tallystick.store.cut_store import CutAlreadyOpen
@@ -83,6 +87,11 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
             | BreakNotFound()
             | BreakAmbiguous()
             | WriteOffRefused()
+            | SwitchRefused()
+            | PlanRefused()
+            | ProgressLost()
+            | ExecutorFenced()
+            | TransactionAborted()
             | SparkNotReady()
             | SparkAppFailed()
         ):

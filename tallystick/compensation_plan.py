@@ -4,10 +4,11 @@ A plan names each event it will publish and each break it leaves alone, with the
 """
 
 import json
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
+from typing import Any
 from uuid import UUID, uuid5
 
 from pydantic import TypeAdapter
@@ -74,6 +75,14 @@ class SourceRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Spent:
+    """What other plans have begun to move on this day. moved_minor: per currency in minor units, without signs."""
+
+    items: int = 0
+    moved_minor: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Candidate:
     """An outstanding break with every ledger row of its key."""
 
@@ -128,7 +137,7 @@ class Plan:
 
     @cached_property
     def plan_id(self) -> UUID:
-        return uuid5(_NAMESPACE, self.plan_hash)
+        return plan_id_of(self.plan_hash)
 
     @property
     def money_minor(self) -> dict[str, int]:
@@ -151,17 +160,18 @@ def make_plan(
     *,
     newest_doubts: Sequence[DoubtFound] = (),
     taken: Collection[UUID] = (),
+    spent: Spent = Spent(),
     dry_run: bool = True,
 ) -> Plan:
     """Take the candidates oldest first while the caps allow; what does not fit is named, and a smaller one may fit.
 
     newest_doubts: those of the newest run, where that is a later one. taken: action ids that a plan has acted on or is
-    acting on. Raises CompensationOff.
+    acting on. spent: what the day's caps have been used for. Raises CompensationOff.
     """
     rules = _rules(contract)
     items: list[PlanItem] = []
     left_out: list[LeftOut] = []
-    room = _Room(rules)
+    room = _Room(rules, spent)
     for candidate in sorted(candidates, key=_oldest_first):
         found = candidate.item_break
         action_id = action_id_of(contract.contract, found.break_id)
@@ -188,15 +198,20 @@ def make_plan(
     )
 
 
+def plan_id_of(plan_hash: str) -> UUID:
+    """What the store keeps a plan under."""
+    return uuid5(_NAMESPACE, plan_hash)
+
+
 def action_id_of(contract_name: str, break_id: UUID) -> UUID:
     """One per break, over all plans: what makes a second repair impossible."""
     return uuid5(_NAMESPACE, f"{contract_name}\x1f{break_id}")
 
 
-def refuse_over_caps(contract: Contract, plan: Plan) -> None:
+def refuse_over_caps(contract: Contract, plan: Plan, *, spent: Spent = Spent()) -> None:
     """Hold an approved plan against the contract as it is now. Raises CompensationOff, CapsExceeded."""
     rules = _rules(contract)
-    room = _Room(rules)
+    room = _Room(rules, spent)
     for item in plan.items:
         reason = room.refusal(item)
         if item.break_class not in rules.classes:
@@ -237,12 +252,23 @@ def describe_plan(plan: Plan) -> str:
     return "\n".join(lines)
 
 
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """The plan for machines: what would be done, what not and why, and what an approval names."""
+    document: dict[str, Any] = _PLAN.dump_python(plan, mode="json")
+    return {"plan_hash": plan.plan_hash, "money_minor": plan.money_minor} | document
+
+
 class _Room:
     """What the caps still allow, and which events the plan has already."""
 
-    def __init__(self, rules: CompensationRules) -> None:
+    def __init__(self, rules: CompensationRules, spent: Spent) -> None:
         self.items = rules.max_items
         self.money = dict(rules.max_amount_minor)
+        self.items_today = None if rules.max_items_per_day is None else rules.max_items_per_day - spent.items
+        self.money_today = {
+            currency: cap - spent.moved_minor.get(currency, 0)
+            for currency, cap in rules.max_amount_minor_per_day.items()
+        }
         self.keys: set[str] = set()
 
     def refusal(self, row: SourceRow) -> str | None:
@@ -254,12 +280,20 @@ class _Room:
             return "over the cap on the number of events"
         if abs(row.amount_minor) > self.money[row.currency]:
             return f"over the cap on {row.currency}"
+        if self.items_today is not None and self.items_today < 1:
+            return "over the day's cap on the number of events"
+        if abs(row.amount_minor) > self.money_today.get(row.currency, abs(row.amount_minor)):
+            return f"over the day's cap on {row.currency}"
         return None
 
     def take(self, row: SourceRow) -> None:
         self.keys.add(row.match_key)
         self.items -= 1
         self.money[row.currency] -= abs(row.amount_minor)
+        if self.items_today is not None:
+            self.items_today -= 1
+        if row.currency in self.money_today:
+            self.money_today[row.currency] -= abs(row.amount_minor)
 
 
 def _rules(contract: Contract) -> CompensationRules:

@@ -14,7 +14,7 @@ from tallystick.connections import Connections
 from tallystick.contract import Contract, LedgerSide
 from tallystick.ledger_reader import describe_table, open_ledger
 from tallystick.store.contract_store import require_same_books
-from tallystick.store.plan_store import open_actions
+from tallystick.store.plan_store import open_actions, spent_today
 from tallystick.store.run_store import list_runs, outstanding_breaks, read_run
 
 
@@ -42,6 +42,7 @@ def draw_plan(
         candidates,
         newest_doubts=newest.doubts,
         taken=open_actions(engine, contract.contract),
+        spent=spent_today(engine, contract.contract),
         dry_run=dry_run,
     )
 

@@ -1,6 +1,7 @@
 """Puts records into Kafka together or not at all: one producer transaction, whose id fences its predecessors."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,10 +72,11 @@ def publish_together(producer: Producer, records: Sequence[OutgoingRecord]) -> t
     _step(producer.begin_transaction)
     try:
         receipts = [_produce(producer, record) for record in records]
-        producer.flush()
+        _step(producer.flush)
         _step(lambda: producer.commit_transaction(-1))
     except _MustAbort as error:
-        producer.flush()
+        with suppress(_MustAbort):
+            _step(producer.flush)
         _step(lambda: producer.abort_transaction(-1))
         raise TransactionAborted(str(error)) from error
     return tuple(
@@ -111,11 +113,22 @@ def _step(call: Callable[[], object]) -> None:
         try:
             call()
             return
-        except KafkaException as raised:
-            error = raised.args[0]
+        except (KafkaException, SystemError) as raised:
+            error = _kafka_error(raised)
             if error.code() in _FENCED:
                 raise ExecutorFenced(error.str()) from raised
             if error.txn_requires_abort():
                 raise _MustAbort(error.str()) from raised
             if not error.retriable() or not tries_left:
                 raise
+
+
+def _kafka_error(raised: KafkaException | SystemError) -> KafkaError:
+    """What Kafka said. Where a flush fails for good and reports are due, the client runs them over its own exception,
+    and Python makes a SystemError of that, with the exception as its cause.
+    """
+    source = raised.__cause__ if isinstance(raised, SystemError) else raised
+    if not isinstance(source, KafkaException):
+        raise raised
+    error: KafkaError = source.args[0]
+    return error

@@ -16,6 +16,7 @@ from tallystick.compensation_plan import (
     OnePersonOnly,
     Plan,
     SourceRow,
+    Spent,
     action_id_of,
     describe_plan,
     make_plan,
@@ -181,6 +182,24 @@ def test_a_negative_amount_makes_no_room_under_the_cap() -> None:
     assert reasons(planned) == {"b": "over the cap on EUR"}
 
 
+def test_what_is_over_the_days_caps_is_left_out_beside_what_other_plans_have_spent() -> None:
+    rules = contract(max_items_per_day=4, max_amount_minor_per_day={"EUR": 500})
+    three = [candidate("a", amount_minor=200), candidate("b", amount_minor=201), candidate("c", amount_minor=100)]
+    spent = Spent(items=2, moved_minor={"EUR": 100, "USD": 9000})
+    planned = make_plan(rules, run(), three, spent=spent)
+    assert [item.match_key for item in planned.items] == ["a", "c"]
+    assert reasons(planned) == {"b": "over the day's cap on EUR"}
+    fewer = make_plan(rules, run(), three, spent=Spent(items=3))
+    assert reasons(fewer) == dict.fromkeys("bc", "over the day's cap on the number of events")
+
+
+def test_on_another_day_or_without_a_days_cap_they_fit() -> None:
+    three = [candidate(key, amount_minor=200) for key in "abc"]
+    rules = contract(max_items_per_day=3, max_amount_minor_per_day={"EUR": 600})
+    assert make_plan(rules, run(), three).left_out == ()
+    assert make_plan(contract(), run(), three, spent=Spent(items=10**6, moved_minor={"EUR": 10**9})).left_out == ()
+
+
 def test_a_currency_without_a_cap_is_not_acted_on() -> None:
     assert reasons(plan(candidate("a", currency="USD"))) == {"a": "the contract sets no cap for USD"}
 
@@ -283,6 +302,13 @@ def test_an_approved_plan_is_held_against_the_contract_as_it_is_now() -> None:
     ):
         with pytest.raises(CapsExceeded, match=reason):
             refuse_over_caps(contract(**rules), planned)
+    for rules, reason in (
+        ({"max_items_per_day": 2}, "b: over the day's cap on the number of events"),
+        ({"max_amount_minor_per_day": {"EUR": 299}}, "b: over the day's cap on EUR"),
+    ):
+        refuse_over_caps(contract(**rules), planned)
+        with pytest.raises(CapsExceeded, match=reason):
+            refuse_over_caps(contract(**rules), planned, spent=Spent(items=1, moved_minor={"EUR": 100}))
 
 
 @pytest.mark.parametrize(
