@@ -62,7 +62,6 @@ class PlanFailed(RuntimeError):
 class StoredPlan:
     """A plan as the command line told it. actions: action id by match key."""
 
-    plan_id: str
     plan_hash: str
     actions: Mapping[str, str]
 
@@ -81,7 +80,7 @@ class Account:
     def note(self, plan: StoredPlan, end: StartEnd) -> None:
         """What one start said; that an event stands outweighs what any other start says of it."""
         if end.finished or end.refused:
-            self.done.add(plan.plan_id)
+            self.done.add(plan.plan_hash)
         if end.exit_code == _BUG:
             self.faults.append(f"a start ended with exit code {_BUG}, a traceback")
         said = {one["match_key"]: Told(fate=one["fate"], reason=one["reason"]) for one in end.outcomes}
@@ -119,7 +118,7 @@ class CrashMatrix:
         else:
             self.account.faults.append(f"it never came to {crash.step}")
         self._run_out(plan, first)
-        if plan.plan_id not in self.account.done:
+        if plan.plan_hash not in self.account.done:
             self._finish(plan)
         self._log_ends().wait_until_decided(self.books.partitions)
         return self._end(crash, seconds=time.monotonic() - started)
@@ -127,14 +126,22 @@ class CrashMatrix:
     # One plan and its executors.
 
     def _plan(self, cut_n: int) -> StoredPlan:
-        asked = ["compensation", "plan", str(self.books.contract_file), "--cut", str(cut_n), "--by", "lab", "--json"]
+        asked = [
+            "compensation",
+            "plan",
+            str(self.books.contract_file),
+            "--cut",
+            str(cut_n),
+            "--by",
+            "planner",
+            "--json",
+        ]
         child = self._spawn([*self.launcher, *asked], stdin=subprocess.DEVNULL)
         output, _ = child.communicate(timeout=_PLAN_SECONDS_MAX)
         if child.returncode != 0:
             raise PlanFailed(f"no plan, exit code {child.returncode}\n{self.log_tail}")
         document = json.loads(output)
         plan = StoredPlan(
-            plan_id=document["plan_id"],
             plan_hash=document["plan_hash"],
             actions={item["match_key"]: item["action_id"] for item in document["items"]},
         )
@@ -142,7 +149,7 @@ class CrashMatrix:
         return plan
 
     def _start(self, plan: StoredPlan) -> Executor:
-        asked = ["compensation", "act", str(self.books.contract_file), plan.plan_id, "--hash", plan.plan_hash]
+        asked = ["compensation", "act", str(self.books.contract_file), plan.plan_hash]
         self.account.starts += 1
         return Executor([*self.launcher, *asked, "--by", "lab", "--json"], self.environment, self.log)
 
@@ -150,9 +157,9 @@ class CrashMatrix:
         """Start it until it says that it has finished, or that it refuses."""
         for _ in range(_STARTS_MAX):
             self._run_out(plan, self._start(plan))
-            if plan.plan_id in self.account.done:
+            if plan.plan_hash in self.account.done:
                 return
-        self.account.faults.append(f"plan {plan.plan_id} is not finished after {_STARTS_MAX} starts")
+        self.account.faults.append(f"plan {plan.plan_hash} is not finished after {_STARTS_MAX} starts")
 
     def _run_out(self, plan: StoredPlan, running: Executor) -> None:
         end = running.end()

@@ -1,11 +1,11 @@
-"""`tallystick compensation`: plan a repair, show it, and do what was approved, without Airflow."""
+"""`tallystick compensation`: see what would be repaired, have it done, stop it. The same rules as the DAG's."""
 
 import json
 import os
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
-from uuid import UUID
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,69 +13,95 @@ from tallystick.connections import connections_from_environment, store_dsn
 from tallystick.contract import load_contract
 from tallystick.exit_code import exit_code_of
 
-compensation_commands = typer.Typer(no_args_is_help=True, help="Compensation: repair what a run found missing, once.")
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+compensation_commands = typer.Typer(
+    no_args_is_help=True, help="Compensations: what would be repaired, doing it once, and stopping it."
+)
 
 ContractFile = Annotated[Path, typer.Argument(metavar="CONTRACT_FILE", help="The contract's YAML file.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout; its keys are stable.")]
+WhichContract = Annotated[
+    str | None, typer.Argument(metavar="[CONTRACT]", help="Name of one contract; without it, all of them.")
+]
+By = Annotated[str, typer.Option(metavar="WHO", help="Who decided it.")]
+Because = Annotated[str, typer.Option(metavar="WHY", help="Why, for whoever audits it.")]
 
 
 @compensation_commands.command("plan")
-def plan_compensation(
+def show_plan(
     contract_file: ContractFile,
-    by: Annotated[str, typer.Option(metavar="NAME", help="Who asks for it.")],
-    cut: Annotated[int, typer.Option(metavar="N", min=0, help="Repair what runs up to this cut found.")],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout; its keys are stable.")] = False,
+    cut: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Of what was found up to this cut; default: the newest.")
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(metavar="WHO", help="Who asks for it: keeps the plan, so that it can be approved.")
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Draw up what a compensation would do, store it and show it. Touches neither side.
+    """Show what would be repaired, what not and why. Without --by a dry run: touches nothing and keeps nothing.
 
-    Example: `tallystick compensation plan dags/contracts/billing_payouts.yaml --cut 12 --by "Ada Byron"`
+    Example: `tallystick compensation plan dags/contracts/billing_payouts.yaml --by "Ada Byron"`
     """
+    from tallystick.acting_rules import words_of
     from tallystick.cli_output import print_json
-    from tallystick.compensation_plan import describe_plan
+    from tallystick.compensation_plan import PlanRefused, describe_plan, plan_document
     from tallystick.compensation_source import draw_plan
     from tallystick.store.engine import open_store
     from tallystick.store.plan_store import save_plan
+    from tallystick.store.run_store import list_runs
 
-    contract, engine = load_contract(contract_file), open_store(store_dsn())
+    contract = load_contract(contract_file)
+    requester = None if by is None else words_of("--by", by)
+    engine = open_store(store_dsn())
+    if cut is None:
+        newest = list_runs(engine, contract.contract, limit=1)
+        if not newest:
+            raise PlanRefused(f"{contract.contract}: no run is stored yet; expected one whose breaks can be planned")
+        cut = newest[0].cut_n
     connections = connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
-    plan = draw_plan(engine, contract, connections, cut_n=cut, dry_run=False)
-    save_plan(engine, plan, requested_by=by)
+    plan = draw_plan(engine, contract, connections, cut_n=cut, dry_run=requester is None)
+    if requester is not None and plan.items:
+        save_plan(engine, plan, requested_by=requester)
     if as_json:
-        items = [{"action_id": str(item.action_id), "match_key": item.match_key} for item in plan.items]
-        print_json({"plan_id": str(plan.plan_id), "plan_hash": plan.plan_hash, "items": items})
-    else:
-        typer.echo(f"{describe_plan(plan)}\n\nPlan id: `{plan.plan_id}`")
+        print_json(plan_document(plan))
+        return
+    typer.echo(describe_plan(plan))
+    if requester is not None and plan.items:
+        typer.echo(f"\nKept. To do it: tallystick compensation act {contract_file} {plan.plan_hash} --by WHO")
 
 
 @compensation_commands.command("act")
-def execute_compensation(
+def act_on_plan(
     contract_file: ContractFile,
-    plan_id: Annotated[UUID, typer.Argument(metavar="PLAN_ID", help="The plan, as `compensation plan` showed it.")],
-    approved_hash: Annotated[str, typer.Option("--hash", metavar="HASH", help="The plan hash that was approved.")],
-    by: Annotated[str, typer.Option(metavar="NAME", help="Who approves it.")],
+    plan_hash: Annotated[str, typer.Argument(metavar="PLAN_HASH", help="The hash that `plan` showed.")],
+    by: Annotated[str, typer.Option(metavar="WHO", help="Who approves it.")],
     as_json: Annotated[
         bool, typer.Option("--json", help="A JSON document a line: each step, and what came of it.")
     ] = False,
 ) -> None:
-    """Do what was approved, then look whether each event stands exactly once. Safe to run again after any failure.
+    """Do what a kept plan says, once, whatever crashed or ran before; then look whether it stands.
 
-    Ends with 0 when each event of the plan stands once, with 1 when one does not, with 3 when that is not to be seen
+    Ends with 0 when each item of the plan stands once, with 1 when one does not, with 3 when that is not to be seen
     yet, with 2 when the plan is refused or something does not answer.
 
-    Example: `tallystick compensation act dags/contracts/billing_payouts.yaml 0ed3c1f2-7f58-5d6a-9a53-0a7a7f0a1d11
-    --hash 5f0c9d --by "Grace Hopper"`
+    Example: `tallystick compensation act dags/contracts/billing_payouts.yaml 5a1d... --by "Grace Hopper"`
     """
+    from tallystick.acting_rules import words_of
     from tallystick.cli_progress import Progress
     from tallystick.compensation import execute_plan, verify_plan
-    from tallystick.compensation_plan import PlanStale
+    from tallystick.compensation_plan import PlanStale, plan_id_of
     from tallystick.plain_text import foreign_text
     from tallystick.store.engine import open_store
     from tallystick.store.plan_store import read_plan
 
-    contract, engine = load_contract(contract_file), open_store(store_dsn())
+    contract, approver = load_contract(contract_file), words_of("--by", by)
+    engine = open_store(store_dsn())
     connections = connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
-    plan = read_plan(engine, plan_id)
+    plan = read_plan(engine, plan_id_of(plan_hash))
     if plan is None:
-        raise PlanStale(f"{contract.contract}: plan {plan_id} was never stored; see: tallystick compensation plan")
+        raise PlanStale(f"{contract.contract}: a plan of hash {foreign_text(plan_hash)} was never kept; ask for one")
     with Progress() as progress:
         tell = _print_step if as_json else progress.tell
         execution = execute_plan(
@@ -83,8 +109,8 @@ def execute_compensation(
             contract,
             connections,
             plan,
-            approved_hash=approved_hash,
-            approver=by,
+            approved_hash=plan_hash,
+            approver=approver,
             environment=os.environ.get("TALLYSTICK_ENVIRONMENT", "production"),
             tell=tell,
         )
@@ -99,3 +125,44 @@ def execute_compensation(
 
 def _print_step(step: str, figures: Mapping[str, Any]) -> None:
     print(json.dumps({"step": step, **figures}), flush=True)
+
+
+@compensation_commands.command("stop")
+def stop_acting(by: By, because: Because, contract: WhichContract = None) -> None:
+    """Stop compensations at once, of one contract or of all; a plan that is being done stops before its next step.
+
+    Example: `tallystick compensation stop --by "Ada Byron" --because "the relay is being repaired"`
+    """
+    _turn(contract, stopped=True, by=by, because=because)
+
+
+@compensation_commands.command("allow")
+def allow_acting(by: By, because: Because, contract: WhichContract = None) -> None:
+    """Allow again what `stop` stopped. A contract that was stopped by its name stays so until it is named here.
+
+    Example: `tallystick compensation allow --by "Ada Byron" --because "repaired, case 4711"`
+    """
+    _turn(contract, stopped=False, by=by, because=because)
+
+
+def _turn(contract: str | None, *, stopped: bool, by: str, because: str) -> None:
+    from tallystick.acting_rules import SwitchSetting, words_of
+    from tallystick.store.engine import open_store
+    from tallystick.store.switch_store import set_switch
+
+    who, why = words_of("--by", by), words_of("--because", because)
+    engine = open_store(store_dsn())
+    _require_books(engine, contract)
+    set_switch(engine, SwitchSetting(contract=contract, stopped=stopped, by=who, because=why, at_utc=datetime.now(UTC)))
+    whose = f"compensations of {contract}" if contract else "all compensations"
+    typer.echo(f"{whose}: {'stopped' if stopped else 'allowed'}")
+
+
+def _require_books(engine: "Engine", contract: str | None) -> None:
+    """A name that was mistyped must not look like a contract that was stopped."""
+    from tallystick.acting_rules import SwitchRefused
+    from tallystick.plain_text import foreign_text
+    from tallystick.store.contract_store import newest_contract
+
+    if contract is not None and newest_contract(engine, contract) is None:
+        raise SwitchRefused(f"{foreign_text(contract)}: no cut of it is stored; expected a contract's name, or none")

@@ -48,6 +48,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from psycopg import OperationalError as LedgerLost
     from sqlalchemy.exc import OperationalError as StoreLost
 
+    from tallystick.acting_rules import SwitchRefused
     from tallystick.compensation_plan import PlanRefused
     from tallystick.connections import ConnectionNotGiven
     from tallystick.contract import ContractRefused
@@ -87,6 +88,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
             | BreakNotFound()
             | BreakAmbiguous()
             | WriteOffRefused()
+            | SwitchRefused()
             | PlanRefused()
             | ProgressLost()
             | ExecutorFenced()

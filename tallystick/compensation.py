@@ -10,8 +10,9 @@ makes a second copy; the next run finds it. An event that retention took from th
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -20,8 +21,17 @@ from confluent_kafka import KafkaException, Producer
 from sqlalchemy import Engine
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
+from tallystick.acting_rules import refuse_outside_hours, refuse_stopped
 from tallystick.committed_records import read_committed, settle_topics
-from tallystick.compensation_plan import Plan, PlanItem, PlanStale, SourceRow, refuse_over_caps
+from tallystick.compensation_plan import (
+    Plan,
+    PlanItem,
+    PlanRefused,
+    PlanStale,
+    SourceRow,
+    refuse_one_person,
+    refuse_over_caps,
+)
 from tallystick.compensation_source import draw_plan, read_source_rows
 from tallystick.connections import Connections
 from tallystick.contract import Contract
@@ -47,10 +57,16 @@ from tallystick.store.plan_store import (
     open_actions,
     read_plan,
     record_outcome,
+    requesters,
+    spent_today,
 )
+from tallystick.store.switch_store import read_switch
 from tallystick.verdict import Verdict, merge_verdicts
 
 _ATTEMPTS = 5
+_TOGETHER = 500
+"""Events of one producer transaction: a long plan can be stopped between two, and each is done long before Kafka's
+time-out for it."""
 _SETTLE_SECONDS = 10
 """How long an open transaction may keep us from proving an absence before its topic's items are refused for now."""
 
@@ -73,6 +89,15 @@ class ItemOutcome:
     fate: ItemFate
     place: Mapping[str, Any] | None = None
     reason: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "action_id": str(self.action_id),
+            "match_key": self.match_key,
+            "fate": str(self.fate),
+            "place": dict(self.place) if self.place else None,
+            "reason": self.reason,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,16 +140,19 @@ def execute_plan(
     approver: str,
     environment: str,
     tell: Tell = tell_nobody,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Execution:
     """Do what was approved, or say why not. Safe to call again with the same arguments after any failure.
 
     tell: called with each step once it is done.
     A plan that has begun is finished as it was approved; a new one must still be what the store would plan now.
     A dry run proves every item, publishes nothing and writes only the audit trail.
-    Raises PlanRefused (PlanStale, CompensationOff, CapsExceeded), ContractChangeRefused, ProgressLost, ExecutorFenced,
-    TransactionAborted.
+    The kill switch and the acting hours are asked before each producer transaction: what was committed by then stays
+    and is told, the rest is not done.
+    Raises PlanRefused (PlanStale, CompensationOff, CapsExceeded, OnePersonOnly, ActingStopped, OutsideActingHours),
+    ContractChangeRefused, ProgressLost, ExecutorFenced, TransactionAborted.
     """
-    work = _Work(engine, contract, connections, plan, approver, environment, tell)
+    work = _Work(engine, contract, connections, plan, approver, environment, tell, now)
     work.audit("approved", approved_hash=approved_hash, dry_run=plan.dry_run, items=len(plan.items))
     try:
         _refuse_unapproved(work, approved_hash)
@@ -158,6 +186,7 @@ class _Work:
     approver: str
     environment: str
     tell: Tell
+    now: Callable[[], datetime]
 
     @property
     def transactional_id(self) -> str:
@@ -193,12 +222,24 @@ def _refuse_unapproved(work: _Work, approved_hash: str) -> None:
     refuse_over_caps(contract, plan)
     if read_plan(work.engine, plan.plan_id) is None:
         raise PlanStale(f"{contract.contract}: plan {plan.plan_id} was never stored")
+    refuse_one_person(contract, plan, approver=work.approver, requesters=requesters(work.engine, plan.plan_id))
+    if not plan.dry_run:
+        _refuse_for_now(work)
     actions = open_actions(work.engine, contract.contract).values()
     if any(action.plan_id == plan.plan_id for action in actions):
         return
+    refuse_over_caps(contract, plan, spent=spent_today(work.engine, contract.contract))
     now = draw_plan(work.engine, contract, work.connections, cut_n=plan.cut_n, dry_run=plan.dry_run)
     if now.plan_hash != plan.plan_hash:
-        raise PlanStale(f"{contract.contract}: approved was {plan.plan_hash}, today's plan is {now.plan_hash}")
+        raise PlanStale(
+            f"{contract.contract}: approved was {plan.plan_hash}, today's plan is {now.plan_hash}: breaks, rows, caps "
+            "or the newest run have changed since; ask for a new plan"
+        )
+
+
+def _refuse_for_now(work: _Work) -> None:
+    refuse_stopped(work.contract, *read_switch(work.engine, work.contract.contract))
+    refuse_outside_hours(work.contract, now_utc=work.now())
 
 
 def _rehearse(work: _Work) -> tuple[ItemOutcome, ...]:
@@ -212,7 +253,12 @@ def _rehearse(work: _Work) -> tuple[ItemOutcome, ...]:
 
 def _execute(work: _Work) -> tuple[ItemOutcome, ...]:
     topic_id = ensure_progress_topic(work.connections.kafka, work.contract.contract)
-    actions = claim_actions(work.engine, work.plan, outcome={"progress_topic_id": topic_id})
+    actions = claim_actions(
+        work.engine,
+        work.plan,
+        outcome={"progress_topic_id": topic_id},
+        allow=lambda spent: refuse_over_caps(work.contract, work.plan, spent=spent),
+    )
     _refuse_lost_progress(work, actions, topic_id)
     work.audit("executing", progress_topic_id=topic_id, transactional_id=work.transactional_id)
     work.tell(ExecutorStep.EXECUTING, {"transactional_id": work.transactional_id})
@@ -247,21 +293,29 @@ def _attempt(work: _Work, actions: Mapping[UUID, StoredAction]) -> tuple[ItemOut
     proof = _prove(work, actions=actions, progress_topics=(progress_topic_name(work.contract.contract),))
     fates = {item.action_id: _fate(item, proof) for item in work.plan.items}
     publish = [item for item in work.plan.items if fates[item.action_id] is None]
-    places: Mapping[UUID, Mapping[str, Any]] = {}
-    if publish:
-        work.audit("publishing", actions=[str(item.action_id) for item in publish])
-        places = _publish(work, publisher, publish)
-        work.audit("published", places={str(action_id): place for action_id, place in places.items()})
-    return tuple(
-        fates[item.action_id]
-        or ItemOutcome(
-            action_id=item.action_id,
-            match_key=item.match_key,
-            fate=ItemFate.PUBLISHED,
-            place=places[item.action_id],
+    published: dict[UUID, ItemOutcome] = {}
+    for first in range(0, len(publish), _TOGETHER):
+        try:
+            _refuse_for_now(work)
+        except PlanRefused:
+            for outcome in published.values():
+                _record(work, outcome)
+            raise
+        published |= _publish_batch(work, publisher, publish[first : first + _TOGETHER])
+    return tuple(fates[item.action_id] or published[item.action_id] for item in work.plan.items)
+
+
+def _publish_batch(work: _Work, publisher: Producer, items: Sequence[PlanItem]) -> dict[UUID, ItemOutcome]:
+    """One producer transaction, told before and after."""
+    work.audit("publishing", actions=[str(item.action_id) for item in items])
+    places = _publish(work, publisher, items)
+    work.audit("published", places={str(action_id): place for action_id, place in places.items()})
+    return {
+        item.action_id: ItemOutcome(
+            action_id=item.action_id, match_key=item.match_key, fate=ItemFate.PUBLISHED, place=places[item.action_id]
         )
-        for item in work.plan.items
-    )
+        for item in items
+    }
 
 
 def _prove(work: _Work, *, actions: Mapping[UUID, StoredAction], progress_topics: Sequence[str]) -> _Proof:

@@ -71,6 +71,10 @@ def _is_currency(code: str) -> str:
     return code
 
 
+def _is_cron(expression: str) -> bool:
+    return len(expression.split()) == 5 and croniter.is_valid(expression)
+
+
 def _is_written_out(moment: Any) -> Any:
     if isinstance(moment, int | float):
         raise ValueError("expected a time with its zone, such as 2026-01-31T00:00:00Z")
@@ -264,8 +268,26 @@ class CompensationRules(_Part):
     """Cap on the events of one plan; what is over it is left out and named."""
     max_amount_minor: dict[_Currency, _MinorUnits] = Field(min_length=1)
     """Cap on the money of one plan per currency; a currency that is not named is not acted on."""
+    max_items_per_day: Annotated[int, Field(gt=0, strict=True)] | None = None
+    """Cap on the events of all plans that begin on one day, in UTC. Absent: none but each plan's own."""
+    max_amount_minor_per_day: dict[_Currency, _MinorUnits] = Field(default_factory=dict)
+    """Cap on the money of all plans that begin on one day, in UTC, per currency in minor units; a currency that is not
+    named has none but each plan's own."""
+    acting_minutes: _Cron | None = None
+    """The minutes, in UTC, in which a plan may be acted on: those that this cron expression matches, such as
+    "* 6-17 * * 1-5". Absent: all."""
+    four_eyes_above_minor: dict[_Currency, _MinorUnits] = Field(default_factory=dict)
+    """Money of one plan, per currency in minor units, above which nobody who asked for the plan may approve it; in a
+    currency that is not named, whatever it is."""
     approval_timeout_seconds: Annotated[int, Field(gt=0, strict=True)] = 86_400
     """How long an approval may stay unanswered. A time-out means no."""
+
+    @field_validator("acting_minutes")
+    @classmethod
+    def _minutes(cls, minutes: str | None) -> str | None:
+        if minutes is not None and not _is_cron(minutes):
+            raise ValueError("expected a cron expression of five fields, in UTC, such as '* 6-17 * * 1-5'")
+        return minutes
 
     @field_validator("classes")
     @classmethod
@@ -343,7 +365,7 @@ class Contract(_Part):
     @field_validator("schedule")
     @classmethod
     def _cron(cls, schedule: str) -> str:
-        if len(schedule.split()) != 5 or not croniter.is_valid(schedule):
+        if not _is_cron(schedule):
             raise ValueError("expected a cron expression of five fields, in UTC, such as '0 * * * *'")
         return schedule
 

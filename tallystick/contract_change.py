@@ -265,6 +265,10 @@ RULES: Mapping[str, Rule] = {
     "compensation.classes": _kept(_REPAIRS_ONLY),
     "compensation.max_items": _kept(_REPAIRS_ONLY),
     "compensation.max_amount_minor": _kept(_REPAIRS_ONLY),
+    "compensation.max_items_per_day": _kept(_REPAIRS_ONLY),
+    "compensation.max_amount_minor_per_day": _kept(_REPAIRS_ONLY),
+    "compensation.acting_minutes": _kept(_REPAIRS_ONLY),
+    "compensation.four_eyes_above_minor": _kept(_REPAIRS_ONLY),
     "compensation.approval_timeout_seconds": _kept(_REPAIRS_ONLY),
 }
 """Every field of a contract, in its order, with what its change does. A field that is not here fails a test."""

@@ -79,11 +79,12 @@ def publish_together(
         for n, record in enumerate(records, start=1):
             receipts.append(_produce(producer, record))
             tell(ExecutorStep.PRODUCED, {"record": n, "of": len(records), "topic": record.topic})
-        _flush(producer)
+        _step(producer.flush)
         tell(ExecutorStep.FLUSHED, {})
         _step(lambda: producer.commit_transaction(-1))
     except _MustAbort as error:
-        _flush(producer)
+        with suppress(_MustAbort):
+            _step(producer.flush)
         _step(lambda: producer.abort_transaction(-1))
         tell(ExecutorStep.ABORTED, {"error": str(error)})
         raise TransactionAborted(str(error)) from error
@@ -116,26 +117,28 @@ def _produce(producer: Producer, record: OutgoingRecord) -> _Receipt:
             return receipt
 
 
-def _flush(producer: Producer) -> None:
-    """Wait for all delivery reports. Where the client meets a fatal error here, the next call of the protocol says why.
-
-    It raises SystemError where it hands out a report after it has raised: confluent-kafka-python issue 865.
-    """
-    with suppress(KafkaException, SystemError):
-        producer.flush()
-
-
 def _step(call: Callable[[], object]) -> None:
     """Make one call of the protocol; the same again while Kafka says that may help. Source: librdkafka, rdkafka.h."""
     for tries_left in reversed(range(_TRIES)):
         try:
             call()
             return
-        except KafkaException as raised:
-            error = raised.args[0]
+        except (KafkaException, SystemError) as raised:
+            error = _kafka_error(raised)
             if error.code() in _FENCED:
                 raise ExecutorFenced(error.str()) from raised
             if error.txn_requires_abort() or error.code() == KafkaError._FATAL:  # to abort says which
                 raise _MustAbort(error.str()) from raised
             if not error.retriable() or not tries_left:
                 raise
+
+
+def _kafka_error(raised: KafkaException | SystemError) -> KafkaError:
+    """What Kafka said. Where a flush fails for good and reports are due, the client runs them over its own exception,
+    and Python makes a SystemError of that, with the exception as its cause.
+    """
+    source = raised.__cause__ if isinstance(raised, SystemError) else raised
+    if not isinstance(source, KafkaException):
+        raise raised
+    error: KafkaError = source.args[0]
+    return error

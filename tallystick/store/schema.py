@@ -288,6 +288,19 @@ compensation_action = Table(
     CheckConstraint("state in ('executing', 'done', 'refused')", name="state"),
 )
 
+acting_switch = Table(
+    "acting_switch",
+    metadata,
+    Column("switch_id", BigInteger, Identity(always=True), primary_key=True),
+    Column("contract", Text, nullable=False, comment="a contract, or * for all"),
+    Column("stopped", Boolean, nullable=False),
+    Column("set_by", Text, nullable=False),
+    Column("because", Text, nullable=False),
+    Column("at_utc", _TIME, nullable=False),
+    _recorded_at(),
+    Index(None, "contract", "switch_id"),
+)
+
 audit = Table(
     "audit",
     metadata,
@@ -301,5 +314,5 @@ audit = Table(
     comment="who did what, when, with which plan hash, and what came of it",
 )
 
-APPEND_ONLY = (verdict, item_break, open_item, alert, alert_delivery, compensation_plan, audit)
+APPEND_ONLY = (verdict, item_break, open_item, alert, alert_delivery, compensation_plan, acting_switch, audit)
 """Tables whose rows are never changed: a trigger refuses UPDATE, DELETE and TRUNCATE."""

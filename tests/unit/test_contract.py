@@ -175,6 +175,18 @@ ORDERED = {"ordering_key": "account", "sequence": "number"}
             {"compensation": {**REPAIR, "max_amount_minor": {}}},
             "compensation.max_amount_minor: got {}; expected at least one",
         ),
+        *(
+            (
+                {"compensation": {**REPAIR, "acting_minutes": minutes}},
+                f'compensation.acting_minutes: got "{minutes}"; expected a cron expression of five fields, in UTC, '
+                "such as '* 6-17 * * 1-5'",
+            )
+            for minutes in ("* 25 * * *", "06:00-18:00", "* 6-17 * * 1-5 *")
+        ),
+        (
+            {"compensation": {**REPAIR, "max_items_per_day": 0}},
+            "compensation.max_items_per_day: got 0; expected more than 0",
+        ),
         ({"compensation": {**REPAIR, "max_items": 0}}, "compensation.max_items: got 0; expected more than 0"),
         (
             {"compensation": {**REPAIR, "max_items": 100_001}},
@@ -293,6 +305,7 @@ def test_a_bad_field_is_refused_with_its_path_its_value_and_what_was_expected(
         {"alert__critical_at_minor": {"JPY": 0}},
         {"compensation": REPAIR},
         {"compensation": {**REPAIR, "max_items": 100_000}},
+        {"compensation": {**REPAIR, "acting_minutes": "* 6-17 * * 1-5", "max_items_per_day": 1}},
         {"compensation": REPAIR, "ledger__amount_unit": "major"},
         {"event": {"amount_unit": "major"}, "ledger__amount_unit": "minor", "currency_case": "ignored"},
         {"event": ORDERED},

@@ -135,6 +135,10 @@ CASES = [
             "classes": ["missing_in_topic_aborted_only"],
             "max_items": 7,
             "max_amount_minor": {"EUR": 1},
+            "max_items_per_day": 7,
+            "max_amount_minor_per_day": {"EUR": 1},
+            "acting_minutes": "* 6 * * *",
+            "four_eyes_above_minor": {"EUR": 1},
             "approval_timeout_seconds": 60,
         }.items()
     ),
@@ -191,6 +195,8 @@ def test_a_part_that_is_new_is_told_by_its_fields() -> None:
         ("compensation.classes", None, ["missing_in_topic_never_produced"]),
         ("compensation.max_items", None, 100),
         ("compensation.max_amount_minor", None, {"EUR": 100}),
+        ("compensation.max_amount_minor_per_day", None, {}),
+        ("compensation.four_eyes_above_minor", None, {}),
         ("compensation.approval_timeout_seconds", None, 86_400),
     ]
 
