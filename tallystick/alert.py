@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+from uuid import UUID, uuid5
 
 from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.contract import AlertRules, AlertSink, Contract, Severity
@@ -29,6 +30,9 @@ NO_VERDICT = "no_verdict"
 VERDICT_OVERDUE = "verdict_overdue"
 """Topic of the alert that says a window has no verdict, and should have one by now."""
 
+TEST = "test"
+"""Topic of the page by which a person tests that pages arrive. It stands in no outbox."""
+
 SILENCES = frozenset((NO_VERDICT, VERDICT_OVERDUE))
 """Topics of verdicts that are not there. No run tells of them, so none resolves them: `no_verdict_alert` does both."""
 
@@ -42,10 +46,15 @@ SAMPLE_KEYS_MAX = 3
 """Enough to look one up by hand; the report has them all. Also the sentences of a doubt that stands many times."""
 
 
+_DELIVERIES = UUID("5b0c8a51-52c0-4d0e-9e6d-3f3d3c6a7f10")
+"""Name space of delivery keys; any constant will do, and it must stay."""
+
+
 class AlertAction(StrEnum):
     """The words of PagerDuty's Events API v2."""
 
     TRIGGER = "trigger"
+    ACKNOWLEDGE = "acknowledge"
     RESOLVE = "resolve"
 
 
@@ -64,6 +73,8 @@ class Alert:
 
     cut_n: None where it tells of a verdict that is not there. details: JSON values; counts, money, keys; no payload, no
     address. sinks: the names it is addressed to.
+    outbox_id, at_utc, began_utc: its number in the outbox, when it was put there, and when its incident began: at the
+    first trigger after the last resolve. None before it stands there.
     """
 
     contract: str
@@ -74,10 +85,20 @@ class Alert:
     summary: str
     details: Mapping[str, Any]
     sinks: tuple[str, ...]
+    outbox_id: int | None = None
+    at_utc: datetime | None = None
+    began_utc: datetime | None = None
 
     @property
     def dedup_key(self) -> str:
+        """Of the incident: one per contract and class."""
         return f"tallystick/{self.contract}/{self.topic}"
+
+    @property
+    def delivery_key(self) -> str:
+        """Of this message: the same each time it is sent, another one for each other message."""
+        told = f"{self.dedup_key} {self.action} {self.outbox_id} {self.summary}"
+        return str(uuid5(_DELIVERIES, told))
 
 
 def alerts_for(

@@ -1,4 +1,4 @@
-"""An alert as the JSON document that leaves the house; the same for every sink."""
+"""An alert as the JSON document that leaves the house by webhook and file, and what a sink may answer."""
 
 from typing import Any
 
@@ -8,7 +8,18 @@ SCHEMA_VERSION = 1
 
 
 class SinkFailed(RuntimeError):
-    """A sink did not take an alert. The message names no address and no secret."""
+    """A sink did not take an alert, and may take it later. The message names no address and no secret.
+
+    retry_after_seconds: how long the receiver asked to be left alone; None: it did not.
+    """
+
+    def __init__(self, message: str, *, retry_after_seconds: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class SinkRefused(SinkFailed):
+    """A sink did not take an alert, and will not until a person changes its connection, or the receiver."""
 
 
 def message_of(alert: Alert) -> dict[str, Any]:

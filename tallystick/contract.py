@@ -212,19 +212,20 @@ class LedgerSide(_Part):
 
 
 class AlertSink(_Part):
-    """Where an alert is delivered."""
+    """Where an alert is delivered. Addresses and secrets stand in the connection only."""
 
-    kind: Literal["webhook", "file"]
-    """webhook: HTTP POST of JSON. file: one JSON line appended."""
+    kind: Literal["webhook", "file", "pagerduty", "alertmanager", "slack", "email", "apprise"]
+    """webhook: HTTP POST of JSON, signed where the connection has a secret. file: one JSON line appended. apprise:
+    whatever that library can reach."""
     connection: _Name | None = None
-    """webhook only: id of the Airflow connection (type http) that holds the address."""
+    """Every kind but file: id of the Airflow connection that holds the address."""
     path: str | None = None
     """file only: the file, relative to the artifacts folder."""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        if self.kind == "webhook" and not (self.connection and self.path is None):
-            raise ValueError("expected a connection and no path for a webhook sink")
+        if self.kind != "file" and not (self.connection and self.path is None):
+            raise ValueError(f"expected a connection and no path for {_article(self.kind)} sink")
         if self.kind == "file" and not (self.path and self.connection is None):
             raise ValueError("expected a path and no connection for a file sink")
         return self
@@ -235,6 +236,10 @@ class AlertSink(_Part):
         if path is not None and (PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts):
             raise ValueError("expected a path inside the artifacts folder, such as 'alerts/billing.jsonl'")
         return path
+
+
+def _article(kind: str) -> str:
+    return f"{'an' if kind[0] in 'ae' else 'a'} {kind}"
 
 
 class AlertRules(_Part):
