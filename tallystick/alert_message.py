@@ -1,5 +1,6 @@
 """An alert as the JSON document that leaves the house by webhook and file, and what a sink may answer."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from tallystick.alert import Alert
@@ -20,6 +21,16 @@ class SinkFailed(RuntimeError):
 
 class SinkRefused(SinkFailed):
     """A sink did not take an alert, and will not until a person changes its connection, or the receiver."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """What came of sending one alert once. detail: what the receiver said or did instead; no address, no secret."""
+
+    delivered: bool
+    detail: str
+    is_curable: bool = True
+    retry_after_seconds: int | None = None
 
 
 def message_of(alert: Alert) -> dict[str, Any]:

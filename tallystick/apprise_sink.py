@@ -5,21 +5,12 @@ Apprise says only whether all went well, so that is checked: no answer is a fail
 
 from dataclasses import dataclass, field
 
-import apprise
-
 from tallystick.alert import Alert, AlertAction
 from tallystick.alert_message import SinkFailed, SinkRefused
 from tallystick.alert_template import render_lines
 from tallystick.contract import Severity
 from tallystick.http_post import TIMEOUT_SECONDS
 from tallystick.silent_logs import silent_logs
-
-_TYPES = {
-    Severity.INFO: apprise.NotifyType.INFO,
-    Severity.WARNING: apprise.NotifyType.WARNING,
-    Severity.ERROR: apprise.NotifyType.FAILURE,
-    Severity.CRITICAL: apprise.NotifyType.FAILURE,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +22,10 @@ class AppriseSink:
 
     def deliver(self, alert: Alert) -> str:
         """Send once. Raises SinkFailed, SinkRefused."""
+        import apprise  # takes half a second, which no other sink needs
+
         title, body = render_lines("apprise", alert)
-        told = apprise.NotifyType.SUCCESS if alert.action is AlertAction.RESOLVE else _TYPES[alert.severity]
+        told = apprise.NotifyType(_tone(alert))
         with silent_logs():
             service = apprise.Apprise()
             if not service.add(self.url):
@@ -43,3 +36,10 @@ class AppriseSink:
         if result.status is not apprise.AppriseResultStatus.SUCCESS:
             raise SinkFailed(f"Apprise could not deliver it: {result.status.name}")
         return "taken by Apprise"
+
+
+def _tone(alert: Alert) -> str:
+    """Apprise's four words: it has one for what is over, and none louder than failure."""
+    if alert.action is AlertAction.RESOLVE:
+        return "success"
+    return {Severity.INFO: "info", Severity.WARNING: "warning"}.get(alert.severity, "failure")

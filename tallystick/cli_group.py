@@ -47,6 +47,8 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from psycopg import OperationalError as LedgerLost
     from sqlalchemy.exc import OperationalError as StoreLost
 
+    from tallystick.acknowledgement import AcknowledgementRefused
+    from tallystick.alert_test_page import NoSinks
     from tallystick.connections import ConnectionNotGiven
     from tallystick.contract import ContractRefused
     from tallystick.contract_change import ContractChangeRefused
@@ -83,6 +85,8 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
             | BreakNotFound()
             | BreakAmbiguous()
             | WriteOffRefused()
+            | AcknowledgementRefused()
+            | NoSinks()
             | SparkNotReady()
             | SparkAppFailed()
         ):

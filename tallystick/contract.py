@@ -251,6 +251,14 @@ class AlertRules(_Part):
     """Money at stake, per currency in minor units, from which a break is critical; below it is an error."""
     severity_by_class: dict[BreakClass, Severity] = Field(default_factory=dict)
     """Overrides for single classes."""
+    escalate_after_seconds: Annotated[int, Field(gt=0, strict=True)] | None = None
+    """How long the oldest break of a class may stand until its alert gets the next severity and pages once more, unless
+    it is acknowledged. Absent: it does not."""
+    backfilled: Literal["lower", "same"] = "lower"
+    """lower: what is found in a window that was caught up late pages one severity lower, though not below warning."""
+    match_keys: Literal["hidden", "shown"] = "hidden"
+    """shown: alerts name up to five events by match key too, beside the break's id. Only where keys are nobody's
+    personal data."""
 
 
 class CompensationRules(_Part):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from sqlalchemy import Engine
 
 from tallystick.alert import Alert
-from tallystick.alert_message import SinkFailed, SinkRefused
+from tallystick.alert_message import Attempt, SinkFailed, SinkRefused
 from tallystick.sinks import AlertSink, ForgetfulSink
 from tallystick.store.alert_store import (
     PendingAlert,
@@ -31,16 +31,6 @@ class DeliverySummary:
     delivered: int
     failed: int
     held_back: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Attempt:
-    """What came of sending one alert once. detail: what the receiver said or did instead; no address, no secret."""
-
-    delivered: bool
-    detail: str
-    is_curable: bool = True
-    retry_after_seconds: int | None = None
 
 
 class DeliveryFailed(RuntimeError):

@@ -114,7 +114,7 @@ def _page_once(engine: Engine, page: Alert) -> None:
     """Every run that is silent pages: receivers deduplicate. But a task that is tried again does not page again."""
     newest = newest_alert(engine, page.contract, page.topic)
     run_id = page.details["scheduler_run_id"]
-    if newest and newest.action is AlertAction.TRIGGER and newest.details["scheduler_run_id"] == run_id:
+    if newest and newest.action is not AlertAction.RESOLVE and newest.details["scheduler_run_id"] == run_id:
         return
     append_alerts(engine, [page])
 

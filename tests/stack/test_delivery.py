@@ -14,14 +14,19 @@ import pytest
 from sqlalchemy import Engine, text
 
 from lab.ports import free_port
+from tallystick.acknowledgement import AcknowledgementRefused
 from tallystick.alert import Alert, AlertAction
 from tallystick.alert_message import SinkFailed, SinkRefused
 from tallystick.alertmanager_sink import AlertmanagerSink
 from tallystick.contract import Severity
 from tallystick.delivery import DeliveryFailed, DeliverySummary, deliver_pending
 from tallystick.file_sink import FileSink
+from tallystick.pagerduty_sink import PagerDutySink
 from tallystick.sink_connection import SinkConnection
 from tallystick.sinks import sinks_for
+from tallystick.store.acknowledgement_store import acknowledge
+from tallystick.store.alert_store import firing_alerts
+from tallystick.store.plan_store import read_audit
 from tallystick.webhook_sink import WebhookSink
 from tests.alert_receiver import Receiver, receiving
 
@@ -279,6 +284,39 @@ def test_what_still_fires_is_sent_again_to_a_sink_that_forgets_and_to_no_other(
 def one_hour_hence() -> str:
     """A little less: some time has passed since it was sent."""
     return (datetime.now(UTC) + timedelta(minutes=30)).isoformat()
+
+
+def test_an_acknowledged_incident_is_told_to_its_sinks_and_resolves_as_the_same_one(
+    store: Engine, books: Any, receiver: Receiver
+) -> None:
+    pager = PagerDutySink(name="pagerduty:pd", address=receiver.base, routing_key="key", timeout_seconds=60)
+    books.commit(store, books.result(0), alerts=(alert(0, sinks=(pager.name,)),))
+    deliver_pending(store, "payouts", [pager])
+    acknowledge(store, "payouts", "phantom_in_topic", by="Ada")
+    deliver_pending(store, "payouts", [pager])
+    assert firing_alerts(store, "payouts")["phantom_in_topic"].details["acknowledged_by"] == "Ada"
+    books.commit(store, books.result(1), alerts=(alert(1, action="resolve", sinks=(pager.name,)),))
+    deliver_pending(store, "payouts", [pager])
+    assert [event["event_action"] for event in receiver.taken] == ["trigger", "acknowledge", "resolve"]
+    assert {event["dedup_key"] for event in receiver.taken} == {"tallystick/payouts/phantom_in_topic"}
+    with pytest.raises(AcknowledgementRefused, match="does not fire; expected one that does: nothing"):
+        acknowledge(store, "payouts", "phantom_in_topic", by="Ada")
+    assert [(entry.actor, entry.event) for entry in read_audit(store, "payouts")] == [("Ada", "acknowledged")]
+
+
+def test_of_two_who_take_an_incident_on_at_once_one_has_it(store: Engine, books: Any) -> None:
+    books.commit(store, books.result(0), alerts=(alert(0),))
+
+    def try_to(by: str) -> bool:
+        try:
+            acknowledge(store, "payouts", "phantom_in_topic", by=by)
+        except AcknowledgementRefused:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(try_to, "ABCD")) == [False, False, False, True]
+    assert len(read_audit(store, "payouts")) == 1
 
 
 def test_two_deliverers_at_once_keep_the_order(store: Engine, books: Any, receiver: Receiver) -> None:

@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import Engine
 
 from tallystick.alert import Alert
-from tallystick.alert_message import SinkFailed
+from tallystick.alert_message import Attempt, SinkFailed
 from tallystick.contract import Contract
-from tallystick.delivery import Attempt, DeliveryFailed, deliver_pending, send_unrecorded
+from tallystick.delivery import DeliveryFailed, deliver_pending, send_unrecorded
 from tallystick.no_verdict_alert import (
     due_utc,
     overdue_alert,
