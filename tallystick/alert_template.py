@@ -29,8 +29,8 @@ def render_lines(kind: str, alert: Alert) -> tuple[str, str]:
     return subject.strip(), body.strip() + "\n"
 
 
-@cache
-def _template(name: str) -> Template:
+def new_environment() -> ImmutableSandboxedEnvironment:
+    """Where templates are rendered."""
     environment = ImmutableSandboxedEnvironment(
         loader=PackageLoader("tallystick", "alert_templates"),
         undefined=StrictUndefined,
@@ -39,7 +39,12 @@ def _template(name: str) -> Template:
         autoescape=False,  # nothing here is HTML: each template escapes for its own receiver
     )
     environment.filters |= {"cut_to": _cut_to, "slack": _slack}
-    return environment.get_template(name)
+    return environment
+
+
+@cache
+def _template(name: str) -> Template:
+    return new_environment().get_template(name)
 
 
 def _cut_to(text: str, characters_max: int) -> str:

@@ -71,7 +71,7 @@ def _facts(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "Oldest seen", _time(details["oldest_first_seen_utc"])
     if "escalated_after_seconds" in details:
         yield "Escalated", f"the oldest has stood for more than {details['escalated_after_seconds']:,} s"
-    if "samples" in details:
+    if details.get("samples"):
         yield "Samples", ", ".join(_sample(sample) for sample in details["samples"])
     yield from (("Seen", sentence) for sentence in details.get("sentences", ()))
     yield from (("Doubt", doubt["sentence"]) for doubt in details.get("doubts", ()))

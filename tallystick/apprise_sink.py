@@ -22,11 +22,11 @@ class AppriseSink:
 
     def deliver(self, alert: Alert) -> str:
         """Send once. Raises SinkFailed, SinkRefused."""
-        import apprise  # takes half a second, which no other sink needs
-
         title, body = render_lines("apprise", alert)
-        told = apprise.NotifyType(_tone(alert))
         with silent_logs():
+            import apprise  # takes half a second, which no other sink needs
+
+            told = apprise.NotifyType(_tone(alert))
             service = apprise.Apprise()
             if not service.add(self.url):
                 raise SinkRefused("its connection has no address that Apprise knows")

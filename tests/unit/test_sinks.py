@@ -304,7 +304,7 @@ def test_slack_shows_strangers_texts_without_mentions_or_links(receiver: Receive
 
 def test_slack_says_what_is_over(receiver: Receiver) -> None:
     slack(receiver).deliver(RESOLVED)
-    assert receiver.taken[0]["blocks"][0]["text"]["text"] == "Resolve: Phantom in topic"
+    assert receiver.taken[0]["blocks"][0]["text"]["text"] == "Resolved: Phantom in topic"
 
 
 def test_apprise_that_succeeds_is_taken_and_one_that_fails_is_not(receiver: Receiver) -> None:
