@@ -57,7 +57,7 @@ from tallystick.look_ups import LookUps
 from tallystick.run_result import RunResult
 from tallystick.settling import open_both_sides
 from tallystick.slice_scan import SliceScan
-from tallystick.store.alert_store import firing_topics
+from tallystick.store.alert_store import firing_alerts
 from tallystick.store.contract_store import read_contract
 from tallystick.store.cut_store import claim_attempt, read_cut
 from tallystick.store.engine import open_store
@@ -170,7 +170,7 @@ def run_cut(engine: Engine, contract: Contract, cut: Cut) -> None:
     announce("judged", verdict=result.verdict, breaks=len(result.breaks), doubts=[d.doubt for d in result.doubts])
     outstanding = outstanding_classes(engine, contract.contract, after=result)
     alerts = alerts_for(
-        contract, result, cut=cut, firing=firing_topics(engine, contract.contract), outstanding=outstanding
+        contract, result, cut=cut, firing=firing_alerts(engine, contract.contract), outstanding=outstanding
     )
     announce("committing")
     commit_run(engine, result, attempt=attempt, alerts=alerts)

@@ -1,22 +1,25 @@
 """What on-call is told: one alert per contract and class, whatever the number of rows. Pure; delivery.py sends.
 
-An alert of a class fires when a run finds breaks of it and resolves when none of it is outstanding any more.
+An alert of a class fires when a run finds breaks of it and resolves when none of it is outstanding any more. Between
+the two it never becomes less severe; it becomes more so by age, once, unless a person has acknowledged it.
 A notice that pages, and a doubt of PAGING_DOUBTS, has an alert of its own too: it fires while runs see it and resolves
 at the first run that does not, whatever that run's verdict, since it is looked at anew each time.
 A run that proved nothing says so quietly and resolves nothing else. A baseline says nothing.
+What is acknowledged is told again only when it is worse: with new breaks, or with more of what is looked at anew.
 """
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
+from uuid import UUID, uuid5
 
 from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.contract import AlertRules, AlertSink, Contract, Severity
 from tallystick.cut import Cut
 from tallystick.money_text import format_money
-from tallystick.plain_text import foreign_text
+from tallystick.plain_text import foreign_text, format_time
 from tallystick.run_result import Break, DoubtFound, Money, RunResult, WriteOff, money_at_stake
 from tallystick.verdict import Verdict
 
@@ -29,6 +32,9 @@ NO_VERDICT = "no_verdict"
 VERDICT_OVERDUE = "verdict_overdue"
 """Topic of the alert that says a window has no verdict, and should have one by now."""
 
+TEST = "test"
+"""Topic of the page by which a person tests that pages arrive. It stands in no outbox."""
+
 SILENCES = frozenset((NO_VERDICT, VERDICT_OVERDUE))
 """Topics of verdicts that are not there. No run tells of them, so none resolves them: `no_verdict_alert` does both."""
 
@@ -38,14 +44,19 @@ PAGING_DOUBTS = (Doubt.HANGING_TRANSACTION,)
 CRITICAL_CLASSES = (BreakClass.ABORTED_READ_IN_LEDGER,)
 """Critical whatever the money: the books hold what never happened, and the consumer goes on."""
 
-SAMPLE_KEYS_MAX = 3
+SAMPLES_MAX = 5
 """Enough to look one up by hand; the report has them all. Also the sentences of a doubt that stands many times."""
+
+
+_DELIVERIES = UUID("5b0c8a51-52c0-4d0e-9e6d-3f3d3c6a7f10")
+"""Name space of delivery keys; any constant will do, and it must stay."""
 
 
 class AlertAction(StrEnum):
     """The words of PagerDuty's Events API v2."""
 
     TRIGGER = "trigger"
+    ACKNOWLEDGE = "acknowledge"
     RESOLVE = "resolve"
 
 
@@ -64,6 +75,8 @@ class Alert:
 
     cut_n: None where it tells of a verdict that is not there. details: JSON values; counts, money, keys; no payload, no
     address. sinks: the names it is addressed to.
+    outbox_id, at_utc, began_utc: its number in the outbox, when it was put there, and when its incident began: at the
+    first trigger after the last resolve. None before it stands there.
     """
 
     contract: str
@@ -74,10 +87,20 @@ class Alert:
     summary: str
     details: Mapping[str, Any]
     sinks: tuple[str, ...]
+    outbox_id: int | None = None
+    at_utc: datetime | None = None
+    began_utc: datetime | None = None
 
     @property
     def dedup_key(self) -> str:
+        """Of the incident: one per contract and class."""
         return f"tallystick/{self.contract}/{self.topic}"
+
+    @property
+    def delivery_key(self) -> str:
+        """Of this message: the same each time it is sent, another one for each other message."""
+        told = f"{self.dedup_key} {self.action} {self.outbox_id} {self.summary}"
+        return str(uuid5(_DELIVERIES, told))
 
 
 def alerts_for(
@@ -85,23 +108,27 @@ def alerts_for(
     result: RunResult,
     *,
     cut: Cut,
-    firing: Collection[str],
+    firing: Mapping[str, Alert],
     outstanding: Mapping[BreakClass, Outstanding],
 ) -> tuple[Alert, ...]:
     """Say what this run changes for on-call, triggers first, each by topic.
 
-    firing: topics whose newest alert is a trigger. outstanding: as it will be once this run is committed.
+    firing: topic to its newest alert, where that is no resolve. outstanding: as it will be once this run is committed.
     A class that was cleared while a run was inconclusive resolves at the next run with a verdict, so firing decides.
     """
     if cut.is_baseline:
         return ()
     found = {item_break.break_class for item_break in result.breaks}
+    stand = {name: outstanding[name] for name in BreakClass if name in outstanding and name in set(firing) - found}
+    told = [_break_alert(contract, result, cut, one, outstanding, firing.get(one)) for one in sorted(found)]
+    grown = [_escalation(contract, cut, one, stand[one], firing[one]) for one in sorted(stand)]
     seen = list(_seen_alerts(contract, result, cut))
-    alerts = [*(_break_alert(contract, result, cut, one, outstanding) for one in sorted(found)), *seen]
+    alerts = [*told, *(alert for alert in grown if alert), *(one for one in seen if _is_news(one, firing))]
     gone = set(firing) & _SEEN_TOPICS - {alert.topic for alert in seen}
     if result.verdict is Verdict.INCONCLUSIVE:
         if not result.doubts or _quiet_doubts(result):
-            alerts.append(_inconclusive_alert(contract, result, cut))
+            quiet = _inconclusive_alert(contract, result, cut)
+            alerts += [quiet] if _is_news(quiet, firing) else []
         return (*alerts, *(_resolve(contract, cut, topic) for topic in sorted(gone)))
     still = {INCONCLUSIVE} if result.doubts else set()
     over = (set(firing) - SILENCES - _SEEN_TOPICS - set(outstanding) - found - still) | gone
@@ -150,23 +177,46 @@ def severity_of(rules: AlertRules, break_class: BreakClass, money: Money) -> Sev
     return Severity.CRITICAL if critical else Severity.ERROR
 
 
+def severity_now(rules: AlertRules, break_class: BreakClass, now: Outstanding, *, cut: Cut) -> Severity:
+    """The same, with what stands as of a cut: one more where it has stood for too long, one less where the window was
+    caught up late, though that not below warning."""
+    n = _RISING.index(severity_of(rules, break_class, now.money))
+    if _is_old(rules, now, cut):
+        n = min(n + 1, len(_RISING) - 1)
+    if cut.by_time and rules.backfilled == "lower" and n > _RISING.index(Severity.WARNING):
+        n -= 1
+    return _RISING[n]
+
+
+def _is_old(rules: AlertRules, now: Outstanding, cut: Cut) -> bool:
+    limit = rules.escalate_after_seconds
+    return limit is not None and cut.now_utc - now.first_seen_utc > timedelta(seconds=limit)
+
+
+_RISING = tuple(Severity)
+"""Its members stand from the quietest to the loudest."""
+
+
 def _break_alert(
     contract: Contract,
     result: RunResult,
     cut: Cut,
     break_class: BreakClass,
     outstanding: Mapping[BreakClass, Outstanding],
+    before: Alert | None,
 ) -> Alert:
+    """What a run that found breaks of the class says. before: its newest alert, where that is no resolve."""
     breaks = [item_break for item_break in result.breaks if item_break.break_class is break_class]
     now = outstanding.get(break_class) or Outstanding(
         count=len(breaks), money=money_at_stake(breaks), first_seen_utc=cut.now_utc
     )
+    severity = severity_now(contract.alert, break_class, now, cut=cut)
     return Alert(
         contract=contract.contract,
         cut_n=cut.n,
         topic=break_class,
         action=AlertAction.TRIGGER,
-        severity=severity_of(contract.alert, break_class, now.money),
+        severity=max(severity, before.severity, key=_RISING.index) if before else severity,
         summary=f"{contract.contract}: {_words(break_class)}: {len(breaks)} new, {_at_stake(now)}",
         details=_where(contract, cut)
         | {
@@ -174,13 +224,52 @@ def _break_alert(
             "break_class": break_class,
             "new": len(breaks),
             "new_money_minor": money_at_stake(breaks),
-            "outstanding": now.count,
-            "outstanding_money_minor": dict(now.money),
-            "oldest_first_seen_utc": now.first_seen_utc.isoformat(),
-            "sample_match_keys": _sample_keys(breaks),
+            **_standing(now),
+            "samples": _samples(contract.alert, breaks),
         },
         sinks=_sinks(contract),
     )
+
+
+def _escalation(contract: Contract, cut: Cut, break_class: BreakClass, now: Outstanding, before: Alert) -> Alert | None:
+    """What a run without new breaks of the class says: nothing, unless it has stood for too long and nobody has taken
+    it on."""
+    if before.action is AlertAction.ACKNOWLEDGE or not _is_old(contract.alert, now, cut):
+        return None
+    severity = severity_now(contract.alert, break_class, now, cut=cut)
+    if _RISING.index(severity) <= _RISING.index(before.severity):
+        return None
+    since = f"{_words(break_class)}: escalated: since {format_time(now.first_seen_utc)}"
+    return Alert(
+        contract=contract.contract,
+        cut_n=cut.n,
+        topic=break_class,
+        action=AlertAction.TRIGGER,
+        severity=severity,
+        summary=f"{contract.contract}: {since}, {_at_stake(now)}",
+        details=_where(contract, cut)
+        | {
+            "break_class": break_class,
+            **_standing(now),
+            "escalated_after_seconds": contract.alert.escalate_after_seconds,
+            "samples": list(before.details.get("samples", ())),
+        },
+        sinks=_sinks(contract),
+    )
+
+
+def _is_news(alert: Alert, firing: Mapping[str, Alert]) -> bool:
+    """Is what was looked at anew worth telling? Not where a person acknowledged as much already."""
+    before = firing.get(alert.topic)
+    if before is None or before.action is not AlertAction.ACKNOWLEDGE:
+        return True
+    if alert.topic == INCONCLUSIVE:
+        return not _doubts_told(alert) <= _doubts_told(before)
+    return bool(alert.details["count"] > before.details["count"])
+
+
+def _doubts_told(alert: Alert) -> set[str]:
+    return {found["doubt"] for found in alert.details["doubts"]}
 
 
 def _seen_alerts(contract: Contract, result: RunResult, cut: Cut) -> Iterator[Alert]:
@@ -206,7 +295,7 @@ def _seen_alert(
         action=AlertAction.TRIGGER,
         severity=severity,
         summary=f"{contract.contract}: {_words(topic)}: {sentences[0]}{more}",
-        details=_where(contract, cut) | {"seen": topic, "count": count, "sentences": sentences[:SAMPLE_KEYS_MAX]},
+        details=_where(contract, cut) | {"seen": topic, "count": count, "sentences": sentences[:SAMPLES_MAX]},
         sinks=_sinks(contract),
     )
 
@@ -257,11 +346,26 @@ def _where(contract: Contract, cut: Cut) -> dict[str, Any]:
         "cut_n": cut.n,
         "window_start_utc": cut.window_start_utc.isoformat(),
         "window_end_utc": cut.window_end_utc.isoformat(),
+        "backfilled": cut.by_time,
     }
 
 
-def _sample_keys(breaks: Collection[Break]) -> list[str]:
-    return sorted({item_break.match_key for item_break in breaks if item_break.match_key})[:SAMPLE_KEYS_MAX]
+def _standing(now: Outstanding) -> dict[str, Any]:
+    return {
+        "outstanding": now.count,
+        "outstanding_money_minor": dict(now.money),
+        "oldest_first_seen_utc": now.first_seen_utc.isoformat(),
+    }
+
+
+def _samples(rules: AlertRules, breaks: Collection[Break]) -> list[dict[str, str]]:
+    """The largest, by the ids that `tallystick explain` takes; by their keys only where the contract shows them."""
+    largest = sorted(breaks, key=lambda one: (-one.amount_minor, str(one.break_id)))[:SAMPLES_MAX]
+    shown = rules.match_keys == "shown"
+    return [
+        {"break_id": str(one.break_id)} | ({"match_key": one.match_key} if shown and one.match_key else {})
+        for one in largest
+    ]
 
 
 def _at_stake(outstanding: Outstanding) -> str:

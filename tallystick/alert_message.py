@@ -1,5 +1,6 @@
-"""An alert as the JSON document that leaves the house; the same for every sink."""
+"""An alert as the JSON document that leaves the house by webhook and file, and what a sink may answer."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from tallystick.alert import Alert
@@ -8,7 +9,28 @@ SCHEMA_VERSION = 1
 
 
 class SinkFailed(RuntimeError):
-    """A sink did not take an alert. The message names no address and no secret."""
+    """A sink did not take an alert, and may take it later. The message names no address and no secret.
+
+    retry_after_seconds: how long the receiver asked to be left alone; None: it did not.
+    """
+
+    def __init__(self, message: str, *, retry_after_seconds: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class SinkRefused(SinkFailed):
+    """A sink did not take an alert, and will not until a person changes its connection, or the receiver."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """What came of sending one alert once. detail: what the receiver said or did instead; no address, no secret."""
+
+    delivered: bool
+    detail: str
+    is_curable: bool = True
+    retry_after_seconds: int | None = None
 
 
 def message_of(alert: Alert) -> dict[str, Any]:

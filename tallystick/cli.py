@@ -52,7 +52,9 @@ app = typer.Typer(
 )
 contract_commands = typer.Typer(no_args_is_help=True, help="Contracts: one YAML file per reconciliation.")
 store_commands = typer.Typer(no_args_is_help=True, help="The verdict store: cuts, verdicts, breaks and open items.")
+alert_commands = typer.Typer(no_args_is_help=True, help="Alerts: take an incident on, and test where pages go.")
 app.add_typer(contract_commands, name="contract")
+app.add_typer(alert_commands, name="alert")
 app.add_typer(store_commands, name="store")
 app.add_typer(compensation_commands, name="compensation")
 
@@ -320,6 +322,62 @@ def write_off_one(
         print_json(written_off_document(done))
     else:
         print_written_off(done)
+
+
+@alert_commands.command("ack")
+def acknowledge_alert(
+    contract: Annotated[str, typer.Argument(metavar="CONTRACT", help="Name of the contract that pages.")],
+    topic: Annotated[
+        str, typer.Argument(metavar="CLASS", help="What it pages of, such as missing_in_ledger; the key's last part.")
+    ],
+    by: Annotated[str, typer.Option(metavar="NAME", help="Who takes it on.")],
+    as_json: AsJson = False,
+) -> None:
+    """Take an incident on: it does not escalate until it is worse. Its sinks are told with the next delivery.
+
+    It ends by itself once nothing of its class is outstanding.
+
+    Example: `tallystick alert ack billing_payouts missing_in_ledger --by "Ada Byron"`
+    """
+    from tallystick.cli_output import print_json
+    from tallystick.run_document import alert_document
+    from tallystick.store.acknowledgement_store import acknowledge
+    from tallystick.store.engine import open_store
+
+    alert = acknowledge(open_store(store_dsn()), contract, topic, by=by)
+    if as_json:
+        print_json(alert_document(alert))
+    else:
+        typer.echo(f"{alert.summary}; the sinks are told with the next delivery")
+
+
+@alert_commands.command("test")
+def send_test_page(
+    contract_file: Annotated[Path, typer.Argument(metavar="CONTRACT_FILE", help="The contract's YAML file.")],
+    as_json: AsJson = False,
+) -> None:
+    """Send a marked test page to each sink of a contract, and say what came back. Asks no store, and stores nothing.
+
+    Close the incident that it opens by hand; Alertmanager's ends by itself. Ends with 2 when a sink does not take it.
+
+    Example: `tallystick alert test dags/contracts/billing_payouts.yaml`
+    """
+    from tallystick.alert_test_page import page_of_test
+    from tallystick.cli_output import print_attempts, print_json
+    from tallystick.delivery import send_unrecorded
+    from tallystick.run_document import attempt_document
+    from tallystick.sinks import sinks_from_environment
+
+    contract = load_contract(contract_file)
+    page = page_of_test(contract, now_utc=datetime.now(UTC))
+    sinks = sinks_from_environment(contract, artifacts_folder=artifacts_folder(), environment=os.environ)
+    attempts = send_unrecorded(page, sinks)
+    if as_json:
+        print_json([attempt_document(name, attempt) for name, attempt in attempts])
+    else:
+        print_attempts(page, attempts)
+    if not all(attempt.delivered for _, attempt in attempts):
+        raise typer.Exit(ExitCode.REFUSED)
 
 
 @app.command("posture")

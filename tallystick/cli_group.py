@@ -48,7 +48,9 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from psycopg import OperationalError as LedgerLost
     from sqlalchemy.exc import OperationalError as StoreLost
 
+    from tallystick.acknowledgement import AcknowledgementRefused
     from tallystick.acting_rules import SwitchRefused
+    from tallystick.alert_test_page import NoSinks
     from tallystick.compensation_plan import PlanRefused
     from tallystick.connections import ConnectionNotGiven
     from tallystick.contract import ContractRefused
@@ -93,6 +95,8 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
             | ProgressLost()
             | ExecutorFenced()
             | TransactionAborted()
+            | AcknowledgementRefused()
+            | NoSinks()
             | SparkNotReady()
             | SparkAppFailed()
         ):

@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tallystick.alert import Alert
+from tallystick.alert_message import Attempt
 from tallystick.break_class_text import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS
 from tallystick.contract import Contract
 from tallystick.contract_change import ContractChange, Effect, gravest, value_text
@@ -232,6 +234,14 @@ def print_written_off(done: BreakWrittenOff) -> None:
         out.print(f"{item_break.break_class}: none outstanding; its alert is resolved with the next delivery")
     else:
         out.print(f"{item_break.break_class}: none outstanding")
+
+
+def print_attempts(page: Alert, attempts: Sequence[tuple[str, Attempt]]) -> None:
+    """What became of a page, a line per sink."""
+    out = console()
+    out.print(page.summary)
+    for name, attempt in attempts:
+        out.print(f"{name}: {'taken' if attempt.delivered else 'NOT taken'}: {attempt.detail}")
 
 
 def _strip_table(strip: LogStrip) -> Table:

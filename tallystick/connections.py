@@ -106,13 +106,13 @@ def connections_from_environment(
     """Read both connections of a contract. Raises ConnectionNotGiven."""
     return Connections(
         kafka=kafka_from_environment(kafka_id, environment),
-        ledger_dsn=_value(ledger_id, environment),
+        ledger_dsn=connection_text(ledger_id, environment),
     )
 
 
 def kafka_from_environment(kafka_id: str, environment: Mapping[str, str] = os.environ) -> KafkaSettings:
     """Read one Kafka connection. Raises ConnectionNotGiven."""
-    return kafka_settings(_value(kafka_id, environment), connection_id=kafka_id)
+    return kafka_settings(connection_text(kafka_id, environment), connection_id=kafka_id)
 
 
 def kafka_settings(text: str, *, connection_id: str) -> KafkaSettings:
@@ -143,12 +143,14 @@ def artifacts_folder(environment: Mapping[str, str] = os.environ) -> Path:
     return Path(environment.get("TALLYSTICK_ARTIFACTS_DIR") or "build/artifacts")
 
 
-def webhook_address(connection_id: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Address that alerts are posted to. Raises ConnectionNotGiven."""
-    return _value(connection_id, environment)
+def runbook_links(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Where a topic's page lies, as `deliver_pending` fills it in: below an address, or else in this repository."""
+    base = environment.get("TALLYSTICK_RUNBOOKS_URL") or "docs/runbooks"
+    return {"runbook": f"{base.rstrip('/')}/{{topic}}.md"}
 
 
-def _value(connection_id: str, environment: Mapping[str, str]) -> str:
+def connection_text(connection_id: str, environment: Mapping[str, str] = os.environ) -> str:
+    """What the environment says of a connection, as it stands there. Raises ConnectionNotGiven."""
     name = environment_variable(connection_id)
     if not environment.get(name):
         raise ConnectionNotGiven(f"connection {connection_id}: expected the environment variable {name}")

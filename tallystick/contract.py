@@ -223,19 +223,20 @@ class LedgerSide(_Part):
 
 
 class AlertSink(_Part):
-    """Where an alert is delivered."""
+    """Where an alert is delivered. Addresses and secrets stand in the connection only."""
 
-    kind: Literal["webhook", "file"]
-    """webhook: HTTP POST of JSON. file: one JSON line appended."""
+    kind: Literal["webhook", "file", "pagerduty", "alertmanager", "slack", "email", "apprise"]
+    """webhook: HTTP POST of JSON, signed where the connection has a secret. file: one JSON line appended. apprise:
+    whatever that library can reach."""
     connection: _Name | None = None
-    """webhook only: id of the Airflow connection (type http) that holds the address."""
+    """Every kind but file: id of the Airflow connection that holds the address."""
     path: str | None = None
     """file only: the file, relative to the artifacts folder."""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        if self.kind == "webhook" and not (self.connection and self.path is None):
-            raise ValueError("expected a connection and no path for a webhook sink")
+        if self.kind != "file" and not (self.connection and self.path is None):
+            raise ValueError(f"expected a connection and no path for {_article(self.kind)} sink")
         if self.kind == "file" and not (self.path and self.connection is None):
             raise ValueError("expected a path and no connection for a file sink")
         return self
@@ -248,6 +249,10 @@ class AlertSink(_Part):
         return path
 
 
+def _article(kind: str) -> str:
+    return f"{'an' if kind[0] in 'ae' else 'a'} {kind}"
+
+
 class AlertRules(_Part):
     """Who hears of a break, and how loudly."""
 
@@ -257,6 +262,14 @@ class AlertRules(_Part):
     """Money at stake, per currency in minor units, from which a break is critical; below it is an error."""
     severity_by_class: dict[BreakClass, Severity] = Field(default_factory=dict)
     """Overrides for single classes."""
+    escalate_after_seconds: Annotated[int, Field(gt=0, strict=True)] | None = None
+    """How long the oldest break of a class may stand until its alert gets the next severity and pages once more, unless
+    it is acknowledged. Absent: it does not."""
+    backfilled: Literal["lower", "same"] = "lower"
+    """lower: what is found in a window that was caught up late pages one severity lower, though not below warning."""
+    match_keys: Literal["hidden", "shown"] = "hidden"
+    """shown: alerts name up to five events by match key too, beside the break's id. Only where keys are nobody's
+    personal data."""
 
 
 class CompensationRules(_Part):

@@ -104,7 +104,7 @@ def _type(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
         target = _resolve(field, definitions)
         return "a mapping, see below" if "properties" in target else _type(target, definitions)
     if "enum" in field:
-        long = len(field["enum"]) > len(_SHORT_ENUM)
+        long = len(field["enum"]) > _SHORT_ENUM
         return "one of the classes below" if long else " or ".join(f"`{member}`" for member in field["enum"])
     match field["type"]:
         case "array":
@@ -127,7 +127,8 @@ def _key_and_value(field: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, 
     return {"type": "string", **field["propertyNames"]}, field["additionalProperties"]
 
 
-_SHORT_ENUM = ("info", "warning", "error", "critical")
+_SHORT_ENUM = 8
+"""Members that a line can name."""
 
 
 def _bounds(field: Mapping[str, Any]) -> str:

@@ -4,34 +4,29 @@ Decides nothing about who is told what: the alerts were addressed when their run
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Protocol
+from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Engine
 
-from tallystick.alert import Alert, sink_name
-from tallystick.alert_message import SinkFailed
-from tallystick.contract import Contract
-from tallystick.file_sink import FileSink
-from tallystick.store.alert_store import PendingAlert, one_deliverer, pending_alerts, record_delivery
-from tallystick.webhook_sink import WebhookSink
-
-
-class AlertSink(Protocol):
-    """A place that alerts go to."""
-
-    @property
-    def name(self) -> str:
-        """The name deliveries are recorded under; as `sink_name` gives it."""
-
-    def deliver(self, alert: Alert) -> str:
-        """Send one alert; return what the receiver said. Raises SinkFailed."""
+from tallystick.alert import Alert
+from tallystick.alert_message import Attempt, SinkFailed, SinkRefused
+from tallystick.sinks import AlertSink, ForgetfulSink
+from tallystick.store.alert_store import (
+    PendingAlert,
+    firing_alerts,
+    one_deliverer,
+    pending_alerts,
+    record_delivery,
+    resting_sinks,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeliverySummary:
-    """What one call did, in (alert, sink) pairs. held_back: waits for an earlier alert of its key at that sink."""
+    """What one call did, in (alert, sink) pairs.
+
+    held_back: waits for an earlier alert of its key at that sink, or for the sink, which asked to be left alone.
+    """
 
     delivered: int
     failed: int
@@ -39,11 +34,15 @@ class DeliverySummary:
 
 
 class DeliveryFailed(RuntimeError):
-    """Some alerts are still owed; call again. The message has a line per failure, without addresses."""
+    """Some alerts are still owed; call again. The message has a line per failure, without addresses.
 
-    def __init__(self, summary: DeliverySummary, failures: Sequence[str]) -> None:
+    is_curable: may another call succeed by itself? Otherwise a person must change a connection or a receiver first.
+    """
+
+    def __init__(self, summary: DeliverySummary, failures: Sequence[str], *, is_curable: bool) -> None:
         super().__init__("\n".join([str(summary), *failures]))
         self.summary = summary
+        self.is_curable = is_curable
 
 
 def deliver_pending(
@@ -51,78 +50,115 @@ def deliver_pending(
 ) -> DeliverySummary:
     """Send every alert to each of these sinks that it is owed to. One failure stops neither other sinks nor other keys.
 
-    links: name to address, in which {contract} and {cut_n} are filled in; sent with each alert.
+    links: name to address, in which {contract}, {cut_n} and {topic} are filled in; sent with each alert.
+    What a sink refused holds back no later alert of its key. What fires is sent again to sinks that forget it.
     Raises DeliveryFailed at the end.
     """
-    delivered = held_back = 0
-    failures: list[str] = []
-    blocked: set[tuple[str, str]] = set()
-    by_name = {sink.name: sink for sink in sinks}
     with one_deliverer(engine, contract_name):
-        for pending, sink in _owed(pending_alerts(engine, contract_name), by_name):
-            lane = (pending.alert.dedup_key, sink.name)
-            if lane in blocked:
-                held_back += 1
-                continue
-            failure = _attempt(engine, replace(pending, alert=_with_links(pending.alert, links or {})), sink)
-            if failure is None:
-                delivered += 1
-            else:
-                failures.append(f"{sink.name}: {pending.alert.action} {pending.alert.dedup_key}: {failure}")
-                blocked.add(lane)
-    summary = DeliverySummary(delivered=delivered, failed=len(failures), held_back=held_back)
-    if failures:
-        raise DeliveryFailed(summary, failures)
-    return summary
+        done = _Done(resting=resting_sinks(engine))
+        by_name = {sink.name: sink for sink in sinks}
+        pending = _owed(pending_alerts(engine, contract_name), by_name)
+        for owed, sink in pending:
+            if done.may_send(owed.alert, sink):
+                done.note(owed.alert, sink, _attempt(engine, _with_links(owed.alert, links or {}), sink))
+        told = {(owed.alert.dedup_key, sink.name) for owed, sink in pending}
+        for alert in firing_alerts(engine, contract_name).values():
+            for sink in _that_forget(alert, by_name):
+                if (alert.dedup_key, sink.name) not in told and done.may_send(alert, sink):
+                    again = _attempt(engine, _with_links(alert, links or {}), sink)
+                    done.note(alert, sink, again)
+    return done.summary()
 
 
-def send_unrecorded(alert: Alert, sinks: Sequence[AlertSink]) -> tuple[str, ...]:
-    """Send one alert to each sink when the outbox cannot be reached; gives the failures, a line each.
+@dataclass
+class _Done:
+    """What one call has done so far. resting: sinks that asked to be left alone, and for how many seconds more."""
+
+    resting: dict[str, int]
+    delivered: int = 0
+    held_back: int = 0
+    is_curable: bool = False
+    failures: list[str] = field(default_factory=list)
+    waiting: set[str] = field(default_factory=set)
+    blocked: set[tuple[str, str]] = field(default_factory=set)
+
+    def may_send(self, alert: Alert, sink: AlertSink) -> bool:
+        if sink.name in self.resting:
+            self.waiting.add(sink.name)
+        may = sink.name not in self.resting and (alert.dedup_key, sink.name) not in self.blocked
+        self.held_back += not may
+        return may
+
+    def note(self, alert: Alert, sink: AlertSink, attempt: Attempt) -> None:
+        if attempt.delivered:
+            self.delivered += 1
+            return
+        self.failures.append(f"{sink.name}: {alert.action} {alert.dedup_key}: {attempt.detail}")
+        self.is_curable |= attempt.is_curable
+        if attempt.is_curable:
+            self.blocked.add((alert.dedup_key, sink.name))
+        if attempt.retry_after_seconds:
+            self.resting[sink.name] = attempt.retry_after_seconds
+
+    def summary(self) -> DeliverySummary:
+        """Raises DeliveryFailed."""
+        summary = DeliverySummary(delivered=self.delivered, failed=len(self.failures), held_back=self.held_back)
+        waiting = [
+            f"{name}: it asked to be left alone for {self.resting[name]} s more" for name in sorted(self.waiting)
+        ]
+        if self.failures or waiting:
+            raise DeliveryFailed(summary, [*self.failures, *waiting], is_curable=self.is_curable or bool(waiting))
+        return summary
+
+
+def send_unrecorded(alert: Alert, sinks: Sequence[AlertSink]) -> tuple[tuple[str, Attempt], ...]:
+    """Send one alert to each sink without the outbox; gives each sink's name and what came of it.
 
     Nothing remembers that it was sent, so it may be sent again.
     """
-    failures = ((sink.name, _send(alert, sink)[0]) for sink in sinks)
-    return tuple(f"{name}: {failure}" for name, failure in failures if failure)
-
-
-def sinks_for(
-    contract: Contract, *, webhook_addresses: Mapping[str, str], artifacts_folder: Path
-) -> tuple[AlertSink, ...]:
-    """The contract's sinks. webhook_addresses: connection id to address; a missing one fails when it is sent to."""
-    return tuple(
-        WebhookSink(name=sink_name(sink), address=webhook_addresses.get(sink.connection or "", ""))
-        if sink.kind == "webhook"
-        else FileSink(name=sink_name(sink), path=artifacts_folder / (sink.path or ""))
-        for sink in contract.alert.sinks
-    )
+    return tuple((sink.name, _send(alert, sink)) for sink in sinks)
 
 
 def _owed(alerts: Sequence[PendingAlert], sinks: Mapping[str, AlertSink]) -> list[tuple[PendingAlert, AlertSink]]:
     return [(pending, sinks[name]) for pending in alerts for name in pending.owed_to if name in sinks]
 
 
-def _attempt(engine: Engine, pending: PendingAlert, sink: AlertSink) -> str | None:
-    """Send once and record it; return what went wrong."""
-    failure, detail = _send(pending.alert, sink)
-    record_delivery(engine, pending.alert_id, sink=sink.name, delivered=failure is None, detail=detail)
-    return failure
+def _that_forget(alert: Alert, sinks: Mapping[str, AlertSink]) -> list[AlertSink]:
+    return [sinks[name] for name in alert.sinks if isinstance(sinks.get(name), ForgetfulSink)]
 
 
-def _send(alert: Alert, sink: AlertSink) -> tuple[str | None, str]:
-    """What went wrong, and what the receiver said or did instead."""
+def _attempt(engine: Engine, alert: Alert, sink: AlertSink) -> Attempt:
+    """Send once and record it."""
+    attempt = _send(alert, sink)
+    record_delivery(
+        engine,
+        alert,
+        sink=sink.name,
+        delivered=attempt.delivered,
+        detail=attempt.detail,
+        retry_after_seconds=attempt.retry_after_seconds,
+    )
+    return attempt
+
+
+def _send(alert: Alert, sink: AlertSink) -> Attempt:
     try:
-        return None, sink.deliver(alert)
+        return Attempt(delivered=True, detail=sink.deliver(alert))
     except SinkFailed as error:
-        failure = str(error)
+        return Attempt(
+            delivered=False,
+            detail=str(error),
+            is_curable=not isinstance(error, SinkRefused),
+            retry_after_seconds=error.retry_after_seconds,
+        )
     except Exception as error:  # one failed sink must not stop the next; its text may hold an address, so the type only
-        failure = type(error).__name__
-    return failure, failure
+        return Attempt(delivered=False, detail=type(error).__name__)
 
 
 def _with_links(alert: Alert, links: Mapping[str, str]) -> Alert:
     """An alert that belongs to no cut has no link to one."""
     filled = {
-        name: text.format(contract=alert.contract, cut_n=alert.cut_n)
+        name: text.format(contract=alert.contract, cut_n=alert.cut_n, topic=alert.topic)
         for name, text in links.items()
         if alert.cut_n is not None or "{cut_n}" not in text
     }

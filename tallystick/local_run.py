@@ -4,21 +4,21 @@ The same parts in the same order as the DAG; who looks on is told by an observer
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from sqlalchemy import Engine
 
-from tallystick.connections import ConnectionNotGiven, Connections, webhook_address
+from tallystick.connections import Connections, runbook_links
 from tallystick.contract import Contract
 from tallystick.cut import Cut
 from tallystick.cutting import resolve_cut
-from tallystick.delivery import DeliveryFailed, deliver_pending, sinks_for
+from tallystick.delivery import DeliveryFailed, deliver_pending
 from tallystick.no_verdict_alert import resolve_silences
 from tallystick.report import write_report
 from tallystick.settling import observe
+from tallystick.sinks import sinks_from_environment
 from tallystick.spark_job import Observer, SparkAppFailed, run_job, submit_argv
 from tallystick.store.contract_store import read_contract
 from tallystick.store.cut_store import last_cut, open_cut
@@ -168,23 +168,13 @@ def _judge(cuts: Sequence[tuple[LocalRun, Cut]]) -> None:
 
 def _tell_people(local: LocalRun, run: StoredRun) -> Path:
     """Alerts and report. An alert that cannot be delivered stays owed and changes no verdict."""
-    addresses = _webhook_addresses(local)
-    sinks = sinks_for(local.contract, webhook_addresses=addresses, artifacts_folder=local.artifacts)
+    sinks = sinks_from_environment(local.contract, artifacts_folder=local.artifacts, environment=local.environment)
     resolve_silences(local.engine, local.contract, now_utc=local.now())
     try:
-        deliver_pending(local.engine, local.contract.contract, sinks)
+        deliver_pending(local.engine, local.contract.contract, sinks, links=runbook_links(local.environment))
     except DeliveryFailed as error:
         local.tell("alerts_owed", {"failures": str(error).splitlines()[1:]})
     return _report(local, run)
-
-
-def _webhook_addresses(local: LocalRun) -> dict[str, str]:
-    """Connection id to address; one that is not given fails when it is sent to, and says so."""
-    addresses = {}
-    for connection in sorted({sink.connection for sink in local.contract.alert.sinks if sink.connection}):
-        with suppress(ConnectionNotGiven):
-            addresses[connection] = webhook_address(connection, local.environment)
-    return addresses
 
 
 def _report(local: LocalRun, run: StoredRun) -> Path:

@@ -22,17 +22,14 @@ from tallystick.verdict_deadline import is_overdue, verdict_due_utc
 
 def page_no_verdict(engine: Engine, contract: Contract, *, scheduler_run_id: str, cut_n: int | None) -> None:
     """Put the page of a run that ended without a verdict into the outbox; once per run, however often it is asked."""
+    _page_once(engine, no_verdict_alert(contract, scheduler_run_id=scheduler_run_id, cut_n=cut_n))
+
+
+def no_verdict_alert(contract: Contract, *, scheduler_run_id: str, cut_n: int | None) -> Alert:
+    """The page that says that a run ended without a verdict."""
     sentence = f"{contract.contract}: a run ended without a verdict, so its window is not proven"
-    _page_once(
-        engine,
-        _silence_alert(
-            contract,
-            NO_VERDICT,
-            AlertAction.TRIGGER,
-            sentence,
-            {"scheduler_run_id": scheduler_run_id, "cut_n": cut_n},
-        ),
-    )
+    details = {"scheduler_run_id": scheduler_run_id, "cut_n": cut_n}
+    return _silence_alert(contract, NO_VERDICT, AlertAction.TRIGGER, sentence, details)
 
 
 def due_utc(engine: Engine, contract: Contract, *, window_end_utc: datetime, queued_utc: datetime) -> datetime:
@@ -114,7 +111,7 @@ def _page_once(engine: Engine, page: Alert) -> None:
     """Every run that is silent pages: receivers deduplicate. But a task that is tried again does not page again."""
     newest = newest_alert(engine, page.contract, page.topic)
     run_id = page.details["scheduler_run_id"]
-    if newest and newest.action is AlertAction.TRIGGER and newest.details["scheduler_run_id"] == run_id:
+    if newest and newest.action is not AlertAction.RESOLVE and newest.details["scheduler_run_id"] == run_id:
         return
     append_alerts(engine, [page])
 

@@ -39,5 +39,17 @@ def story_text(text: str) -> str:
     return foreign_text(text, characters_max=STORY_CHARACTERS_MAX)
 
 
+def given_text(option: str, text: str, *, expected: str, refused: type[ValueError]) -> str:
+    """What a person typed, without spaces around it. Raises refused where nothing is left, or it is no UTF-8."""
+    given = text.strip()
+    if not given or not any(character.isprintable() for character in given):
+        raise refused(f"{option}: got {foreign_text(text)!r}; expected {expected}")
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise refused(f"{option}: got bytes that are not UTF-8; expected {expected}, in UTF-8") from None
+    return given
+
+
 def _written_out(character: str) -> str:
     return f"\\u{ord(character):04x}" if unicodedata.category(character) in _NEVER_SHOWN else character

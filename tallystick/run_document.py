@@ -5,6 +5,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from tallystick.alert import Alert
+from tallystick.alert_message import Attempt, message_of
 from tallystick.contract import Contract
 from tallystick.contract_change import ContractChange
 from tallystick.explain import ToldBreak, explain
@@ -141,6 +143,16 @@ def written_off_document(done: BreakWrittenOff) -> dict[str, Any]:
         "outstanding_of_its_class": done.outstanding,
         "alert_resolved": done.alert_resolved,
     }
+
+
+def alert_document(alert: Alert) -> dict[str, Any]:
+    """One alert as its receivers get it."""
+    return message_of(alert) | {"sinks": list(alert.sinks)}
+
+
+def attempt_document(sink: str, attempt: Attempt) -> dict[str, Any]:
+    """What came of sending one alert to one sink."""
+    return {"sink": sink, "delivered": attempt.delivered, "detail": attempt.detail}
 
 
 def _write_off_document(write_off: WriteOff) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from tallystick.explain import LifeStep
-from tallystick.plain_text import foreign_text, format_time
+from tallystick.plain_text import foreign_text, format_time, given_text
 from tallystick.run_result import Break, ItemState, OpenItem, WriteOff
 
 
@@ -32,8 +32,10 @@ class BreakWrittenOff:
 def write_off_of(*, by: str, reason: str, at_utc: datetime) -> WriteOff:
     """Refuse an empty name or reason: what nobody answers for is a break dropped. Raises WriteOffRefused."""
     return WriteOff(
-        by=_given("--by", by, expected="the name of who decided it"),
-        reason=_given("--reason", reason, expected="why the money is given up, for whoever audits it"),
+        by=given_text("--by", by, expected="the name of who decided it", refused=WriteOffRefused),
+        reason=given_text(
+            "--reason", reason, expected="why the money is given up, for whoever audits it", refused=WriteOffRefused
+        ),
         at_utc=at_utc,
     )
 
@@ -49,23 +51,6 @@ def items_written_off(found: Break, life: Sequence[LifeStep]) -> tuple[OpenItem,
     if not broken:
         raise WriteOffRefused(f"break {found.break_id}: {_why_not(found, life, list(newest.values()), mine)}")
     return tuple(replace(item, state=ItemState.WRITTEN_OFF) for item in broken)
-
-
-def _given(option: str, text: str, *, expected: str) -> str:
-    given = text.strip()
-    if not given or not any(character.isprintable() for character in given):
-        raise WriteOffRefused(f"{option}: got {foreign_text(text)!r}; expected {expected}")
-    if not _is_utf8(given):
-        raise WriteOffRefused(f"{option}: got bytes that are not UTF-8; expected {expected}, in UTF-8")
-    return given
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _why_not(found: Break, life: Sequence[LifeStep], newest: Sequence[LifeStep], mine: Sequence[LifeStep]) -> str:

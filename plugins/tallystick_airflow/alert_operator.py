@@ -3,6 +3,7 @@
 from datetime import UTC
 
 from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.timezone import utcnow
 
 from tallystick_airflow.alert_sinks import alert_links, read_sinks
@@ -14,11 +15,12 @@ class AlertOperator(ContractOperator):
 
     Runs whatever became of the tasks before it, so a run without a verdict is told of as well, and one with a verdict
     ends such a page. Decides nothing else about who is told what: the other alerts were written with the verdict.
-    What was not delivered fails the task; a retry, or the next run, delivers it.
+    What was not delivered fails the task; a retry, or the next run, delivers it. What a sink refuses is not retried:
+    a person must change its connection first, and the next run sends it.
     """
 
     def execute(self, context: Context) -> None:
-        from tallystick.delivery import deliver_pending  # SQLAlchemy, httpx: not while parsing
+        from tallystick.delivery import DeliveryFailed, deliver_pending  # SQLAlchemy, httpx: not while parsing
         from tallystick.no_verdict_alert import page_no_verdict, resolve_silences
         from tallystick.store.run_store import read_run
 
@@ -30,5 +32,10 @@ class AlertOperator(ContractOperator):
                 self.log.warning("No verdict is stored for this run: on-call is told")
             elif over := resolve_silences(engine, contract, now_utc=utcnow().astimezone(UTC)):
                 self.log.info("Verdicts are back: on-call is told that this is over: %s", ", ".join(over))
-            summary = deliver_pending(engine, contract.contract, read_sinks(contract), links=alert_links())
+            try:
+                summary = deliver_pending(engine, contract.contract, read_sinks(contract), links=alert_links())
+            except DeliveryFailed as error:
+                if error.is_curable:
+                    raise
+                raise AirflowFailException(str(error)) from None
         self.log.info("%d alerts delivered", summary.delivered)

@@ -4,24 +4,32 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk.configuration import conf
 
-from tallystick.connections import artifacts_folder
+from tallystick.connections import artifacts_folder, runbook_links
 from tallystick.contract import Contract
-from tallystick_airflow.connections import get_connection, http_address
+from tallystick.sink_connection import SinkConnection
+from tallystick_airflow.connections import ConnectionRefused, get_connection, sink_connection
 
 if TYPE_CHECKING:
-    from tallystick.delivery import AlertSink
+    from tallystick.sinks import AlertSink
 
 
 def read_sinks(contract: Contract) -> "tuple[AlertSink, ...]":
-    """Read the addresses of a contract's sinks. Raises ConnectionRefused."""
-    from tallystick.delivery import sinks_for  # SQLAlchemy, httpx: not while parsing
+    """Read the connections of a contract's sinks. One that is missing or unfit fails when it is sent to, alone."""
+    from tallystick.sinks import sinks_for  # httpx, Apprise: not while parsing
 
-    ids = {sink.connection for sink in contract.alert.sinks if sink.connection}
-    addresses = {connection_id: http_address(get_connection(connection_id)) for connection_id in sorted(ids)}
-    return sinks_for(contract, webhook_addresses=addresses, artifacts_folder=artifacts_folder())
+    named = ((sink.connection, sink.kind) for sink in contract.alert.sinks if sink.connection)
+    connections = {connection_id: _read(connection_id, kind) for connection_id, kind in named}
+    return sinks_for(contract, connections=connections, artifacts_folder=artifacts_folder())
 
 
 def alert_links() -> dict[str, str]:
     """Name to address, as `deliver_pending` fills it in."""
-    base_url = conf.get("api", "base_url", fallback="")
-    return {"runs": f"{base_url.rstrip('/')}/dags/reconcile_{{contract}}"} if base_url else {}
+    base_url = conf.get("api", "base_url", fallback="").rstrip("/")
+    return ({"runs": f"{base_url}/dags/reconcile_{{contract}}"} if base_url else {}) | runbook_links()
+
+
+def _read(connection_id: str, kind: str) -> SinkConnection:
+    try:
+        return sink_connection(get_connection(connection_id), kind)
+    except ConnectionRefused as refused:
+        return SinkConnection(fault=str(refused))

@@ -15,6 +15,7 @@ from airflow.sdk.log import mask_secret
 
 from tallystick.connections import ConnectionNotGiven, Connections, KafkaSettings, environment_variable
 from tallystick.contract import Contract
+from tallystick.sink_connection import SinkConnection
 
 STORE_CONNECTION = "tallystick_store"
 SPARK_CONNECTION = "spark_default"
@@ -79,10 +80,7 @@ def get_connection(connection_id: str) -> Connection:
 
 def postgres_dsn(connection: Connection) -> str:
     """Write a connection as a PostgreSQL URI, its extra as parameters. Raises ConnectionRefused."""
-    if connection.conn_type not in ("postgres", "postgresql"):
-        raise ConnectionRefused(
-            f"connection {connection.conn_id}: got type {connection.conn_type!r}; expected 'postgres'"
-        )
+    _expect_type(connection, "postgres", "postgresql")
     password = quote(connection.password or "", safe="")
     mask_secret(password)  # Airflow knows the plain form only
     parameters = urlencode(_strings(connection.extra_dejson))
@@ -95,12 +93,32 @@ def postgres_dsn(connection: Connection) -> str:
 
 def kafka_settings(connection: Connection) -> KafkaSettings:
     """Read librdkafka settings from a connection's extra. Raises ConnectionRefused."""
-    if connection.conn_type != "kafka":
-        raise ConnectionRefused(f"connection {connection.conn_id}: got type {connection.conn_type!r}; expected 'kafka'")
+    _expect_type(connection, "kafka")
     try:
         return KafkaSettings(_strings(connection.extra_dejson))
     except ConnectionNotGiven as error:
         raise ConnectionRefused(f"connection {connection.conn_id}: {error}") from None
+
+
+def sink_connection(connection: Connection, kind: str) -> SinkConnection:
+    """Read where alerts go, and the secret that opens it: always the connection's password. Raises ConnectionRefused.
+
+    email: type smtp, and in its extra `from`, `to` (a comma between two) and `encryption`. apprise: type generic, all
+    of its address as password. The others: type http; PagerDuty's may have no host.
+    """
+    login, secret = connection.login or "", connection.password or ""
+    if kind == "email":
+        _expect_type(connection, "smtp")
+        port = f":{connection.port}" if connection.port else ""
+        settings = _strings(connection.extra_dejson)
+        return SinkConnection(
+            address=f"smtp://{connection.host or ''}{port}", login=login, secret=secret, settings=settings
+        )
+    if kind == "apprise":
+        _expect_type(connection, "generic")
+        return SinkConnection(secret=secret)
+    address = http_address(connection) if connection.host or kind != "pagerduty" else ""
+    return SinkConnection(address=address, login=login, secret=secret)
 
 
 def http_address(connection: Connection) -> str:
@@ -109,14 +127,20 @@ def http_address(connection: Connection) -> str:
     Path: the extra's `endpoint`; or the connection's schema, which is where Airflow keeps the path of one that was
     given as an address, while one that was typed in has "http" or "https" there. Raises ConnectionRefused.
     """
-    if connection.conn_type not in ("http", "https"):
-        raise ConnectionRefused(f"connection {connection.conn_id}: got type {connection.conn_type!r}; expected 'http'")
+    _expect_type(connection, "http", "https")
     host, schema = connection.host or "", connection.schema or ""
     scheme, path = (schema, "") if schema in ("http", "https") else (connection.conn_type, schema)
     base = host if "://" in host else f"{scheme}://{host}"
     port = f":{connection.port}" if connection.port else ""
     path = connection.extra_dejson.get("endpoint", path)
     return f"{base}{port}/{path.removeprefix('/')}"
+
+
+def _expect_type(connection: Connection, expected: str, *also: str) -> None:
+    if connection.conn_type not in (expected, *also):
+        raise ConnectionRefused(
+            f"connection {connection.conn_id}: got type {connection.conn_type!r}; expected {expected!r}"
+        )
 
 
 def _strings(extra: Mapping[str, Any]) -> dict[str, str]:

@@ -72,10 +72,11 @@ def _page_without_store(contract: Contract, run: Mapping[str, Any]) -> bool:
     from tallystick.delivery import send_unrecorded  # SQLAlchemy, httpx: not while parsing
 
     page = _overdue(contract, run, _moment(run["data_interval_end"]) + contract.verdict_timeout)
-    failures = send_unrecorded(page, read_sinks(contract))
-    for failure in failures:
-        _log.warning("%s: %s", contract.contract, failure)
-    return not failures
+    attempts = send_unrecorded(page, read_sinks(contract))
+    for name, attempt in attempts:
+        if not attempt.delivered:
+            _log.warning("%s: %s: %s", contract.contract, name, attempt.detail)
+    return all(attempt.delivered for _, attempt in attempts)
 
 
 def _overdue(contract: Contract, run: Mapping[str, Any], due: datetime) -> "Alert":

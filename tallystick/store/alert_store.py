@@ -1,11 +1,15 @@
-"""The outbox of alerts, and what became of each attempt to deliver one."""
+"""The outbox of alerts, and what became of each attempt to deliver one.
+
+An alert is owed to a sink until that sink has taken it, or a later one of its key: a message that a receiver will not
+have is overtaken by the next, and is not sent after it.
+"""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, func, insert, select
+from sqlalchemy import Connection, Engine, Row, Select, func, insert, select, text
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from tallystick.alert import Alert, AlertAction
@@ -18,7 +22,6 @@ from tallystick.store.schema import alert_delivery
 class PendingAlert:
     """A stored alert and the sinks it is still owed to."""
 
-    alert_id: int
     alert: Alert
     owed_to: tuple[str, ...]
 
@@ -38,10 +41,7 @@ def append_alerts(engine: Engine, alerts: Sequence[Alert]) -> None:
 def newest_alert(engine: Engine, contract_name: str, topic: str) -> Alert | None:
     """The newest alert of a topic, delivered or not."""
     statement = (
-        select(alert_table)
-        .where(alert_table.c.contract == contract_name, alert_table.c.topic == topic)
-        .order_by(alert_table.c.alert_id.desc())
-        .limit(1)
+        _alerts(contract_name).where(alert_table.c.topic == topic).order_by(alert_table.c.alert_id.desc()).limit(1)
     )
     with engine.connect() as connection:
         row = connection.execute(statement).first()
@@ -49,48 +49,77 @@ def newest_alert(engine: Engine, contract_name: str, topic: str) -> Alert | None
 
 
 def firing_topics(engine: Engine, contract_name: str) -> frozenset[str]:
-    """Topics whose newest alert is a trigger, delivered or not."""
+    """Topics whose newest alert is no resolve, delivered or not."""
+    return frozenset(firing_alerts(engine, contract_name))
+
+
+def firing_alerts(engine: Engine, contract_name: str) -> dict[str, Alert]:
+    """The newest alert of each such topic: a trigger, or that it was acknowledged."""
     with engine.connect() as connection:
         return firing_seen_by(connection, contract_name)
 
 
-def firing_seen_by(connection: Connection, contract_name: str) -> frozenset[str]:
+def firing_seen_by(connection: Connection, contract_name: str) -> dict[str, Alert]:
     """The same, with what this connection's transaction has written."""
     newest = (
-        select(alert_table.c.topic, alert_table.c.action)
-        .where(alert_table.c.contract == contract_name)
+        _alerts(contract_name)
         .ext(distinct_on(alert_table.c.dedup_key))
         .order_by(alert_table.c.dedup_key, alert_table.c.alert_id.desc())
     )
-    return frozenset(topic for topic, action in connection.execute(newest) if action == AlertAction.TRIGGER)
+    return {row.topic: _alert_of(row) for row in connection.execute(newest) if row.action != AlertAction.RESOLVE}
 
 
 def pending_alerts(engine: Engine, contract_name: str) -> tuple[PendingAlert, ...]:
-    """Alerts that some sink has not got yet, oldest first."""
-    got = (
-        select(alert_delivery.c.alert_id, func.array_agg(alert_delivery.c.sink.distinct()).label("sinks"))
-        .where(alert_delivery.c.delivered)
-        .group_by(alert_delivery.c.alert_id)
-        .subquery()
-    )
-    statement = (
-        select(alert_table, got.c.sinks.label("got"))
-        .outerjoin(got, got.c.alert_id == alert_table.c.alert_id)
+    """Alerts that are owed to some sink, oldest first."""
+    later = alert_table.alias("later")
+    sink = func.jsonb_array_elements_text(alert_table.c.sinks).table_valued("value", name="sink")
+    taken = (
+        select(alert_delivery.c.delivery_id)
+        .join(later, later.c.alert_id == alert_delivery.c.alert_id)
         .where(
-            alert_table.c.contract == contract_name,
-            func.jsonb_array_length(alert_table.c.sinks) > func.coalesce(func.cardinality(got.c.sinks), 0),
+            alert_delivery.c.delivered,
+            alert_delivery.c.sink == sink.c.value,
+            later.c.contract == alert_table.c.contract,
+            later.c.dedup_key == alert_table.c.dedup_key,
+            later.c.alert_id >= alert_table.c.alert_id,
         )
-        .order_by(alert_table.c.alert_id)
+        .correlate(alert_table, sink)
+        .exists()
+    )
+    owed = select(func.array_agg(sink.c.value)).select_from(sink).where(~taken).scalar_subquery()
+    found = _alerts(contract_name).add_columns(owed.label("owed")).subquery()
+    with engine.connect() as connection:
+        rows = connection.execute(select(found).where(found.c.owed.is_not(None)).order_by(found.c.alert_id)).all()
+    return tuple(_pending(_alert_of(row), row.owed) for row in rows)
+
+
+def resting_sinks(engine: Engine) -> dict[str, int]:
+    """Sinks that asked to be left alone, and for how many seconds more."""
+    asked_for = alert_delivery.c.retry_after_seconds * text("interval '1 second'")
+    left = func.extract("epoch", func.max(alert_delivery.c.recorded_at + asked_for) - func.clock_timestamp())
+    statement = (
+        select(alert_delivery.c.sink, func.ceil(left).label("seconds"))
+        .where(alert_delivery.c.retry_after_seconds.is_not(None))
+        .group_by(alert_delivery.c.sink)
     )
     with engine.connect() as connection:
-        return tuple(_pending(row.alert_id, _alert_of(row), row.got or ()) for row in connection.execute(statement))
+        return {row.sink: int(row.seconds) for row in connection.execute(statement) if row.seconds > 0}
 
 
-def record_delivery(engine: Engine, alert_id: int, *, sink: str, delivered: bool, detail: str) -> None:
-    """Append one attempt."""
+def record_delivery(
+    engine: Engine, alert: Alert, *, sink: str, delivered: bool, detail: str, retry_after_seconds: int | None = None
+) -> None:
+    """Append one attempt to deliver an alert of the outbox."""
     with engine.begin() as connection:
         connection.execute(
-            insert(alert_delivery), {"alert_id": alert_id, "sink": sink, "delivered": delivered, "detail": detail}
+            insert(alert_delivery),
+            {
+                "alert_id": alert.outbox_id,
+                "sink": sink,
+                "delivered": delivered,
+                "detail": detail,
+                "retry_after_seconds": retry_after_seconds,
+            },
         )
 
 
@@ -103,8 +132,35 @@ def one_deliverer(engine: Engine, contract_name: str) -> Iterator[None]:
         yield
 
 
-def _pending(alert_id: int, alert: Alert, got: Collection[str]) -> PendingAlert:
-    return PendingAlert(alert_id=alert_id, alert=alert, owed_to=tuple(sink for sink in alert.sinks if sink not in got))
+def _alerts(contract_name: str) -> Select[Any]:
+    """A contract's alerts, and when the incident of each began."""
+    first, over = alert_table.alias("first"), alert_table.alias("over")
+    last_over = (
+        select(func.coalesce(func.max(over.c.alert_id), 0))
+        .where(
+            over.c.contract == alert_table.c.contract,
+            over.c.dedup_key == alert_table.c.dedup_key,
+            over.c.alert_id < alert_table.c.alert_id,
+            over.c.action == AlertAction.RESOLVE,
+        )
+        .correlate(alert_table)
+        .scalar_subquery()
+    )
+    began = (
+        select(func.min(first.c.recorded_at))
+        .where(
+            first.c.contract == alert_table.c.contract,
+            first.c.dedup_key == alert_table.c.dedup_key,
+            first.c.alert_id.between(last_over + 1, alert_table.c.alert_id),
+        )
+        .correlate(alert_table)
+        .scalar_subquery()
+    )
+    return select(alert_table, began.label("began_utc")).where(alert_table.c.contract == contract_name)
+
+
+def _pending(alert: Alert, owed_to: Collection[str]) -> PendingAlert:
+    return PendingAlert(alert=alert, owed_to=tuple(sink for sink in alert.sinks if sink in owed_to))
 
 
 def _alert_row(alert: Alert) -> dict[str, object]:
@@ -130,4 +186,7 @@ def _alert_of(row: Row[Any]) -> Alert:
         summary=row.body["summary"],
         details=row.body["details"],
         sinks=tuple(row.sinks),
+        outbox_id=row.alert_id,
+        at_utc=row.recorded_at,
+        began_utc=row.began_utc,
     )

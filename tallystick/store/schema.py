@@ -245,7 +245,8 @@ alert = Table(
     _recorded_at(),
     UniqueConstraint("contract", "cut_n", "dedup_key", "action", name="alert_once_a_run"),
     ForeignKeyConstraint(["contract", "cut_n"], [f"{SCHEMA}.verdict.contract", f"{SCHEMA}.verdict.cut_n"]),
-    CheckConstraint("action in ('trigger', 'resolve')", name="action"),
+    CheckConstraint("action in ('trigger', 'resolve', 'acknowledge')", name="action"),
+    Index(None, "contract", "dedup_key", "alert_id"),
 )
 
 alert_delivery = Table(
@@ -257,8 +258,19 @@ alert_delivery = Table(
     Column("delivered", Boolean, nullable=False),
     Column("detail", Text, nullable=False),
     _recorded_at(),
+    Column(
+        "retry_after_seconds",
+        Integer,
+        comment="until then this sink is not asked again, for whatever contract; null: it did not say",
+    ),
     ForeignKeyConstraint(["alert_id"], [f"{SCHEMA}.alert.alert_id"]),
     Index(None, "alert_id", "sink"),
+    Index(
+        "alert_delivery_asked_to_wait_ix",
+        "sink",
+        "recorded_at",
+        postgresql_where=text("retry_after_seconds is not null"),
+    ),
 )
 
 compensation_plan = Table(

@@ -7,6 +7,10 @@ import pytest
 from airflow.sdk import BaseHook
 
 from tallystick.contract import load_contract
+from tallystick.file_sink import FileSink
+from tallystick.sink_connection import SinkConnection
+from tallystick.sinks import UnusableSink
+from tallystick_airflow.alert_sinks import read_sinks
 from tallystick_airflow.connections import (
     SPARK_CONNECTION,
     ConnectionRefused,
@@ -17,6 +21,7 @@ from tallystick_airflow.connections import (
     postgres_dsn,
     read_connections,
     read_spark_environment,
+    sink_connection,
 )
 
 PAYMENTS = load_contract(Path(__file__).parents[2] / "dags" / "contracts" / "billing_payments.yaml")
@@ -53,6 +58,46 @@ def test_the_spark_app_gets_every_address_it_reads() -> None:
 def test_a_webhook_address_is_read_however_it_was_written(monkeypatch: pytest.MonkeyPatch, connection: str) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_ALERT_WEBHOOK", connection)
     assert http_address(get_connection("alert_webhook")) == "https://pager:8443/v1/alerts"
+
+
+@pytest.mark.parametrize(
+    ("kind", "connection", "expected"),
+    [
+        ("webhook", "https://:whsec_abc@pager/v1", SinkConnection(address="https://pager/v1", secret="whsec_abc")),
+        ("pagerduty", {"conn_type": "http", "password": "key"}, SinkConnection(secret="key")),
+        (
+            "alertmanager",
+            {"conn_type": "http", "schema": "https", "host": "am", "login": "l", "password": "p"},
+            SinkConnection(address="https://am/", login="l", secret="p"),
+        ),
+        (
+            "email",
+            {"conn_type": "smtp", "host": "mail", "port": 25, "extra": {"from": "a@b", "to": "c@d"}},
+            SinkConnection(address="smtp://mail:25", settings={"from": "a@b", "to": "c@d"}),
+        ),
+        ("apprise", {"conn_type": "generic", "password": "json://h"}, SinkConnection(secret="json://h")),
+    ],
+)
+def test_a_sinks_connection_is_read(
+    monkeypatch: pytest.MonkeyPatch, kind: str, connection: object, expected: SinkConnection
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_PAGER", connection if isinstance(connection, str) else json.dumps(connection))
+    assert sink_connection(get_connection("pager"), kind) == expected
+
+
+@pytest.mark.parametrize(("kind", "wanted"), [("webhook", "http"), ("email", "smtp"), ("apprise", "generic")])
+def test_a_sinks_connection_of_another_type_is_refused(monkeypatch: pytest.MonkeyPatch, kind: str, wanted: str) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_PAGER", json.dumps({"conn_type": "postgres", "host": "s3cret"}))
+    with pytest.raises(ConnectionRefused, match=f"connection pager: got type 'postgres'; expected '{wanted}'$"):
+        sink_connection(get_connection("pager"), kind)
+
+
+def test_a_sink_whose_connection_is_missing_leaves_the_others_usable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_ALERT_WEBHOOK", raising=False)
+    webhook, file = read_sinks(PAYMENTS)
+    assert isinstance(webhook, UnusableSink)
+    assert "connection alert_webhook: not defined in Airflow" in webhook.fault
+    assert isinstance(file, FileSink)
 
 
 @pytest.mark.parametrize("host", ["local[2]", "spark://master"])

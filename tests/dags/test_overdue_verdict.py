@@ -56,7 +56,7 @@ class Store:
     def deliver(self, *_: Any, **__: Any) -> None:
         self.delivered += 1
 
-    def send(self, alert: Alert, _: Any) -> tuple[str, ...]:
+    def send(self, alert: Alert, _: Any) -> tuple[()]:
         self.sent_without.append(alert)
         return ()
 

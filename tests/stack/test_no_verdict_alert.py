@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine
 
 from tallystick.alert import Alert
-from tallystick.alert_message import SinkFailed
+from tallystick.alert_message import Attempt, SinkFailed
 from tallystick.contract import Contract
 from tallystick.delivery import DeliveryFailed, deliver_pending, send_unrecorded
 from tallystick.no_verdict_alert import (
@@ -181,7 +181,10 @@ def test_the_page_says_which_window_since_when_and_names_no_payload(contract: Co
 def test_without_an_outbox_a_page_is_sent_as_it_is(contract: Contract, phone: Phone) -> None:
     alert = overdue_alert(contract, scheduler_run_id="r", window=(NOON, NOON + HOUR), due_utc=NOON + 2 * HOUR)
     off = Phone("file:second", is_on=False)
-    assert send_unrecorded(alert, (off, phone)) == ("file:second: it is off",)
+    assert send_unrecorded(alert, (off, phone)) == (
+        ("file:second", Attempt(delivered=False, detail="it is off")),
+        ("file:first", Attempt(delivered=True, detail="202")),
+    )
     assert phone.heard == [OVERDUE[0]]
 
 

@@ -279,7 +279,9 @@ def test_alerts_are_committed_with_the_run(store: Engine, books: Any) -> None:
     )
     books.commit(store, books.result(0), alerts=(alert,))
     (pending,) = pending_alerts(store, "payouts")
-    assert pending.alert == alert
+    stored = pending.alert
+    assert (stored.outbox_id, stored.began_utc) == (1, stored.at_utc)
+    assert replace(stored, outbox_id=None, at_utc=None, began_utc=None) == alert
     assert pending.owed_to == ("file:alerts.jsonl",)
     assert firing_topics(store, "payouts") == {NEVER_PRODUCED}
     books.commit(store, books.result(1), alerts=(replace(alert, cut_n=1, action=AlertAction.RESOLVE),))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -84,8 +85,10 @@ def alerts(
     verdict: Verdict = Verdict.BROKEN,
     doubts: tuple[Doubt, ...] = (),
     notices: tuple[NoticeFound, ...] = (),
-    firing: tuple[str, ...] = (),
+    firing: tuple[str, ...] | Mapping[str, Alert] = (),
     outstanding: Mapping[BreakClass, Outstanding] | None = None,
+    rules: Mapping[str, Any] | None = None,
+    by_time: bool = False,
 ) -> list[Alert]:
     result = RunResult(
         contract="payouts",
@@ -98,7 +101,24 @@ def alerts(
         digest="d",
         notices=notices,
     )
-    return list(alerts_for(CONTRACT, result, cut=cut(n), firing=firing, outstanding=outstanding or {}))
+    contract = CONTRACT.model_copy(update={"alert": CONTRACT.alert.model_copy(update=rules or {})})
+    before = firing if isinstance(firing, Mapping) else {topic: fired(topic) for topic in firing}
+    this = replace(cut(n), by_time=by_time)
+    return list(alerts_for(contract, result, cut=this, firing=before, outstanding=outstanding or {}))
+
+
+def fired(topic: str, *, severity: Severity = Severity.ERROR, by: str = "", **details: Any) -> Alert:
+    """The newest alert of a topic, acknowledged where somebody did."""
+    return Alert(
+        contract="payouts",
+        cut_n=4,
+        topic=topic,
+        action=AlertAction.ACKNOWLEDGE if by else AlertAction.TRIGGER,
+        severity=severity,
+        summary=topic,
+        details={**details, "acknowledged_by": by} if by else details,
+        sinks=("webhook:pager",),
+    )
 
 
 def told(*arguments: Any, **keywords: Any) -> list[tuple[str, str]]:
@@ -139,7 +159,8 @@ def test_an_alert_says_what_where_since_when_and_how_much() -> None:
         "outstanding": 5,
         "outstanding_money_minor": {"EUR": 2000},
         "oldest_first_seen_utc": "2026-02-27T12:00:00+00:00",
-        "sample_match_keys": ["a", "b", "c"],
+        "samples": [{"break_id": found} for found in sorted(str(one.break_id) for one in new)],
+        "backfilled": False,
     }
 
 
@@ -305,3 +326,107 @@ def test_money_at_stake_counts_what_stands_not_only_what_is_new() -> None:
     old, new = a_break("a", amount_minor=600), a_break("b")
     (alert,) = alerts(new, outstanding=standing(old, new))
     assert alert.severity is Severity.CRITICAL
+
+
+def test_an_alert_shows_up_to_five_samples_the_largest_first_and_no_keys() -> None:
+    breaks = [a_break(f"{n}", amount_minor=n) for n in range(1, 8)]
+    (alert,) = alerts(*breaks, outstanding=standing(*breaks))
+    assert alert.details["samples"] == [{"break_id": str(one.break_id)} for one in reversed(breaks[2:])]
+
+
+def test_keys_are_shown_where_the_contract_shows_them() -> None:
+    (alert,) = alerts(a_break("a"), rules={"match_keys": "shown"})
+    assert [sample["match_key"] for sample in alert.details["samples"]] == ["a"]
+
+
+OLD = {"escalate_after_seconds": 2 * 86400}
+"""Two days: what `standing` gives was first seen two days before noon, a minute before the cut's time."""
+
+
+def test_a_break_that_stands_for_too_long_gets_the_next_severity_and_one_more_page() -> None:
+    (alert,) = alerts(firing=(MISSING,), outstanding=standing(a_break("a")), rules=OLD)
+    assert (alert.action, alert.topic, alert.severity) == (AlertAction.TRIGGER, MISSING, Severity.CRITICAL)
+    assert alert.summary == (
+        "payouts: missing in topic never produced: escalated: since 2026-02-27 12:00:00 UTC, "
+        "1 outstanding, 4.00 EUR at stake"
+    )
+    assert alerts(firing={MISSING: alert}, outstanding=standing(a_break("a")), rules=OLD) == []
+
+
+@pytest.mark.parametrize("seconds", [2 * 86400 + 60, None])
+def test_a_break_that_does_not_stand_for_so_long_does_not_escalate(seconds: int | None) -> None:
+    rules = {"escalate_after_seconds": seconds}
+    assert alerts(firing=(MISSING,), outstanding=standing(a_break("a")), rules=rules) == []
+
+
+def test_an_inconclusive_run_escalates_too_since_time_passes_all_the_same() -> None:
+    found = told(verdict=Verdict.INCONCLUSIVE, firing=(MISSING,), outstanding=standing(a_break("a")), rules=OLD)
+    assert ("trigger", MISSING) in found
+
+
+def test_what_is_critical_already_does_not_escalate() -> None:
+    firing = {MISSING: fired(MISSING, severity=Severity.CRITICAL)}
+    assert alerts(firing=firing, outstanding=standing(a_break("a")), rules=OLD) == []
+
+
+def test_an_acknowledged_incident_does_not_escalate() -> None:
+    firing = {MISSING: fired(MISSING, by="Ada")}
+    assert alerts(firing=firing, outstanding=standing(a_break("a")), rules=OLD) == []
+
+
+def test_an_acknowledged_incident_pages_and_escalates_when_it_is_worse() -> None:
+    old, new = a_break("a"), a_break("b")
+    (alert,) = alerts(new, firing={MISSING: fired(MISSING, by="Ada")}, outstanding=standing(old, new), rules=OLD)
+    assert (alert.action, alert.severity) == (AlertAction.TRIGGER, Severity.CRITICAL)
+
+
+def test_an_acknowledged_incident_resolves_by_itself() -> None:
+    assert told(verdict=Verdict.MATCHED, firing={MISSING: fired(MISSING, by="Ada")}) == [("resolve", MISSING)]
+
+
+@pytest.mark.parametrize(("count", "pages"), [(2, []), (1, [("trigger", HANGING)])])
+def test_what_is_seen_again_pages_an_acknowledged_incident_only_where_it_is_more(
+    count: int, pages: list[tuple[str, str]]
+) -> None:
+    firing = {HANGING: fired(HANGING, by="Ada", count=count)}
+    assert told(verdict=Verdict.BROKEN, doubts=(HANGING, HANGING), firing=firing) == pages
+
+
+@pytest.mark.parametrize(("doubt", "pages"), [(Doubt.LOG_EXPIRED, []), (Doubt.TORN_CUT, [("trigger", "inconclusive")])])
+def test_an_acknowledged_doubt_is_quiet_and_another_one_is_not(doubt: Doubt, pages: list[tuple[str, str]]) -> None:
+    firing = {"inconclusive": fired("inconclusive", by="Ada", doubts=[{"doubt": "log_expired"}])}
+    assert told(verdict=Verdict.INCONCLUSIVE, doubts=(doubt,), firing=firing) == pages
+
+
+def test_what_is_seen_is_not_resolved_because_it_is_acknowledged() -> None:
+    firing = {HANGING: fired(HANGING, by="Ada", count=1)}
+    assert told(verdict=Verdict.MATCHED, doubts=(HANGING,), firing=firing) == []
+    assert told(verdict=Verdict.MATCHED, firing=firing) == [("resolve", HANGING)]
+
+
+@pytest.mark.parametrize(
+    ("rules", "by_time", "severity"),
+    [
+        ({}, False, Severity.ERROR),
+        ({}, True, Severity.WARNING),
+        ({"backfilled": "same"}, True, Severity.ERROR),
+        ({"severity_by_class": {MISSING: Severity.CRITICAL}}, True, Severity.ERROR),
+        ({"severity_by_class": {MISSING: Severity.WARNING}}, True, Severity.WARNING),
+        ({"severity_by_class": {MISSING: Severity.INFO}}, True, Severity.INFO),
+    ],
+)
+def test_a_window_that_was_caught_up_late_pages_one_lower_but_not_below_warning(
+    rules: dict[str, Any], by_time: bool, severity: Severity
+) -> None:
+    (alert,) = alerts(a_break("a"), rules=rules, by_time=by_time)
+    assert (alert.severity, alert.details["backfilled"]) == (severity, by_time)
+
+
+def test_an_incident_never_becomes_less_severe_while_it_fires() -> None:
+    firing = {MISSING: fired(MISSING, severity=Severity.CRITICAL)}
+    (alert,) = alerts(a_break("a"), firing=firing, by_time=True)
+    assert alert.severity is Severity.CRITICAL
+
+
+def test_severities_stand_from_the_quietest_to_the_loudest() -> None:
+    assert [str(severity) for severity in Severity] == ["info", "warning", "error", "critical"]

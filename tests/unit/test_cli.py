@@ -39,10 +39,10 @@ COMMANDS = [
     ("compensation", "act"),
     ("compensation", "stop"),
     ("compensation", "allow"),
+    ("alert", "ack"),
+    ("alert", "test"),
     ("posture",),
     ("census",),
-    ("compensation", "plan"),
-    ("compensation", "act"),
 ]
 
 
@@ -84,9 +84,9 @@ def test_the_help_names_every_command_and_every_exit_code() -> None:
         "explain",
         "write-off",
         "compensation",
+        "alert",
         "posture",
         "census",
-        "compensation",
     ):
         assert f" {name} " in output
     for code in ("0 matched", "1 broken", "2 refused", "3 inconclusive", "70 a bug", "130 interrupted"):
@@ -164,6 +164,9 @@ def test_an_empty_folder_passes_no_check(tmp_path: Path) -> None:
         ("compensation", "stop", "--by", "Ada"),
         ("compensation", "stop", "--by", " ", "--because", "it hangs"),
         ("compensation", "allow", "--by", "Ada", "--because", ""),
+        ("alert", "ack", "billing", "missing_in_ledger"),
+        ("alert", "test"),
+        ("alert", "test", "none.yaml"),
         ("posture",),
         ("posture", "none.yaml"),
         ("show", "billing"),
@@ -189,6 +192,7 @@ def test_wrong_usage_ends_with_2_and_says_what_was_expected(arguments: tuple[str
         ("explain", "12345678"),
         ("write-off", "billing", "12345678", "--by", "Ada", "--reason", "refunded"),
         ("compensation", "stop", "--by", "Ada", "--because", "it hangs"),
+        ("alert", "ack", "billing", "missing_in_ledger", "--by", "Ada"),
         ("store", "migrate"),
     ],
     ids=" ".join,

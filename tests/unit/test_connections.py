@@ -8,11 +8,11 @@ from tallystick.connections import (
     ConnectionNotGiven,
     Connections,
     KafkaSettings,
+    connection_text,
     connections_from_environment,
     environment_variable,
     kafka_settings,
     store_dsn,
-    webhook_address,
 )
 
 SASL = {
@@ -102,7 +102,7 @@ def test_a_connection_that_is_no_json_object_of_strings_is_refused_without_its_t
 @pytest.mark.parametrize("environment", [{}, {"TALLYSTICK_CONN_LEDGER_BILLING": ""}])
 def test_a_connection_that_is_not_given_names_its_variable(environment: dict[str, str]) -> None:
     with pytest.raises(ConnectionNotGiven, match="TALLYSTICK_CONN_LEDGER_BILLING"):
-        webhook_address("ledger_billing", environment)
+        connection_text("ledger_billing", environment)
 
 
 def test_the_store_is_named_by_its_own_variable() -> None:

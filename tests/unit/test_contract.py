@@ -126,10 +126,18 @@ ORDERED = {"ordering_key": "account", "sequence": "number"}
         ({"settle_timeout_seconds": False}, "settle_timeout_seconds: got false; expected a whole number"),
         ({"empty": True}, "empty: got true; expected 'refused' or 'allowed'"),
         # alerts
-        ({"alert__sinks": [{"kind": "mail"}]}, "alert.sinks.0.kind: got \"mail\"; expected 'webhook' or 'file'"),
+        (
+            {"alert__sinks": [{"kind": "mail"}]},
+            "alert.sinks.0.kind: got \"mail\"; expected 'email'?",
+        ),
         (
             {"alert__sinks": [{"kind": "webhook"}]},
             'alert.sinks.0: got {"kind": "webhook"}; expected a connection and no path for a webhook sink',
+        ),
+        (
+            {"alert__sinks": [{"kind": "email", "connection": "mail", "path": "x"}]},
+            'alert.sinks.0: got {"kind": "email", "connection": "mail", "path": "x"}; '
+            "expected a connection and no path for an email sink",
         ),
         (
             {"alert__sinks": [{"kind": "file", "connection": "pager"}]},

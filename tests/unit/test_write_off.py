@@ -105,7 +105,7 @@ def test_a_name_that_drives_a_terminal_is_written_out() -> None:
 
 
 def test_the_last_of_a_class_resolves_its_alert_and_says_by_whom() -> None:
-    (alert,) = alerts_of_write_off(CONTRACT, MISSING, ADA, cut=cut(4), firing={MISSING}, outstanding={})
+    (alert,) = alerts_of_write_off(CONTRACT, MISSING, ADA, cut=cut(4), firing=(MISSING,), outstanding={})
     assert (alert.action, alert.topic, alert.cut_n) == (AlertAction.RESOLVE, MISSING, 4)
     assert alert.dedup_key == f"tallystick/payouts/{MISSING}"
     assert alert.summary == (
@@ -117,8 +117,8 @@ def test_the_last_of_a_class_resolves_its_alert_and_says_by_whom() -> None:
 
 def test_the_last_but_one_of_a_class_resolves_nothing() -> None:
     one = Outstanding(count=1, money={"EUR": 1}, first_seen_utc=datetime(2026, 3, 1, tzinfo=UTC))
-    assert alerts_of_write_off(CONTRACT, MISSING, ADA, cut=cut(4), firing={MISSING}, outstanding={MISSING: one}) == ()
+    assert alerts_of_write_off(CONTRACT, MISSING, ADA, cut=cut(4), firing=(MISSING,), outstanding={MISSING: one}) == ()
 
 
 def test_what_never_fired_is_not_resolved() -> None:
-    assert alerts_of_write_off(CONTRACT, MISSING, ADA, cut=cut(4), firing=set(), outstanding={}) == ()
+    assert alerts_of_write_off(CONTRACT, MISSING, ADA, cut=cut(4), firing=(), outstanding={}) == ()

@@ -1,0 +1,36 @@
+"""A person takes an incident on: it neither escalates nor pages again until it is worse. Pure; `alert` says what is."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tallystick.alert import Alert, AlertAction
+from tallystick.plain_text import foreign_text, given_text
+
+
+class AcknowledgementRefused(ValueError):
+    """There is nothing to acknowledge, or nobody who does. The message says what was expected and what fires."""
+
+
+def acknowledgement(contract_name: str, topic: str, *, by: str, firing: Mapping[str, Alert]) -> Alert:
+    """What is told of it: as bad as it was told last, and who is at it.
+
+    firing: topic to its newest alert, where that is no resolve. Raises AcknowledgementRefused.
+    """
+    who = foreign_text(given_text("--by", by, expected="the name of who takes it on", refused=AcknowledgementRefused))
+    before = firing.get(topic)
+    if before is None:
+        listed = ", ".join(sorted(firing)) or "nothing"
+        raise AcknowledgementRefused(
+            f"{contract_name}: {foreign_text(topic)} does not fire; expected one that does: {listed}"
+        )
+    if before.action is AlertAction.ACKNOWLEDGE:
+        raise AcknowledgementRefused(
+            f"{contract_name}: {topic} is acknowledged already, by {before.details['acknowledged_by']}; expected one "
+            "that nobody has taken on"
+        )
+    return replace(
+        before,
+        action=AlertAction.ACKNOWLEDGE,
+        summary=f"{contract_name}: {topic.replace('_', ' ')}: acknowledged by {who}",
+        details={**before.details, "acknowledged_by": who},
+    )

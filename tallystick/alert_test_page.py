@@ -1,0 +1,29 @@
+"""A page that nothing is wrong with, sent to learn whether pages arrive. It stands in no outbox."""
+
+from datetime import datetime
+
+from tallystick.alert import TEST, Alert, AlertAction, sink_name
+from tallystick.contract import Contract, Severity
+from tallystick.plain_text import format_time
+
+
+class NoSinks(ValueError):
+    """The contract names nobody who could be told."""
+
+
+def page_of_test(contract: Contract, *, now_utc: datetime) -> Alert:
+    """As loud as a break, and marked. Raises NoSinks."""
+    if not contract.alert.sinks:
+        raise NoSinks(f"{contract.contract}: expected a sink under alert.sinks; got none, so no break would be told")
+    return Alert(
+        contract=contract.contract,
+        cut_n=None,
+        topic=TEST,
+        action=AlertAction.TRIGGER,
+        severity=Severity.ERROR,
+        summary=f"TEST of {contract.contract} at {format_time(now_utc)}: nothing is wrong",
+        details={"contract": contract.contract, "owner": contract.owner, "test": True},
+        sinks=tuple(sink_name(sink) for sink in contract.alert.sinks),
+        at_utc=now_utc,
+        began_utc=now_utc,
+    )

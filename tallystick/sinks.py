@@ -1,0 +1,181 @@
+"""Makes a contract's sinks of their connections. To add a kind: its file, a line here, its word in the contract."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Literal, Protocol, runtime_checkable
+from urllib.parse import urlsplit
+
+from tallystick.alert import Alert, sink_name
+from tallystick.alert_message import SinkRefused
+from tallystick.alertmanager_sink import AlertmanagerSink
+from tallystick.apprise_sink import AppriseSink
+from tallystick.contract import AlertSink as SinkRule
+from tallystick.contract import Contract
+from tallystick.email_sink import ENCRYPTIONS, EmailSink
+from tallystick.file_sink import FileSink
+from tallystick.pagerduty_sink import EVENTS_ADDRESS, PagerDutySink
+from tallystick.schedule import next_firing
+from tallystick.sink_connection import SinkConnection, sink_connection
+from tallystick.slack_sink import SlackSink
+from tallystick.webhook_sink import WebhookSink
+
+
+class AlertSink(Protocol):
+    """A place that alerts go to."""
+
+    @property
+    def name(self) -> str:
+        """The name deliveries are recorded under; as `sink_name` gives it."""
+
+    def deliver(self, alert: Alert) -> str:
+        """Send one alert; return what the receiver said. Raises SinkFailed, SinkRefused."""
+
+
+@runtime_checkable
+class ForgetfulSink(AlertSink, Protocol):
+    """A sink whose receiver must be told again and again of what still fires."""
+
+    @property
+    def forgets(self) -> Literal[True]:
+        """Says that it is one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnusableSink:
+    """Stands for a sink whose connection is missing or unfit, so that the others are told all the same."""
+
+    name: str
+    fault: str
+
+    def deliver(self, alert: Alert) -> str:
+        """Raises SinkRefused."""
+        raise SinkRefused(self.fault)
+
+
+def sinks_for(
+    contract: Contract, *, connections: Mapping[str, SinkConnection], artifacts_folder: Path
+) -> tuple[AlertSink, ...]:
+    """The contract's sinks. connections: by id; one that is missing or unfit fails when it is sent to."""
+    return tuple(_sink(contract, rule, connections, artifacts_folder) for rule in contract.alert.sinks)
+
+
+def sinks_from_environment(
+    contract: Contract, *, artifacts_folder: Path, environment: Mapping[str, str]
+) -> tuple[AlertSink, ...]:
+    """The contract's sinks, as the environment names their connections outside Airflow."""
+    connections = {
+        rule.connection: sink_connection(rule.connection, environment)
+        for rule in contract.alert.sinks
+        if rule.connection
+    }
+    return sinks_for(contract, connections=connections, artifacts_folder=artifacts_folder)
+
+
+def _sink(
+    contract: Contract, rule: SinkRule, connections: Mapping[str, SinkConnection], artifacts_folder: Path
+) -> AlertSink:
+    name = sink_name(rule)
+    if rule.kind == "file":
+        return FileSink(name=name, path=artifacts_folder / (rule.path or ""))
+    connection = connections.get(rule.connection or "", SinkConnection())
+    fault = connection.fault or _FAULTS[rule.kind](connection)
+    if fault:
+        return UnusableSink(name=name, fault=fault)
+    return _MAKERS[rule.kind](name, connection, contract)
+
+
+def _webhook(name: str, connection: SinkConnection, _: Contract) -> AlertSink:
+    return WebhookSink(name=name, address=connection.address, secret=connection.secret)
+
+
+def _slack(name: str, connection: SinkConnection, _: Contract) -> AlertSink:
+    """The webhook's secret part may stand in the secret, as Airflow's own Slack connections have it."""
+    address = connection.address
+    return SlackSink(name=name, address=f"{address.rstrip('/')}/{connection.secret}" if connection.secret else address)
+
+
+def _pagerduty(name: str, connection: SinkConnection, _: Contract) -> AlertSink:
+    return PagerDutySink(name=name, routing_key=connection.secret, address=connection.address or EVENTS_ADDRESS)
+
+
+def _alertmanager(name: str, connection: SinkConnection, contract: Contract) -> AlertSink:
+    return AlertmanagerSink(
+        name=name,
+        address=connection.address,
+        login=connection.login,
+        secret=connection.secret,
+        fires_until=partial(fires_until, contract),
+    )
+
+
+def _email(name: str, connection: SinkConnection, _: Contract) -> AlertSink:
+    server = urlsplit(connection.address)
+    encryption = next(one for one in ENCRYPTIONS if one == connection.settings.get("encryption", ENCRYPTIONS[0]))
+    return EmailSink(
+        name=name,
+        host=server.hostname or "",
+        port=server.port or {"starttls": 587, "tls": 465, "none": 25}[encryption],
+        sender=connection.settings["from"],
+        recipients=_recipients(connection),
+        login=connection.login,
+        secret=connection.secret,
+        encryption=encryption,
+    )
+
+
+def _apprise(name: str, connection: SinkConnection, _: Contract) -> AlertSink:
+    return AppriseSink(name=name, url=connection.secret)
+
+
+def fires_until(contract: Contract, now_utc: datetime) -> datetime:
+    """Until when what fires may count as firing without being sent again: the run after the next one may be late.
+
+    When that has not come either, a verdict is overdue, and on-call is told of that.
+    """
+    return next_firing(contract.schedule, next_firing(contract.schedule, now_utc)) + contract.verdict_timeout
+
+
+def _recipients(connection: SinkConnection) -> tuple[str, ...]:
+    return tuple(part.strip() for part in connection.settings.get("to", "").split(",") if part.strip())
+
+
+def _needs_address(connection: SinkConnection) -> str:
+    return "" if connection.address else "no address was given for its connection"
+
+
+def _needs_secret(connection: SinkConnection) -> str:
+    return "" if connection.secret else "its connection has no secret"
+
+
+def _needs_mailbox(connection: SinkConnection) -> str:
+    try:
+        server = urlsplit(connection.address).hostname
+        _ = urlsplit(connection.address).port
+    except ValueError:
+        server = None
+    if not server or not connection.settings.get("from") or not _recipients(connection):
+        return "its connection lacks something: expected smtp://host:port, a sender 'from', and recipients 'to'"
+    if connection.settings.get("encryption", ENCRYPTIONS[0]) not in ENCRYPTIONS:
+        return f"its connection's encryption is not known: expected one of {', '.join(ENCRYPTIONS)}"
+    return ""
+
+
+_MAKERS: Mapping[str, Callable[[str, SinkConnection, Contract], AlertSink]] = {
+    "webhook": _webhook,
+    "pagerduty": _pagerduty,
+    "alertmanager": _alertmanager,
+    "slack": _slack,
+    "email": _email,
+    "apprise": _apprise,
+}
+_FAULTS: Mapping[str, Callable[[SinkConnection], str]] = {
+    "webhook": _needs_address,
+    "pagerduty": _needs_secret,
+    "alertmanager": _needs_address,
+    "slack": _needs_address,
+    "email": _needs_mailbox,
+    "apprise": _needs_secret,
+}

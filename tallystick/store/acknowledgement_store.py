@@ -1,0 +1,32 @@
+"""Acknowledges an incident: a further row of the outbox and the audit line, both or neither."""
+
+from sqlalchemy import Engine, func, insert, select
+
+from tallystick.acknowledgement import acknowledgement
+from tallystick.alert import Alert
+from tallystick.store.alert_store import firing_seen_by, insert_alerts
+from tallystick.store.schema import audit
+
+
+def acknowledge(engine: Engine, contract_name: str, topic: str, *, by: str) -> Alert:
+    """Put into the outbox that a person has taken an incident on. Raises AcknowledgementRefused.
+
+    Not held up by a run: what that finds is told all the same. Of two persons at once, the second is refused.
+    """
+    with engine.begin() as connection:
+        lock = func.hashtextextended(f"tallystick/acknowledge/{contract_name}", 0)
+        connection.execute(select(func.pg_advisory_xact_lock(lock)))
+        alert = acknowledgement(contract_name, topic, by=by, firing=firing_seen_by(connection, contract_name))
+        insert_alerts(connection, [alert])
+        detail = {"topic": topic, "after_cut": alert.cut_n, "severity": alert.severity}
+        connection.execute(
+            insert(audit),
+            {
+                "contract": contract_name,
+                "plan_id": None,
+                "actor": alert.details["acknowledged_by"],
+                "event": "acknowledged",
+                "detail": detail,
+            },
+        )
+    return alert

@@ -1,0 +1,46 @@
+"""What the alert task makes of a delivery that failed: a retry where that may cure it, and none where it cannot."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from tallystick import delivery, no_verdict_alert
+from tallystick.delivery import DeliveryFailed, DeliverySummary
+from tallystick.store import run_store
+from tallystick_airflow import alert_operator
+from tallystick_airflow.alert_operator import AlertOperator
+
+CONTRACT_FILE = str(Path(__file__).parents[2] / "dags" / "contracts" / "billing_payouts.yaml")
+
+
+def deliver(monkeypatch: pytest.MonkeyPatch, *, is_curable: bool) -> None:
+    """Run the task of a judged cut whose alerts nobody takes."""
+
+    @contextmanager
+    def no_store() -> Iterator[None]:
+        yield None
+
+    def fails(*_: Any, **__: Any) -> None:
+        summary = DeliverySummary(delivered=0, failed=1, held_back=0)
+        raise DeliveryFailed(summary, ["webhook:pager: it said no"], is_curable=is_curable)
+
+    monkeypatch.setattr(alert_operator, "open_verdict_store", no_store)
+    monkeypatch.setattr(alert_operator, "read_sinks", lambda _: ())
+    monkeypatch.setattr(run_store, "read_run", lambda *_: object())
+    monkeypatch.setattr(no_verdict_alert, "resolve_silences", lambda *_, **__: ())
+    monkeypatch.setattr(delivery, "deliver_pending", fails)
+    AlertOperator(task_id="alert", contract_file=CONTRACT_FILE, cut_n="7").execute({"run_id": "r"})
+
+
+def test_a_delivery_that_a_later_try_may_cure_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DeliveryFailed, match="webhook:pager: it said no"):
+        deliver(monkeypatch, is_curable=True)
+
+
+def test_a_delivery_that_was_refused_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AirflowFailException, match="webhook:pager: it said no"):
+        deliver(monkeypatch, is_curable=False)
