@@ -58,7 +58,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.ledger_reader import LedgerRefused, LedgerUnreachable
     from tallystick.local_run import RereadDiffers, RunNotStored
     from tallystick.log_fetch import BrokerUnreachable, OffsetNotInLog
-    from tallystick.progress_topic import ProgressLost
+    from tallystick.progress_topic import ProgressHeld, ProgressLost
     from tallystick.spark_job import SparkAppFailed, SparkNotReady
     from tallystick.store.break_store import BreakAmbiguous, BreakNotFound
     from tallystick.store.cut_store import CutAlreadyOpen
@@ -89,6 +89,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
             | WriteOffRefused()
             | PlanRefused()
             | ProgressLost()
+            | ProgressHeld()
             | ExecutorFenced()
             | TransactionAborted()
             | SparkNotReady()

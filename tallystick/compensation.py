@@ -11,7 +11,7 @@ makes a second copy; the next run finds it. An event that retention took from th
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -26,7 +26,13 @@ from tallystick.compensation_source import draw_plan, read_source_rows
 from tallystick.connections import Connections
 from tallystick.contract import Contract
 from tallystick.contract_change import ContractChangeRefused
-from tallystick.event_publisher import OutgoingRecord, TransactionAborted, open_publisher, publish_together
+from tallystick.event_publisher import (
+    ExecutorFenced,
+    OutgoingRecord,
+    TransactionAborted,
+    open_publisher,
+    publish_together,
+)
 from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
 from tallystick.ledger_reader import open_ledger
 from tallystick.progress_topic import (
@@ -46,7 +52,8 @@ from tallystick.store.plan_store import (
     claim_actions,
     open_actions,
     read_plan,
-    record_outcome,
+    record_done,
+    record_refusal,
 )
 from tallystick.verdict import Verdict, merge_verdicts
 
@@ -121,8 +128,8 @@ def execute_plan(
     tell: called with each step once it is done.
     A plan that has begun is finished as it was approved; a new one must still be what the store would plan now.
     A dry run proves every item, publishes nothing and writes only the audit trail.
-    Raises PlanRefused (PlanStale, CompensationOff, CapsExceeded), ContractChangeRefused, ProgressLost, ExecutorFenced,
-    TransactionAborted.
+    Raises PlanRefused (PlanStale, CompensationOff, CapsExceeded), ContractChangeRefused, ProgressLost; what another
+    start can cure: ProgressHeld, ExecutorFenced, TransactionAborted.
     """
     work = _Work(engine, contract, connections, plan, approver, environment, tell)
     work.audit("approved", approved_hash=approved_hash, dry_run=plan.dry_run, items=len(plan.items))
@@ -158,6 +165,7 @@ class _Work:
     approver: str
     environment: str
     tell: Tell
+    executor: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
     def transactional_id(self) -> str:
@@ -212,7 +220,7 @@ def _rehearse(work: _Work) -> tuple[ItemOutcome, ...]:
 
 def _execute(work: _Work) -> tuple[ItemOutcome, ...]:
     topic_id = ensure_progress_topic(work.connections.kafka, work.contract.contract)
-    actions = claim_actions(work.engine, work.plan, outcome={"progress_topic_id": topic_id})
+    actions = claim_actions(work.engine, work.plan, executor=work.executor, outcome={"progress_topic_id": topic_id})
     _refuse_lost_progress(work, actions, topic_id)
     work.audit("executing", progress_topic_id=topic_id, transactional_id=work.transactional_id)
     work.tell(ExecutorStep.EXECUTING, {"transactional_id": work.transactional_id})
@@ -338,9 +346,14 @@ def _told(outcome: ItemOutcome) -> dict[str, str]:
 
 
 def _record(work: _Work, outcome: ItemOutcome) -> None:
-    state = ActionState.REFUSED if outcome.fate is ItemFate.REFUSED else ActionState.DONE
-    detail = {"reason": outcome.reason} if outcome.fate is ItemFate.REFUSED else dict(outcome.place or {})
-    record_outcome(work.engine, outcome.action_id, state=state, outcome=detail)
+    """Raises ExecutorFenced instead of a refusal that a later start may be making untrue."""
+    if outcome.fate is ItemFate.REFUSED:
+        detail: dict[str, Any] = {"reason": outcome.reason}
+        if not record_refusal(work.engine, outcome.action_id, executor=work.executor, outcome=detail):
+            raise ExecutorFenced(f"{work.contract.contract}: another executor has claimed {outcome.action_id} since")
+    else:
+        detail = dict(outcome.place or {})
+        record_done(work.engine, outcome.action_id, outcome=detail)
     work.audit(str(outcome.fate), action_id=str(outcome.action_id), **detail)
 
 

@@ -38,7 +38,15 @@ from tallystick.contract_change import ContractChangeRefused
 from tallystick.event_publisher import TransactionAborted
 from tallystick.progress_topic import ProgressLost, progress_topic_name
 from tallystick.run_result import ItemState
-from tallystick.store.plan_store import ActionState, open_actions, read_audit, read_plan, save_plan
+from tallystick.store.plan_store import (
+    claim_actions,
+    open_actions,
+    read_audit,
+    read_plan,
+    record_done,
+    record_refusal,
+    save_plan,
+)
 from tallystick.store.run_store import outstanding_breaks
 from tallystick.verdict import Verdict
 
@@ -591,9 +599,22 @@ def test_an_action_that_is_done_stays_done(world: Books) -> None:
     world.find_missing(world.pay(1))
     plan = world.plan()
     world.execute(plan)
-    compensation.record_outcome(
-        world.store, plan.items[0].action_id, state=ActionState.REFUSED, outcome={"reason": "late"}
-    )
+    (item,) = plan.items
+    assert not record_refusal(world.store, item.action_id, executor="late", outcome={"reason": "late"})
+    assert world.states() == {"done": 1}
+
+
+def test_only_the_start_that_has_claimed_an_action_last_may_refuse_it(world: Books) -> None:
+    world.find_missing(world.pay(1))
+    plan = world.plan()
+    (item,) = plan.items
+    for start in ("first", "second"):
+        claim_actions(world.store, plan, executor=start, outcome={"progress_topic_id": "topic-1"})
+    assert not record_refusal(world.store, item.action_id, executor="first", outcome={"reason": "held"})
+    assert world.states() == {"executing": 1}
+    assert record_refusal(world.store, item.action_id, executor="second", outcome={"reason": "held"})
+    assert world.states() == {"refused": 1}
+    record_done(world.store, item.action_id, outcome={"topic": world.topic})
     assert world.states() == {"done": 1}
 
 
