@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock demo lab lab-long soak backfill up down lint format test test-unit test-spark test-dags test-stack test-soak bench-census clean
+.PHONY: help setup lock demo lab lab-long soak backfill crash up down lint format test test-unit test-spark test-dags test-stack test-soak bench-census clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -31,6 +31,9 @@ soak: setup ## Windows without end, with kills; the sum must equal the truth (WI
 
 backfill: setup ## An outage of thirty windows, and Airflow's own backfill after it (WINDOWS=30 SEED=1)
 	$(BIN)/python -m lab.backfill --windows $(or $(WINDOWS),30) --seed $(or $(SEED),1)
+
+crash: setup ## Strike the compensating job at every step; each effect must happen once (ROUNDS=200 SEED=1, or SEED=1.17)
+	$(BIN)/python -m lab.crash --rounds $(or $(ROUNDS),200) --seed $(or $(SEED),1)
 
 up: setup ## Start broker, ledger and Airflow here, without Docker
 	$(BIN)/python -m lab.up
