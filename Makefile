@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock demo lab lab-long soak backfill history up down lint format test test-unit test-spark test-dags test-stack test-soak bench-census clean
+.PHONY: help setup lock demo lab lab-long soak backfill history crash up down lint format test test-unit test-spark test-dags test-stack test-soak bench-census clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -34,6 +34,9 @@ backfill: setup ## An outage of thirty windows, and Airflow's own backfill after
 
 history: setup ## Run 10 against the last of a year of windows (WINDOWS=365 BOOK=payouts)
 	$(BIN)/python -m lab.history --windows $(or $(WINDOWS),365) --book $(or $(BOOK),payouts)
+
+crash: setup ## Strike the compensating job at every step; each effect must happen once (ROUNDS=200 SEED=1, or SEED=1.17)
+	$(BIN)/python -m lab.crash --rounds $(or $(ROUNDS),200) --seed $(or $(SEED),1)
 
 up: setup ## Start broker, ledger and Airflow here, without Docker
 	$(BIN)/python -m lab.up

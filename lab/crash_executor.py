@@ -5,7 +5,6 @@ import queue
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +12,8 @@ from typing import Any
 
 from lab import process
 
-START_SECONDS_MAX = 45.0
-"""How long one start may take before whoever supervises it kills it, as a time-out of Airflow would."""
+_STEP_SECONDS_MAX = 90.0
+"""How long it may be silent before it is killed, as a time-out of whoever supervises it would."""
 
 _FINAL = ("PlanStale", "CapsExceeded", "CompensationOff", "ProgressLost")
 """Errors by which it refuses a whole plan, so that starting it again is no use."""
@@ -49,17 +48,17 @@ class Executor:
     child: subprocess.Popen[bytes] = field(init=False)
     told: list[dict[str, Any]] = field(default_factory=list)
     _lines: "queue.SimpleQueue[dict[str, Any] | None]" = field(default_factory=queue.SimpleQueue)
+    hung: bool = False
     _held: bool = False
 
     def __post_init__(self) -> None:
         self.child = process.spawn(
             self.argv, log=self.log, environment=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
-        self._deadline = time.monotonic() + START_SECONDS_MAX
         threading.Thread(target=self._listen, daemon=True).start()
 
     def run_to(self, is_there: Callable[[Mapping[str, Any]], bool]) -> bool:
-        """Let it go on until it stands at such a step. False where it has ended before. Raises NotReadyInTime."""
+        """Let it go on until it stands at such a step. False where it has ended before, or hung and was killed."""
         while (step := self._next_step()) is not None:
             if is_there(step):
                 return True
@@ -86,12 +85,14 @@ class Executor:
         self.child.send_signal(signal.SIGCONT)
 
     def end(self) -> StartEnd | None:
-        """Let it run to its end; None where it hung and was killed at its deadline."""
+        """Let it run to its end; None where it hung and was killed."""
+        self.run_to(lambda _: False)
         try:
-            self.run_to(lambda _: False)
-            self.child.wait(max(0.0, self._deadline - time.monotonic()))
-        except (process.NotReadyInTime, subprocess.TimeoutExpired):
+            self.child.wait(_STEP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
             self.kill()
+            self.hung = True
+        if self.hung:
             return None
         stopped = self._last("stopped")
         return StartEnd(
@@ -108,9 +109,11 @@ class Executor:
     def _next_step(self) -> dict[str, Any] | None:
         self.let_go()
         try:
-            step = self._lines.get(timeout=max(0.0, self._deadline - time.monotonic()))
+            step = self._lines.get(timeout=_STEP_SECONDS_MAX)
         except queue.Empty:
-            raise process.NotReadyInTime(f"the executor: no step within {START_SECONDS_MAX:.0f} s") from None
+            self.kill()
+            self.hung = True
+            return None
         if step is not None:
             self.told.append(step)
             self._held = True

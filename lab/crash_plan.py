@@ -33,13 +33,17 @@ class Step(StrEnum):
 class Fault(StrEnum):
     """What happens to the executor at its step, or to what it talks to. Afterwards it is started until it has finished.
 
-    frozen: a second executor does the plan meanwhile, then the first one wakes up. log_expired: it is killed, retention
-    takes the topic's records and all offsets of groups, and another plan is made and executed before its own goes on.
+    frozen: a second executor does the plan meanwhile, then the first one wakes up.
+    overtaken: it wakes up, and runs to its end, while the second one has a transaction open; that one goes on, and dies
+    right after its commit.
+    log_expired: it is killed, retention takes the topic's records and all offsets of groups, and another plan is made
+    and executed before its own goes on.
     records_refused: for a while the topic takes no record as large as an event.
     """
 
     KILLED = "killed"
     FROZEN = "frozen"
+    OVERTAKEN = "overtaken"
     BROKER_KILLED = "broker_killed"
     STORE_KILLED = "store_killed"
     LEDGER_KILLED = "ledger_killed"
@@ -49,6 +53,7 @@ class Fault(StrEnum):
 
 
 _AT_SOME_STEPS = {
+    Fault.OVERTAKEN: (Step.EXECUTING, Step.FENCED, Step.PROGRESS_READ, Step.PROVED, Step.BEGUN),
     Fault.LEDGER_KILLED: (Step.APPROVED, Step.EXECUTING, Step.FENCED, Step.PROGRESS_READ),  # it is read no more
     Fault.ANSWER_LOST: (Step.EXECUTING, Step.BEGUN, Step.COMMITTING),  # to what is asked next, or in committing
     Fault.RECORDS_REFUSED: (Step.PROVED, Step.BEGUN),
@@ -59,12 +64,16 @@ CELLS = tuple((step, fault) for fault in Fault for step in _AT_SOME_STEPS.get(fa
 
 @dataclass(frozen=True, kw_only=True)
 class CrashRound:
-    """One plan of EVENTS_PER_PLAN events. record: which of them, from 1, where the step comes once for each."""
+    """One plan of EVENTS_PER_PLAN events. record: which of them, from 1, where the step comes once for each.
+
+    second_at: where a second executor stands while the first one is overtaken.
+    """
 
     name: str
     step: Step
     fault: Fault
     record: int
+    second_at: Step
 
 
 def plan_crashes(seed: int, rounds: int, *, first: int = 1) -> tuple[CrashRound, ...]:
@@ -77,5 +86,5 @@ def _all_rounds(seed: int) -> Iterator[CrashRound]:
     while True:
         for step, fault in dice.sample(CELLS, len(CELLS)):
             number += 1
-            record = dice.randint(1, EVENTS_PER_PLAN)
-            yield CrashRound(name=f"{seed}.{number}", step=step, fault=fault, record=record)
+            record, second_at = dice.randint(1, EVENTS_PER_PLAN), dice.choice((Step.EVENT_PRODUCED, Step.FLUSHED))
+            yield CrashRound(name=f"{seed}.{number}", step=step, fault=fault, record=record, second_at=second_at)

@@ -30,7 +30,7 @@ from lab.clients import new_admin
 from lab.command_line import CommandLine
 from lab.crash_books import CrashBooks
 from lab.crash_executor import Executor, StartEnd
-from lab.crash_plan import CrashRound, Fault, Step
+from lab.crash_plan import EVENTS_PER_PLAN, CrashRound, Fault, Step
 from lab.crash_score import EventEnd, RoundEnd, Told
 from lab.effect_reader import EffectReader
 from lab.log_ends import LogEnds
@@ -200,6 +200,8 @@ class CrashMatrix:
                 first.freeze()
                 self._finish(plan)
                 first.wake()
+            case Fault.OVERTAKEN:
+                self._overtake(crash, plan, first)
             case Fault.BROKER_KILLED:
                 self._kill_broker(crash)
             case Fault.STORE_KILLED:
@@ -221,6 +223,21 @@ class CrashMatrix:
                 self._set_largest_record(_TOO_SMALL_BYTES)
                 first.run_to(lambda told: told["step"] == "aborted")
                 self._set_largest_record(_LARGEST_BYTES)
+
+    def _overtake(self, crash: CrashRound, plan: StoredPlan, first: Executor) -> None:
+        first.freeze()
+        second = self._start(plan)
+        self._reach(second, replace(crash, step=crash.second_at, record=EVENTS_PER_PLAN))
+        self._wait_for_open_records()
+        first.wake()
+        self._run_out(plan, first)
+        second.run_to(lambda told: told["step"] == Step.PUBLISHED)
+        second.kill()
+
+    def _wait_for_open_records(self) -> None:
+        """Return once the broker has a record of a transaction that is still open."""
+        ends = self._log_ends()
+        process.wait_until(lambda: not ends.are_decided(self.books.partitions), what="records of an open transaction")
 
     def _kill_broker(self, crash: CrashRound) -> None:
         """SIGKILL, and start it again.

@@ -61,7 +61,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.ledger import LedgerRefused, LedgerUnreachable
     from tallystick.local_run import RereadDiffers, RunNotStored
     from tallystick.log_fetch import BrokerUnreachable, OffsetNotInLog
-    from tallystick.progress_topic import ProgressLost
+    from tallystick.progress_topic import ProgressHeld, ProgressLost
     from tallystick.spark_job import SparkAppFailed, SparkNotReady
     from tallystick.store.break_store import BreakAmbiguous, BreakNotFound
     from tallystick.store.cut_store import CutAlreadyOpen
@@ -93,6 +93,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
             | SwitchRefused()
             | PlanRefused()
             | ProgressLost()
+            | ProgressHeld()
             | ExecutorFenced()
             | TransactionAborted()
             | AcknowledgementRefused()

@@ -11,7 +11,7 @@ makes a second copy; the next run finds it. An event that retention took from th
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -36,7 +36,13 @@ from tallystick.compensation_source import draw_plan, read_source_rows
 from tallystick.connections import Connections
 from tallystick.contract import Contract
 from tallystick.contract_change import ContractChangeRefused
-from tallystick.event_publisher import OutgoingRecord, TransactionAborted, open_publisher, publish_together
+from tallystick.event_publisher import (
+    ExecutorFenced,
+    OutgoingRecord,
+    TransactionAborted,
+    open_publisher,
+    publish_together,
+)
 from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
 from tallystick.ledger_reader import open_ledger
 from tallystick.progress_topic import (
@@ -56,7 +62,8 @@ from tallystick.store.plan_store import (
     claim_actions,
     open_actions,
     read_plan,
-    record_outcome,
+    record_done,
+    record_refusal,
     requesters,
     spent_today,
 )
@@ -150,7 +157,7 @@ def execute_plan(
     The kill switch and the acting hours are asked before each producer transaction: what was committed by then stays
     and is told, the rest is not done.
     Raises PlanRefused (PlanStale, CompensationOff, CapsExceeded, OnePersonOnly, ActingStopped, OutsideActingHours),
-    ContractChangeRefused, ProgressLost, ExecutorFenced, TransactionAborted.
+    ContractChangeRefused, ProgressLost; what another start can cure: ProgressHeld, ExecutorFenced, TransactionAborted.
     """
     work = _Work(engine, contract, connections, plan, approver, environment, tell, now)
     work.audit("approved", approved_hash=approved_hash, dry_run=plan.dry_run, items=len(plan.items))
@@ -187,6 +194,7 @@ class _Work:
     environment: str
     tell: Tell
     now: Callable[[], datetime]
+    executor: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
     def transactional_id(self) -> str:
@@ -256,6 +264,7 @@ def _execute(work: _Work) -> tuple[ItemOutcome, ...]:
     actions = claim_actions(
         work.engine,
         work.plan,
+        executor=work.executor,
         outcome={"progress_topic_id": topic_id},
         allow=lambda spent: refuse_over_caps(work.contract, work.plan, spent=spent),
     )
@@ -392,9 +401,14 @@ def _told(outcome: ItemOutcome) -> dict[str, str]:
 
 
 def _record(work: _Work, outcome: ItemOutcome) -> None:
-    state = ActionState.REFUSED if outcome.fate is ItemFate.REFUSED else ActionState.DONE
-    detail = {"reason": outcome.reason} if outcome.fate is ItemFate.REFUSED else dict(outcome.place or {})
-    record_outcome(work.engine, outcome.action_id, state=state, outcome=detail)
+    """Raises ExecutorFenced instead of a refusal that a later start may be making untrue."""
+    if outcome.fate is ItemFate.REFUSED:
+        detail: dict[str, Any] = {"reason": outcome.reason}
+        if not record_refusal(work.engine, outcome.action_id, executor=work.executor, outcome=detail):
+            raise ExecutorFenced(f"{work.contract.contract}: another executor has claimed {outcome.action_id} since")
+    else:
+        detail = dict(outcome.place or {})
+        record_done(work.engine, outcome.action_id, outcome=detail)
     work.audit(str(outcome.fate), action_id=str(outcome.action_id), **detail)
 
 

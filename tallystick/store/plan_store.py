@@ -1,6 +1,6 @@
 """Compensation plans, the state of each action, and the audit trail."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -8,7 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Engine, Text, cast, func, insert, select, update
+from sqlalchemy import Connection, Engine, Text, Update, cast, func, insert, select, update
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from tallystick.compensation_plan import Plan, PlanStale, Spent
@@ -122,11 +123,12 @@ def spent_today(engine: Engine, contract_name: str) -> Spent:
 
 
 def claim_actions(
-    engine: Engine, plan: Plan, *, outcome: Mapping[str, Any], allow: Callable[[Spent], None]
+    engine: Engine, plan: Plan, *, executor: str, outcome: Mapping[str, Any], allow: Callable[[Spent], None]
 ) -> dict[UUID, StoredAction]:
     """Mark every action of the plan as executing, all or none; one that this plan has begun or done stays as it is.
 
-    outcome: kept with those that begin now. allow: raises where the plan may not begin beside what the day has spent
+    executor: this start's own word; from now on no earlier start may refuse one of them. outcome: kept with those that
+    begin now. allow: raises where the plan may not begin beside what the day has spent
     already; plans of one contract are claimed one after the other, so that two cannot take the same room. Gives all
     actions of the plan. Raises PlanStale where another holds one.
     """
@@ -137,6 +139,7 @@ def claim_actions(
         for item in plan.items:
             _claim(connection, plan, item.action_id, item.break_id, outcome)
         ids = [item.action_id for item in plan.items]
+        connection.execute(_taken_over(ids, executor))
         statement = select(compensation_action).where(compensation_action.c.action_id.in_(ids))
         actions = {row.action_id: _action_of(row) for row in connection.execute(statement)}
         for action in actions.values():
@@ -145,16 +148,30 @@ def claim_actions(
     return actions
 
 
-def record_outcome(engine: Engine, action_id: UUID, *, state: ActionState, outcome: Mapping[str, Any]) -> None:
-    """Say what came of an action. Done is for good: nothing overrides it, and it overrides a refusal."""
-    allowed = [ActionState.EXECUTING, ActionState.REFUSED] if state is ActionState.DONE else [ActionState.EXECUTING]
+def record_done(engine: Engine, action_id: UUID, *, outcome: Mapping[str, Any]) -> None:
+    """Say that an action is done: for good. It overrides a refusal, whoever has claimed the action since."""
     statement = (
         update(compensation_action)
-        .where(compensation_action.c.action_id == action_id, compensation_action.c.state.in_(allowed))
-        .values(state=state, outcome=dict(outcome))
+        .where(compensation_action.c.action_id == action_id, compensation_action.c.state != ActionState.DONE)
+        .values(state=ActionState.DONE, outcome=dict(outcome))
     )
     with engine.begin() as connection:
         connection.execute(statement)
+
+
+def record_refusal(engine: Engine, action_id: UUID, *, executor: str, outcome: Mapping[str, Any]) -> bool:
+    """Say that an action was not done. False where it is done, or another start has claimed it and may be doing it."""
+    statement = (
+        update(compensation_action)
+        .where(
+            compensation_action.c.action_id == action_id,
+            compensation_action.c.state == ActionState.EXECUTING,
+            compensation_action.c.outcome["executor"].as_string() == executor,
+        )
+        .values(state=ActionState.REFUSED, outcome=dict(outcome))
+    )
+    with engine.begin() as connection:
+        return connection.execute(statement).rowcount > 0
 
 
 def append_audit(
@@ -222,6 +239,16 @@ def _claim(connection: Connection, plan: Plan, action_id: UUID, break_id: UUID, 
             set_=begin | {"recorded_at": func.clock_timestamp()},
             where=compensation_action.c.state == ActionState.REFUSED,
         )
+    )
+
+
+def _taken_over(action_ids: Sequence[UUID], executor: str) -> Update:
+    table = compensation_action.c
+    known = table.outcome.concat(cast({"executor": executor}, JSONB))
+    return (
+        update(compensation_action)
+        .where(table.action_id.in_(action_ids), table.state == ActionState.EXECUTING)
+        .values(outcome=known)
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from sqlalchemy import Engine, text
 
 from lab.step_by_step import run_step_by_step
 from tallystick import compensation, compensation_plan, compensation_source, event_publisher
@@ -115,6 +116,22 @@ def progress_in_group_offsets() -> None:
     compensation.read_progress = read_offsets
 
 
+def refusal_of_the_overtaken() -> None:
+    """Whoever could not prove an absence says that the event was not published."""
+
+    def refuse(engine: Engine, action_id: uuid.UUID, *, outcome: Mapping[str, Any], **_: object) -> bool:
+        row = {"action_id": action_id, "reason": outcome["reason"]}
+        statement = text(
+            "update tallystick.compensation_action set state = 'refused',"
+            " outcome = jsonb_build_object('reason', cast(:reason as text)) where action_id = :action_id"
+        )
+        with engine.begin() as connection:
+            connection.execute(statement, row)
+        return True
+
+    compensation.record_refusal = refuse
+
+
 def _kafka() -> dict[str, Any]:
     return dict(json.loads(os.environ["TALLYSTICK_CONN_KAFKA_LAB"]))
 
@@ -129,6 +146,7 @@ RULES = {
         error_of_a_partition_ignored,
         key_of_the_plan,
         progress_in_group_offsets,
+        refusal_of_the_overtaken,
     )
 }
 

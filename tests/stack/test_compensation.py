@@ -34,7 +34,15 @@ from tallystick.acting_rules import ActingStopped, OutsideActingHours, SwitchSet
 from tallystick.break_class import BreakClass, Doubt
 from tallystick.cli import app
 from tallystick.compensation import Execution, ItemFate, execute_plan, verify_plan
-from tallystick.compensation_plan import CapsExceeded, CompensationOff, OnePersonOnly, Plan, PlanStale, refuse_over_caps
+from tallystick.compensation_plan import (
+    CapsExceeded,
+    CompensationOff,
+    OnePersonOnly,
+    Plan,
+    PlanStale,
+    Spent,
+    refuse_over_caps,
+)
 from tallystick.compensation_source import draw_plan
 from tallystick.connections import Connections, KafkaSettings
 from tallystick.contract import Contract
@@ -42,7 +50,15 @@ from tallystick.contract_change import ContractChangeRefused
 from tallystick.event_publisher import TransactionAborted
 from tallystick.progress_topic import ProgressLost, progress_topic_name
 from tallystick.run_result import ItemState
-from tallystick.store.plan_store import ActionState, claim_actions, open_actions, read_audit, read_plan, save_plan
+from tallystick.store.plan_store import (
+    claim_actions,
+    open_actions,
+    read_audit,
+    read_plan,
+    record_done,
+    record_refusal,
+    save_plan,
+)
 from tallystick.store.run_store import outstanding_breaks
 from tallystick.store.switch_store import set_switch
 from tallystick.verdict import Verdict
@@ -534,6 +550,7 @@ def test_a_days_cap_holds_over_plans_and_between_executors(world: Books) -> None
         claim_actions(
             world.store,
             both,
+            executor="late",
             outcome={},
             allow=lambda spent: refuse_over_caps(world.contract, both, spent=spent),
         )
@@ -763,9 +780,26 @@ def test_an_action_that_is_done_stays_done(world: Books) -> None:
     world.find_missing(world.pay(1))
     plan = world.plan()
     world.execute(plan)
-    compensation.record_outcome(
-        world.store, plan.items[0].action_id, state=ActionState.REFUSED, outcome={"reason": "late"}
-    )
+    (item,) = plan.items
+    assert not record_refusal(world.store, item.action_id, executor="late", outcome={"reason": "late"})
+    assert world.states() == {"done": 1}
+
+
+def anything(spent: Spent) -> None:
+    """No caps."""
+
+
+def test_only_the_start_that_has_claimed_an_action_last_may_refuse_it(world: Books) -> None:
+    world.find_missing(world.pay(1))
+    plan = world.plan()
+    (item,) = plan.items
+    for start in ("first", "second"):
+        claim_actions(world.store, plan, executor=start, outcome={"progress_topic_id": "topic-1"}, allow=anything)
+    assert not record_refusal(world.store, item.action_id, executor="first", outcome={"reason": "held"})
+    assert world.states() == {"executing": 1}
+    assert record_refusal(world.store, item.action_id, executor="second", outcome={"reason": "held"})
+    assert world.states() == {"refused": 1}
+    record_done(world.store, item.action_id, outcome={"topic": world.topic})
     assert world.states() == {"done": 1}
 
 
