@@ -72,23 +72,23 @@ def _read_jdbc(spark: SparkSession, ledger: JdbcLedger, ledger_slice: LedgerSlic
         .option("customSchema", ", ".join(f"{name} string" for name in _TEXTS))
         .load()
     )
-    return _as_ledger_rows(rows)
+    return as_ledger_rows(rows)
 
 
 def _read_parquet(spark: SparkSession, ledger: ParquetLedger, ledger_slice: LedgerSlice) -> DataFrame:
     """The files of the slice's manifest, and no others that may lie beside them."""
     files, columns = ledger.files_to_scan(ledger_slice), ledger.ledger.columns
     if not files:
-        return _as_ledger_rows(spark.createDataFrame([], ", ".join(f"{name} string" for name in _TEXTS)))
+        return as_ledger_rows(spark.createDataFrame([], ", ".join(f"{name} string" for name in _TEXTS)))
     named = [F.col(getattr(columns, name)).alias(name) for name in _TEXTS]
     written = [F.col(columns.written_at).alias("written_at")] if columns.written_at else []
-    return _as_ledger_rows(spark.read.parquet(*files).select(*named, *written))
+    return as_ledger_rows(spark.read.parquet(*files).select(*named, *written))
 
 
 _TEXTS = ("row_id", "match_key", "transaction_key", "leg", "amount_minor", "currency")
 
 
-def _as_ledger_rows(rows: DataFrame) -> DataFrame:
+def as_ledger_rows(rows: DataFrame) -> DataFrame:
     """The shape above, without nulls, by the rules of `ledger_sql.column_list`. written_at may be absent."""
     amount = F.expr("try_cast(amount_minor AS decimal(38, 9))")
     is_whole = F.coalesce((amount % 1 == 0) & amount.between(-(2**63), 2**63 - 1), F.lit(False))

@@ -34,7 +34,8 @@ class PartitionSnapshot:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerSnapshot:
-    """The ledger's server as it describes itself. Unit: 64-bit database transaction ids; xmin is the horizon.
+    """The ledger's server as it describes itself. Unit: positions, in PostgreSQL 64-bit database transaction ids; xmin
+    is the horizon. Other kinds have no timeline and no log, and write 0 and 0/0.
 
     Every transaction below xmin has ended; every id that had been given out by then, to open ones and
     their savepoints too, is below xmax.
@@ -107,7 +108,7 @@ class FileChange:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerSlice:
-    """Half-open range of database transaction ids, with the server's state when it was fixed."""
+    """Half-open range of positions, in PostgreSQL transaction ids, with the state of the server when it was fixed."""
 
     xid_start: int
     xid_end: int
