@@ -206,13 +206,13 @@ def judge_cut(engine: Engine, contract: Contract, cut: Cut, *, stored_look_ups: 
     """
     connections = connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
     past = read_past(engine, contract, cut, open_items_as_of(engine, contract.contract, cut.n))
-    with open_both_sides(contract, connections) as sides, ThreadPoolExecutor(1) as beside:
+    with open_both_sides(engine, contract, connections) as sides, ThreadPoolExecutor(1) as beside:
         partitions = read_topic_snapshot(sides.admin, contract.topics)
         cut = without_expired(cut, partitions)
         census = beside.submit(take_cut_census, sides, cut)
         announce("scanning", offsets=sum(len(part.readable) for part in cut.topic_slices))
         known = {item.match_key for item in past.carried}
-        scan = scan_cut(contract, connections, cut, past.previous, known)
+        scan = scan_cut(engine, contract, connections, cut, past.previous, known)
         announce("scanned", topic_rows=scan.topic_rows, ledger_rows=scan.ledger_rows, exceptional=len(scan.copies))
         counted = census.result()
         announce("census_taken", unexplained=sum(one.unexplained for one in counted))
@@ -231,16 +231,18 @@ def judge_cut(engine: Engine, contract: Contract, cut: Cut, *, stored_look_ups: 
     )
 
 
-def scan_cut(contract: Contract, connections: Connections, cut: Cut, previous: Cut, known: set[str]) -> SliceScan:
+def scan_cut(
+    engine: Engine, contract: Contract, connections: Connections, cut: Cut, previous: Cut, known: set[str]
+) -> SliceScan:
     """The first reader: Spark, both sides, one cut."""
     spark = SparkSession.builder.appName(f"tallystick {contract.contract}/{cut.n}").getOrCreate()
-    with open_ledger_of(contract, connections) as ledger:
+    with open_ledger_of(engine, contract, connections) as ledger:
         described = ledger.describe()
         if not described.key_is_unique:
             known |= set(ledger.keys_seen_before(cut.ledger_slice))
         with ledger.held_in_place():
             records = read_topics(spark, connections.kafka, cut.topic_slices)
-            rows = read_ledger(spark, connections, contract.ledger, cut.ledger_slice, described)
+            rows = read_ledger(spark, connections, ledger, cut.ledger_slice, described)
             planted = with_canary_events(records, canary_events(contract), written_at=cut.marked_at_utc)
             return scan_slices(
                 parse_events(planted, contract.event),

@@ -211,8 +211,8 @@ DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
     ),
     Doubt.LEDGER_REWRITTEN: ClassText(
         title="Ledger rewritten",
-        means="Rows that earlier runs had read were changed or deleted, so slices by xmin prove nothing.",
-        check_first="Find the UPDATE, DELETE or restore; where rows must change, use slice_by: written_xid.",
+        means="Below what this run read, rows went, changed, or came in after earlier runs had read past them.",
+        check_first="Find the UPDATE, DELETE, restore or late writer; the sentence says what reads it all the same.",
     ),
     Doubt.LEDGER_FAILED_OVER: ClassText(
         title="Ledger failed over",

@@ -146,6 +146,7 @@ def print_run(run: StoredRun) -> None:
         Text.assemble((str(result.verdict), _STYLES[result.verdict]), f"  {result.contract}/{result.cut_n}  {window}")
     )
     out.print(foreign_text(verdict_sentence(result)))
+    out.print(Text(f"The ledger is read {run.ledger_guarantee}.", style="dim"))
     for found in result.doubts:
         out.print()
         out.print(Text(DOUBT_TEXTS[found.doubt].title, style="bold yellow"))

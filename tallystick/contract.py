@@ -189,12 +189,23 @@ class LedgerColumns(_Part):
 class LedgerSide(_Part):
     """The source of truth."""
 
-    kind: Literal["postgres"] = "postgres"
-    """postgres: a base table in PostgreSQL, read by its transactions' horizon."""
+    kind: Literal["postgres", "jdbc", "parquet"] = "postgres"
+    """postgres: a base table in PostgreSQL, read by its transactions' horizon. jdbc: a table of any database, read by a
+    column that grows, with an overlap. parquet: a folder of files, each read once, by path and modification."""
     connection: _Name
-    """Id of the Airflow connection (type postgres; a read-only role is enough)."""
+    """Id of the Airflow connection: type postgres; jdbc with an SQLAlchemy URL in its extra; parquet with a folder's
+    address there. Reading is enough."""
     table: _Table
-    """schema.table. A view has no transaction ids and is refused when the cut is made."""
+    """schema.table. In SQLite main.table, of parquet the folder schema/table; kind postgres refuses a view, which has
+    no transaction ids, when the cut is made."""
+    order_by: _Column | None = None
+    """jdbc only: the column that grows, an integer or a timestamp that each row gets once; in UTC where it has no
+    zone."""
+    overlap: Annotated[int, Field(ge=0, strict=True)] | None = None
+    """jdbc only: how far behind the newest value a row may still come into sight; values of an integer, seconds of a
+    timestamp, which also cover how far clocks differ. 0: rows are committed in the column's order."""
+    quiet_seconds: _Seconds | None = None
+    """parquet only: for how long a file must not have changed before a cut takes it."""
     where: Annotated[str, Field(min_length=1)] | None = None
     """SQL condition that picks the posting that pairs, e.g. side = 'credit'."""
     slice_by: Literal["xmin", "written_xid"] = "xmin"
@@ -209,10 +220,31 @@ class LedgerSide(_Part):
 
     @model_validator(mode="after")
     def _receipts_fit(self) -> Self:
-        if self.columns.receipt_offset and self.slice_by == "xmin":
+        if self.columns.receipt_offset and self.by_xmin:
             raise ValueError(
                 "expected slice_by: written_xid with receipt columns: storing a receipt updates the row, "
                 "and an updated row has a new xmin"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _fields_of_its_kind(self) -> Self:
+        for field, kind, why in _OF_ONE_KIND:
+            stated = getattr(self, field) is not None
+            if stated and self.kind != kind:
+                raise ValueError(f"expected no {field} with kind {self.kind}: only {kind} is read by it")
+            if not stated and self.kind == kind:
+                raise ValueError(f"expected {field} with kind {kind}: {why}")
+        if self.kind == "parquet" and (self.where or self.columns.receipt_offset):
+            raise ValueError(
+                "expected no where and no receipt columns with kind parquet: its files hold only the postings that "
+                "pair, and are not changed"
+            )
+        if self.kind != "postgres" and self.slice_by != "xmin":
+            raise ValueError(f"expected no slice_by with kind {self.kind}: only postgres slices by transaction id")
+        if self.kind != "postgres" and self.amount_unit != "minor":
+            raise ValueError(
+                f"expected amount_unit minor with kind {self.kind}: major units are read from postgres only"
             )
         return self
 
@@ -220,6 +252,42 @@ class LedgerSide(_Part):
     def by_xmin(self) -> bool:
         """Is a row's position 32 bits of the id of the transaction that wrote it last?"""
         return self.kind == "postgres" and self.slice_by == "xmin"
+
+    @property
+    def waits_by_rule(self) -> bool:
+        """Is what waits behind the horizon held back by the contract's own rule, and by nobody's transaction?"""
+        return self.kind in ("jdbc", "parquet")
+
+    @property
+    def overlap_text(self) -> str:
+        """In words. Unit: values of an integer, seconds of a timestamp."""
+        return f"{self.overlap} on {self.order_by}"
+
+    @property
+    def guarantee(self) -> str:
+        """By what it is sliced and how strong that is, in short; the report says it in full."""
+        return {
+            "postgres": f"by horizon ({self.slice_by}): strong",
+            "jdbc": f"by the column {self.order_by} with an overlap of {self.overlap}: weaker than a horizon",
+            "parquet": f"by manifest of files left alone for {self.quiet_seconds} s: weaker than a horizon",
+        }[self.kind]
+
+    @property
+    def positions(self) -> str:
+        """What the ledger's positions are, in words."""
+        return {
+            "postgres": "transaction ids",
+            "jdbc": f"values of {self.order_by}",
+            "parquet": "milliseconds of modification time",
+        }[self.kind]
+
+
+_OF_ONE_KIND = (
+    ("order_by", "jdbc", "the column that grows"),
+    ("overlap", "jdbc", "how far behind the newest value a row may come into sight"),
+    ("quiet_seconds", "parquet", "how long a file that is still being written must have been left alone"),
+)
+"""Fields that one kind of ledger needs and no other has, with what they say."""
 
 
 class AlertSink(_Part):
@@ -420,6 +488,9 @@ class Contract(_Part):
     def _compensation_fits(cls, rules: CompensationRules | None, info: ValidationInfo) -> CompensationRules | None:
         if rules is None:
             return None
+        ledger = info.data.get("ledger")
+        if ledger is not None and ledger.kind != "postgres":
+            raise ValueError(f"expected none with ledger.kind {ledger.kind}: it republishes from PostgreSQL only")
         if info.data.get("direction") is Direction.TOPIC_TO_LEDGER:
             raise ValueError(
                 "expected none with direction topic_to_ledger: what it repairs, it republishes from the ledger"

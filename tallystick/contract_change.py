@@ -139,6 +139,27 @@ def _currency_case_changes(field: str, before: str, after: str) -> tuple[Contrac
     return rule(field, before, after)
 
 
+def _overlap_changes(field: str, before: int | None, after: int | None) -> tuple[ContractChange, ...]:
+    """Smaller is possible at any time. Larger would move the horizon back behind what cuts have read."""
+    rule = _anew(_OVERLAP_SMALLER) if (after or 0) < (before or 0) else _refused(_OVERLAP_LARGER)
+    return rule(field, before, after)
+
+
+def _quiet_changes(field: str, before: int | None, after: int | None) -> tuple[ContractChange, ...]:
+    """As for an overlap: the horizon must not fall back."""
+    rule = _anew(_QUIET_SHORTER) if (after or 0) < (before or 0) else _refused(_QUIET_LONGER)
+    return rule(field, before, after)
+
+
+_QUIET_SHORTER = "From the next cut on files are taken that much sooner; one that is written to after that is a doubt."
+_QUIET_LONGER = (
+    "Cuts have taken files up to a later moment than the new rule allows: the horizon would fall back behind it."
+)
+_OVERLAP_SMALLER = "From the next cut on rows are read that much sooner; one that comes later than that is in no cut."
+_OVERLAP_LARGER = (
+    "Cuts have read closer to the newest row than the new overlap allows: what came late there is in no cut, and the "
+    "horizon would fall back behind it."
+)
 _CASE_IGNORED = (
     "Pairs that come together from the next run on may write their currency in either case, open items included; "
     "mismatches that were found before stay broken."
@@ -216,6 +237,11 @@ RULES: Mapping[str, Rule] = {
         "The books hold rows of the old table: what earlier transactions wrote to another one was never read, and "
         "would count as read."
     ),
+    "ledger.order_by": _refused(
+        "It says where a row stands: by another column, rows that were read would count as never read, or come again."
+    ),
+    "ledger.overlap": _overlap_changes,
+    "ledger.quiet_seconds": _quiet_changes,
     "ledger.where": _refused(
         "It says which rows were read: older rows that only the new condition picks would count as read and paired, "
         "and their events as duplicates. Two conditions cannot be compared, so other words for one are refused too."

@@ -70,7 +70,7 @@ def resolve_cut(
     if stored is not None:
         return stored
     previous = last_cut(engine, contract.contract)
-    with open_both_sides(contract, connections) as sides:
+    with open_both_sides(engine, contract, connections) as sides:
         sides.ledger.describe()
         if contract.kafka.stray_topics:
             read_topic_snapshot(sides.admin, contract.kafka.stray_topics)  # one that is not there is refused here
@@ -188,7 +188,7 @@ def refuse_too_wide(ledger: LedgerSide, previous: Cut, now: LedgerSnapshot) -> N
 
 def _close_baseline(engine: Engine, contract: Contract, connections: Connections, cut: Cut) -> None:
     """Store the baseline's own verdict. Quietly the same when it is there already."""
-    with open_both_sides(contract, connections) as sides:
+    with open_both_sides(engine, contract, connections) as sides:
         older = sides.ledger.count_older_rows(cut.ledger_slice)
     figures = RunFigures(
         topic_rows=0,

@@ -185,6 +185,7 @@ def read_surroundings(
         if held
         else (),
         ledger=_another_history(cut, sides.ledger.read_snapshot()),
+        ledger_files=sides.ledger.changed_files(cut.ledger_slice),
     )
 
 

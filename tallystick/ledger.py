@@ -5,13 +5,14 @@ the id of the transaction that wrote the row, which is why slices, rows and snap
 Slices are half-open ranges of positions and tile, so a row's place is told by its position alone.
 """
 
-from collections.abc import Collection
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from tallystick.cut import LedgerSlice, LedgerSnapshot
+from tallystick.cut import FileChange, LedgerSlice, LedgerSnapshot
 
 
 class LedgerUnreachable(ConnectionError):
@@ -45,7 +46,10 @@ class LedgerDescription:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerRow:
-    """One row with its position. receipt_*: the acknowledgement it holds, if any."""
+    """One row with its position. receipt_*: the acknowledgement it holds, if any.
+
+    was_read: False where it lies in a slice of an earlier cut, and nobody can say that the cut has seen it there.
+    """
 
     row_id: str
     match_key: str
@@ -56,6 +60,22 @@ class LedgerRow:
     row_xid: int
     receipt_partition: int | None = None
     receipt_offset: int | None = None
+    was_read: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadSlice:
+    """A slice that an earlier cut has read, and how many rows it held then. Unit: positions."""
+
+    start: int
+    end: int
+    rows: int
+
+
+def find_read_slice(read: Sequence[ReadSlice], position: int) -> ReadSlice | None:
+    """The slice that holds the position; slices come in order and do not overlap."""
+    after = bisect_right(read, position, key=lambda one: one.start)
+    return read[after - 1] if after and position < read[after - 1].end else None
 
 
 class Ledger(Protocol):
@@ -71,6 +91,10 @@ class Ledger(Protocol):
 
     def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
         """The slice with what it holds, where its positions alone do not say that. Asked once, when a cut is made."""
+        ...
+
+    def changed_files(self, ledger_slice: LedgerSlice) -> tuple[FileChange, ...]:
+        """What the slice holds by name and what is not as it was when it was fixed."""
         ...
 
     def holder(self, *, horizon: int) -> HorizonHolder | None:

@@ -14,7 +14,7 @@ from psycopg.rows import class_row
 
 from tallystick import ledger_sql
 from tallystick.contract import LedgerSide
-from tallystick.cut import LedgerSlice, LedgerSnapshot
+from tallystick.cut import FileChange, LedgerSlice, LedgerSnapshot
 from tallystick.ledger import (
     HorizonHolder,
     LedgerDescription,
@@ -317,6 +317,9 @@ class PostgresLedger:
 
     def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
         return ledger_slice
+
+    def changed_files(self, ledger_slice: LedgerSlice) -> tuple[FileChange, ...]:
+        return ()
 
     def holder(self, *, horizon: int) -> HorizonHolder | None:
         return read_horizon_holder(self.connection, horizon=horizon)

@@ -189,7 +189,7 @@ def needs_topic(
 
     - A copy alone within its grace waits, whatever the log holds.
     - A row without an event here may have its event elsewhere.
-    - An event whose row an earlier cut read, or the books do not reach, may double one that stands elsewhere.
+    - An event whose row lies in an earlier slice, or the books do not reach, may double one that stands elsewhere.
     - So may a follower whose row stands nowhere: its owner may have archived it.
     """
     events, in_ledger = case.side(ItemSide.TOPIC), case.side(ItemSide.LEDGER)
@@ -203,7 +203,7 @@ def needs_topic(
         return True
     if events and not in_ledger and not others:
         return origin_side(direction) is ItemSide.LEDGER
-    return any(row.place in (Place.EARLIER_SLICE, Place.BEFORE_BASELINE) for row in others)
+    return any(row.place in (Place.EARLIER_SLICE, Place.UNREAD, Place.BEFORE_BASELINE) for row in others)
 
 
 def _read_log(sides: BothSides, partitions: Iterable[PartitionSnapshot], wanted: Wanted) -> Iterator[LogRecord]:
@@ -225,7 +225,7 @@ def ledger_sighting(row: LedgerRow, ledger_slice: LedgerSlice) -> Sighting:
     if row.row_xid < ledger_slice.baseline_xid:
         place = Place.BEFORE_BASELINE
     elif row.row_xid < ledger_slice.xid_start:
-        place = Place.EARLIER_SLICE
+        place = Place.EARLIER_SLICE if row.was_read else Place.UNREAD
     elif row.row_xid < ledger_slice.xid_end:
         place = Place.SLICE
     else:

@@ -33,6 +33,8 @@ class Place(StrEnum):
 
     BEFORE_BASELINE = "before_baseline"
     EARLIER_SLICE = "earlier_slice"
+    UNREAD = "unread"
+    """In an earlier slice, and nobody can say that a cut has read it there: it may have come late."""
     SLICE = "slice"
     PENDING = "pending"
     """Beyond the cut: behind the ledger's horizon, or after the partition's slice."""
@@ -48,7 +50,7 @@ class Place(StrEnum):
 
 
 BEYOND_THE_CUT = frozenset({Place.PENDING, Place.OPEN})
-_STANDING = BEYOND_THE_CUT | {Place.BEFORE_BASELINE, Place.EARLIER_SLICE, Place.SLICE, Place.STRAY}
+_STANDING = BEYOND_THE_CUT | {Place.BEFORE_BASELINE, Place.EARLIER_SLICE, Place.UNREAD, Place.SLICE, Place.STRAY}
 """Places of copies that a reader may see, now or once their transaction has ended."""
 
 
@@ -274,10 +276,12 @@ def _was_consumed(case: KeyCase, side: ItemSide) -> bool:
     """Did an earlier cut pair this key, so that one more copy on this side is one too many?
 
     A copy of an earlier slice that is not carried has had its partner. The log forgets, so for an event its row will
-    do. The ledger shows all its rows: one that stands alone is no second one, it was written anew (an UPDATE).
+    do, once a cut has read it. The ledger shows all its rows: one that stands alone is no second one, it was written
+    anew (an UPDATE), and one that stands there twice does, whoever has read the first.
     """
-    sides = (side,) if side is ItemSide.LEDGER else (ItemSide.TOPIC, ItemSide.LEDGER)
-    return any(Place.EARLIER_SLICE in case.places(one) for one in sides)
+    if side is ItemSide.LEDGER:
+        return bool(case.places(side) & {Place.EARLIER_SLICE, Place.UNREAD})
+    return any(Place.EARLIER_SLICE in case.places(one) for one in (ItemSide.TOPIC, ItemSide.LEDGER))
 
 
 def _extra_origins(origins: tuple[Copy, ...], consumed_earlier: bool) -> tuple[Copy, ...]:
@@ -339,7 +343,7 @@ def _judge_absence(case: KeyCase, copy: Copy, absent: Fate, deadlines: Deadlines
         fate, reason = Fate.WAITING, "within the partner's grace"
     elif there is ItemSide.TOPIC and deadlines.topic_lost_offsets and Place.LOST not in places:
         fate, reason = Fate.PARTNER_EXPIRED, "its partner may have been among the offsets that expired unread"
-    elif places & {Place.SLICE, Place.EARLIER_SLICE}:
+    elif places & {Place.SLICE, Place.EARLIER_SLICE, Place.UNREAD}:
         fate, reason = Fate.PARTNER_UNREAD, f"its partner on the {there} could not be read"
     elif settled_until is None or settled_until < due:
         fate, reason = Fate.UNSETTLED, f"the {there} is held back before the deadline"

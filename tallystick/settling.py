@@ -38,9 +38,9 @@ class BothSides:
 
 
 @contextmanager
-def open_both_sides(contract: Contract, connections: Connections) -> Iterator[BothSides]:
+def open_both_sides(engine: Engine, contract: Contract, connections: Connections) -> Iterator[BothSides]:
     """Connect to both sides. Raises BrokerUnreachable, LedgerUnreachable."""
-    with open_admin(connections.kafka) as admin, open_ledger_of(contract, connections) as ledger:
+    with open_admin(connections.kafka) as admin, open_ledger_of(engine, contract, connections) as ledger:
         yield BothSides(contract=contract, admin=admin, ledger=ledger)
 
 
@@ -59,7 +59,7 @@ def observe(
     ContractChangeRefused.
     """
     require_same_books(engine, contract)
-    with open_both_sides(contract, connections) as sides:
+    with open_both_sides(engine, contract, connections) as sides:
         partitions, ledger = sides.read_marks()
     append_sample(engine, contract.contract, sample_of(partitions, ledger, at_utc=now_utc))
     samples = read_samples(engine, contract.contract, since_utc=window_end_utc)

@@ -134,15 +134,15 @@ def from_ms(milliseconds: int) -> datetime:
 
 
 def held_by_ledger_horizon(evidence: Evidence) -> Iterator[DoubtFound]:
-    """The horizon stands below the mark: a database transaction that was open then is open still."""
+    """The horizon stands below the mark: a transaction is open since then, or the overlap reaches there."""
     ledger = evidence.cut.ledger_slice
     if not ledger.held:
         return
     holder = evidence.horizon_holder
-    who = describe_horizon_holder(holder)
+    who, positions = describe_horizon_holder(holder), evidence.contract.ledger.positions
     yield DoubtFound(
         doubt=Doubt.HELD_BY_LEDGER_HORIZON,
-        sentence=f"ledger: {ledger.mark - ledger.xid_end} transaction ids could not be read: {who} holds the horizon "
+        sentence=f"ledger: {ledger.mark - ledger.xid_end} {positions} could not be read: {who} holds the horizon "
         f"at {ledger.xid_end}, the mark is {ledger.mark}.",
         details={
             "held_transaction_ids": ledger.mark - ledger.xid_end,

@@ -23,7 +23,7 @@ def guarantees(run: StoredRun, contract: Contract) -> Iterator[tuple[str, str]]:
         "Each offset and each row once",
         "Slices are half-open and start where the previous cut ended; the store's keys refuse a gap or an overlap.",
     )
-    yield "Ledger slices", _slice_guarantee(contract, figures)
+    yield "Ledger slices", slice_guarantee(contract, figures)
     first, last = ("topics", "ledger") if contract.direction is Direction.TOPIC_TO_LEDGER else ("ledger", "topics")
     yield (
         "Captured in order",
@@ -55,21 +55,48 @@ def _second_reader(figures: RunFigures) -> str:
     return f"the census, a second reader, counted the same in {counted(len(figures.census), 'partition')}."
 
 
-def _slice_guarantee(contract: Contract, figures: RunFigures) -> str:
+def slice_guarantee(contract: Contract, figures: RunFigures) -> str:
+    """By what the ledger is sliced, how strong that is, and what it cannot see."""
+    if contract.ledger.kind == "jdbc":
+        return _by_column(contract, figures)
+    if contract.ledger.kind == "parquet":
+        return (
+            "By path and modification manifest: each file is read once, by the first cut that found it left alone for "
+            f"{counted(contract.ledger.quiet_seconds or 0, 'second')}, whenever it came. It rests on files that are "
+            "not written to after that: one that changed, came back or went is told with before and after, by size "
+            "and modification, and what was added to it is in no cut. A file that went before any cut took it, and "
+            "one that was rewritten with the same size and time, are not seen."
+        )
     if contract.ledger.slice_by == "written_xid":
         return (
-            "By the column written_xid, which the row keeps when it is updated: a row belongs to the cut of the "
-            "transaction that first wrote it. An index on it reads the slice alone."
+            "By horizon, the strong guarantee: below it every transaction has ended. By the column written_xid, which "
+            "the row keeps when it is updated: a row belongs to the cut of the transaction that first wrote it. An "
+            "index on it reads the slice alone."
         )
-    older = "not counted" if figures.ledger_older_rows is None else f"{figures.ledger_older_rows:,} were counted"
     add, default = written_xid_statements(contract.ledger.table)
     return (
-        "By xmin, the transaction that wrote the row. Holds for append-only tables; of the rows older than this slice, "
-        f"{older}, so that a changed or deleted one shows; each run scans the table for that. Faster, and for rows "
+        "By horizon, the strong guarantee: below it every transaction has ended. By xmin, the transaction that wrote "
+        f"the row. Holds for append-only tables; of the rows older than this slice, {_older(figures)}, so that a "
+        f"changed or deleted one shows; each run scans the table for that. Faster, and for rows "
         f"that change too: {add} {default} Apart and in this order neither rewrites the table; rows that are there "
         "already get no id and count as before the baseline. Then begin a contract under a new name with slice_by: "
         "written_xid."
     )
+
+
+def _by_column(contract: Contract, figures: RunFigures) -> str:
+    ledger = contract.ledger
+    return (
+        f"By the column {ledger.order_by} with an overlap of {ledger.overlap}, weaker than a horizon: that no row "
+        "comes into sight further behind the newest one is the contract's word, the database cannot tell. What comes "
+        f"later is in no cut; of the rows below this slice {_older(figures)}, so that one that came or went shows, "
+        "but not one of each. A row that is changed in place, its column apart, and another server behind the same "
+        "address are not seen."
+    )
+
+
+def _older(figures: RunFigures) -> str:
+    return "none were counted" if figures.ledger_older_rows is None else f"{figures.ledger_older_rows:,} were counted"
 
 
 def _repair(contract: Contract) -> str:

@@ -5,12 +5,14 @@ and each contract has at most one open cut (one_open_cut), which is its lock. AP
 """
 
 from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
     CheckConstraint,
     Column,
+    ColumnElement,
     Computed,
     DateTime,
     Dialect,
@@ -25,6 +27,7 @@ from sqlalchemy import (
     TypeDecorator,
     UniqueConstraint,
     Uuid,
+    cast,
     func,
     text,
 )
@@ -60,6 +63,11 @@ class UtcTime(TypeDecorator[datetime]):
 
 
 _TIME = UtcTime()
+
+
+def big_integer(stored: ColumnElement[Any]) -> ColumnElement[int]:
+    """A number in a JSON document: offsets, positions and counts outgrow 32 bits."""
+    return cast(stored.as_string(), BigInteger)
 
 
 def _recorded_at() -> Column[object]:

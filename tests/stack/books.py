@@ -117,7 +117,7 @@ class LiveBooks:
 
     @property
     def connections(self) -> Connections:
-        return connections_from_environment(kafka_id=KAFKA, ledger_id=LEDGER)
+        return connections_from_environment(kafka_id=KAFKA, ledger_id=self.contract.ledger.connection)
 
     def producer(self, transactional_id: str = "writer") -> Producer:
         """A transactional producer, made once per id."""

@@ -270,7 +270,8 @@ def shown(capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 def test_a_run_is_shown_with_money_stories_and_census_and_no_colour_codes(shown: Any, broken_run: StoredRun) -> None:
-    output = shown(broken_run)
+    output = shown(replace(broken_run, ledger_guarantee="by horizon (xmin): strong"))
+    assert "The ledger is read by horizon (xmin): strong." in output
     assert output.splitlines()[0] == "BROKEN  billing_payouts/7  2026-03-01 12:00:00 to 13:00:00 UTC"
     for expected in (
         "Missing in topic: never produced: 1 break, 400.00 EUR",

@@ -55,6 +55,8 @@ def refusal(folder: Path, text: str) -> str:
 
 CRON = "expected a cron expression of five fields, in UTC, such as '0 * * * *'"
 MOMENT = "expected a time with its zone, such as 2026-01-31T00:00:00Z"
+BY_COLUMN = {"kind": "jdbc", "order_by": "entry_id", "overlap": 0}
+IN_FILES = {"kind": "parquet", "quiet_seconds": 60}
 DIRECTIONS = "expected 'ledger_to_topic' or 'topic_to_ledger'"
 NAME = "expected a name in lower case letters, digits and _, beginning with a letter"
 FILE_SINK = {"kind": "file", "path": "alerts.jsonl"}
@@ -281,12 +283,37 @@ ORDERED = {"ordering_key": "account", "sequence": "number"}
             'ledger: got {"connection": "l", "table": "a.b", "consumer_isolation": "read_uncommitted"}; '
             "expected no consumer_isolation with direction ledger_to_topic: no consumer writes the ledger",
         ),
+        # kinds of ledgers
+        ({"ledger__kind": "oracle"}, "ledger.kind: got \"oracle\"; expected 'postgres', 'jdbc' or 'parquet'"),
+        *(
+            ({"ledger": {"connection": "l", "table": "a.b", **stated}}, ("; " + told))
+            for stated, told in (
+                ({"order_by": "entry_id"}, "expected no order_by with kind postgres: only jdbc is read by it"),
+                ({"overlap": 0}, "expected no overlap with kind postgres: only jdbc is read by it"),
+                ({"kind": "jdbc", "overlap": 0}, "expected order_by with kind jdbc: the column that grows"),
+                ({"kind": "jdbc", "order_by": "n"}, "expected overlap with kind jdbc: how far behind the newest"),
+                ({**BY_COLUMN, "slice_by": "written_xid"}, "expected no slice_by with kind jdbc: only postgres slices"),
+                (
+                    {**BY_COLUMN, "quiet_seconds": 9},
+                    "expected no quiet_seconds with kind jdbc: only parquet is read by",
+                ),
+                ({"kind": "parquet"}, "expected quiet_seconds with kind parquet: how long a file that is still"),
+                ({**IN_FILES, "where": "true"}, "expected no where and no receipt columns with kind parquet"),
+                ({**IN_FILES, "columns": RECEIPT}, "expected no where and no receipt columns with kind parquet"),
+                ({**BY_COLUMN, "amount_unit": "major"}, "expected amount_unit minor with kind jdbc"),
+            )
+        ),
+        (
+            {"ledger": {"connection": "l", "table": "a.b", **BY_COLUMN}, "compensation": REPAIR},
+            "; expected none with ledger.kind jdbc: it republishes from PostgreSQL only",
+        ),
     ],
 )
 def test_a_bad_field_is_refused_with_its_path_its_value_and_what_was_expected(
     tmp_path: Path, changes: dict[str, Any], refused: str
 ) -> None:
-    assert refusal(tmp_path, yaml.safe_dump(changed(**changes), sort_keys=False)).startswith(refused)
+    told = refusal(tmp_path, yaml.safe_dump(changed(**changes), sort_keys=False))
+    assert refused in told if refused.startswith("; ") else told.startswith(refused)
 
 
 @pytest.mark.parametrize(
@@ -300,6 +327,9 @@ def test_a_bad_field_is_refused_with_its_path_its_value_and_what_was_expected(
         {"event": {"match_key": "eventId"}},
         {"ledger__slice_by": "written_xid"},
         {"ledger": {**WITH_RECEIPT}},
+        {"ledger": {"connection": "l", "table": "a.b", **BY_COLUMN}},
+        {"ledger": {"connection": "l", "table": "a.b", **IN_FILES}},
+        {"ledger": {"connection": "l", "table": "a.b", **BY_COLUMN, "columns": RECEIPT}},
         {"kafka__stray_topics": ["billing.refunds"]},
         {"event": {"origin_header": "service", "known_origins": ["relay", "backfill"]}},
         {"direction": "topic_to_ledger"},

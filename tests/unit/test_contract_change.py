@@ -44,6 +44,10 @@ PLAIN = contract_of()
 BY_WRITTEN_XID = with_columns()
 REPAIRED = contract_of(compensation=REPAIRS)
 RECEIPTS = with_columns(**RECEIPT_COLUMNS)
+GROWS = {"kind": "jdbc", "order_by": "entry_id", "overlap": 10}
+BY_COLUMN = with_parts(ledger=GROWS)
+FILES = {"kind": "parquet", "quiet_seconds": 60}
+IN_FILES = with_parts(ledger=FILES)
 
 
 def effects(before: Contract, after: Contract) -> dict[str, Effect]:
@@ -85,12 +89,11 @@ CASES = [
     ("event.sequence", with_parts(event=ORDERED), with_parts(event=ORDERED | {"sequence": "n"}), ANEW),
     ("event.origin_header", with_parts(event=ORIGINS), with_parts(event=ORIGINS | {"origin_header": "app"}), ANEW),
     ("event.known_origins", with_parts(event=ORIGINS), with_parts(event=ORIGINS | {"known_origins": ["x"]}), ANEW),
-    (
-        "ledger.kind",
-        PLAIN.model_copy(update={"ledger": PLAIN.ledger.model_copy(update={"kind": "of old"})}),
-        PLAIN,
-        REFUSED,
-    ),
+    ("ledger.order_by", BY_COLUMN, with_parts(ledger=GROWS | {"order_by": "created_at"}), REFUSED),
+    ("ledger.overlap", BY_COLUMN, with_parts(ledger=GROWS | {"overlap": 9}), ANEW),
+    ("ledger.overlap", BY_COLUMN, with_parts(ledger=GROWS | {"overlap": 11}), REFUSED),
+    ("ledger.quiet_seconds", IN_FILES, with_parts(ledger=FILES | {"quiet_seconds": 59}), ANEW),
+    ("ledger.quiet_seconds", IN_FILES, with_parts(ledger=FILES | {"quiet_seconds": 61}), REFUSED),
     ("ledger.connection", PLAIN, with_parts(ledger={"connection": "other"}), REFUSED),
     ("ledger.table", PLAIN, with_parts(ledger={"table": "billing.other"}), REFUSED),
     ("ledger.where", PLAIN, with_parts(ledger={"where": "side = 'credit'"}), REFUSED),
@@ -156,7 +159,12 @@ def test_a_change_does_what_its_field_says_and_its_twin_does_nothing(
     assert contract_changes(after, Contract.model_validate(after.model_dump(mode="json"))) == ()
 
 
-# direction and consumer_isolation stand apart: each goes with others.
+# direction, kind and consumer_isolation stand apart: each goes with others.
+
+
+def test_another_kind_of_ledger_is_refused_and_the_same_one_is_no_change() -> None:
+    assert effects(PLAIN, BY_COLUMN)["ledger.kind"] is effects(BY_COLUMN, PLAIN)["ledger.kind"] is REFUSED
+    assert effects(PLAIN, with_parts(ledger={"kind": "postgres"})) == {}
 
 
 def test_another_direction_is_refused_and_the_same_one_is_no_change() -> None:
@@ -175,7 +183,7 @@ def test_the_declared_isolation_of_the_consumer_is_kept() -> None:
 
 def test_every_field_has_a_case() -> None:
     tried = {field.split(".")[0] if field.startswith("legs.") else field for field, *_ in CASES}
-    assert tried | {"direction", "ledger.consumer_isolation"} == set(RULES)
+    assert tried | {"direction", "ledger.kind", "ledger.consumer_isolation"} == set(RULES)
 
 
 # Values.

@@ -69,6 +69,13 @@ def test_a_rows_place_is_told_by_the_transaction_that_wrote_it(xid: int, place: 
     assert (sighting.side, sighting.place, sighting.item_id) == (LEDGER, place, "ledger:815")
 
 
+def test_only_in_an_earlier_slice_does_it_matter_that_nobody_knows_whether_a_cut_read_a_row() -> None:
+    places = [
+        ledger_sighting(replace(ledger_row(xid), was_read=False), CUT.ledger_slice).place for xid in (99, 199, 200)
+    ]
+    assert places == [Place.BEFORE_BASELINE, Place.UNREAD, Place.SLICE]
+
+
 def record(offset: int, outcome: Outcome = Outcome.COMMITTED, *, partition: int = 0) -> LogRecord:
     part = TopicPartition(topic=TOPIC, partition=partition)
     return replace(record_of(event(offset), producer_id=7), outcome=outcome, topic_partition=part)

@@ -179,6 +179,12 @@ def test_the_slicing_is_named_with_the_guarantee_it_gives(matched_run: StoredRun
     other = contract.model_copy(update={"ledger": ledger})
     assert "By xmin" in render_report(matched_run, contract)
     assert "By the column written_xid" in render_report(matched_run, other)
+    grows = {"kind": "jdbc", "order_by": "entry_id", "overlap": 10}
+    weaker = contract.model_copy(update={"ledger": contract.ledger.model_copy(update=grows)})
+    assert "By the column entry_id with an overlap of 10, weaker than a horizon" in render_report(matched_run, weaker)
+    files = {"kind": "parquet", "quiet_seconds": 60}
+    listed = contract.model_copy(update={"ledger": contract.ledger.model_copy(update=files)})
+    assert "By path and modification manifest: each file is read once" in render_report(matched_run, listed)
 
 
 RENDER = """
