@@ -6,6 +6,7 @@ Shape: row_id, match_key, transaction_key, leg, amount_minor, currency, written_
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from sqlalchemy import make_url
 
 from tallystick import ledger_sql
@@ -28,6 +29,21 @@ def read_ledger(
     match ledger.kind:
         case "postgres":
             return _read_postgres(spark, connections.ledger_dsn, ledger, ledger_slice, described)
+        case "topic":
+            raise ValueError("input topics have no slice of positions; expected `input_rows` of their events")
+
+
+def input_rows(inputs: DataFrame, *, only_leg: str | None) -> DataFrame:
+    """Readable events of the input topics in a ledger's shape. only_leg: of a contract that has no other."""
+    return inputs.where("readable").select(
+        F.concat_ws(":", "topic", "partition", "kafka_offset").alias("row_id"),
+        "match_key",
+        "transaction_key",
+        (F.lit(only_leg) if only_leg else F.col("leg")).alias("leg"),
+        "amount_minor",
+        "currency",
+        F.lit(None).cast("bigint").alias("written_ms"),
+    )
 
 
 def _read_postgres(

@@ -90,7 +90,7 @@ def _quoted(text: str) -> str:
 
 @dataclass(frozen=True)
 class Connections:
-    """What one run may reach. DSNs are PostgreSQL URIs."""
+    """What one run may reach. ledger_dsn: a PostgreSQL URI, or the JSON of librdkafka settings of input topics."""
 
     kafka: KafkaSettings
     ledger_dsn: str = field(repr=False)

@@ -21,10 +21,12 @@ from pydantic import (
     Field,
     ValidationError,
     ValidationInfo,
+    ValidatorFunctionWrapHandler,
     WithJsonSchema,
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from tallystick.break_class import BreakClass
 from tallystick.contract_faults import fault_lines
@@ -37,10 +39,19 @@ class ContractRefused(ValueError):
 
 
 class Direction(StrEnum):
-    """Which side is written first. The first side is captured last, so that the second cannot be ahead of it."""
+    """Which side is written first. The first side is captured last, so that the second cannot be ahead of it.
+
+    topic_to_topic: the ledger's part is played by the input topics, which are written first.
+    """
 
     LEDGER_TO_TOPIC = "ledger_to_topic"
     TOPIC_TO_LEDGER = "topic_to_ledger"
+    TOPIC_TO_TOPIC = "topic_to_topic"
+
+    @property
+    def topic_follows(self) -> bool:
+        """Is the topic of the legs written second?"""
+        return self is not Direction.TOPIC_TO_LEDGER
 
 
 class Severity(StrEnum):
@@ -182,15 +193,37 @@ class LedgerColumns(_Part):
         return self
 
 
+class InputFields(_Part):
+    """Which keys of an input event carry what, where they differ from the output's (`event`)."""
+
+    match_key: _Field | None = None
+    """Pairs with the output's match_key."""
+    transaction_key: _Field | None = None
+    """Identifies the business transaction."""
+    leg: _Field | None = None
+    """Which leg the input becomes; asked only where the contract has several."""
+    amount_minor: _Field | None = None
+    """Money, in the unit of ledger.amount_unit. Compared."""
+    currency: _Field | None = None
+    """ISO 4217 code. Compared."""
+
+
 class LedgerSide(_Part):
     """The source of truth."""
 
-    kind: Literal["postgres"] = "postgres"
-    """postgres: a base table in PostgreSQL, read by its transactions' horizon."""
+    kind: Literal["postgres", "topic"] = "postgres"
+    """postgres: a base table in PostgreSQL, read by its transactions' horizon. topic: with direction topic_to_topic,
+    the topics that a service consumes and transforms."""
     connection: _Name
-    """Id of the Airflow connection (type postgres; a read-only role is enough)."""
-    table: _Table
-    """schema.table. A view has no transaction ids and is refused when the cut is made."""
+    """Id of the Airflow connection (type postgres, where a read-only role is enough; or kafka)."""
+    table: Annotated[_Table, Field(validate_default=True)] = ""
+    """schema.table. For kind postgres; a view has no transaction ids and is refused when the cut is made."""
+    topics: Annotated[tuple[_Topic, ...], Field(validate_default=True)] = ()
+    """The input topics. For kind topic; each event there becomes one event on a topic of the legs."""
+    event: InputFields = InputFields()
+    """topic: keys of the input's JSON payload, where they differ from those of the output."""
+    index_windows: Annotated[int, Field(gt=0, strict=True)] = 168
+    """topic: how many windows back the index of keys is read; what is older is found only while the log retains it."""
     where: Annotated[str, Field(min_length=1)] | None = None
     """SQL condition that picks the posting that pairs, e.g. side = 'credit'."""
     slice_by: Literal["xmin", "written_xid"] = "xmin"
@@ -212,10 +245,52 @@ class LedgerSide(_Part):
             )
         return self
 
+    @field_validator("table", mode="wrap")
+    @classmethod
+    def _table_of_postgres(cls, table: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> str:
+        if table or info.data.get("kind") == "postgres":
+            return str(check(_stated(table)))
+        return ""
+
+    @field_validator("topics", mode="wrap")
+    @classmethod
+    def _topics_of_topic(
+        cls, topics: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo
+    ) -> tuple[str, ...]:
+        needed = info.data.get("kind") == "topic"
+        checked: tuple[str, ...] = check(_stated(topics) if needed else topics)
+        if len(set(checked)) < len(checked):
+            raise ValueError("expected each input topic once")
+        return checked
+
+    @model_validator(mode="after")
+    def _fields_of_its_kind(self) -> Self:
+        for name in _FIELDS_OF_OTHER_KINDS[self.kind]:
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"expected no {name} with kind {self.kind}")
+        return self
+
+    @property
+    def place(self) -> str:
+        """What is read there, in a word."""
+        return self.table or ", ".join(self.topics)
+
     @property
     def by_xmin(self) -> bool:
         """Is a row's position 32 bits of the id of the transaction that wrote it last?"""
         return self.kind == "postgres" and self.slice_by == "xmin"
+
+
+def _stated(value: Any) -> Any:
+    if not value:
+        raise PydanticCustomError("missing", "Field required")
+    return value
+
+
+_FIELDS_OF_OTHER_KINDS = {
+    "postgres": ("topics", "event", "index_windows"),
+    "topic": ("table", "where", "slice_by", "columns", "consumer_isolation"),
+}
 
 
 class AlertSink(_Part):
@@ -291,7 +366,8 @@ class Contract(_Part):
     owner: str = Field(min_length=1)
     """The team that answers for it."""
     direction: Direction
-    """topic_to_ledger: a consumer posts events to the ledger. ledger_to_topic: an outbox publishes ledger rows."""
+    """topic_to_ledger: a consumer posts events to the ledger. ledger_to_topic: an outbox publishes ledger rows.
+    topic_to_topic: a service consumes, transforms and produces; its input plays the ledger's part."""
     schedule: _Cron
     """Cron expression in UTC; each run covers the interval that ends at it."""
     start_date: _Moment
@@ -333,13 +409,6 @@ class Contract(_Part):
             raise ValueError(f"expected no less than partner_grace_seconds, which is {grace}")
         return cap
 
-    @field_validator("direction", mode="before")
-    @classmethod
-    def _built(cls, direction: Any) -> Any:
-        if direction == "topic_to_topic":
-            raise ValueError("expected 'ledger_to_topic' or 'topic_to_ledger': topic_to_topic is not built yet")
-        return direction
-
     @field_validator("schedule")
     @classmethod
     def _cron(cls, schedule: str) -> str:
@@ -366,6 +435,30 @@ class Contract(_Part):
 
     @field_validator("ledger")
     @classmethod
+    def _kind_fits(cls, ledger: LedgerSide, info: ValidationInfo) -> LedgerSide:
+        direction = info.data.get("direction")
+        if direction is not None and (ledger.kind == "topic") != (direction is Direction.TOPIC_TO_TOPIC):
+            raise ValueError(
+                f"got kind {ledger.kind} with direction {direction}; expected kind topic with direction "
+                "topic_to_topic, and with no other"
+            )
+        return ledger
+
+    @field_validator("ledger")
+    @classmethod
+    def _inputs_are_no_outputs(cls, ledger: LedgerSide, info: ValidationInfo) -> LedgerSide:
+        kafka = info.data.get("kafka")
+        outputs = {*info.data.get("legs", {}).values(), *(kafka.stray_topics if kafka else ())}
+        for topic in ledger.topics:
+            if topic in outputs:
+                raise ValueError(
+                    f"expected input topics of other names than the legs' and the stray topics: {topic!r} is one of "
+                    "them; also on another cluster, since a place is known by its topic's name"
+                )
+        return ledger
+
+    @field_validator("ledger")
+    @classmethod
     def _receipts_are_the_relays(cls, ledger: LedgerSide, info: ValidationInfo) -> LedgerSide:
         if ledger.columns.receipt_offset and info.data.get("direction") is Direction.TOPIC_TO_LEDGER:
             raise ValueError("expected no receipt columns with direction topic_to_ledger: its rows are the consumer's")
@@ -389,6 +482,11 @@ class Contract(_Part):
             raise ValueError(
                 "expected none with direction topic_to_ledger: what it repairs, it republishes from the ledger"
             )
+        if info.data.get("direction") is Direction.TOPIC_TO_TOPIC:
+            raise ValueError(
+                "expected none with direction topic_to_topic: what the service makes of an input, only the service "
+                "knows; let it handle the input again"
+            )
         event = info.data.get("event", EventFields())
         if event.amount_unit == "major" or info.data.get("currency_case") == "ignored":
             raise ValueError(
@@ -402,6 +500,26 @@ class Contract(_Part):
     @property
     def topics(self) -> tuple[str, ...]:
         return tuple(sorted(self.legs.values()))
+
+    @property
+    def input_topics(self) -> tuple[str, ...]:
+        """The topics that play the ledger's part; none where it is no topic."""
+        return tuple(sorted(self.ledger.topics))
+
+    @property
+    def input_event(self) -> EventFields:
+        """Keys of an input event. Where the contract has one leg, none is asked for: the input is of that one."""
+        stated = self.ledger.event.model_dump(exclude_none=True)
+        plain = EventFields(
+            **{name: getattr(self.event, name) for name in InputFields.model_fields},
+            amount_unit=self.ledger.amount_unit,
+        )
+        fields = plain.model_copy(update=stated)
+        return fields if len(self.legs) > 1 else fields.model_copy(update={"leg": fields.match_key})
+
+    def event_on(self, topic: str) -> EventFields:
+        """Keys of an event of this topic, be it an input or an output."""
+        return self.input_event if topic in self.ledger.topics else self.event
 
     @property
     def partner_grace(self) -> timedelta:

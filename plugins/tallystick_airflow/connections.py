@@ -28,8 +28,15 @@ def read_connections(contract: Contract) -> Connections:
     """Read the broker's and the ledger's connection of a contract. Raises ConnectionRefused."""
     return Connections(
         kafka=kafka_settings(get_connection(contract.kafka.connection)),
-        ledger_dsn=postgres_dsn(get_connection(contract.ledger.connection)),
+        ledger_dsn=_ledger_address(contract, get_connection(contract.ledger.connection)),
     )
+
+
+def _ledger_address(contract: Contract, connection: Connection) -> str:
+    """As the Spark app reads it from its environment: a PostgreSQL URI, or librdkafka settings of input topics."""
+    if contract.input_topics:
+        return json.dumps(dict(kafka_settings(connection).settings))
+    return postgres_dsn(connection)
 
 
 def read_store_dsn() -> str:

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from airflow.sdk import BaseHook
 
-from tallystick.contract import load_contract
+from tallystick.connections import connections_from_environment
+from tallystick.contract import Contract, load_contract
+from tallystick.input_topic import input_kafka
 from tallystick_airflow.connections import (
     SPARK_CONNECTION,
     ConnectionRefused,
@@ -40,6 +42,19 @@ def test_the_spark_app_gets_every_address_it_reads() -> None:
     )
     assert read_back == read_connections(PAYMENTS)
     assert store_dsn(environment) == "postgresql://ts:store-secret@db:5433/ts"
+
+
+def test_the_spark_app_gets_the_address_of_input_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"bootstrap.servers": "inputs:9092"}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_IN", json.dumps({"conn_type": "kafka", "extra": settings}))
+    inputs = {"kind": "topic", "connection": "kafka_in", "topics": ["billing.requests"]}
+    stated = PAYMENTS.model_dump(mode="json") | {"direction": "topic_to_topic", "ledger": inputs}
+    contract = Contract.model_validate(stated)
+    read_back = connections_from_environment(
+        kafka_id="kafka_billing", ledger_id="kafka_in", environment=read_spark_environment(contract)
+    )
+    assert read_back == read_connections(contract)
+    assert input_kafka(contract, read_back).bootstrap_servers == "inputs:9092"
 
 
 @pytest.mark.parametrize(
