@@ -4,7 +4,7 @@ The only part of a run that is not a function of the cut alone, so it is stored 
 reads it back instead of asking again.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,8 @@ from tallystick.contract import Direction
 from tallystick.cut import Cut, LedgerSlice, PartitionSnapshot, Sample, is_recreated
 from tallystick.key_index import ReadableIndexes
 from tallystick.ledger import LedgerRow
-from tallystick.log_record import LogRecord, find_records
+from tallystick.log_record import LogRecord
+from tallystick.log_search import Wanted, find_records
 from tallystick.offsets import OffsetRange, TopicPartition
 from tallystick.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.pairing import KeyCase, Place, Sighting, origin_side
@@ -186,7 +187,8 @@ def _look_up_inputs(
     """One pass over what the input topics retain, only when somebody asks for it."""
     found: dict[str, list[Sighting]] = {}
     still_the_same = [part for part in partitions if not is_recreated(cut, part)]
-    for record in _read_log(sides, still_the_same if match_keys else (), lambda record: record.match_key in match_keys):
+    wanted = Wanted(match_keys=frozenset(match_keys))
+    for record in _read_log(sides, still_the_same if match_keys else (), wanted):
         found.setdefault(record.match_key, []).append(input_sighting(record, cut, baseline))
     return found
 
@@ -215,18 +217,13 @@ def _look_up_topics(
         return found
     stray_topics = sides.contract.kafka.stray_topics
     strays = read_topic_snapshot(sides.admin, stray_topics) if stray_topics else ()
-    acknowledged = {(receipt.topic_partition, receipt.kafka_offset) for receipt in receipts}
-    records = tuple(
-        _read_log(
-            sides,
-            (*(part for part in partitions if not is_recreated(cut, part)), *strays),
-            lambda record: (
-                record.match_key in match_keys
-                or record.transaction_key in transaction_keys
-                or (record.topic_partition, record.kafka_offset) in acknowledged
-            ),
-        )
+    wanted = Wanted(
+        match_keys=frozenset(match_keys),
+        transaction_keys=frozenset(transaction_keys),
+        places=frozenset((receipt.topic_partition, receipt.kafka_offset) for receipt in receipts),
     )
+    retained = (*(part for part in partitions if not is_recreated(cut, part)), *strays)
+    records = tuple(_read_log(sides, retained, wanted))
     undecided = {record.topic_partition for record in records if record.outcome is Outcome.OPEN}
     open_now = read_open_transactions(sides.admin, sorted(undecided)) if undecided else ()
     leg_of = {topic: leg for leg, topic in sides.contract.legs.items()}
@@ -302,9 +299,7 @@ def input_sighting(record: LogRecord, cut: Cut, baseline: Cut) -> Sighting:
     )
 
 
-def _read_log(
-    sides: BothSides, partitions: Iterable[PartitionSnapshot], wanted: Callable[[LogRecord], bool]
-) -> Iterator[LogRecord]:
+def _read_log(sides: BothSides, partitions: Iterable[PartitionSnapshot], wanted: Wanted) -> Iterator[LogRecord]:
     """The wanted records of all that is retained."""
     ranges = [
         OffsetRange(
