@@ -17,7 +17,7 @@ from tallystick.cursor_trail import LOOK_BACK_CUTS, held_positions
 from tallystick.cut import Cut, LedgerSnapshot, PartitionSnapshot, goes_on, is_recreated
 from tallystick.evidence import Evidence, LegsCase
 from tallystick.identities import read_identities, wanted_identities
-from tallystick.key_index import ReadableIndexes, whole_and_lost
+from tallystick.key_index import ReadableIndexes, readable_indexes
 from tallystick.lag import Grace, TopicLag, grace_in_force
 from tallystick.ledger import HorizonHolder
 from tallystick.look_ups import LookUps, look_up
@@ -73,18 +73,12 @@ def open_indexes(engine: Engine, contract: Contract, cut: Cut, artifacts: Path) 
     if not contract.input_topics:
         return None
     stored = key_indexes_before(engine, contract.contract, cut.n, windows=contract.ledger.index_windows)
-    whole, lost = whole_and_lost(artifacts, stored)
-    unbroken = [cut_n for cut_n in whole if cut_n > max(lost, default=0)]
-    oldest = read_cut(engine, contract.contract, unbroken[0] if unbroken else cut.n)
-    lost_unread = last_expiry_before(engine, contract.contract, cut.n) is not None
-    return ReadableIndexes(
-        artifacts=artifacts,
-        by_cut=whole,
-        lost_cuts=lost,
-        reach={part.offsets.topic_partition: part.offsets.kafka_offset_start for part in oldest.topic_slices}
-        if oldest and not lost_unread
-        else {},
-    )
+    indexes = readable_indexes(artifacts, stored)
+    oldest = read_cut(engine, contract.contract, indexes.unbroken_from or cut.n)
+    if oldest is None or last_expiry_before(engine, contract.contract, cut.n) is not None:
+        return indexes
+    starts = {part.offsets.topic_partition: part.offsets.kafka_offset_start for part in oldest.topic_slices}
+    return replace(indexes, reach=starts)
 
 
 def take_cut_census(sides: BothSides, cut: Cut) -> tuple[PartitionCensus, ...]:

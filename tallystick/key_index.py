@@ -40,14 +40,19 @@ class IndexedCopy(NamedTuple):
 class ReadableIndexes:
     """What one run may ask: the indexes of the cuts in its horizon whose files are as their verdicts name them.
 
-    lost_cuts: those whose files are not. reach: where the oldest one after them begins on each input partition, and
-    so the first offset of which the indexes know.
+    lost_cuts: those whose files are not. reach: where the cut `unbroken_from` begins on each input partition, and so
+    the first offset of which the indexes know; empty where some of what follows was never read.
     """
 
     artifacts: Path
     by_cut: Mapping[int, KeyIndex] = field(default_factory=dict)
     lost_cuts: tuple[int, ...] = ()
     reach: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+    @property
+    def unbroken_from(self) -> int | None:
+        """The oldest cut from which on no index is missing; None without one."""
+        return next((cut_n for cut_n in self.by_cut if cut_n > max(self.lost_cuts, default=0)), None)
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -107,12 +112,14 @@ def seal(artifacts: Path, folder: Path, *, copies: int, kept_from: int) -> KeyIn
     )
 
 
-def whole_and_lost(artifacts: Path, stored: Mapping[int, KeyIndex]) -> tuple[dict[int, KeyIndex], tuple[int, ...]]:
-    """The indexes that are whole, by cut, and the cuts of those that are not; one that a run deleted is neither."""
+def readable_indexes(artifacts: Path, stored: Mapping[int, KeyIndex]) -> ReadableIndexes:
+    """Of those that verdicts name, by cut: what is whole, and what is lost. What a run has deleted is neither."""
     kept_from = max((index.kept_from for index in stored.values()), default=0)
-    kept = {cut_n: index for cut_n, index in stored.items() if cut_n >= kept_from}
+    kept = {cut_n: index for cut_n, index in sorted(stored.items()) if cut_n >= kept_from}
     whole = {cut_n: index for cut_n, index in kept.items() if is_whole(artifacts, index)}
-    return whole, tuple(sorted(set(kept) - set(whole)))
+    return ReadableIndexes(
+        artifacts=artifacts, by_cut=whole, lost_cuts=tuple(cut_n for cut_n in kept if cut_n not in whole)
+    )
 
 
 def is_whole(artifacts: Path, index: KeyIndex) -> bool:
@@ -145,11 +152,17 @@ def _entries(path: Path, by_hash: Mapping[tuple[int, int], str]) -> Iterator[tup
 
 
 def row_groups_with(metadata: pq.FileMetaData, wanted: list[int]) -> list[int]:
-    """Numbers of the row groups that may hold one of these upper halves of hashes, which are in order."""
+    """Numbers of the row groups that may hold one of these upper halves of hashes, which are in order.
+
+    One that does not say its bounds may hold any.
+    """
     column = metadata.schema.to_arrow_schema().get_field_index("hash_high")
     groups = []
     for number in range(metadata.num_row_groups):
         bounds = metadata.row_group(number).column(column).statistics
+        if bounds is None or not bounds.has_min_max:
+            groups.append(number)
+            continue
         position = bisect_left(wanted, bounds.min)
         if position < len(wanted) and wanted[position] <= bounds.max:
             groups.append(number)

@@ -104,8 +104,8 @@ def test_records_that_have_left_the_log_since_are_noticed_and_store_nothing(
 
 
 def _counting(fetcher: Callable[..., Fetch], fetched: list[tuple[TopicPartition, int]]) -> Callable[..., Fetch]:
-    def counting(*arguments: object) -> Fetch:
-        fetch = fetcher(*arguments)
+    def counting(*arguments: object, **settings: object) -> Fetch:
+        fetch = fetcher(*arguments, **settings)
 
         def counted(part: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
             answer = fetch(part, offset, read_committed)

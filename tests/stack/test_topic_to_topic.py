@@ -173,7 +173,8 @@ def test_inputs_on_another_cluster_are_told_as_held_and_never_missing_and_a_lost
     monkeypatch.setenv(environment_variable("kafka_inputs"), json.dumps(inputs))
     with new_books(direction="topic_to_topic", ledger={"connection": "kafka_inputs"}) as books:
         topic = books.contract.input_topics[0]
-        AdminClient(inputs).create_topics([NewTopic(topic, num_partitions=2)])[topic].result(30)
+        admin = AdminClient(inputs)
+        admin.create_topics([NewTopic(topic, num_partitions=2)])[topic].result(30)
         client, holder = (Producer(inputs | {"transactional.id": name}) for name in ("client", "holder"))
         for producer in (client, holder):
             producer.init_transactions(30)

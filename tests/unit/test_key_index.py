@@ -1,5 +1,6 @@
 """The index of keys: what it answers, what it reads for that, and which files count."""
 
+import shutil
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallystick.key_index import (
@@ -20,9 +21,9 @@ from tallystick.key_index import (
     index_folder,
     is_whole,
     key_hash,
+    readable_indexes,
     row_groups_with,
     seal,
-    whole_and_lost,
 )
 from tallystick.offsets import TopicPartition
 from tallystick.run_result import KeyIndex
@@ -30,13 +31,14 @@ from tallystick.run_result import KeyIndex
 from .builders import INPUT, LAW, partition_at
 
 OUTPUTS, INPUTS = "topic:billing.payments:0", f"ledger:{INPUT}:0"
+SHAPE = pa.schema(zip(INDEX_COLUMNS, (pa.int64(), pa.int64(), pa.string(), pa.int64()), strict=True))
 INPUT_PART = TopicPartition(topic=INPUT, partition=0)
 
 
 def write(folder: Path, *copies: tuple[str, str, int], group_size: int = 1000) -> None:
     """One file of (match key, part, offset), as Spark writes it: in order of the hash."""
     rows = sorted((*key_hash(key), part, offset) for key, part, offset in copies)
-    table = pa.table(dict(zip(INDEX_COLUMNS, map(list, zip(*rows, strict=True)), strict=True)))
+    table = pa.Table.from_pylist([dict(zip(INDEX_COLUMNS, row, strict=True)) for row in rows], schema=SHAPE)
     folder.mkdir(parents=True)
     pq.write_table(table, folder / "part-0.parquet", row_group_size=group_size)
 
@@ -86,6 +88,13 @@ def test_only_row_groups_that_can_hold_a_key_are_read(tmp_path: Path) -> None:
     assert row_groups_with(metadata, []) == []
 
 
+def test_a_row_group_that_does_not_say_its_bounds_is_read(tmp_path: Path) -> None:
+    asked = indexes(tmp_path, [("a", OUTPUTS, 7)])
+    (path,) = asked.paths
+    pq.write_table(pq.read_table(path), path, write_statistics=False)
+    assert asked.look_up(["a"]) == {"a": (IndexedCopy(f"{OUTPUTS}:7", 1),)}
+
+
 @LAW
 @given(keys=st.sets(st.text(max_size=8), min_size=1, max_size=60), asked=st.sets(st.text(max_size=8), max_size=20))
 def test_what_is_found_is_what_was_written_however_small_the_row_groups_are(
@@ -116,11 +125,55 @@ def test_an_index_is_whole_only_as_its_verdict_names_it(tmp_path: Path) -> None:
 
 def test_an_index_that_is_gone_is_lost_unless_a_run_deleted_it_beyond_its_horizon(tmp_path: Path) -> None:
     stored = dict(indexes(tmp_path, [("a", OUTPUTS, 1)], [("b", OUTPUTS, 2)], [("c", OUTPUTS, 3)]).by_cut)
-    assert whole_and_lost(tmp_path, stored) == (stored, ())
-    (tmp_path / stored[1].files[0].path).unlink()
-    assert whole_and_lost(tmp_path, stored) == ({2: stored[2], 3: stored[3]}, (1,))
-    stored[2] = replace(stored[2], kept_from=2)  # whatever a later run's horizon is
-    assert whole_and_lost(tmp_path, stored) == ({2: stored[2], 3: stored[3]}, ())
+    assert told(tmp_path, stored) == ([1, 2, 3], (), 1)
+    (tmp_path / stored[2].files[0].path).unlink()
+    assert told(tmp_path, stored) == ([1, 3], (2,), 3)
+    stored[3] = replace(stored[3], kept_from=3)  # whatever a later run's horizon is
+    assert told(tmp_path, stored) == ([3], (), 3)
+    (tmp_path / stored[3].files[0].path).unlink()
+    assert told(tmp_path, stored) == ([], (3,), None)
+
+
+def told(artifacts: Path, stored: dict[int, KeyIndex]) -> tuple[list[int], tuple[int, ...], int | None]:
+    """Cuts that are whole, those that are lost, and from which on none is missing."""
+    asked = readable_indexes(artifacts, stored)
+    return list(asked.by_cut), asked.lost_cuts, asked.unbroken_from
+
+
+@settings(LAW, max_examples=200)
+@given(
+    before=st.sampled_from([0, 0, 2]),
+    windows=st.lists(st.lists(st.sampled_from("abc"), max_size=3), min_size=1, max_size=5),
+    horizon=st.integers(1, 6),
+    log_start=st.integers(0, 9),
+    lost=st.sets(st.integers(1, 5), max_size=2),
+)
+def test_an_absence_is_trusted_only_where_log_and_indexes_together_show_every_input(
+    tmp_path_factory: pytest.TempPathFactory,
+    before: int,
+    windows: list[list[str]],
+    horizon: int,
+    log_start: int,
+    lost: set[int],
+) -> None:
+    artifacts, starts, stored = tmp_path_factory.mktemp("artifacts"), [before], {}
+    for number, keys in enumerate(windows, start=1):
+        folder = index_folder(artifacts, "billing", number, attempt=1)
+        write(folder, *((key, INPUTS, starts[-1] + place) for place, key in enumerate(keys)))
+        starts.append(starts[-1] + len(keys))
+        kept_from = first_kept(number, windows=horizon)
+        stored[number] = seal(artifacts, folder, copies=len(keys), kept_from=kept_from)
+        forget(artifacts, "billing", number, attempt=1, kept_from=kept_from)
+    for number in lost & set(stored):
+        shutil.rmtree(index_folder(artifacts, "billing", number, attempt=1), ignore_errors=True)
+    end, in_horizon = starts[-1], {n: one for n, one in stored.items() if n > len(windows) - horizon}
+    asked = readable_indexes(artifacts, in_horizon)
+    first = asked.unbroken_from or len(windows) + 1
+    asked = replace(asked, reach={INPUT_PART: starts[first - 1]})
+    known = {int(one.item_id.rpartition(":")[2]) for found in asked.look_up("abc").values() for one in found}
+    shown = known | set(range(min(log_start, end), end))
+    if not asked.leaves_unseen([partition_at(log_start=min(log_start, end), topic=INPUT)]):
+        assert shown == set(range(end))
 
 
 @pytest.mark.parametrize("read", [0, 2])
