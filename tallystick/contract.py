@@ -247,8 +247,8 @@ class LedgerSide(_Part):
 
     @field_validator("table", mode="wrap")
     @classmethod
-    def _table_of_postgres(cls, table: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> str:
-        if table or info.data.get("kind") == "postgres":
+    def _table_unless_topics(cls, table: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> str:
+        if table or info.data.get("kind") != "topic":
             return str(check(_stated(table)))
         return ""
 
@@ -265,7 +265,7 @@ class LedgerSide(_Part):
 
     @model_validator(mode="after")
     def _fields_of_its_kind(self) -> Self:
-        for name in _FIELDS_OF_OTHER_KINDS[self.kind]:
+        for name in _FIELDS_OF_TABLES if self.kind == "topic" else _FIELDS_OF_INPUTS:
             if getattr(self, name) != type(self).model_fields[name].default:
                 raise ValueError(f"expected no {name} with kind {self.kind}")
         return self
@@ -287,10 +287,8 @@ def _stated(value: Any) -> Any:
     return value
 
 
-_FIELDS_OF_OTHER_KINDS = {
-    "postgres": ("topics", "event", "index_windows"),
-    "topic": ("table", "where", "slice_by", "columns", "consumer_isolation"),
-}
+_FIELDS_OF_TABLES = ("table", "where", "slice_by", "columns", "consumer_isolation")
+_FIELDS_OF_INPUTS = ("topics", "event", "index_windows")
 
 
 class AlertSink(_Part):
