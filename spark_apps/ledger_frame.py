@@ -47,6 +47,19 @@ def read_ledger(
             raise TypeError(f"no reader of {type(ledger).__name__}")
 
 
+def input_rows(inputs: DataFrame, *, only_leg: str | None) -> DataFrame:
+    """Readable events of the input topics in a ledger's shape. only_leg: of a contract that has no other."""
+    return inputs.where("readable").select(
+        F.concat_ws(":", "topic", "partition", "kafka_offset").alias("row_id"),
+        "match_key",
+        "transaction_key",
+        (F.lit(only_leg) if only_leg else F.col("leg")).alias("leg"),
+        "amount_minor",
+        "currency",
+        F.lit(None).cast("bigint").alias("written_ms"),
+    )
+
+
 def _read_query(spark: SparkSession, dsn: str, query: str) -> DataFrame:
     url = make_url(dsn)
     return (

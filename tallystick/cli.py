@@ -453,7 +453,7 @@ def _contract_document(contract: Contract) -> dict[str, object]:
         "version": contract.version,
         "direction": str(contract.direction),
         "topics": list(contract.topics),
-        "table": contract.ledger.table,
+        "table": contract.ledger.place,
         "schedule": contract.schedule,
         "fingerprint": contract.fingerprint,
     }

@@ -18,12 +18,17 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "starting_spark": lambda found: "Starting Spark",
     "claimed": lambda found: f"{found['contract']}/{found['cut']}: attempt {found['attempt']}",
     "scanning": lambda found: f"Reading {counted(found['offsets'], 'offset')} and the ledger's slice",
+    "index_written": lambda found: "Wrote the index of keys",
     "scanned": lambda found: f"Read {found['topic_rows']:,} records and {found['ledger_rows']:,} ledger rows",
     "census_taken": lambda found: f"Counted every offset: {found['unexplained']:,} unexplained",
     "investigated": lambda found: f"Looked up {counted(found['keys'], 'key')} that did not simply pair",
     "judged": lambda found: f"Judged: {found['verdict']}",
     "committing": lambda found: "Storing the verdict",
     "committed": lambda found: f"Stored: {found['verdict']}",
+    "index_kept": lambda found: (
+        f"The index of keys holds {found['size_bytes']:,} bytes more"
+        + "".join(f"; that of cut {cut_n} lay beyond the horizon and was deleted" for cut_n in found["forgotten_cuts"])
+    ),
     "already_judged": lambda found: f"Judged before: {found['verdict']}",
     "failed": lambda found: f"{found['contract_file']}, cut {found['cut']} failed: {found['error']}",
     "reread": lambda found: "Read again: the same digest" if found["same"] else "Read again: another digest",

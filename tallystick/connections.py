@@ -95,7 +95,8 @@ def _quoted(text: str) -> str:
 class Connections:
     """What one run may reach.
 
-    ledger_dsn: a PostgreSQL URI; for a ledger of kind jdbc what `jdbc_settings` reads; empty without a connection.
+    ledger_dsn: a PostgreSQL URI; for a ledger of kind jdbc what `jdbc_settings` reads, for input topics the JSON of
+    librdkafka settings; empty without a connection.
     """
 
     kafka: KafkaSettings

@@ -242,6 +242,19 @@ RULES: Mapping[str, Rule] = {
     ),
     "ledger.overlap": _overlap_changes,
     "ledger.quiet_seconds": _quiet_changes,
+    "ledger.topics": _refused(
+        "Cuts have read the old topics and index only their keys: what another one held before would count as never "
+        "written, and an input that is not read any more as lost."
+    ),
+    "ledger.event.match_key": _refused(_WHAT_ITEMS_HOLD),
+    "ledger.event.transaction_key": _refused(_WHAT_ITEMS_HOLD),
+    "ledger.event.leg": _refused(_WHAT_ITEMS_HOLD),
+    "ledger.event.amount_minor": _refused(_MONEY_ITEMS_HOLD),
+    "ledger.event.currency": _refused(_MONEY_ITEMS_HOLD),
+    "ledger.index_windows": _anew(
+        "Look-ups ask so many windows' index of keys from the next run on; an index that was deleted beyond a shorter "
+        "horizon does not come back."
+    ),
     "ledger.where": _refused(
         "It says which rows were read: older rows that only the new condition picks would count as read and paired, "
         "and their events as duplicates. Two conditions cannot be compared, so other words for one are refused too."

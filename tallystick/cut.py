@@ -3,7 +3,7 @@
 Decides where a cut ends. Does not ask the broker or the ledger: `topic_snapshot` and `ledger_snapshot` do.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -65,6 +65,11 @@ class Sample:
 
     def high_watermark(self, topic_partition: TopicPartition) -> int | None:
         return dict(self.high_watermarks).get(topic_partition)
+
+    def of_topics(self, topics: Collection[str]) -> "Sample":
+        """The same without the partitions of other topics."""
+        marks = tuple((part, mark) for part, mark in self.high_watermarks if part.topic in topics)
+        return replace(self, high_watermarks=marks)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -110,7 +110,13 @@ def _mark_by_time(sides: BothSides, late: Sample, previous: Cut, *, window_end_u
     end = max(start, late.ledger_xmax)
     return mark_by_time(
         late,
-        offsets=read_offsets_at(sides.admin, (part for part, _ in late.high_watermarks), at_utc=window_end_utc),
+        offsets={
+            part: offset
+            for admin, topics in sides.clusters()
+            for part, offset in read_offsets_at(
+                admin, [part for part, _ in late.high_watermarks if part.topic in topics], at_utc=window_end_utc
+            ).items()
+        },
         xid=sides.ledger.first_position_at(window_end_utc, start=start, end=end),
     )
 

@@ -104,6 +104,8 @@ class Evidence:
     missed_canaries: tuple[str, ...] = ()
     lags: tuple[TopicLag, ...] = ()
     measured_grace: Grace | None = None
+    lost_indexes: tuple[int, ...] = ()
+    """Cuts in the horizon whose index of keys is not there, or not what their verdict names."""
 
     @property
     def grace(self) -> Grace:

@@ -8,6 +8,7 @@ from sqlalchemy import Engine
 
 from tallystick.connections import Connections, jdbc_settings
 from tallystick.contract import Contract
+from tallystick.input_topic import open_input_topics
 from tallystick.jdbc_ledger import open_jdbc_ledger
 from tallystick.ledger import Ledger
 from tallystick.ledger_reader import PostgresLedger, open_ledger
@@ -20,7 +21,7 @@ from tallystick.store.run_store import ledger_rows_by_slice
 def open_ledger_of(engine: Engine, contract: Contract, connections: Connections) -> Iterator[Ledger]:
     """The contract's ledger, closed at the end. engine: the store, which says what cuts have read of it.
 
-    Raises LedgerUnreachable.
+    Raises LedgerUnreachable, BrokerUnreachable.
     """
     match contract.ledger.kind:
         case "postgres":
@@ -37,3 +38,6 @@ def open_ledger_of(engine: Engine, contract: Contract, connections: Connections)
                 ledger=contract.ledger,
                 stored_slices=partial(read_ledger_slices, engine, contract.contract),
             )
+        case "topic":
+            with open_input_topics(contract, connections) as topics:
+                yield topics

@@ -26,6 +26,7 @@ from typing import Any
 from tallystick.break_class import BreakClass
 from tallystick.contract import Direction
 from tallystick.run_result import ItemSide, ItemState, OpenItem
+from tallystick.side_words import in_words_of
 
 
 class Place(StrEnum):
@@ -170,6 +171,8 @@ class Deadlines:
     ledger_settled_until_utc: datetime | None
     topic_lost_offsets: bool = False
     """Did retention take offsets unread that may have held a partner of these copies?"""
+    inputs_out_of_sight: bool = False
+    """topic_to_topic: may an input have stood where neither the retained log nor the index of keys reaches?"""
 
     def due(self, copy: Copy) -> datetime:
         return copy.carried.due_utc if copy.carried else self.new_copies_due_utc
@@ -211,6 +214,7 @@ def pair_key(
             first = next((other for other in followers if other.item_id in partner), followers[0])
             residues.append(_judge_follower(case, copy, key_was_paired, first, deadlines))
     residues = [_judge_route(residue, legs) for residue in residues]
+    residues = [replace(residue, reason=in_words_of(direction, residue.reason)) for residue in residues]
     odd = {residue.copy.item_id for residue in residues}
     equal = tuple(
         pair if origin is ItemSide.TOPIC else pair[::-1]
@@ -343,6 +347,8 @@ def _judge_absence(case: KeyCase, copy: Copy, absent: Fate, deadlines: Deadlines
         fate, reason = Fate.WAITING, "within the partner's grace"
     elif there is ItemSide.TOPIC and deadlines.topic_lost_offsets and Place.LOST not in places:
         fate, reason = Fate.PARTNER_EXPIRED, "its partner may have been among the offsets that expired unread"
+    elif there is ItemSide.LEDGER and deadlines.inputs_out_of_sight:
+        fate, reason = Fate.PARTNER_EXPIRED, "its input may lie beyond the retained log and the index of keys"
     elif places & {Place.SLICE, Place.EARLIER_SLICE, Place.UNREAD}:
         fate, reason = Fate.PARTNER_UNREAD, f"its partner on the {there} could not be read"
     elif settled_until is None or settled_until < due:

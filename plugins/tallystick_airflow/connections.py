@@ -44,6 +44,8 @@ def _ledger_address(ledger: LedgerSide) -> str:
             return jdbc_address(connection)
         case "parquet":
             return folder_address(connection)
+        case "topic":
+            return json.dumps(dict(kafka_settings(connection).settings))
 
 
 def read_store_dsn() -> str:

@@ -19,6 +19,7 @@ from tallystick.pairing import Fate
 from tallystick.plain_text import format_time
 from tallystick.run_result import DoubtFound, ItemSide, total_money
 from tallystick.surroundings import HeldEvents
+from tallystick.verdict_text import counted
 
 
 def held_by_open_transaction(evidence: Evidence) -> Iterator[DoubtFound]:
@@ -184,9 +185,20 @@ def partner_not_settled(evidence: Evidence) -> Iterator[DoubtFound]:
         yield DoubtFound(
             doubt=Doubt.PARTNER_NOT_SETTLED,
             sentence=f"{len(unsettled) + len(legs)} items are due, but their other side could not be read up to their "
-            "deadline.",
+            f"deadline.{_out_of_sight(evidence)}",
             details={
                 "items": len(unsettled) + len(legs),
                 "money": total_money((copy.currency, copy.amount_minor) for copy in unsettled),
             },
         )
+
+
+def _out_of_sight(evidence: Evidence) -> str:
+    """Why an output without input is no phantom: the input topic has forgotten its beginning."""
+    alone = evidence.residues(Fate.PARTNER_EXPIRED, ItemSide.TOPIC)
+    if not (alone and evidence.deadlines.inputs_out_of_sight):
+        return ""
+    return (
+        f" Of {counted(len(alone), 'output')} no input is known; it may have stood where neither the input's retained "
+        "log nor the index of keys reaches."
+    )

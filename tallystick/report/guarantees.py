@@ -6,7 +6,7 @@ from tallystick.contract import Contract, Direction
 from tallystick.ledger_sql import written_xid_statements
 from tallystick.money_text import format_money
 from tallystick.report.lag_rows import grace_sentence
-from tallystick.run_result import RunFigures
+from tallystick.run_result import KeyIndex, RunFigures
 from tallystick.store.run_store import StoredRun
 from tallystick.verdict_text import counted
 
@@ -23,8 +23,13 @@ def guarantees(run: StoredRun, contract: Contract) -> Iterator[tuple[str, str]]:
         "Each offset and each row once",
         "Slices are half-open and start where the previous cut ended; the store's keys refuse a gap or an overlap.",
     )
-    yield "Ledger slices", slice_guarantee(contract, figures)
+    if contract.input_topics:
+        yield "Index of keys", _index_guarantee(contract, run.result.key_index)
+    else:
+        yield "Ledger slices", slice_guarantee(contract, figures)
     first, last = ("topics", "ledger") if contract.direction is Direction.TOPIC_TO_LEDGER else ("ledger", "topics")
+    if contract.input_topics:
+        first, last = "input topics", "output topics"
     yield (
         "Captured in order",
         f"The side that is written first (the {first}) was captured last, after the {last}: "
@@ -97,6 +102,19 @@ def _by_column(contract: Contract, figures: RunFigures) -> str:
 
 def _older(figures: RunFigures) -> str:
     return "none were counted" if figures.ledger_older_rows is None else f"{figures.ledger_older_rows:,} were counted"
+
+
+def _index_guarantee(contract: Contract, index: KeyIndex | None) -> str:
+    size = ""
+    if index is not None:
+        each = f", {index.size_bytes / index.copies:.1f} bytes a copy" if index.copies else ""
+        size = f" This window's holds {counted(index.copies, 'copy')} in {index.size_bytes:,} bytes{each}."
+    return (
+        "128 bits of the SHA-256 of each key of either side, with its place, a window at a time. A key is looked up in "
+        f"the last {counted(contract.ledger.index_windows, 'window')} and on the input's retained log. An output whose "
+        "input stands in neither is a phantom only if they reach back to the input's first offset; else nobody can "
+        f"say, and the run is INCONCLUSIVE. A key that comes again after the horizon is not known again.{size}"
+    )
 
 
 def _repair(contract: Contract) -> str:

@@ -22,6 +22,7 @@ from tallystick.run_result import (
     DoubtFound,
     ItemSide,
     ItemState,
+    KeyIndex,
     Money,
     NoticeFound,
     OpenItem,
@@ -40,7 +41,7 @@ from tallystick.verdict import Verdict
 
 _DOUBTS, _FIGURES = TypeAdapter(tuple[DoubtFound, ...]), TypeAdapter(RunFigures)
 _NOTICES = TypeAdapter(tuple[NoticeFound, ...])
-_LAG = TypeAdapter(RunLag)
+_LAG, _KEY_INDEX = TypeAdapter(RunLag), TypeAdapter(KeyIndex)
 _OFFSETS_LOST = (
     Doubt.LOG_EXPIRED,
     Doubt.LOG_COMPACTED,
@@ -239,6 +240,21 @@ def lags_of_clean_runs(engine: Engine, contract_name: str, n: int) -> tuple[tupl
     return tuple(lag.topics for lag in (_LAG.validate_python(one) for one in stored if one) if lag.topics)
 
 
+def key_indexes_before(engine: Engine, contract_name: str, n: int, *, windows: int) -> dict[int, KeyIndex]:
+    """What the verdicts of so many cuts before cut n name, by cut, in order. A baseline has none."""
+    statement = (
+        select(verdict_table.c.cut_n, verdict_table.c.key_index)
+        .where(
+            verdict_table.c.contract == contract_name,
+            verdict_table.c.cut_n.between(n - windows, n - 1),
+        )
+        .order_by(verdict_table.c.cut_n)
+    )
+    with engine.connect() as connection:
+        rows = connection.execute(statement).all()
+    return {row.cut_n: _KEY_INDEX.validate_python(row.key_index) for row in rows if row.key_index}
+
+
 def last_expiry_before(engine: Engine, contract_name: str, n: int) -> datetime | None:
     """End of the newest cut below n that closed with offsets of its topics lost before they were read."""
     statement = (
@@ -421,6 +437,7 @@ def _verdict_row(result: RunResult, attempt: int) -> dict[str, Any]:
         "look_ups": dict(result.look_ups),
         "attempt": attempt,
         "lag": _LAG.dump_python(result.lag, mode="json") if result.lag else None,
+        "key_index": _KEY_INDEX.dump_python(result.key_index, mode="json") if result.key_index else None,
     }
 
 
@@ -471,6 +488,7 @@ def _stored_run(connection: Connection, cut: Row[Any], verdict: Row[Any]) -> Sto
             notices=_NOTICES.validate_python(verdict.notices),
             look_ups=verdict.look_ups,
             lag=_LAG.validate_python(verdict.lag) if verdict.lag else None,
+            key_index=_KEY_INDEX.validate_python(verdict.key_index) if verdict.key_index else None,
         ),
         window_start_utc=cut.window_start_utc,
         window_end_utc=cut.window_end_utc,

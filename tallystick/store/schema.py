@@ -156,6 +156,7 @@ verdict = Table(
     _recorded_at(),
     Column("notices", JSONB, nullable=False, server_default=text("'[]'")),
     Column("lag", JSONB),
+    Column("key_index", JSONB, comment="topic_to_topic: files of the index of keys; no other file counts"),
     PrimaryKeyConstraint("contract", "cut_n"),
     ForeignKeyConstraint(["contract", "cut_n"], [f"{SCHEMA}.cut.contract", f"{SCHEMA}.cut.n"]),
     CheckConstraint("verdict in ('MATCHED', 'INCONCLUSIVE', 'BROKEN')", name="known"),

@@ -17,13 +17,13 @@ from tallystick.pairing import Copy
 from tallystick.run_result import ItemSide
 from tallystick.slice_scan import CANARY, CANARY_PARTITION, CanaryScan, ledger_item_id, topic_item_id
 
-from .builders import L2T, T2L, TOPIC, contract_of, cut_of, evidence_of, ledger_at, ledger_slice_of, offsets
+from .builders import L2T, T2L, T2T, TOPIC, contract_of, cut_of, evidence_of, ledger_at, ledger_slice_of, offsets
 
 LEGS = {"payout": TOPIC, "fee": "billing.fees"}
 CONTRACTS = pytest.mark.parametrize(
     "contract",
-    [contract_of(L2T), contract_of(T2L), contract_of(T2L, legs=LEGS)],
-    ids=["ledger_to_topic", "topic_to_ledger", "two legs"],
+    [contract_of(L2T), contract_of(T2L), contract_of(T2L, legs=LEGS), contract_of(T2T)],
+    ids=["ledger_to_topic", "topic_to_ledger", "two legs", "topic_to_topic"],
 )
 
 
@@ -147,7 +147,7 @@ def test_every_class_of_the_registry_has_its_canary() -> None:
 def firing(rule: ClassRule) -> Evidence:
     """The evidence of the rule's first case, under the direction that knows it."""
     case = next(one for one in CASES if one.name in rule.names)
-    contract = contract_of(case.only or L2T)
+    contract = contract_of(case.only[0] if case.only else L2T)
     return case.fires(calm_evidence(evidence_of(contract=contract)), good_scan(contract).copies)
 
 

@@ -6,7 +6,7 @@ from typing import Any, get_origin
 import pytest
 from pydantic import BaseModel
 
-from tallystick.contract import Contract, Direction
+from tallystick.contract import Contract, Direction, InputFields
 from tallystick.contract_change import (
     RULES,
     ContractChange,
@@ -20,7 +20,7 @@ from tallystick.contract_change import (
 from tallystick.contract_faults import model_inside
 from tallystick.cutting import next_topic_slices
 
-from .builders import NOON, contract_of, cut_of, partition_at, sample_at, slice_of
+from .builders import NOON, T2T, contract_of, cut_of, partition_at, sample_at, slice_of
 
 KEPT, ANEW, REFUSED = Effect.KEPT, Effect.RE_EVALUATED, Effect.REFUSED
 TWO_LEGS = {"payout": "billing.payouts", "fee": "billing.fees"}
@@ -40,6 +40,11 @@ def with_columns(**columns: str) -> Contract:
     return with_parts(ledger={"slice_by": "written_xid", "columns": columns})
 
 
+def with_inputs(**ledger: Any) -> Contract:
+    plain = contract_of(T2T).model_dump(mode="json")["ledger"]
+    return contract_of(T2T, ledger=plain | ledger)
+
+
 PLAIN = contract_of()
 BY_WRITTEN_XID = with_columns()
 REPAIRED = contract_of(compensation=REPAIRS)
@@ -48,6 +53,9 @@ GROWS = {"kind": "jdbc", "order_by": "entry_id", "overlap": 10}
 BY_COLUMN = with_parts(ledger=GROWS)
 FILES = {"kind": "parquet", "quiet_seconds": 60}
 IN_FILES = with_parts(ledger=FILES)
+
+
+OF_INPUTS = with_inputs()
 
 
 def effects(before: Contract, after: Contract) -> dict[str, Effect]:
@@ -94,6 +102,18 @@ CASES = [
     ("ledger.overlap", BY_COLUMN, with_parts(ledger=GROWS | {"overlap": 11}), REFUSED),
     ("ledger.quiet_seconds", IN_FILES, with_parts(ledger=FILES | {"quiet_seconds": 59}), ANEW),
     ("ledger.quiet_seconds", IN_FILES, with_parts(ledger=FILES | {"quiet_seconds": 61}), REFUSED),
+    (
+        "ledger.kind",
+        PLAIN.model_copy(update={"ledger": PLAIN.ledger.model_copy(update={"kind": "of old"})}),
+        PLAIN,
+        REFUSED,
+    ),
+    ("ledger.topics", OF_INPUTS, with_inputs(topics=["billing.others"]), REFUSED),
+    *(
+        (f"ledger.event.{name}", OF_INPUTS, with_inputs(event={name: "other"}), REFUSED)
+        for name in InputFields.model_fields
+    ),
+    ("ledger.index_windows", OF_INPUTS, with_inputs(index_windows=24), ANEW),
     ("ledger.connection", PLAIN, with_parts(ledger={"connection": "other"}), REFUSED),
     ("ledger.table", PLAIN, with_parts(ledger={"table": "billing.other"}), REFUSED),
     ("ledger.where", PLAIN, with_parts(ledger={"where": "side = 'credit'"}), REFUSED),
