@@ -167,6 +167,7 @@ class ReportPage:
     census_total: PartitionCensus | None
     law: str
     law_holds: bool
+    ledger_side: str
     matched_money: str
     in_flight_money: str
     item_states: tuple[tuple[str, str], ...]
@@ -207,6 +208,7 @@ def report_page(run: StoredRun, contract: Contract) -> ReportPage:
         census_total=total,
         law=law(total) if total else "",
         law_holds=all(adds_up(part) for part in census),
+        ledger_side=in_words_of(contract.direction, "Ledger"),
         matched_money=foreign_text(format_money(result.figures.matched_money)),
         in_flight_money=foreign_text(format_money(result.figures.in_flight_money)),
         item_states=tuple(_item_states(result.items)),

@@ -198,7 +198,10 @@ def test_the_index_of_keys_is_named_with_its_size_its_horizon_and_what_it_leaves
     assert "holds 4 copies in 62 bytes, 15.5 bytes a copy" in lines["Index of keys"]
     assert "Ledger slices" not in lines
     assert "Index of keys" not in dict(guarantees(matched_run, contract_of()))
-    assert "pairs of output and input agree" in render_report(run, contract_of(T2T))
+    page = render_report(run, contract_of(T2T))
+    assert "pairs of output and input agree" in page
+    assert ">Input topic</th>" in page
+    assert ">Ledger</th>" in render_report(matched_run, contract_of())
 
 
 RENDER = """
