@@ -11,7 +11,8 @@ from typing import Any
 
 @dataclass
 class Receiver:
-    """answer: a status, or "reset" (closes the connection), "silence" (none), "dribble" (a byte now and then).
+    """answer: a status, or "reset" (closes the connection), "silence" (none), "dribble" (a byte now and then), "late"
+    (takes the message, and answers when nobody waits any more).
 
     asked: how often. taken: the JSON bodies it answered with 2xx; requests: path, headers and body of every one.
     """
@@ -53,6 +54,9 @@ def receiving() -> Iterator[Receiver]:
                 ended.wait(30)
             elif told.answer == "dribble":
                 self._dribble()
+            elif told.answer == "late":
+                told.taken.append(json.loads(body))
+                ended.wait(30)
             else:
                 assert isinstance(told.answer, int)
                 if told.answer < 300:

@@ -75,7 +75,7 @@ def _text(alert: Alert) -> str:
 
 
 def _json(document: object) -> str:
-    return json.dumps(document, indent=1, ensure_ascii=False)
+    return json.dumps(document, indent=1)
 
 
 if __name__ == "__main__":

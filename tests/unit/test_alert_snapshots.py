@@ -34,9 +34,9 @@ def test_no_text_shows_a_key_unless_the_contract_does() -> None:
 
 
 def test_a_key_that_turns_a_page_around_is_written_out() -> None:
-    people = TEXTS["shown_key_of_a_backfill.txt"].split("=== pagerduty")[1]
-    assert "\u202e" not in people
-    assert "\\u202e" in people
+    mail = TEXTS["shown_key_of_a_backfill.txt"].split("=== email")[1]
+    assert "\u202e" not in mail
+    assert "\\u202e" in mail
 
 
 def test_a_name_that_a_template_gets_wrong_is_an_error() -> None:

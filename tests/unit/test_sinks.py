@@ -434,10 +434,16 @@ def test_a_login_goes_to_the_server_and_a_wrong_one_is_refused() -> None:
 
 
 def test_a_server_without_encryption_gets_no_login() -> None:
-    with mailbox() as box:
+    asked: list[Any] = []
+
+    def listens(_: Any, __: Any, ___: Any, ____: Any, given: Any) -> AuthResult:
+        asked.append(given)
+        return AuthResult(success=True)
+
+    with mailbox(authenticator=listens, auth_require_tls=False) as box:
         with pytest.raises(SinkRefused, match="offers no encryption"):
             box.sink(encryption="starttls", login="tally", secret="s3cret").deliver(ALERT)
-        assert box.mails == []
+        assert (box.mails, asked) == ([], [])
 
 
 def test_a_mail_server_that_is_not_there_is_a_failure() -> None:

@@ -1,0 +1,175 @@
+"""What other programs may rely on in our JSON: an alert as it is sent, a run as `tallystick show --json` prints it,
+and a break inside one. `python -m tallystick.document_schema` writes docs/schemas/.
+
+A key that is added does not change a version; one that goes, or means something else, does.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tallystick.alert import AlertAction
+from tallystick.alert_message import SCHEMA_VERSION
+from tallystick.break_class import BreakClass, Doubt, Notice
+from tallystick.contract import Severity
+from tallystick.verdict import Verdict
+
+MinorUnits = dict[str, int]
+"""ISO 4217 code to money in its minor units."""
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(use_attribute_docstrings=True, frozen=True)
+
+
+class AlertDocument(_Document):
+    """One alert, as webhooks and files get it."""
+
+    schema_version: Literal[1]
+    """Of this document."""
+    action: AlertAction
+    """What has become of the incident."""
+    dedup_key: Annotated[str, Field(pattern=r"^tallystick/[a-z][a-z0-9_]*/[a-z_]+$")]
+    """Of the incident: contract and class; the same until it is resolved, and when it comes again."""
+    severity: Severity
+    """How loudly on-call is told."""
+    summary: str
+    """One line for a person."""
+    details: dict[str, Any]
+    """Counts, money in minor units, times, break ids and links; which of them depends on the class."""
+
+
+class BreakDocument(_Document):
+    """One proven disagreement."""
+
+    break_id: UUID
+    """The same whenever this cut is read again; `tallystick explain` takes it."""
+    break_class: Annotated[BreakClass, Field(alias="class")]
+    """What is wrong, and on which side."""
+    match_key: str
+    """By which event and row pair."""
+    transaction_key: str
+    """Of the business transaction."""
+    leg: str
+    """Which expected record of it this is; may be empty."""
+    amount_minor: int
+    """Money at stake, in minor units of the currency."""
+    currency: str
+    """ISO 4217 code; may be empty where neither side has one."""
+    copies: Count
+    """How often it stands on the side that is wrong."""
+    story: str
+    """Why it is a break, in sentences."""
+    evidence: dict[str, Any]
+    """What proves it; which keys depends on the class."""
+
+
+class DoubtDocument(_Document):
+    """Why a run could not prove the books."""
+
+    doubt: Doubt
+    """Its name."""
+    sentence: str
+    """What could not be seen, and who holds it."""
+    details: dict[str, Any]
+    """Figures; which of them depends on the doubt."""
+
+
+class NoticeDocument(_Document):
+    """What a run saw and tells, and what changes no verdict."""
+
+    notice: Notice
+    """Its name."""
+    sentence: str
+    """What was seen."""
+    count: Count
+    """How many."""
+    pages: bool
+    """Is on-call told?"""
+    details: dict[str, Any]
+    """Figures; which of them depends on the notice."""
+
+
+class VerdictDocument(_Document):
+    """One judged run."""
+
+    run: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*/\d+$")]
+    """Contract and cut."""
+    contract: str
+    """Its name."""
+    cut: Count
+    """Its number; 0 is the baseline."""
+    verdict: Verdict
+    """MATCHED, INCONCLUSIVE or BROKEN."""
+    sentence: str
+    """The verdict for a person."""
+    window_start_utc: datetime
+    """First moment of the window; a label, not what was read."""
+    window_end_utc: datetime
+    """First moment after it."""
+    money_at_stake_minor: MinorUnits
+    """Of this run's breaks."""
+    doubts: list[DoubtDocument]
+    """Why it is not proven; empty where it is."""
+    notices: list[NoticeDocument]
+    """What was seen besides."""
+    legal_oddities: dict[str, Any]
+    """Version of the list of what is legal though odd, and how often each was seen."""
+    breaks: list[BreakDocument]
+    """What is proven to disagree."""
+    topic_rows: Count
+    """Committed events that were read."""
+    ledger_rows: Count
+    """Rows that were read."""
+    matched_rows: Count
+    """Pairs."""
+    matched_money_minor: MinorUnits
+    """Their money."""
+    in_flight_items: Count
+    """What waits for its partner, and may."""
+    in_flight_money_minor: MinorUnits
+    """Its money."""
+    undecidable_items: Count
+    """What nobody can decide any more."""
+    unreadable_records: Count
+    """Committed records that are not what the contract describes."""
+    census: list[dict[str, Any]]
+    """Per partition, what every offset is."""
+    ledger_guarantee: str
+    """By what the ledger was sliced, and how strong that is."""
+    digest: str
+    """Of all that was judged: the same whenever this cut is read again."""
+    scheduler_run_id: str
+    """The scheduler's name for the run."""
+    attempt: Count
+    """Which attempt stored it."""
+    recorded_at: datetime
+    """When."""
+
+
+SCHEMAS: Mapping[str, type[BaseModel]] = {
+    f"alert.v{SCHEMA_VERSION}.json": AlertDocument,
+    "break.v1.json": BreakDocument,
+    "verdict.v1.json": VerdictDocument,
+}
+"""File name, with its version, to what it describes."""
+
+
+def schema_text(name: str) -> str:
+    """One of SCHEMAS as JSON Schema 2020-12."""
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": name}
+    return json.dumps(schema | SCHEMAS[name].model_json_schema(), indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    folder = Path("docs/schemas")
+    folder.mkdir(parents=True, exist_ok=True)
+    for file_name in SCHEMAS:
+        (folder / file_name).write_text(schema_text(file_name))
