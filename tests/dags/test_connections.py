@@ -69,6 +69,16 @@ def test_a_ledger_behind_jdbc_is_given_by_its_extra_or_is_a_postgres_connection(
     assert (settings.for_spark["user"], settings.for_spark["password"]) == ("reader", "hunter/2")
 
 
+def test_a_ledger_of_files_is_given_by_its_folder_and_refused_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = PAYMENTS.ledger.model_copy(update={"kind": "parquet", "quiet_seconds": 60})
+    contract = PAYMENTS.model_copy(update={"ledger": files})
+    monkeypatch.setenv("AIRFLOW_CONN_LEDGER_BILLING", '{"conn_type": "aws", "extra": {"url": "s3://bucket/ledger"}}')
+    assert read_connections(contract).ledger_dsn == "s3://bucket/ledger"
+    monkeypatch.setenv("AIRFLOW_CONN_LEDGER_BILLING", '{"conn_type": "aws"}')
+    with pytest.raises(ConnectionRefused, match="connection ledger_billing: expected a folder in its extra"):
+        read_connections(contract)
+
+
 def test_a_ledger_behind_jdbc_without_an_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_LEDGER_BILLING", '{"conn_type": "mysql", "host": "db"}')
     with pytest.raises(ConnectionRefused, match="connection ledger_billing: expected an SQLAlchemy URL without user"):
