@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock demo lab lab-long soak backfill up down lint format test test-unit test-spark test-dags test-stack test-soak bench-census clean
+.PHONY: help setup lock demo lab lab-long soak backfill history crash up down lint format test test-unit test-spark test-dags test-stack test-soak bench-census clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -32,6 +32,12 @@ soak: setup ## Windows without end, with kills; the sum must equal the truth (WI
 backfill: setup ## An outage of thirty windows, and Airflow's own backfill after it (WINDOWS=30 SEED=1)
 	$(BIN)/python -m lab.backfill --windows $(or $(WINDOWS),30) --seed $(or $(SEED),1)
 
+history: setup ## Run 10 against the last of a year of windows (WINDOWS=365 BOOK=payouts)
+	$(BIN)/python -m lab.history --windows $(or $(WINDOWS),365) --book $(or $(BOOK),payouts)
+
+crash: setup ## Strike the compensating job at every step; each effect must happen once (ROUNDS=200 SEED=1, or SEED=1.17)
+	$(BIN)/python -m lab.crash --rounds $(or $(ROUNDS),200) --seed $(or $(SEED),1)
+
 up: setup ## Start broker, ledger and Airflow here, without Docker
 	$(BIN)/python -m lab.up
 
@@ -48,7 +54,7 @@ format: setup ## Sort imports and format
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-test: test-unit test-spark test-dags test-stack ## All tests, the quick ones first; a skipped test fails the run
+test: test-unit test-spark test-dags test-stack test-soak ## All tests, the quick ones first; a skipped test fails the run
 
 test-unit: setup ## The rules: no Spark, no Airflow, no broker
 	$(PYTEST) -n 2 tests/unit
@@ -62,7 +68,7 @@ test-dags: setup ## The DAGs in Airflow, without a scheduler
 test-stack: setup ## Everything against a real broker and a real ledger, in three processes with a stack each
 	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations 25 tests/lab tests/stack
 
-test-soak: setup ## Twenty windows of a soak, some two minutes; make test leaves them out
+test-soak: setup ## Twenty windows of a soak: runs and servers are killed, and nothing is lost
 	$(PYTEST) tests/soak
 
 bench-census: setup ## Classify ten million batch headers in bounded memory

@@ -20,7 +20,8 @@ RUNBOOK = """
 shows that plan and waits {timeout_hours:.1f} h; silence means no. `act` publishes each event once, over all plans,
 whatever crashes. `verify` reads the log again.
 
-**Who.** Somebody else than the person who started the run. Under Browse, Required Actions; or on the task `approve`.
+**Who.** Above the contract's four_eyes_above_minor somebody else than the person who started the run. Under Browse,
+Required Actions; or on the task `approve`.
 
 **A refusal** of `act` says why: the plan is stale, over the caps, or already done. Start a new run for a new plan.
 Clearing `act` or `verify` is safe. Clearing `approve` is refused: Airflow would show the old plan.

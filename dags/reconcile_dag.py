@@ -42,7 +42,7 @@ def reconcile_dag(file: ContractFile) -> DAG:
     contract = file.contract
     with DAG(
         dag_id=f"reconcile_{contract.contract}",
-        description=f"{contract.direction}: {', '.join(contract.topics)} and {contract.ledger.table}",
+        description=f"{contract.direction}: {', '.join(contract.topics)} and {contract.ledger.place}",
         doc_md=RUNBOOK.format(
             description=contract.description,
             settle_timeout_seconds=contract.settle_timeout_seconds,

@@ -43,7 +43,7 @@ class LogEnds:
     def wait_until_decided(self, partitions: Sequence[Partition]) -> None:
         """Return once LSO and high watermark agree. A commit returns before its markers stand in the log."""
         process.wait_until(
-            lambda: self._is_decided(partitions),
+            lambda: self.are_decided(partitions),
             what=f"markers in {len(partitions)} partitions",
             deadline_seconds=_MARKERS_SECONDS,
         )
@@ -51,7 +51,8 @@ class LogEnds:
     def _is_served(self, partitions: Sequence[Partition]) -> bool:
         return self._read(partitions, IsolationLevel.READ_UNCOMMITTED) is not None
 
-    def _is_decided(self, partitions: Sequence[Partition]) -> bool:
+    def are_decided(self, partitions: Sequence[Partition]) -> bool:
+        """Do LSO and high watermark agree? False also while a leader is not yet to be found."""
         stable = self._read(partitions, IsolationLevel.READ_COMMITTED)
         return stable is not None and stable == self._read(partitions, IsolationLevel.READ_UNCOMMITTED)
 

@@ -1,9 +1,9 @@
 """A TCP proxy in front of the brokers that loses one acknowledgement, or one request, on request.
 
-Armed for a client id, it lets that client's next Produce request through, waits for the broker's answer, swallows the
-answer and cuts both connections: the write really happened, and its writer cannot know. Or it swallows the request, and
-cuts once the one behind it was answered: what was sent first, and is sent again, comes second. All else passes
-unchanged.
+Armed for a client id, it lets that client's next request of a kind (a Produce, unless told otherwise) through, waits
+for the broker's answer, swallows the answer and cuts both connections: the write really happened, and its writer cannot
+know. Or it swallows the request, and cuts once the one behind it was answered: what was sent first, and is sent again,
+comes second. All else passes unchanged.
 Runs as a process of its own (`python -m lab.proxy`); any process steers it through `ProxyControl`.
 
 Does not look into records. A request with acks=0 has no answer, so arming does nothing for it.
@@ -20,19 +20,27 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from lab import process
 from lab.ports import free_port
 
-_PRODUCE = 0  # api key, Kafka protocol guide
 _LOCALHOST = "127.0.0.1"
 
 
+class Request(IntEnum):
+    """The api keys of what a producer asks for. Source: Kafka protocol guide."""
+
+    PRODUCE = 0
+    INIT_PRODUCER_ID = 22
+    END_TXN = 26
+
+
 class Loss(StrEnum):
-    """What of a Produce is lost on the way."""
+    """What of a request is lost on the way."""
 
     ANSWER = "answer"
     REQUEST = "request"
@@ -44,21 +52,29 @@ class ProxyControl:
 
     control_port: int
 
-    def arm(self, client_id: str, *, times: int = 1, loss: Loss = Loss.ANSWER) -> None:
-        """Lose that of the next `times` Produce requests of this client id."""
-        self._ask({"arm": client_id, "times": times, "loss": loss})
+    def arm(
+        self, client_id: str, *, times: int = 1, loss: Loss = Loss.ANSWER, request: Request = Request.PRODUCE
+    ) -> None:
+        """Lose that of the next `times` requests of this kind and client id."""
+        self._ask({"arm": client_id, "times": times, "loss": loss, "request": request})
 
-    def fired(self, client_id: str, *, loss: Loss = Loss.ANSWER) -> int:
+    def fired(self, client_id: str, *, loss: Loss = Loss.ANSWER, request: Request = Request.PRODUCE) -> int:
         """Count what this client id has lost so far."""
-        return int(self._ask({"fired": client_id, "loss": loss})["fired"])
+        return int(self._ask({"fired": client_id, "loss": loss, "request": request})["fired"])
 
     def wait_fired(
-        self, client_id: str, count: int, *, loss: Loss = Loss.ANSWER, deadline_seconds: float = 20.0
+        self,
+        client_id: str,
+        count: int,
+        *,
+        loss: Loss = Loss.ANSWER,
+        request: Request = Request.PRODUCE,
+        deadline_seconds: float = 20.0,
     ) -> None:
         """Return once this client id has lost `count`. Raises NotReadyInTime."""
         process.wait_until(
-            lambda: self.fired(client_id, loss=loss) >= count,
-            what=f"lost {loss} of {client_id}",
+            lambda: self.fired(client_id, loss=loss, request=request) >= count,
+            what=f"lost {loss} to a {request.name} of {client_id}",
             deadline_seconds=deadline_seconds,
         )
 
@@ -96,17 +112,20 @@ class Proxy:
         process.stop(self.child)
 
 
+_Target = tuple[Loss, int, str]  # api key, client id
+
+
 @dataclass
 class _Losses:
-    """What is to be lost, and what was; per client id."""
+    """What is to be lost, and what was; per kind of request and client id."""
 
-    armed: Counter[tuple[Loss, str]] = field(default_factory=Counter)
-    fired: Counter[tuple[Loss, str]] = field(default_factory=Counter)
+    armed: Counter[_Target] = field(default_factory=Counter)
+    fired: Counter[_Target] = field(default_factory=Counter)
 
-    def take(self, loss: Loss, client_id: str) -> bool:
-        if self.armed[loss, client_id] == 0:
+    def take(self, target: _Target) -> bool:
+        if self.armed[target] == 0:
             return False
-        self.armed[loss, client_id] -= 1
+        self.armed[target] -= 1
         return True
 
 
@@ -117,7 +136,7 @@ class _Relay:
     client: tuple[asyncio.StreamReader, asyncio.StreamWriter]
     broker: tuple[asyncio.StreamReader, asyncio.StreamWriter]
     losses: _Losses
-    doomed: dict[int, str] = field(default_factory=dict)  # correlation id -> client id
+    doomed: dict[int, _Target] = field(default_factory=dict)  # by correlation id
     overtaking: bool = False  # a request was swallowed, and the next one goes before it
     overtaker: int | None = None  # its correlation id
 
@@ -135,16 +154,16 @@ class _Relay:
         while True:
             frame = await _read_frame(self.client[0])
             api_key, _, correlation_id, length = struct.unpack_from(">hhih", frame, 4)
-            if api_key == _PRODUCE and length > 0:
+            if api_key in tuple(Request) and length > 0:
                 client_id = frame[14 : 14 + length].decode()
                 if self.overtaking and self.overtaker is None:
                     self.overtaker = correlation_id
-                elif self.losses.take(Loss.REQUEST, client_id):
+                elif self.losses.take((Loss.REQUEST, api_key, client_id)):
                     self.overtaking = True
-                    self.losses.fired[Loss.REQUEST, client_id] += 1
+                    self.losses.fired[Loss.REQUEST, api_key, client_id] += 1
                     continue
-                elif self.losses.take(Loss.ANSWER, client_id):
-                    self.doomed[correlation_id] = client_id
+                elif self.losses.take((Loss.ANSWER, api_key, client_id)):
+                    self.doomed[correlation_id] = (Loss.ANSWER, api_key, client_id)
             self.broker[1].write(frame)
             await self.broker[1].drain()
 
@@ -153,7 +172,7 @@ class _Relay:
             frame = await _read_frame(self.broker[0])
             (correlation_id,) = struct.unpack_from(">i", frame, 4)
             if correlation_id in self.doomed:
-                self.losses.fired[Loss.ANSWER, self.doomed[correlation_id]] += 1
+                self.losses.fired[self.doomed[correlation_id]] += 1
                 return
             self.client[1].write(frame)
             await self.client[1].drain()
@@ -195,12 +214,13 @@ async def _serve(control_port: int, ways: Sequence[tuple[int, int]]) -> None:
             await control.serve_forever()
 
 
-def _answer(question: dict[str, str], losses: _Losses) -> dict[str, int]:
-    loss = Loss(question["loss"])
+def _answer(question: dict[str, Any], losses: _Losses) -> dict[str, int]:
+    loss, request = Loss(question["loss"]), int(question["request"])
     if "arm" in question:
-        losses.armed[loss, question["arm"]] += int(question["times"])
-        return {"armed": losses.armed[loss, question["arm"]]}
-    return {"fired": losses.fired[loss, question["fired"]]}
+        target = (loss, request, question["arm"])
+        losses.armed[target] += int(question["times"])
+        return {"armed": losses.armed[target]}
+    return {"fired": losses.fired[loss, request, question["fired"]]}
 
 
 def _way(text: str) -> tuple[int, int]:

@@ -44,6 +44,7 @@ from lab.soak_plan import BOOKS, Disturbance, Window, plan_soak
 from lab.soak_score import BookTruth, SoakScore, add_accounts, score_findings
 from lab.spark_app import ENDS, SparkApp
 from lab.stack import LabStack
+from lab.store_size import store_bytes
 from lab.stored_books import StoredBooks, read_books, window_name
 
 Say = Callable[[str], None]
@@ -58,9 +59,6 @@ _STORED_ROWS = """
            (SELECT count(*) FROM tallystick.open_item), (SELECT count(*) FROM tallystick.alert),
            (SELECT sum(attempt) FROM tallystick.cut), (SELECT string_agg(digest, ',') FROM
            (SELECT digest FROM tallystick.verdict ORDER BY contract, cut_n) judged)"""
-_STORE_BYTES = """
-    SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
-    WHERE s.nspname = 'tallystick' AND c.relkind = 'r'"""
 
 
 class RunFailed(RuntimeError):
@@ -315,6 +313,9 @@ class Soak:
                 server.kill()
             server.restart()
 
+        if server is self.stack.store_server and self._spare is not None:
+            self._spare.end()  # one that is just starting ends without its store; its window opens another
+            self._spare = None
         if server is self.stack.broker:
             self._strike_amid_transactions(strike)
         else:
@@ -370,14 +371,12 @@ class Soak:
             seed=self.seed, contracts=tuple(self.names.values()), clean=(), allowed=(), planted=tuple(planted)
         ).write(self.folder / "truth.json")
         scored = score_findings([one.finding for one in planted], stored, legal_notices=LEGAL_NOTICES)
-        with psycopg.connect(self.stack.store_dsn) as connection:
-            (store_bytes,) = connection.execute(_STORE_BYTES).fetchone() or (0,)
         return SoakResult(
             seed=self.seed,
             score=add_accounts(scored, truth, stored),
             done=Counter(self.done),
             seconds=tuple(self.seconds),
-            store_bytes=int(store_bytes),
+            store_bytes=store_bytes(self.stack.store_dsn),
             verdicts=Counter(verdict for books in stored for verdict in books.verdicts.values()),
             offsets=sum(sum(books.offsets.values()) for books in stored),
             records=sum(sum(books.records.values()) for books in stored),

@@ -93,9 +93,12 @@ class SparkApp:
 
     def _listen(self) -> None:
         assert self.jvm.stdout is not None
-        for line in self.jvm.stdout:
-            if line.startswith(b'{"step": '):
-                self._steps.put(json.loads(line))
+        with self.log.open("ab", buffering=0) as log:
+            for line in self.jvm.stdout:
+                if line.startswith(b'{"step": '):
+                    self._steps.put(json.loads(line))
+                else:
+                    log.write(line)  # the JVM hands on what its driver says last on either stream
         self._steps.put(None)
 
 

@@ -1,4 +1,4 @@
-"""One cut's ledger rows as a DataFrame: the slice of transaction ids, in up to two parallel parts.
+"""One cut's ledger rows as a DataFrame, by kind of ledger: from PostgreSQL in up to two parallel parts.
 
 Shape: row_id, match_key, transaction_key, leg, amount_minor, currency, written_ms (null unless the contract names it).
 """
@@ -6,23 +6,58 @@ Shape: row_id, match_key, transaction_key, leg, amount_minor, currency, written_
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from sqlalchemy import make_url
 
 from tallystick import ledger_sql
-from tallystick.contract import LedgerSide
+from tallystick.connections import Connections
 from tallystick.cut import LedgerSlice
+from tallystick.jdbc_ledger import JdbcLedger
+from tallystick.ledger import Ledger, LedgerDescription
+from tallystick.ledger_reader import PostgresLedger
+from tallystick.parquet_ledger import ParquetLedger
 
 _FETCH_ROWS = "10000"
 
 
 def read_ledger(
-    spark: SparkSession, dsn: str, ledger: LedgerSide, ledger_slice: LedgerSlice, *, block_count: int | None
+    spark: SparkSession,
+    connections: Connections,
+    ledger: Ledger,
+    ledger_slice: LedgerSlice,
+    described: LedgerDescription,
 ) -> DataFrame:
-    """Read the slice. The caller keeps rows in place (`rows_held_in_place`) until the scan is over."""
-    queries = ledger_sql.slice_queries(
-        ledger, xid_start=ledger_slice.xid_start, xid_end=ledger_slice.xid_end, block_count=block_count
+    """Read the slice. The caller keeps rows in place (`Ledger.held_in_place`) until the scan is over."""
+    match ledger:
+        case PostgresLedger():
+            queries = ledger_sql.slice_queries(
+                ledger.ledger,
+                xid_start=ledger_slice.xid_start,
+                xid_end=ledger_slice.xid_end,
+                block_count=described.halves_by,
+            )
+            return reduce(
+                DataFrame.unionByName, (_read_query(spark, connections.ledger_dsn, query) for query in queries)
+            )
+        case JdbcLedger():
+            return _read_jdbc(spark, ledger, ledger_slice)
+        case ParquetLedger():
+            return _read_parquet(spark, ledger, ledger_slice)
+        case _:
+            raise TypeError(f"no reader of {type(ledger).__name__}")
+
+
+def input_rows(inputs: DataFrame, *, only_leg: str | None) -> DataFrame:
+    """Readable events of the input topics in a ledger's shape. only_leg: of a contract that has no other."""
+    return inputs.where("readable").select(
+        F.concat_ws(":", "topic", "partition", "kafka_offset").alias("row_id"),
+        "match_key",
+        "transaction_key",
+        (F.lit(only_leg) if only_leg else F.col("leg")).alias("leg"),
+        "amount_minor",
+        "currency",
+        F.lit(None).cast("bigint").alias("written_ms"),
     )
-    return reduce(DataFrame.unionByName, (_read_query(spark, dsn, query) for query in queries))
 
 
 def _read_query(spark: SparkSession, dsn: str, query: str) -> DataFrame:
@@ -38,4 +73,45 @@ def _read_query(spark: SparkSession, dsn: str, query: str) -> DataFrame:
         .option("options", f"-c {ledger_sql.HIDE_NOTHING}")
         .option("query", query)
         .load()
+    )
+
+
+def _read_jdbc(spark: SparkSession, ledger: JdbcLedger, ledger_slice: LedgerSlice) -> DataFrame:
+    """As text, whatever the driver makes of the types: SQLite's cuts an integer to 32 bits where its column says so."""
+    reader = spark.read.format("jdbc").options(**ledger.settings.for_spark)
+    rows = (
+        reader.option("query", ledger.slice_query(ledger_slice))
+        .option("fetchsize", _FETCH_ROWS)
+        .option("customSchema", ", ".join(f"{name} string" for name in _TEXTS))
+        .load()
+    )
+    return as_ledger_rows(rows)
+
+
+def _read_parquet(spark: SparkSession, ledger: ParquetLedger, ledger_slice: LedgerSlice) -> DataFrame:
+    """The files of the slice's manifest, and no others that may lie beside them."""
+    files, columns = ledger.files_to_scan(ledger_slice), ledger.ledger.columns
+    if not files:
+        return as_ledger_rows(spark.createDataFrame([], ", ".join(f"{name} string" for name in _TEXTS)))
+    named = [F.col(getattr(columns, name)).alias(name) for name in _TEXTS]
+    written = [F.col(columns.written_at).alias("written_at")] if columns.written_at else []
+    return as_ledger_rows(spark.read.parquet(*files).select(*named, *written))
+
+
+_TEXTS = ("row_id", "match_key", "transaction_key", "leg", "amount_minor", "currency")
+
+
+def as_ledger_rows(rows: DataFrame) -> DataFrame:
+    """The shape above, without nulls, by the rules of `ledger_sql.column_list`. written_at may be absent."""
+    amount = F.expr("try_cast(amount_minor AS decimal(38, 9))")
+    is_whole = F.coalesce((amount % 1 == 0) & amount.between(-(2**63), 2**63 - 1), F.lit(False))
+    written = F.unix_millis(F.col("written_at").cast("timestamp")) if "written_at" in rows.columns else F.lit(None)
+    return rows.select(
+        F.col("row_id").cast("string").alias("row_id"),
+        F.coalesce(F.col("match_key").cast("string"), F.concat(F.lit("no key, row "), "row_id")).alias("match_key"),
+        F.coalesce(F.col("transaction_key").cast("string"), F.lit("")).alias("transaction_key"),
+        F.coalesce(F.col("leg").cast("string"), F.lit("")).alias("leg"),
+        F.when(is_whole, amount.cast("bigint")).otherwise(0).cast("bigint").alias("amount_minor"),
+        F.when(is_whole, F.coalesce(F.col("currency").cast("string"), F.lit(""))).otherwise("").alias("currency"),
+        written.cast("bigint").alias("written_ms"),
     )

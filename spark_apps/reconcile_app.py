@@ -20,7 +20,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain
@@ -31,7 +31,8 @@ from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 
 from spark_apps.canary_rows import with_canary_events, with_canary_rows
-from spark_apps.ledger_frame import read_ledger
+from spark_apps.key_index_frame import index_of, keys_in_indexes, write_index
+from spark_apps.ledger_frame import input_rows, read_ledger
 from spark_apps.slice_matching import scan_slices
 from spark_apps.topic_frame import parse_events, read_topics
 from tallystick.alert import alerts_for
@@ -47,14 +48,16 @@ from tallystick.connections import (
 )
 from tallystick.contract import Contract, load_contract
 from tallystick.contract_change import refuse_other_books
-from tallystick.cut import Cut, without_expired
-from tallystick.investigation import investigate, read_past, take_cut_census
+from tallystick.cut import Cut, TopicSlice, without_expired
+from tallystick.input_topic import input_kafka
+from tallystick.investigation import investigate, open_indexes, read_past, take_cut_census
 from tallystick.judging import judge
-from tallystick.ledger_reader import describe_table, keys_seen_before, open_ledger, rows_held_in_place
+from tallystick.key_index import ReadableIndexes, first_kept, forget, index_folder, seal
+from tallystick.ledger_kinds import open_ledger_of
 from tallystick.log_fetch import fetcher, open_admin
-from tallystick.log_strip import FETCH_BYTES, with_strips
+from tallystick.log_strip import FETCH_BYTES, position_of, with_strips
 from tallystick.look_ups import LookUps
-from tallystick.run_result import RunResult
+from tallystick.run_result import Break, RunResult
 from tallystick.settling import open_both_sides
 from tallystick.slice_scan import SliceScan
 from tallystick.store.alert_store import firing_alerts
@@ -62,7 +65,6 @@ from tallystick.store.contract_store import read_contract
 from tallystick.store.cut_store import claim_attempt, read_cut
 from tallystick.store.engine import open_store
 from tallystick.store.run_store import commit_run, open_items_as_of, outstanding_classes, read_run
-from tallystick.topic_snapshot import read_topic_snapshot
 
 _PR_SET_PDEATHSIG = 1
 
@@ -166,7 +168,10 @@ def run_cut(engine: Engine, contract: Contract, cut: Cut) -> None:
     refuse_other_books(read_contract(engine, contract.contract, cut.n), contract)
     attempt = claim_attempt(engine, contract.contract, cut.n)
     announce("claimed", contract=contract.contract, cut=cut.n, attempt=attempt)
-    result = with_logs_around(contract, judge_cut(engine, contract, cut, stored_look_ups=None))
+    artifacts = artifacts_folder()
+    index_to = index_folder(artifacts, contract.contract, cut.n, attempt=attempt)
+    judged = judge_cut(engine, contract, cut, stored_look_ups=None, index_to=index_to)
+    result = with_logs_around(contract, with_index_of_keys(contract, judged, artifacts, index_to))
     announce("judged", verdict=result.verdict, breaks=len(result.breaks), doubts=[d.doubt for d in result.doubts])
     outstanding = outstanding_classes(engine, contract.contract, after=result)
     alerts = alerts_for(
@@ -175,7 +180,22 @@ def run_cut(engine: Engine, contract: Contract, cut: Cut) -> None:
     announce("committing")
     commit_run(engine, result, attempt=attempt, alerts=alerts)
     announce("committed", verdict=result.verdict, digest=result.digest)
-    write_breaks_file(result, artifacts_folder())
+    write_breaks_file(result, artifacts)
+    if result.key_index is not None:
+        forgotten = forget(artifacts, contract.contract, cut.n, attempt=attempt, kept_from=result.key_index.kept_from)
+        announce("index_kept", size_bytes=result.key_index.size_bytes, forgotten_cuts=forgotten)
+
+
+def with_index_of_keys(contract: Contract, result: RunResult, artifacts: Path, folder: Path) -> RunResult:
+    """The same result, which names the index that was written for it; none where the ledger can be looked into.
+
+    Raises IndexIncomplete.
+    """
+    if not contract.input_topics:
+        return result
+    copies = result.figures.topic_rows + result.figures.ledger_rows
+    kept_from = first_kept(result.cut_n, windows=contract.ledger.index_windows)
+    return replace(result, key_index=seal(artifacts, folder, copies=copies, kept_from=kept_from))
 
 
 def with_logs_around(contract: Contract, result: RunResult) -> RunResult:
@@ -183,7 +203,15 @@ def with_logs_around(contract: Contract, result: RunResult) -> RunResult:
     if not result.breaks:
         return result
     with open_admin(kafka_from_environment(contract.kafka.connection)) as admin:
-        return replace(result, breaks=with_strips(fetcher(admin, fetch_bytes=FETCH_BYTES), result.breaks))
+        on_outputs = [one for one in result.breaks if _topic_drawn(one) not in contract.input_topics]
+        drawn = {one.break_id: one for one in with_strips(fetcher(admin, fetch_bytes=FETCH_BYTES), on_outputs)}
+        return replace(result, breaks=tuple(drawn.get(one.break_id, one) for one in result.breaks))
+
+
+def _topic_drawn(item_break: Break) -> str | None:
+    """The topic around whose record a break would be drawn."""
+    position = position_of(item_break)
+    return position[0].topic if position else None
 
 
 def reread_cut(engine: Engine, contract: Contract, cut: Cut, before: RunResult) -> None:
@@ -199,25 +227,48 @@ def reread_cut(engine: Engine, contract: Contract, cut: Cut, before: RunResult) 
         raise DigestChanged(f"{contract.contract}/{cut.n}: digest {again.digest}, stored {before.digest}")
 
 
-def judge_cut(engine: Engine, contract: Contract, cut: Cut, *, stored_look_ups: LookUps | None) -> RunResult:
+def judge_cut(
+    engine: Engine,
+    contract: Contract,
+    cut: Cut,
+    *,
+    stored_look_ups: LookUps | None,
+    index_to: Path | None = None,
+) -> RunResult:
     """Read both sides beside the census, investigate the exceptions, judge.
+
+    index_to: where to write the index of keys, if a topic plays the ledger's part; None writes none. A cut that is
+    read again asks no index either: the keys that were in one are among the stored look-ups.
 
     What expired since the cut was stored is left out and doubted; what expires meanwhile fails only this attempt.
     """
     connections = connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
     past = read_past(engine, contract, cut, open_items_as_of(engine, contract.contract, cut.n))
-    with open_both_sides(contract, connections) as sides, ThreadPoolExecutor(1) as beside:
-        partitions = read_topic_snapshot(sides.admin, contract.topics)
+    with open_both_sides(engine, contract, connections) as sides, ThreadPoolExecutor(1) as beside:
+        partitions = sides.read_partitions()
         cut = without_expired(cut, partitions)
         census = beside.submit(take_cut_census, sides, cut)
         announce("scanning", offsets=sum(len(part.readable) for part in cut.topic_slices))
         known = {item.match_key for item in past.carried}
-        scan = scan_cut(contract, connections, cut, past.previous, known)
+        indexes = None
+        if contract.input_topics and stored_look_ups is not None:
+            known |= set(stored_look_ups.by_key)
+        elif contract.input_topics:
+            indexes = open_indexes(engine, contract, cut, artifacts_folder())
+        scan = scan_cut(engine, contract, connections, cut, past.previous, known, indexes=indexes, index_to=index_to)
         announce("scanned", topic_rows=scan.topic_rows, ledger_rows=scan.ledger_rows, exceptional=len(scan.copies))
         counted = census.result()
         announce("census_taken", unexplained=sum(one.unexplained for one in counted))
         evidence, look_ups = investigate(
-            engine, sides, cut, past, scan, counted, partitions_before=partitions, stored_look_ups=stored_look_ups
+            engine,
+            sides,
+            cut,
+            past,
+            scan,
+            counted,
+            partitions_before=partitions,
+            stored_look_ups=stored_look_ups,
+            indexes=indexes,
         )
         announce("investigated", keys=len(evidence.outcomes))
     evidence = replace(evidence, missed_canaries=missed_canaries(evidence, scan.canaries))
@@ -231,22 +282,39 @@ def judge_cut(engine: Engine, contract: Contract, cut: Cut, *, stored_look_ups: 
     )
 
 
-def scan_cut(contract: Contract, connections: Connections, cut: Cut, previous: Cut, known: set[str]) -> SliceScan:
+def scan_cut(
+    engine: Engine,
+    contract: Contract,
+    connections: Connections,
+    cut: Cut,
+    previous: Cut,
+    known: set[str],
+    *,
+    indexes: ReadableIndexes | None = None,
+    index_to: Path | None = None,
+) -> SliceScan:
     """The first reader: Spark, both sides, one cut."""
     spark = SparkSession.builder.appName(f"tallystick {contract.contract}/{cut.n}").getOrCreate()
-    with open_ledger(connections.ledger_dsn) as ledger:
-        table = describe_table(ledger, contract.ledger)
-        bounds = {"xid_start": cut.ledger_slice.xid_start, "xid_end": cut.ledger_slice.xid_end}
-        if not table.key_is_unique:
-            known |= set(keys_seen_before(ledger, contract.ledger, **bounds))
-        with rows_held_in_place(ledger, contract.ledger):
-            records = read_topics(spark, connections.kafka, cut.topic_slices)
-            rows = read_ledger(
-                spark, connections.ledger_dsn, contract.ledger, cut.ledger_slice, block_count=table.halves_by
-            )
+    with open_ledger_of(engine, contract, connections) as ledger:
+        described = ledger.describe()
+        if not described.key_is_unique:
+            known |= set(ledger.keys_seen_before(cut.ledger_slice))
+        with ledger.held_in_place():
+            records = read_topics(spark, connections.kafka, slices_on(cut, contract.topics))
             planted = with_canary_events(records, canary_events(contract), written_at=cut.marked_at_utc)
+            events, inputs = parse_events(planted, contract.event), None
+            if contract.input_topics:
+                read = read_topics(spark, input_kafka(contract, connections), slices_on(cut, contract.input_topics))
+                events, inputs = events.persist(), parse_events(read, contract.input_event).persist()
+                known |= keys_in_indexes(spark, inputs, indexes.paths if indexes else ())
+                if index_to is not None:
+                    write_index(index_of(events, inputs), index_to)
+                    announce("index_written")
+                rows = input_rows(inputs, only_leg=min(contract.legs) if len(contract.legs) == 1 else None)
+            else:
+                rows = read_ledger(spark, connections, ledger, cut.ledger_slice, described)
             return scan_slices(
-                parse_events(planted, contract.event),
+                events,
                 with_canary_rows(rows, canary_rows(contract)),
                 legs=contract.legs,
                 known_elsewhere=known,
@@ -255,7 +323,13 @@ def scan_cut(contract: Contract, connections: Connections, cut: Cut, previous: C
                 if cut.by_time or previous.by_time
                 else possible_ms(cut, previous, tolerance_seconds=contract.timestamp_tolerance_seconds),
                 lag_of=contract.direction if contract.ledger.columns.written_at else None,
+                inputs=inputs,
             )
+
+
+def slices_on(cut: Cut, topics: Collection[str]) -> list[TopicSlice]:
+    """The cut's slices of these topics."""
+    return [part for part in cut.topic_slices if part.offsets.topic in topics]
 
 
 def die_with_parent() -> None:

@@ -23,6 +23,7 @@ from tallystick.slice_scan import (
     CanaryScan,
     SliceScan,
     ledger_item_id,
+    place_in_order,
     topic_item_id,
 )
 
@@ -41,12 +42,14 @@ def scan_slices(
     ignore_case: bool = False,
     possible_ms: tuple[int, int] | None = None,
     lag_of: Direction | None = None,
+    inputs: DataFrame | None = None,
 ) -> SliceScan:
     """Scan both sides once.
 
     known_elsewhere: keys that open items or older rows know; they come home whatever they look like. ignore_case: of
     currencies. possible_ms: first and last timestamp that the window can hold; None does not ask. lag_of: which side
-    partners wait for; None does not measure how long.
+    partners wait for; None does not measure how long. inputs: the parsed events that the ledger's rows are, where a
+    topic plays its part.
     """
     if ignore_case:
         topic, ledger = _ignoring_case(topic), _ignoring_case(ledger)
@@ -68,6 +71,8 @@ def scan_slices(
         )
         several_legs = _incomplete(readable, legs).collect() if len(legs) > 1 else []
         incomplete, incomplete_canaries = _apart(map(_topic_copy, several_legs))
+        input_totals = _topic_totals(inputs, possible_ms) if inputs is not None else []
+        input_unreadable = sum(row["rows"] for row in input_totals if not row["readable"])
         unreadable = sum(row["rows"] for row in topic_totals if not row["readable"])
         out_of_order, out_of_order_count = _out_of_order(readable) if "sequence" in topic.columns else ((), 0)
         totals = total_money((row["currency"], int(row["amount"])) for row in ledger_totals)
@@ -80,15 +85,21 @@ def scan_slices(
             copies=topic_copies + ledger_copies,
             incomplete=incomplete,
             unreadable_count=unreadable,
-            unreadable_sample=_unreadable_sample(topic) if unreadable else (),
-            content_digests={"topic": _digest(topic_totals), "ledger": _digest(ledger_totals)},
+            unreadable_sample=(
+                *(_unreadable_sample(topic) if unreadable else ()),
+                *(_unreadable_sample(inputs) if inputs is not None and input_unreadable else ()),
+            ),
+            content_digests={"topic": _digest(topic_totals), "ledger": _digest(ledger_totals)}
+            | ({"inputs": _digest(input_totals)} if inputs is not None else {}),
             topic_money=total_money((row["currency"], int(row["amount"])) for row in topic_totals if row["readable"]),
             ledger_money=totals,
             differently_written=_differently_written(readable, ledger, keys) if ignore_case else 0,
             out_of_order=out_of_order,
             out_of_order_count=out_of_order_count,
-            record_times=_record_times(topic_totals) if possible_ms else (),
+            record_times=_record_times([*topic_totals, *input_totals]) if possible_ms else (),
             lags=lag.read(paired) if lag else (),
+            input_rows_by_partition=_rows_by_partition(input_totals),
+            input_unreadable_count=input_unreadable,
             canaries=CanaryScan(
                 copies=topic_canaries + ledger_canaries,
                 incomplete=incomplete_canaries,
@@ -299,7 +310,7 @@ def _ledger_copy(row: Row) -> Copy:
         leg=row["leg"],
         amount_minor=row["amount_minor"],
         currency=row["currency"],
-        order=int(row["row_id"]) if row["row_id"].isdecimal() else 0,
+        order=place_in_order(row["row_id"]),
         written_ms=row["written_ms"],
     )
 

@@ -58,6 +58,7 @@ class Doubt(StrEnum):
     LEDGER_REWRITTEN = "ledger_rewritten"
     LEDGER_FAILED_OVER = "ledger_failed_over"
     LEDGER_IDS_REUSED = "ledger_ids_reused"
+    KEY_INDEX_LOST = "key_index_lost"
     PARTNER_NOT_SETTLED = "partner_not_settled"
 
 

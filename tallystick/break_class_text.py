@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tallystick.break_class import BreakClass, Doubt, Notice
+from tallystick.contract import Direction
+from tallystick.side_words import in_words_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,6 +18,14 @@ class ClassText:
     title: str
     means: str
     check_first: str
+
+    def for_direction(self, direction: Direction) -> "ClassText":
+        """The same, as it reads for a contract of this direction."""
+        return ClassText(
+            title=in_words_of(direction, self.title),
+            means=in_words_of(direction, self.means),
+            check_first=in_words_of(direction, self.check_first),
+        )
 
 
 BREAK_TEXTS: Mapping[BreakClass, ClassText] = {
@@ -211,8 +221,8 @@ DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
     ),
     Doubt.LEDGER_REWRITTEN: ClassText(
         title="Ledger rewritten",
-        means="Rows that earlier runs had read were changed or deleted, so slices by xmin prove nothing.",
-        check_first="Find the UPDATE, DELETE or restore; where rows must change, use slice_by: written_xid.",
+        means="Below what this run read, rows went, changed, or came in after earlier runs had read past them.",
+        check_first="Find the UPDATE, DELETE, restore or late writer; the sentence says what reads it all the same.",
     ),
     Doubt.LEDGER_FAILED_OVER: ClassText(
         title="Ledger failed over",
@@ -223,6 +233,11 @@ DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
         title="Transaction ids given out again",
         means="The ledger gives out ids that earlier cuts had read past: rows with them are in no cut.",
         check_first="Was the server restored from a copy? Begin a contract under a new name: it begins new books.",
+    ),
+    Doubt.KEY_INDEX_LOST: ClassText(
+        title="Index of keys lost",
+        means="What earlier runs read can no longer be looked up: a key that comes again may be a second copy.",
+        check_first="Put the artifacts folder's key_index back from a backup; or begin new books under a new name.",
     ),
     Doubt.PARTNER_NOT_SETTLED: ClassText(
         title="Other side held back",

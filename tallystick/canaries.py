@@ -185,8 +185,8 @@ def _value(
     return json.dumps(
         {
             **({fields.ordering_key: match_key, fields.sequence: 1} if fields.ordering_key and fields.sequence else {}),
-            fields.match_key: match_key,
             fields.transaction_key: transaction_key,
+            fields.match_key: match_key,  # last: where one key of the payload is both, it says which event it is
             fields.leg: leg,
             fields.amount_minor: _as_written(amount_minor) if fields.amount_unit == "major" else amount_minor,
             fields.currency: currency,

@@ -48,7 +48,7 @@ from tallystick.surroundings import Surroundings
 
 Name = BreakClass | Doubt | Notice
 
-_L2T, _T2L = Direction.LEDGER_TO_TOPIC, Direction.TOPIC_TO_LEDGER
+_L2T, _T2L = (Direction.LEDGER_TO_TOPIC, Direction.TOPIC_TO_TOPIC), (Direction.TOPIC_TO_LEDGER,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class CanaryCase:
     """One class. plant: the key, without its prefix, whose copies the case takes; "" takes none.
 
     seen: where a look-up would have found an event of the key. written: who wrote its events, in log order. changed:
-    what else differs. only: the direction that knows the class. is_bare: the plant alone is the case.
+    what else differs. only: the directions that know the class; none: all. is_bare: the plant alone is the case.
     """
 
     name: Name
@@ -64,7 +64,7 @@ class CanaryCase:
     seen: Place | None = None
     written: tuple[Mapping[str, Any], ...] = ()
     changed: Change = lambda evidence: evidence
-    only: Direction | None = None
+    only: tuple[Direction, ...] = ()
     is_bare: bool = False
 
     def fires(self, calm: Evidence, copies: Sequence[Copy]) -> Evidence:
@@ -83,7 +83,7 @@ class CanaryCase:
 def missed_cases(calm: Evidence, copies: Sequence[Copy], classes: Sequence[ClassRule]) -> Iterator[str]:
     """Names of the classes that do not fire on their case, fire on its twin, or bring another break or doubt along."""
     for case in CASES:
-        if case.only not in (None, calm.contract.direction):
+        if case.only and calm.contract.direction not in case.only:
             continue
         if case.plant and not case.of_plant(copies):
             yield str(case.name)
@@ -186,6 +186,7 @@ CASES: tuple[CanaryCase, ...] = (
     CanaryCase(name=Doubt.LEDGER_REWRITTEN, changed=says(older_rows=0)),
     CanaryCase(name=Doubt.LEDGER_FAILED_OVER, changed=failed_over),
     CanaryCase(name=Doubt.LEDGER_IDS_REUSED, changed=set_back),
+    CanaryCase(name=Doubt.KEY_INDEX_LOST, changed=says(lost_indexes=(1,))),
     CanaryCase(name=Doubt.VACUOUS_RUN, changed=says(ledger_rows=0)),
     CanaryCase(name=Doubt.CANARY_MISSED, changed=says(missed_canaries=("canary",))),
     CanaryCase(name=Notice.EMPTY_TRANSACTION, changed=counted(empty_transactions=1)),

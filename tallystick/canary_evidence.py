@@ -47,7 +47,8 @@ def calm_evidence(evidence: Evidence) -> Evidence:
     part = TopicPartition(topic=min(contract.topics), partition=CANARY_PARTITION)
     one = _slice(part)
     end = cut.ledger_slice.xid_end
-    ledger_slice = replace(cut.ledger_slice, mark=end, snapshot=replace(cut.ledger_slice.snapshot, xmin=end, xmax=end))
+    snapshot = replace(cut.ledger_slice.snapshot, xmin=end, xmax=end)
+    ledger_slice = replace(cut.ledger_slice, mark=end, snapshot=snapshot, changed=())
     later = cut.now_utc + _DAY
     return Evidence(
         contract=contract,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tallystick import __version__
+from tallystick.cli_compensation import compensation_commands
 from tallystick.cli_group import CommandGroup
 from tallystick.connections import (
     artifacts_folder,
@@ -55,6 +56,7 @@ alert_commands = typer.Typer(no_args_is_help=True, help="Alerts: take an inciden
 app.add_typer(contract_commands, name="contract")
 app.add_typer(alert_commands, name="alert")
 app.add_typer(store_commands, name="store")
+app.add_typer(compensation_commands, name="compensation")
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout; its keys are stable.")]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="CONTRACT/N, such as billing_payments/7.")]
@@ -451,7 +453,7 @@ def _contract_document(contract: Contract) -> dict[str, object]:
         "version": contract.version,
         "direction": str(contract.direction),
         "topics": list(contract.topics),
-        "table": contract.ledger.table,
+        "table": contract.ledger.place,
         "schedule": contract.schedule,
         "fingerprint": contract.fingerprint,
     }

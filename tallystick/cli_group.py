@@ -43,20 +43,25 @@ def _drop_stdout() -> None:
 
 def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     """The sentence for an error that an operator can act on; None for a bug. Imports only once something went wrong."""
+    from confluent_kafka import KafkaException
     from kafka.errors import KafkaError
     from psycopg import OperationalError as LedgerLost
     from sqlalchemy.exc import OperationalError as StoreLost
 
     from tallystick.acknowledgement import AcknowledgementRefused
+    from tallystick.acting_rules import SwitchRefused
     from tallystick.alert_test_page import NoSinks
+    from tallystick.compensation_plan import PlanRefused
     from tallystick.connections import ConnectionNotGiven
     from tallystick.contract import ContractRefused
     from tallystick.contract_change import ContractChangeRefused
     from tallystick.cut import PartitionsVanished
     from tallystick.cutting import LedgerTooFarAhead
-    from tallystick.ledger_reader import LedgerRefused, LedgerUnreachable
+    from tallystick.event_publisher import ExecutorFenced, TransactionAborted
+    from tallystick.ledger import LedgerRefused, LedgerUnreachable
     from tallystick.local_run import RereadDiffers, RunNotStored
     from tallystick.log_fetch import BrokerUnreachable, OffsetNotInLog
+    from tallystick.progress_topic import ProgressHeld, ProgressLost
     from tallystick.spark_job import SparkAppFailed, SparkNotReady
     from tallystick.store.break_store import BreakAmbiguous, BreakNotFound
     from tallystick.store.cut_store import CutAlreadyOpen
@@ -85,6 +90,12 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
             | BreakNotFound()
             | BreakAmbiguous()
             | WriteOffRefused()
+            | SwitchRefused()
+            | PlanRefused()
+            | ProgressLost()
+            | ProgressHeld()
+            | ExecutorFenced()
+            | TransactionAborted()
             | AcknowledgementRefused()
             | NoSinks()
             | SparkNotReady()
@@ -93,6 +104,8 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
             return str(error), ExitCode.REFUSED
         case KafkaError():
             return f"Kafka: {type(error).__name__}; expected an answer, so try again", ExitCode.REFUSED
+        case KafkaException():
+            return f"Kafka: {error.args[0].str()}; expected an answer, so try again", ExitCode.REFUSED
         case StoreLost() | LedgerLost():
             return "a database went away while it was asked; expected an answer, so try again", ExitCode.REFUSED
     return None, ExitCode.BUG

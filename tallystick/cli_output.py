@@ -23,6 +23,7 @@ from tallystick.money_text import format_minor, format_money
 from tallystick.plain_text import foreign_text, format_time, format_window
 from tallystick.posture import PostureLine, Standing
 from tallystick.run_result import Break, PartitionCensus, money_at_stake
+from tallystick.side_words import said_of_inputs
 from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import RunSummary, StoredRun
 from tallystick.verdict import Verdict
@@ -62,7 +63,7 @@ def print_contracts(contracts: Sequence[Contract]) -> None:
             str(contract.version),
             contract.direction,
             ", ".join(contract.topics),
-            contract.ledger.table,
+            contract.ledger.place,
             contract.schedule,
             contract.fingerprint[:12],
         )
@@ -141,28 +142,30 @@ def _verdict_cell(run: RunSummary) -> Text:
 def print_run(run: StoredRun) -> None:
     """Verdict and why; doubts, breaks and census where there are any."""
     out, result = console(), run.result
+    words = said_of_inputs if result.of_inputs else str
     window = format_window(run.window_start_utc, run.window_end_utc)
     out.print(
         Text.assemble((str(result.verdict), _STYLES[result.verdict]), f"  {result.contract}/{result.cut_n}  {window}")
     )
     out.print(foreign_text(verdict_sentence(result)))
+    out.print(Text(f"The ledger is read {run.ledger_guarantee}.", style="dim"))
     for found in result.doubts:
         out.print()
-        out.print(Text(DOUBT_TEXTS[found.doubt].title, style="bold yellow"))
+        out.print(Text(words(DOUBT_TEXTS[found.doubt].title), style="bold yellow"))
         out.print(foreign_text(found.sentence))
-        out.print(f"Check first: {DOUBT_TEXTS[found.doubt].check_first}")
+        out.print(f"Check first: {words(DOUBT_TEXTS[found.doubt].check_first)}")
     for notice in result.notices:
         out.print()
         style = "bold yellow" if notice.pages else "bold"
-        out.print(Text(f"{NOTICE_TEXTS[notice.notice].title} (changes no verdict)", style=style))
+        out.print(Text(f"{words(NOTICE_TEXTS[notice.notice].title)} (changes no verdict)", style=style))
         out.print(foreign_text(notice.sentence))
-        out.print(f"Check first: {NOTICE_TEXTS[notice.notice].check_first}")
+        out.print(f"Check first: {words(NOTICE_TEXTS[notice.notice].check_first)}")
     for break_class, breaks in _by_class(result.breaks):
         out.print()
         text = BREAK_TEXTS[break_class]
         money = foreign_text(format_money(money_at_stake(breaks)))
-        out.print(Text(f"{text.title}: {counted(len(breaks), 'break')}, {money}", style="bold red"))
-        out.print(f"Check first: {text.check_first}")
+        out.print(Text(f"{words(text.title)}: {counted(len(breaks), 'break')}, {money}", style="bold red"))
+        out.print(f"Check first: {words(text.check_first)}")
         out.print(_breaks_table(breaks))
         if len(breaks) > _BREAKS_SHOWN_MAX:
             out.print(f"and {len(breaks) - _BREAKS_SHOWN_MAX:,} more; --json and the report have them")

@@ -1,6 +1,7 @@
 """Ask the cluster, once and after the scan, what stands around a cut. Decides nothing: the classes do."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from kafka.admin import KafkaAdminClient
@@ -24,15 +25,19 @@ _FETCH_BYTES = 1 << 20
 def read_cluster(
     admin: KafkaAdminClient,
     contract: Contract,
+    topics: tuple[str, ...],
     cut: Cut,
     *,
     partitions_before: tuple[PartitionSnapshot, ...],
     earlier: Surroundings,
 ) -> Surroundings:
-    """earlier: what the run before saw. Raises BrokerUnreachable, OffsetNotInLog."""
+    """Of those topics of a cut that lie there. earlier: what the run before saw.
+
+    Raises BrokerUnreachable, OffsetNotInLog.
+    """
     fetch = fetcher(admin, fetch_bytes=_FETCH_BYTES)
-    after = read_topic_snapshot(admin, contract.topics)
-    settings = read_topic_settings(admin, contract.topics)
+    after = read_topic_snapshot(admin, topics)
+    settings = read_topic_settings(admin, topics)
     above = [part.topic_partition for part in after if part.lso < part.high_watermark]
     open_transactions = read_open_transactions(admin, above) if above else ()
     compacting = {one.topic for one in settings if one.compacts}
@@ -56,6 +61,36 @@ def read_cluster(
         rewritten=rewritten,
         expiries=tuple(one for one in expiries if one),
     )
+
+
+def read_clusters(
+    clusters: Iterable[tuple[KafkaAdminClient, tuple[str, ...]]],
+    contract: Contract,
+    cut: Cut,
+    *,
+    partitions_before: tuple[PartitionSnapshot, ...],
+    earlier: Surroundings,
+) -> Surroundings:
+    """What each client says of its topics, together; the brokers' settings are those of the first, the outputs'."""
+    first, *others = (
+        read_cluster(admin, contract, topics, cut, partitions_before=partitions_before, earlier=earlier)
+        for admin, topics in clusters
+    )
+    for other in others:
+        first = replace(first, **{name: getattr(first, name) + getattr(other, name) for name in _OF_EACH_CLUSTER})
+    return first
+
+
+_OF_EACH_CLUSTER = (
+    "partitions_after",
+    "topic_settings",
+    "open_transactions",
+    "first_sights",
+    "held_events",
+    "anchors",
+    "rewritten",
+    "expiries",
+)
 
 
 def first_sights(
@@ -125,7 +160,7 @@ def _read_held(
                 kafka_offset_start=now.lso,
                 kafka_offset_end=now.high_watermark,
             ),
-            contract.event,
+            contract.event_on(now.topic),
             open_transactions,
         )
     )

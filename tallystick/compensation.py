@@ -10,8 +10,9 @@ makes a second copy; the next run finds it. An event that retention took from th
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -20,13 +21,29 @@ from confluent_kafka import KafkaException, Producer
 from sqlalchemy import Engine
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
+from tallystick.acting_rules import refuse_outside_hours, refuse_stopped
 from tallystick.committed_records import read_committed, settle_topics
-from tallystick.compensation_plan import Plan, PlanItem, PlanStale, SourceRow, refuse_over_caps
+from tallystick.compensation_plan import (
+    Plan,
+    PlanItem,
+    PlanRefused,
+    PlanStale,
+    SourceRow,
+    refuse_one_person,
+    refuse_over_caps,
+)
 from tallystick.compensation_source import draw_plan, read_source_rows
 from tallystick.connections import Connections
 from tallystick.contract import Contract
 from tallystick.contract_change import ContractChangeRefused
-from tallystick.event_publisher import OutgoingRecord, TransactionAborted, open_publisher, publish_together
+from tallystick.event_publisher import (
+    ExecutorFenced,
+    OutgoingRecord,
+    TransactionAborted,
+    open_publisher,
+    publish_together,
+)
+from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
 from tallystick.ledger_reader import open_ledger
 from tallystick.progress_topic import (
     Progress,
@@ -45,11 +62,18 @@ from tallystick.store.plan_store import (
     claim_actions,
     open_actions,
     read_plan,
-    record_outcome,
+    record_done,
+    record_refusal,
+    requesters,
+    spent_today,
 )
+from tallystick.store.switch_store import read_switch
 from tallystick.verdict import Verdict, merge_verdicts
 
 _ATTEMPTS = 5
+_TOGETHER = 500
+"""Events of one producer transaction: a long plan can be stopped between two, and each is done long before Kafka's
+time-out for it."""
 _SETTLE_SECONDS = 10
 """How long an open transaction may keep us from proving an absence before its topic's items are refused for now."""
 
@@ -72,6 +96,15 @@ class ItemOutcome:
     fate: ItemFate
     place: Mapping[str, Any] | None = None
     reason: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "action_id": str(self.action_id),
+            "match_key": self.match_key,
+            "fate": str(self.fate),
+            "place": dict(self.place) if self.place else None,
+            "reason": self.reason,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,23 +146,31 @@ def execute_plan(
     approved_hash: str,
     approver: str,
     environment: str,
+    tell: Tell = tell_nobody,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Execution:
     """Do what was approved, or say why not. Safe to call again with the same arguments after any failure.
 
+    tell: called with each step once it is done.
     A plan that has begun is finished as it was approved; a new one must still be what the store would plan now.
     A dry run proves every item, publishes nothing and writes only the audit trail.
-    Raises PlanRefused (PlanStale, CompensationOff, CapsExceeded), ContractChangeRefused, ProgressLost, ExecutorFenced,
-    TransactionAborted.
+    The kill switch and the acting hours are asked before each producer transaction: what was committed by then stays
+    and is told, the rest is not done.
+    Raises PlanRefused (PlanStale, CompensationOff, CapsExceeded, OnePersonOnly, ActingStopped, OutsideActingHours),
+    ContractChangeRefused, ProgressLost; what another start can cure: ProgressHeld, ExecutorFenced, TransactionAborted.
     """
-    work = _Work(engine, contract, connections, plan, approver, environment)
+    work = _Work(engine, contract, connections, plan, approver, environment, tell, now)
     work.audit("approved", approved_hash=approved_hash, dry_run=plan.dry_run, items=len(plan.items))
     try:
         _refuse_unapproved(work, approved_hash)
+        tell(ExecutorStep.APPROVED, {})
         outcomes = _rehearse(work) if plan.dry_run else _execute(work)
     except (RuntimeError, ConnectionError, KafkaException, ContractChangeRefused) as error:
+        tell(ExecutorStep.STOPPED, {"error": type(error).__name__, "message": str(error)})
         work.audit("stopped", error=type(error).__name__, message=str(error))
         raise
     work.audit("finished", **{fate: sum(one.fate is fate for one in outcomes) for fate in ItemFate})
+    tell(ExecutorStep.FINISHED, {"outcomes": [_told(outcome) for outcome in outcomes]})
     return Execution(plan_id=plan.plan_id, plan_hash=plan.plan_hash, dry_run=plan.dry_run, outcomes=outcomes)
 
 
@@ -151,6 +192,9 @@ class _Work:
     plan: Plan
     approver: str
     environment: str
+    tell: Tell
+    now: Callable[[], datetime]
+    executor: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
     def transactional_id(self) -> str:
@@ -186,12 +230,24 @@ def _refuse_unapproved(work: _Work, approved_hash: str) -> None:
     refuse_over_caps(contract, plan)
     if read_plan(work.engine, plan.plan_id) is None:
         raise PlanStale(f"{contract.contract}: plan {plan.plan_id} was never stored")
+    refuse_one_person(contract, plan, approver=work.approver, requesters=requesters(work.engine, plan.plan_id))
+    if not plan.dry_run:
+        _refuse_for_now(work)
     actions = open_actions(work.engine, contract.contract).values()
     if any(action.plan_id == plan.plan_id for action in actions):
         return
+    refuse_over_caps(contract, plan, spent=spent_today(work.engine, contract.contract))
     now = draw_plan(work.engine, contract, work.connections, cut_n=plan.cut_n, dry_run=plan.dry_run)
     if now.plan_hash != plan.plan_hash:
-        raise PlanStale(f"{contract.contract}: approved was {plan.plan_hash}, today's plan is {now.plan_hash}")
+        raise PlanStale(
+            f"{contract.contract}: approved was {plan.plan_hash}, today's plan is {now.plan_hash}: breaks, rows, caps "
+            "or the newest run have changed since; ask for a new plan"
+        )
+
+
+def _refuse_for_now(work: _Work) -> None:
+    refuse_stopped(work.contract, *read_switch(work.engine, work.contract.contract))
+    refuse_outside_hours(work.contract, now_utc=work.now())
 
 
 def _rehearse(work: _Work) -> tuple[ItemOutcome, ...]:
@@ -205,9 +261,16 @@ def _rehearse(work: _Work) -> tuple[ItemOutcome, ...]:
 
 def _execute(work: _Work) -> tuple[ItemOutcome, ...]:
     topic_id = ensure_progress_topic(work.connections.kafka, work.contract.contract)
-    actions = claim_actions(work.engine, work.plan, outcome={"progress_topic_id": topic_id})
+    actions = claim_actions(
+        work.engine,
+        work.plan,
+        executor=work.executor,
+        outcome={"progress_topic_id": topic_id},
+        allow=lambda spent: refuse_over_caps(work.contract, work.plan, spent=spent),
+    )
     _refuse_lost_progress(work, actions, topic_id)
     work.audit("executing", progress_topic_id=topic_id, transactional_id=work.transactional_id)
+    work.tell(ExecutorStep.EXECUTING, {"transactional_id": work.transactional_id})
     attempts = Retrying(
         stop=stop_after_attempt(_ATTEMPTS),
         wait=wait_exponential(multiplier=0.2, max=5),
@@ -216,8 +279,9 @@ def _execute(work: _Work) -> tuple[ItemOutcome, ...]:
         reraise=True,
     )
     outcomes = attempts(_attempt, work, actions)
-    for outcome in outcomes:
+    for n, outcome in enumerate(outcomes, start=1):
         _record(work, outcome)
+        work.tell(ExecutorStep.RECORDED, {"item": n, "fate": outcome.fate})
     return outcomes
 
 
@@ -234,35 +298,48 @@ def _refuse_lost_progress(work: _Work, actions: Mapping[UUID, StoredAction], top
 def _attempt(work: _Work, actions: Mapping[UUID, StoredAction]) -> tuple[ItemOutcome, ...]:
     """Fence, read, prove, publish; in this order, or a predecessor's work goes unseen."""
     publisher = open_publisher(work.connections.kafka, transactional_id=work.transactional_id)
+    work.tell(ExecutorStep.FENCED, {})
     proof = _prove(work, actions=actions, progress_topics=(progress_topic_name(work.contract.contract),))
     fates = {item.action_id: _fate(item, proof) for item in work.plan.items}
     publish = [item for item in work.plan.items if fates[item.action_id] is None]
-    places: Mapping[UUID, Mapping[str, Any]] = {}
-    if publish:
-        work.audit("publishing", actions=[str(item.action_id) for item in publish])
-        places = _publish(work, publisher, publish)
-        work.audit("published", places={str(action_id): place for action_id, place in places.items()})
-    return tuple(
-        fates[item.action_id]
-        or ItemOutcome(
-            action_id=item.action_id,
-            match_key=item.match_key,
-            fate=ItemFate.PUBLISHED,
-            place=places[item.action_id],
+    published: dict[UUID, ItemOutcome] = {}
+    for first in range(0, len(publish), _TOGETHER):
+        try:
+            _refuse_for_now(work)
+        except PlanRefused:
+            for outcome in published.values():
+                _record(work, outcome)
+            raise
+        published |= _publish_batch(work, publisher, publish[first : first + _TOGETHER])
+    return tuple(fates[item.action_id] or published[item.action_id] for item in work.plan.items)
+
+
+def _publish_batch(work: _Work, publisher: Producer, items: Sequence[PlanItem]) -> dict[UUID, ItemOutcome]:
+    """One producer transaction, told before and after."""
+    work.audit("publishing", actions=[str(item.action_id) for item in items])
+    places = _publish(work, publisher, items)
+    work.audit("published", places={str(action_id): place for action_id, place in places.items()})
+    return {
+        item.action_id: ItemOutcome(
+            action_id=item.action_id, match_key=item.match_key, fate=ItemFate.PUBLISHED, place=places[item.action_id]
         )
-        for item in work.plan.items
-    )
+        for item in items
+    }
 
 
 def _prove(work: _Work, *, actions: Mapping[UUID, StoredAction], progress_topics: Sequence[str]) -> _Proof:
     """Read progress, log and ledger, in this order: each up to what stands at its moment."""
     kafka, contract, plan = work.connections.kafka, work.contract, work.plan
     settled = settle_topics(kafka, {*progress_topics, *_topics(plan)}, wait_seconds=_SETTLE_SECONDS)
-    progress = read_progress(kafka, contract.contract, settled) if progress_topics else {}
+    progress: Mapping[UUID, Progress] = {}
+    if progress_topics:
+        progress = read_progress(kafka, contract.contract, settled)
+        work.tell(ExecutorStep.PROGRESS_READ, {"published": sum(item.action_id in progress for item in plan.items)})
     partitions = [part for topic in _topics(plan) for part in settled.of(topic)]
     events = find_events(read_committed(kafka, partitions), plan.items, contract.event)
     with open_ledger(work.connections.ledger_dsn) as ledger:
         rows = read_source_rows(ledger, contract.ledger, {item.match_key for item in plan.items})
+    work.tell(ExecutorStep.PROVED, {})
     return _Proof(actions=actions, progress=progress, events=events, held=settled.held, rows=rows)
 
 
@@ -310,14 +387,28 @@ def _publish(work: _Work, publisher: Producer, items: Sequence[PlanItem]) -> dic
         OutgoingRecord(topic=progress_topic, key=key, value=value)
         for key, value in (progress_record(work.plan, item) for item in items)
     ]
-    places = publish_together(publisher, [*events, *progress])
+    places = publish_together(publisher, [*events, *progress], tell=work.tell)
     return {item.action_id: place for item, place in zip(items, places, strict=False)}
 
 
+def _told(outcome: ItemOutcome) -> dict[str, str]:
+    return {
+        "action_id": str(outcome.action_id),
+        "match_key": outcome.match_key,
+        "fate": outcome.fate,
+        "reason": outcome.reason,
+    }
+
+
 def _record(work: _Work, outcome: ItemOutcome) -> None:
-    state = ActionState.REFUSED if outcome.fate is ItemFate.REFUSED else ActionState.DONE
-    detail = {"reason": outcome.reason} if outcome.fate is ItemFate.REFUSED else dict(outcome.place or {})
-    record_outcome(work.engine, outcome.action_id, state=state, outcome=detail)
+    """Raises ExecutorFenced instead of a refusal that a later start may be making untrue."""
+    if outcome.fate is ItemFate.REFUSED:
+        detail: dict[str, Any] = {"reason": outcome.reason}
+        if not record_refusal(work.engine, outcome.action_id, executor=work.executor, outcome=detail):
+            raise ExecutorFenced(f"{work.contract.contract}: another executor has claimed {outcome.action_id} since")
+    else:
+        detail = dict(outcome.place or {})
+        record_done(work.engine, outcome.action_id, outcome=detail)
     work.audit(str(outcome.fate), action_id=str(outcome.action_id), **detail)
 
 

@@ -4,10 +4,11 @@ A plan names each event it will publish and each break it leaves alone, with the
 """
 
 import json
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
+from typing import Any
 from uuid import UUID, uuid5
 
 from pydantic import TypeAdapter
@@ -15,7 +16,7 @@ from pydantic import TypeAdapter
 from tallystick.break_class import BreakClass, Doubt
 from tallystick.contract import CompensationRules, Contract
 from tallystick.money_text import format_minor, format_money
-from tallystick.run_result import Break, total_money
+from tallystick.run_result import Break, DoubtFound, total_money
 from tallystick.store.run_store import OutstandingBreak, StoredRun
 
 _NAMESPACE = UUID("1b0f7f4e-0f0c-5d53-8a44-55b1f2a3c6d7")
@@ -52,6 +53,10 @@ class CapsExceeded(PlanRefused):
     """The contract as it is now does not allow this plan."""
 
 
+class OnePersonOnly(PlanRefused):
+    """Whoever asked for the plan approved it too, and its money is above the contract's limit for that."""
+
+
 class PlanStale(PlanRefused):
     """What was approved is not what would be done now. Plan again."""
 
@@ -67,6 +72,14 @@ class SourceRow:
     amount_minor: int
     currency: str
     occurred_at: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """What other plans have begun to move on this day. moved_minor: per currency in minor units, without signs."""
+
+    items: int = 0
+    moved_minor: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,12 +137,17 @@ class Plan:
 
     @cached_property
     def plan_id(self) -> UUID:
-        return uuid5(_NAMESPACE, self.plan_hash)
+        return plan_id_of(self.plan_hash)
 
     @property
     def money_minor(self) -> dict[str, int]:
         """What the events are worth, per currency in integer minor units."""
         return total_money((item.currency, item.amount_minor) for item in self.items)
+
+    @property
+    def moved_minor(self) -> dict[str, int]:
+        """The same without signs, as caps and limits count it: a negative amount makes no other one smaller."""
+        return total_money((item.currency, abs(item.amount_minor)) for item in self.items)
 
 
 _PLAN = TypeAdapter(Plan)
@@ -140,22 +158,26 @@ def make_plan(
     run: StoredRun,
     candidates: Sequence[Candidate],
     *,
+    newest_doubts: Sequence[DoubtFound] = (),
     taken: Collection[UUID] = (),
+    spent: Spent = Spent(),
     dry_run: bool = True,
 ) -> Plan:
     """Take the candidates oldest first while the caps allow; what does not fit is named, and a smaller one may fit.
 
-    taken: action ids that a plan has acted on or is acting on. Raises CompensationOff.
+    newest_doubts: those of the newest run, where that is a later one. taken: action ids that a plan has acted on or is
+    acting on. spent: what the day's caps have been used for. Raises CompensationOff.
     """
     rules = _rules(contract)
     items: list[PlanItem] = []
     left_out: list[LeftOut] = []
-    room = _Room(rules)
+    room = _Room(rules, spent)
     for candidate in sorted(candidates, key=_oldest_first):
         found = candidate.item_break
         action_id = action_id_of(contract.contract, found.break_id)
         reason = (
-            _unclean(run)
+            _unclean("the run's", run.result.doubts)
+            or _unclean("the newest run's", newest_doubts)
             or _not_ours(contract, rules, found)
             or ("another plan has it" if action_id in taken else None)
             or _row_fault(candidate)
@@ -176,15 +198,20 @@ def make_plan(
     )
 
 
+def plan_id_of(plan_hash: str) -> UUID:
+    """What the store keeps a plan under."""
+    return uuid5(_NAMESPACE, plan_hash)
+
+
 def action_id_of(contract_name: str, break_id: UUID) -> UUID:
     """One per break, over all plans: what makes a second repair impossible."""
     return uuid5(_NAMESPACE, f"{contract_name}\x1f{break_id}")
 
 
-def refuse_over_caps(contract: Contract, plan: Plan) -> None:
+def refuse_over_caps(contract: Contract, plan: Plan, *, spent: Spent = Spent()) -> None:
     """Hold an approved plan against the contract as it is now. Raises CompensationOff, CapsExceeded."""
     rules = _rules(contract)
-    room = _Room(rules)
+    room = _Room(rules, spent)
     for item in plan.items:
         reason = room.refusal(item)
         if item.break_class not in rules.classes:
@@ -192,6 +219,21 @@ def refuse_over_caps(contract: Contract, plan: Plan) -> None:
         if reason:
             raise CapsExceeded(f"{contract.contract}: {item.match_key}: {reason}")
         room.take(item)
+
+
+def refuse_one_person(contract: Contract, plan: Plan, *, approver: str, requesters: Collection[str]) -> None:
+    """Hold the approver against all who asked for this plan. Raises CompensationOff, OnePersonOnly.
+
+    Names are equal whatever their case. A plan that nobody is known to have asked for has no second person.
+    """
+    limits = _rules(contract).four_eyes_above_minor
+    above = [currency for currency, money in plan.moved_minor.items() if money > limits.get(currency, -1)]
+    asked = {name.strip().casefold() for name in requesters}
+    if above and (not asked or approver.strip().casefold() in asked):
+        raise OnePersonOnly(
+            f"{contract.contract}: {approver} asked for this plan, which moves {format_money(plan.moved_minor)}; "
+            f"expected the approval of somebody else, as compensation.four_eyes_above_minor says for {above[0]}"
+        )
 
 
 def describe_plan(plan: Plan) -> str:
@@ -210,12 +252,23 @@ def describe_plan(plan: Plan) -> str:
     return "\n".join(lines)
 
 
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """The plan for machines: what would be done, what not and why, and what an approval names."""
+    document: dict[str, Any] = _PLAN.dump_python(plan, mode="json")
+    return {"plan_hash": plan.plan_hash, "money_minor": plan.money_minor} | document
+
+
 class _Room:
     """What the caps still allow, and which events the plan has already."""
 
-    def __init__(self, rules: CompensationRules) -> None:
+    def __init__(self, rules: CompensationRules, spent: Spent) -> None:
         self.items = rules.max_items
         self.money = dict(rules.max_amount_minor)
+        self.items_today = None if rules.max_items_per_day is None else rules.max_items_per_day - spent.items
+        self.money_today = {
+            currency: cap - spent.moved_minor.get(currency, 0)
+            for currency, cap in rules.max_amount_minor_per_day.items()
+        }
         self.keys: set[str] = set()
 
     def refusal(self, row: SourceRow) -> str | None:
@@ -227,12 +280,20 @@ class _Room:
             return "over the cap on the number of events"
         if abs(row.amount_minor) > self.money[row.currency]:
             return f"over the cap on {row.currency}"
+        if self.items_today is not None and self.items_today < 1:
+            return "over the day's cap on the number of events"
+        if abs(row.amount_minor) > self.money_today.get(row.currency, abs(row.amount_minor)):
+            return f"over the day's cap on {row.currency}"
         return None
 
     def take(self, row: SourceRow) -> None:
         self.keys.add(row.match_key)
         self.items -= 1
         self.money[row.currency] -= abs(row.amount_minor)
+        if self.items_today is not None:
+            self.items_today -= 1
+        if row.currency in self.money_today:
+            self.money_today[row.currency] -= abs(row.amount_minor)
 
 
 def _rules(contract: Contract) -> CompensationRules:
@@ -245,9 +306,9 @@ def _oldest_first(candidate: Candidate) -> tuple[int, str, str]:
     return candidate.outstanding.cut_n, candidate.item_break.match_key, str(candidate.item_break.break_id)
 
 
-def _unclean(run: StoredRun) -> str | None:
-    doubts = sorted(found.doubt for found in run.result.doubts if found.doubt in UNCLEAN)
-    return f"the run's evidence is not clean: {', '.join(doubts)}" if doubts else None
+def _unclean(whose: str, found: Sequence[DoubtFound]) -> str | None:
+    doubts = sorted(one.doubt for one in found if one.doubt in UNCLEAN)
+    return f"{whose} evidence is not clean: {', '.join(doubts)}" if doubts else None
 
 
 def _not_ours(contract: Contract, rules: CompensationRules, found: Break) -> str | None:

@@ -14,8 +14,8 @@ from tallystick.connections import Connections
 from tallystick.contract import Contract, LedgerSide
 from tallystick.ledger_reader import describe_table, open_ledger
 from tallystick.store.contract_store import require_same_books
-from tallystick.store.plan_store import open_actions
-from tallystick.store.run_store import outstanding_breaks, read_run
+from tallystick.store.plan_store import open_actions, spent_today
+from tallystick.store.run_store import list_runs, outstanding_breaks, read_run
 
 
 def draw_plan(
@@ -23,8 +23,9 @@ def draw_plan(
 ) -> Plan:
     """Plan the repair of what the runs up to cut_n found and nobody has cleared since.
 
-    Later runs may find more without changing this plan. Raises PlanRefused, LedgerUnreachable, LedgerRefused, and
-    ContractChangeRefused: what one contract's books lack is not published under another meaning.
+    Later runs may find more without changing this plan; a doubt of the newest one about what was read empties it.
+    Raises PlanRefused, LedgerUnreachable, LedgerRefused, and ContractChangeRefused: what one contract's books lack is
+    not published under another meaning.
     """
     require_same_books(engine, contract)
     run = read_run(engine, contract.contract, cut_n)
@@ -34,7 +35,16 @@ def draw_plan(
     with open_ledger(connections.ledger_dsn) as ledger:
         rows = read_source_rows(ledger, contract.ledger, {found.item_break.match_key for found in standing})
     candidates = [Candidate(outstanding=found, rows=rows.get(found.item_break.match_key, ())) for found in standing]
-    return make_plan(contract, run, candidates, taken=open_actions(engine, contract.contract), dry_run=dry_run)
+    (newest,) = list_runs(engine, contract.contract, limit=1)
+    return make_plan(
+        contract,
+        run,
+        candidates,
+        newest_doubts=newest.doubts,
+        taken=open_actions(engine, contract.contract),
+        spent=spent_today(engine, contract.contract),
+        dry_run=dry_run,
+    )
 
 
 def read_source_rows(

@@ -21,10 +21,12 @@ from pydantic import (
     Field,
     ValidationError,
     ValidationInfo,
+    ValidatorFunctionWrapHandler,
     WithJsonSchema,
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from tallystick.break_class import BreakClass
 from tallystick.contract_faults import fault_lines
@@ -37,10 +39,19 @@ class ContractRefused(ValueError):
 
 
 class Direction(StrEnum):
-    """Which side is written first. The first side is captured last, so that the second cannot be ahead of it."""
+    """Which side is written first. The first side is captured last, so that the second cannot be ahead of it.
+
+    topic_to_topic: the ledger's part is played by the input topics, which are written first.
+    """
 
     LEDGER_TO_TOPIC = "ledger_to_topic"
     TOPIC_TO_LEDGER = "topic_to_ledger"
+    TOPIC_TO_TOPIC = "topic_to_topic"
+
+    @property
+    def topic_follows(self) -> bool:
+        """Is the topic of the legs written second?"""
+        return self is not Direction.TOPIC_TO_LEDGER
 
 
 class Severity(StrEnum):
@@ -69,6 +80,10 @@ def _is_currency(code: str) -> str:
     if not is_known_currency(code):
         raise ValueError("expected an ISO 4217 code, such as 'EUR'")
     return code
+
+
+def _is_cron(expression: str) -> bool:
+    return len(expression.split()) == 5 and croniter.is_valid(expression)
 
 
 def _is_written_out(moment: Any) -> Any:
@@ -182,13 +197,48 @@ class LedgerColumns(_Part):
         return self
 
 
-class LedgerSide(_Part):
-    """The source of truth: a base table in PostgreSQL."""
+class InputFields(_Part):
+    """Which keys of an input event carry what, where they differ from the output's (`event`)."""
 
+    match_key: _Field | None = None
+    """Pairs with the output's match_key."""
+    transaction_key: _Field | None = None
+    """Identifies the business transaction."""
+    leg: _Field | None = None
+    """Which leg the input becomes; asked only where the contract has several."""
+    amount_minor: _Field | None = None
+    """Money, in the unit of ledger.amount_unit. Compared."""
+    currency: _Field | None = None
+    """ISO 4217 code. Compared."""
+
+
+class LedgerSide(_Part):
+    """The source of truth."""
+
+    kind: Literal["postgres", "jdbc", "parquet", "topic"] = "postgres"
+    """postgres: a base table in PostgreSQL, read by its transactions' horizon. jdbc: a table of any database, read by a
+    column that grows, with an overlap. parquet: a folder of files, each read once, by path and modification. topic:
+    with direction topic_to_topic, the topics that a service consumes and transforms."""
     connection: _Name
-    """Id of the Airflow connection (type postgres; a read-only role is enough)."""
-    table: _Table
-    """schema.table. A view has no transaction ids and is refused when the cut is made."""
+    """Id of the Airflow connection: type postgres; jdbc with an SQLAlchemy URL in its extra; parquet with a folder's
+    address there; kafka for topic. Reading is enough."""
+    table: Annotated[_Table, Field(validate_default=True)] = ""
+    """schema.table. Not for kind topic. In SQLite main.table, of parquet the folder schema/table; kind postgres refuses
+    a view, which has no transaction ids, when the cut is made."""
+    order_by: _Column | None = None
+    """jdbc only: the column that grows, an integer or a timestamp that each row gets once; in UTC where it has no
+    zone."""
+    overlap: Annotated[int, Field(ge=0, strict=True)] | None = None
+    """jdbc only: how far behind the newest value a row may still come into sight; values of an integer, seconds of a
+    timestamp, which also cover how far clocks differ. 0: rows are committed in the column's order."""
+    quiet_seconds: _Seconds | None = None
+    """parquet only: for how long a file must not have changed before a cut takes it."""
+    topics: Annotated[tuple[_Topic, ...], Field(validate_default=True)] = ()
+    """The input topics. For kind topic; each event there becomes one event on a topic of the legs."""
+    event: InputFields = InputFields()
+    """topic: keys of the input's JSON payload, where they differ from those of the output."""
+    index_windows: Annotated[int, Field(gt=0, strict=True)] = 168
+    """topic: how many windows back the index of keys is read; what is older is found only while the log retains it."""
     where: Annotated[str, Field(min_length=1)] | None = None
     """SQL condition that picks the posting that pairs, e.g. side = 'credit'."""
     slice_by: Literal["xmin", "written_xid"] = "xmin"
@@ -203,12 +253,116 @@ class LedgerSide(_Part):
 
     @model_validator(mode="after")
     def _receipts_fit(self) -> Self:
-        if self.columns.receipt_offset and self.slice_by == "xmin":
+        if self.columns.receipt_offset and self.by_xmin:
             raise ValueError(
                 "expected slice_by: written_xid with receipt columns: storing a receipt updates the row, "
                 "and an updated row has a new xmin"
             )
         return self
+
+    @field_validator("table", mode="wrap")
+    @classmethod
+    def _table_unless_topics(cls, table: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> str:
+        if table or info.data.get("kind") != "topic":
+            return str(check(_stated(table)))
+        return ""
+
+    @field_validator("topics", mode="wrap")
+    @classmethod
+    def _topics_of_topic(
+        cls, topics: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo
+    ) -> tuple[str, ...]:
+        needed = info.data.get("kind") == "topic"
+        checked: tuple[str, ...] = check(_stated(topics) if needed else topics)
+        if len(set(checked)) < len(checked):
+            raise ValueError("expected each input topic once")
+        return checked
+
+    @model_validator(mode="after")
+    def _fields_of_its_kind(self) -> Self:
+        for name in _FIELDS_OF_TABLES if self.kind == "topic" else _FIELDS_OF_INPUTS:
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"expected no {name} with kind {self.kind}")
+        return self
+
+    @model_validator(mode="after")
+    def _fields_of_one_kind(self) -> Self:
+        for field, kind, why in _OF_ONE_KIND:
+            stated = getattr(self, field) is not None
+            if stated and self.kind != kind:
+                raise ValueError(f"expected no {field} with kind {self.kind}: only {kind} is read by it")
+            if not stated and self.kind == kind:
+                raise ValueError(f"expected {field} with kind {kind}: {why}")
+        if self.kind == "parquet" and (self.where or self.columns.receipt_offset):
+            raise ValueError(
+                "expected no where and no receipt columns with kind parquet: its files hold only the postings that "
+                "pair, and are not changed"
+            )
+        if self.kind in ("jdbc", "parquet") and self.slice_by != "xmin":
+            raise ValueError(f"expected no slice_by with kind {self.kind}: only postgres slices by transaction id")
+        if self.kind in ("jdbc", "parquet") and self.amount_unit != "minor":
+            raise ValueError(
+                f"expected amount_unit minor with kind {self.kind}: major units are read from postgres only"
+            )
+        return self
+
+    @property
+    def place(self) -> str:
+        """What is read there, in a word."""
+        return self.table or ", ".join(self.topics)
+
+    @property
+    def by_xmin(self) -> bool:
+        """Is a row's position 32 bits of the id of the transaction that wrote it last?"""
+        return self.kind == "postgres" and self.slice_by == "xmin"
+
+    @property
+    def waits_by_rule(self) -> bool:
+        """Is what waits behind the horizon held back by the contract's own rule, and by nobody's transaction?"""
+        return self.kind in ("jdbc", "parquet")
+
+    @property
+    def overlap_text(self) -> str:
+        """In words. Unit: values of an integer, seconds of a timestamp."""
+        return f"{self.overlap} on {self.order_by}"
+
+    @property
+    def guarantee(self) -> str:
+        """By what it is sliced and how strong that is, in short; the report says it in full."""
+        return {
+            "postgres": f"by horizon ({self.slice_by}): strong",
+            "jdbc": f"by the column {self.order_by} with an overlap of {self.overlap}: weaker than a horizon",
+            "parquet": f"by manifest of files left alone for {self.quiet_seconds} s: weaker than a horizon",
+            "topic": f"by LSO, with an index of the keys of {self.index_windows} windows: strong within them",
+        }[self.kind]
+
+    @property
+    def positions(self) -> str:
+        """What the ledger's positions are, in words."""
+        return {
+            "postgres": "transaction ids",
+            "jdbc": f"values of {self.order_by}",
+            "parquet": "milliseconds of modification time",
+            "topic": "offsets",
+        }[self.kind]
+
+
+_OF_ONE_KIND = (
+    ("order_by", "jdbc", "the column that grows"),
+    ("overlap", "jdbc", "how far behind the newest value a row may come into sight"),
+    ("quiet_seconds", "parquet", "how long a file that is still being written must have been left alone"),
+)
+"""Fields that one kind of ledger needs and no other has, with what they say."""
+
+
+def _stated(value: Any) -> Any:
+    if not value:
+        raise PydanticCustomError("missing", "Field required")
+    return value
+
+
+_FIELDS_OF_TABLES = ("table", "where", "slice_by", "columns", "consumer_isolation")
+_FIELDS_OF_INPUTS = ("topics", "event", "index_windows")
 
 
 class AlertSink(_Part):
@@ -270,8 +424,26 @@ class CompensationRules(_Part):
     """Cap on the events of one plan; what is over it is left out and named."""
     max_amount_minor: dict[_Currency, _MinorUnits] = Field(min_length=1)
     """Cap on the money of one plan per currency; a currency that is not named is not acted on."""
+    max_items_per_day: Annotated[int, Field(gt=0, strict=True)] | None = None
+    """Cap on the events of all plans that begin on one day, in UTC. Absent: none but each plan's own."""
+    max_amount_minor_per_day: dict[_Currency, _MinorUnits] = Field(default_factory=dict)
+    """Cap on the money of all plans that begin on one day, in UTC, per currency in minor units; a currency that is not
+    named has none but each plan's own."""
+    acting_minutes: _Cron | None = None
+    """The minutes, in UTC, in which a plan may be acted on: those that this cron expression matches, such as
+    "* 6-17 * * 1-5". Absent: all."""
+    four_eyes_above_minor: dict[_Currency, _MinorUnits] = Field(default_factory=dict)
+    """Money of one plan, per currency in minor units, above which nobody who asked for the plan may approve it; in a
+    currency that is not named, whatever it is."""
     approval_timeout_seconds: Annotated[int, Field(gt=0, strict=True)] = 86_400
     """How long an approval may stay unanswered. A time-out means no."""
+
+    @field_validator("acting_minutes")
+    @classmethod
+    def _minutes(cls, minutes: str | None) -> str | None:
+        if minutes is not None and not _is_cron(minutes):
+            raise ValueError("expected a cron expression of five fields, in UTC, such as '* 6-17 * * 1-5'")
+        return minutes
 
     @field_validator("classes")
     @classmethod
@@ -297,7 +469,8 @@ class Contract(_Part):
     owner: str = Field(min_length=1)
     """The team that answers for it."""
     direction: Direction
-    """topic_to_ledger: a consumer posts events to the ledger. ledger_to_topic: an outbox publishes ledger rows."""
+    """topic_to_ledger: a consumer posts events to the ledger. ledger_to_topic: an outbox publishes ledger rows.
+    topic_to_topic: a service consumes, transforms and produces; its input plays the ledger's part."""
     schedule: _Cron
     """Cron expression in UTC; each run covers the interval that ends at it."""
     start_date: _Moment
@@ -339,17 +512,10 @@ class Contract(_Part):
             raise ValueError(f"expected no less than partner_grace_seconds, which is {grace}")
         return cap
 
-    @field_validator("direction", mode="before")
-    @classmethod
-    def _built(cls, direction: Any) -> Any:
-        if direction == "topic_to_topic":
-            raise ValueError("expected 'ledger_to_topic' or 'topic_to_ledger': topic_to_topic is not built yet")
-        return direction
-
     @field_validator("schedule")
     @classmethod
     def _cron(cls, schedule: str) -> str:
-        if len(schedule.split()) != 5 or not croniter.is_valid(schedule):
+        if not _is_cron(schedule):
             raise ValueError("expected a cron expression of five fields, in UTC, such as '0 * * * *'")
         return schedule
 
@@ -369,6 +535,30 @@ class Contract(_Part):
             if kafka is not None and topic in kafka.stray_topics:
                 raise ValueError(f"expected no leg on a stray topic: {topic!r} is that of {leg!r}")
         return legs
+
+    @field_validator("ledger")
+    @classmethod
+    def _kind_fits(cls, ledger: LedgerSide, info: ValidationInfo) -> LedgerSide:
+        direction = info.data.get("direction")
+        if direction is not None and (ledger.kind == "topic") != (direction is Direction.TOPIC_TO_TOPIC):
+            raise ValueError(
+                f"got kind {ledger.kind} with direction {direction}; expected kind topic with direction "
+                "topic_to_topic, and with no other"
+            )
+        return ledger
+
+    @field_validator("ledger")
+    @classmethod
+    def _inputs_are_no_outputs(cls, ledger: LedgerSide, info: ValidationInfo) -> LedgerSide:
+        kafka = info.data.get("kafka")
+        outputs = {*info.data.get("legs", {}).values(), *(kafka.stray_topics if kafka else ())}
+        for topic in ledger.topics:
+            if topic in outputs:
+                raise ValueError(
+                    f"expected input topics of other names than the legs' and the stray topics: {topic!r} is one of "
+                    "them; also on another cluster, since a place is known by its topic's name"
+                )
+        return ledger
 
     @field_validator("ledger")
     @classmethod
@@ -395,6 +585,14 @@ class Contract(_Part):
             raise ValueError(
                 "expected none with direction topic_to_ledger: what it repairs, it republishes from the ledger"
             )
+        if info.data.get("direction") is Direction.TOPIC_TO_TOPIC:
+            raise ValueError(
+                "expected none with direction topic_to_topic: what the service makes of an input, only the service "
+                "knows; let it handle the input again"
+            )
+        ledger = info.data.get("ledger")
+        if ledger is not None and ledger.kind != "postgres":
+            raise ValueError(f"expected none with ledger.kind {ledger.kind}: it republishes from PostgreSQL only")
         event = info.data.get("event", EventFields())
         if event.amount_unit == "major" or info.data.get("currency_case") == "ignored":
             raise ValueError(
@@ -408,6 +606,26 @@ class Contract(_Part):
     @property
     def topics(self) -> tuple[str, ...]:
         return tuple(sorted(self.legs.values()))
+
+    @property
+    def input_topics(self) -> tuple[str, ...]:
+        """The topics that play the ledger's part; none where it is no topic."""
+        return tuple(sorted(self.ledger.topics))
+
+    @property
+    def input_event(self) -> EventFields:
+        """Keys of an input event. Where the contract has one leg, none is asked for: the input is of that one."""
+        stated = self.ledger.event.model_dump(exclude_none=True)
+        plain = EventFields(
+            **{name: getattr(self.event, name) for name in InputFields.model_fields},
+            amount_unit=self.ledger.amount_unit,
+        )
+        fields = plain.model_copy(update=stated)
+        return fields if len(self.legs) > 1 else fields.model_copy(update={"leg": fields.match_key})
+
+    def event_on(self, topic: str) -> EventFields:
+        """Keys of an event of this topic, be it an input or an output."""
+        return self.input_event if topic in self.ledger.topics else self.event
 
     @property
     def partner_grace(self) -> timedelta:

@@ -139,6 +139,27 @@ def _currency_case_changes(field: str, before: str, after: str) -> tuple[Contrac
     return rule(field, before, after)
 
 
+def _overlap_changes(field: str, before: int | None, after: int | None) -> tuple[ContractChange, ...]:
+    """Smaller is possible at any time. Larger would move the horizon back behind what cuts have read."""
+    rule = _anew(_OVERLAP_SMALLER) if (after or 0) < (before or 0) else _refused(_OVERLAP_LARGER)
+    return rule(field, before, after)
+
+
+def _quiet_changes(field: str, before: int | None, after: int | None) -> tuple[ContractChange, ...]:
+    """As for an overlap: the horizon must not fall back."""
+    rule = _anew(_QUIET_SHORTER) if (after or 0) < (before or 0) else _refused(_QUIET_LONGER)
+    return rule(field, before, after)
+
+
+_QUIET_SHORTER = "From the next cut on files are taken that much sooner; one that is written to after that is a doubt."
+_QUIET_LONGER = (
+    "Cuts have taken files up to a later moment than the new rule allows: the horizon would fall back behind it."
+)
+_OVERLAP_SMALLER = "From the next cut on rows are read that much sooner; one that comes later than that is in no cut."
+_OVERLAP_LARGER = (
+    "Cuts have read closer to the newest row than the new overlap allows: what came late there is in no cut, and the "
+    "horizon would fall back behind it."
+)
 _CASE_IGNORED = (
     "Pairs that come together from the next run on may write their currency in either case, open items included; "
     "mismatches that were found before stay broken."
@@ -210,10 +231,29 @@ RULES: Mapping[str, Rule] = {
     "event.sequence": _anew(_ORDER),
     "event.origin_header": _anew(_ORIGINS),
     "event.known_origins": _anew(_ORIGINS),
+    "ledger.kind": _refused(_ELSEWHERE),
     "ledger.connection": _refused(_ELSEWHERE),
     "ledger.table": _refused(
         "The books hold rows of the old table: what earlier transactions wrote to another one was never read, and "
         "would count as read."
+    ),
+    "ledger.order_by": _refused(
+        "It says where a row stands: by another column, rows that were read would count as never read, or come again."
+    ),
+    "ledger.overlap": _overlap_changes,
+    "ledger.quiet_seconds": _quiet_changes,
+    "ledger.topics": _refused(
+        "Cuts have read the old topics and index only their keys: what another one held before would count as never "
+        "written, and an input that is not read any more as lost."
+    ),
+    "ledger.event.match_key": _refused(_WHAT_ITEMS_HOLD),
+    "ledger.event.transaction_key": _refused(_WHAT_ITEMS_HOLD),
+    "ledger.event.leg": _refused(_WHAT_ITEMS_HOLD),
+    "ledger.event.amount_minor": _refused(_MONEY_ITEMS_HOLD),
+    "ledger.event.currency": _refused(_MONEY_ITEMS_HOLD),
+    "ledger.index_windows": _anew(
+        "Look-ups ask so many windows' index of keys from the next run on; an index that was deleted beyond a shorter "
+        "horizon does not come back."
     ),
     "ledger.where": _refused(
         "It says which rows were read: older rows that only the new condition picks would count as read and paired, "
@@ -267,6 +307,10 @@ RULES: Mapping[str, Rule] = {
     "compensation.classes": _kept(_REPAIRS_ONLY),
     "compensation.max_items": _kept(_REPAIRS_ONLY),
     "compensation.max_amount_minor": _kept(_REPAIRS_ONLY),
+    "compensation.max_items_per_day": _kept(_REPAIRS_ONLY),
+    "compensation.max_amount_minor_per_day": _kept(_REPAIRS_ONLY),
+    "compensation.acting_minutes": _kept(_REPAIRS_ONLY),
+    "compensation.four_eyes_above_minor": _kept(_REPAIRS_ONLY),
     "compensation.approval_timeout_seconds": _kept(_REPAIRS_ONLY),
 }
 """Every field of a contract, in its order, with what its change does. A field that is not here fails a test."""

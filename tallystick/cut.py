@@ -3,7 +3,7 @@
 Decides where a cut ends. Does not ask the broker or the ledger: `topic_snapshot` and `ledger_snapshot` do.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -34,7 +34,8 @@ class PartitionSnapshot:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerSnapshot:
-    """The ledger's server as it describes itself. Unit: 64-bit database transaction ids; xmin is the horizon.
+    """The ledger's server as it describes itself. Unit: positions, in PostgreSQL 64-bit database transaction ids; xmin
+    is the horizon. Other kinds have no timeline and no log, and write 0 and 0/0.
 
     Every transaction below xmin has ended; every id that had been given out by then, to open ones and
     their savepoints too, is below xmax.
@@ -65,6 +66,11 @@ class Sample:
     def high_watermark(self, topic_partition: TopicPartition) -> int | None:
         return dict(self.high_watermarks).get(topic_partition)
 
+    def of_topics(self, topics: Collection[str]) -> "Sample":
+        """The same without the partitions of other topics."""
+        marks = tuple((part, mark) for part, mark in self.high_watermarks if part.topic in topics)
+        return replace(self, high_watermarks=marks)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TopicSlice:
@@ -88,8 +94,26 @@ class TopicSlice:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LedgerFile:
+    """A file as its folder lists it. path: below the ledger's folder."""
+
+    path: str
+    size_bytes: int
+    modified_ns: int
+    """Since 1970, by the clock of whoever keeps the file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileChange:
+    """A file that a cut had taken, and what the folder lists now; None: it is gone."""
+
+    before: LedgerFile | None
+    after: LedgerFile | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class LedgerSlice:
-    """Half-open range of database transaction ids, with the server's state when it was fixed."""
+    """Half-open range of positions, in PostgreSQL transaction ids, with the state of the server when it was fixed."""
 
     xid_start: int
     xid_end: int
@@ -98,6 +122,10 @@ class LedgerSlice:
     """xmax of the sample that ends the window; the slice is whole when its end has reached it."""
     baseline_xid: int
     """Where the contract began; older rows are not decidable."""
+    files: tuple[LedgerFile, ...] = ()
+    """What it holds, where the ledger is files; the positions alone would not say."""
+    changed: tuple[FileChange, ...] = ()
+    """Files of earlier slices that were not as they had been, when this one was fixed."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.xid_start <= self.xid_end:

@@ -28,7 +28,6 @@ from tallystick.cut import (
     mark_by_time,
     next_topic_slice,
 )
-from tallystick.ledger_reader import count_older_rows, describe_table, read_xid_at
 from tallystick.ledger_sql import XMIN_WIDTH_MAX, written_xid_statements
 from tallystick.offsets import OffsetRange
 from tallystick.run_result import DoubtFound, RunFigures, RunResult
@@ -71,8 +70,8 @@ def resolve_cut(
     if stored is not None:
         return stored
     previous = last_cut(engine, contract.contract)
-    with open_both_sides(contract, connections) as sides:
-        describe_table(sides.ledger, contract.ledger)
+    with open_both_sides(engine, contract, connections) as sides:
+        sides.ledger.describe()
         if contract.kafka.stray_topics:
             read_topic_snapshot(sides.admin, contract.kafka.stray_topics)  # one that is not there is refused here
         partitions, ledger = sides.read_marks()
@@ -86,6 +85,8 @@ def resolve_cut(
         by_time = previous is not None and is_late(mark, window_end_utc=window_end_utc, next_end_utc=next_end_utc)
         if previous is not None and by_time:
             mark = _mark_by_time(sides, mark, previous, window_end_utc=window_end_utc)
+        following = next_ledger_slice(previous.ledger_slice, ledger, mark) if previous else _baseline_ledger(ledger)
+        ledger_slice = sides.ledger.fix(following)
     cut = Cut(
         contract=contract.contract,
         n=previous.n + 1 if previous else 0,
@@ -95,7 +96,7 @@ def resolve_cut(
         now_utc=now_utc,
         by_time=by_time,
         topic_slices=next_topic_slices(previous, partitions, mark) if previous else _baseline_topics(partitions),
-        ledger_slice=next_ledger_slice(previous.ledger_slice, ledger, mark) if previous else _baseline_ledger(ledger),
+        ledger_slice=ledger_slice,
     )
     save_cut(engine, contract, cut, scheduler_run_id=scheduler_run_id)
     if cut.is_baseline:
@@ -105,11 +106,18 @@ def resolve_cut(
 
 def _mark_by_time(sides: BothSides, late: Sample, previous: Cut, *, window_end_utc: datetime) -> Sample:
     """Ask both sides where the window's end lies by timestamp."""
-    xids = {"xid_start": previous.ledger_slice.xid_end, "xid_end": max(previous.ledger_slice.xid_end, late.ledger_xmax)}
+    start = previous.ledger_slice.xid_end
+    end = max(start, late.ledger_xmax)
     return mark_by_time(
         late,
-        offsets=read_offsets_at(sides.admin, (part for part, _ in late.high_watermarks), at_utc=window_end_utc),
-        xid=read_xid_at(sides.ledger, sides.contract.ledger, at_utc=window_end_utc, **xids),
+        offsets={
+            part: offset
+            for admin, topics in sides.clusters()
+            for part, offset in read_offsets_at(
+                admin, [part for part, _ in late.high_watermarks if part.topic in topics], at_utc=window_end_utc
+            ).items()
+        },
+        xid=sides.ledger.first_position_at(window_end_utc, start=start, end=end),
     )
 
 
@@ -174,7 +182,7 @@ def next_ledger_slice(previous: LedgerSlice, ledger: LedgerSnapshot, mark: Sampl
 def refuse_too_wide(ledger: LedgerSide, previous: Cut, now: LedgerSnapshot) -> None:
     """By xmin, what stands behind the last cut must fit into half of 32 bits. Raises LedgerTooFarAhead."""
     behind = now.xmax - previous.ledger_slice.xid_end
-    if ledger.slice_by == "xmin" and behind > XMIN_WIDTH_MAX:
+    if ledger.by_xmin and behind > XMIN_WIDTH_MAX:
         add, default = written_xid_statements(ledger.table)
         raise LedgerTooFarAhead(
             f"ledger table {ledger.table}: {behind:,} transaction ids were given out since cut {previous.n} ended; "
@@ -186,8 +194,8 @@ def refuse_too_wide(ledger: LedgerSide, previous: Cut, now: LedgerSnapshot) -> N
 
 def _close_baseline(engine: Engine, contract: Contract, connections: Connections, cut: Cut) -> None:
     """Store the baseline's own verdict. Quietly the same when it is there already."""
-    with open_both_sides(contract, connections) as sides:
-        older = count_older_rows(sides.ledger, contract.ledger, xid_start=cut.ledger_slice.xid_start)
+    with open_both_sides(engine, contract, connections) as sides:
+        older = sides.ledger.count_older_rows(cut.ledger_slice)
     figures = RunFigures(
         topic_rows=0,
         ledger_rows=0,

@@ -142,6 +142,8 @@ class VerdictDocument(_Document):
     """Committed records that are not what the contract describes."""
     census: list[dict[str, Any]]
     """Per partition, what every offset is."""
+    ledger_guarantee: str
+    """What the contract could promise of the ledger's slices, in short."""
     digest: str
     """Of all that was judged: the same whenever this cut is read again."""
     scheduler_run_id: str

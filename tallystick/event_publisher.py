@@ -1,12 +1,14 @@
 """Puts records into Kafka together or not at all: one producer transaction, whose id fences its predecessors."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from tallystick.connections import KafkaSettings
+from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
 
 _INIT_SECONDS = 30
 _TRIES = 10
@@ -62,21 +64,31 @@ def open_publisher(kafka: KafkaSettings, *, transactional_id: str) -> Producer:
     return producer
 
 
-def publish_together(producer: Producer, records: Sequence[OutgoingRecord]) -> tuple[Mapping[str, str | int], ...]:
-    """Publish all records in one transaction; give topic, partition and offset of each.
+def publish_together(
+    producer: Producer, records: Sequence[OutgoingRecord], *, tell: Tell = tell_nobody
+) -> tuple[Mapping[str, str | int], ...]:
+    """Publish all records in one transaction; give topic, partition and offset of each. tell: of each step.
 
     Raises ExecutorFenced; TransactionAborted after which a new publisher may try again; KafkaException where only a new
     process can find out what stands.
     """
     _step(producer.begin_transaction)
+    tell(ExecutorStep.BEGUN, {})
+    receipts = []
     try:
-        receipts = [_produce(producer, record) for record in records]
-        producer.flush()
+        for n, record in enumerate(records, start=1):
+            receipts.append(_produce(producer, record))
+            tell(ExecutorStep.PRODUCED, {"record": n, "of": len(records), "topic": record.topic})
+        _step(producer.flush)
+        tell(ExecutorStep.FLUSHED, {})
         _step(lambda: producer.commit_transaction(-1))
     except _MustAbort as error:
-        producer.flush()
+        with suppress(_MustAbort):
+            _step(producer.flush)
         _step(lambda: producer.abort_transaction(-1))
+        tell(ExecutorStep.ABORTED, {"error": str(error)})
         raise TransactionAborted(str(error)) from error
+    tell(ExecutorStep.PUBLISHED, {})
     return tuple(
         {"topic": receipt.topic, "partition": receipt.partition, "offset": receipt.kafka_offset} for receipt in receipts
     )
@@ -111,11 +123,22 @@ def _step(call: Callable[[], object]) -> None:
         try:
             call()
             return
-        except KafkaException as raised:
-            error = raised.args[0]
+        except (KafkaException, SystemError) as raised:
+            error = _kafka_error(raised)
             if error.code() in _FENCED:
                 raise ExecutorFenced(error.str()) from raised
-            if error.txn_requires_abort():
+            if error.txn_requires_abort() or error.code() == KafkaError._FATAL:  # to abort says which
                 raise _MustAbort(error.str()) from raised
             if not error.retriable() or not tries_left:
                 raise
+
+
+def _kafka_error(raised: KafkaException | SystemError) -> KafkaError:
+    """What Kafka said. Where a flush fails for good and reports are due, the client runs them over its own exception,
+    and Python makes a SystemError of that, with the exception as its cause.
+    """
+    source = raised.__cause__ if isinstance(raised, SystemError) else raised
+    if not isinstance(source, KafkaException):
+        raise raised
+    error: KafkaError = source.args[0]
+    return error

@@ -7,7 +7,7 @@ from functools import cached_property
 from tallystick.contract import Contract
 from tallystick.cut import Cut, LedgerSnapshot
 from tallystick.lag import Grace, TopicLag
-from tallystick.ledger_reader import HorizonHolder
+from tallystick.ledger import HorizonHolder
 from tallystick.log_record import LogRecord
 from tallystick.pairing import Copy, Deadlines, Fate, KeyOutcome, Residue, Sighting
 from tallystick.run_result import BledBatch, ItemSide, Money, OpenItem, PartitionCensus
@@ -104,6 +104,8 @@ class Evidence:
     missed_canaries: tuple[str, ...] = ()
     lags: tuple[TopicLag, ...] = ()
     measured_grace: Grace | None = None
+    lost_indexes: tuple[int, ...] = ()
+    """Cuts in the horizon whose index of keys is not there, or not what their verdict names."""
 
     @property
     def grace(self) -> Grace:

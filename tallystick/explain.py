@@ -4,6 +4,7 @@ Pure: a break as it was stored, and the rows of its items, in; words out. The co
 Offsets, epochs, markers, times and money; of the payload nothing but what is compared.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from tallystick.break_class_text import BREAK_TEXTS
 from tallystick.money_text import format_minor
 from tallystick.plain_text import foreign_text, format_time, format_window
 from tallystick.run_result import Break, ItemState, OpenItem, WriteOff
+from tallystick.side_words import said_of_inputs
 from tallystick.store.run_store import StoredRun
 from tallystick.told_apart import TOLD_APART
 
@@ -48,6 +50,12 @@ class ToldBreak:
     topic_settled_until_utc: datetime | None
     ledger_settled_until_utc: datetime | None
     life: tuple[LifeStep, ...]
+    of_inputs: bool = False
+    """Does an input topic play the ledger's part?"""
+
+    def say(self, *sentences: str) -> tuple[str, ...]:
+        """Sentences about a ledger, in its own words."""
+        return tuple(map(said_of_inputs, sentences)) if self.of_inputs else sentences
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,14 +81,14 @@ def explain(told: ToldBreak) -> Story:
     item_break = told.item_break
     text = BREAK_TEXTS[item_break.break_class]
     return Story(
-        title=text.title,
+        title=told.say(text.title)[0],
         run=f"{told.contract}/{told.cut_n}",
         amount=amount_of(item_break),
         paragraphs=(
-            Paragraph(heading="What happened", sentences=(foreign_text(item_break.story), text.means)),
+            Paragraph(heading="What happened", sentences=(foreign_text(item_break.story), *told.say(text.means))),
             *own_paragraphs(told),
-            Paragraph(heading="What was ruled out", sentences=TOLD_APART[item_break.break_class]),
-            Paragraph(heading="Check first", sentences=(text.check_first,)),
+            Paragraph(heading="What was ruled out", sentences=told.say(*TOLD_APART[item_break.break_class])),
+            Paragraph(heading="Check first", sentences=told.say(text.check_first)),
         ),
     )
 
@@ -90,7 +98,10 @@ def own_paragraphs(told: ToldBreak) -> tuple[Paragraph, ...]:
     item_break = told.item_break
     paragraphs = (
         ("At stake", (_at_stake(item_break),)),
-        ("What the ledger says", (*_side(item_break, "ledger"), *_settled("ledger", told.ledger_settled_until_utc))),
+        (
+            told.say("What the ledger says")[0],
+            told.say(*_side(item_break, "ledger"), *_settled("ledger", told.ledger_settled_until_utc)),
+        ),
         ("What the log says", (*_side(item_break, "topic"), *_settled("topic", told.topic_settled_until_utc))),
         ("Who wrote it", tuple(_writers(item_break.evidence))),
         ("Its life", tuple(_life(told))),
@@ -163,15 +174,17 @@ def _places(evidence: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def describe_place(item_id: str) -> str:
-    """ "topic:billing.payouts:0:17" as "offset 17 of billing.payouts[0]"; "ledger:815" as "row 815"."""
+    """ "topic:billing.payouts:0:17" as "offset 17 of billing.payouts[0]", an input too; "ledger:815" as "row 815"."""
     side, _, rest = item_id.partition(":")
+    place = _OFFSET.fullmatch(rest) if side in ("topic", "ledger") else None
+    if place is not None:
+        return f"offset {place[3]} of {foreign_text(place[1])}[{place[2]}]"
     if side == "ledger":
         return f"row {foreign_text(rest)}"
-    if side == "topic" and rest.count(":") >= 2:
-        topic, partition, offset = rest.rsplit(":", 2)
-        return f"offset {offset} of {foreign_text(topic)}[{partition}]"
     return foreign_text(item_id)
 
+
+_OFFSET = re.compile(r"(.+):(\d+):(\d+)")
 
 _PLACE_WORDS = {
     "before_baseline": "stands before the books begin",
@@ -319,6 +332,7 @@ def tell_breaks(run: StoredRun, breaks: Iterable[Break]) -> dict[UUID, ToldBreak
             topic_settled_until_utc=moment_of(run.result.look_ups.get("topic_settled_until_utc")),
             ledger_settled_until_utc=moment_of(run.result.look_ups.get("ledger_settled_until_utc")),
             life=tuple(lives.get(break_id, ())),
+            of_inputs=run.result.of_inputs,
         )
         for break_id, item_break in wanted.items()
     }

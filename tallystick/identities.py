@@ -3,7 +3,7 @@
 Cost grows with breaks, not with rows. A function of the log; but the log forgets, and then a copy has no identity.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from tallystick.classes.duplicate_in_topic import original_item_id
@@ -64,8 +64,13 @@ def _of_legs(case: LegsCase) -> Iterator[str]:
         yield from (seen.item_id for seen in sightings)
 
 
-def read_identities(fetch: Fetch, item_ids: Iterable[str], fields: EventFields) -> dict[str, LogRecord]:
-    """The record behind each item id, with its transaction's span. Planted copies, of no partition, have none."""
+def read_identities(
+    fetch: Fetch, item_ids: Iterable[str], event_on: Callable[[str], EventFields]
+) -> dict[str, LogRecord]:
+    """The record behind each item id, with its transaction's span. Planted copies, of no partition, have none.
+
+    event_on: the fields of an event, by its topic.
+    """
     offsets: dict[TopicPartition, set[int]] = {}
     for item_id in item_ids:
         topic, partition, offset = item_id.removeprefix("topic:").rsplit(":", 2)
@@ -73,7 +78,7 @@ def read_identities(fetch: Fetch, item_ids: Iterable[str], fields: EventFields) 
             offsets.setdefault(TopicPartition(topic=topic, partition=int(partition)), set()).add(int(offset))
     found: dict[str, LogRecord] = {}
     for part, wanted in sorted(offsets.items()):
-        records = list(read_records(fetch, part, wanted, fields))
+        records = list(read_records(fetch, part, wanted, event_on(part.topic)))
         producer_ids: Mapping[int, int] = {
             record.kafka_offset: record.producer_id for record in records if record.is_transactional
         }

@@ -6,19 +6,20 @@ Asks both sides about exceptions only, so its cost grows with breaks and open it
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 
 from sqlalchemy import Engine
 
 from tallystick.census import take_census, with_compaction
-from tallystick.cluster_snapshot import read_cluster
+from tallystick.cluster_snapshot import read_clusters
 from tallystick.contract import Contract
 from tallystick.cursor_trail import LOOK_BACK_CUTS, held_positions
 from tallystick.cut import Cut, LedgerSnapshot, PartitionSnapshot, goes_on, is_recreated
 from tallystick.evidence import Evidence, LegsCase
 from tallystick.identities import read_identities, wanted_identities
+from tallystick.key_index import ReadableIndexes, readable_indexes
 from tallystick.lag import Grace, TopicLag, grace_in_force
-from tallystick.ledger_reader import HorizonHolder, read_horizon_holder, read_ledger_snapshot
-from tallystick.log_fetch import fetcher
+from tallystick.ledger import HorizonHolder
 from tallystick.look_ups import LookUps, look_up
 from tallystick.pairing import Copy, Deadlines, KeyCase, pair_key, topic_of
 from tallystick.receipts import without_compacted
@@ -27,7 +28,13 @@ from tallystick.settling import BothSides
 from tallystick.slice_scan import SliceScan, place_in_order, topic_item_id
 from tallystick.store.cut_store import read_cursor_positions, read_cut
 from tallystick.store.plan_store import executed_actions
-from tallystick.store.run_store import lags_of_clean_runs, last_expiry_before, ledger_rows_before, surroundings_document
+from tallystick.store.run_store import (
+    key_indexes_before,
+    lags_of_clean_runs,
+    last_expiry_before,
+    ledger_rows_before,
+    surroundings_document,
+)
 from tallystick.store.sample_store import read_samples
 from tallystick.surroundings import SURROUNDINGS, ExecutedAction, Surroundings
 
@@ -61,9 +68,22 @@ def read_past(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenI
     )
 
 
+def open_indexes(engine: Engine, contract: Contract, cut: Cut, artifacts: Path) -> ReadableIndexes | None:
+    """The indexes of keys that a run of this cut may ask; None where the ledger can be looked into."""
+    if not contract.input_topics:
+        return None
+    stored = key_indexes_before(engine, contract.contract, cut.n, windows=contract.ledger.index_windows)
+    indexes = readable_indexes(artifacts, stored)
+    oldest = read_cut(engine, contract.contract, indexes.unbroken_from or cut.n)
+    if oldest is None or last_expiry_before(engine, contract.contract, cut.n) is not None:
+        return indexes
+    starts = {part.offsets.topic_partition: part.offsets.kafka_offset_start for part in oldest.topic_slices}
+    return replace(indexes, reach=starts)
+
+
 def take_cut_census(sides: BothSides, cut: Cut) -> tuple[PartitionCensus, ...]:
     """Census of every slice of the cut. Raises OffsetNotInLog where the log no longer holds it."""
-    fetch = fetcher(sides.admin)
+    fetch = sides.fetcher()
     return tuple(
         take_census(
             fetch,
@@ -86,11 +106,12 @@ def investigate(
     *,
     partitions_before: tuple[PartitionSnapshot, ...],
     stored_look_ups: LookUps | None,
+    indexes: ReadableIndexes | None = None,
 ) -> tuple[Evidence, LookUps]:
     """Prepare all that the classes judge by.
 
     partitions_before: the topics as they stood before the scan. stored_look_ups: the first answers, when a cut is
-    judged again.
+    judged again. indexes: of keys, where a topic plays the ledger's part.
     """
     contract = sides.contract
     cases = group_by_key(scan.copies, past.carried, ignore_case=contract.currency_case == "ignored")
@@ -109,18 +130,21 @@ def investigate(
             if (case.carried.due_utc if case.carried else new_copies_due_utc) <= cut.now_utc
         },
         new_copies_due_utc=new_copies_due_utc,
+        indexes=indexes,
     )
     if stored_look_ups is None:
         around = read_surroundings(engine, sides, cut, past, partitions_before=partitions_before)
         look_ups = replace(look_ups, surroundings=around)
     around = look_ups.surroundings
     census = [with_compaction(one, compacts=around.compacts(one.topic)) for one in census]
+    lost_offsets = _lost_offsets(cut, past, grace, around, census)
     deadlines = Deadlines(
         now_utc=cut.now_utc,
         new_copies_due_utc=new_copies_due_utc,
         topic_settled_until_utc=look_ups.topic_settled_until_utc,
         ledger_settled_until_utc=look_ups.ledger_settled_until_utc,
-        topic_lost_offsets=_lost_offsets(cut, past, grace, around, census),
+        topic_lost_offsets=lost_offsets,
+        inputs_out_of_sight=look_ups.inputs_out_of_sight or (bool(contract.input_topics) and lost_offsets),
     )
     outcomes = tuple(
         pair_key(
@@ -140,7 +164,7 @@ def investigate(
     wanted = wanted_identities(contract, outcomes, legs_cases, census, deadlines)
     wanted |= {topic_item_id(one.topic, one.partition, one.kafka_offset) for one in scan.out_of_order}
     wanted = frozenset(item_id for item_id in wanted if topic_of(item_id) not in recreated)
-    spark_rows = scan.rows_by_partition
+    spark_rows = {**scan.rows_by_partition, **scan.input_rows_by_partition}
     evidence = Evidence(
         contract=contract,
         cut=cut,
@@ -150,11 +174,11 @@ def investigate(
         ledger_rows=scan.ledger_rows,
         older_rows=look_ups.older_rows,
         older_rows_expected=past.older_rows_expected,
-        unreadable_count=scan.unreadable_count,
+        unreadable_count=scan.unreadable_count + scan.input_unreadable_count,
         unreadable_sample=scan.unreadable_sample,
         outcomes=outcomes,
         incomplete=legs_cases,
-        identities=read_identities(fetcher(sides.admin), wanted, contract.event),
+        identities=read_identities(sides.fetcher(), wanted, contract.event_on),
         horizon_holder=_horizon_holder(sides, cut),
         deadlines=deadlines,
         surroundings=around,
@@ -167,6 +191,7 @@ def investigate(
         record_times=scan.record_times,
         lags=scan.lags,
         measured_grace=grace,
+        lost_indexes=look_ups.lost_indexes,
     )
     return evidence, look_ups
 
@@ -176,7 +201,7 @@ def read_surroundings(
 ) -> Surroundings:
     """Ask the cluster and the store what stands around the cut, once; each answer has a module of its own."""
     earlier = SURROUNDINGS.validate_python(surroundings_document(engine, sides.contract.contract, cut.n - 1))
-    around = read_cluster(sides.admin, sides.contract, cut, partitions_before=partitions_before, earlier=earlier)
+    around = read_clusters(sides.clusters(), sides.contract, cut, partitions_before=partitions_before, earlier=earlier)
     held = [one.topic_partition for one in held_positions(cut)]
     return replace(
         around,
@@ -184,7 +209,8 @@ def read_surroundings(
         cursor_positions=read_cursor_positions(engine, sides.contract.contract, held, before=cut.n, cuts=LOOK_BACK_CUTS)
         if held
         else (),
-        ledger=_another_history(cut, read_ledger_snapshot(sides.ledger)),
+        ledger=_another_history(cut, sides.ledger.read_snapshot()),
+        ledger_files=sides.ledger.changed_files(cut.ledger_slice),
     )
 
 
@@ -217,7 +243,7 @@ def _lost_offsets(cut: Cut, past: Past, grace: Grace, around: Surroundings, cens
 
 def _horizon_holder(sides: BothSides, cut: Cut) -> HorizonHolder | None:
     held = cut.ledger_slice.held
-    return read_horizon_holder(sides.ledger, horizon=cut.ledger_slice.xid_end) if held else None
+    return sides.ledger.holder(horizon=cut.ledger_slice.xid_end) if held else None
 
 
 def group_by_key(

@@ -27,6 +27,7 @@ from tallystick.run_result import (
     RunResult,
     total_money,
 )
+from tallystick.side_words import in_words_of
 from tallystick.verdict import Verdict, merge_verdicts
 
 
@@ -44,7 +45,7 @@ def judge(
 
     matched_*: what the scan paired by itself, one event with one equal row. carried: open items as of the cut.
     """
-    found = [finding for rule in classes for finding in rule.judge(evidence)]
+    found = [_in_its_words(evidence, finding) for rule in classes for finding in rule.judge(evidence)]
     breaks = tuple(
         sorted((with_identity(one, evidence.identities) for one in found if isinstance(one, Break)), key=_break_order)
     )
@@ -82,6 +83,13 @@ def judge(
         look_ups=look_ups,
         lag=RunLag(topics=add_lags((*evidence.lags, *_lags_of(evidence))), grace=evidence.grace),
     )
+
+
+def _in_its_words(evidence: Evidence, found: Break | DoubtFound | NoticeFound) -> Break | DoubtFound | NoticeFound:
+    direction = evidence.contract.direction
+    if isinstance(found, Break):
+        return replace(found, story=in_words_of(direction, found.story))
+    return replace(found, sentence=in_words_of(direction, found.sentence))
 
 
 def _lags_of(evidence: Evidence) -> tuple[TopicLag, ...]:

@@ -1,10 +1,10 @@
-"""The ledger's server, read: its horizon, who holds it, single keys with their place, and the guard of older rows.
+"""A ledger in PostgreSQL, read: its horizon, who holds it, single keys with their place, and the guard of older rows.
 
 Decides nothing. Needs SELECT on the table, and pg_read_all_stats to see since when a transaction is open.
 """
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,7 +14,15 @@ from psycopg.rows import class_row
 
 from tallystick import ledger_sql
 from tallystick.contract import LedgerSide
-from tallystick.cut import LedgerSnapshot
+from tallystick.cut import FileChange, LedgerSlice, LedgerSnapshot
+from tallystick.ledger import (
+    HorizonHolder,
+    LedgerDescription,
+    LedgerReadCancelled,
+    LedgerRefused,
+    LedgerRow,
+    LedgerUnreachable,
+)
 
 _CONNECT_TIMEOUT_SECONDS = 10
 
@@ -57,33 +65,12 @@ FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = %
 WHERE c.oid = to_regclass(%(table)s)"""
 
 
-class LedgerUnreachable(ConnectionError):
-    """The server did not answer or did not let us in. A retry may cure it, so it leaves no verdict."""
-
-
-class LedgerReadCancelled(LedgerUnreachable):
-    """The server let us in and then took a read away: a time limit, a lock, a shutdown, a conflict with recovery."""
-
-
-class LedgerRefused(ValueError):
-    """The contract's table, columns or condition do not fit the database. A retry cures nothing."""
-
-
 class LedgerIsStandby(LedgerRefused):
     """The connection leads to a replica, which shows the past and cannot say how far back."""
 
 
 class LedgerHidesRows(LedgerRefused):
     """Row-level security keeps rows from this role: what it does not see it would call missing."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class HorizonHolder:
-    """The open transaction that holds the horizon, in whatever database of the server."""
-
-    xid: int
-    holder: str
-    since: datetime | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,21 +90,6 @@ class LedgerTable:
     def halves_by(self) -> int | None:
         """Blocks to cut the scan at, where the table's rows lie in blocks of its own."""
         return self.block_count if self.kind == "r" else None
-
-
-@dataclass(frozen=True, kw_only=True)
-class LedgerRow:
-    """One row with the 64-bit id of the transaction that wrote it. receipt_*: the acknowledgement it holds, if any."""
-
-    row_id: str
-    match_key: str
-    transaction_key: str
-    leg: str
-    amount_minor: int
-    currency: str
-    row_xid: int
-    receipt_partition: int | None = None
-    receipt_offset: int | None = None
 
 
 @contextmanager
@@ -327,3 +299,45 @@ def rows_held_in_place(connection: psycopg.Connection, ledger: LedgerSide) -> It
     with connection.transaction():
         connection.execute(f"LOCK TABLE {ledger.table} IN ACCESS SHARE MODE")
         yield
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostgresLedger:
+    """The ledger of one contract in PostgreSQL; its positions are transaction ids."""
+
+    connection: psycopg.Connection
+    ledger: LedgerSide
+
+    def describe(self) -> LedgerDescription:
+        table = describe_table(self.connection, self.ledger)
+        return LedgerDescription(key_is_unique=table.key_is_unique, halves_by=table.halves_by)
+
+    def read_snapshot(self) -> LedgerSnapshot:
+        return read_ledger_snapshot(self.connection)
+
+    def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
+        return ledger_slice
+
+    def changed_files(self, ledger_slice: LedgerSlice) -> tuple[FileChange, ...]:
+        return ()
+
+    def holder(self, *, horizon: int) -> HorizonHolder | None:
+        return read_horizon_holder(self.connection, horizon=horizon)
+
+    def first_position_at(self, at_utc: datetime, *, start: int, end: int) -> int | None:
+        return read_xid_at(self.connection, self.ledger, at_utc=at_utc, xid_start=start, xid_end=end)
+
+    def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
+        return count_older_rows(self.connection, self.ledger, xid_start=ledger_slice.xid_start)
+
+    def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
+        table = describe_table(self.connection, self.ledger)
+        return look_up_rows(self.connection, self.ledger, table, match_keys, near_xid=ledger_slice.xid_end)
+
+    def keys_seen_before(self, ledger_slice: LedgerSlice) -> tuple[str, ...]:
+        return keys_seen_before(
+            self.connection, self.ledger, xid_start=ledger_slice.xid_start, xid_end=ledger_slice.xid_end
+        )
+
+    def held_in_place(self) -> AbstractContextManager[None]:
+        return rows_held_in_place(self.connection, self.ledger)

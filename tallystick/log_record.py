@@ -10,11 +10,11 @@ from typing import Any
 
 from kafka.record.default_records import DefaultRecordBatch
 
-from tallystick.census import DecidedBatch, Outcome, batch_at, decide_batches, read_log_start, walk_batches
+from tallystick.census import DecidedBatch, Outcome, batch_at, decide_batches, read_log_start
 from tallystick.contract import EventFields
 from tallystick.log_fetch import Fetch, OffsetNotInLog
 from tallystick.money_text import minor_unit_digits
-from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.offsets import TopicPartition
 from tallystick.transaction_span import TransactionSpan
 
 SESSION_HEADER = "session"
@@ -162,42 +162,9 @@ def read_records(
             waiting.pop()
 
 
-def find_records(
-    fetch: Fetch, ranges: Iterable[OffsetRange], fields: EventFields, wanted: Callable[[LogRecord], bool]
-) -> Iterator[LogRecord]:
-    """Every wanted record in the given ranges, whatever its outcome: committed, aborted, plain or open.
-
-    Reads to each range's end, also past the LSO.
-    """
-    for offsets in ranges:
-        for batch in _walk_past_lso(fetch, offsets):
-            if batch.outcome is Outcome.MARKER:
-                continue
-            for record in records_of(batch, offsets.topic_partition, fields):
-                inside = offsets.kafka_offset_start <= record.kafka_offset < offsets.kafka_offset_end
-                if inside and wanted(record):
-                    yield record
-
-
-def _walk_past_lso(fetch: Fetch, offsets: OffsetRange) -> Iterator[DecidedBatch]:
-    """Below the LSO with the aborted list, at and above it without."""
-    if not len(offsets):
-        return
-    lso = fetch(offsets.topic_partition, offsets.kafka_offset_start, True).lso
-    middle = min(max(lso, offsets.kafka_offset_start), offsets.kafka_offset_end)
-    for start, end, read_committed in (
-        (offsets.kafka_offset_start, middle, True),
-        (middle, offsets.kafka_offset_end, False),
-    ):
-        part = OffsetRange(
-            topic=offsets.topic, partition=offsets.partition, kafka_offset_start=start, kafka_offset_end=end
-        )
-        yield from walk_batches(fetch, part, read_committed=read_committed)
-
-
 def _document(value: bytes | None) -> dict[str, object]:
     try:
-        document = json.loads(value or b"null", parse_float=Decimal)
+        document = json.loads((value or b"null").decode("utf-8-sig"), parse_float=Decimal)
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}

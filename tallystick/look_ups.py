@@ -4,17 +4,18 @@ The only part of a run that is not a function of the cut alone, so it is stored 
 reads it back instead of asking again.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from tallystick.census import Outcome
 from tallystick.contract import Direction
 from tallystick.cut import Cut, LedgerSlice, PartitionSnapshot, Sample, is_recreated
-from tallystick.ledger_reader import LedgerRow, count_older_rows, describe_table, look_up_rows, read_ledger_snapshot
-from tallystick.log_fetch import fetcher
-from tallystick.log_record import LogRecord, find_records
+from tallystick.key_index import ReadableIndexes
+from tallystick.ledger import LedgerRow
+from tallystick.log_record import LogRecord
+from tallystick.log_search import Wanted, find_records
 from tallystick.offsets import OffsetRange, TopicPartition
 from tallystick.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.pairing import KeyCase, Place, Sighting, origin_side
@@ -22,7 +23,7 @@ from tallystick.receipts import Receipt, receipt_sighting, receipts_of
 from tallystick.run_result import ItemSide
 from tallystick.settlement import ledger_settled_until, topic_settled_until
 from tallystick.settling import BothSides
-from tallystick.slice_scan import ledger_item_id, topic_item_id
+from tallystick.slice_scan import input_row_id, ledger_item_id, topic_item_id
 from tallystick.surroundings import SURROUNDINGS, Surroundings
 from tallystick.topic_snapshot import read_topic_snapshot
 
@@ -37,6 +38,10 @@ class LookUps:
     topic_settled_until_utc: datetime | None
     ledger_settled_until_utc: datetime | None
     older_rows: int | None
+    inputs_out_of_sight: bool = False
+    """topic_to_topic: may an input have stood where neither the retained log nor the index of keys reaches?"""
+    lost_indexes: tuple[int, ...] = ()
+    """topic_to_topic: cuts whose index of keys is not there, or not what their verdict names."""
     by_key: Mapping[str, tuple[Sighting, ...]] = field(default_factory=dict)
     by_transaction: Mapping[str, Mapping[str, tuple[Sighting, ...]]] = field(default_factory=dict)
     surroundings: Surroundings = field(default_factory=Surroundings)
@@ -46,6 +51,8 @@ class LookUps:
             "topic_settled_until_utc": _text(self.topic_settled_until_utc),
             "ledger_settled_until_utc": _text(self.ledger_settled_until_utc),
             "older_rows": self.older_rows,
+            "inputs_out_of_sight": self.inputs_out_of_sight,
+            "lost_indexes": list(self.lost_indexes),
             "by_key": {key: [_seen_json(seen) for seen in found] for key, found in sorted(self.by_key.items())},
             "by_transaction": {
                 key: {leg: [_seen_json(seen) for seen in found] for leg, found in sorted(legs.items())}
@@ -60,6 +67,8 @@ class LookUps:
             topic_settled_until_utc=_moment(document["topic_settled_until_utc"]),
             ledger_settled_until_utc=_moment(document["ledger_settled_until_utc"]),
             older_rows=document["older_rows"],
+            inputs_out_of_sight=document.get("inputs_out_of_sight", False),
+            lost_indexes=tuple(document.get("lost_indexes", ())),
             by_key={key: tuple(map(_seen, found)) for key, found in document["by_key"].items()},
             by_transaction={
                 key: {leg: tuple(map(_seen, found)) for leg, found in legs.items()}
@@ -78,15 +87,32 @@ def look_up(
     cases: Sequence[KeyCase],
     transaction_keys: Collection[str],
     new_copies_due_utc: datetime,
+    indexes: ReadableIndexes | None = None,
 ) -> LookUps:
-    """Ask both sides. The bounds are read first, so that what ended below them is visible to the look-up itself."""
+    """Ask both sides. The bounds are read first, so that what ended below them is visible to the look-up itself.
+
+    indexes: where the ledger is a topic; what lies beyond its retained log is asked there.
+    """
     contract = sides.contract
-    snapshot = read_ledger_snapshot(sides.ledger)
-    partitions = read_topic_snapshot(sides.admin, contract.topics)
-    table = describe_table(sides.ledger, contract.ledger)
+    snapshot = sides.ledger.read_snapshot()
+    everywhere = sides.read_partitions()
+    partitions = tuple(part for part in everywhere if part.topic in contract.topics)
+    inputs = tuple(part for part in everywhere if part.topic in contract.input_topics)
     keys = [case.match_key for case in cases]
-    rows = look_up_rows(sides.ledger, contract.ledger, table, keys, near_xid=cut.ledger_slice.xid_end)
+    rows = sides.ledger.look_up_rows(keys, cut.ledger_slice)
     in_ledger = {key: [ledger_sighting(row, cut.ledger_slice) for row in found] for key, found in rows.items()}
+    indexed = index_sightings(indexes, keys) if indexes else {}
+    if inputs:
+        wanted = {
+            case.match_key
+            for case in cases
+            if needs_input(
+                case, indexed.get(case.match_key, ()), now_utc=cut.now_utc, new_copies_due_utc=new_copies_due_utc
+            )
+        }
+        in_ledger = _look_up_inputs(sides, cut, baseline=baseline, partitions=inputs, match_keys=wanted)
+        for key, seen in indexed.items():
+            _add_unseen(in_ledger.setdefault(key, []), (one for one in seen if one.side is ItemSide.LEDGER))
     topic_keys = {
         case.match_key
         for case in cases
@@ -108,10 +134,16 @@ def look_up(
         transaction_keys=set(transaction_keys),
         receipts=receipts,
     )
+    for key, seen in indexed.items():
+        _add_unseen(in_topics.by_key.setdefault(key, []), (one for one in seen if one.side is ItemSide.TOPIC))
     return LookUps(
-        topic_settled_until_utc=topic_settled_until(samples, partitions),
-        ledger_settled_until_utc=ledger_settled_until(samples, ledger_xmin=snapshot.xmin),
-        older_rows=count_older_rows(sides.ledger, contract.ledger, xid_start=cut.ledger_slice.xid_start),
+        topic_settled_until_utc=topic_settled_until([one.of_topics(contract.topics) for one in samples], partitions),
+        ledger_settled_until_utc=topic_settled_until([one.of_topics(contract.input_topics) for one in samples], inputs)
+        if inputs
+        else ledger_settled_until(samples, ledger_xmin=snapshot.xmin),
+        older_rows=sides.ledger.count_older_rows(cut.ledger_slice),
+        inputs_out_of_sight=indexes is not None and indexes.leaves_unseen(inputs),
+        lost_indexes=indexes.lost_cuts if indexes else (),
         by_key={
             key: (*in_ledger.get(key, ()), *in_topics.by_key.get(key, ()))
             for key in (*in_ledger, *(key for key in in_topics.by_key if key not in in_ledger))
@@ -120,6 +152,45 @@ def look_up(
             key: {leg: tuple(found) for leg, found in legs.items()} for key, legs in in_topics.by_transaction.items()
         },
     )
+
+
+def index_sightings(indexes: ReadableIndexes, match_keys: Collection[str]) -> dict[str, tuple[Sighting, ...]]:
+    """What the index of keys says of them: copies of either side that earlier cuts read."""
+    return {
+        key: tuple(
+            Sighting(
+                side=ItemSide(copy.item_id.partition(":")[0]),
+                place=Place.EARLIER_SLICE,
+                item_id=copy.item_id,
+                detail={"read_by_cut": copy.cut_n},
+            )
+            for copy in copies
+        )
+        for key, copies in indexes.look_up(match_keys).items()
+    }
+
+
+def _add_unseen(found: list[Sighting], more: Iterable[Sighting]) -> None:
+    """What the log shows too, it shows with its writer."""
+    known = {seen.item_id for seen in found}
+    found.extend(seen for seen in more if seen.item_id not in known)
+
+
+def _look_up_inputs(
+    sides: BothSides,
+    cut: Cut,
+    *,
+    baseline: Cut,
+    partitions: Sequence[PartitionSnapshot],
+    match_keys: set[str],
+) -> dict[str, list[Sighting]]:
+    """One pass over what the input topics retain, only when somebody asks for it."""
+    found: dict[str, list[Sighting]] = {}
+    still_the_same = [part for part in partitions if not is_recreated(cut, part)]
+    wanted = Wanted(match_keys=frozenset(match_keys))
+    for record in _read_log(sides, still_the_same if match_keys else (), wanted):
+        found.setdefault(record.match_key, []).append(input_sighting(record, cut, baseline))
+    return found
 
 
 @dataclass
@@ -146,18 +217,13 @@ def _look_up_topics(
         return found
     stray_topics = sides.contract.kafka.stray_topics
     strays = read_topic_snapshot(sides.admin, stray_topics) if stray_topics else ()
-    acknowledged = {(receipt.topic_partition, receipt.kafka_offset) for receipt in receipts}
-    records = tuple(
-        _read_log(
-            sides,
-            (*(part for part in partitions if not is_recreated(cut, part)), *strays),
-            lambda record: (
-                record.match_key in match_keys
-                or record.transaction_key in transaction_keys
-                or (record.topic_partition, record.kafka_offset) in acknowledged
-            ),
-        )
+    wanted = Wanted(
+        match_keys=frozenset(match_keys),
+        transaction_keys=frozenset(transaction_keys),
+        places=frozenset((receipt.topic_partition, receipt.kafka_offset) for receipt in receipts),
     )
+    retained = (*(part for part in partitions if not is_recreated(cut, part)), *strays)
+    records = tuple(_read_log(sides, retained, wanted))
     undecided = {record.topic_partition for record in records if record.outcome is Outcome.OPEN}
     open_now = read_open_transactions(sides.admin, sorted(undecided)) if undecided else ()
     leg_of = {topic: leg for leg, topic in sides.contract.legs.items()}
@@ -194,7 +260,7 @@ def needs_topic(
 
     - A copy alone within its grace waits, whatever the log holds.
     - A row without an event here may have its event elsewhere.
-    - An event whose row an earlier cut read, or the books do not reach, may double one that stands elsewhere.
+    - An event whose row lies in an earlier slice, or the books do not reach, may double one that stands elsewhere.
     - So may a follower whose row stands nowhere: its owner may have archived it.
     """
     events, in_ledger = case.side(ItemSide.TOPIC), case.side(ItemSide.LEDGER)
@@ -208,12 +274,32 @@ def needs_topic(
         return True
     if events and not in_ledger and not others:
         return origin_side(direction) is ItemSide.LEDGER
-    return any(row.place in (Place.EARLIER_SLICE, Place.BEFORE_BASELINE) for row in others)
+    return any(row.place in (Place.EARLIER_SLICE, Place.UNREAD, Place.BEFORE_BASELINE) for row in others)
 
 
-def _read_log(
-    sides: BothSides, partitions: Iterable[PartitionSnapshot], wanted: Callable[[LogRecord], bool]
-) -> Iterator[LogRecord]:
+def needs_input(case: KeyCase, indexed: Iterable[Sighting], *, now_utc: datetime, new_copies_due_utc: datetime) -> bool:
+    """Must the input's log be asked about this key? Where outputs outnumber inputs, unless one alone may still wait."""
+    outputs, inputs = case.side(ItemSide.TOPIC), case.side(ItemSide.LEDGER)
+    known = {copy.item_id for copy in case.copies}
+    if len(case.copies) == 1 and all(seen.item_id in known for seen in indexed):
+        (copy,) = case.copies
+        if (copy.carried.due_utc if copy.carried else new_copies_due_utc) > now_utc:
+            return False
+    return len(outputs) > len(inputs)
+
+
+def input_sighting(record: LogRecord, cut: Cut, baseline: Cut) -> Sighting:
+    """An input's place by its offset. One whose transaction is open may still be committed: beyond the cut."""
+    seen = topic_sighting(record, cut, baseline)
+    part = record.topic_partition
+    return replace(
+        seen,
+        side=ItemSide.LEDGER,
+        item_id=ledger_item_id(input_row_id(part.topic, part.partition, record.kafka_offset)),
+    )
+
+
+def _read_log(sides: BothSides, partitions: Iterable[PartitionSnapshot], wanted: Wanted) -> Iterator[LogRecord]:
     """The wanted records of all that is retained."""
     ranges = [
         OffsetRange(
@@ -224,15 +310,17 @@ def _read_log(
         )
         for part in partitions
     ]
-    return find_records(fetcher(sides.admin), ranges, sides.contract.event, wanted)
+    fetch = sides.fetcher()
+    for offsets in ranges:
+        yield from find_records(fetch, [offsets], sides.contract.event_on(offsets.topic), wanted)
 
 
 def ledger_sighting(row: LedgerRow, ledger_slice: LedgerSlice) -> Sighting:
-    """A row's place by the id of the transaction that wrote it."""
+    """A row's place by its position."""
     if row.row_xid < ledger_slice.baseline_xid:
         place = Place.BEFORE_BASELINE
     elif row.row_xid < ledger_slice.xid_start:
-        place = Place.EARLIER_SLICE
+        place = Place.EARLIER_SLICE if row.was_read else Place.UNREAD
     elif row.row_xid < ledger_slice.xid_end:
         place = Place.SLICE
     else:

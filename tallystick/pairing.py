@@ -26,6 +26,7 @@ from typing import Any
 from tallystick.break_class import BreakClass
 from tallystick.contract import Direction
 from tallystick.run_result import ItemSide, ItemState, OpenItem
+from tallystick.side_words import in_words_of
 
 
 class Place(StrEnum):
@@ -33,6 +34,8 @@ class Place(StrEnum):
 
     BEFORE_BASELINE = "before_baseline"
     EARLIER_SLICE = "earlier_slice"
+    UNREAD = "unread"
+    """In an earlier slice, and nobody can say that a cut has read it there: it may have come late."""
     SLICE = "slice"
     PENDING = "pending"
     """Beyond the cut: behind the ledger's horizon, or after the partition's slice."""
@@ -48,7 +51,7 @@ class Place(StrEnum):
 
 
 BEYOND_THE_CUT = frozenset({Place.PENDING, Place.OPEN})
-_STANDING = BEYOND_THE_CUT | {Place.BEFORE_BASELINE, Place.EARLIER_SLICE, Place.SLICE, Place.STRAY}
+_STANDING = BEYOND_THE_CUT | {Place.BEFORE_BASELINE, Place.EARLIER_SLICE, Place.UNREAD, Place.SLICE, Place.STRAY}
 """Places of copies that a reader may see, now or once their transaction has ended."""
 
 
@@ -168,6 +171,8 @@ class Deadlines:
     ledger_settled_until_utc: datetime | None
     topic_lost_offsets: bool = False
     """Did retention take offsets unread that may have held a partner of these copies?"""
+    inputs_out_of_sight: bool = False
+    """topic_to_topic: may an input have stood where neither the retained log nor the index of keys reaches?"""
 
     def due(self, copy: Copy) -> datetime:
         return copy.carried.due_utc if copy.carried else self.new_copies_due_utc
@@ -209,6 +214,7 @@ def pair_key(
             first = next((other for other in followers if other.item_id in partner), followers[0])
             residues.append(_judge_follower(case, copy, key_was_paired, first, deadlines))
     residues = [_judge_route(residue, legs) for residue in residues]
+    residues = [replace(residue, reason=in_words_of(direction, residue.reason)) for residue in residues]
     odd = {residue.copy.item_id for residue in residues}
     equal = tuple(
         pair if origin is ItemSide.TOPIC else pair[::-1]
@@ -274,10 +280,12 @@ def _was_consumed(case: KeyCase, side: ItemSide) -> bool:
     """Did an earlier cut pair this key, so that one more copy on this side is one too many?
 
     A copy of an earlier slice that is not carried has had its partner. The log forgets, so for an event its row will
-    do. The ledger shows all its rows: one that stands alone is no second one, it was written anew (an UPDATE).
+    do, once a cut has read it. The ledger shows all its rows: one that stands alone is no second one, it was written
+    anew (an UPDATE), and one that stands there twice does, whoever has read the first.
     """
-    sides = (side,) if side is ItemSide.LEDGER else (ItemSide.TOPIC, ItemSide.LEDGER)
-    return any(Place.EARLIER_SLICE in case.places(one) for one in sides)
+    if side is ItemSide.LEDGER:
+        return bool(case.places(side) & {Place.EARLIER_SLICE, Place.UNREAD})
+    return any(Place.EARLIER_SLICE in case.places(one) for one in (ItemSide.TOPIC, ItemSide.LEDGER))
 
 
 def _extra_origins(origins: tuple[Copy, ...], consumed_earlier: bool) -> tuple[Copy, ...]:
@@ -339,7 +347,9 @@ def _judge_absence(case: KeyCase, copy: Copy, absent: Fate, deadlines: Deadlines
         fate, reason = Fate.WAITING, "within the partner's grace"
     elif there is ItemSide.TOPIC and deadlines.topic_lost_offsets and Place.LOST not in places:
         fate, reason = Fate.PARTNER_EXPIRED, "its partner may have been among the offsets that expired unread"
-    elif places & {Place.SLICE, Place.EARLIER_SLICE}:
+    elif there is ItemSide.LEDGER and deadlines.inputs_out_of_sight:
+        fate, reason = Fate.PARTNER_EXPIRED, "its input may lie beyond the retained log and the index of keys"
+    elif places & {Place.SLICE, Place.EARLIER_SLICE, Place.UNREAD}:
         fate, reason = Fate.PARTNER_UNREAD, f"its partner on the {there} could not be read"
     elif settled_until is None or settled_until < due:
         fate, reason = Fate.UNSETTLED, f"the {there} is held back before the deadline"

@@ -27,6 +27,10 @@ class ProgressLost(RuntimeError):
     """What was published cannot be known any more. A person has to look: nothing was published by this attempt."""
 
 
+class ProgressHeld(RuntimeError):
+    """What was published is not to be seen yet: another executor is at work. Nothing was published by this attempt."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Progress:
     """What one committed record says: this action was published, by this plan."""
@@ -81,10 +85,13 @@ def _not_known_yet(error: BaseException) -> bool:
 
 
 def read_progress(kafka: KafkaSettings, contract_name: str, settled: SettledTopics) -> dict[UUID, Progress]:
-    """Every action that was published, up to the LSO. Raises ProgressLost where an open transaction hides the rest."""
+    """Every action that was published, up to the LSO. Raises ProgressHeld where an open transaction hides the rest."""
     name = progress_topic_name(contract_name)
     if name in settled.held:
-        raise ProgressLost(f"topic {name}: an open transaction holds it; expected none after init_transactions")
+        raise ProgressHeld(
+            f"topic {name}: a transaction that began after our init_transactions holds it, so another executor is at "
+            "work; start again"
+        )
     records = (_progress_of(record) for record in read_committed(kafka, settled.of(name)))
     return {progress.action_id: progress for progress in records}
 

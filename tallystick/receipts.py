@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from tallystick.cut import PartitionSnapshot
-from tallystick.ledger_reader import LedgerRow
+from tallystick.ledger import LedgerRow
 from tallystick.log_record import LogRecord
 from tallystick.offsets import TopicPartition
 from tallystick.pairing import Place, Sighting, topic_of

@@ -68,6 +68,7 @@ def run_document(run: StoredRun) -> dict[str, Any]:
         "undecidable_items": figures.undecidable_items,
         "unreadable_records": figures.unreadable_records,
         "census": [census_document(part) for part in figures.census],
+        "ledger_guarantee": run.ledger_guarantee,
         "digest": result.digest,
         "scheduler_run_id": run.scheduler_run_id,
         "attempt": run.attempt,

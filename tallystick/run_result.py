@@ -205,6 +205,31 @@ class RunFigures:
 
 
 @dataclass(frozen=True, kw_only=True)
+class IndexFile:
+    """One file of an index of keys, as it was when its verdict was stored. path: below the artifacts folder."""
+
+    path: str
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyIndex:
+    """The index of one cut: which match keys it read, and where. copies: of both sides.
+
+    kept_from: the first cut whose index its run left in place; those before it had passed the horizon of then.
+    """
+
+    copies: int
+    kept_from: int
+    files: tuple[IndexFile, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.size_bytes for file in self.files)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunResult:
     """All that one commit writes."""
 
@@ -222,6 +247,13 @@ class RunResult:
     """What the look-ups answered, kept so that the same cut can be judged again."""
     lag: RunLag | None = None
     """How late its partners came; None for a run older than the measuring."""
+    key_index: KeyIndex | None = None
+    """topic_to_topic: the index of the keys that it read, for later runs to ask."""
+
+    @property
+    def of_inputs(self) -> bool:
+        """Does an input topic play the ledger's part?"""
+        return self.key_index is not None
 
 
 def total_money(amounts: Iterable[tuple[str, int]]) -> dict[str, int]:

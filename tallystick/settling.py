@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kafka.admin import KafkaAdminClient
-from psycopg import Connection
 from sqlalchemy import Engine
 
 from tallystick.connections import Connections
 from tallystick.contract import Contract, Direction
 from tallystick.cut import LedgerSnapshot, PartitionSnapshot, Sample
-from tallystick.ledger_reader import open_ledger, read_ledger_snapshot
-from tallystick.log_fetch import open_admin
+from tallystick.input_topic import InputTopics
+from tallystick.ledger import Ledger
+from tallystick.ledger_kinds import open_ledger_of
+from tallystick.log_fetch import FETCH_BYTES, Fetch, FetchedLog, fetcher, open_admin
+from tallystick.offsets import TopicPartition
 from tallystick.settlement import Settlement, assess_settlement
 from tallystick.store.contract_store import require_same_books
 from tallystick.store.sample_store import append_sample, read_samples
@@ -26,21 +28,45 @@ class BothSides:
 
     contract: Contract
     admin: KafkaAdminClient
-    ledger: Connection
+    ledger: Ledger
 
     def read_marks(self) -> tuple[tuple[PartitionSnapshot, ...], LedgerSnapshot]:
         """The side that is written first is read last, so that the second cannot be ahead of it."""
-        if self.contract.direction is Direction.LEDGER_TO_TOPIC:
-            partitions = read_topic_snapshot(self.admin, self.contract.topics)
-            return partitions, read_ledger_snapshot(self.ledger)
-        snapshot = read_ledger_snapshot(self.ledger)
-        return read_topic_snapshot(self.admin, self.contract.topics), snapshot
+        if self.contract.direction is Direction.TOPIC_TO_LEDGER:
+            snapshot = self.ledger.read_snapshot()
+            return self.read_partitions(), snapshot
+        partitions = self.read_partitions()
+        return partitions, self.ledger.read_snapshot()
+
+    def read_partitions(self) -> tuple[PartitionSnapshot, ...]:
+        """All partitions that a cut reads, the input's last. Raises TopicNotFound, BrokerUnreachable."""
+        return tuple(part for admin, topics in self.clusters() for part in read_topic_snapshot(admin, topics))
+
+    def clusters(self) -> tuple[tuple[KafkaAdminClient, tuple[str, ...]], ...]:
+        """The client to ask about some topics, with these topics; the input's last."""
+        outputs = (self.admin, self.contract.topics)
+        return (
+            (outputs, (self.ledger.admin, self.ledger.topics)) if isinstance(self.ledger, InputTopics) else (outputs,)
+        )
+
+    def fetcher(self, *, fetch_bytes: int = FETCH_BYTES) -> Fetch:
+        """Fetches from the cluster that a topic lies on. Raises OffsetNotInLog, kafka.errors.KafkaError."""
+        outputs = fetcher(self.admin, fetch_bytes=fetch_bytes)
+        if not isinstance(self.ledger, InputTopics):
+            return outputs
+        inputs = fetcher(self.ledger.admin, fetch_bytes=fetch_bytes)
+        names = self.ledger.topics
+
+        def fetch(topic_partition: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
+            return (inputs if topic_partition.topic in names else outputs)(topic_partition, offset, read_committed)
+
+        return fetch
 
 
 @contextmanager
-def open_both_sides(contract: Contract, connections: Connections) -> Iterator[BothSides]:
+def open_both_sides(engine: Engine, contract: Contract, connections: Connections) -> Iterator[BothSides]:
     """Connect to both sides. Raises BrokerUnreachable, LedgerUnreachable."""
-    with open_admin(connections.kafka) as admin, open_ledger(connections.ledger_dsn) as ledger:
+    with open_admin(connections.kafka) as admin, open_ledger_of(engine, contract, connections) as ledger:
         yield BothSides(contract=contract, admin=admin, ledger=ledger)
 
 
@@ -59,7 +85,7 @@ def observe(
     ContractChangeRefused.
     """
     require_same_books(engine, contract)
-    with open_both_sides(contract, connections) as sides:
+    with open_both_sides(engine, contract, connections) as sides:
         partitions, ledger = sides.read_marks()
     append_sample(engine, contract.contract, sample_of(partitions, ledger, at_utc=now_utc))
     samples = read_samples(engine, contract.contract, since_utc=window_end_utc)

@@ -57,6 +57,9 @@ class SliceScan:
     record_times: tuple[RecordTimes, ...] = ()
     lags: tuple[TopicLag, ...] = ()
     canaries: CanaryScan
+    input_rows_by_partition: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """Records of the topics that play the ledger's part, readable or not."""
+    input_unreadable_count: int = 0
 
     @property
     def topic_rows(self) -> int:
@@ -65,6 +68,11 @@ class SliceScan:
 
 def topic_item_id(topic: str, partition: int, kafka_offset: int) -> str:
     return f"topic:{topic}:{partition}:{kafka_offset}"
+
+
+def input_row_id(topic: str, partition: int, kafka_offset: int) -> str:
+    """What names an input where a topic plays the ledger's part."""
+    return f"{topic}:{partition}:{kafka_offset}"
 
 
 def ledger_item_id(row_id: str) -> str:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from tallystick.cut import Cut, Discontinuity, LedgerSnapshot, PartitionSnapshot, TopicSlice, discontinuity
+from tallystick.cut import Cut, Discontinuity, FileChange, LedgerSnapshot, PartitionSnapshot, TopicSlice, discontinuity
 from tallystick.offsets import TopicPartition
 from tallystick.open_transactions import OpenTransaction
 from tallystick.run_result import Money, OpenItem
@@ -156,6 +156,8 @@ class Surroundings:
     expiries: tuple[UnreadExpiry, ...] = ()
     actions: tuple[ExecutedAction, ...] = ()
     ledger: LedgerSnapshot | None = None
+    ledger_files: tuple[FileChange, ...] = ()
+    """Files of the slice that were not as the cut had taken them, when they had been read."""
     """The ledger's server once it had been read, where it does not go on from the one that the cut was made on."""
     cursor_positions: tuple[CursorPosition, ...] = ()
     """Where the last cuts before this one ended, on the sides that this one could not read up to its mark."""

@@ -49,7 +49,8 @@ def _matched(result: RunResult) -> str:
     if not figures.matched_rows:
         return "Both sides were read whole and had nothing to pair, which the contract allows."
     pairs = counted(figures.matched_rows, "pair")
-    return f"{pairs} of event and ledger row agree exactly once, {format_money(figures.matched_money)} in all."
+    of = "output and input" if result.of_inputs else "event and ledger row"
+    return f"{pairs} of {of} agree exactly once, {format_money(figures.matched_money)} in all."
 
 
 def _in_flight(result: RunResult) -> str:

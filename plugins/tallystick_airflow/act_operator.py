@@ -14,7 +14,7 @@ class ActOperator(ContractOperator):
     """Execute the plan that was shown in the approval, under the approver's name.
 
     Safe to run again after any failure: each event is published once over all plans. Refuses a plan that is not what
-    the store would plan now, and an approver who asked for the plan.
+    the store would plan now, and, above the contract's limit, an approver who asked for the plan.
     XCom: fate of the events to their count.
     """
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class NotApproved(AirflowFailException):
-    """There is no yes of a second person on record. No retry cures it."""
+    """There is no yes of a person on record. No retry cures it."""
 
 
 def approved_plan(context: Context) -> tuple[dict[str, str], str]:
@@ -26,8 +26,6 @@ def approved_plan(context: Context) -> tuple[dict[str, str], str]:
     approver = (answer.get("responded_by_user") or {}).get("name")
     if not approver:
         raise NotApproved("the approval names no person")
-    if approver == shown["requested_by"]:
-        raise NotApproved(f"{approver} asked for this plan, so somebody else must approve it")
     return shown, approver
 
 

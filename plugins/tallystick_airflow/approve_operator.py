@@ -1,10 +1,13 @@
 """Asks a person."""
 
 from typing import Any
+from uuid import UUID
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
+
+from tallystick_airflow.contract_operator import open_verdict_store
 
 
 class ApprovePlanOperator(ApprovalOperator):
@@ -13,7 +16,8 @@ class ApprovePlanOperator(ApprovalOperator):
     No default answer: Airflow would take it for a yes. Rejected: what follows is skipped.
     Asks once per run: Airflow keeps the first text of a task that is cleared, so a second question would show the old
     plan under a new one's name.
-    XCom `plan`: the id and the hash of the plan that was shown, for the task that acts; beside Airflow's own answer.
+    Every answer, and that there was none, stands in the store's trail with the plan's hash.
+    XCom `plan`: contract, id and hash of the plan that was shown, for the task that acts; beside Airflow's own answer.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -29,5 +33,29 @@ class ApprovePlanOperator(ApprovalOperator):
         if ti.try_number > 1:
             raise AirflowFailException("an approval is asked once per run: start a new run for a new plan")
         plan = ti.xcom_pull(task_ids="plan")
-        ti.xcom_push(key="plan", value={name: plan[name] for name in ("plan_id", "plan_hash", "requested_by")})
+        ti.xcom_push(key="plan", value={name: plan[name] for name in ("plan_id", "plan_hash", "contract")})
         return super().execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        from tallystick.store.plan_store import append_audit  # SQLAlchemy: not while parsing
+
+        shown = context["ti"].xcom_pull(task_ids="approve", key="plan")
+        answer, who = _answer_of(event)
+        with open_verdict_store() as engine:
+            append_audit(
+                engine,
+                shown["contract"],
+                plan_id=UUID(shown["plan_id"]),
+                actor=who,
+                event=answer,
+                detail={"plan_hash": shown["plan_hash"], "scheduler_run_id": context["run_id"]},
+            )
+        return super().execute_complete(context, event)
+
+
+def _answer_of(event: dict[str, Any]) -> tuple[str, str]:
+    """What the trail says of an answer, and whose it is."""
+    if "error" in event:
+        return ("unanswered" if event["error_type"] == "timeout" else "approval_failed"), "airflow"
+    who = (event["responded_by_user"] or {}).get("name") or "nobody"
+    return ("agreed" if event["chosen_options"] == [ApprovePlanOperator.APPROVE] else "rejected"), who

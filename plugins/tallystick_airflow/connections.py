@@ -12,9 +12,11 @@ from urllib.parse import quote, urlencode
 from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 from airflow.sdk.log import mask_secret
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
 
 from tallystick.connections import ConnectionNotGiven, Connections, KafkaSettings, environment_variable
-from tallystick.contract import Contract
+from tallystick.contract import Contract, LedgerSide
 from tallystick.sink_connection import SinkConnection
 
 STORE_CONNECTION = "tallystick_store"
@@ -29,8 +31,21 @@ def read_connections(contract: Contract) -> Connections:
     """Read the broker's and the ledger's connection of a contract. Raises ConnectionRefused."""
     return Connections(
         kafka=kafka_settings(get_connection(contract.kafka.connection)),
-        ledger_dsn=postgres_dsn(get_connection(contract.ledger.connection)),
+        ledger_dsn=_ledger_address(contract.ledger),
     )
+
+
+def _ledger_address(ledger: LedgerSide) -> str:
+    connection = get_connection(ledger.connection)
+    match ledger.kind:
+        case "postgres":
+            return postgres_dsn(connection)
+        case "jdbc":
+            return jdbc_address(connection)
+        case "parquet":
+            return folder_address(connection)
+        case "topic":
+            return json.dumps(dict(kafka_settings(connection).settings))
 
 
 def read_store_dsn() -> str:
@@ -89,6 +104,39 @@ def postgres_dsn(connection: Connection) -> str:
         f"@{connection.host}:{connection.port or 5432}/{quote(connection.schema or '', safe='')}"
         f"{'?' if parameters else ''}{parameters}"
     )
+
+
+def jdbc_address(connection: Connection) -> str:
+    """Write a connection as what `tallystick.connections.jdbc_settings` reads. Raises ConnectionRefused.
+
+    The extra's `url` is SQLAlchemy's, without the account, which is the connection's own; `jdbc_url` and `driver` stand
+    beside it where the database is another than PostgreSQL or SQLite. One of type postgres needs no extra.
+    """
+    extra = _strings(connection.extra_dejson)
+    if "url" not in extra and connection.conn_type in ("postgres", "postgresql"):
+        return postgres_dsn(connection)
+    try:
+        url = make_url(extra.get("url", ""))
+    except ArgumentError:
+        raise ConnectionRefused(
+            f"connection {connection.conn_id}: expected an SQLAlchemy URL without user and password in its extra, such "
+            'as {"url": "mysql+pymysql://host/database"}'
+        ) from None
+    account = {"username": connection.login, "password": connection.password}
+    url = url.set(**{name: value for name, value in account.items() if value})
+    address = url.render_as_string(hide_password=False)
+    mask_secret(address)  # Airflow knows the plain password only; here it may be quoted
+    return json.dumps({"url": address} | {name: extra[name] for name in ("jdbc_url", "driver") if name in extra})
+
+
+def folder_address(connection: Connection) -> str:
+    """The folder of a ledger of files: the extra's `url`, an absolute path or a URI. Raises ConnectionRefused."""
+    url = _strings(connection.extra_dejson).get("url", "")
+    if not url:
+        raise ConnectionRefused(
+            f'connection {connection.conn_id}: expected a folder in its extra, such as {{"url": "s3://bucket/ledger"}}'
+        )
+    return url
 
 
 def kafka_settings(connection: Connection) -> KafkaSettings:

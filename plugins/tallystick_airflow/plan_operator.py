@@ -14,7 +14,7 @@ class PlanOperator(ContractOperator):
     """Plan the repair of the breaks found up to a cut, and keep the plan in the verdict store.
 
     Touches neither side. Skips, and with it all that follows, where nothing may be repaired.
-    XCom: plan_id, plan_hash, markdown (what the approver reads), requested_by.
+    XCom: plan_id, plan_hash, contract, markdown (what the approver reads).
     """
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -36,5 +36,5 @@ class PlanOperator(ContractOperator):
             "plan_id": str(plan.plan_id),
             "plan_hash": plan.plan_hash,
             "markdown": markdown,
-            "requested_by": requested_by,
+            "contract": contract.contract,
         }

@@ -21,6 +21,7 @@ from tallystick.classes.empty_transaction import empty_transaction
 from tallystick.classes.foreign_in_topic import foreign_in_topic
 from tallystick.classes.hanging_transaction import hanging_transaction, held_by_prepared_transaction
 from tallystick.classes.held import held_by_ledger_horizon, held_by_open_transaction, partner_not_settled
+from tallystick.classes.key_index_lost import key_index_lost
 from tallystick.classes.late_partner import late_partner
 from tallystick.classes.ledger_changed import ledger_failed_over, ledger_ids_reused, ledger_rewritten
 from tallystick.classes.log_compacted import log_compacted
@@ -111,6 +112,7 @@ CLASSES: tuple[ClassRule, ...] = (
     ClassRule(names=(Doubt.LEDGER_REWRITTEN,), letters="Q2", judge=ledger_rewritten),
     ClassRule(names=(Doubt.LEDGER_FAILED_OVER,), letters="Q2", judge=ledger_failed_over),
     ClassRule(names=(Doubt.LEDGER_IDS_REUSED,), letters="Q2", judge=ledger_ids_reused),
+    ClassRule(names=(Doubt.KEY_INDEX_LOST,), letters="Q2", judge=key_index_lost),
     ClassRule(names=(Doubt.VACUOUS_RUN,), letters="Q1", judge=vacuous_run),
     ClassRule(names=(Notice.PROMISE_AT_RISK,), letters="", judge=promise_at_risk),
     ClassRule(names=(Doubt.CANARY_MISSED,), letters="Q1", judge=canary_missed),

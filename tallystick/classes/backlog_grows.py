@@ -7,15 +7,15 @@ for a backlog that shrinks or stays; or for a cursor that has stopped, which say
 from collections.abc import Iterator
 
 from tallystick.break_class import Notice
-from tallystick.classes.cursor_stopped import holder_text, side_text, since_text, trail_details, unit_text
-from tallystick.cursor_trail import WINDOWS_MIN, trails
+from tallystick.classes.cursor_stopped import held_trails, holder_text, side_text, since_text, trail_details, unit_text
+from tallystick.cursor_trail import WINDOWS_MIN
 from tallystick.evidence import Evidence
 from tallystick.run_result import NoticeFound
 
 
 def backlog_grows(evidence: Evidence) -> Iterator[NoticeFound]:
     """One per side."""
-    for trail in trails(evidence.cut, evidence.surroundings):
+    for trail in held_trails(evidence):
         windows = trail.windows_growing
         if windows >= WINDOWS_MIN and trail.windows_stopped < WINDOWS_MIN:
             before = trail.positions[-windows - 1].waits

@@ -18,7 +18,7 @@ from tallystick.run_result import NoticeFound
 
 def cursor_stopped(evidence: Evidence) -> Iterator[NoticeFound]:
     """One per side."""
-    for trail in trails(evidence.cut, evidence.surroundings):
+    for trail in held_trails(evidence):
         if trail.windows_stopped >= WINDOWS_MIN:
             yield NoticeFound(
                 notice=Notice.CURSOR_STOPPED,
@@ -28,6 +28,15 @@ def cursor_stopped(evidence: Evidence) -> Iterator[NoticeFound]:
                 pages=True,
                 details=trail_details(evidence, trail, trail.windows_stopped),
             )
+
+
+def held_trails(evidence: Evidence) -> Iterator[Trail]:
+    """One per side that somebody may hold. An overlap or a time of rest holds a ledger back by the contract's own word,
+    also while it is idle.
+    """
+    for trail in trails(evidence.cut, evidence.surroundings):
+        if trail.topic_partition is not None or not evidence.contract.ledger.waits_by_rule:
+            yield trail
 
 
 def side_text(trail: Trail) -> str:

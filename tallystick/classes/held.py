@@ -11,7 +11,7 @@ from tallystick.break_class import Doubt
 from tallystick.classes.torn_transaction import absent_legs, judge_legs
 from tallystick.cut import TopicSlice
 from tallystick.evidence import Evidence
-from tallystick.ledger_reader import HorizonHolder
+from tallystick.ledger import HorizonHolder
 from tallystick.money_text import format_money
 from tallystick.offsets import TopicPartition
 from tallystick.open_transactions import OpenTransaction
@@ -19,6 +19,7 @@ from tallystick.pairing import Fate
 from tallystick.plain_text import format_time
 from tallystick.run_result import DoubtFound, ItemSide, total_money
 from tallystick.surroundings import HeldEvents
+from tallystick.verdict_text import counted
 
 
 def held_by_open_transaction(evidence: Evidence) -> Iterator[DoubtFound]:
@@ -134,15 +135,15 @@ def from_ms(milliseconds: int) -> datetime:
 
 
 def held_by_ledger_horizon(evidence: Evidence) -> Iterator[DoubtFound]:
-    """The horizon stands below the mark: a database transaction that was open then is open still."""
+    """The horizon stands below the mark: a transaction is open since then, or the overlap reaches there."""
     ledger = evidence.cut.ledger_slice
     if not ledger.held:
         return
     holder = evidence.horizon_holder
-    who = describe_horizon_holder(holder)
+    who, positions = describe_horizon_holder(holder), evidence.contract.ledger.positions
     yield DoubtFound(
         doubt=Doubt.HELD_BY_LEDGER_HORIZON,
-        sentence=f"ledger: {ledger.mark - ledger.xid_end} transaction ids could not be read: {who} holds the horizon "
+        sentence=f"ledger: {ledger.mark - ledger.xid_end} {positions} could not be read: {who} holds the horizon "
         f"at {ledger.xid_end}, the mark is {ledger.mark}.",
         details={
             "held_transaction_ids": ledger.mark - ledger.xid_end,
@@ -184,9 +185,20 @@ def partner_not_settled(evidence: Evidence) -> Iterator[DoubtFound]:
         yield DoubtFound(
             doubt=Doubt.PARTNER_NOT_SETTLED,
             sentence=f"{len(unsettled) + len(legs)} items are due, but their other side could not be read up to their "
-            "deadline.",
+            f"deadline.{_out_of_sight(evidence)}",
             details={
                 "items": len(unsettled) + len(legs),
                 "money": total_money((copy.currency, copy.amount_minor) for copy in unsettled),
             },
         )
+
+
+def _out_of_sight(evidence: Evidence) -> str:
+    """Why an output without input is no phantom: the input topic has forgotten its beginning."""
+    alone = evidence.residues(Fate.PARTNER_EXPIRED, ItemSide.TOPIC)
+    if not (alone and evidence.deadlines.inputs_out_of_sight):
+        return ""
+    return (
+        f" Of {counted(len(alone), 'output')} no input is known; it may have stood where neither the input's retained "
+        "log nor the index of keys reaches."
+    )

@@ -1,12 +1,14 @@
 """Q2: the ledger is not what earlier cuts read, or not the same server any more."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from tallystick.break_class import Doubt
-from tallystick.cut import LedgerSnapshot, gives_ids_again, is_failed_over
+from tallystick.cut import FileChange, LedgerFile, LedgerSnapshot, gives_ids_again, is_failed_over
 from tallystick.evidence import Evidence
 from tallystick.ledger_sql import written_xid_statements
 from tallystick.pairing import Fate, Place
+from tallystick.plain_text import format_time
 from tallystick.run_result import DoubtFound, ItemSide
 from tallystick.verdict_text import counted
 
@@ -17,19 +19,71 @@ def ledger_rewritten(evidence: Evidence) -> Iterator[DoubtFound]:
     """On an append-only table the rows older than the slice are what all earlier cuts read, no more and no fewer.
 
     An UPDATE, DELETE or rewrite moves rows between slices, which would read as missing or duplicate. Source: PostgreSQL
-    manual, system columns: xmin is the transaction that wrote this version of the row.
+    manual, system columns: xmin is the transaction that wrote this version of the row. Read by a column that grows, a
+    row that comes later than the overlap allows shows here too.
     """
+    yield from _changed_files(evidence)
     now, expected = evidence.older_rows, evidence.older_rows_expected
     if now is None or expected is None or now == expected:
         return
-    add, default = written_xid_statements(evidence.contract.ledger.table)
+    by_xmin = evidence.contract.ledger.by_xmin
     yield DoubtFound(
         doubt=Doubt.LEDGER_REWRITTEN,
         sentence=f"ledger: {now} rows are older than this slice, earlier cuts read {expected}: "
-        f"{_more(now - expected) if now > expected else _fewer(evidence, expected - now)}. So the slice by xmin proves "
-        "nothing. Where rows change, new books with slice_by: written_xid prove all the same, once the table has the "
-        f"column: {add} {default}",
+        f"{_by_xmin(evidence, now, expected) if by_xmin else _by_column(evidence, now, expected)}",
         details={"older_rows": now, "expected": expected, "updated_rows_seen": _written_anew(evidence)},
+    )
+
+
+def _changed_files(evidence: Evidence) -> Iterator[DoubtFound]:
+    """Files are read once each: what one holds since is in no cut, and what it held may be nowhere."""
+    changed = (*evidence.cut.ledger_slice.changed, *evidence.surroundings.ledger_files)
+    if changed:
+        yield DoubtFound(
+            doubt=Doubt.LEDGER_REWRITTEN,
+            sentence=f"ledger: {counted(len(changed), 'file')} that a cut had taken changed: "
+            f"{'; '.join(map(_file_change_text, changed[:_FILES_TOLD]))}{'; and more' * (len(changed) > _FILES_TOLD)}. "
+            "What was read of them stands, and no cut reads them again. What to do: write what is new to new files.",
+            details={"files": [_file_change_text(one) for one in changed]},
+        )
+
+
+_FILES_TOLD = 5
+
+
+def _file_change_text(change: FileChange) -> str:
+    one = change.before or change.after
+    path = one.path if one else ""
+    return f"{path} had {_file_text(change.before)}, now {_file_text(change.after)}"
+
+
+def _file_text(file: LedgerFile | None) -> str:
+    if file is None:
+        return "nothing"
+    return f"{file.size_bytes:,} bytes of {format_time(datetime.fromtimestamp(file.modified_ns // 10**9, UTC))}"
+
+
+def _by_column(evidence: Evidence, now: int, expected: int) -> str:
+    """A late row is in no cut: what it lacks on the topic is never found."""
+    ledger = evidence.contract.ledger
+    if now > expected:
+        return (
+            f"{counted(now - expected, 'row')} came in later than the overlap of {ledger.overlap_text} allows, and "
+            "no cut has read them. Look-ups know them, so no event of theirs is called a break; what they lack "
+            "themselves is not found. What to do: a larger overlap, in a contract under a new name."
+        )
+    return (
+        f"{counted(expected - now, 'row')} went: deleted, or given another {ledger.order_by}. So what earlier cuts "
+        "paired may be there again, or nowhere."
+    )
+
+
+def _by_xmin(evidence: Evidence, now: int, expected: int) -> str:
+    add, default = written_xid_statements(evidence.contract.ledger.table)
+    which = _more(now - expected) if now > expected else _fewer(evidence, expected - now)
+    return (
+        f"{which}. So the slice by xmin proves nothing. Where rows change, new books with slice_by: written_xid prove "
+        f"all the same, once the table has the column: {add} {default}"
     )
 
 
@@ -85,8 +139,8 @@ def ledger_ids_reused(evidence: Evidence) -> Iterator[DoubtFound]:
             yield DoubtFound(
                 doubt=Doubt.LEDGER_IDS_REUSED,
                 sentence=f"ledger: the horizon stands at {now.xmin} ({now.lsn}), it stood at {before.xmin} "
-                f"({before.lsn}) before, and cuts have read up to {read_up_to}: transaction ids are given out again, "
-                "and rows that get one below that are in no cut.",
+                f"({before.lsn}) before, and cuts have read up to {read_up_to}: {evidence.contract.ledger.positions} "
+                "are given out again, and rows that get one below that are in no cut.",
                 details={
                     "horizon": now.xmin,
                     "previous_horizon": before.xmin,

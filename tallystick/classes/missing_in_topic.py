@@ -12,7 +12,6 @@ from tallystick.break_class import BreakClass
 from tallystick.classes.breaks import break_of
 from tallystick.classes.lost_acknowledged_write import is_lost
 from tallystick.classes.misrouted_in_topic import is_astray
-from tallystick.contract import Direction
 from tallystick.evidence import Evidence
 from tallystick.pairing import Fate, Place, Residue
 from tallystick.run_result import Break, ItemSide
@@ -42,7 +41,7 @@ def missing_in_topic_aborted_only(evidence: Evidence) -> Iterator[Break]:
 
 
 def _absent(evidence: Evidence) -> tuple[Residue, ...]:
-    if evidence.contract.direction is not Direction.LEDGER_TO_TOPIC:
+    if not evidence.contract.direction.topic_follows:
         return ()
     rows = evidence.residues(Fate.FOLLOWER_ABSENT, ItemSide.LEDGER)
     return tuple(residue for residue in rows if not is_astray(residue) and not is_lost(residue))

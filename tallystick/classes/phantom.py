@@ -14,7 +14,7 @@ from tallystick.classes.breaks import break_of
 from tallystick.classes.foreign_in_topic import is_foreign
 from tallystick.classes.misrouted_in_topic import is_astray
 from tallystick.evidence import Evidence
-from tallystick.pairing import Fate
+from tallystick.pairing import Fate, Place, Sighting
 from tallystick.run_result import Break, ItemSide
 
 
@@ -23,7 +23,18 @@ def phantom_in_topic(evidence: Evidence) -> Iterator[Break]:
     for residue in evidence.residues(Fate.ORIGIN_ABSENT, ItemSide.TOPIC):
         if not is_foreign(evidence, residue):
             story = f"The event at {residue.copy.item_id} is committed, and the ledger never had a row for it."
+            aborted = [seen.item_id for seen in residue.sightings if _is_aborted_row(seen)]
+            if aborted:
+                story += (
+                    f" What stands there, {', '.join(aborted)}, is in a producer transaction that was aborted: the "
+                    "event's service reads uncommitted data."
+                )
             yield break_of(evidence.contract, residue, BreakClass.PHANTOM_IN_TOPIC, story)
+
+
+def _is_aborted_row(seen: Sighting) -> bool:
+    """An input event, where a topic plays the ledger's part."""
+    return seen.side is ItemSide.LEDGER and seen.place is Place.ABORTED
 
 
 def phantom_in_ledger(evidence: Evidence) -> Iterator[Break]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tallystick.break_class import BreakClass
 from tallystick.break_class_text import BREAK_TEXTS, ClassText
 from tallystick.classes import CLASSES
+from tallystick.contract import Direction
 from tallystick.run_result import Break, Money, money_at_stake
 
 BREAKS_SHOWN_MAX = 500
@@ -39,13 +40,15 @@ class Stake:
     count: int
 
 
-def group_breaks(breaks: Sequence[Break], *, shown_max: int = BREAKS_SHOWN_MAX) -> tuple[BreakGroup, ...]:
+def group_breaks(
+    breaks: Sequence[Break], direction: Direction, *, shown_max: int = BREAKS_SHOWN_MAX
+) -> tuple[BreakGroup, ...]:
     """One group per class that has breaks, in the order of the catalogue."""
     chosen = {item_break.break_id for item_break in choose_breaks(breaks, shown_max=shown_max)}
     return tuple(
         BreakGroup(
             break_class=break_class,
-            text=BREAK_TEXTS[break_class],
+            text=BREAK_TEXTS[break_class].for_direction(direction),
             letters=_LETTERS.get(break_class, ""),
             count=len(members),
             money=money_at_stake(members),

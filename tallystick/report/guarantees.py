@@ -6,7 +6,7 @@ from tallystick.contract import Contract, Direction
 from tallystick.ledger_sql import written_xid_statements
 from tallystick.money_text import format_money
 from tallystick.report.lag_rows import grace_sentence
-from tallystick.run_result import RunFigures
+from tallystick.run_result import KeyIndex, RunFigures
 from tallystick.store.run_store import StoredRun
 from tallystick.verdict_text import counted
 
@@ -23,8 +23,13 @@ def guarantees(run: StoredRun, contract: Contract) -> Iterator[tuple[str, str]]:
         "Each offset and each row once",
         "Slices are half-open and start where the previous cut ended; the store's keys refuse a gap or an overlap.",
     )
-    yield "Ledger slices", _slice_guarantee(contract, figures)
+    if contract.input_topics:
+        yield "Index of keys", _index_guarantee(contract, run.result.key_index)
+    else:
+        yield "Ledger slices", slice_guarantee(contract, figures)
     first, last = ("topics", "ledger") if contract.direction is Direction.TOPIC_TO_LEDGER else ("ledger", "topics")
+    if contract.input_topics:
+        first, last = "input topics", "output topics"
     yield (
         "Captured in order",
         f"The side that is written first (the {first}) was captured last, after the {last}: "
@@ -55,20 +60,60 @@ def _second_reader(figures: RunFigures) -> str:
     return f"the census, a second reader, counted the same in {counted(len(figures.census), 'partition')}."
 
 
-def _slice_guarantee(contract: Contract, figures: RunFigures) -> str:
+def slice_guarantee(contract: Contract, figures: RunFigures) -> str:
+    """By what the ledger is sliced, how strong that is, and what it cannot see."""
+    if contract.ledger.kind == "jdbc":
+        return _by_column(contract, figures)
+    if contract.ledger.kind == "parquet":
+        return (
+            "By path and modification manifest: each file is read once, by the first cut that found it left alone for "
+            f"{counted(contract.ledger.quiet_seconds or 0, 'second')}, whenever it came. It rests on files that are "
+            "not written to after that: one that changed, came back or went is told with before and after, by size "
+            "and modification, and what was added to it is in no cut. A file that went before any cut took it, and "
+            "one that was rewritten with the same size and time, are not seen."
+        )
     if contract.ledger.slice_by == "written_xid":
         return (
-            "By the column written_xid, which the row keeps when it is updated: a row belongs to the cut of the "
-            "transaction that first wrote it. An index on it reads the slice alone."
+            "By horizon, the strong guarantee: below it every transaction has ended. By the column written_xid, which "
+            "the row keeps when it is updated: a row belongs to the cut of the transaction that first wrote it. An "
+            "index on it reads the slice alone."
         )
-    older = "not counted" if figures.ledger_older_rows is None else f"{figures.ledger_older_rows:,} were counted"
     add, default = written_xid_statements(contract.ledger.table)
     return (
-        "By xmin, the transaction that wrote the row. Holds for append-only tables; of the rows older than this slice, "
-        f"{older}, so that a changed or deleted one shows; each run scans the table for that. Faster, and for rows "
+        "By horizon, the strong guarantee: below it every transaction has ended. By xmin, the transaction that wrote "
+        f"the row. Holds for append-only tables; of the rows older than this slice, {_older(figures)}, so that a "
+        f"changed or deleted one shows; each run scans the table for that. Faster, and for rows "
         f"that change too: {add} {default} Apart and in this order neither rewrites the table; rows that are there "
         "already get no id and count as before the baseline. Then begin a contract under a new name with slice_by: "
         "written_xid."
+    )
+
+
+def _by_column(contract: Contract, figures: RunFigures) -> str:
+    ledger = contract.ledger
+    return (
+        f"By the column {ledger.order_by} with an overlap of {ledger.overlap}, weaker than a horizon: that no row "
+        "comes into sight further behind the newest one is the contract's word, the database cannot tell. What comes "
+        f"later is in no cut; of the rows below this slice {_older(figures)}, so that one that came or went shows, "
+        "but not one of each. A row that is changed in place, its column apart, and another server behind the same "
+        "address are not seen."
+    )
+
+
+def _older(figures: RunFigures) -> str:
+    return "none were counted" if figures.ledger_older_rows is None else f"{figures.ledger_older_rows:,} were counted"
+
+
+def _index_guarantee(contract: Contract, index: KeyIndex | None) -> str:
+    size = ""
+    if index is not None:
+        each = f", {index.size_bytes / index.copies:.1f} bytes a copy" if index.copies else ""
+        size = f" This window's holds {counted(index.copies, 'copy')} in {index.size_bytes:,} bytes{each}."
+    return (
+        "128 bits of the SHA-256 of each key of either side, with its place, a window at a time. A key is looked up in "
+        f"the last {counted(contract.ledger.index_windows, 'window')} and on the input's retained log. An output whose "
+        "input stands in neither is a phantom only if they reach back to the input's first offset; else nobody can "
+        f"say, and the run is INCONCLUSIVE. A key that comes again after the horizon is not known again.{size}"
     )
 
 

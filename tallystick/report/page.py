@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from tallystick.break_class import BreakClass, Notice
 from tallystick.break_class_text import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
-from tallystick.contract import Contract
+from tallystick.contract import Contract, Direction
 from tallystick.explain import Paragraph, ToldBreak, amount_of, own_paragraphs, tell_breaks
 from tallystick.legal_oddities import LEGAL_ODDITIES_VERSION, Oddity, count_oddities
 from tallystick.log_strip import EVIDENCE_KEY as STRIP_KEY
@@ -37,6 +37,7 @@ from tallystick.run_result import (
     PartitionCensus,
     money_at_stake,
 )
+from tallystick.side_words import in_words_of
 from tallystick.store.run_store import StoredRun
 from tallystick.surroundings import SURROUNDINGS
 from tallystick.told_apart import TOLD_APART
@@ -166,6 +167,7 @@ class ReportPage:
     census_total: PartitionCensus | None
     law: str
     law_holds: bool
+    ledger_side: str
     matched_money: str
     in_flight_money: str
     item_states: tuple[tuple[str, str], ...]
@@ -191,10 +193,13 @@ def report_page(run: StoredRun, contract: Contract) -> ReportPage:
         settles=_settles(run),
         window=format_window(run.window_start_utc, run.window_end_utc),
         figures=tuple(_head_figures(run, total)),
-        stakes=tuple(_stake_groups(result.breaks)),
-        doubts=tuple(_doubt_row(found) for found in result.doubts),
-        breaks=tuple(_break_section(run, group, contract) for group in group_breaks(result.breaks)),
-        notices=tuple(_notice_row(found) for found in sorted(result.notices, key=lambda found: not found.pages)),
+        stakes=tuple(_stake_groups(result.breaks, contract.direction)),
+        doubts=tuple(_doubt_row(found, contract.direction) for found in result.doubts),
+        breaks=tuple(_break_section(run, group, contract) for group in group_breaks(result.breaks, contract.direction)),
+        notices=tuple(
+            _notice_row(found, contract.direction)
+            for found in sorted(result.notices, key=lambda found: not found.pages)
+        ),
         posture=_posture(run, contract),
         oddities_version=LEGAL_ODDITIES_VERSION,
         oddities=count_oddities(result),
@@ -203,6 +208,7 @@ def report_page(run: StoredRun, contract: Contract) -> ReportPage:
         census_total=total,
         law=law(total) if total else "",
         law_holds=all(adds_up(part) for part in census),
+        ledger_side=in_words_of(contract.direction, "Ledger"),
         matched_money=foreign_text(format_money(result.figures.matched_money)),
         in_flight_money=foreign_text(format_money(result.figures.in_flight_money)),
         item_states=tuple(_item_states(result.items)),
@@ -282,7 +288,7 @@ def _each_amount(money: Mapping[str, int]) -> Iterator[str]:
         yield foreign_text(format_minor(money[currency], currency))
 
 
-def _stake_groups(breaks: tuple[Break, ...]) -> Iterator[tuple[str, tuple[StakeRow, ...]]]:
+def _stake_groups(breaks: tuple[Break, ...], direction: Direction) -> Iterator[tuple[str, tuple[StakeRow, ...]]]:
     """A heading and its rows per currency."""
     found = stakes(breaks)
     for currency in dict.fromkeys(stake.currency for stake in found):
@@ -290,11 +296,11 @@ def _stake_groups(breaks: tuple[Break, ...]) -> Iterator[tuple[str, tuple[StakeR
         largest = max(stake.amount_minor for stake in mine)
         total = format_minor(sum(stake.amount_minor for stake in mine), currency)
         heading = foreign_text(total) if currency else "Amount not known"
-        yield heading, tuple(_stake_row(stake, largest) for stake in mine)
+        yield heading, tuple(_stake_row(stake, largest, direction) for stake in mine)
 
 
-def _stake_row(stake: Stake, largest: int) -> StakeRow:
-    text = BREAK_TEXTS[stake.break_class]
+def _stake_row(stake: Stake, largest: int, direction: Direction) -> StakeRow:
+    text = BREAK_TEXTS[stake.break_class].for_direction(direction)
     amount = foreign_text(format_minor(stake.amount_minor, stake.currency)) if stake.currency else "not known"
     return StakeRow(
         break_class=stake.break_class,
@@ -310,12 +316,12 @@ def _stake_row(stake: Stake, largest: int) -> StakeRow:
     )
 
 
-def _doubt_row(found: DoubtFound) -> DoubtRow:
+def _doubt_row(found: DoubtFound, direction: Direction) -> DoubtRow:
     details = dict(found.details)
     holder = details.pop("transactional_id", "") or details.pop("holder", "")
     since = details.pop("since_utc", None)
     return DoubtRow(
-        text=DOUBT_TEXTS[found.doubt],
+        text=DOUBT_TEXTS[found.doubt].for_direction(direction),
         doubt=found.doubt,
         sentence=story_text(found.sentence),
         holder=foreign_text(str(holder)) if holder else "",
@@ -324,10 +330,10 @@ def _doubt_row(found: DoubtFound) -> DoubtRow:
     )
 
 
-def _notice_row(found: NoticeFound) -> NoticeRow:
+def _notice_row(found: NoticeFound, direction: Direction) -> NoticeRow:
     in_a_table = found.notice is Notice.PROMISE_AT_RISK
     return NoticeRow(
-        text=NOTICE_TEXTS[found.notice],
+        text=NOTICE_TEXTS[found.notice].for_direction(direction),
         notice=found.notice,
         sentence=story_text(found.sentence),
         count=f"{found.count:,}",
@@ -352,7 +358,7 @@ def _break_section(run: StoredRun, group: BreakGroup, contract: Contract) -> Bre
     told = tell_breaks(run, group.shown)
     return BreakSection(
         group=group,
-        told_apart=TOLD_APART[group.break_class],
+        told_apart=tuple(in_words_of(contract.direction, one) for one in TOLD_APART[group.break_class]),
         summary=summary,
         hidden=hidden,
         rows=tuple(_break_row(told[item_break.break_id], contract) for item_break in group.shown),

@@ -66,6 +66,7 @@ def _told(connection: Connection, row: Row[Any]) -> ToldBreak:
             cut_table.c.window_start_utc,
             cut_table.c.window_end_utc,
             cut_table.c.now_utc,
+            verdict_table.c.key_index,
             look_ups["topic_settled_until_utc"].as_string().label("topic_settled"),
             look_ups["ledger_settled_until_utc"].as_string().label("ledger_settled"),
         )
@@ -84,6 +85,7 @@ def _told(connection: Connection, row: Row[Any]) -> ToldBreak:
         topic_settled_until_utc=moment_of(judged.topic_settled),
         ledger_settled_until_utc=moment_of(judged.ledger_settled),
         life=life_of_break(connection, row.contract, row.break_id),
+        of_inputs=bool(judged.key_index),
     )
 
 

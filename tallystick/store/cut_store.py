@@ -6,14 +6,14 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import BigInteger, Connection, Engine, Row, Select, cast, func, insert, select, update
+from sqlalchemy import Connection, Engine, Row, Select, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import IntegrityError
 
 from tallystick.contract import Contract
 from tallystick.cut import Cut, LedgerSlice, TopicSlice
 from tallystick.offsets import TopicPartition
-from tallystick.store.schema import contract_version, cut_slice
+from tallystick.store.schema import big_integer, contract_version, cut_slice
 from tallystick.store.schema import cut as cut_table
 from tallystick.surroundings import CursorPosition
 
@@ -85,7 +85,7 @@ def read_cursor_positions(
             cut_slice.c.cut_n,
             cut_table.c.window_start_utc,
             cut_slice.c.ends_at,
-            cast(cut_slice.c.details["mark"].as_string(), BigInteger).label("mark"),
+            big_integer(cut_slice.c.details["mark"]).label("mark"),
         )
         .join(cut_table, (cut_table.c.contract == cut_slice.c.contract) & (cut_table.c.n == cut_slice.c.cut_n))
         .where(
@@ -107,6 +107,17 @@ def read_cursor_positions(
             )
             for row in connection.execute(statement)
         )
+
+
+def read_ledger_slices(engine: Engine, contract_name: str) -> tuple[LedgerSlice, ...]:
+    """The ledger's slice of every stored cut, in order."""
+    statement = (
+        select(cut_slice.c.details)
+        .where(cut_slice.c.contract == contract_name, cut_slice.c.side == LEDGER)
+        .order_by(cut_slice.c.slice_n)
+    )
+    with engine.connect() as connection:
+        return tuple(_LEDGER_SLICE.validate_python(details) for details in connection.scalars(statement))
 
 
 def claim_attempt(engine: Engine, contract_name: str, n: int) -> int:

@@ -5,7 +5,7 @@ Both verdicts stand for ever: the held one of its own window, and that of the cu
 
 from sqlalchemy import Connection, Select, case, func, select
 
-from tallystick.store.schema import cut_slice
+from tallystick.store.schema import big_integer, cut_slice
 from tallystick.store.schema import verdict as verdict_table
 
 _LOOK_BACK_CUTS = 100
@@ -26,7 +26,7 @@ def held_cuts_read_whole_by(connection: Connection, contract_name: str, m: int) 
 
 def _held_cuts(contract_name: str, *, first: int, last: int) -> Select[tuple[int, int | None]]:
     """Cut, and the first judged cut after it that reached all its marks."""
-    mark = cut_slice.c.details["mark"].as_integer()
+    mark = big_integer(cut_slice.c.details["mark"])
     later = cut_slice.alias("later")
     reached = (
         select(later.c.cut_n)

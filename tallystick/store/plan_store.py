@@ -1,6 +1,6 @@
 """Compensation plans, the state of each action, and the audit trail."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -8,14 +8,18 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Engine, Text, cast, func, insert, select, update
+from sqlalchemy import Connection, Engine, Text, Update, cast, func, insert, select, update
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from tallystick.compensation_plan import Plan, PlanStale
+from tallystick.compensation_plan import Plan, PlanStale, Spent
+from tallystick.run_result import total_money
 from tallystick.store.schema import audit as audit_table
 from tallystick.store.schema import compensation_action, compensation_plan
 
 _PLAN = TypeAdapter(Plan)
+_ASKED = "planned"
+"""The audit event of a plan that somebody asked for."""
 
 
 class ActionState(StrEnum):
@@ -51,7 +55,7 @@ class AuditEntry:
 
 
 def save_plan(engine: Engine, plan: Plan, *, requested_by: str) -> None:
-    """Keep a plan. The same plan again stays as it is."""
+    """Keep a plan, and who asked for it. The same plan again stays as it is; that it was asked for again is kept."""
     row = {
         "plan_id": plan.plan_id,
         "contract": plan.contract,
@@ -62,6 +66,16 @@ def save_plan(engine: Engine, plan: Plan, *, requested_by: str) -> None:
     }
     with engine.begin() as connection:
         connection.execute(upsert(compensation_plan).on_conflict_do_nothing(), row)
+        asked = {"plan_hash": plan.plan_hash, "cut_n": plan.cut_n, "items": len(plan.items), "money": plan.money_minor}
+        connection.execute(insert(audit_table), _audit_row(plan.contract, plan.plan_id, requested_by, _ASKED, asked))
+
+
+def requesters(engine: Engine, plan_id: UUID) -> frozenset[str]:
+    """Everybody who asked for this plan."""
+    first = select(compensation_plan.c.requested_by).where(compensation_plan.c.plan_id == plan_id)
+    again = select(audit_table.c.actor).where(audit_table.c.plan_id == plan_id, audit_table.c.event == _ASKED)
+    with engine.connect() as connection:
+        return frozenset(connection.scalars(first.union(again)))
 
 
 def read_plan(engine: Engine, plan_id: UUID) -> Plan | None:
@@ -102,15 +116,30 @@ def executed_actions(engine: Engine, contract_name: str) -> dict[UUID, tuple[UUI
         return {break_id: (one, since) for break_id, one, since in connection.execute(statement)}
 
 
-def claim_actions(engine: Engine, plan: Plan, *, outcome: Mapping[str, Any]) -> dict[UUID, StoredAction]:
+def spent_today(engine: Engine, contract_name: str) -> Spent:
+    """What plans of the contract began to move since midnight, UTC, by the store's clock."""
+    with engine.connect() as connection:
+        return _spent_today(connection, contract_name)
+
+
+def claim_actions(
+    engine: Engine, plan: Plan, *, executor: str, outcome: Mapping[str, Any], allow: Callable[[Spent], None]
+) -> dict[UUID, StoredAction]:
     """Mark every action of the plan as executing, all or none; one that this plan has begun or done stays as it is.
 
-    outcome: kept with those that begin now. Gives all actions of the plan. Raises PlanStale where another holds one.
+    executor: this start's own word; from now on no earlier start may refuse one of them. outcome: kept with those that
+    begin now. allow: raises where the plan may not begin beside what the day has spent
+    already; plans of one contract are claimed one after the other, so that two cannot take the same room. Gives all
+    actions of the plan. Raises PlanStale where another holds one.
     """
     with engine.begin() as connection:
+        connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"acting {plan.contract}", 0))))
+        if not _has_begun(connection, plan):
+            allow(_spent_today(connection, plan.contract))
         for item in plan.items:
             _claim(connection, plan, item.action_id, item.break_id, outcome)
         ids = [item.action_id for item in plan.items]
+        connection.execute(_taken_over(ids, executor))
         statement = select(compensation_action).where(compensation_action.c.action_id.in_(ids))
         actions = {row.action_id: _action_of(row) for row in connection.execute(statement)}
         for action in actions.values():
@@ -119,31 +148,38 @@ def claim_actions(engine: Engine, plan: Plan, *, outcome: Mapping[str, Any]) -> 
     return actions
 
 
-def record_outcome(engine: Engine, action_id: UUID, *, state: ActionState, outcome: Mapping[str, Any]) -> None:
-    """Say what came of an action. Done is for good: nothing overrides it, and it overrides a refusal."""
-    allowed = [ActionState.EXECUTING, ActionState.REFUSED] if state is ActionState.DONE else [ActionState.EXECUTING]
+def record_done(engine: Engine, action_id: UUID, *, outcome: Mapping[str, Any]) -> None:
+    """Say that an action is done: for good. It overrides a refusal, whoever has claimed the action since."""
     statement = (
         update(compensation_action)
-        .where(compensation_action.c.action_id == action_id, compensation_action.c.state.in_(allowed))
-        .values(state=state, outcome=dict(outcome))
+        .where(compensation_action.c.action_id == action_id, compensation_action.c.state != ActionState.DONE)
+        .values(state=ActionState.DONE, outcome=dict(outcome))
     )
     with engine.begin() as connection:
         connection.execute(statement)
+
+
+def record_refusal(engine: Engine, action_id: UUID, *, executor: str, outcome: Mapping[str, Any]) -> bool:
+    """Say that an action was not done. False where it is done, or another start has claimed it and may be doing it."""
+    statement = (
+        update(compensation_action)
+        .where(
+            compensation_action.c.action_id == action_id,
+            compensation_action.c.state == ActionState.EXECUTING,
+            compensation_action.c.outcome["executor"].as_string() == executor,
+        )
+        .values(state=ActionState.REFUSED, outcome=dict(outcome))
+    )
+    with engine.begin() as connection:
+        return connection.execute(statement).rowcount > 0
 
 
 def append_audit(
     engine: Engine, contract_name: str, *, plan_id: UUID | None, actor: str, event: str, detail: Mapping[str, Any]
 ) -> None:
     """Append one line to the trail; no line is ever changed."""
-    row = {
-        "contract": contract_name,
-        "plan_id": plan_id,
-        "actor": actor,
-        "event": event,
-        "detail": dict(detail),
-    }
     with engine.begin() as connection:
-        connection.execute(insert(audit_table), row)
+        connection.execute(insert(audit_table), _audit_row(contract_name, plan_id, actor, event, detail))
 
 
 def read_audit(engine: Engine, contract_name: str, *, plan_id: UUID | None = None) -> tuple[AuditEntry, ...]:
@@ -165,15 +201,54 @@ def read_audit(engine: Engine, contract_name: str, *, plan_id: UUID | None = Non
         )
 
 
+def _audit_row(
+    contract_name: str, plan_id: UUID | None, actor: str, event: str, detail: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {"contract": contract_name, "plan_id": plan_id, "actor": actor, "event": event, "detail": dict(detail)}
+
+
+def _has_begun(connection: Connection, plan: Plan) -> bool:
+    begun = compensation_action.c.state.in_([ActionState.EXECUTING, ActionState.DONE])
+    statement = select(compensation_action.c.action_id).where(compensation_action.c.plan_id == plan.plan_id, begun)
+    return connection.execute(statement.limit(1)).first() is not None
+
+
+def _spent_today(connection: Connection, contract_name: str) -> Spent:
+    statement = (
+        select(compensation_action.c.action_id, compensation_action.c.plan_id)
+        .join(compensation_plan, compensation_plan.c.plan_id == compensation_action.c.plan_id)
+        .where(
+            compensation_plan.c.contract == contract_name,
+            compensation_action.c.state.in_([ActionState.EXECUTING, ActionState.DONE]),
+            compensation_action.c.recorded_at >= func.date_trunc("day", func.clock_timestamp(), "UTC"),
+        )
+    )
+    begun = {row.action_id: row.plan_id for row in connection.execute(statement)}
+    bodies = select(compensation_plan.c.body).where(compensation_plan.c.plan_id.in_(set(begun.values())))
+    plans = [_PLAN.validate_python(body) for body in connection.scalars(bodies)]
+    items = [item for plan in plans for item in plan.items if begun.get(item.action_id) == plan.plan_id]
+    return Spent(items=len(items), moved_minor=total_money((item.currency, abs(item.amount_minor)) for item in items))
+
+
 def _claim(connection: Connection, plan: Plan, action_id: UUID, break_id: UUID, outcome: Mapping[str, Any]) -> None:
     begin = {"plan_id": plan.plan_id, "state": ActionState.EXECUTING, "outcome": dict(outcome)}
     statement = upsert(compensation_action).values(action_id=action_id, break_id=break_id, **begin)
     connection.execute(
         statement.on_conflict_do_update(
             index_elements=[compensation_action.c.action_id],
-            set_=begin,
+            set_=begin | {"recorded_at": func.clock_timestamp()},
             where=compensation_action.c.state == ActionState.REFUSED,
         )
+    )
+
+
+def _taken_over(action_ids: Sequence[UUID], executor: str) -> Update:
+    table = compensation_action.c
+    known = table.outcome.concat(cast({"executor": executor}, JSONB))
+    return (
+        update(compensation_action)
+        .where(table.action_id.in_(action_ids), table.state == ActionState.EXECUTING)
+        .values(outcome=known)
     )
 
 

@@ -13,13 +13,16 @@ from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, Table, fu
 
 from tallystick.alert import Alert, Outstanding
 from tallystick.break_class import BreakClass, Doubt
+from tallystick.contract import Contract
 from tallystick.cut import Cut
 from tallystick.lag import CLEAN_CUTS, RunLag, TopicLag
+from tallystick.ledger import ReadSlice
 from tallystick.run_result import (
     Break,
     DoubtFound,
     ItemSide,
     ItemState,
+    KeyIndex,
     Money,
     NoticeFound,
     OpenItem,
@@ -29,16 +32,16 @@ from tallystick.run_result import (
     total_money,
 )
 from tallystick.store.alert_store import insert_alerts
-from tallystick.store.cut_store import CutNotFound, cut_of_row
+from tallystick.store.cut_store import LEDGER, CutNotFound, cut_of_row
 from tallystick.store.held_store import held_cuts_read_whole_by, read_whole_by
-from tallystick.store.schema import SCHEMA, item_break, item_life, open_item
+from tallystick.store.schema import SCHEMA, big_integer, contract_version, cut_slice, item_break, item_life, open_item
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
 from tallystick.verdict import Verdict
 
 _DOUBTS, _FIGURES = TypeAdapter(tuple[DoubtFound, ...]), TypeAdapter(RunFigures)
 _NOTICES = TypeAdapter(tuple[NoticeFound, ...])
-_LAG = TypeAdapter(RunLag)
+_LAG, _KEY_INDEX = TypeAdapter(RunLag), TypeAdapter(KeyIndex)
 _OFFSETS_LOST = (
     Doubt.LOG_EXPIRED,
     Doubt.LOG_COMPACTED,
@@ -75,6 +78,8 @@ class StoredRun:
     cut: Cut
     standing: tuple[StandingItems, ...] = ()
     settles: tuple[int, ...] = ()
+    ledger_guarantee: str = ""
+    """Which one the contract of then gave for the ledger's slices, in short."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,12 +201,31 @@ def ledger_rows_before(engine: Engine, contract_name: str, n: int) -> int | None
     So a rewritten row is doubted by the cut that finds it, not by every later one. None where they were not counted.
     """
     figures = verdict_table.c.figures
-    statement = select(figures["ledger_rows"].as_integer() + figures["ledger_older_rows"].as_integer()).where(
+    statement = select(big_integer(figures["ledger_rows"]) + big_integer(figures["ledger_older_rows"])).where(
         verdict_table.c.contract == contract_name, verdict_table.c.cut_n == n - 1
     )
     with engine.connect() as connection:
         counted: int | None = connection.scalar(statement)
     return counted
+
+
+def ledger_rows_by_slice(engine: Engine, contract_name: str) -> tuple[ReadSlice, ...]:
+    """What judged cuts have read of the ledger, in order, without slices that are empty."""
+    statement = (
+        select(cut_slice.c.starts_at, cut_slice.c.ends_at, big_integer(verdict_table.c.figures["ledger_rows"]))
+        .join(
+            verdict_table,
+            (verdict_table.c.contract == cut_slice.c.contract) & (verdict_table.c.cut_n == cut_slice.c.cut_n),
+        )
+        .where(
+            cut_slice.c.contract == contract_name,
+            cut_slice.c.side == LEDGER,
+            cut_slice.c.starts_at < cut_slice.c.ends_at,
+        )
+        .order_by(cut_slice.c.slice_n)
+    )
+    with engine.connect() as connection:
+        return tuple(ReadSlice(start=start, end=end, rows=rows) for start, end, rows in connection.execute(statement))
 
 
 def lags_of_clean_runs(engine: Engine, contract_name: str, n: int) -> tuple[tuple[TopicLag, ...], ...]:
@@ -214,6 +238,21 @@ def lags_of_clean_runs(engine: Engine, contract_name: str, n: int) -> tuple[tupl
     with engine.connect() as connection:
         stored = connection.scalars(statement).all()
     return tuple(lag.topics for lag in (_LAG.validate_python(one) for one in stored if one) if lag.topics)
+
+
+def key_indexes_before(engine: Engine, contract_name: str, n: int, *, windows: int) -> dict[int, KeyIndex]:
+    """What the verdicts of so many cuts before cut n name, by cut, in order. A baseline has none."""
+    statement = (
+        select(verdict_table.c.cut_n, verdict_table.c.key_index)
+        .where(
+            verdict_table.c.contract == contract_name,
+            verdict_table.c.cut_n.between(n - windows, n - 1),
+        )
+        .order_by(verdict_table.c.cut_n)
+    )
+    with engine.connect() as connection:
+        rows = connection.execute(statement).all()
+    return {row.cut_n: _KEY_INDEX.validate_python(row.key_index) for row in rows if row.key_index}
 
 
 def last_expiry_before(engine: Engine, contract_name: str, n: int) -> datetime | None:
@@ -398,6 +437,7 @@ def _verdict_row(result: RunResult, attempt: int) -> dict[str, Any]:
         "look_ups": dict(result.look_ups),
         "attempt": attempt,
         "lag": _LAG.dump_python(result.lag, mode="json") if result.lag else None,
+        "key_index": _KEY_INDEX.dump_python(result.key_index, mode="json") if result.key_index else None,
     }
 
 
@@ -430,6 +470,11 @@ def _stored_run(connection: Connection, cut: Row[Any], verdict: Row[Any]) -> Sto
         .where(open_item.c.contract == cut.contract, open_item.c.cut_n == cut.n, open_item.c.step == 0)
         .order_by(open_item.c.item_id.collate("C"))
     )
+    contract = connection.scalar(
+        select(contract_version.c.body).where(
+            contract_version.c.contract == cut.contract, contract_version.c.fingerprint == cut.contract_fingerprint
+        )
+    )
     return StoredRun(
         result=RunResult(
             contract=cut.contract,
@@ -443,6 +488,7 @@ def _stored_run(connection: Connection, cut: Row[Any], verdict: Row[Any]) -> Sto
             notices=_NOTICES.validate_python(verdict.notices),
             look_ups=verdict.look_ups,
             lag=_LAG.validate_python(verdict.lag) if verdict.lag else None,
+            key_index=_KEY_INDEX.validate_python(verdict.key_index) if verdict.key_index else None,
         ),
         window_start_utc=cut.window_start_utc,
         window_end_utc=cut.window_end_utc,
@@ -453,6 +499,7 @@ def _stored_run(connection: Connection, cut: Row[Any], verdict: Row[Any]) -> Sto
         cut=cut_of_row(connection, cut),
         standing=_standing_items(connection, cut.contract, cut.n),
         settles=held_cuts_read_whole_by(connection, cut.contract, cut.n),
+        ledger_guarantee=Contract.model_validate(contract).ledger.guarantee,
     )
 
 

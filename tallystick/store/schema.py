@@ -5,12 +5,14 @@ and each contract has at most one open cut (one_open_cut), which is its lock. AP
 """
 
 from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
     CheckConstraint,
     Column,
+    ColumnElement,
     Computed,
     DateTime,
     Dialect,
@@ -25,6 +27,7 @@ from sqlalchemy import (
     TypeDecorator,
     UniqueConstraint,
     Uuid,
+    cast,
     func,
     text,
 )
@@ -60,6 +63,11 @@ class UtcTime(TypeDecorator[datetime]):
 
 
 _TIME = UtcTime()
+
+
+def big_integer(stored: ColumnElement[Any]) -> ColumnElement[int]:
+    """A number in a JSON document: offsets, positions and counts outgrow 32 bits."""
+    return cast(stored.as_string(), BigInteger)
 
 
 def _recorded_at() -> Column[object]:
@@ -148,6 +156,7 @@ verdict = Table(
     _recorded_at(),
     Column("notices", JSONB, nullable=False, server_default=text("'[]'")),
     Column("lag", JSONB),
+    Column("key_index", JSONB, comment="topic_to_topic: files of the index of keys; no other file counts"),
     PrimaryKeyConstraint("contract", "cut_n"),
     ForeignKeyConstraint(["contract", "cut_n"], [f"{SCHEMA}.cut.contract", f"{SCHEMA}.cut.n"]),
     CheckConstraint("verdict in ('MATCHED', 'INCONCLUSIVE', 'BROKEN')", name="known"),
@@ -300,6 +309,19 @@ compensation_action = Table(
     CheckConstraint("state in ('executing', 'done', 'refused')", name="state"),
 )
 
+acting_switch = Table(
+    "acting_switch",
+    metadata,
+    Column("switch_id", BigInteger, Identity(always=True), primary_key=True),
+    Column("contract", Text, nullable=False, comment="a contract, or * for all"),
+    Column("stopped", Boolean, nullable=False),
+    Column("set_by", Text, nullable=False),
+    Column("because", Text, nullable=False),
+    Column("at_utc", _TIME, nullable=False),
+    _recorded_at(),
+    Index(None, "contract", "switch_id"),
+)
+
 audit = Table(
     "audit",
     metadata,
@@ -313,5 +335,5 @@ audit = Table(
     comment="who did what, when, with which plan hash, and what came of it",
 )
 
-APPEND_ONLY = (verdict, item_break, open_item, alert, alert_delivery, compensation_plan, audit)
+APPEND_ONLY = (verdict, item_break, open_item, alert, alert_delivery, compensation_plan, acting_switch, audit)
 """Tables whose rows are never changed: a trigger refuses UPDATE, DELETE and TRUNCATE."""

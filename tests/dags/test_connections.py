@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from airflow.sdk import BaseHook
 
-from tallystick.contract import load_contract
+from tallystick.connections import connections_from_environment, jdbc_settings
+from tallystick.contract import Contract, load_contract
 from tallystick.file_sink import FileSink
+from tallystick.input_topic import input_kafka
 from tallystick.sink_connection import SinkConnection
 from tallystick.sinks import UnusableSink
 from tallystick_airflow.alert_sinks import read_sinks
@@ -45,6 +47,45 @@ def test_the_spark_app_gets_every_address_it_reads() -> None:
     )
     assert read_back == read_connections(PAYMENTS)
     assert store_dsn(environment) == "postgresql://ts:store-secret@db:5433/ts"
+
+
+BY_COLUMN = {"kind": "jdbc", "order_by": "entry_id", "overlap": 0}
+JDBC = PAYMENTS.model_copy(update={"ledger": PAYMENTS.ledger.model_copy(update=BY_COLUMN)})
+
+
+def test_a_ledger_behind_jdbc_is_given_by_its_extra_or_is_a_postgres_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert read_connections(JDBC).ledger_dsn == read_connections(PAYMENTS).ledger_dsn
+    extra = {
+        "url": "mysql+pymysql://db/ledger",
+        "jdbc_url": "jdbc:mysql://db/ledger",
+        "driver": "com.mysql.jdbc.Driver",
+    }
+    given = {"conn_type": "mysql", "login": "reader", "password": "hunter/2", "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_LEDGER_BILLING", json.dumps(given))
+    settings = jdbc_settings(read_connections(JDBC).ledger_dsn)
+    assert (settings.url.drivername, settings.jdbc_url) == ("mysql+pymysql", "jdbc:mysql://db/ledger")
+    assert (settings.for_spark["user"], settings.for_spark["password"]) == ("reader", "hunter/2")
+
+
+def test_a_ledger_behind_jdbc_without_an_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_LEDGER_BILLING", '{"conn_type": "mysql", "host": "db"}')
+    with pytest.raises(ConnectionRefused, match="connection ledger_billing: expected an SQLAlchemy URL without user"):
+        read_connections(JDBC)
+
+
+def test_the_spark_app_gets_the_address_of_input_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"bootstrap.servers": "inputs:9092"}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_IN", json.dumps({"conn_type": "kafka", "extra": settings}))
+    inputs = {"kind": "topic", "connection": "kafka_in", "topics": ["billing.requests"]}
+    stated = PAYMENTS.model_dump(mode="json") | {"direction": "topic_to_topic", "ledger": inputs}
+    contract = Contract.model_validate(stated)
+    read_back = connections_from_environment(
+        kafka_id="kafka_billing", ledger_id="kafka_in", environment=read_spark_environment(contract)
+    )
+    assert read_back == read_connections(contract)
+    assert input_kafka(contract, read_back).bootstrap_servers == "inputs:9092"
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,27 @@
-"""The last word of a run comes from its stored row; an approval counts once, and from a second person."""
+"""The last word of a run comes from its stored row; an approval counts once, and every answer is kept."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.providers.standard.exceptions import HITLTriggerEventError
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, DagRunTriggerException
 
 from tallystick.break_class import BreakClass
-from tallystick.store import run_store
+from tallystick.store import plan_store, run_store
 from tallystick.verdict import Verdict
-from tallystick_airflow import judge_operator, offer_compensation_operator
+from tallystick_airflow import approve_operator, judge_operator, offer_compensation_operator
 from tallystick_airflow.approval import NotApproved, approved_plan
 from tallystick_airflow.approve_operator import ApprovePlanOperator
 from tallystick_airflow.contract_operator import NoCut
 from tallystick_airflow.judge_operator import BooksDisagree, JudgeOperator, NoVerdict
 from tallystick_airflow.offer_compensation_operator import OfferCompensationOperator
 
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CONTRACT_FILE = str(Path(__file__).parents[2] / "dags" / "contracts" / "billing_payouts.yaml")
 
 
@@ -43,7 +46,7 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> dict[int, Any]:
         yield None
 
     runs: dict[int, Any] = {}
-    for module in (judge_operator, offer_compensation_operator):
+    for module in (judge_operator, offer_compensation_operator, approve_operator):
         monkeypatch.setattr(module, "open_verdict_store", no_store)
     monkeypatch.setattr(run_store, "read_run", lambda engine, name, n: runs.get(n))
     return runs
@@ -95,7 +98,7 @@ def test_a_break_that_the_contract_does_not_repair_starts_nothing(stored: dict[i
         offer()
 
 
-SHOWN = {"plan_id": "p", "plan_hash": "h", "requested_by": "reconcile_billing_payouts"}
+SHOWN = {"plan_id": "130e5ce5-6658-50c6-8945-99b412ca8480", "plan_hash": "h", "contract": "billing_payouts"}
 YES = {"chosen_options": ["Approve"], "responded_by_user": {"id": "approver", "name": "approver"}}
 
 
@@ -110,7 +113,7 @@ class TaskInstance:
         return self.values.get(key)
 
 
-def test_a_yes_of_a_second_person_counts() -> None:
+def test_a_persons_yes_counts() -> None:
     ti = TaskInstance(plan=SHOWN, return_value=YES)
     assert approved_plan({"ti": ti}) == (SHOWN, "approver")
 
@@ -122,7 +125,6 @@ def test_a_yes_of_a_second_person_counts() -> None:
         ({"plan": SHOWN}, "no approval is on record"),
         ({"plan": SHOWN, "return_value": YES | {"chosen_options": ["Reject"]}}, "no approval is on record"),
         ({"plan": SHOWN, "return_value": YES | {"responded_by_user": None}}, "names no person"),
-        ({"plan": SHOWN | {"requested_by": "approver"}, "return_value": YES}, "somebody else must approve"),
     ],
 )
 def test_anything_else_does_not(values: dict[str, Any], message: str) -> None:
@@ -133,3 +135,41 @@ def test_anything_else_does_not(values: dict[str, Any], message: str) -> None:
 def test_an_approval_that_was_cleared_is_not_asked_again() -> None:
     with pytest.raises(AirflowFailException, match="asked once per run"):
         ApprovePlanOperator(task_id="approve").execute({"ti": TaskInstance(try_number=2)})
+
+
+NO = {"chosen_options": ["Reject"], "responded_by_user": {"id": "bob", "name": "bob"}}
+TIMED_OUT = {"error": "no response", "error_type": "timeout"}
+
+
+@pytest.mark.parametrize(
+    ("event", "kept"),
+    [
+        (YES, ("agreed", "approver")),
+        (NO, ("rejected", "bob")),
+        (NO | {"responded_by_user": None}, ("rejected", "nobody")),
+        (TIMED_OUT, ("unanswered", "airflow")),
+        (TIMED_OUT | {"error_type": "unknown"}, ("approval_failed", "airflow")),
+    ],
+)
+@pytest.mark.usefixtures("stored")
+def test_every_answer_and_that_there_was_none_stands_in_the_trail(
+    monkeypatch: pytest.MonkeyPatch, event: dict[str, Any], kept: tuple[str, str]
+) -> None:
+    trail: list[Any] = []
+    monkeypatch.setattr(
+        plan_store,
+        "append_audit",
+        lambda engine, contract, *, plan_id, actor, event, detail: trail.append(
+            (event, actor, contract, str(plan_id), detail)
+        ),
+    )
+    operator = ApprovePlanOperator(task_id="approve")
+    event = {"params_input": {}, "responded_at": NOON} | event
+    context: Any = {"ti": TaskInstance(plan=SHOWN), "run_id": "cut_7", "task": operator}
+    if "error" in event:
+        with pytest.raises(HITLTriggerEventError):
+            operator.execute_complete(context, event)
+    else:
+        operator.execute_complete(context, event)
+    detail = {"plan_hash": "h", "scheduler_run_id": "cut_7"}
+    assert trail == [(*kept, "billing_payouts", SHOWN["plan_id"], detail)]

@@ -117,7 +117,7 @@ class LiveBooks:
 
     @property
     def connections(self) -> Connections:
-        return connections_from_environment(kafka_id=KAFKA, ledger_id=LEDGER)
+        return connections_from_environment(kafka_id=KAFKA, ledger_id=self.contract.ledger.connection)
 
     def producer(self, transactional_id: str = "writer") -> Producer:
         """A transactional producer, made once per id."""
@@ -181,9 +181,10 @@ class LiveBooks:
         self.post(*events)
 
     def make_topics(self) -> None:
-        """Make the contract's topics, of two partitions each."""
+        """Make the contract's topics, of two partitions each; the input's too, where it has one."""
         admin = AdminClient({"bootstrap.servers": self.stack.bootstrap_servers})
-        made = admin.create_topics([NewTopic(topic, num_partitions=2) for topic in self.contract.topics])
+        topics = (*self.contract.topics, *self.contract.input_topics)
+        made = admin.create_topics([NewTopic(topic, num_partitions=2) for topic in topics])
         for future in made.values():
             future.result(30)
 
@@ -258,7 +259,10 @@ class LiveBooks:
 
     def delete_records(self, leg: str, partition: int, *, before: int) -> None:
         """What retention does: the log of this partition starts at `before`."""
-        asked = TopicPartition(self.contract.legs[leg], partition, before)
+        self.delete_records_of(self.contract.legs[leg], partition, before=before)
+
+    def delete_records_of(self, topic: str, partition: int, *, before: int) -> None:
+        asked = TopicPartition(topic, partition, before)
         admin = AdminClient({"bootstrap.servers": self.stack.bootstrap_servers})
         admin.delete_records([asked])[asked].result(30)
 
@@ -320,6 +324,8 @@ def open_live_books(
 ) -> Iterator[LiveBooks]:
     """Make topics of two partitions and a table of postings; both are gone afterwards. No cut is taken yet."""
     name = f"b{uuid.uuid4().hex[:10]}"
+    table = {"connection": LEDGER, "table": f"{name}.posting", "where": "side = 'credit'"}
+    inputs = {"kind": "topic", "connection": KAFKA, "topics": [f"{name}.requests"]}
     document = {
         "contract": name,
         "version": 1,
@@ -329,7 +335,7 @@ def open_live_books(
         "start_date": "2026-01-01T00:00:00Z",
         "kafka": {"connection": KAFKA},
         "legs": {leg: f"{name}.{leg}" for leg in legs},
-        "ledger": {"connection": LEDGER, "table": f"{name}.posting", "where": "side = 'credit'", **(ledger or {})},
+        "ledger": {**(inputs if direction == "topic_to_topic" else table), **(ledger or {})},
         "partner_grace_seconds": 0,
         **contract,
     }
@@ -353,7 +359,7 @@ def open_live_books(
             with psycopg.connect(stack.ledger_owner_dsn, autocommit=True) as cleaner:  # the server may have been killed
                 cleaner.execute(f"DROP SCHEMA {name} CASCADE")
             admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
-            for future in admin.delete_topics(list(books.contract.topics)).values():
+            for future in admin.delete_topics([*books.contract.topics, *books.contract.input_topics]).values():
                 future.result(30)
 
 

@@ -28,6 +28,9 @@ class DyingProducer(Producer):
     die_at = ""
 
     def produce(self, *arguments: Any, **keywords: Any) -> None:
+        if self.die_at == "stop before the first event":
+            self.die_at = ""
+            os.kill(os.getpid(), signal.SIGSTOP)
         super().produce(*arguments, **keywords)
         if self.die_at == "after the first event":
             self.flush()

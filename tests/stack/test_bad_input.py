@@ -14,7 +14,7 @@ from tallystick import log_fetch
 from tallystick.break_class import Doubt
 from tallystick.connections import environment_variable
 from tallystick.contract import Contract
-from tallystick.ledger_reader import LedgerRefused, LedgerUnreachable
+from tallystick.ledger import LedgerRefused, LedgerUnreachable
 from tallystick.log_fetch import BrokerUnreachable, OffsetNotInLog
 from tallystick.run_result import ItemState
 from tallystick.store.cut_store import last_cut, open_cut

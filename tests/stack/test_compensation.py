@@ -9,6 +9,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,7 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from kafka import KafkaConsumer, TopicPartition
 from sqlalchemy import Engine, text
+from typer.testing import CliRunner, Result
 
 from lab.event import Event, Leg, Payment
 from lab.ledger import Ledger, PayoutRow
@@ -28,9 +30,19 @@ from lab.mode import DeliveryMode
 from lab.namespace import Namespace
 from lab.stack import LabStack
 from tallystick import compensation, progress_topic
-from tallystick.break_class import BreakClass
+from tallystick.acting_rules import ActingStopped, OutsideActingHours, SwitchSetting
+from tallystick.break_class import BreakClass, Doubt
+from tallystick.cli import app
 from tallystick.compensation import Execution, ItemFate, execute_plan, verify_plan
-from tallystick.compensation_plan import CapsExceeded, CompensationOff, Plan, PlanStale
+from tallystick.compensation_plan import (
+    CapsExceeded,
+    CompensationOff,
+    OnePersonOnly,
+    Plan,
+    PlanStale,
+    Spent,
+    refuse_over_caps,
+)
 from tallystick.compensation_source import draw_plan
 from tallystick.connections import Connections, KafkaSettings
 from tallystick.contract import Contract
@@ -38,8 +50,17 @@ from tallystick.contract_change import ContractChangeRefused
 from tallystick.event_publisher import TransactionAborted
 from tallystick.progress_topic import ProgressLost, progress_topic_name
 from tallystick.run_result import ItemState
-from tallystick.store.plan_store import ActionState, open_actions, read_audit, read_plan, save_plan
+from tallystick.store.plan_store import (
+    claim_actions,
+    open_actions,
+    read_audit,
+    read_plan,
+    record_done,
+    record_refusal,
+    save_plan,
+)
 from tallystick.store.run_store import outstanding_breaks
+from tallystick.store.switch_store import set_switch
 from tallystick.verdict import Verdict
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -98,7 +119,9 @@ class Books:
         save_plan(self.store, plan, requested_by="ada")
         return plan
 
-    def execute(self, plan: Plan, *, contract: Contract | None = None, approved_hash: str | None = None) -> Execution:
+    def execute(
+        self, plan: Plan, *, contract: Contract | None = None, approved_hash: str | None = None, **how: Any
+    ) -> Execution:
         return execute_plan(
             self.store,
             contract or self.contract,
@@ -107,6 +130,7 @@ class Books:
             approved_hash=approved_hash or plan.plan_hash,
             approver="bob",
             environment="test",
+            **how,
         )
 
     def start_executor(self, plan: Plan, *, die_at: str) -> subprocess.Popen[str]:
@@ -227,6 +251,7 @@ def test_the_trail_says_who_approved_what_and_what_came_of_it(world: Books) -> N
     world.execute(plan)
     trail = read_audit(world.store, world.contract.contract, plan_id=plan.plan_id)
     assert [entry.event for entry in trail] == [
+        "planned",
         "approved",
         "executing",
         "publishing",
@@ -234,7 +259,7 @@ def test_the_trail_says_who_approved_what_and_what_came_of_it(world: Books) -> N
         "published",
         "finished",
     ]
-    assert {entry.actor for entry in trail} == {"bob"}
+    assert [entry.actor for entry in trail] == ["ada", *["bob"] * 6]
     assert {entry.detail["plan_hash"] for entry in trail} == {plan.plan_hash}
     (record,) = world.records()
     (action,) = open_actions(world.store, world.contract.contract).values()
@@ -249,6 +274,48 @@ def test_executing_a_plan_again_publishes_nothing_more(world: Books) -> None:
     again = world.execute(plan)
     assert again.count(ItemFate.ALREADY_PUBLISHED) == 3
     assert world.copies() == once(rows)
+    assert [world.events().count(event) for event in ("approved", "publishing", "finished")] == [2, 1, 2]
+
+
+def test_two_executors_at_once_have_one_effect_and_each_its_own_trail(world: Books) -> None:
+    rows = world.pay(3)
+    world.find_missing(rows)
+    plan = world.plan()
+    with ThreadPoolExecutor(2) as pool:
+        ends = [pool.submit(world.execute, plan) for _ in range(2)]
+        failed = [type(error).__name__ for end in ends if (error := end.exception())]
+    assert set(failed) <= {"ExecutorFenced", "TransactionAborted"}
+    world.execute(plan)
+    assert world.copies() == once(rows)
+    assert world.states() == {"done": 3}
+    assert world.events().count("approved") == 3
+    assert world.events().count("finished") + world.events().count("stopped") == 3
+
+
+def test_who_asked_for_a_plan_above_the_limit_may_not_approve_it_also_when_another_asked_first(world: Books) -> None:
+    world.find_missing(world.pay(2))
+    plan = world.plan()
+    save_plan(world.store, plan, requested_by="Bob")
+    with pytest.raises(OnePersonOnly, match=r"bob asked for this plan, which moves 2\.01 EUR"):
+        world.execute(plan)
+    assert world.copies() == Counter()
+    assert world.events() == ["planned", "planned", "approved", "stopped"]
+
+
+def test_a_plan_of_what_was_repaired_is_empty(world: Books) -> None:
+    world.find_missing(world.pay(2))
+    world.execute(world.plan())
+    again = world.plan()
+    assert (again.items, {one.reason for one in again.left_out}) == ((), {"another plan has it"})
+
+
+def test_a_plan_is_stale_once_a_later_run_doubts_the_log(world: Books) -> None:
+    world.find_missing(world.pay(1))
+    plan = world.plan()
+    world.runs.commit(world.store, world.runs.result(2, verdict=Verdict.INCONCLUSIVE, doubts=(Doubt.LOG_REWRITTEN,)))
+    with pytest.raises(PlanStale, match="ask for a new plan"):
+        world.execute(plan)
+    assert world.copies() == Counter()
 
 
 @pytest.mark.parametrize("die_at", ["after the first event", "before commit", "in commit", "after commit"])
@@ -266,16 +333,17 @@ def test_an_executor_killed_at_any_step_is_finished_by_the_next(world: Books, di
     assert places == [{"topic", "partition", "offset"}] * 3
 
 
-def test_an_executor_that_wakes_up_behind_another_is_fenced(world: Books) -> None:
+@pytest.mark.parametrize("die_at", ["stop before the first event", "stop before commit"])
+def test_an_executor_that_wakes_up_behind_another_is_fenced(world: Books, die_at: str) -> None:
     rows = world.pay(3)
     world.find_missing(rows)
     plan = world.plan()
-    with world.start_executor(plan, die_at="stop before commit") as stopped:
+    with world.start_executor(plan, die_at=die_at) as stopped:
         os.waitpid(stopped.pid, os.WUNTRACED)
         assert world.execute(plan).count(ItemFate.PUBLISHED) == 3
         stopped.send_signal(signal.SIGCONT)
         _, complaint = stopped.communicate(timeout=60)
-    assert "ExecutorFenced" in complaint
+    assert "tallystick.event_publisher.ExecutorFenced" in complaint.splitlines()[-1], complaint
     assert world.copies() == once(rows)
     assert world.states() == {"done": 3}
 
@@ -383,7 +451,7 @@ def test_another_hash_than_the_approved_one_is_refused(world: Books) -> None:
     with pytest.raises(PlanStale, match="approved was 0000"):
         world.execute(world.plan(), approved_hash="0000")
     assert world.copies() == Counter()
-    assert world.events() == ["approved", "stopped"]
+    assert world.events() == ["planned", "approved", "stopped"]
 
 
 def test_a_plan_is_stale_once_the_reconciler_has_cleared_one_of_its_breaks(world: Books) -> None:
@@ -457,6 +525,128 @@ def test_a_cap_that_was_lowered_stops_an_approved_plan_also_half_way(world: Book
     rules = world.contract.compensation.model_copy(update={"max_items": 1})
     with pytest.raises(CapsExceeded):
         world.execute(plan, contract=world.contract.model_copy(update={"compensation": rules}))
+
+
+def with_rules(contract: Contract, **rules: Any) -> Contract:
+    document = contract.model_dump(mode="json", exclude_defaults=True)
+    return Contract.model_validate(document | {"compensation": document["compensation"] | rules})
+
+
+def test_a_days_cap_holds_over_plans_and_between_executors(world: Books) -> None:
+    world.contract = with_rules(world.contract, max_items_per_day=3, max_amount_minor_per_day={"EUR": 10_000})
+    rows = world.pay(4)
+    world.find_missing(rows[:2])
+    first = world.plan()
+    world.find_missing(rows[2:], n=2)
+    both = world.plan(cut_n=2)
+    assert [len(both.items), both.left_out[0].reason] == [3, "over the day's cap on the number of events"]
+    world.execute(first)
+    rest = world.plan(cut_n=2)
+    assert len(rest.items) == 1
+    assert rest.items[0].match_key in once(rows[2:])
+    with pytest.raises(CapsExceeded, match="over the day's cap"):
+        world.execute(both)
+    with pytest.raises(CapsExceeded, match="over the day's cap"):
+        claim_actions(
+            world.store,
+            both,
+            executor="late",
+            outcome={},
+            allow=lambda spent: refuse_over_caps(world.contract, both, spent=spent),
+        )
+    world.execute(rest)
+    assert world.copies() == once(rows[:2]) + Counter([rest.items[0].match_key])
+    with world.store.begin() as connection:
+        connection.execute(
+            text("update tallystick.compensation_action set recorded_at = recorded_at - interval '1 day'")
+        )
+    assert len(world.plan(cut_n=2).items) == 1
+
+
+def test_outside_the_contracts_minutes_an_approved_plan_waits_for_them(world: Books) -> None:
+    world.contract = with_rules(world.contract, acting_minutes="* 6-17 * * *")
+    rows = world.pay(1)
+    world.find_missing(rows)
+    plan = world.plan()
+    with pytest.raises(OutsideActingHours):
+        world.execute(plan, now=lambda: NOON.replace(hour=18))
+    assert (world.copies(), world.states()) == (Counter(), Counter())
+    assert world.events() == ["planned", "approved", "stopped"]
+    world.execute(plan, now=lambda: NOON)
+    assert world.copies() == once(rows)
+
+
+def test_a_switch_thrown_in_the_middle_of_a_plan_keeps_what_was_committed_and_does_no_more(
+    world: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compensation, "_TOGETHER", 1)
+    publish = compensation._publish_batch
+
+    def turn(contract: str | None, *, stopped: bool) -> None:
+        setting = SwitchSetting(contract=contract, stopped=stopped, by="eve", because="wait", at_utc=NOON)
+        set_switch(world.store, setting)
+
+    def then_stop(*arguments: Any) -> Any:
+        done = publish(*arguments)
+        turn(None, stopped=True)
+        return done
+
+    monkeypatch.setattr(compensation, "_publish_batch", then_stop)
+    rows = world.pay(3)
+    world.find_missing(rows)
+    plan = world.plan()
+    with pytest.raises(ActingStopped, match="eve stopped all compensations"):
+        world.execute(plan)
+    assert sum(world.copies().values()) == 1
+    assert world.states() == {"done": 1, "executing": 2}
+    assert world.events() == [
+        "planned", "approved", "executing", "publishing", "published", "published", "stopped"
+    ]  # fmt: skip
+    monkeypatch.setattr(compensation, "_publish_batch", publish)
+    with pytest.raises(ActingStopped):
+        world.execute(plan)
+    turn(world.contract.contract, stopped=True)
+    turn(None, stopped=False)
+    with pytest.raises(ActingStopped, match=f"stopped the compensations of {world.contract.contract}"):
+        world.execute(plan)
+    turn(world.contract.contract, stopped=False)
+    world.execute(plan)
+    assert world.copies() == once(rows)
+    assert world.states() == {"done": 3}
+
+
+def test_by_the_command_line_one_asks_another_approves_and_either_can_stop_it(
+    world: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "contract.yaml"
+    file.write_text(world.contract.model_dump_json(exclude_defaults=True))
+    monkeypatch.setenv("TALLYSTICK_STORE_DSN", world.store_dsn)
+    monkeypatch.setenv(
+        "TALLYSTICK_CONN_KAFKA_BILLING", json.dumps({"bootstrap.servers": world.stack.bootstrap_servers})
+    )
+    monkeypatch.setenv("TALLYSTICK_CONN_LEDGER_BILLING", world.stack.ledger_reader_dsn)
+
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(app, ["compensation", *arguments])
+
+    rows = world.pay(2)
+    world.find_missing(rows)
+    shown = run("plan", str(file))
+    assert (shown.exit_code, world.events()) == (0, [])
+    assert "Dry run, nothing is published: would publish 2 events again" in shown.stdout
+    plan_hash = json.loads(run("plan", str(file), "--by", "ada", "--json").stdout)["plan_hash"]
+    assert "was never kept" in run("act", str(file), "0000", "--by", "bob").stderr
+    assert "Ada asked for this plan" in run("act", str(file), plan_hash, "--by", "Ada").stderr
+    assert "no cut of it is stored" in run("stop", "payots", "--by", "eve", "--because", "wait").stderr
+    assert run("stop", "--by", "eve", "--because", "wait").exit_code == 0
+    stopped = run("act", str(file), plan_hash, "--by", "bob")
+    assert (stopped.exit_code, "eve stopped all compensations" in stopped.stderr) == (2, True)
+    assert world.copies() == Counter()
+    assert run("allow", "--by", "eve", "--because", "go on").exit_code == 0
+    done = run("act", str(file), plan_hash, "--by", "bob")
+    assert (done.exit_code, done.stdout.count(": published")) == (0, 2), done.stderr
+    assert world.copies() == once(rows)
+    assert [entry.event for entry in read_audit(world.store, "*")] == ["acting_stopped", "acting_allowed"]
 
 
 def test_an_event_that_came_meanwhile_is_not_published_again(world: Books) -> None:
@@ -564,7 +754,7 @@ def test_a_dry_run_proves_everything_and_publishes_nothing(world: Books) -> None
     assert world.states() == Counter()
     topics = AdminClient({"bootstrap.servers": world.stack.bootstrap_servers}).list_topics().topics
     assert progress_topic_name(world.contract.contract) not in topics
-    assert world.events() == ["approved", "finished"]
+    assert world.events() == ["planned", "approved", "finished"]
 
 
 def test_verifying_sees_a_second_copy_and_a_missing_one(world: Books) -> None:
@@ -590,9 +780,26 @@ def test_an_action_that_is_done_stays_done(world: Books) -> None:
     world.find_missing(world.pay(1))
     plan = world.plan()
     world.execute(plan)
-    compensation.record_outcome(
-        world.store, plan.items[0].action_id, state=ActionState.REFUSED, outcome={"reason": "late"}
-    )
+    (item,) = plan.items
+    assert not record_refusal(world.store, item.action_id, executor="late", outcome={"reason": "late"})
+    assert world.states() == {"done": 1}
+
+
+def anything(spent: Spent) -> None:
+    """No caps."""
+
+
+def test_only_the_start_that_has_claimed_an_action_last_may_refuse_it(world: Books) -> None:
+    world.find_missing(world.pay(1))
+    plan = world.plan()
+    (item,) = plan.items
+    for start in ("first", "second"):
+        claim_actions(world.store, plan, executor=start, outcome={"progress_topic_id": "topic-1"}, allow=anything)
+    assert not record_refusal(world.store, item.action_id, executor="first", outcome={"reason": "held"})
+    assert world.states() == {"executing": 1}
+    assert record_refusal(world.store, item.action_id, executor="second", outcome={"reason": "held"})
+    assert world.states() == {"refused": 1}
+    record_done(world.store, item.action_id, outcome={"topic": world.topic})
     assert world.states() == {"done": 1}
 
 

@@ -7,7 +7,8 @@ import psycopg
 from lab.process import wait_until
 from lab.stack import LabStack
 from tallystick import ledger_reader
-from tallystick.ledger_reader import LedgerUnreachable, open_ledger
+from tallystick.ledger import LedgerUnreachable
+from tallystick.ledger_reader import open_ledger
 
 
 def test_a_crash_right_after_a_horizon_was_read_takes_none_of_its_ids_back(stack: LabStack) -> None:

@@ -15,12 +15,7 @@ import pytest
 from lab.stack import LabStack
 from tallystick import ledger_sql
 from tallystick.contract import LedgerSide
-from tallystick.ledger_reader import (
-    count_older_rows,
-    open_ledger,
-    read_horizon_holder,
-    read_ledger_snapshot,
-)
+from tallystick.ledger_reader import count_older_rows, open_ledger, read_horizon_holder, read_ledger_snapshot
 
 _TABLE = """
 CREATE TABLE {table} (

@@ -15,11 +15,10 @@ from spark_apps.ledger_frame import read_ledger
 from tallystick.break_class import Doubt
 from tallystick.connections import environment_variable
 from tallystick.contract import LedgerSide
+from tallystick.ledger import LedgerReadCancelled, LedgerRefused
 from tallystick.ledger_reader import (
     LedgerHidesRows,
     LedgerIsStandby,
-    LedgerReadCancelled,
-    LedgerRefused,
     count_older_rows,
     describe_table,
     open_ledger,

@@ -27,7 +27,8 @@ from lab.postgres import STORE_DATABASE
 from lab.process import wait_until
 from spark_apps import reconcile_app
 from tallystick.cut import Cut
-from tallystick.ledger_reader import LedgerUnreachable, open_ledger, read_ledger_snapshot
+from tallystick.ledger import LedgerUnreachable
+from tallystick.ledger_reader import open_ledger, read_ledger_snapshot
 from tallystick.spark_job import submit_argv
 from tallystick.store.cut_store import open_cut
 from tallystick.store.engine import open_store

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from tallystick.ledger_reader import LedgerRefused
+from tallystick.ledger import LedgerRefused
 from tallystick.report import render_report
 from tallystick.run_result import ItemState
 from tallystick.verdict import Verdict

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tallystick.break_class import Doubt, Notice
-from tallystick.ledger_reader import LedgerRefused
+from tallystick.ledger import LedgerRefused
 from tallystick.run_result import NoticeFound
 from tallystick.store.run_store import StoredRun
 from tallystick.verdict import Verdict

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_apps import reconcile_app
-from tallystick import investigation
+from tallystick import settling
 from tallystick.log_fetch import Fetch, FetchedLog
 from tallystick.offsets import TopicPartition
 from tallystick.store.run_store import StoredRun
@@ -44,7 +44,7 @@ def test_reading_again_fetches_every_byte_again_and_changes_nothing(
 ) -> None:
     books, run = judged
     before, last_query, fetched = table_contents(books.store), _last_query(spark), []
-    monkeypatch.setattr(investigation, "fetcher", _counting(investigation.fetcher, fetched))
+    monkeypatch.setattr(settling, "fetcher", _counting(settling.fetcher, fetched))
     _reread(books, run)
     assert table_contents(books.store) == before
     offsets = {part.offsets.topic_partition for part in run.cut.topic_slices}
@@ -104,8 +104,8 @@ def test_records_that_have_left_the_log_since_are_noticed_and_store_nothing(
 
 
 def _counting(fetcher: Callable[..., Fetch], fetched: list[tuple[TopicPartition, int]]) -> Callable[..., Fetch]:
-    def counting(*arguments: object) -> Fetch:
-        fetch = fetcher(*arguments)
+    def counting(*arguments: object, **settings: object) -> Fetch:
+        fetch = fetcher(*arguments, **settings)
 
         def counted(part: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
             answer = fetch(part, offset, read_committed)

@@ -20,7 +20,7 @@ from tallystick.batch_header import Marker
 from tallystick.census import DecidedBatch, Outcome, take_census, walk_batches
 from tallystick.contract import LedgerSide
 from tallystick.cut import LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice, next_topic_slice
-from tallystick.ledger_reader import LedgerRow
+from tallystick.ledger import LedgerRow
 from tallystick.log_fetch import Fetch
 from tallystick.offsets import OffsetRange
 from tallystick.pairing import Place, Sighting

@@ -202,6 +202,13 @@ def test_a_held_window_names_the_cut_that_read_it_whole_and_that_cut_names_it(st
     assert settles == [(), (), (), (1, 2), ()]
 
 
+def test_a_window_is_held_by_a_mark_that_32_bits_do_not_hold(store: Engine, books: Any) -> None:
+    cut = books.cut(0)
+    books.save(store, replace(cut, ledger_slice=replace(cut.ledger_slice, mark=2**40)))
+    commit_run(store, books.result(0), attempt=claim_attempt(store, "payouts", 0), alerts=())
+    assert [run.read_whole_by for run in list_runs(store, "payouts", limit=9)] == [None]
+
+
 def test_committing_the_same_result_again_changes_nothing(store: Engine, books: Any) -> None:
     found = books.missing("a")
     result = books.result(0, verdict=Verdict.BROKEN, breaks=(found,), items=(books.item(found, n=0),))

@@ -19,7 +19,7 @@ from tallystick.evidence import Evidence, LegsCase, UnreadableRecord
 from tallystick.explain import LifeStep
 from tallystick.investigation import group_by_key, group_by_transaction
 from tallystick.judging import judge
-from tallystick.ledger_reader import LedgerRow
+from tallystick.ledger import LedgerRow
 from tallystick.log_record import LogRecord
 from tallystick.look_ups import LookUps, ledger_sighting, needs_topic, topic_sighting
 from tallystick.offsets import TopicPartition

@@ -25,7 +25,8 @@ from tallystick.surroundings import CursorPosition
 NOON, MINUTE, HOUR = datetime(2026, 3, 1, 12, tzinfo=UTC), timedelta(minutes=1), timedelta(hours=1)
 TOPIC = "billing.payouts"
 PART = TopicPartition(topic=TOPIC, partition=0)
-L2T, T2L = Direction.LEDGER_TO_TOPIC, Direction.TOPIC_TO_LEDGER
+L2T, T2L, T2T = Direction.LEDGER_TO_TOPIC, Direction.TOPIC_TO_LEDGER, Direction.TOPIC_TO_TOPIC
+INPUT = "billing.requests"
 LEDGER, IN_TOPIC = ItemSide.LEDGER, ItemSide.TOPIC
 
 LAW = settings(
@@ -51,7 +52,9 @@ def contract_of(direction: Direction = L2T, **changes: Any) -> Contract:
         "start_date": NOON - 48 * HOUR,
         "kafka": {"connection": "kafka_billing"},
         "legs": {"payout": TOPIC},
-        "ledger": {"connection": "ledger_billing", "table": "billing.payout"},
+        "ledger": {"connection": "ledger_billing", "table": "billing.payout"}
+        if direction is not T2T
+        else {"kind": "topic", "connection": "kafka_billing", "topics": [INPUT]},
     }
     return Contract.model_validate(document | changes)
 

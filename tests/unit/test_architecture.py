@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
 LIFE = ARCHITECTURE.partition("## The life of an open item")[2].partition("\n## ")[0]
 ROWS = [line.strip("|").split("|") for line in LIFE.splitlines() if line.startswith("| ")]
-DIRECTIONS = ("direction", "ledger to topic", "topic to ledger", "both")
+DIRECTIONS = ("direction", "ledger to topic", "topic to ledger", "topic to topic", "both")
 TRANSITIONS = [row for row in ROWS if row[0].strip() not in ("from", *DIRECTIONS)]
 
 

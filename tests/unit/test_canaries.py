@@ -11,18 +11,19 @@ from tallystick.canary_cases import CASES
 from tallystick.canary_evidence import calm_evidence
 from tallystick.classes import CLASSES, ClassRule
 from tallystick.contract import Contract
+from tallystick.cut import FileChange, LedgerFile
 from tallystick.evidence import Evidence
 from tallystick.pairing import Copy
 from tallystick.run_result import ItemSide
 from tallystick.slice_scan import CANARY, CANARY_PARTITION, CanaryScan, ledger_item_id, topic_item_id
 
-from .builders import L2T, T2L, TOPIC, contract_of, cut_of, evidence_of, ledger_at, ledger_slice_of, offsets
+from .builders import L2T, T2L, T2T, TOPIC, contract_of, cut_of, evidence_of, ledger_at, ledger_slice_of, offsets
 
 LEGS = {"payout": TOPIC, "fee": "billing.fees"}
 CONTRACTS = pytest.mark.parametrize(
     "contract",
-    [contract_of(L2T), contract_of(T2L), contract_of(T2L, legs=LEGS)],
-    ids=["ledger_to_topic", "topic_to_ledger", "two legs"],
+    [contract_of(L2T), contract_of(T2L), contract_of(T2L, legs=LEGS), contract_of(T2T)],
+    ids=["ledger_to_topic", "topic_to_ledger", "two legs", "topic_to_topic"],
 )
 
 
@@ -146,7 +147,7 @@ def test_every_class_of_the_registry_has_its_canary() -> None:
 def firing(rule: ClassRule) -> Evidence:
     """The evidence of the rule's first case, under the direction that knows it."""
     case = next(one for one in CASES if one.name in rule.names)
-    contract = contract_of(case.only or L2T)
+    contract = contract_of(case.only[0] if case.only else L2T)
     return case.fires(calm_evidence(evidence_of(contract=contract)), good_scan(contract).copies)
 
 
@@ -167,3 +168,19 @@ def test_a_ledger_that_gives_ids_out_again_hides_no_canary(contract: Contract) -
     """Its horizon stands below the cut; the planted cut, which has none of that, is calm all the same."""
     fallen = replace(ledger_slice_of(300, 300), snapshot=ledger_at(290))
     assert missed_canaries(evidence_of(contract=contract, cut=cut_of(ledger_slice=fallen)), good_scan(contract)) == ()
+
+
+@CONTRACTS
+def test_a_ledger_whose_files_changed_hides_no_canary(contract: Contract) -> None:
+    gone = FileChange(before=LedgerFile(path="a.parquet", size_bytes=1, modified_ns=1), after=None)
+    changed = replace(ledger_slice_of(200, 300), changed=(gone,))
+    assert missed_canaries(evidence_of(contract=contract, cut=cut_of(ledger_slice=changed)), good_scan(contract)) == ()
+
+
+@pytest.mark.parametrize(
+    "kind", [{"kind": "jdbc", "order_by": "entry_id", "overlap": 10}, {"kind": "parquet", "quiet_seconds": 60}]
+)
+@CONTRACTS
+def test_every_kind_of_ledger_catches_them(contract: Contract, kind: dict[str, object]) -> None:
+    other = contract.model_copy(update={"ledger": contract.ledger.model_copy(update=kind)})
+    assert missed(other, good_scan(other)) == ()

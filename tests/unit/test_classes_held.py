@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tallystick.classes.held import held_by_ledger_horizon, held_by_open_transaction, partner_not_settled
-from tallystick.ledger_reader import HorizonHolder
+from tallystick.ledger import HorizonHolder
 from tallystick.offsets import TopicPartition
 from tallystick.open_transactions import OpenTransaction
 from tallystick.surroundings import Surroundings

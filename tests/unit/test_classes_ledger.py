@@ -11,7 +11,7 @@ from tallystick.pairing import Place
 from tallystick.run_result import ItemSide
 from tallystick.surroundings import Surroundings
 
-from .builders import cut_of, evidence_of, ledger_at, ledger_slice_of, row, seen
+from .builders import contract_of, cut_of, evidence_of, ledger_at, ledger_slice_of, row, seen
 
 PAIRED_BEFORE = seen(ItemSide.TOPIC, Place.EARLIER_SLICE, 5)
 TWO_TO_32 = 2**32
@@ -56,6 +56,20 @@ def test_the_doubt_offers_the_column_with_its_statements() -> None:
         "ALTER TABLE billing.payout ADD COLUMN written_xid bigint; "
         "ALTER TABLE billing.payout ALTER COLUMN written_xid SET DEFAULT pg_current_xact_id()::text::bigint;"
     ) in said(older_rows=39)
+
+
+def by_column(**changes: object) -> str:
+    ledger = {"kind": "jdbc", "connection": "l", "table": "main.posting", "order_by": "entry_id", "overlap": 10}
+    return said(contract=contract_of(ledger=ledger), **changes)
+
+
+def test_by_a_column_a_row_that_came_later_than_the_overlap_is_told_with_what_to_do() -> None:
+    came = by_column(older_rows=43)
+    assert "3 rows came in later than the overlap of 10 on entry_id allows, and no cut has read them" in came
+    assert "a larger overlap, in a contract under a new name" in came
+    went = by_column(older_rows=39)
+    assert "1 row went: deleted, or given another entry_id" in went
+    assert "xmin" not in came + went
 
 
 def read_on(now: LedgerSnapshot) -> Surroundings:

@@ -531,6 +531,10 @@ PAIRS: dict[Name, Pair] = {
         fires=replace(CLEAN, previous_ledger=ledger_at(301)),
         twin=replace(CLEAN, previous_ledger=ledger_at(300)),  # idle: no id was given out since
     ),
+    Doubt.KEY_INDEX_LOST: Pair(
+        fires=replace(CLEAN, lost_indexes=(1,)),
+        twin=replace(CLEAN, lost_indexes=()),
+    ),
     Doubt.CANARY_MISSED: Pair(
         fires=replace(CLEAN, missed_canaries=("amount (scan)",)),
         twin=replace(CLEAN, missed_canaries=()),

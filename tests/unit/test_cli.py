@@ -35,6 +35,10 @@ COMMANDS = [
     ("report",),
     ("explain",),
     ("write-off",),
+    ("compensation", "plan"),
+    ("compensation", "act"),
+    ("compensation", "stop"),
+    ("compensation", "allow"),
     ("alert", "ack"),
     ("alert", "test"),
     ("posture",),
@@ -79,6 +83,7 @@ def test_the_help_names_every_command_and_every_exit_code() -> None:
         "report",
         "explain",
         "write-off",
+        "compensation",
         "alert",
         "posture",
         "census",
@@ -152,6 +157,13 @@ def test_an_empty_folder_passes_no_check(tmp_path: Path) -> None:
         ("write-off", "billing", "12345678", "--by", "Ada"),
         ("write-off", "billing", "12345678", "--by", " ", "--reason", "refunded"),
         ("write-off", "billing", "12345678", "--by", "Ada", "--reason", ""),
+        ("compensation", "plan"),
+        ("compensation", "plan", "none.yaml"),
+        ("compensation", "act", "none.yaml", "hash"),
+        ("compensation", "stop"),
+        ("compensation", "stop", "--by", "Ada"),
+        ("compensation", "stop", "--by", " ", "--because", "it hangs"),
+        ("compensation", "allow", "--by", "Ada", "--because", ""),
         ("alert", "ack", "billing", "missing_in_ledger"),
         ("alert", "test"),
         ("alert", "test", "none.yaml"),
@@ -179,6 +191,7 @@ def test_wrong_usage_ends_with_2_and_says_what_was_expected(arguments: tuple[str
         ("report", "billing/1"),
         ("explain", "12345678"),
         ("write-off", "billing", "12345678", "--by", "Ada", "--reason", "refunded"),
+        ("compensation", "stop", "--by", "Ada", "--because", "it hangs"),
         ("alert", "ack", "billing", "missing_in_ledger", "--by", "Ada"),
         ("store", "migrate"),
     ],
@@ -257,7 +270,8 @@ def shown(capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 def test_a_run_is_shown_with_money_stories_and_census_and_no_colour_codes(shown: Any, broken_run: StoredRun) -> None:
-    output = shown(broken_run)
+    output = shown(replace(broken_run, ledger_guarantee="by horizon (xmin): strong"))
+    assert "The ledger is read by horizon (xmin): strong." in output
     assert output.splitlines()[0] == "BROKEN  billing_payouts/7  2026-03-01 12:00:00 to 13:00:00 UTC"
     for expected in (
         "Missing in topic: never produced: 1 break, 400.00 EUR",

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tallystick.cli_progress import _LINES, Progress, step_line
+from tallystick.executor_step import ExecutorStep
 
 APP = Path(__file__).parents[2] / "spark_apps" / "reconcile_app.py"
 
@@ -14,6 +15,10 @@ def test_every_step_that_the_app_announces_has_its_line() -> None:
     announced = set(re.findall(r'announce\("(\w+)"', APP.read_text()))
     assert len(announced) > 5
     assert announced - set(_LINES) == set()
+
+
+def test_every_step_that_an_executor_tells_has_its_line() -> None:
+    assert set(ExecutorStep) - set(_LINES) == set()
 
 
 def test_a_step_says_its_figures() -> None:

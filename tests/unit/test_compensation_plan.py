@@ -13,11 +13,14 @@ from tallystick.compensation_plan import (
     Candidate,
     CapsExceeded,
     CompensationOff,
+    OnePersonOnly,
     Plan,
     SourceRow,
+    Spent,
     action_id_of,
     describe_plan,
     make_plan,
+    refuse_one_person,
     refuse_over_caps,
 )
 from tallystick.contract import Contract
@@ -179,6 +182,24 @@ def test_a_negative_amount_makes_no_room_under_the_cap() -> None:
     assert reasons(planned) == {"b": "over the cap on EUR"}
 
 
+def test_what_is_over_the_days_caps_is_left_out_beside_what_other_plans_have_spent() -> None:
+    rules = contract(max_items_per_day=4, max_amount_minor_per_day={"EUR": 500})
+    three = [candidate("a", amount_minor=200), candidate("b", amount_minor=201), candidate("c", amount_minor=100)]
+    spent = Spent(items=2, moved_minor={"EUR": 100, "USD": 9000})
+    planned = make_plan(rules, run(), three, spent=spent)
+    assert [item.match_key for item in planned.items] == ["a", "c"]
+    assert reasons(planned) == {"b": "over the day's cap on EUR"}
+    fewer = make_plan(rules, run(), three, spent=Spent(items=3))
+    assert reasons(fewer) == dict.fromkeys("bc", "over the day's cap on the number of events")
+
+
+def test_on_another_day_or_without_a_days_cap_they_fit() -> None:
+    three = [candidate(key, amount_minor=200) for key in "abc"]
+    rules = contract(max_items_per_day=3, max_amount_minor_per_day={"EUR": 600})
+    assert make_plan(rules, run(), three).left_out == ()
+    assert make_plan(contract(), run(), three, spent=Spent(items=10**6, moved_minor={"EUR": 10**9})).left_out == ()
+
+
 def test_a_currency_without_a_cap_is_not_acted_on() -> None:
     assert reasons(plan(candidate("a", currency="USD"))) == {"a": "the contract sets no cap for USD"}
 
@@ -201,6 +222,18 @@ def test_what_is_not_repairable_is_left_out(refused: Candidate, reason: str) -> 
 @pytest.mark.parametrize("doubt", [Doubt.UNEXPLAINED_GAP, Doubt.READERS_DISAGREE, Doubt.LOG_EXPIRED])
 def test_nothing_is_planned_from_a_run_without_a_clean_census(doubt: Doubt) -> None:
     assert reasons(plan(candidate("a"), doubts=(doubt,))) == {"a": f"the run's evidence is not clean: {doubt}"}
+
+
+@pytest.mark.parametrize("doubt", [Doubt.LOG_REWRITTEN, Doubt.TOPIC_RECREATED])
+def test_nothing_is_planned_once_a_later_run_doubts_what_was_read(doubt: Doubt) -> None:
+    found = (DoubtFound(doubt=doubt, sentence=""),)
+    planned = make_plan(contract(), run(), [candidate("a")], newest_doubts=found)
+    assert reasons(planned) == {"a": f"the newest run's evidence is not clean: {doubt}"}
+
+
+def test_a_later_run_that_was_held_forbids_nothing() -> None:
+    found = (DoubtFound(doubt=Doubt.HELD_BY_OPEN_TRANSACTION, sentence=""),)
+    assert len(make_plan(contract(), run(), [candidate("a")], newest_doubts=found).items) == 1
 
 
 def test_a_doubt_about_the_other_side_of_the_window_forbids_nothing() -> None:
@@ -269,6 +302,50 @@ def test_an_approved_plan_is_held_against_the_contract_as_it_is_now() -> None:
     ):
         with pytest.raises(CapsExceeded, match=reason):
             refuse_over_caps(contract(**rules), planned)
+    for rules, reason in (
+        ({"max_items_per_day": 2}, "b: over the day's cap on the number of events"),
+        ({"max_amount_minor_per_day": {"EUR": 299}}, "b: over the day's cap on EUR"),
+    ):
+        refuse_over_caps(contract(**rules), planned)
+        with pytest.raises(CapsExceeded, match=reason):
+            refuse_over_caps(contract(**rules), planned, spent=Spent(items=1, moved_minor={"EUR": 100}))
+
+
+@pytest.mark.parametrize(
+    ("limits", "approver", "requesters"),
+    [
+        ({}, "ada", ["ada"]),
+        ({"EUR": 99}, "ada", ["ada"]),
+        ({"EUR": 99}, "ada", ["reconcile_payouts", "ada"]),
+        ({"EUR": 99}, " Ada", ["ada"]),
+        ({"EUR": 99}, "ada", []),
+        ({"USD": 1000}, "ada", ["ada"]),
+    ],
+)
+def test_above_the_limit_who_asked_may_not_approve(limits: Any, approver: str, requesters: list[str]) -> None:
+    rules = contract(four_eyes_above_minor=limits)
+    with pytest.raises(OnePersonOnly, match="expected the approval of somebody else"):
+        refuse_one_person(rules, plan(candidate("a", amount_minor=-100)), approver=approver, requesters=requesters)
+
+
+@pytest.mark.parametrize(
+    ("limits", "approver", "requesters"),
+    [
+        ({}, "bob", ["ada"]),
+        ({"EUR": 99}, "bob", ["reconcile_payouts"]),
+        ({"EUR": 100}, "ada", ["ada"]),
+    ],
+)
+def test_a_second_person_may_and_up_to_the_limit_the_same(limits: Any, approver: str, requesters: list[str]) -> None:
+    rules = contract(four_eyes_above_minor=limits)
+    refuse_one_person(rules, plan(candidate("a")), approver=approver, requesters=requesters)
+
+
+def test_amounts_of_both_signs_do_not_hide_each_other_from_the_limit() -> None:
+    planned = plan(candidate("a", amount_minor=-80), candidate("b", amount_minor=80))
+    assert (planned.money_minor, planned.moved_minor) == ({"EUR": 0}, {"EUR": 160})
+    with pytest.raises(OnePersonOnly):
+        refuse_one_person(contract(four_eyes_above_minor={"EUR": 100}), planned, approver="ada", requesters=["ada"])
 
 
 def test_the_approver_reads_what_will_be_done_what_not_and_why() -> None:

@@ -1,5 +1,6 @@
 """A contract is refused with file, path, value and what was expected; its twin, one fact away, is read."""
 
+import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +25,15 @@ GOOD: dict[str, Any] = {
 }
 RECEIPT = {"receipt_partition": "sent_partition", "receipt_offset": "sent_offset"}
 WITH_RECEIPT = {"connection": "l", "table": "a.b", "slice_by": "written_xid", "columns": RECEIPT}
+INPUTS = {"kind": "topic", "connection": "k", "topics": ["billing.requests"]}
+TO_TOPIC: dict[str, Any] = {"direction": "topic_to_topic", "ledger": INPUTS}
 REPAIR: dict[str, Any] = {"classes": ["missing_in_topic_never_produced"], "max_amount_minor": {"EUR": 100_000}}
+
+
+def shown(value: object) -> str:
+    """As a refusal shows it: cut to a line."""
+    text = json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."
 
 
 def changed(**changes: Any) -> dict[str, Any]:
@@ -55,7 +64,9 @@ def refusal(folder: Path, text: str) -> str:
 
 CRON = "expected a cron expression of five fields, in UTC, such as '0 * * * *'"
 MOMENT = "expected a time with its zone, such as 2026-01-31T00:00:00Z"
-DIRECTIONS = "expected 'ledger_to_topic' or 'topic_to_ledger'"
+BY_COLUMN = {"kind": "jdbc", "order_by": "entry_id", "overlap": 0}
+IN_FILES = {"kind": "parquet", "quiet_seconds": 60}
+DIRECTIONS = "expected 'ledger_to_topic', 'topic_to_ledger' or 'topic_to_topic'"
 NAME = "expected a name in lower case letters, digits and _, beginning with a letter"
 FILE_SINK = {"kind": "file", "path": "alerts.jsonl"}
 ORDERED = {"ordering_key": "account", "sequence": "number"}
@@ -103,10 +114,6 @@ ORDERED = {"ordering_key": "account", "sequence": "number"}
         ({"ledger__where": ""}, 'ledger.where: got ""; expected some text'),
         ({"ledger__slice_by": "ctid"}, "ledger.slice_by: got \"ctid\"; expected 'xmin' or 'written_xid'"),
         # direction
-        (
-            {"direction": "topic_to_topic"},
-            f'direction: got "topic_to_topic"; {DIRECTIONS}: topic_to_topic is not built yet',
-        ),
         ({"direction": "sideways"}, f'direction: got "sideways"; {DIRECTIONS}'),
         # time
         ({"schedule": "61 * * * *"}, f'schedule: got "61 * * * *"; {CRON}'),
@@ -182,6 +189,18 @@ ORDERED = {"ordering_key": "account", "sequence": "number"}
         (
             {"compensation": {**REPAIR, "max_amount_minor": {}}},
             "compensation.max_amount_minor: got {}; expected at least one",
+        ),
+        *(
+            (
+                {"compensation": {**REPAIR, "acting_minutes": minutes}},
+                f'compensation.acting_minutes: got "{minutes}"; expected a cron expression of five fields, in UTC, '
+                "such as '* 6-17 * * 1-5'",
+            )
+            for minutes in ("* 25 * * *", "06:00-18:00", "* 6-17 * * 1-5 *")
+        ),
+        (
+            {"compensation": {**REPAIR, "max_items_per_day": 0}},
+            "compensation.max_items_per_day: got 0; expected more than 0",
         ),
         ({"compensation": {**REPAIR, "max_items": 0}}, "compensation.max_items: got 0; expected more than 0"),
         (
@@ -269,12 +288,80 @@ ORDERED = {"ordering_key": "account", "sequence": "number"}
             'ledger: got {"connection": "l", "table": "a.b", "consumer_isolation": "read_uncommitted"}; '
             "expected no consumer_isolation with direction ledger_to_topic: no consumer writes the ledger",
         ),
+        # kinds of ledgers
+        ({"ledger__kind": "oracle"}, "ledger.kind: got \"oracle\"; expected 'postgres', 'jdbc', 'parquet' or 'topic'"),
+        *(
+            ({"ledger": {"connection": "l", "table": "a.b", **stated}}, ("; " + told))
+            for stated, told in (
+                ({"order_by": "entry_id"}, "expected no order_by with kind postgres: only jdbc is read by it"),
+                ({"overlap": 0}, "expected no overlap with kind postgres: only jdbc is read by it"),
+                ({"kind": "jdbc", "overlap": 0}, "expected order_by with kind jdbc: the column that grows"),
+                ({"kind": "jdbc", "order_by": "n"}, "expected overlap with kind jdbc: how far behind the newest"),
+                ({**BY_COLUMN, "slice_by": "written_xid"}, "expected no slice_by with kind jdbc: only postgres slices"),
+                (
+                    {**BY_COLUMN, "quiet_seconds": 9},
+                    "expected no quiet_seconds with kind jdbc: only parquet is read by",
+                ),
+                ({"kind": "parquet"}, "expected quiet_seconds with kind parquet: how long a file that is still"),
+                ({**IN_FILES, "where": "true"}, "expected no where and no receipt columns with kind parquet"),
+                ({**IN_FILES, "columns": RECEIPT}, "expected no where and no receipt columns with kind parquet"),
+                ({**BY_COLUMN, "amount_unit": "major"}, "expected amount_unit minor with kind jdbc"),
+            )
+        ),
+        (
+            {"ledger": {"connection": "l", "table": "a.b", **BY_COLUMN}, "compensation": REPAIR},
+            "; expected none with ledger.kind jdbc: it republishes from PostgreSQL only",
+        ),
+        # input topics
+        (
+            {"ledger": INPUTS},
+            f"ledger: got {shown(INPUTS)}; got kind topic with direction ledger_to_topic; expected kind",
+        ),
+        (
+            {"direction": "topic_to_topic", "ledger": {"connection": "l", "table": "a.b"}},
+            'ledger: got {"connection": "l", "table": "a.b"}; got kind postgres with direction topic_to_topic;',
+        ),
+        ({"ledger": {"connection": "l"}}, "ledger.table: missing; expected a value: schema.table"),
+        (
+            TO_TOPIC | {"ledger": {"kind": "topic", "connection": "k"}},
+            "ledger.topics: missing; expected a value: the input topics",
+        ),
+        (
+            TO_TOPIC | {"ledger": INPUTS | {"topics": ["in", "in"]}},
+            'ledger.topics: got ["in", "in"]; expected each input topic once',
+        ),
+        (
+            TO_TOPIC | {"ledger": INPUTS | {"topics": ["billing.payments"]}},
+            'ledger: got {"kind": "topic", "connection": "k", "topics": ["billing.payments"]}; expected input topics '
+            "of other names than the legs' and the stray topics: 'billing.payments' is one of them; also on another",
+        ),
+        *(
+            (TO_TOPIC | {"ledger": INPUTS | {name: value}}, f"ledger: got {shown(INPUTS | {name: value})}; {refused}")
+            for name, value, refused in (
+                ("where", "a = 1", "expected no where with kind topic"),
+                ("table", "a.b", "expected no table with kind topic"),
+                ("columns", {"leg": "x"}, "expected no columns with kind topic"),
+            )
+        ),
+        *(
+            (
+                {"ledger": {"connection": "l", "table": "a.b", name: value}},
+                f"ledger: got {shown({'connection': 'l', 'table': 'a.b', name: value})}; expected no {name} with kind",
+            )
+            for name, value in (("topics", ["in"]), ("index_windows", 3), ("event", {"leg": "x"}))
+        ),
+        (TO_TOPIC | {"ledger": INPUTS | {"index_windows": 0}}, "ledger.index_windows: got 0; expected more than 0"),
+        (
+            TO_TOPIC | {"compensation": REPAIR},
+            f"compensation: got {shown(REPAIR)}; expected none with direction topic_to_topic: what the service makes",
+        ),
     ],
 )
 def test_a_bad_field_is_refused_with_its_path_its_value_and_what_was_expected(
     tmp_path: Path, changes: dict[str, Any], refused: str
 ) -> None:
-    assert refusal(tmp_path, yaml.safe_dump(changed(**changes), sort_keys=False)).startswith(refused)
+    told = refusal(tmp_path, yaml.safe_dump(changed(**changes), sort_keys=False))
+    assert refused in told if refused.startswith("; ") else told.startswith(refused)
 
 
 @pytest.mark.parametrize(
@@ -288,6 +375,9 @@ def test_a_bad_field_is_refused_with_its_path_its_value_and_what_was_expected(
         {"event": {"match_key": "eventId"}},
         {"ledger__slice_by": "written_xid"},
         {"ledger": {**WITH_RECEIPT}},
+        {"ledger": {"connection": "l", "table": "a.b", **BY_COLUMN}},
+        {"ledger": {"connection": "l", "table": "a.b", **IN_FILES}},
+        {"ledger": {"connection": "l", "table": "a.b", **BY_COLUMN, "columns": RECEIPT}},
         {"kafka__stray_topics": ["billing.refunds"]},
         {"event": {"origin_header": "service", "known_origins": ["relay", "backfill"]}},
         {"direction": "topic_to_ledger"},
@@ -301,12 +391,15 @@ def test_a_bad_field_is_refused_with_its_path_its_value_and_what_was_expected(
         {"alert__critical_at_minor": {"JPY": 0}},
         {"compensation": REPAIR},
         {"compensation": {**REPAIR, "max_items": 100_000}},
+        {"compensation": {**REPAIR, "acting_minutes": "* 6-17 * * 1-5", "max_items_per_day": 1}},
         {"compensation": REPAIR, "ledger__amount_unit": "major"},
         {"event": {"amount_unit": "major"}, "ledger__amount_unit": "minor", "currency_case": "ignored"},
         {"event": ORDERED},
         {"event": {"ordering_key": "payment_id", "sequence": "number"}},
         {"timestamp_tolerance_seconds": 0},
         {"direction": "topic_to_ledger", "ledger__consumer_isolation": "read_uncommitted"},
+        TO_TOPIC,
+        TO_TOPIC | {"ledger": INPUTS | {"event": {"match_key": "request_id"}, "amount_unit": "major"}},
     ],
     ids=str,
 )

@@ -6,7 +6,7 @@ from typing import Any, get_origin
 import pytest
 from pydantic import BaseModel
 
-from tallystick.contract import Contract, Direction
+from tallystick.contract import Contract, Direction, InputFields
 from tallystick.contract_change import (
     RULES,
     ContractChange,
@@ -20,7 +20,7 @@ from tallystick.contract_change import (
 from tallystick.contract_faults import model_inside
 from tallystick.cutting import next_topic_slices
 
-from .builders import NOON, contract_of, cut_of, partition_at, sample_at, slice_of
+from .builders import NOON, T2T, contract_of, cut_of, partition_at, sample_at, slice_of
 
 KEPT, ANEW, REFUSED = Effect.KEPT, Effect.RE_EVALUATED, Effect.REFUSED
 TWO_LEGS = {"payout": "billing.payouts", "fee": "billing.fees"}
@@ -40,10 +40,22 @@ def with_columns(**columns: str) -> Contract:
     return with_parts(ledger={"slice_by": "written_xid", "columns": columns})
 
 
+def with_inputs(**ledger: Any) -> Contract:
+    plain = contract_of(T2T).model_dump(mode="json")["ledger"]
+    return contract_of(T2T, ledger=plain | ledger)
+
+
 PLAIN = contract_of()
 BY_WRITTEN_XID = with_columns()
 REPAIRED = contract_of(compensation=REPAIRS)
 RECEIPTS = with_columns(**RECEIPT_COLUMNS)
+GROWS = {"kind": "jdbc", "order_by": "entry_id", "overlap": 10}
+BY_COLUMN = with_parts(ledger=GROWS)
+FILES = {"kind": "parquet", "quiet_seconds": 60}
+IN_FILES = with_parts(ledger=FILES)
+
+
+OF_INPUTS = with_inputs()
 
 
 def effects(before: Contract, after: Contract) -> dict[str, Effect]:
@@ -85,6 +97,23 @@ CASES = [
     ("event.sequence", with_parts(event=ORDERED), with_parts(event=ORDERED | {"sequence": "n"}), ANEW),
     ("event.origin_header", with_parts(event=ORIGINS), with_parts(event=ORIGINS | {"origin_header": "app"}), ANEW),
     ("event.known_origins", with_parts(event=ORIGINS), with_parts(event=ORIGINS | {"known_origins": ["x"]}), ANEW),
+    ("ledger.order_by", BY_COLUMN, with_parts(ledger=GROWS | {"order_by": "created_at"}), REFUSED),
+    ("ledger.overlap", BY_COLUMN, with_parts(ledger=GROWS | {"overlap": 9}), ANEW),
+    ("ledger.overlap", BY_COLUMN, with_parts(ledger=GROWS | {"overlap": 11}), REFUSED),
+    ("ledger.quiet_seconds", IN_FILES, with_parts(ledger=FILES | {"quiet_seconds": 59}), ANEW),
+    ("ledger.quiet_seconds", IN_FILES, with_parts(ledger=FILES | {"quiet_seconds": 61}), REFUSED),
+    (
+        "ledger.kind",
+        PLAIN.model_copy(update={"ledger": PLAIN.ledger.model_copy(update={"kind": "of old"})}),
+        PLAIN,
+        REFUSED,
+    ),
+    ("ledger.topics", OF_INPUTS, with_inputs(topics=["billing.others"]), REFUSED),
+    *(
+        (f"ledger.event.{name}", OF_INPUTS, with_inputs(event={name: "other"}), REFUSED)
+        for name in InputFields.model_fields
+    ),
+    ("ledger.index_windows", OF_INPUTS, with_inputs(index_windows=24), ANEW),
     ("ledger.connection", PLAIN, with_parts(ledger={"connection": "other"}), REFUSED),
     ("ledger.table", PLAIN, with_parts(ledger={"table": "billing.other"}), REFUSED),
     ("ledger.where", PLAIN, with_parts(ledger={"where": "side = 'credit'"}), REFUSED),
@@ -132,6 +161,10 @@ CASES = [
             "classes": ["missing_in_topic_aborted_only"],
             "max_items": 7,
             "max_amount_minor": {"EUR": 1},
+            "max_items_per_day": 7,
+            "max_amount_minor_per_day": {"EUR": 1},
+            "acting_minutes": "* 6 * * *",
+            "four_eyes_above_minor": {"EUR": 1},
             "approval_timeout_seconds": 60,
         }.items()
     ),
@@ -146,7 +179,12 @@ def test_a_change_does_what_its_field_says_and_its_twin_does_nothing(
     assert contract_changes(after, Contract.model_validate(after.model_dump(mode="json"))) == ()
 
 
-# direction and consumer_isolation stand apart: each goes with others.
+# direction, kind and consumer_isolation stand apart: each goes with others.
+
+
+def test_another_kind_of_ledger_is_refused_and_the_same_one_is_no_change() -> None:
+    assert effects(PLAIN, BY_COLUMN)["ledger.kind"] is effects(BY_COLUMN, PLAIN)["ledger.kind"] is REFUSED
+    assert effects(PLAIN, with_parts(ledger={"kind": "postgres"})) == {}
 
 
 def test_another_direction_is_refused_and_the_same_one_is_no_change() -> None:
@@ -165,7 +203,7 @@ def test_the_declared_isolation_of_the_consumer_is_kept() -> None:
 
 def test_every_field_has_a_case() -> None:
     tried = {field.split(".")[0] if field.startswith("legs.") else field for field, *_ in CASES}
-    assert tried | {"direction", "ledger.consumer_isolation"} == set(RULES)
+    assert tried | {"direction", "ledger.kind", "ledger.consumer_isolation"} == set(RULES)
 
 
 # Values.
@@ -188,6 +226,8 @@ def test_a_part_that_is_new_is_told_by_its_fields() -> None:
         ("compensation.classes", None, ["missing_in_topic_never_produced"]),
         ("compensation.max_items", None, 100),
         ("compensation.max_amount_minor", None, {"EUR": 100}),
+        ("compensation.max_amount_minor_per_day", None, {}),
+        ("compensation.four_eyes_above_minor", None, {}),
         ("compensation.approval_timeout_seconds", None, 86_400),
     ]
 

@@ -11,12 +11,12 @@ from tallystick.classes.backlog_grows import backlog_grows
 from tallystick.classes.cursor_stopped import cursor_stopped
 from tallystick.cursor_trail import LOOK_BACK_CUTS, WINDOWS_MIN
 from tallystick.evidence import Evidence
-from tallystick.ledger_reader import HorizonHolder
+from tallystick.ledger import HorizonHolder
 from tallystick.open_transactions import OpenTransaction
 from tallystick.run_result import NoticeFound
 from tallystick.surroundings import Surroundings
 
-from .builders import HOUR, LAW, NOON, PART, cut_of, evidence_of, ledger_slice_of, positions_of, slice_of
+from .builders import HOUR, LAW, NOON, PART, contract_of, cut_of, evidence_of, ledger_slice_of, positions_of, slice_of
 
 HOLDER = OpenTransaction(
     topic_partition=PART,
@@ -122,6 +122,19 @@ def test_the_ledger_has_a_cursor_too() -> None:
     assert (notice.details["topic"], notice.details["partition"]) == (None, None)
     topics_only = replace(evidence.surroundings, cursor_positions=positions_of((300, 300), (300, 304), (300, 307)))
     assert found(replace(evidence, surroundings=topics_only)) == []  # another side's trail
+
+
+@pytest.mark.parametrize("earlier", [((300, 310),) * 3, ((297, 297), (298, 300), (299, 303))])
+def test_the_newest_rows_of_an_idle_or_young_ledger_that_wait_by_the_contracts_overlap_page_nobody(
+    earlier: tuple[tuple[int, int], ...],
+) -> None:
+    plain = evidence_of(
+        cut=cut_of(ledger_slice=ledger_slice_of(200, 300, mark=310)),
+        surroundings=Surroundings(cursor_positions=positions_of(*earlier, side=None)),
+    )
+    grows = {"kind": "jdbc", "connection": "l", "table": "main.posting", "order_by": "entry_id", "overlap": 10}
+    assert len(found(plain)) == 1
+    assert found(replace(plain, contract=contract_of(ledger=grows))) == []
 
 
 def test_a_hold_that_is_older_than_what_is_looked_at_says_so() -> None:

@@ -218,6 +218,15 @@ def test_a_strangers_text_cannot_drive_a_terminal() -> None:
     assert "\u202e" not in text
 
 
+def test_a_story_about_an_input_topic_speaks_of_inputs_and_offsets() -> None:
+    at = {"at": "topic:billing.payouts:0:17", "found_elsewhere": [{"at": "ledger:billing.in:1:4", "place": "pending"}]}
+    of_rows = told(a_break(BreakClass.PHANTOM_IN_TOPIC, **at))
+    of_inputs = sentences(explain(replace(of_rows, of_inputs=True)))
+    assert any("input topic" in one for one in of_inputs["What was ruled out"])
+    assert "Offset 4 of billing.in[1] lies beyond this cut." in of_inputs["What the input topic says"]
+    assert "What the ledger says" in sentences(explain(of_rows))
+
+
 def test_a_report_tells_the_steps_of_its_own_run(broken_run: StoredRun) -> None:
     first = broken_run.result.breaks[0]
     mine, other = item(ItemState.BROKEN), replace(item(ItemState.BROKEN), break_id=UUID(int=999))

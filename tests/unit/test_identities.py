@@ -94,7 +94,7 @@ def test_identities_carry_the_transactions_span_and_planted_copies_have_none() -
     log.append(value("ev-0"))
     log.append(value("ev-1"), value("ev-2"), producer_id=7, epoch=3, sequence=5, transactional=True)
     log.end_transaction(7, Marker.ABORT, epoch=4)
-    found = read_identities(log.fetch, [at(0), at(2), at(99), f"topic:{TOPIC}:-1:4"], contract_of().event)
+    found = read_identities(log.fetch, [at(0), at(2), at(99), f"topic:{TOPIC}:-1:4"], lambda topic: contract_of().event)
     assert sorted(found) == [at(0), at(2)]
     assert found[at(0)].span is None
     span = found[at(2)].as_json()["span"]
@@ -105,7 +105,9 @@ def test_two_hundred_thousand_breaks_are_not_as_many_fetches() -> None:
     log = SyntheticLog(fetch_batches=500)
     for number in range(1_000):
         log.append(*[value(f"ev-{number}-{one}") for one in range(20)], producer_id=7)
-    found = read_identities(log.fetch, [at(offset) for offset in range(0, 20_000, 2)], contract_of().event)
+    found = read_identities(
+        log.fetch, [at(offset) for offset in range(0, 20_000, 2)], lambda topic: contract_of().event
+    )
     assert len(found) == 10_000
     assert log.fetches <= 5
 

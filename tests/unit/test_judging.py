@@ -9,7 +9,7 @@ import pytest
 from tallystick.break_class import Doubt
 from tallystick.evidence import Evidence
 from tallystick.judging import judge
-from tallystick.ledger_reader import HorizonHolder
+from tallystick.ledger import HorizonHolder
 from tallystick.pairing import Place
 from tallystick.run_result import DoubtFound, ItemState, OpenItem, RunResult, break_id, money_at_stake, total_money
 from tallystick.verdict import Verdict, merge_verdicts

@@ -7,9 +7,9 @@ import pytest
 from tallystick.batch_header import Marker
 from tallystick.census import Outcome
 from tallystick.contract import EventFields
-from tallystick.log_record import ACTION_HEADER, HEADER_LENGTH, find_records, read_record, read_records
+from tallystick.log_record import ACTION_HEADER, HEADER_LENGTH, read_record, read_records
 
-from .builders import PART, offsets
+from .builders import PART
 from .synthetic_log import SyntheticLog
 
 FIELDS = EventFields()
@@ -30,11 +30,6 @@ def a_log() -> SyntheticLog:
     log.append(value("ev-1"), producer_id=9, transactional=True)
     log.append(value("ev-1"))
     return log
-
-
-def found(log: SyntheticLog, start: int, end: int, key: str = "ev-1") -> list[tuple[int, Outcome]]:
-    records = find_records(log.fetch, [offsets(start, end)], FIELDS, lambda record: record.match_key == key)
-    return [(record.kafka_offset, record.outcome) for record in records]
 
 
 def test_a_record_is_read_with_its_producer() -> None:
@@ -58,17 +53,6 @@ def test_no_record_of_a_batch_without_idempotence_has_a_sequence() -> None:
 
 def test_a_record_in_a_compressed_batch_is_found_at_its_own_offset() -> None:
     assert read_record(a_log().fetch, PART, 5, FIELDS).match_key == "ev-3"
-
-
-def test_every_copy_is_found_whatever_became_of_it() -> None:
-    assert found(a_log(), 0, 9) == [(1, Outcome.ABORTED), (4, Outcome.COMMITTED), (7, Outcome.OPEN), (8, Outcome.OPEN)]
-
-
-def test_only_copies_inside_the_range_are_found() -> None:
-    assert found(a_log(), 2, 7) == [(4, Outcome.COMMITTED)]
-    assert found(a_log(), 1, 2) == [(1, Outcome.ABORTED)]
-    assert found(a_log(), 8, 9) == [(8, Outcome.OPEN)]
-    assert found(a_log(), 4, 4) == []
 
 
 @pytest.mark.parametrize("odd", [b"", b"no json", b"\xff\xfe", b"[1]", b'"text"', b"null", b"17"])

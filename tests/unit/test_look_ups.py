@@ -8,7 +8,7 @@ import pytest
 
 from tallystick.census import Outcome
 from tallystick.contract import Direction
-from tallystick.ledger_reader import LedgerRow
+from tallystick.ledger import LedgerRow
 from tallystick.log_record import LogRecord
 from tallystick.look_ups import LookUps, ledger_sighting, needs_topic, topic_sighting
 from tallystick.offsets import TopicPartition
@@ -67,6 +67,13 @@ def ledger_row(xid: int) -> LedgerRow:
 def test_a_rows_place_is_told_by_the_transaction_that_wrote_it(xid: int, place: Place) -> None:
     sighting = ledger_sighting(ledger_row(xid), CUT.ledger_slice)
     assert (sighting.side, sighting.place, sighting.item_id) == (LEDGER, place, "ledger:815")
+
+
+def test_only_in_an_earlier_slice_does_it_matter_that_nobody_knows_whether_a_cut_read_a_row() -> None:
+    places = [
+        ledger_sighting(replace(ledger_row(xid), was_read=False), CUT.ledger_slice).place for xid in (99, 199, 200)
+    ]
+    assert places == [Place.BEFORE_BASELINE, Place.UNREAD, Place.SLICE]
 
 
 def record(offset: int, outcome: Outcome = Outcome.COMMITTED, *, partition: int = 0) -> LogRecord:

@@ -1,5 +1,8 @@
 """Copies of one key, paired: who goes with whom, and in which order."""
 
+import pytest
+
+from tallystick.contract import Direction
 from tallystick.pairing import Copy, Fate, KeyOutcome, Place, origin_side, other_side, pair_key
 from tallystick.run_result import ItemState
 
@@ -99,3 +102,21 @@ def test_an_expiry_in_the_topic_hides_no_row_that_the_ledger_lacks() -> None:
     assert fates(outcome) == {"topic:billing.payouts:0:11": Fate.ORIGIN_ABSENT}
     outcome = pair_key(case_of(row(1)), direction=L2T, deadlines=lost)
     assert fates(outcome) == {"ledger:1": Fate.PARTNER_EXPIRED}
+
+
+@pytest.mark.parametrize("direction", [L2T, T2L], ids=str)
+def test_an_event_whose_row_may_have_come_late_is_no_duplicate_and_one_whose_row_was_read_is(
+    direction: Direction,
+) -> None:
+    late = paired(event(12), direction=direction, sightings=[seen(LEDGER, Place.UNREAD, 1)])
+    assert fates(late) == {"topic:billing.payouts:0:12": Fate.PARTNER_UNREAD}
+    read = paired(event(12), direction=direction, sightings=[seen(LEDGER, Place.EARLIER_SLICE, 1)])
+    assert fates(read) == {"topic:billing.payouts:0:12": Fate.EXTRA}
+
+
+@pytest.mark.parametrize("direction", [L2T, T2L], ids=str)
+def test_a_key_that_stands_twice_in_the_ledger_is_doubled_whoever_has_read_the_first(direction: Direction) -> None:
+    doubled = paired(row(2), direction=direction, sightings=[seen(LEDGER, Place.UNREAD, 1)])
+    assert fates(doubled) == {"ledger:2": Fate.EXTRA}
+    same = paired(row(1), event(11), direction=direction, sightings=[seen(LEDGER, Place.UNREAD, 1)])
+    assert fates(same) == {}

@@ -15,9 +15,9 @@ from tallystick.run_result import ItemState
 from tallystick.verdict import Verdict
 
 from .books import Books
-from .builders import L2T, LAW, MORE, T2L, case_of, deadlines_of, event, row
+from .builders import L2T, LAW, MORE, T2L, T2T, case_of, deadlines_of, event, row
 
-DIRECTIONS = st.sampled_from([L2T, T2L])
+DIRECTIONS = st.sampled_from([L2T, T2L, T2T])
 KEYS = st.sampled_from(["ev-1", "ev-2", "ev-3"])
 
 

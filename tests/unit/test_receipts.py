@@ -8,7 +8,7 @@ import pytest
 
 from tallystick.census import Outcome
 from tallystick.cut import PartitionSnapshot
-from tallystick.ledger_reader import LedgerRow
+from tallystick.ledger import LedgerRow
 from tallystick.log_record import LogRecord
 from tallystick.pairing import Place, Sighting
 from tallystick.receipts import Receipt, receipt_sighting, receipts_of, without_compacted

@@ -23,12 +23,15 @@ from tallystick.log_strip import LogStrip, StripBatch
 from tallystick.offsets import TopicPartition
 from tallystick.posture import Standing
 from tallystick.report import render_report, report_path, write_report
+from tallystick.report.guarantees import guarantees
 from tallystick.report.leg_marks import leg_marks
 from tallystick.report.page import report_page
 from tallystick.report.strip_drawing import draw_strip
-from tallystick.run_result import Break, NoticeFound, PartitionCensus
+from tallystick.run_result import Break, IndexFile, KeyIndex, NoticeFound, PartitionCensus
 from tallystick.store.run_store import StoredRun
 from tallystick.surroundings import SURROUNDINGS, Surroundings, TopicSettings
+
+from .builders import T2T, contract_of
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 
@@ -179,6 +182,26 @@ def test_the_slicing_is_named_with_the_guarantee_it_gives(matched_run: StoredRun
     other = contract.model_copy(update={"ledger": ledger})
     assert "By xmin" in render_report(matched_run, contract)
     assert "By the column written_xid" in render_report(matched_run, other)
+    grows = {"kind": "jdbc", "order_by": "entry_id", "overlap": 10}
+    weaker = contract.model_copy(update={"ledger": contract.ledger.model_copy(update=grows)})
+    assert "By the column entry_id with an overlap of 10, weaker than a horizon" in render_report(matched_run, weaker)
+    files = {"kind": "parquet", "quiet_seconds": 60}
+    listed = contract.model_copy(update={"ledger": contract.ledger.model_copy(update=files)})
+    assert "By path and modification manifest: each file is read once" in render_report(matched_run, listed)
+
+
+def test_the_index_of_keys_is_named_with_its_size_its_horizon_and_what_it_leaves_open(matched_run: StoredRun) -> None:
+    index = KeyIndex(copies=4, kept_from=1, files=(IndexFile(path="a", size_bytes=62, sha256="0"),))
+    run = replace(matched_run, result=replace(matched_run.result, key_index=index))
+    lines = dict(guarantees(run, contract_of(T2T)))
+    assert "in the last 168 windows" in lines["Index of keys"]
+    assert "holds 4 copies in 62 bytes, 15.5 bytes a copy" in lines["Index of keys"]
+    assert "Ledger slices" not in lines
+    assert "Index of keys" not in dict(guarantees(matched_run, contract_of()))
+    page = render_report(run, contract_of(T2T))
+    assert "pairs of output and input agree" in page
+    assert ">Input topic</th>" in page
+    assert ">Ledger</th>" in render_report(matched_run, contract_of())
 
 
 RENDER = """

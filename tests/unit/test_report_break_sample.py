@@ -7,6 +7,8 @@ from tallystick.break_class import BreakClass
 from tallystick.report.break_sample import choose_breaks, group_breaks, stakes
 from tallystick.run_result import Break
 
+from .builders import L2T
+
 MISSING, TORN = BreakClass.MISSING_IN_LEDGER, BreakClass.TORN_TRANSACTION
 
 
@@ -48,7 +50,7 @@ def test_the_order_the_breaks_come_in_does_not_choose() -> None:
 
 
 def test_a_group_counts_all_its_breaks_and_sums_all_its_money() -> None:
-    (group,) = group_breaks([item_break(n, amount_minor=10) for n in range(10)], shown_max=3)
+    (group,) = group_breaks([item_break(n, amount_minor=10) for n in range(10)], L2T, shown_max=3)
     assert (group.count, group.money, len(group.shown), group.not_shown) == (10, {"EUR": 100}, 3, 7)
 
 

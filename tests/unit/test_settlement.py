@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.cut import Sample
+from tallystick.offsets import TopicPartition
 from tallystick.settlement import assess_settlement, ledger_settled_until, topic_settled_until
 
 from .builders import HOUR, LAW, MINUTE, NOON, PART, partition_at, sample_at
@@ -88,6 +89,13 @@ def test_one_partition_behind_holds_the_topic() -> None:
     both = replace(MARK, high_watermarks=((PART, 20), (replace(PART, partition=1), 5)))
     assert topic_settled_until([both], [partition_at(), partition_at(partition=1, lso=4)]) is None
     assert topic_settled_until([both], [partition_at(), partition_at(partition=1, lso=5)]) == NOON
+
+
+def test_a_sample_of_some_topics_has_the_marks_of_their_partitions_alone() -> None:
+    other = TopicPartition(topic="billing.requests", partition=0)
+    both = replace(MARK, high_watermarks=((PART, 20), (other, 30)))
+    assert both.of_topics([PART.topic]).high_watermarks == ((PART, 20),)
+    assert both.of_topics([other.topic]).high_watermarks == ((other, 30),)
 
 
 def test_a_partition_that_vanished_never_reads_as_settled() -> None:

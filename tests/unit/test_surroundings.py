@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from datetime import timedelta
 
 from tallystick.cluster_snapshot import first_sights
-from tallystick.cut import Discontinuity
+from tallystick.cut import Discontinuity, FileChange, LedgerFile
 from tallystick.look_ups import LookUps
 from tallystick.open_transactions import OpenTransaction
 from tallystick.surroundings import (
@@ -83,6 +83,9 @@ FULL = Surroundings(
     ),
     rewritten=(RewrittenBatch(topic_partition=PART, kafka_offset=4, read_by_cut=1, before="a", now="b"),),
     expiries=(UnreadExpiry(topic_partition=PART, kafka_offset=20, expires_utc=NOON + timedelta(microseconds=1)),),
+    ledger_files=(
+        FileChange(before=LedgerFile(path="a.parquet", size_bytes=2**53 + 1, modified_ns=2**60 + 1), after=None),
+    ),
     cursor_positions=(*positions_of((20, 2**53 + 1)), *positions_of((300, 301), side=None)),
 )
 

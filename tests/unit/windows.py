@@ -13,7 +13,7 @@ from tallystick.census import Outcome
 from tallystick.contract import Direction
 from tallystick.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, Sample, TopicSlice, choose_sample
 from tallystick.cutting import next_ledger_slice, next_topic_slices
-from tallystick.ledger_reader import LedgerRow
+from tallystick.ledger import LedgerRow
 from tallystick.log_record import LogRecord
 from tallystick.look_ups import LookUps
 from tallystick.offsets import OffsetRange, TopicPartition

@@ -1,0 +1,148 @@
+"""The crash matrix of the compensating job: struck at every step, each effect must happen exactly once.
+
+    python -m lab.crash
+    python -m lab.crash --rounds 200 --seed 7
+    python -m lab.crash --rounds 1 --seed 7.113     # round 113 of seed 7 alone
+
+Real runs find events missing; then each round makes one plan of a few of them, and its executor, a process of its own,
+is struck at one step of its protocol: killed, frozen while a second one does the work, its broker, store or ledger
+killed, the answer to a request lost, its records refused, the log expired. It is started again until it says that it
+has finished. Then another reader counts what was ever committed: each event of the plan once, or not at all and the
+executor said why.
+
+Prints a line for each round, and stores the figures as build/crash.json, also every ten rounds. Exits 1 when an event
+stands twice, is lost without a word, or something else is told than what stands.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+from rich.console import Console
+from rich.table import Table
+
+from lab.broker import DEFAULT_JARS
+from lab.command_line import CommandLine
+from lab.crash_books import events_needed, find_missing
+from lab.crash_plan import plan_crashes
+from lab.crash_run import CrashMatrix
+from lab.crash_score import CRASH_COLUMNS, RoundEnd, crash_figures
+from lab.process import REPOSITORY
+from lab.score_table import shown
+from lab.stack import start_stack
+
+FOLDER = REPOSITORY / "build" / "crash"
+_KEEP_EACH = 10
+_PACKAGES = ("tallystick", "confluent-kafka", "kafka-python", "psycopg", "sqlalchemy")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=200, help="how many (default 200)")
+    parser.add_argument(
+        "--seed", type=_seed, default=(1, 1), help="draws them; 7.113: begin at its round 113 (default 1)"
+    )
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="an ignored folder for data and logs")
+    options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error(f"argument --rounds: got {options.rounds}; expected 1 or more")
+    folder: Path = options.folder.resolve()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, and so stops the servers
+    console = Console()
+    started = time.monotonic()
+
+    def say(text: str) -> None:
+        console.print(f"[dim]{time.monotonic() - started:6.1f} s[/dim]  {text}", highlight=False, soft_wrap=True)
+
+    seed, first = options.seed
+    rounds = plan_crashes(seed, options.rounds, first=first)
+    figures_file = folder.with_suffix(".json")
+    ends: list[RoundEnd] = []
+
+    def keep(ends: Sequence[RoundEnd]) -> dict[str, Any]:
+        figures = figures_of(ends, seed=seed, asked=len(rounds), seconds=time.monotonic() - started)
+        figures_file.write_text(json.dumps(figures, indent=2) + "\n")
+        return figures
+
+    shutil.rmtree(folder / "books", ignore_errors=True)
+    (folder / "books").mkdir(parents=True)
+    with start_stack(folder / "stack") as stack:
+        CommandLine(addresses=stack, folder=folder / "stack").migrate_store()
+        say("broker and databases are up")
+        books = find_missing(stack, folder / "books", events=events_needed(rounds), seed=seed)
+        say(f"a run has found {events_needed(rounds)} events missing")
+        matrix = CrashMatrix(stack, books, folder / "books")
+        for crash in rounds:
+            ends.append(matrix.play(crash))
+            _tell(ends, len(rounds), say)
+            if len(ends) % _KEEP_EACH == 0:
+                keep(ends)
+        figures = keep(matrix.count_again(ends))
+    console.print(_table(figures))
+    for claim in figures["differs"]:
+        console.print(f"  [red]differs:[/red] {claim}", highlight=False, soft_wrap=True)
+    console.print(f"  figures  {shown(figures_file)}", highlight=False)
+    sys.exit(1 if figures["differs"] else 0)
+
+
+def figures_of(ends: Sequence[RoundEnd], *, seed: int, asked: int, seconds: float) -> dict[str, Any]:
+    """What build/crash.json holds. rounds: those that are over; CRASH_COLUMNS count events."""
+    return {
+        "seed": seed,
+        "rounds_asked": asked,
+        "rounds": len(ends),
+        **crash_figures(ends),
+        "seconds": round(seconds, 1),
+        "versions": {package: version(package) for package in _PACKAGES}
+        | {"kafka": _kafka_version(), "librdkafka": confluent_kafka.libversion()[0]},
+        "cores": os.cpu_count(),
+    }
+
+
+def _kafka_version() -> str:
+    """Of the broker's own jar."""
+    return next(DEFAULT_JARS.glob("kafka_*.jar")).stem.partition("-")[2]
+
+
+def _tell(ends: Sequence[RoundEnd], asked: int, say: Any) -> None:
+    end = ends[-1]
+    counted = ", ".join(
+        f"{count} {column.replace('_', ' ')}" for column, count in end.counts.items() if column != "events"
+    )
+    mean = sum(each.seconds for each in ends) / len(ends)
+    left = f"{mean:.1f} s a round, {mean * (asked - len(ends)) / 60:.0f} min left"
+    say(f"{len(ends)}/{asked}  round {end.name}  {end.step}, {end.fault}: {counted}; {end.starts} starts; {left}")
+    for claim in end.differs:
+        say(f"  [red]differs:[/red] {claim}")
+
+
+def _table(figures: dict[str, Any]) -> Table:
+    table = Table(title=f"{figures['rounds']} rounds, seed {figures['seed']} ({figures['seconds']} s)")
+    table.add_column("step or fault")
+    for heading in ("rounds", *CRASH_COLUMNS):
+        table.add_column(heading.replace("_", " "), justify="right")
+    for group in ("by_step", "by_fault"):
+        for name, counts in figures[group].items():
+            table.add_row(name, *(str(counts[column]) for column in ("rounds", *CRASH_COLUMNS)))
+        table.add_section()
+    table.add_row("all", *(str(figures[column]) for column in ("rounds", *CRASH_COLUMNS)))
+    return table
+
+
+def _seed(text: str) -> tuple[int, int]:
+    """The seed, and the number of its first round."""
+    seed, _, first = text.partition(".")
+    return int(seed), int(first or 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,352 @@
+"""A crash matrix at work: each round makes one plan, strikes its executor at one step, and starts it until it is done.
+
+Then a reader of another make counts what was ever committed. All rounds share one broker, one store, one contract and
+so one transactional.id; what an earlier round left behind would show in a later one.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+
+from lab import process
+from lab.clients import new_admin
+from lab.command_line import CommandLine
+from lab.crash_books import CrashBooks
+from lab.crash_executor import Executor, StartEnd
+from lab.crash_plan import EVENTS_PER_PLAN, CrashRound, Fault, Step
+from lab.crash_score import EventEnd, RoundEnd, Told
+from lab.effect_reader import EffectReader
+from lab.log_ends import LogEnds
+from lab.proxy import Loss, Request
+from lab.round_contracts import KAFKA
+from lab.stack import LabStack
+
+TALLYSTICK = str(Path(sys.executable).with_name("tallystick"))
+STEP_BY_STEP = (sys.executable, "-m", "lab.step_by_step", TALLYSTICK)
+
+_CLIENT_ID = "tallystick-compensation"
+_STARTS_MAX = 8
+_BUG = 70
+_GROUP_OFFSETS = "__consumer_offsets"
+_PLAN_SECONDS_MAX = 120.0
+_TIMEOUT_SECONDS = 30.0
+_TOO_SMALL_BYTES = 150
+_LARGEST_BYTES = 1_000_000
+_ASKED_NEXT = {Step.EXECUTING: Request.INIT_PRODUCER_ID, Step.BEGUN: Request.PRODUCE}
+_AFTER_COMMIT = (Step.PUBLISHED, Step.RECORDED, Step.FINISHED)
+_STATES = "SELECT action_id::text, state FROM tallystick.compensation_action WHERE action_id = ANY(%s::uuid[])"
+
+
+class PlanFailed(RuntimeError):
+    """No plan was made; the message carries the end of the log."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredPlan:
+    """A plan as the command line told it. actions: action id by match key."""
+
+    plan_hash: str
+    actions: Mapping[str, str]
+
+
+@dataclass
+class Account:
+    """What became of one round's plans so far."""
+
+    plans: list[StoredPlan] = field(default_factory=list)
+    told: dict[str, Told] = field(default_factory=dict)
+    done: set[str] = field(default_factory=set)  # ids of plans that an executor has finished, or has refused
+    starts: int = 0
+    hung: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    def note(self, plan: StoredPlan, end: StartEnd) -> None:
+        """What one start said; that an event stands outweighs what any other start says of it."""
+        if end.finished or end.refused:
+            self.done.add(plan.plan_hash)
+        if end.exit_code == _BUG:
+            self.faults.append(f"a start ended with exit code {_BUG}, a traceback")
+        said = {one["match_key"]: Told(fate=one["fate"], reason=one["reason"]) for one in end.outcomes}
+        if end.refused:
+            said = dict.fromkeys(plan.actions, Told(fate="refused", reason=f"{end.error}: {end.message}"))
+        for match_key, told in said.items():
+            if not self.told.get(match_key, Told()).stands:
+                self.told[match_key] = told
+
+
+class CrashMatrix:
+    """Plays rounds on one stack. launcher: what runs the command line with a barrier at each line it prints."""
+
+    def __init__(
+        self, stack: LabStack, books: CrashBooks, folder: Path, *, launcher: Sequence[str] = STEP_BY_STEP
+    ) -> None:
+        self.stack, self.books, self.folder, self.launcher = stack, books, folder, launcher
+        proxied = json.dumps({"bootstrap.servers": stack.proxied_bootstrap_servers})
+        self.environment = CommandLine(addresses=stack, folder=folder).environment() | {
+            f"TALLYSTICK_CONN_{KAFKA.upper()}": proxied,
+            "TALLYSTICK_ENVIRONMENT": "lab",
+        }
+        self.log = folder / "executors.log"
+        self.reader = EffectReader(stack.bootstrap_servers, books.partitions)
+        self.account = Account()
+
+    def play(self, crash: CrashRound) -> RoundEnd:
+        """One round, to its end. Raises PlanFailed, NotReadyInTime, where the lab itself cannot go on."""
+        started = time.monotonic()
+        self.account = Account()
+        plan = self._plan(self.books.cut_n)
+        first = self._start(plan)
+        if self._reach(first, crash):
+            self._strike(crash, plan, first)
+        else:
+            self.account.faults.append(f"it never came to {crash.step}")
+        self._run_out(plan, first)
+        if plan.plan_hash not in self.account.done:
+            self._finish(plan)
+        self._log_ends().wait_until_decided(self.books.partitions)
+        return self._end(crash, seconds=time.monotonic() - started)
+
+    # One plan and its executors.
+
+    def _plan(self, cut_n: int) -> StoredPlan:
+        asked = [
+            "compensation",
+            "plan",
+            str(self.books.contract_file),
+            "--cut",
+            str(cut_n),
+            "--by",
+            "planner",
+            "--json",
+        ]
+        child = self._spawn([*self.launcher, *asked], stdin=subprocess.DEVNULL)
+        output, _ = child.communicate(timeout=_PLAN_SECONDS_MAX)
+        if child.returncode != 0:
+            raise PlanFailed(f"no plan, exit code {child.returncode}\n{self.log_tail}")
+        document = json.loads(output)
+        plan = StoredPlan(
+            plan_hash=document["plan_hash"],
+            actions={item["match_key"]: item["action_id"] for item in document["items"]},
+        )
+        self.account.plans.append(plan)
+        return plan
+
+    def _start(self, plan: StoredPlan) -> Executor:
+        asked = ["compensation", "act", str(self.books.contract_file), plan.plan_hash]
+        self.account.starts += 1
+        return Executor([*self.launcher, *asked, "--by", "lab", "--json"], self.environment, self.log)
+
+    def _finish(self, plan: StoredPlan) -> None:
+        """Start it until it says that it has finished, or that it refuses."""
+        for _ in range(_STARTS_MAX):
+            self._run_out(plan, self._start(plan))
+            if plan.plan_hash in self.account.done:
+                return
+        self.account.faults.append(f"plan {plan.plan_hash} is not finished after {_STARTS_MAX} starts")
+
+    def _run_out(self, plan: StoredPlan, running: Executor) -> None:
+        end = running.end()
+        if end is None:
+            self.account.hung += 1
+        else:
+            self.account.note(plan, end)
+
+    # Steps.
+
+    def _reach(self, first: Executor, crash: CrashRound) -> bool:
+        """Let the executor go to the round's step; False where it ended before."""
+        if crash.step is not Step.COMMITTING:
+            return first.run_to(lambda told: _is_at(told, crash))
+        if not first.run_to(lambda told: told["step"] == Step.FLUSHED):
+            return False
+        loss = Loss.REQUEST if crash.fault is Fault.BROKER_KILLED else Loss.ANSWER  # see _kill_broker
+        with self._losing(Request.END_TXN, loss):
+            first.let_go()
+        return True
+
+    @contextmanager
+    def _losing(self, request: Request, loss: Loss = Loss.ANSWER) -> Iterator[None]:
+        """What is asked in the block is lost when the block ends."""
+        proxy = self.stack.proxy
+        count = proxy.fired(_CLIENT_ID, loss=loss, request=request)
+        proxy.arm(_CLIENT_ID, loss=loss, request=request)
+        yield
+        proxy.wait_fired(_CLIENT_ID, count + 1, loss=loss, request=request)
+
+    # Faults.
+
+    def _strike(self, crash: CrashRound, plan: StoredPlan, first: Executor) -> None:
+        match crash.fault:
+            case Fault.KILLED:
+                first.kill()
+            case Fault.FROZEN:
+                first.freeze()
+                self._finish(plan)
+                first.wake()
+            case Fault.OVERTAKEN:
+                self._overtake(crash, plan, first)
+            case Fault.BROKER_KILLED:
+                self._kill_broker(crash)
+            case Fault.STORE_KILLED:
+                self.stack.store_server.kill()
+                self.stack.store_server.start()
+            case Fault.LEDGER_KILLED:
+                self.stack.ledger_server.kill()
+                self.stack.ledger_server.start()
+            case Fault.ANSWER_LOST:
+                if crash.step is not Step.COMMITTING:
+                    with self._losing(_ASKED_NEXT[crash.step]):
+                        first.let_go()
+            case Fault.LOG_EXPIRED:
+                first.kill()
+                self._expire_log(crash)
+                another = self._plan(self.books.later_cut_n)
+                self._finish(another)
+            case Fault.RECORDS_REFUSED:
+                self._set_largest_record(_TOO_SMALL_BYTES)
+                first.run_to(lambda told: told["step"] == "aborted")
+                self._set_largest_record(_LARGEST_BYTES)
+
+    def _overtake(self, crash: CrashRound, plan: StoredPlan, first: Executor) -> None:
+        first.freeze()
+        second = self._start(plan)
+        self._reach(second, replace(crash, step=crash.second_at, record=EVENTS_PER_PLAN))
+        self._wait_for_open_records()
+        first.wake()
+        self._run_out(plan, first)
+        second.run_to(lambda told: told["step"] == Step.PUBLISHED)
+        second.kill()
+
+    def _wait_for_open_records(self) -> None:
+        """Return once the broker has a record of a transaction that is still open."""
+        ends = self._log_ends()
+        process.wait_until(lambda: not ends.are_decided(self.books.partitions), what="records of an open transaction")
+
+    def _kill_broker(self, crash: CrashRound) -> None:
+        """SIGKILL, and start it again.
+
+        Not between the coordinator's decision and its markers: an only broker comes back without them, and leaves a
+        transaction that hangs. So in committing its request is on its way still, and later the markers are waited for.
+        """
+        if crash.step in _AFTER_COMMIT:
+            self._wait_for_markers()
+        self.stack.broker.kill()
+        self.stack.broker.start()
+
+    def _wait_for_markers(self) -> None:
+        """Of the topics, and of groups' offsets where there are any."""
+        topics = self._admin().list_topics(timeout=_TIMEOUT_SECONDS).topics
+        offsets = [(name, n) for name in topics if name == _GROUP_OFFSETS for n in topics[name].partitions]
+        self._log_ends().wait_until_decided([*self.books.partitions, *offsets])
+
+    def _expire_log(self, crash: CrashRound) -> None:
+        """What retention does in time, at once: all records that can be read are gone, and so are groups' offsets."""
+        if crash.step in _AFTER_COMMIT:
+            self._wait_for_markers()
+        self.reader.read()
+        admin = self._admin()
+        ends = [TopicPartition(*place, end) for place, end in self.reader.reached.items()]
+        for deleted in admin.delete_records(ends).values():
+            deleted.result(_TIMEOUT_SECONDS)
+        _delete_groups(admin)
+
+    def _set_largest_record(self, number_of_bytes: int) -> None:
+        """Let the topics refuse what is larger, and return once they do."""
+        admin = self._admin()
+        change = ConfigEntry("max.message.bytes", str(number_of_bytes), incremental_operation=AlterConfigOpType.SET)
+        for topic in {topic for topic, _ in self.books.partitions}:
+            resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
+            admin.incremental_alter_configs([resource])[resource].result(_TIMEOUT_SECONDS)
+            process.wait_until(
+                partial(_is_set, admin, topic, change.name, change.value), what=f"{topic}: largest record"
+            )
+
+    # The end of a round.
+
+    def _end(self, crash: CrashRound, *, seconds: float) -> RoundEnd:
+        account, copies = self.account, self.reader.read()
+        actions = {key: action for plan in account.plans for key, action in plan.actions.items()}
+        with psycopg.connect(self.stack.store_dsn) as connection:
+            states = dict(connection.execute(_STATES, (sorted(actions.values()),)).fetchall())
+        events = tuple(
+            EventEnd(
+                match_key=key,
+                copies=copies[key],
+                told=account.told.get(key, Told()),
+                state=states.get(action, ""),
+            )
+            for key, action in actions.items()
+        )
+        return RoundEnd(
+            name=crash.name,
+            step=crash.step,
+            fault=crash.fault,
+            events=events,
+            starts=account.starts,
+            hung=account.hung,
+            seconds=round(seconds, 1),
+            faults=tuple(account.faults),
+        )
+
+    def count_again(self, ends: Sequence[RoundEnd]) -> list[RoundEnd]:
+        """The same rounds, with what stands by now of their events: nothing may come after its round."""
+        copies = self.reader.read()
+        return [
+            replace(end, events=tuple(replace(event, copies=copies[event.match_key]) for event in end.events))
+            for end in ends
+        ]
+
+    @property
+    def log_tail(self) -> str:
+        return self.log.read_text(errors="replace")[-2000:]
+
+    def _spawn(self, argv: Sequence[str], **streams: Any) -> subprocess.Popen[bytes]:
+        return process.spawn(argv, log=self.log, environment=self.environment, stdout=subprocess.PIPE, **streams)
+
+    def _admin(self) -> AdminClient:
+        return new_admin(self.stack.bootstrap_servers)
+
+    def _log_ends(self) -> LogEnds:
+        return LogEnds(self._admin())
+
+
+def _is_at(told: Mapping[str, Any], crash: CrashRound) -> bool:
+    if crash.step in (Step.EVENT_PRODUCED, Step.PROGRESS_PRODUCED):
+        events = told.get("of", 0) // 2
+        record = crash.record + (events if crash.step is Step.PROGRESS_PRODUCED else 0)
+        return bool(told["step"] == "produced" and told["record"] == record)
+    if crash.step is Step.RECORDED:
+        return bool(told["step"] == "recorded" and told["item"] == crash.record)
+    return bool(told["step"] == crash.step)
+
+
+def _is_set(admin: AdminClient, topic: str, name: str, value: str) -> bool:
+    asked = ConfigResource(ResourceType.TOPIC, topic)
+    return bool(admin.describe_configs([asked])[asked].result(_TIMEOUT_SECONDS)[name].value == value)
+
+
+def _delete_groups(admin: AdminClient) -> None:
+    groups = [group.group_id for group in admin.list_consumer_groups().result(_TIMEOUT_SECONDS).valid]
+    for deleted in admin.delete_consumer_groups(groups).values() if groups else ():
+        try:
+            deleted.result(_TIMEOUT_SECONDS)
+        except KafkaException as exception:
+            if exception.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
+                raise

@@ -1,0 +1,62 @@
+"""The index of keys as Spark writes and asks it; what it holds is tallystick/key_index.py.
+
+Shape: hash_high, hash_low, part, kafka_offset; one row per readable copy of either side, in order of the hash.
+"""
+
+from collections.abc import Collection
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tallystick.key_index import INDEX_COLUMNS
+from tallystick.slice_scan import CANARY_PARTITION
+
+_SHAPE = "hash_high bigint, hash_low bigint, part string, kafka_offset bigint"
+_ROW_GROUP_BYTES = 1 << 20
+"""Small ones, some 40,000 copies: a look-up of a few keys reads a few of them."""
+
+
+def hash_columns() -> tuple[Column, Column]:
+    """As tallystick.key_index.key_hash; a negative base makes conv give signed numbers."""
+    digest = F.sha2("match_key", 256)
+    halves = (F.conv(F.substring(digest, start, 16), 16, -10).cast("bigint") for start in (1, 17))
+    high, low = halves
+    return high.alias("hash_high"), low.alias("hash_low")
+
+
+def index_of(outputs: DataFrame, inputs: DataFrame) -> DataFrame:
+    """What this cut adds to the index. Takes parsed events of both sides; planted ones are left out."""
+    entries = [
+        side.where(F.col("readable") & (F.col("partition") != CANARY_PARTITION)).select(
+            *hash_columns(), F.concat_ws(":", F.lit(word), "topic", "partition").alias("part"), "kafka_offset"
+        )
+        for side, word in ((outputs, "topic"), (inputs, "ledger"))
+    ]
+    return entries[0].unionByName(entries[1]).select(*INDEX_COLUMNS)
+
+
+def write_index(index: DataFrame, folder: Path) -> None:
+    """Write it in order of the hash, so that a row group's bounds say which keys it may hold."""
+    (
+        index.sort("hash_high", "hash_low")
+        .write.option("compression", "zstd")
+        .option("parquet.block.size", _ROW_GROUP_BYTES)
+        .mode("error")
+        .parquet(local_file(folder))
+    )
+
+
+def local_file(path: Path) -> str:
+    """As Spark names a path of every machine's own file system, whatever its default one; nothing in it is escaped."""
+    return f"file://{path.absolute()}"
+
+
+def keys_in_indexes(spark: SparkSession, events: DataFrame, paths: Collection[Path]) -> set[str]:
+    """Keys of these events that an earlier cut has read too, on either side."""
+    if not paths:
+        return set()
+    indexed = spark.read.schema(_SHAPE).parquet(*map(local_file, paths)).select("hash_high", "hash_low")
+    hashed = events.where("readable").select("match_key", *hash_columns())
+    seen = hashed.join(indexed, ["hash_high", "hash_low"], "left_semi").select("match_key").distinct()
+    return {row["match_key"] for row in seen.collect()}

@@ -1,0 +1,24 @@
+"""Q2: an index of keys that an earlier verdict names is gone, or is not what it was.
+
+topic_to_topic only. What that cut read cannot be looked up once the log has forgotten it, so a key that comes again may
+be a second copy, and nobody can say. Not to be mistaken for an index beyond the horizon, which is deleted on purpose.
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import Doubt
+from tallystick.evidence import Evidence
+from tallystick.run_result import DoubtFound
+from tallystick.verdict_text import counted
+
+
+def key_index_lost(evidence: Evidence) -> Iterator[DoubtFound]:
+    """One for all of them, until the last has left the horizon."""
+    lost = evidence.lost_indexes
+    if lost:
+        yield DoubtFound(
+            doubt=Doubt.KEY_INDEX_LOST,
+            sentence=f"The index of keys of {counted(len(lost), 'cut')} ({', '.join(map(str, lost))}) is not there or "
+            "not what its verdict names: a key that was read then and comes again would not be known.",
+            details={"cuts": list(lost)},
+        )

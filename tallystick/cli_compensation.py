@@ -1,0 +1,168 @@
+"""`tallystick compensation`: see what would be repaired, have it done, stop it. The same rules as the DAG's."""
+
+import json
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tallystick.connections import connections_from_environment, store_dsn
+from tallystick.contract import load_contract
+from tallystick.exit_code import exit_code_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+compensation_commands = typer.Typer(
+    no_args_is_help=True, help="Compensations: what would be repaired, doing it once, and stopping it."
+)
+
+ContractFile = Annotated[Path, typer.Argument(metavar="CONTRACT_FILE", help="The contract's YAML file.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout; its keys are stable.")]
+WhichContract = Annotated[
+    str | None, typer.Argument(metavar="[CONTRACT]", help="Name of one contract; without it, all of them.")
+]
+By = Annotated[str, typer.Option(metavar="WHO", help="Who decided it.")]
+Because = Annotated[str, typer.Option(metavar="WHY", help="Why, for whoever audits it.")]
+
+
+@compensation_commands.command("plan")
+def show_plan(
+    contract_file: ContractFile,
+    cut: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Of what was found up to this cut; default: the newest.")
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(metavar="WHO", help="Who asks for it: keeps the plan, so that it can be approved.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what would be repaired, what not and why. Without --by a dry run: touches nothing and keeps nothing.
+
+    Example: `tallystick compensation plan dags/contracts/billing_payouts.yaml --by "Ada Byron"`
+    """
+    from tallystick.acting_rules import words_of
+    from tallystick.cli_output import print_json
+    from tallystick.compensation_plan import PlanRefused, describe_plan, plan_document
+    from tallystick.compensation_source import draw_plan
+    from tallystick.store.engine import open_store
+    from tallystick.store.plan_store import save_plan
+    from tallystick.store.run_store import list_runs
+
+    contract = load_contract(contract_file)
+    requester = None if by is None else words_of("--by", by)
+    engine = open_store(store_dsn())
+    if cut is None:
+        newest = list_runs(engine, contract.contract, limit=1)
+        if not newest:
+            raise PlanRefused(f"{contract.contract}: no run is stored yet; expected one whose breaks can be planned")
+        cut = newest[0].cut_n
+    connections = connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
+    plan = draw_plan(engine, contract, connections, cut_n=cut, dry_run=requester is None)
+    if requester is not None and plan.items:
+        save_plan(engine, plan, requested_by=requester)
+    if as_json:
+        print_json(plan_document(plan))
+        return
+    typer.echo(describe_plan(plan))
+    if requester is not None and plan.items:
+        typer.echo(f"\nKept. To do it: tallystick compensation act {contract_file} {plan.plan_hash} --by WHO")
+
+
+@compensation_commands.command("act")
+def act_on_plan(
+    contract_file: ContractFile,
+    plan_hash: Annotated[str, typer.Argument(metavar="PLAN_HASH", help="The hash that `plan` showed.")],
+    by: Annotated[str, typer.Option(metavar="WHO", help="Who approves it.")],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A JSON document a line: each step, and what came of it.")
+    ] = False,
+) -> None:
+    """Do what a kept plan says, once, whatever crashed or ran before; then look whether it stands.
+
+    Ends with 0 when each item of the plan stands once, with 1 when one does not, with 3 when that is not to be seen
+    yet, with 2 when the plan is refused or something does not answer.
+
+    Example: `tallystick compensation act dags/contracts/billing_payouts.yaml 5a1d... --by "Grace Hopper"`
+    """
+    from tallystick.acting_rules import words_of
+    from tallystick.cli_progress import Progress
+    from tallystick.compensation import execute_plan, verify_plan
+    from tallystick.compensation_plan import PlanStale, plan_id_of
+    from tallystick.plain_text import foreign_text
+    from tallystick.store.engine import open_store
+    from tallystick.store.plan_store import read_plan
+
+    contract, approver = load_contract(contract_file), words_of("--by", by)
+    engine = open_store(store_dsn())
+    connections = connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
+    plan = read_plan(engine, plan_id_of(plan_hash))
+    if plan is None:
+        raise PlanStale(f"{contract.contract}: a plan of hash {foreign_text(plan_hash)} was never kept; ask for one")
+    with Progress() as progress:
+        tell = _print_step if as_json else progress.tell
+        execution = execute_plan(
+            engine,
+            contract,
+            connections,
+            plan,
+            approved_hash=plan_hash,
+            approver=approver,
+            environment=os.environ.get("TALLYSTICK_ENVIRONMENT", "production"),
+            tell=tell,
+        )
+        result = verify_plan(contract, plan, connections)
+        tell("verified", {"verdict": result.verdict})
+    if not as_json:
+        for outcome in execution.outcomes:
+            typer.echo(f"{foreign_text(outcome.match_key)}: {outcome.fate.replace('_', ' ')} {outcome.reason}".rstrip())
+        typer.echo(str(result.verdict))
+    raise typer.Exit(exit_code_of(result.verdict))
+
+
+def _print_step(step: str, figures: Mapping[str, Any]) -> None:
+    print(json.dumps({"step": step, **figures}), flush=True)
+
+
+@compensation_commands.command("stop")
+def stop_acting(by: By, because: Because, contract: WhichContract = None) -> None:
+    """Stop compensations at once, of one contract or of all; a plan that is being done stops before its next step.
+
+    Example: `tallystick compensation stop --by "Ada Byron" --because "the relay is being repaired"`
+    """
+    _turn(contract, stopped=True, by=by, because=because)
+
+
+@compensation_commands.command("allow")
+def allow_acting(by: By, because: Because, contract: WhichContract = None) -> None:
+    """Allow again what `stop` stopped. A contract that was stopped by its name stays so until it is named here.
+
+    Example: `tallystick compensation allow --by "Ada Byron" --because "repaired, case 4711"`
+    """
+    _turn(contract, stopped=False, by=by, because=because)
+
+
+def _turn(contract: str | None, *, stopped: bool, by: str, because: str) -> None:
+    from tallystick.acting_rules import SwitchSetting, words_of
+    from tallystick.store.engine import open_store
+    from tallystick.store.switch_store import set_switch
+
+    who, why = words_of("--by", by), words_of("--because", because)
+    engine = open_store(store_dsn())
+    _require_books(engine, contract)
+    set_switch(engine, SwitchSetting(contract=contract, stopped=stopped, by=who, because=why, at_utc=datetime.now(UTC)))
+    whose = f"compensations of {contract}" if contract else "all compensations"
+    typer.echo(f"{whose}: {'stopped' if stopped else 'allowed'}")
+
+
+def _require_books(engine: "Engine", contract: str | None) -> None:
+    """A name that was mistyped must not look like a contract that was stopped."""
+    from tallystick.acting_rules import SwitchRefused
+    from tallystick.plain_text import foreign_text
+    from tallystick.store.contract_store import newest_contract
+
+    if contract is not None and newest_contract(engine, contract) is None:
+        raise SwitchRefused(f"{foreign_text(contract)}: no cut of it is stored; expected a contract's name, or none")

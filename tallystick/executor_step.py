@@ -1,0 +1,31 @@
+"""What an executor tells of itself while it repairs: a step names what is done by then, in the protocol's order."""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any
+
+
+class ExecutorStep(StrEnum):
+    """In the order of one attempt. aborted: back to fenced. stopped: ends it at any step, with the error's name."""
+
+    APPROVED = "approved"
+    EXECUTING = "executing"
+    FENCED = "fenced"
+    PROGRESS_READ = "progress_read"
+    PROVED = "proved"
+    BEGUN = "begun"
+    PRODUCED = "produced"
+    FLUSHED = "flushed"
+    PUBLISHED = "published"
+    ABORTED = "aborted"
+    RECORDED = "recorded"
+    FINISHED = "finished"
+    STOPPED = "stopped"
+
+
+Tell = Callable[[str, Mapping[str, Any]], None]
+"""Called with a step and its figures."""
+
+
+def tell_nobody(step: str, figures: Mapping[str, Any]) -> None:
+    """For whoever only wants the result."""

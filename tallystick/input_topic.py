@@ -1,0 +1,76 @@
+"""The ledger of topic_to_topic: the input topics that a service consumes and transforms.
+
+Its slices are the cut's own topic slices, held to the LSO and tiled like the outputs', so there is no second position:
+the ledger's slice stays empty at 0. Who holds an input, what expired of it, and its census are told as for any topic.
+Where an input lies, its offset says; what the log has forgotten, the index of keys (tallystick/key_index.py).
+"""
+
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import datetime
+
+from kafka.admin import KafkaAdminClient
+
+from tallystick.connections import Connections, KafkaSettings, kafka_settings
+from tallystick.contract import Contract
+from tallystick.cut import FileChange, LedgerSlice, LedgerSnapshot
+from tallystick.ledger import HorizonHolder, LedgerDescription, LedgerRow
+from tallystick.log_fetch import open_admin
+from tallystick.topic_snapshot import read_topic_snapshot
+
+_NOWHERE = LedgerSnapshot(xmin=0, xmax=0, system_identifier="", timeline=0, lsn="0/0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputTopics:
+    """An open connection to the cluster of a contract's input topics."""
+
+    admin: KafkaAdminClient
+    topics: tuple[str, ...]
+
+    def describe(self) -> LedgerDescription:
+        """Raises TopicNotFound. Keys that stand elsewhere too are asked of the index, by the scan."""
+        read_topic_snapshot(self.admin, self.topics)
+        return LedgerDescription(key_is_unique=True)
+
+    def read_snapshot(self) -> LedgerSnapshot:
+        return _NOWHERE
+
+    def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
+        return ledger_slice
+
+    def holder(self, *, horizon: int) -> HorizonHolder | None:
+        return None
+
+    def first_position_at(self, at_utc: datetime, *, start: int, end: int) -> int | None:
+        return None
+
+    def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
+        """A log changes nothing below a stable offset; where it does, log_rewritten says so."""
+        return None
+
+    def changed_files(self, ledger_slice: LedgerSlice) -> tuple[FileChange, ...]:
+        return ()
+
+    def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
+        """None by position: tallystick/look_ups.py asks the index and the log by offset."""
+        return {}
+
+    def keys_seen_before(self, ledger_slice: LedgerSlice) -> tuple[str, ...]:
+        return ()
+
+    def held_in_place(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+def input_kafka(contract: Contract, connections: Connections) -> KafkaSettings:
+    """How to reach the input topics. Raises ConnectionNotGiven."""
+    return kafka_settings(connections.ledger_dsn, connection_id=contract.ledger.connection)
+
+
+@contextmanager
+def open_input_topics(contract: Contract, connections: Connections) -> Iterator[InputTopics]:
+    """Connect to the cluster of the input topics. Raises BrokerUnreachable."""
+    with open_admin(input_kafka(contract, connections)) as admin:
+        yield InputTopics(admin=admin, topics=contract.input_topics)

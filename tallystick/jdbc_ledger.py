@@ -1,0 +1,306 @@
+"""A ledger in any database that SQLAlchemy and Spark's JDBC source reach, read by a column that grows.
+
+A row's position is the value of that column: the integer itself, or a timestamp in microseconds since 1970. Writers
+that run beside each other do not commit in its order, and no database tells below which value all of them have ended.
+So the contract states an *overlap*: how far behind the newest value a row may still come into sight. The horizon stays
+that far back, and what lies above it waits for the next cut. A row that comes later still is in no cut; the guard of
+older rows tells that it came, and a look-up that finds it does not say that a cut has read it.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache, cached_property
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    MetaData,
+    Select,
+    Table,
+    and_,
+    create_engine,
+    func,
+    inspect,
+    literal_column,
+    null,
+    or_,
+    select,
+    true,
+    types,
+)
+from sqlalchemy.exc import DBAPIError, NoSuchTableError, OperationalError
+from sqlalchemy.pool import NullPool
+
+from tallystick.connections import JdbcSettings
+from tallystick.contract import LedgerSide
+from tallystick.cut import FileChange, LedgerSlice, LedgerSnapshot
+from tallystick.ledger import (
+    HorizonHolder,
+    LedgerDescription,
+    LedgerRefused,
+    LedgerRow,
+    LedgerUnreachable,
+    ReadSlice,
+    find_read_slice,
+)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_MICROSECONDS = 1_000_000
+_KEYS_AT_ONCE = 500
+"""So many values stand in one IN list; SQLite takes 32,766, others fewer."""
+
+_COMPARED = ("row_id", "match_key", "transaction_key", "leg", "amount_minor", "currency")
+
+
+def snapshot_behind(end: int, *, overlap: int, clock: int | None, system: str) -> LedgerSnapshot:
+    """A ledger whose newest row stands just below `end`. clock: the reader's, where positions are moments.
+
+    What was written by now lies below xmax: no row that is in sight stands higher.
+    """
+    horizon = (end if clock is None else clock) - overlap
+    mark = end if clock is None else max(end, clock + 1)
+    return LedgerSnapshot(xmin=max(0, horizon), xmax=mark, system_identifier=system, timeline=0, lsn="0/0")
+
+
+@contextmanager
+def open_jdbc_ledger(
+    settings: JdbcSettings, ledger: LedgerSide, *, read_before: Callable[[], tuple[ReadSlice, ...]]
+) -> Iterator["JdbcLedger"]:
+    """The ledger, closed at the end. read_before: the slices that cuts have read. Raises LedgerUnreachable."""
+    engine = create_engine(settings.url, poolclass=NullPool, isolation_level="AUTOCOMMIT", hide_parameters=True)
+    try:
+        with engine.connect() as connection:
+            yield JdbcLedger(connection=connection, settings=settings, ledger=ledger, read_before=read_before)
+    except OperationalError as error:
+        raise LedgerUnreachable(f"ledger: {_said(error)}") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JdbcLedger:
+    """The ledger of one contract behind SQLAlchemy; its positions are values of the column `ledger.order_by`."""
+
+    connection: Connection
+    settings: JdbcSettings
+    ledger: LedgerSide
+    read_before: Callable[[], tuple[ReadSlice, ...]]
+
+    def describe(self) -> LedgerDescription:
+        columns = self.ledger.columns
+        self._require_order()
+        if columns.written_at is not None and not getattr(self._column(columns.written_at).type, "timezone", False):
+            raise LedgerRefused(
+                f"{self._name}: column {columns.written_at}, which the contract names written_at: "
+                f"got {self._column(columns.written_at).type!r}; expected a timestamp with its zone"
+            )
+        try:
+            self.connection.execute(self._select().limit(0))
+        except DBAPIError as error:
+            if isinstance(error, OperationalError) and "no such" not in str(error.orig):  # SQLite's word for a typo
+                raise
+            raise LedgerRefused(f"{self._name}: {_said(error)}") from None
+        return LedgerDescription(key_is_unique=self._key_is_unique())
+
+    def read_snapshot(self) -> LedgerSnapshot:
+        """How far it can be read: the overlap behind the newest value, or behind the clock for a timestamp.
+
+        An idle ledger's clock goes on, so its rows come to be read; an integer stands still, and its newest rows wait.
+        """
+        now = datetime.now(UTC)
+        highest = self.connection.scalar(select(func.max(self._order)))
+        end = 0 if highest is None else self._position(highest) + 1
+        overlap, system = self.ledger.overlap or 0, self.connection.dialect.name
+        if self._is_timestamp:
+            return snapshot_behind(end, overlap=overlap * _MICROSECONDS, clock=_microseconds(now), system=system)
+        return snapshot_behind(end, overlap=overlap, clock=None, system=system)
+
+    def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
+        return ledger_slice
+
+    def changed_files(self, ledger_slice: LedgerSlice) -> tuple[FileChange, ...]:
+        return ()
+
+    def holder(self, *, horizon: int) -> HorizonHolder | None:
+        """The overlap itself: nobody can see whose rows are still to come."""
+        return HorizonHolder(xid=horizon, holder=f"the overlap of {self.ledger.overlap_text}", since=None)
+
+    def first_position_at(self, at_utc: datetime, *, start: int, end: int) -> int | None:
+        written_at = self.ledger.columns.written_at
+        if written_at is None:
+            return None
+        first = self.connection.scalar(
+            select(func.min(self._order)).where(self._between(start, end), self._column(written_at) >= at_utc)
+        )
+        return None if first is None else self._position(first)
+
+    def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
+        """A row without a value is in no slice, so it counts as one that came late."""
+        below = or_(self._order < self._bound(ledger_slice.xid_start), self._order.is_(null()))
+        return self.connection.scalar(select(func.count()).select_from(self._table).where(below, self._pairs))
+
+    def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
+        key = self._column(self.ledger.columns.match_key)
+        asked = sorted(value for value in (_as_value(key, one) for one in match_keys) if value is not None)
+        found: dict[str, list[LedgerRow]] = {}
+        is_whole = self._slices_still_whole()
+        for first in range(0, len(asked), _KEYS_AT_ONCE):
+            query = self._select().where(key.in_(asked[first : first + _KEYS_AT_ONCE])).order_by(self._order)
+            for row in self.connection.execute(query):
+                position = -1 if row.position is None else self._position(row.position)
+                one = LedgerRow(
+                    **{name: _text(getattr(row, name)) for name in _COMPARED if name != "amount_minor"},
+                    amount_minor=_whole(row.amount_minor),
+                    row_xid=position,
+                    receipt_partition=row.receipt_partition,
+                    receipt_offset=row.receipt_offset,
+                    was_read=not ledger_slice.baseline_xid <= position < ledger_slice.xid_start or is_whole(position),
+                )
+                found.setdefault(one.match_key, []).append(one)
+        return {match_key: tuple(rows) for match_key, rows in found.items()}
+
+    def _slices_still_whole(self) -> Callable[[int], bool]:
+        """Does the slice that holds a position hold as many rows as when a cut read it? Then all of them were read.
+
+        Asked after the look-up, so that what the look-up saw is counted.
+        """
+        read = cache(self.read_before)
+
+        @cache
+        def is_whole(one: ReadSlice) -> bool:
+            inside = self._between(one.start, one.end)
+            now = self.connection.scalar(select(func.count()).select_from(self._table).where(inside, self._pairs))
+            return now == one.rows
+
+        def holds(position: int) -> bool:
+            one = find_read_slice(read(), position)
+            return one is not None and is_whole(one)
+
+        return holds
+
+    def keys_seen_before(self, ledger_slice: LedgerSlice) -> tuple[str, ...]:
+        key = self._column(self.ledger.columns.match_key)
+        inside = select(key).where(self._between(ledger_slice.xid_start, ledger_slice.xid_end), self._pairs)
+        older = select(key).where(self._order < self._bound(ledger_slice.xid_start), self._pairs)
+        seen = self.connection.scalars(older.where(key.in_(inside)).distinct())
+        return tuple(sorted(_text(one) for one in seen))
+
+    def held_in_place(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def slice_query(self, ledger_slice: LedgerSlice) -> str:
+        """The SQL text that reads the slice, for Spark; with written_at where the contract names it."""
+        written_at = self.ledger.columns.written_at
+        moment = [self._column(written_at).label("written_at")] if written_at else []
+        statement = select(*self._compared(), *moment).where(
+            self._between(ledger_slice.xid_start, ledger_slice.xid_end), self._pairs
+        )
+        dialect: Any = type(self.connection.dialect)
+        plain = dialect(paramstyle="named")  # with others each % is doubled for Python's driver
+        return str(statement.compile(dialect=plain, compile_kwargs={"literal_binds": True}))
+
+    def _select(self) -> Select[Any]:
+        columns = self.ledger.columns
+        partition, offset = columns.receipt_partition, columns.receipt_offset
+        return select(
+            *self._compared(),
+            self._order.label("position"),
+            (self._column(partition) if partition else null()).label("receipt_partition"),
+            (self._column(offset) if offset else null()).label("receipt_offset"),
+        ).where(self._pairs)
+
+    def _compared(self) -> list[ColumnElement[Any]]:
+        return [self._column(getattr(self.ledger.columns, name)).label(name) for name in _COMPARED]
+
+    @cached_property
+    def _table(self) -> Table:
+        schema, name = self.ledger.table.split(".")
+        try:
+            return Table(name, MetaData(), schema=schema, autoload_with=self.connection, resolve_fks=False)
+        except NoSuchTableError:
+            raise LedgerRefused(f"{self._name}: no such table, or this user may not see it") from None
+
+    @property
+    def _name(self) -> str:
+        return f"ledger table {self.ledger.table}"
+
+    def _column(self, name: str) -> Column[Any]:
+        if name not in self._table.c:
+            raise LedgerRefused(f"{self._name}: has no column {name}; it has {', '.join(self._table.c.keys())}")
+        return self._table.c[name]
+
+    @property
+    def _order(self) -> Column[Any]:
+        assert self.ledger.order_by is not None
+        return self._column(self.ledger.order_by)
+
+    @property
+    def _is_timestamp(self) -> bool:
+        return isinstance(self._order.type, types.DateTime)
+
+    def _require_order(self) -> None:
+        if isinstance(self._order.type, types.Integer):
+            return
+        if not self._is_timestamp or self.connection.dialect.name == "sqlite":  # SQLite keeps a timestamp as any text
+            raise LedgerRefused(
+                f"{self._name}: column {self.ledger.order_by}, which the contract names order_by: "
+                f"got {self._order.type!r}; expected an integer, or a timestamp of a database that has such a type"
+            )
+
+    def _key_is_unique(self) -> bool:
+        key = [self.ledger.columns.match_key]
+        there, schema = inspect(self.connection), self._table.schema
+        unique = (
+            there.get_pk_constraint(self._table.name, schema)["constrained_columns"],
+            *(one["column_names"] for one in there.get_unique_constraints(self._table.name, schema)),
+        )
+        return key in unique
+
+    @property
+    def _pairs(self) -> ColumnElement[bool]:
+        where = self.ledger.where
+        return literal_column(f"({where})", type_=types.Boolean()) if where else true()
+
+    def _between(self, start: int, end: int) -> ColumnElement[bool]:
+        return and_(self._order >= self._bound(start), self._order < self._bound(end))
+
+    def _position(self, value: Any) -> int:
+        return _microseconds(value) if self._is_timestamp else int(value)
+
+    def _bound(self, position: int) -> int | datetime:
+        """The value at a position. A column without a zone is in UTC, by the contract."""
+        if not self._is_timestamp:
+            return position
+        moment = _EPOCH + position * _MICROSECOND
+        return moment if getattr(self._order.type, "timezone", False) else moment.replace(tzinfo=None)
+
+
+def _microseconds(moment: datetime) -> int:
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
+
+
+def _as_value(column: Column[Any], key: str) -> Any:
+    """A key as the column's type has it; None for one that is no value of it, and so stands nowhere."""
+    try:
+        if isinstance(column.type, types.Integer):
+            return int(key)
+        return UUID(key) if isinstance(column.type, types.Uuid) else key
+    except ValueError:
+        return None
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _whole(amount: Any) -> int:
+    """As the scan reads it: what is no whole number equals nothing."""
+    return int(amount) if amount is not None and amount == int(amount) else 0
+
+
+def _said(error: DBAPIError) -> str:
+    return str(error.orig).strip().splitlines()[0]

@@ -1,0 +1,191 @@
+"""Which match keys earlier cuts have read, and where: what topic_to_topic has instead of a ledger to look into.
+
+One index per judged cut, over both sides: Parquet files of one row per readable copy, sorted by the hash of its key.
+Only files that a stored verdict names count, so that what a killed attempt has written is read by nobody. Decides what
+an index holds and how it is asked; Spark writes it (spark_apps/key_index_frame.py).
+"""
+
+import shutil
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tallystick.cut import PartitionSnapshot
+from tallystick.offsets import TopicPartition
+from tallystick.run_result import IndexFile, KeyIndex
+
+INDEX_COLUMNS = ("hash_high", "hash_low", "part", "kafka_offset")
+"""Two signed 64-bit halves of the hash; what an item id begins with ("topic:billing.payments:0"); the offset."""
+
+
+class IndexIncomplete(RuntimeError):
+    """Not all that was written came to the folder where later runs look for it. Leaves no verdict."""
+
+
+class IndexedCopy(NamedTuple):
+    """Where an earlier cut read a copy of a key."""
+
+    item_id: str
+    cut_n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadableIndexes:
+    """What one run may ask: the indexes of the cuts in its horizon whose files are as their verdicts name them.
+
+    lost_cuts: those whose files are not. reach: where the cut `unbroken_from` begins on each input partition, and so
+    the first offset of which the indexes know; empty where some of what follows was never read.
+    """
+
+    artifacts: Path
+    by_cut: Mapping[int, KeyIndex] = field(default_factory=dict)
+    lost_cuts: tuple[int, ...] = ()
+    reach: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+    @property
+    def unbroken_from(self) -> int | None:
+        """The oldest cut from which on no index is missing; None without one."""
+        return next((cut_n for cut_n in self.by_cut if cut_n > max(self.lost_cuts, default=0)), None)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        return tuple(self.artifacts / file.path for index in self.by_cut.values() for file in index.files)
+
+    def leaves_unseen(self, inputs: Iterable[PartitionSnapshot]) -> bool:
+        """May one have stood where neither its retained log nor an index reaches? Before the books began counts too."""
+        return any(min(part.log_start, self.reach.get(part.topic_partition, part.log_start)) > 0 for part in inputs)
+
+    def look_up(self, match_keys: Collection[str]) -> dict[str, tuple[IndexedCopy, ...]]:
+        """The copies of these keys that earlier cuts read, in order. Keys that stand nowhere are not in the answer."""
+        by_hash = {key_hash(key): key for key in match_keys}
+        found: dict[str, list[IndexedCopy]] = {}
+        for cut_n, index in self.by_cut.items() if by_hash else ():
+            for file in index.files:
+                for item_id, hashed in _entries(self.artifacts / file.path, by_hash):
+                    found.setdefault(by_hash[hashed], []).append(IndexedCopy(item_id, cut_n))
+        return {key: tuple(sorted(copies)) for key, copies in sorted(found.items())}
+
+
+def key_hash(match_key: str) -> tuple[int, int]:
+    """The first 128 bits of the key's SHA-256, as two signed numbers. Spark computes the same."""
+    digest = sha256(match_key.encode()).digest()
+    return int.from_bytes(digest[:8], signed=True), int.from_bytes(digest[8:16], signed=True)
+
+
+def index_folder(artifacts: Path, contract_name: str, cut_n: int, *, attempt: int) -> Path:
+    """Where one attempt at a cut writes; another attempt has a folder of its own."""
+    return _contract_folder(artifacts, contract_name) / f"cut={cut_n}" / f"attempt={attempt}"
+
+
+def _contract_folder(artifacts: Path, contract_name: str) -> Path:
+    return artifacts / "key_index" / contract_name
+
+
+def seal(artifacts: Path, folder: Path, *, copies: int, kept_from: int) -> KeyIndex:
+    """Describe what was written to a folder, so that a verdict can name it. copies: how many were read.
+
+    kept_from: the first cut whose index is kept. Raises IndexIncomplete.
+    """
+    paths = sorted(folder.glob("*.parquet"))
+    found = sum(pq.read_metadata(path).num_rows for path in paths)
+    if found != copies:
+        raise IndexIncomplete(
+            f"{folder}: the index of keys holds {found:,} copies; expected the {copies:,} that Spark has read. What to "
+            "do: let TALLYSTICK_ARTIFACTS_DIR be one folder that driver and executors share; the run can be tried again"
+        )
+    return KeyIndex(
+        copies=copies,
+        kept_from=kept_from,
+        files=tuple(
+            IndexFile(
+                path=str(path.relative_to(artifacts)), size_bytes=path.stat().st_size, sha256=_sha256_of_file(path)
+            )
+            for path in paths
+        ),
+    )
+
+
+def readable_indexes(artifacts: Path, stored: Mapping[int, KeyIndex]) -> ReadableIndexes:
+    """Of those that verdicts name, by cut: what is whole, and what is lost. What a run has deleted is neither."""
+    kept_from = max((index.kept_from for index in stored.values()), default=0)
+    kept = {cut_n: index for cut_n, index in sorted(stored.items()) if cut_n >= kept_from}
+    whole = {cut_n: index for cut_n, index in kept.items() if is_whole(artifacts, index)}
+    return ReadableIndexes(
+        artifacts=artifacts, by_cut=whole, lost_cuts=tuple(cut_n for cut_n in kept if cut_n not in whole)
+    )
+
+
+def is_whole(artifacts: Path, index: KeyIndex) -> bool:
+    """Are all its files there, byte by byte as their verdict names them?"""
+    return all(_is_unchanged(artifacts / file.path, file) for file in index.files)
+
+
+def _is_unchanged(path: Path, file: IndexFile) -> bool:
+    return path.is_file() and path.stat().st_size == file.size_bytes and _sha256_of_file(path) == file.sha256
+
+
+def _sha256_of_file(path: Path) -> str:
+    with path.open("rb") as opened:
+        return file_digest(opened, "sha256").hexdigest()
+
+
+def _entries(path: Path, by_hash: Mapping[tuple[int, int], str]) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Item id and hash of each wanted copy. Reads only the row groups whose range of hashes holds one of them."""
+    wanted = sorted({high for high, _ in by_hash})
+    with pq.ParquetFile(path) as opened:
+        groups = row_groups_with(opened.metadata, wanted)
+        if not groups:
+            return
+        table = opened.read_row_groups(groups, columns=list(INDEX_COLUMNS))
+    hits = table.filter(pc.is_in(table["hash_high"], pa.array(wanted, pa.int64())))
+    for row in hits.to_pylist():
+        hashed = (row["hash_high"], row["hash_low"])
+        if hashed in by_hash:
+            yield f"{row['part']}:{row['kafka_offset']}", hashed
+
+
+def row_groups_with(metadata: pq.FileMetaData, wanted: list[int]) -> list[int]:
+    """Numbers of the row groups that may hold one of these upper halves of hashes, which are in order.
+
+    One that does not say its bounds may hold any.
+    """
+    column = metadata.schema.to_arrow_schema().get_field_index("hash_high")
+    groups = []
+    for number in range(metadata.num_row_groups):
+        bounds = metadata.row_group(number).column(column).statistics
+        if bounds is None or not bounds.has_min_max:
+            groups.append(number)
+            continue
+        position = bisect_left(wanted, bounds.min)
+        if position < len(wanted) and wanted[position] <= bounds.max:
+            groups.append(number)
+    return groups
+
+
+def first_kept(cut_n: int, *, windows: int) -> int:
+    """The oldest cut whose index the run after this one reads. windows: how many cuts back it looks."""
+    return cut_n - windows + 1
+
+
+def forget(artifacts: Path, contract_name: str, cut_n: int, *, attempt: int, kept_from: int) -> tuple[int, ...]:
+    """Delete what no later run reads once this cut is judged: indexes beyond the horizon, and those of other attempts.
+
+    Gives the numbers of the cuts whose index went. The only place where an index is deleted.
+    """
+    forgotten = []
+    for folder in _contract_folder(artifacts, contract_name).glob("cut=*"):
+        number = int(folder.name.removeprefix("cut="))
+        if number < kept_from:
+            shutil.rmtree(folder)
+            forgotten.append(number)
+    for folder in index_folder(artifacts, contract_name, cut_n, attempt=attempt).parent.glob("attempt=*"):
+        if folder.name != f"attempt={attempt}":
+            shutil.rmtree(folder)
+    return tuple(sorted(forgotten))

@@ -1,0 +1,122 @@
+"""What a run asks of a ledger, whatever keeps it. Each kind has a module of its own; `ledger_kinds` picks it.
+
+A *position* is a whole number that says where a row stands in the order in which cuts read the ledger: PostgreSQL's is
+the id of the transaction that wrote the row, which is why slices, rows and snapshots call theirs xid, xmin and xmax.
+Slices are half-open ranges of positions and tile, so a row's place is told by its position alone.
+"""
+
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from tallystick.cut import FileChange, LedgerSlice, LedgerSnapshot
+
+
+class LedgerUnreachable(ConnectionError):
+    """The ledger did not answer or did not let us in. A retry may cure it, so it leaves no verdict."""
+
+
+class LedgerReadCancelled(LedgerUnreachable):
+    """The server let us in and then took a read away: a time limit, a lock, a shutdown, a conflict with recovery."""
+
+
+class LedgerRefused(ValueError):
+    """The contract's table, columns or condition do not fit the ledger. A retry cures nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HorizonHolder:
+    """What holds the horizon, such as an open transaction in whatever database of the server."""
+
+    xid: int
+    holder: str
+    since: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerDescription:
+    """What a scan must know of the ledger. halves_by: blocks to cut the scan at; None where it is not cut."""
+
+    key_is_unique: bool
+    halves_by: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerRow:
+    """One row with its position. receipt_*: the acknowledgement it holds, if any.
+
+    was_read: False where it lies in a slice of an earlier cut, and nobody can say that the cut has seen it there.
+    """
+
+    row_id: str
+    match_key: str
+    transaction_key: str
+    leg: str
+    amount_minor: int
+    currency: str
+    row_xid: int
+    receipt_partition: int | None = None
+    receipt_offset: int | None = None
+    was_read: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadSlice:
+    """A slice that an earlier cut has read, and how many rows it held then. Unit: positions."""
+
+    start: int
+    end: int
+    rows: int
+
+
+def find_read_slice(read: Sequence[ReadSlice], position: int) -> ReadSlice | None:
+    """The slice that holds the position; slices come in order and do not overlap."""
+    after = bisect_right(read, position, key=lambda one: one.start)
+    return read[after - 1] if after and position < read[after - 1].end else None
+
+
+class Ledger(Protocol):
+    """An open ledger of one contract. Any of these raises LedgerUnreachable."""
+
+    def describe(self) -> LedgerDescription:
+        """Look at what the contract names. Raises LedgerRefused where it cannot be read as the contract says."""
+        ...
+
+    def read_snapshot(self) -> LedgerSnapshot:
+        """How far it can be read now (xmin, the horizon), and above what was written by now (xmax)."""
+        ...
+
+    def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
+        """The slice with what it holds, where its positions alone do not say that. Asked once, when a cut is made."""
+        ...
+
+    def changed_files(self, ledger_slice: LedgerSlice) -> tuple[FileChange, ...]:
+        """What the slice holds by name and what is not as it was when it was fixed."""
+        ...
+
+    def holder(self, *, horizon: int) -> HorizonHolder | None:
+        """Who holds the horizon there; None where nobody does any more, or cannot be seen."""
+        ...
+
+    def first_position_at(self, at_utc: datetime, *, start: int, end: int) -> int | None:
+        """The smallest position in [start, end) of a row written at or after that moment; None where nobody says."""
+        ...
+
+    def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
+        """Rows below the slice, now; None where nothing can come, go or change there unseen."""
+        ...
+
+    def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
+        """Every row of these keys in the whole ledger, seen from the slice. A key without one is not in the answer."""
+        ...
+
+    def keys_seen_before(self, ledger_slice: LedgerSlice) -> tuple[str, ...]:
+        """Keys of the slice that also stand below it; needless where the key is unique."""
+        ...
+
+    def held_in_place(self) -> AbstractContextManager[None]:
+        """Keep rows where a scan of several parts expects them."""
+        ...

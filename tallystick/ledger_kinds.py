@@ -1,0 +1,43 @@
+"""Which implementation reads a contract's ledger: by `ledger.kind`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from sqlalchemy import Engine
+
+from tallystick.connections import Connections, jdbc_settings
+from tallystick.contract import Contract
+from tallystick.input_topic import open_input_topics
+from tallystick.jdbc_ledger import open_jdbc_ledger
+from tallystick.ledger import Ledger
+from tallystick.ledger_reader import PostgresLedger, open_ledger
+from tallystick.parquet_ledger import ParquetLedger
+from tallystick.store.cut_store import read_ledger_slices
+from tallystick.store.run_store import ledger_rows_by_slice
+
+
+@contextmanager
+def open_ledger_of(engine: Engine, contract: Contract, connections: Connections) -> Iterator[Ledger]:
+    """The contract's ledger, closed at the end. engine: the store, which says what cuts have read of it.
+
+    Raises LedgerUnreachable, BrokerUnreachable.
+    """
+    match contract.ledger.kind:
+        case "postgres":
+            with open_ledger(connections.ledger_dsn) as connection:
+                yield PostgresLedger(connection=connection, ledger=contract.ledger)
+        case "jdbc":
+            read_before = partial(ledger_rows_by_slice, engine, contract.contract)
+            settings = jdbc_settings(connections.ledger_dsn)
+            with open_jdbc_ledger(settings, contract.ledger, read_before=read_before) as ledger:
+                yield ledger
+        case "parquet":
+            yield ParquetLedger(
+                address=connections.ledger_dsn,
+                ledger=contract.ledger,
+                stored_slices=partial(read_ledger_slices, engine, contract.contract),
+            )
+        case "topic":
+            with open_input_topics(contract, connections) as topics:
+                yield topics

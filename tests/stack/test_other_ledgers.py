@@ -1,0 +1,223 @@
+"""Ledgers that are no PostgreSQL read by its horizon: what is wrong is found, and what cannot be told is said."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from lab.process import wait_until
+from spark_apps.ledger_frame import read_ledger
+from tallystick.connections import environment_variable
+from tallystick.cut import LedgerSlice
+from tallystick.ledger_kinds import open_ledger_of
+from tallystick.settling import observe
+from tallystick.store.run_store import StoredRun
+from tallystick.verdict import Verdict
+
+from .books import Event, LiveBooks, doubts, expected, kinds, payment, payments
+from .live import NewBooks
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+OVERLAP = 10
+FILE = "ledger_file"
+
+
+@pytest.fixture
+def by_number(new_books: NewBooks) -> Iterator[LiveBooks]:
+    """PostgreSQL like any other database: by the number of its rows, of which the newest ten wait."""
+    ledger = {"kind": "jdbc", "order_by": "entry_id", "overlap": OVERLAP}
+    with new_books(direction="topic_to_ledger", ledger=ledger) as books:
+        yield books
+
+
+def take_a_number(books: LiveBooks) -> int:
+    """What a transaction does that commits later than others that began after it."""
+    row = books.ledger.execute("SELECT nextval(pg_get_serial_sequence(%s, 'entry_id'))", [books.table]).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def post_as(books: LiveBooks, number: int, event: Event) -> None:
+    books.ledger.execute(
+        f"INSERT INTO {books.table} (entry_id, event_id, payment_id, leg, side, amount_minor, currency) "
+        "OVERRIDING SYSTEM VALUE VALUES (%s, %s, %s, %s, 'credit', %s, %s)",
+        [number, event.event_id, event.payment_id, event.leg, event.amount_minor, event.currency],
+    )
+
+
+def next_run_with_more_behind_it(books: LiveBooks) -> StoredRun:
+    """A whole window: as many rows that pair with nothing as the overlap is wide come after its end."""
+    end = datetime.now(UTC)
+
+    def is_settled() -> bool:
+        now = datetime.now(UTC)
+        return observe(books.store, books.contract, books.connections, window_end_utc=end, now_utc=now).settled
+
+    is_settled()
+    for _ in range(OVERLAP):
+        take_a_number(books)
+    books.ledger.execute(
+        f"INSERT INTO {books.table} (event_id, payment_id, leg, side, amount_minor, currency) "
+        "VALUES (gen_random_uuid(), gen_random_uuid(), 'payment', 'debit', 1, 'EUR')"
+    )
+    wait_until(is_settled, what="the overlap")
+    return books.judge(books.resolve(end))
+
+
+def test_a_row_that_comes_late_is_read_within_the_overlap_and_a_doubt_beyond_it(by_number: LiveBooks) -> None:
+    books = by_number
+    books.take_cut(settled=False)
+
+    books.both(*payments("a", "b", "e", "f"))
+    number = take_a_number(books)
+    books.both(*payments("g", "h"))
+    books.produce(payment("late"))
+    held = books.next_run(settled=False)
+    assert (held.result.breaks, doubts(held)) == ((), ["held_by_ledger_horizon", "partner_not_settled"])
+    post_as(books, number, payment("late"))
+    whole = next_run_with_more_behind_it(books)
+    assert (whole.result.verdict, whole.result.breaks) == (Verdict.MATCHED, ())
+
+    number = take_a_number(books)
+    books.both(payment("c"))
+    books.produce(payment("lost"))
+    books.post(payment("c"))
+    broken = next_run_with_more_behind_it(books)
+    assert kinds(broken) == expected(("missing_in_ledger", payment("lost")), ("duplicate_in_ledger", payment("c")))
+
+    assert broken.ledger_guarantee == "by the column entry_id with an overlap of 10: weaker than a horizon"
+
+    post_as(books, number, payment("too late"))
+    books.produce(payment("too late"))
+    books.both(payment("d"))
+    books.produce(payment("a"))
+    beyond = next_run_with_more_behind_it(books)
+    assert [one[:2] for one in kinds(beyond)] == [("duplicate_in_topic_new_session", payment("a").payment_id)]
+    assert sorted(doubts(beyond)) == ["ledger_rewritten", "partner_not_settled"]
+
+
+@pytest.mark.parametrize("kind", ["timestamptz", "timestamp"])
+def test_a_timestamp_is_a_position_in_microseconds(new_books: NewBooks, spark: SparkSession, kind: str) -> None:
+    ledger = {"kind": "jdbc", "order_by": "sent_at", "overlap": 3_600, "columns": {"written_at": "occurred_at"}}
+    first, names = datetime(2026, 1, 1, 12, 0, 0, 999_999, tzinfo=UTC), ("a", "b", "c")
+    with new_books(direction="topic_to_ledger", ledger=ledger) as books:
+        books.ledger.execute("SET timezone = 'UTC'")
+        books.ledger.execute(f"ALTER TABLE {books.table} ADD COLUMN sent_at {kind}")
+        for number, name in enumerate(names):
+            books.post(payment(name))
+            moment = first + number * timedelta(microseconds=1)
+            books.ledger.execute(f"UPDATE {books.table} SET sent_at = %s WHERE sent_at IS NULL", [moment])
+        position = (first - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+        with open_ledger_of(books.store, books.contract, books.connections) as there:
+            described, snapshot = there.describe(), there.read_snapshot()
+            one = LedgerSlice(
+                xid_start=position + 1, xid_end=position + 2, snapshot=snapshot, mark=position + 2, baseline_xid=0
+            )
+            found = there.look_up_rows([payment(name).event_id for name in names], one)
+            rows = read_ledger(spark, books.connections, there, one, described).collect()
+            assert there.count_older_rows(one) == 1
+        assert position + 3 < snapshot.xmin == snapshot.xmax - 1 - 3_600 * 10**6
+        assert [found[payment(name).event_id][0].row_xid - position for name in names] == [0, 1, 2]
+        assert [(row.match_key, row.amount_minor) for row in rows] == [(payment("b").event_id, 1000)]
+        assert rows[0].written_ms > first.timestamp() * 1000
+
+
+@pytest.fixture
+def in_a_file(new_books: NewBooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveBooks]:
+    """SQLite: one writer at a time, so that rows are committed in the order of their numbers."""
+    path = tmp_path / "ledger.db"
+    with closing(sqlite3.connect(path)) as ledger, ledger:
+        ledger.execute(
+            "CREATE TABLE posting (entry_id INTEGER PRIMARY KEY AUTOINCREMENT, event_id TEXT, payment_id TEXT, "
+            "leg TEXT, side TEXT, amount_minor INTEGER, currency TEXT)"
+        )
+    monkeypatch.setenv(environment_variable(FILE), f"sqlite:///{path}")
+    document = {"kind": "jdbc", "connection": FILE, "table": "main.posting", "order_by": "entry_id", "overlap": 0}
+    with new_books(direction="ledger_to_topic", ledger=document) as books:
+        yield books
+
+
+def post_to_file(books: LiveBooks, *events: Event) -> None:
+    path = Path(books.connections.ledger_dsn.removeprefix("sqlite:///"))
+    with closing(sqlite3.connect(path)) as ledger, ledger:
+        ledger.executemany(
+            "INSERT INTO posting (event_id, payment_id, leg, side, amount_minor, currency) VALUES (?, ?, ?, ?, ?, ?)",
+            [(one.event_id, one.payment_id, one.leg, "credit", one.amount_minor, one.currency) for one in events],
+        )
+
+
+def test_a_ledger_in_sqlite_is_reconciled(in_a_file: LiveBooks) -> None:
+    books, large = in_a_file, payment("large", 2**53 + 1)
+    books.take_cut()
+    post_to_file(books, *payments("a", "b"), large)
+    books.produce(*payments("a", "b"), large)
+    assert books.next_run().result.verdict is Verdict.MATCHED
+
+    post_to_file(books, payment("c"), payment("lost"), payment("a"))
+    books.produce(*payments("c", "invented"))
+    broken = books.next_run()
+    assert kinds(broken) == expected(
+        ("duplicate_in_ledger", payment("a")),
+        ("missing_in_topic_never_produced", payment("lost")),
+        ("phantom_in_topic", payment("invented")),
+    )
+    assert books.judge_again(broken).digest == broken.result.digest
+
+
+@pytest.fixture
+def in_files(new_books: NewBooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveBooks]:
+    (tmp_path / "lake" / "billing" / "posting").mkdir(parents=True)
+    monkeypatch.setenv(environment_variable(FILE), str(tmp_path / "lake"))
+    document = {"kind": "parquet", "connection": FILE, "table": "billing.posting", "quiet_seconds": 1, "where": None}
+    with new_books(direction="topic_to_ledger", ledger=document) as books:
+        yield books
+
+
+def write_file(books: LiveBooks, name: str, *events: Event) -> Path:
+    """As a writer should: under another name first."""
+    path = Path(books.connections.ledger_dsn) / "billing" / "posting" / name
+    rows = [
+        {"entry_id": f"{name}:{number}", "event_id": one.event_id, "payment_id": one.payment_id, "leg": one.leg}
+        | {"amount_minor": one.amount_minor, "currency": one.currency}
+        for number, one in enumerate(events)
+    ]
+    hidden = path.with_name(f".{name}")
+    pq.write_table(pa.Table.from_pylist(rows), hidden)
+    return hidden.rename(path)
+
+
+def test_a_ledger_in_files_is_read_by_its_manifest_and_a_file_that_changes_is_a_doubt(in_files: LiveBooks) -> None:
+    books = in_files
+    write_file(books, "old.parquet", payment("before the books"))
+    books.take_cut()
+    books.produce(*payments("a", "b"))
+    first = write_file(books, "first.parquet", *payments("a", "b"))
+    assert books.next_run().result.verdict is Verdict.MATCHED
+
+    books.produce(*payments("c", "lost", "before the books"))
+    write_file(books, "second.parquet", *payments("c", "a"))
+    write_file(books, "third.parquet", payment("invented"))
+    broken = books.next_run()
+    assert kinds(broken) == expected(
+        ("missing_in_ledger", payment("lost")),
+        ("duplicate_in_ledger", payment("a")),
+        ("phantom_in_ledger", payment("invented")),
+    )
+    assert doubts(broken) == []
+    assert books.judge_again(broken).digest == broken.result.digest
+
+    write_file(books, first.name, *payments("a", "b", "written to a file that was read"))
+    books.produce(*payments("d", "written to a file that was read"))
+    write_file(books, "fourth.parquet", payment("d"))
+    rewritten = books.next_run()
+    assert (rewritten.result.breaks, doubts(rewritten)) == ((), ["partner_not_settled", "ledger_rewritten"])
+    (told,) = (one for one in rewritten.result.doubts if one.doubt == "ledger_rewritten")
+    assert rewritten.ledger_guarantee == "by manifest of files left alone for 1 s: weaker than a horizon"
+    assert told.sentence.startswith("ledger: 1 file that a cut had taken changed: first.parquet had")

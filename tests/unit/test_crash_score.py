@@ -1,0 +1,98 @@
+"""The score of a crash matrix can fail: what stands twice, is lost or told wrongly is told, and nothing else is."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lab.crash_score import EventEnd, RoundEnd, Told, crash_figures
+
+PUBLISHED = EventEnd(match_key="pay-7", copies=1, told=Told(fate="published"), state="done")
+HELD = Told(fate="refused", reason="not provable now: an open producer transaction holds payouts")
+REFUSED = EventEnd(match_key="pay-8", copies=0, told=HELD, state="refused")
+ROUND = RoundEnd(name="7.113", step="begun", fault="frozen", events=(PUBLISHED, REFUSED), starts=2, hung=0, seconds=5.0)
+
+
+def ends_as(event: EventEnd, **fields: Any) -> str:
+    return replace(event, **fields).column
+
+
+def test_an_event_that_stands_once_and_is_told_so_is_exactly_once() -> None:
+    assert ends_as(PUBLISHED) == "exactly_once"
+    assert ends_as(PUBLISHED, told=Told(fate="already_published")) == "exactly_once"
+
+
+def test_an_event_that_stands_nowhere_and_was_refused_with_a_reason_is_refused() -> None:
+    assert ends_as(REFUSED) == "refused"
+
+
+@pytest.mark.parametrize("told", [PUBLISHED.told, HELD, Told()])
+def test_an_event_that_stands_twice_is_doubled_whatever_is_told(told: Told) -> None:
+    assert ends_as(PUBLISHED, copies=2, told=told) == "doubled"
+
+
+@pytest.mark.parametrize("told", [PUBLISHED.told, Told(fate="already_published"), Told()])
+def test_an_event_that_stands_nowhere_and_was_not_refused_is_lost(told: Told) -> None:
+    assert ends_as(REFUSED, told=told) == "lost"
+
+
+def test_a_refusal_without_a_reason_is_no_word() -> None:
+    assert ends_as(REFUSED, told=Told(fate="refused")) == "lost"
+
+
+def test_a_refusal_of_what_the_store_calls_done_is_lost() -> None:
+    assert ends_as(REFUSED, state="done") == "lost"
+
+
+@pytest.mark.parametrize("fields", [{"told": HELD}, {"told": Told()}, {"state": "executing"}, {"state": "refused"}])
+def test_an_event_that_stands_once_while_something_else_is_told_is_mistold(fields: dict[str, Any]) -> None:
+    assert ends_as(PUBLISHED, **fields) == "mistold"
+
+
+def test_a_round_without_a_fault_differs_in_nothing() -> None:
+    assert ROUND.differs == ()
+    assert ROUND.counts == {"events": 2, "exactly_once": 1, "refused": 1}
+
+
+def test_a_round_without_an_event_proves_nothing() -> None:
+    assert replace(ROUND, events=()).differs == ("it has no event, so it proves nothing",)
+
+
+def test_a_doubled_event_is_told_with_what_was_said_of_it() -> None:
+    twice = replace(PUBLISHED, copies=2)
+    assert replace(ROUND, events=(twice,)).differs == ("event pay-7 stands 2 times; executor: published; store: done",)
+
+
+def test_what_else_went_wrong_is_told_too() -> None:
+    assert replace(ROUND, faults=("plan 5 is not finished after 8 starts",)).differs == (
+        "plan 5 is not finished after 8 starts",
+    )
+
+
+def test_the_figures_sum_all_rounds_up_and_each_step_and_fault() -> None:
+    other = replace(ROUND, name="7.114", step="flushed", events=(PUBLISHED,), starts=3, hung=1)
+    figures = crash_figures([ROUND, other])
+    assert (figures["events"], figures["exactly_once"], figures["refused"]) == (3, 2, 1)
+    assert (figures["starts"], figures["hung"], figures["cells"]) == (5, 1, 2)
+    assert figures["differs"] == []
+    by_step: Any = figures["by_step"]
+    assert by_step["flushed"] == {
+        "rounds": 1,
+        "events": 1,
+        "exactly_once": 1,
+        "refused": 0,
+        "doubled": 0,
+        "lost": 0,
+        "mistold": 0,
+    }
+    by_fault: Any = figures["by_fault"]
+    assert by_fault["frozen"]["rounds"] == 2
+
+
+def test_the_figures_say_how_a_round_that_failed_is_run_alone() -> None:
+    lost = replace(REFUSED, told=Told())
+    figures = crash_figures([ROUND, replace(ROUND, events=(lost,))])
+    assert figures["differs"] == [
+        "round 7.113 (begun, frozen): event pay-8 stands 0 times; executor: nothing; store: refused; "
+        "alone: make crash ROUNDS=1 SEED=7.113"
+    ]

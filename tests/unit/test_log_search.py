@@ -1,0 +1,138 @@
+"""A look-up finds every copy of a key, whatever became of it and however it is written; most batches it passes over."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tallystick import log_search
+from tallystick.batch_header import Marker
+from tallystick.census import DecidedBatch, Outcome
+from tallystick.contract import EventFields
+from tallystick.log_record import LogRecord, read_record, records_of
+from tallystick.log_search import NEEDLES_MAX, Wanted, find_records
+
+from .builders import LAW, PART, offsets
+from .synthetic_log import SyntheticLog
+
+FIELDS = EventFields()
+
+
+def value(key: object, payment: object = "pay-1") -> bytes:
+    return json.dumps({"event_id": key, "payment_id": payment}).encode()
+
+
+def a_log() -> SyntheticLog:
+    """0 plain, 1-2 aborted, 3 marker, 4-5 committed, 6 marker, 7 open, 8 plain behind it."""
+    log = SyntheticLog(fetch_batches=2)
+    log.append(value("ev-0"))
+    log.append(value("ev-1"), value("ev-2"), producer_id=7, epoch=3, sequence=40, transactional=True)
+    log.end_transaction(7, Marker.ABORT)
+    log.append(value("ev-1"), value("ev-3"), producer_id=8, transactional=True, compression=1)
+    log.end_transaction(8, Marker.COMMIT)
+    log.append(value("ev-1"), producer_id=9, transactional=True)
+    log.append(value("ev-1"))
+    return log
+
+
+def found(log: SyntheticLog, start: int, end: int, wanted: Wanted) -> list[tuple[int, Outcome]]:
+    records = find_records(log.fetch, [offsets(start, end)], FIELDS, wanted)
+    return [(record.kafka_offset, record.outcome) for record in records]
+
+
+EV_1 = Wanted(match_keys=frozenset({"ev-1"}))
+
+
+def test_every_copy_is_found_whatever_became_of_it() -> None:
+    assert found(a_log(), 0, 9, EV_1) == [
+        (1, Outcome.ABORTED),
+        (4, Outcome.COMMITTED),
+        (7, Outcome.OPEN),
+        (8, Outcome.OPEN),
+    ]
+
+
+def test_only_copies_inside_the_range_are_found() -> None:
+    assert found(a_log(), 2, 7, EV_1) == [(4, Outcome.COMMITTED)]
+    assert found(a_log(), 1, 2, EV_1) == [(1, Outcome.ABORTED)]
+    assert found(a_log(), 8, 9, EV_1) == [(8, Outcome.OPEN)]
+    assert found(a_log(), 4, 4, EV_1) == []
+
+
+def test_a_business_transaction_is_found_by_its_key_and_a_place_by_its_offset() -> None:
+    log = SyntheticLog()
+    for number in range(4):
+        log.append(value(f"ev-{number}", f"pay-{number}"))
+    assert found(log, 0, 4, Wanted(transaction_keys=frozenset({"pay-2"}))) == [(2, Outcome.PLAIN)]
+    assert found(log, 0, 4, Wanted(places=frozenset({(PART, 1)}))) == [(1, Outcome.PLAIN)]
+    assert found(log, 0, 4, Wanted(match_keys=frozenset({"pay-2"}), transaction_keys=frozenset({"ev-2"}))) == []
+
+
+def decoded(log: SyntheticLog, wanted: Wanted, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """First offsets of the batches that a search decodes."""
+    seen = []
+
+    def counted(batch: DecidedBatch, *rest: object) -> list[LogRecord]:
+        seen.append(batch.header.base_offset)
+        return list(records_of(batch, PART, FIELDS))
+
+    monkeypatch.setattr(log_search, "records_of", counted)
+    found(log, 0, log.end, wanted)
+    return seen
+
+
+@pytest.mark.parametrize("compression", [0, 1])
+def test_a_batch_without_any_of_the_keys_is_passed_over(compression: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = SyntheticLog()
+    for number in range(5):
+        log.append(value(f"ev-{number}"), compression=compression)
+    assert decoded(log, Wanted(match_keys=frozenset({"ev-3"})), monkeypatch) == [3]
+
+
+def test_a_batch_at_a_wanted_place_is_decoded_and_so_is_one_with_an_escape(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = SyntheticLog()
+    log.append(value("ev-0"), value("ev-1"))
+    log.append(value("caf\u00e9"))
+    assert decoded(log, Wanted(match_keys=frozenset({"no"}), places=frozenset({(PART, 1)})), monkeypatch) == [0, 2]
+
+
+@pytest.mark.parametrize("key", ["", 'quo"ted', "a/b", "back\\slash", "[1, 2]", "{}", "caf\u00e9", "tab\t"])
+def test_a_key_that_json_may_spell_in_several_ways_is_looked_for_in_every_batch(key: str) -> None:
+    assert Wanted(match_keys=frozenset({key})).needles is None
+
+
+def test_so_many_keys_that_decoding_all_is_cheaper_are_not_looked_for_one_by_one() -> None:
+    many = frozenset(f"ev-{number}" for number in range(NEEDLES_MAX + 1))
+    assert Wanted(match_keys=many).needles is None
+    assert len(Wanted(match_keys=frozenset(sorted(many)[1:])).needles or ()) == NEEDLES_MAX
+
+
+def spelled(key: object, escaped: bool) -> bytes:
+    """A payload whose text may be written by escapes from its first character on."""
+    if escaped and isinstance(key, str):
+        text = "".join(f"\\u{ord(one):04x}" for one in key if ord(one) < 0x10000)
+        return b'{"event_id": "%b"}' % text.encode()
+    return json.dumps({"event_id": key}, ensure_ascii=escaped).encode()
+
+
+KEYS = st.one_of(
+    st.text(st.characters(codec="utf-8"), max_size=8),
+    st.integers(-(10**20), 10**20),
+    st.decimals(allow_nan=False, allow_infinity=False, places=2).map(float),
+    st.booleans(),
+    st.none(),
+    st.lists(st.integers(0, 9), max_size=2),
+)
+
+
+@LAW
+@given(st.lists(st.tuples(KEYS, st.booleans()), min_size=1, max_size=6), st.integers(0, 1))
+def test_what_is_passed_over_never_held_the_key(payloads: list[tuple[object, bool]], compression: int) -> None:
+    log = SyntheticLog()
+    for key, escaped in payloads:
+        log.append(spelled(key, escaped), compression=compression)
+    read = [read_record(log.fetch, PART, offset, FIELDS).match_key for offset in range(log.end)]
+    for key in read:
+        expected = [offset for offset, one in enumerate(read) if one == key]
+        assert [offset for offset, _ in found(log, 0, log.end, Wanted(match_keys=frozenset({key})))] == expected
