@@ -249,15 +249,15 @@ def test_a_sink_that_asks_to_be_left_alone_is_not_asked_until_then(
 def test_a_sink_that_asked_for_a_second_is_asked_again_after_it(store: Engine, books: Any, receiver: Receiver) -> None:
     books.commit(store, books.result(0), alerts=(alert(0),))
     receiver.answer, receiver.answer_headers = 503, {"Retry-After": "1"}
+    begun = time.monotonic()
     with pytest.raises(DeliveryFailed):
         deliver_pending(store, "payouts", [sink(receiver)])
-    begun = time.monotonic()
     receiver.answer = 200
     while not receiver.taken and time.monotonic() < begun + 60:
         with suppress(DeliveryFailed):
             deliver_pending(store, "payouts", [sink(receiver)])
     assert receiver.asked == 2
-    assert time.monotonic() - begun > 0.5
+    assert time.monotonic() - begun > 0.9
 
 
 def test_what_still_fires_is_sent_again_to_a_sink_that_forgets_and_to_no_other(
