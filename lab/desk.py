@@ -25,6 +25,7 @@ from lab.namespace import Namespace
 from lab.stack import LabAddresses
 
 _TIMEOUT_SECONDS = 30.0
+_END_SECONDS = 120.0  # to end a transaction: its coordinator may just have been killed and started again
 _ACCOUNTS = 3
 _BATCH_MAX = 4
 CURRENCIES = ("EUR", "USD", "JPY")
@@ -65,9 +66,9 @@ class Writer:
         self.producer.begin_transaction()
         yield
         if commit:
-            self.producer.commit_transaction(_TIMEOUT_SECONDS)
+            self.producer.commit_transaction(_END_SECONDS)
         else:
-            self.producer.abort_transaction(_TIMEOUT_SECONDS)
+            self.producer.abort_transaction(_END_SECONDS)
 
 
 @dataclass(frozen=True, kw_only=True)

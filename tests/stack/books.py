@@ -123,7 +123,8 @@ class LiveBooks:
         """A transactional producer, made once per id."""
         name = f"{self.contract.contract}-{transactional_id}"
         if name not in self.producers:
-            self.producers[name] = Producer(self._client(**{"transactional.id": name}))
+            held_for = {"transaction.timeout.ms": 600_000}  # a whole run may go on while a transaction is open
+            self.producers[name] = Producer(self._client(**{"transactional.id": name}, **held_for))
             self.producers[name].init_transactions(30)
         return self.producers[name]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -15,10 +16,12 @@ from spark_apps.ledger_frame import read_ledger
 from tallystick.break_class import Doubt
 from tallystick.connections import environment_variable
 from tallystick.contract import LedgerSide
-from tallystick.ledger import LedgerReadCancelled, LedgerRefused
+from tallystick.cut import Cut
+from tallystick.ledger import LedgerDescription, LedgerReadCancelled, LedgerRefused
 from tallystick.ledger_reader import (
     LedgerHidesRows,
     LedgerIsStandby,
+    PostgresLedger,
     count_older_rows,
     describe_table,
     open_ledger,
@@ -29,7 +32,7 @@ from tallystick.store.cut_store import last_cut
 from tallystick.store.run_store import read_run
 from tallystick.verdict import Verdict
 
-from .books import LEDGER, doubts, payment, payments
+from .books import LEDGER, LiveBooks, doubts, payment, payments
 from .live import NewBooks
 from .test_ledger_horizon import Table, table
 
@@ -114,6 +117,14 @@ def test_what_a_replica_and_a_slot_hold_back_is_the_vacuum_and_not_the_horizon(t
 # Other histories.
 
 
+def scan(spark: SparkSession, books: LiveBooks, cut: Cut, *, dsn: str) -> None:
+    """Read the cut's rows through another address, as the executors do."""
+    with open_ledger(books.connections.ledger_dsn) as connection:
+        ledger = PostgresLedger(connection=connection, ledger=books.contract.ledger)
+        described = LedgerDescription(key_is_unique=True)
+        read_ledger(spark, replace(books.connections, ledger_dsn=dsn), ledger, cut.ledger_slice, described).collect()
+
+
 def test_a_fail_over_between_the_cut_and_its_reading_is_doubted_and_so_is_the_next_cut(
     new_books: NewBooks, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,7 +134,7 @@ def test_a_fail_over_between_the_cut_and_its_reading_is_doubted_and_so_is_the_ne
         cut = books.take_cut()
         catch_up(books.stack.ledger_server, other)
         with pytest.raises(Exception, match="targetServerType: primary"):
-            read_ledger(spark, reader_of(other), books.contract.ledger, cut.ledger_slice, block_count=None).collect()
+            scan(spark, books, cut, dsn=reader_of(other))
         with other.connect() as admin:
             admin.execute("SELECT pg_promote()")
         monkeypatch.setenv(environment_variable(LEDGER), reader_of(other))
@@ -182,9 +193,8 @@ def test_rows_that_a_policy_hides_refuse_the_cut_and_the_reading_until_the_reade
             books.judge(cut)
         with pytest.raises(LedgerHidesRows, match=says):
             books.resolve(cut.now_utc)
-        dsn = books.connections.ledger_dsn
         with pytest.raises(Exception, match="would be affected by row-level security"):
-            read_ledger(spark, dsn, books.contract.ledger, cut.ledger_slice, block_count=None).collect()
+            scan(spark, books, cut, dsn=books.connections.ledger_dsn)
         assert read_run(books.store, cut.contract, cut.n) is None
         assert last_cut(books.store, cut.contract) == cut
         admin.execute(f"ALTER ROLE {LEDGER_READER} BYPASSRLS")

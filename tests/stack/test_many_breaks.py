@@ -29,6 +29,10 @@ RESIDENT_MAX_MB = 2_500
 PAGE_MAX_BYTES = 3_000_000
 
 
+pytestmark = pytest.mark.timeout(900)
+"""The day is one setup, of a minute and more where nothing else runs."""
+
+
 @dataclass(frozen=True)
 class BadDay:
     books: LiveBooks
