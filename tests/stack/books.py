@@ -119,12 +119,11 @@ class LiveBooks:
     def connections(self) -> Connections:
         return connections_from_environment(kafka_id=KAFKA, ledger_id=self.contract.ledger.connection)
 
-    def producer(self, transactional_id: str = "writer") -> Producer:
-        """A transactional producer, made once per id."""
+    def producer(self, transactional_id: str = "writer", **settings: Any) -> Producer:
+        """A transactional producer, made once per id. settings: librdkafka's, where the defaults will not do."""
         name = f"{self.contract.contract}-{transactional_id}"
         if name not in self.producers:
-            held_for = {"transaction.timeout.ms": 600_000}  # a whole run may go on while a transaction is open
-            self.producers[name] = Producer(self._client(**{"transactional.id": name}, **held_for))
+            self.producers[name] = Producer(self._client(**{"transactional.id": name, **settings}))
             self.producers[name].init_transactions(30)
         return self.producers[name]
 

@@ -147,7 +147,7 @@ def test_an_interrupted_run_leaves_no_process_and_the_next_one_finishes_its_cut(
 def test_a_held_side_is_waited_for_and_then_named(new_books: NewBooks, environment: dict[str, str]) -> None:
     with new_books(direction="topic_to_ledger", settle_timeout_seconds=2) as books:
         assert run(environment, "run", str(books.contract_file))[0] == 3
-        producer = books.producer("holder")
+        producer = books.producer("holder", **{"transaction.timeout.ms": 600_000})  # a whole run goes on meanwhile
         producer.begin_transaction()
         books.send(producer, *[event for event in both_legs("held") if event.leg == "payment"])
         code, stdout, stderr = run(environment, "run", str(books.contract_file))
