@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import shutil
-import signal
 import sys
 import time
 from collections import Counter
@@ -31,6 +30,7 @@ from lab.command_line import CommandLine
 from lab.desk import Desk, Writer
 from lab.event import Event, Leg
 from lab.ledger import Ledger
+from lab.long_run import LongRun
 from lab.mode import DeliveryMode
 from lab.process import REPOSITORY, wait_until
 from lab.round_contracts import payments_contract, write_contract
@@ -127,27 +127,22 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="which payments are made")
     parser.add_argument("--windows", type=int, default=30, help="hours of the outage")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, and so stops the servers
-    console, started = Console(), time.monotonic()
-
-    def say(text: str) -> None:
-        console.print(f"[dim]{time.monotonic() - started:6.1f} s[/dim]  {text}", highlight=False, soft_wrap=True)
-
+    run = LongRun()
     shutil.rmtree(FOLDER, ignore_errors=True)
     begins = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - (options.windows + 1) * _HOUR
     with start_stack(FOLDER / "stack") as stack, _airflow(stack) as airflow:
-        say("broker, databases and Airflow are up")
+        run.say("broker, databases and Airflow are up")
         _backfill(airflow, begins - _HOUR, windows=1)
-        baseline = _wait_judged(stack, 1, say)
+        baseline = _wait_judged(stack, 1, run.say)
         _backdate(stack, begins)
         truth = _write_outage(stack, begins, seed=options.seed, windows=options.windows)
-        say(f"{options.windows} hours of traffic are written, with {sum(truth.values())} faults; nobody has looked")
+        run.say(f"{options.windows} hours of traffic are written, with {sum(truth.values())} faults; nobody has looked")
         asked = time.monotonic()
         _backfill(airflow, begins, windows=options.windows)
-        runs = _wait_judged(stack, options.windows + 1, say, told=baseline)[1:]
+        runs = _wait_judged(stack, options.windows + 1, run.say, told=baseline)[1:]
         figures = _figures(runs, truth, seed=options.seed, seconds=time.monotonic() - asked)
     FIGURES.write_text(json.dumps(figures, indent=2) + "\n")
-    _show(console, figures)
+    _show(run.console, figures)
     sys.exit(1 if figures["differs"] else 0)
 
 

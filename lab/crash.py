@@ -18,16 +18,13 @@ import argparse
 import json
 import os
 import shutil
-import signal
 import sys
-import time
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import confluent_kafka
-from rich.console import Console
 from rich.table import Table
 
 from lab.broker import DEFAULT_JARS
@@ -36,6 +33,7 @@ from lab.crash_books import events_needed, find_missing
 from lab.crash_plan import plan_crashes
 from lab.crash_run import CrashMatrix
 from lab.crash_score import CRASH_COLUMNS, RoundEnd, crash_figures
+from lab.long_run import LongRun
 from lab.process import REPOSITORY
 from lab.score_table import shown
 from lab.stack import start_stack
@@ -56,20 +54,14 @@ def main() -> None:
     if options.rounds < 1:
         parser.error(f"argument --rounds: got {options.rounds}; expected 1 or more")
     folder: Path = options.folder.resolve()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, and so stops the servers
-    console = Console()
-    started = time.monotonic()
-
-    def say(text: str) -> None:
-        console.print(f"[dim]{time.monotonic() - started:6.1f} s[/dim]  {text}", highlight=False, soft_wrap=True)
-
+    run = LongRun()
     seed, first = options.seed
     rounds = plan_crashes(seed, options.rounds, first=first)
     figures_file = folder.with_suffix(".json")
     ends: list[RoundEnd] = []
 
     def keep(ends: Sequence[RoundEnd]) -> dict[str, Any]:
-        figures = figures_of(ends, seed=seed, asked=len(rounds), seconds=time.monotonic() - started)
+        figures = figures_of(ends, seed=seed, asked=len(rounds), seconds=run.seconds)
         figures_file.write_text(json.dumps(figures, indent=2) + "\n")
         return figures
 
@@ -77,20 +69,20 @@ def main() -> None:
     (folder / "books").mkdir(parents=True)
     with start_stack(folder / "stack") as stack:
         CommandLine(addresses=stack, folder=folder / "stack").migrate_store()
-        say("broker and databases are up")
+        run.say("broker and databases are up")
         books = find_missing(stack, folder / "books", events=events_needed(rounds), seed=seed)
-        say(f"a run has found {events_needed(rounds)} events missing")
+        run.say(f"a run has found {events_needed(rounds)} events missing")
         matrix = CrashMatrix(stack, books, folder / "books")
         for crash in rounds:
             ends.append(matrix.play(crash))
-            _tell(ends, len(rounds), say)
+            _tell(ends, len(rounds), run.say)
             if len(ends) % _KEEP_EACH == 0:
                 keep(ends)
         figures = keep(matrix.count_again(ends))
-    console.print(_table(figures))
+    run.console.print(_table(figures))
     for claim in figures["differs"]:
-        console.print(f"  [red]differs:[/red] {claim}", highlight=False, soft_wrap=True)
-    console.print(f"  figures  {shown(figures_file)}", highlight=False)
+        run.console.print(f"  [red]differs:[/red] {claim}", highlight=False, soft_wrap=True)
+    run.console.print(f"  figures  {shown(figures_file)}", highlight=False)
     sys.exit(1 if figures["differs"] else 0)
 
 

@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import shutil
-import signal
 import sys
 import time
 from collections import Counter
@@ -25,12 +24,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from lab.command_line import CommandLine
 from lab.desk import Desk, Traffic
 from lab.key_faults import Planted
+from lab.long_run import LongRun
 from lab.mode import DeliveryMode
 from lab.process import REPOSITORY
 from lab.round_contracts import payments_contract, payouts_contract, write_contract
@@ -65,21 +64,16 @@ def main() -> None:
     options = parser.parse_args()
     if options.windows < 2 * _COMPARED:
         parser.error(f"argument --windows: got {options.windows}; expected {2 * _COMPARED} or more")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, and so stops the servers
-    console, started = Console(), time.monotonic()
-
-    def say(text: str) -> None:
-        console.print(f"[dim]{time.monotonic() - started:6.1f} s[/dim]  {text}", highlight=False, soft_wrap=True)
-
+    run = LongRun()
     shutil.rmtree(FOLDER, ignore_errors=True)
     with start_stack(FOLDER / "stack") as stack:
-        figures = _play(stack, options.book, seed=options.seed, windows=options.windows, say=say)
-    figures["seconds"] = round(time.monotonic() - started, 1)
+        figures = _play(stack, options.book, seed=options.seed, windows=options.windows, say=run.say)
+    figures["seconds"] = round(run.seconds, 1)
     FIGURES.write_text(json.dumps(figures, indent=2) + "\n")
-    console.print(_table(figures))
+    run.console.print(_table(figures))
     for claim in figures["differs"]:
-        console.print(f"  [red]differs:[/red] {claim}", highlight=False)
-    console.print(f"  figures  {FIGURES.relative_to(REPOSITORY)}", highlight=False)
+        run.console.print(f"  [red]differs:[/red] {claim}", highlight=False)
+    run.console.print(f"  figures  {FIGURES.relative_to(REPOSITORY)}", highlight=False)
     sys.exit(1 if figures["differs"] else 0)
 
 

@@ -11,18 +11,16 @@ import argparse
 import json
 import os
 import shutil
-import signal
 import sys
-import time
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from lab.command_line import CommandLine
+from lab.long_run import LongRun
 from lab.mixed_round import RoundResult, draw_cluster_faults, run_cluster_round, run_round
 from lab.process import REPOSITORY
 from lab.score import COLUMNS, Counts, Score
@@ -39,41 +37,35 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=FOLDER, help="an ignored folder for data, logs and the truth")
     options = parser.parse_args()
     folder: Path = options.folder.resolve()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, and so stops the servers
-    console = Console()
-    started = time.monotonic()
-
-    def say(text: str) -> None:
-        console.print(f"[dim]{time.monotonic() - started:6.1f} s[/dim]  {text}", highlight=False, soft_wrap=True)
-
+    run = LongRun()
     rounds: list[RoundResult] = []
     figures_file = folder.with_suffix(".json")
 
     def keep(result: RoundResult) -> None:
         """Tell and store each round as it ends: a later one may fail."""
         rounds.append(result)
-        figures = figures_of(rounds, asked=options.seeds, seconds=time.monotonic() - started)
+        figures = figures_of(rounds, asked=options.seeds, seconds=run.seconds)
         figures_file.write_text(json.dumps(figures, indent=2) + "\n")
-        _tell(result, say)
+        _tell(result, run.say)
 
     shutil.rmtree(folder / "rounds", ignore_errors=True)
     with start_stack(folder / "stack") as stack:
         CommandLine(addresses=stack, folder=folder / "stack").migrate_store()
-        say("broker and databases are up")
+        run.say("broker and databases are up")
         for seed in options.seeds:
-            keep(run_round(stack, seed, folder / "rounds" / str(seed), say))
+            keep(run_round(stack, seed, folder / "rounds" / str(seed), run.say))
     drawn = [seed for seed in options.seeds if draw_cluster_faults(seed).log_faults]
     if drawn:
         with start_stack(folder / "cluster", brokers=3) as stack:
             CommandLine(addresses=stack, folder=folder / "cluster").migrate_store()
-            say("three brokers and databases are up")
+            run.say("three brokers and databases are up")
             for seed in drawn:
-                keep(run_cluster_round(stack, seed, folder / "rounds" / f"{seed}-cluster", say))
+                keep(run_cluster_round(stack, seed, folder / "rounds" / f"{seed}-cluster", run.say))
     figures = json.loads(figures_file.read_text())
-    console.print(_table(figures))
+    run.console.print(_table(figures))
     for truth in sorted((folder / "rounds").glob("*/truth.json")):
-        console.print(f"  truth    {shown(truth)}", highlight=False)
-    console.print(f"  figures  {shown(figures_file)}", highlight=False)
+        run.console.print(f"  truth    {shown(truth)}", highlight=False)
+    run.console.print(f"  figures  {shown(figures_file)}", highlight=False)
     sys.exit(1 if figures["differs"] else 0)
 
 

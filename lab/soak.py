@@ -17,16 +17,14 @@ import argparse
 import json
 import os
 import shutil
-import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from lab.command_line import CommandLine
+from lab.long_run import LongRun
 from lab.process import REPOSITORY
 from lab.score_table import score_table, shown
 from lab.soak_run import SoakResult, run_soak
@@ -45,33 +43,27 @@ def main() -> None:
     if options.windows < 1:
         parser.error(f"argument --windows: got {options.windows}; expected 1 or more")
     folder: Path = options.folder.resolve()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, and so stops the servers
-    console = Console()
-    started = time.monotonic()
-
-    def say(text: str) -> None:
-        console.print(f"[dim]{time.monotonic() - started:6.1f} s[/dim]  {text}", highlight=False, soft_wrap=True)
-
+    run = LongRun()
     figures_file = folder.with_suffix(".json")
 
     def keep(result: SoakResult) -> None:
-        figures = figures_of(result, asked=options.windows, seconds=time.monotonic() - started)
+        figures = figures_of(result, asked=options.windows, seconds=run.seconds)
         figures_file.write_text(json.dumps(figures, indent=2) + "\n")
-        say(f"[bold]so far[/bold]: {', '.join(f'{name} {figures[name]}' for name in SOAK_COLUMNS)}")
+        run.say(f"[bold]so far[/bold]: {', '.join(f'{name} {figures[name]}' for name in SOAK_COLUMNS)}")
 
     shutil.rmtree(folder / "books", ignore_errors=True)
     with start_stack(folder / "stack") as stack:
         CommandLine(addresses=stack, folder=folder / "stack").migrate_store()
-        say("broker and databases are up")
+        run.say("broker and databases are up")
         books = folder / "books"
-        result = run_soak(stack, seed=options.seed, windows=options.windows, folder=books, say=say, keep=keep)
+        result = run_soak(stack, seed=options.seed, windows=options.windows, folder=books, say=run.say, keep=keep)
     keep(result)
     figures = json.loads(figures_file.read_text())
-    console.print(_table(figures))
+    run.console.print(_table(figures))
     for claim in figures["differs"]:
-        console.print(f"  [red]differs:[/red] {claim}", highlight=False, soft_wrap=True)
-    console.print(f"  truth    {shown(books / 'truth.json')}", highlight=False)
-    console.print(f"  figures  {shown(figures_file)}", highlight=False)
+        run.console.print(f"  [red]differs:[/red] {claim}", highlight=False, soft_wrap=True)
+    run.console.print(f"  truth    {shown(books / 'truth.json')}", highlight=False)
+    run.console.print(f"  figures  {shown(figures_file)}", highlight=False)
     sys.exit(1 if figures["differs"] else 0)
 
 

@@ -4,6 +4,7 @@ The bytes are built by kafka-python's own builder; only what a broker sets is pa
 the control flag (none of it is guarded by a checksum that the readers check).
 """
 
+import json
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -177,3 +178,21 @@ def patch(
         if value is not None:
             struct.pack_into(form, changed, at, value)
     return bytes(changed)
+
+
+def value(key: object, payment: object = "pay-1") -> bytes:
+    """A payload with these keys and nothing else."""
+    return json.dumps({"event_id": key, "payment_id": payment}).encode()
+
+
+def a_log() -> SyntheticLog:
+    """0 plain, 1-2 aborted, 3 marker, 4-5 committed, 6 marker, 7 open, 8 plain behind it."""
+    log = SyntheticLog(fetch_batches=2)
+    log.append(value("ev-0"), headers=[("session", b"relay-1"), ("source", b"in:0:4")])
+    log.append(value("ev-1"), value("ev-2"), producer_id=7, epoch=3, sequence=40, transactional=True)
+    log.end_transaction(7, Marker.ABORT)
+    log.append(value("ev-1"), value("ev-3"), producer_id=8, transactional=True, compression=1)
+    log.end_transaction(8, Marker.COMMIT)
+    log.append(value("ev-1"), producer_id=9, transactional=True)
+    log.append(value("ev-1"))
+    return log

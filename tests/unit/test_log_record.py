@@ -4,32 +4,14 @@ import json
 
 import pytest
 
-from tallystick.batch_header import Marker
 from tallystick.census import Outcome
 from tallystick.contract import EventFields
 from tallystick.log_record import ACTION_HEADER, HEADER_LENGTH, read_record, read_records
 
 from .builders import PART
-from .synthetic_log import SyntheticLog
+from .synthetic_log import SyntheticLog, a_log, value
 
 FIELDS = EventFields()
-
-
-def value(key: object, payment: object = "pay-1") -> bytes:
-    return json.dumps({"event_id": key, "payment_id": payment}).encode()
-
-
-def a_log() -> SyntheticLog:
-    """0 plain, 1-2 aborted, 3 marker, 4-5 committed, 6 marker, 7 open, 8 plain behind it."""
-    log = SyntheticLog(fetch_batches=2)
-    log.append(value("ev-0"), headers=[("session", b"relay-1"), ("source", b"in:0:4")])
-    log.append(value("ev-1"), value("ev-2"), producer_id=7, epoch=3, sequence=40, transactional=True)
-    log.end_transaction(7, Marker.ABORT)
-    log.append(value("ev-1"), value("ev-3"), producer_id=8, transactional=True, compression=1)
-    log.end_transaction(8, Marker.COMMIT)
-    log.append(value("ev-1"), producer_id=9, transactional=True)
-    log.append(value("ev-1"))
-    return log
 
 
 def test_a_record_is_read_with_its_producer() -> None:

@@ -7,33 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick import log_search
-from tallystick.batch_header import Marker
 from tallystick.census import DecidedBatch, Outcome
 from tallystick.contract import EventFields
 from tallystick.log_record import LogRecord, read_record, records_of
 from tallystick.log_search import NEEDLES_MAX, Wanted, find_records
 
 from .builders import LAW, PART, offsets
-from .synthetic_log import SyntheticLog
+from .synthetic_log import SyntheticLog, a_log, value
 
 FIELDS = EventFields()
-
-
-def value(key: object, payment: object = "pay-1") -> bytes:
-    return json.dumps({"event_id": key, "payment_id": payment}).encode()
-
-
-def a_log() -> SyntheticLog:
-    """0 plain, 1-2 aborted, 3 marker, 4-5 committed, 6 marker, 7 open, 8 plain behind it."""
-    log = SyntheticLog(fetch_batches=2)
-    log.append(value("ev-0"))
-    log.append(value("ev-1"), value("ev-2"), producer_id=7, epoch=3, sequence=40, transactional=True)
-    log.end_transaction(7, Marker.ABORT)
-    log.append(value("ev-1"), value("ev-3"), producer_id=8, transactional=True, compression=1)
-    log.end_transaction(8, Marker.COMMIT)
-    log.append(value("ev-1"), producer_id=9, transactional=True)
-    log.append(value("ev-1"))
-    return log
 
 
 def found(log: SyntheticLog, start: int, end: int, wanted: Wanted) -> list[tuple[int, Outcome]]:
