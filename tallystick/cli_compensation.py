@@ -4,12 +4,13 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
 
 import typer
 
-from tallystick.connections import connections_from_environment, store_dsn
-from tallystick.contract import load_contract
-from tallystick.exit_code import ExitCode
+from tallystick.connections import Connections, connections_from_environment, store_dsn
+from tallystick.contract import Contract, load_contract
+from tallystick.exit_code import exit_code_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -67,48 +68,67 @@ def show_plan(
         return
     typer.echo(describe_plan(plan))
     if requester is not None and plan.items:
-        typer.echo(f"\nKept. To do it: tallystick compensation act {contract_file} {plan.plan_hash} --by WHO")
+        act = f"act {contract_file} {plan.plan_id} --hash {plan.plan_hash} --by WHO"
+        typer.echo(f"\nKept. To do it: tallystick compensation {act}")
 
 
 @compensation_commands.command("act")
 def act_on_plan(
     contract_file: ContractFile,
-    plan_hash: Annotated[str, typer.Argument(metavar="PLAN_HASH", help="The hash that `plan` showed.")],
+    plan_id: Annotated[UUID, typer.Argument(metavar="PLAN_ID", help="The plan, as `compensation plan` kept it.")],
+    approved_hash: Annotated[str, typer.Option("--hash", metavar="HASH", help="The plan hash that was approved.")],
     by: Annotated[str, typer.Option(metavar="WHO", help="Who approves it.")],
     as_json: AsJson = False,
 ) -> None:
-    """Do what a kept plan says, once, whatever crashed or ran before. Ends with 3 when an item was refused for now.
+    """Do what was approved, once, whatever crashed or ran before; then look whether each break is cleared.
 
-    Example: `tallystick compensation act dags/contracts/billing_payouts.yaml 5a1d... --by "Grace Hopper"`
+    Ends with 0 when each is, with 1 when one is not, with 3 when that is not to be seen yet, with 2 when the plan is
+    refused or something does not answer.
+
+    Example: `tallystick compensation act dags/contracts/billing_payouts.yaml 0ed3c1f2-7f58-5d6a-9a53-0a7a7f0a1d11
+    --hash 5f0c9d --by "Grace Hopper"`
     """
     from tallystick.acting_rules import words_of
     from tallystick.cli_output import print_json
-    from tallystick.compensation import ItemFate, execute_plan
-    from tallystick.compensation_plan import PlanStale, plan_id_of
+    from tallystick.compensation import execute_plan, verify_plan
+    from tallystick.compensation_plan import PlanStale
     from tallystick.plain_text import foreign_text
     from tallystick.store.engine import open_store
     from tallystick.store.plan_store import read_plan
 
     contract, approver = load_contract(contract_file), words_of("--by", by)
-    engine = open_store(store_dsn())
-    plan = read_plan(engine, plan_id_of(plan_hash))
+    engine, connections = open_store(store_dsn()), _acting_connections(contract)
+    plan = read_plan(engine, plan_id)
     if plan is None:
-        raise PlanStale(f"{contract.contract}: a plan of hash {foreign_text(plan_hash)} was never kept; ask for one")
+        raise PlanStale(f"{contract.contract}: plan {plan_id} was never stored; see: tallystick compensation plan")
     execution = execute_plan(
         engine,
         contract,
-        connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection),
+        connections,
         plan,
-        approved_hash=plan_hash,
+        approved_hash=approved_hash,
         approver=approver,
         environment=os.environ.get("TALLYSTICK_ENVIRONMENT", "production"),
     )
+    result = verify_plan(contract, plan, connections)
+    effects = {check.match_key: check.effect for check in result.checks}
     if as_json:
-        print_json([outcome.as_json() for outcome in execution.outcomes])
+        print_json([one.as_json() | {"effect": str(effects[one.match_key])} for one in execution.outcomes])
     for outcome in () if as_json else execution.outcomes:
-        typer.echo(f"{foreign_text(outcome.match_key)}: {outcome.fate}{outcome.reason and f' ({outcome.reason})'}")
-    if execution.count(ItemFate.REFUSED):
-        raise typer.Exit(ExitCode.INCONCLUSIVE)
+        effect = effects[outcome.match_key].replace("_", " ")
+        typer.echo(
+            f"{foreign_text(outcome.match_key)}: {outcome.fate.replace('_', ' ')}, {effect}. {outcome.reason}".rstrip()
+        )
+    raise typer.Exit(exit_code_of(result.verdict))
+
+
+def _acting_connections(contract: Contract) -> Connections:
+    post = contract.compensation.post if contract.compensation else None
+    return connections_from_environment(
+        kafka_id=contract.kafka.connection,
+        ledger_id=contract.ledger.connection,
+        poster_id=post.connection if post else None,
+    )
 
 
 @compensation_commands.command("stop")

@@ -139,6 +139,13 @@ def _currency_case_changes(field: str, before: str, after: str) -> tuple[Contrac
     return rule(field, before, after)
 
 
+def _actions_table_changes(field: str, before: str | None, after: str | None) -> tuple[ContractChange, ...]:
+    """It may come and go with its section. Another one does not know what was posted."""
+    rule = _kept(_REPAIRS_ONLY) if None in (before, after) else _refused(_POSTED_THERE)
+    return rule(field, before, after)
+
+
+_POSTED_THERE = "It holds which repairs were posted: with another table, one could be posted again."
 _CASE_IGNORED = (
     "Pairs that come together from the next run on may write their currency in either case, open items included; "
     "mismatches that were found before stay broken."
@@ -262,6 +269,11 @@ RULES: Mapping[str, Rule] = {
     "alert.critical_at_minor": _kept(_TOLD_ONLY),
     "alert.severity_by_class": _kept(_TOLD_ONLY),
     "compensation.classes": _kept(_REPAIRS_ONLY),
+    "compensation.reversal": _kept(_REPAIRS_ONLY),
+    "compensation.post.connection": _kept(_REPAIRS_ONLY),
+    "compensation.post.actions_table": _actions_table_changes,
+    "compensation.post.columns": _kept(_REPAIRS_ONLY),
+    "compensation.post.rows": _kept(_REPAIRS_ONLY),
     "compensation.max_items": _kept(_REPAIRS_ONLY),
     "compensation.max_amount_minor": _kept(_REPAIRS_ONLY),
     "compensation.max_items_per_day": _kept(_REPAIRS_ONLY),

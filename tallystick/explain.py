@@ -163,10 +163,12 @@ def _places(evidence: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def describe_place(item_id: str) -> str:
-    """ "topic:billing.payouts:0:17" as "offset 17 of billing.payouts[0]"; "ledger:815" as "row 815"."""
+    """ "topic:billing.payouts:0:17" as "offset 17 of billing.payouts[0]"; "ledger:815" as "row 815"; an action."""
     side, _, rest = item_id.partition(":")
     if side == "ledger":
         return f"row {foreign_text(rest)}"
+    if side == "action":
+        return f"compensation {foreign_text(rest)}"
     if side == "topic" and rest.count(":") >= 2:
         topic, partition, offset = rest.rsplit(":", 2)
         return f"offset {offset} of {foreign_text(topic)}[{partition}]"

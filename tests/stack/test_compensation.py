@@ -616,17 +616,18 @@ def test_by_the_command_line_one_asks_another_approves_and_either_can_stop_it(
     shown = run("plan", str(file))
     assert (shown.exit_code, world.events()) == (0, [])
     assert "Dry run, nothing is published: would publish 2 events again" in shown.stdout
-    plan_hash = json.loads(run("plan", str(file), "--by", "ada", "--json").stdout)["plan_hash"]
-    assert "was never kept" in run("act", str(file), "0000", "--by", "bob").stderr
-    assert "Ada asked for this plan" in run("act", str(file), plan_hash, "--by", "Ada").stderr
+    kept = json.loads(run("plan", str(file), "--by", "ada", "--json").stdout)
+    act = ("act", str(file), kept["plan_id"], "--hash", kept["plan_hash"], "--by")
+    assert "was never stored" in run("act", str(file), str(uuid.uuid4()), "--hash", "0000", "--by", "bob").stderr
+    assert "Ada asked for this plan" in run(*act, "Ada").stderr
     assert "no cut of it is stored" in run("stop", "payots", "--by", "eve", "--because", "wait").stderr
     assert run("stop", "--by", "eve", "--because", "wait").exit_code == 0
-    stopped = run("act", str(file), plan_hash, "--by", "bob")
+    stopped = run(*act, "bob")
     assert (stopped.exit_code, "eve stopped all compensations" in stopped.stderr) == (2, True)
     assert world.copies() == Counter()
     assert run("allow", "--by", "eve", "--because", "go on").exit_code == 0
-    done = run("act", str(file), plan_hash, "--by", "bob")
-    assert (done.exit_code, done.stdout.count(": published")) == (0, 2), done.stderr
+    done = run(*act, "bob")
+    assert (done.exit_code, done.stdout.count(": published, cleared.")) == (0, 2), done.stderr
     assert world.copies() == once(rows)
     assert [entry.event for entry in read_audit(world.store, "*")] == ["acting_stopped", "acting_allowed"]
 

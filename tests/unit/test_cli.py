@@ -156,7 +156,7 @@ def test_an_empty_folder_passes_no_check(tmp_path: Path) -> None:
         ("write-off", "billing", "12345678", "--by", "Ada", "--reason", ""),
         ("compensation", "plan"),
         ("compensation", "plan", "none.yaml"),
-        ("compensation", "act", "none.yaml", "hash"),
+        ("compensation", "act", "none.yaml", "no-uuid", "--hash", "h", "--by", "Ada"),
         ("compensation", "stop"),
         ("compensation", "stop", "--by", "Ada"),
         ("compensation", "stop", "--by", " ", "--because", "it hangs"),
