@@ -16,9 +16,11 @@ from tallystick_airflow.plan_operator import PlanOperator
 from tallystick_airflow.verify_operator import VerifyOperator
 
 RUNBOOK = """
-**What it does.** `plan` names each event to publish again and each break it leaves alone, with the reason. `approve`
-shows that plan and waits {timeout_hours:.1f} h; silence means no. `act` publishes each event once, over all plans,
-whatever crashes. `verify` reads the log again.
+**What it does.** `plan` names each repair and each break it leaves alone, with the reason. `approve` shows that plan
+and waits {timeout_hours:.1f} h; silence means no. `act` does each repair once, over all plans, whatever crashes.
+`verify` reads again what was touched: is each break cleared, not cleared, or changed?
+
+**To stop it** at any step: `tallystick compensation stop --by WHO --because WHY`.
 
 **Who.** Above the contract's four_eyes_above_minor somebody else than the person who started the run. Under Browse,
 Required Actions; or on the task `approve`.
@@ -34,7 +36,7 @@ def compensate_dag(file: ContractFile) -> DAG:
     assert rules is not None
     with DAG(
         dag_id=f"compensate_{contract.contract}",
-        description=f"Publish again, after approval, what {', '.join(contract.topics)} lacks",
+        description="Repair, after approval, what the reconciliation found",
         doc_md=RUNBOOK.format(timeout_hours=rules.approval_timeout_seconds / 3600),
         schedule=None,
         start_date=contract.start_date,

@@ -45,7 +45,8 @@ _CLIENT_ID = "tallystick-compensation"
 _STARTS_MAX = 8
 _BUG = 70
 _GROUP_OFFSETS = "__consumer_offsets"
-_PLAN_SECONDS_MAX = 120.0
+_PLAN_SECONDS_MAX = 280.0
+_CONDITION_SECONDS_MAX = 120.0
 _TIMEOUT_SECONDS = 30.0
 _TOO_SMALL_BYTES = 150
 _LARGEST_BYTES = 1_000_000
@@ -188,7 +189,7 @@ class CrashMatrix:
         count = proxy.fired(_CLIENT_ID, loss=loss, request=request)
         proxy.arm(_CLIENT_ID, loss=loss, request=request)
         yield
-        proxy.wait_fired(_CLIENT_ID, count + 1, loss=loss, request=request)
+        proxy.wait_fired(_CLIENT_ID, count + 1, loss=loss, request=request, deadline_seconds=_CONDITION_SECONDS_MAX)
 
     # Faults.
 
@@ -230,14 +231,18 @@ class CrashMatrix:
         self._reach(second, replace(crash, step=crash.second_at, record=EVENTS_PER_PLAN))
         self._wait_for_open_records()
         first.wake()
-        self._run_out(plan, first)
+        first.run_to(lambda told: told["step"] in (Step.FINISHED, "stopped"))
         second.run_to(lambda told: told["step"] == Step.PUBLISHED)
         second.kill()
 
     def _wait_for_open_records(self) -> None:
         """Return once the broker has a record of a transaction that is still open."""
         ends = self._log_ends()
-        process.wait_until(lambda: not ends.are_decided(self.books.partitions), what="records of an open transaction")
+        process.wait_until(
+            lambda: not ends.are_decided(self.books.partitions),
+            what="records of an open transaction",
+            deadline_seconds=_CONDITION_SECONDS_MAX,
+        )
 
     def _kill_broker(self, crash: CrashRound) -> None:
         """SIGKILL, and start it again.
@@ -275,7 +280,9 @@ class CrashMatrix:
             resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
             admin.incremental_alter_configs([resource])[resource].result(_TIMEOUT_SECONDS)
             process.wait_until(
-                partial(_is_set, admin, topic, change.name, change.value), what=f"{topic}: largest record"
+                partial(_is_set, admin, topic, change.name, change.value),
+                what=f"{topic}: largest record",
+                deadline_seconds=_CONDITION_SECONDS_MAX,
             )
 
     # The end of a round.

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tallystick.connections import connections_from_environment, store_dsn
-from tallystick.contract import load_contract
+from tallystick.connections import Connections, connections_from_environment, store_dsn
+from tallystick.contract import Contract, load_contract
 from tallystick.exit_code import exit_code_of
 
 if TYPE_CHECKING:
@@ -81,10 +81,10 @@ def act_on_plan(
         bool, typer.Option("--json", help="A JSON document a line: each step, and what came of it.")
     ] = False,
 ) -> None:
-    """Do what a kept plan says, once, whatever crashed or ran before; then look whether it stands.
+    """Do what a kept plan says, once, whatever crashed or ran before; then look whether each break is cleared.
 
-    Ends with 0 when each item of the plan stands once, with 1 when one does not, with 3 when that is not to be seen
-    yet, with 2 when the plan is refused or something does not answer.
+    Ends with 0 when each is, with 1 when one is not, with 3 when that is not to be seen yet, with 2 when the plan is
+    refused or something does not answer.
 
     Example: `tallystick compensation act dags/contracts/billing_payouts.yaml 5a1d... --by "Grace Hopper"`
     """
@@ -97,8 +97,7 @@ def act_on_plan(
     from tallystick.store.plan_store import read_plan
 
     contract, approver = load_contract(contract_file), words_of("--by", by)
-    engine = open_store(store_dsn())
-    connections = connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
+    engine, connections = open_store(store_dsn()), _acting_connections(contract)
     plan = read_plan(engine, plan_id_of(plan_hash))
     if plan is None:
         raise PlanStale(f"{contract.contract}: a plan of hash {foreign_text(plan_hash)} was never kept; ask for one")
@@ -115,12 +114,23 @@ def act_on_plan(
             tell=tell,
         )
         result = verify_plan(contract, plan, connections)
-        tell("verified", {"verdict": result.verdict})
+        effects = [check.effect for check in result.checks]
+        tell("verified", {"verdict": result.verdict, "effects": effects})
     if not as_json:
-        for outcome in execution.outcomes:
-            typer.echo(f"{foreign_text(outcome.match_key)}: {outcome.fate.replace('_', ' ')} {outcome.reason}".rstrip())
+        for outcome, effect in zip(execution.outcomes, effects, strict=True):
+            words = f"{outcome.fate}, {effect}".replace("_", " ")
+            typer.echo(f"{foreign_text(outcome.match_key)}: {words}. {outcome.reason}".rstrip())
         typer.echo(str(result.verdict))
     raise typer.Exit(exit_code_of(result.verdict))
+
+
+def _acting_connections(contract: Contract) -> Connections:
+    post = contract.compensation.post if contract.compensation else None
+    return connections_from_environment(
+        kafka_id=contract.kafka.connection,
+        ledger_id=contract.ledger.connection,
+        poster_id=post.connection if post else None,
+    )
 
 
 def _print_step(step: str, figures: Mapping[str, Any]) -> None:

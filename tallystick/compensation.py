@@ -1,14 +1,16 @@
-"""Republishes what a plan names: each event at most once over all plans, whatever crashes, retries or runs twice.
+"""Carries out a plan: each repair at most once over all plans, whatever crashes, retries or runs twice.
 
 How it works. A break has one action id, for ever. The store says "executing" before Kafka is touched. One transactional
 id per contract and environment fences every other executor. After init_transactions, and only then, the progress topic
-tells what was published already; each event is proven absent from the log once more; events and progress records then
-stand in one producer transaction. The store's outcome is written last and may be lost: progress decides.
+tells what was published already; each event is proven absent from the log once more, or its copy one too many; events
+and progress records then stand in one producer transaction. The store's outcome is written last and may be lost:
+progress decides. What is posted into the ledger has its progress there: ledger_post.py.
 
 What it cannot do. A producer of the contract's own that publishes a missing event between our last look and our commit
 makes a second copy; the next run finds it. An event that retention took from the log before our look is not seen.
 """
 
+import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +26,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from tallystick.acting_rules import refuse_outside_hours, refuse_stopped
 from tallystick.committed_records import read_committed, settle_topics
 from tallystick.compensation_plan import (
+    Kind,
     Plan,
     PlanItem,
     PlanRefused,
@@ -34,7 +37,7 @@ from tallystick.compensation_plan import (
 )
 from tallystick.compensation_source import draw_plan, read_source_rows
 from tallystick.connections import Connections
-from tallystick.contract import Contract
+from tallystick.contract import Contract, EventFields
 from tallystick.contract_change import ContractChangeRefused
 from tallystick.event_publisher import (
     ExecutorFenced,
@@ -44,6 +47,8 @@ from tallystick.event_publisher import (
     publish_together,
 )
 from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
+from tallystick.ledger import LedgerRefused
+from tallystick.ledger_post import is_posted, post_once, read_posted
 from tallystick.ledger_reader import open_ledger
 from tallystick.progress_topic import (
     Progress,
@@ -53,7 +58,18 @@ from tallystick.progress_topic import (
     progress_topic_name,
     read_progress,
 )
-from tallystick.republished_event import StandingEvent, StandingEvents, event_headers, event_value, find_events
+from tallystick.republished_event import (
+    StandingEvent,
+    StandingEvents,
+    event_at,
+    event_headers,
+    event_value,
+    find_events,
+    in_force,
+    reversal_value,
+    why_not_postable,
+    why_not_reversible,
+)
 from tallystick.store.contract_store import require_same_books
 from tallystick.store.plan_store import (
     ActionState,
@@ -120,18 +136,35 @@ class Execution:
         return sum(outcome.fate is fate for outcome in self.outcomes)
 
 
+class Effect(StrEnum):
+    """What became of one break, read again: cleared: its event stands once, and the copy is taken back that was one too
+    many. changed: it stands more than once still or again. hidden: an open producer transaction hides what stands.
+    """
+
+    CLEARED = "cleared"
+    NOT_CLEARED = "not_cleared"
+    CHANGED = "changed"
+    HIDDEN = "hidden"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ItemCheck:
     """Where one event of the plan stands after the fact."""
 
     match_key: str
-    verdict: Verdict
+    effect: Effect
     places: tuple[Mapping[str, Any], ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.effect is Effect.HIDDEN:
+            return Verdict.INCONCLUSIVE
+        return Verdict.MATCHED if self.effect is Effect.CLEARED else Verdict.BROKEN
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyResult:
-    """MATCHED: each event of the plan stands exactly once. INCONCLUSIVE: an open transaction hides what stands."""
+    """MATCHED: each break of the plan is cleared. INCONCLUSIVE: an open transaction hides what stands."""
 
     verdict: Verdict
     checks: tuple[ItemCheck, ...]
@@ -165,7 +198,7 @@ def execute_plan(
         _refuse_unapproved(work, approved_hash)
         tell(ExecutorStep.APPROVED, {})
         outcomes = _rehearse(work) if plan.dry_run else _execute(work)
-    except (RuntimeError, ConnectionError, KafkaException, ContractChangeRefused) as error:
+    except (RuntimeError, ConnectionError, KafkaException, ContractChangeRefused, LedgerRefused) as error:
         tell(ExecutorStep.STOPPED, {"error": type(error).__name__, "message": str(error)})
         work.audit("stopped", error=type(error).__name__, message=str(error))
         raise
@@ -175,10 +208,15 @@ def execute_plan(
 
 
 def verify_plan(contract: Contract, plan: Plan, connections: Connections) -> VerifyResult:
-    """Read the touched topics up to the LSO: does each event of the plan stand exactly once? No item proves nothing."""
+    """Read the touched topics up to the LSO, and the ledger: is each break cleared? No item proves nothing."""
     settled = settle_topics(connections.kafka, _topics(plan), wait_seconds=_SETTLE_SECONDS)
     events = find_events(read_committed(connections.kafka, settled.partitions), plan.items, contract.event)
-    checks = tuple(_check(item, events.of(item), held=item.topic in settled.held) for item in plan.items)
+    with open_ledger(connections.ledger_dsn) as ledger:
+        rows = read_source_rows(ledger, contract.ledger, {item.match_key for item in plan.items})
+    checks = tuple(
+        _check(item, events.of(item), rows.get(item.match_key, ()), held=item.topic in settled.held)
+        for item in plan.items
+    )
     return VerifyResult(verdict=merge_verdicts(check.verdict for check in checks), checks=checks)
 
 
@@ -220,6 +258,7 @@ class _Proof:
     events: StandingEvents
     held: frozenset[str]
     rows: Mapping[str, tuple[SourceRow, ...]]
+    names: EventFields
 
 
 def _refuse_unapproved(work: _Work, approved_hash: str) -> None:
@@ -260,14 +299,10 @@ def _rehearse(work: _Work) -> tuple[ItemOutcome, ...]:
 
 
 def _execute(work: _Work) -> tuple[ItemOutcome, ...]:
+    if any(item.kind is Kind.POST for item in work.plan.items):
+        return _execute_posts(work)
     topic_id = ensure_progress_topic(work.connections.kafka, work.contract.contract)
-    actions = claim_actions(
-        work.engine,
-        work.plan,
-        executor=work.executor,
-        outcome={"progress_topic_id": topic_id},
-        allow=lambda spent: refuse_over_caps(work.contract, work.plan, spent=spent),
-    )
+    actions = _claim(work, outcome={"progress_topic_id": topic_id})
     _refuse_lost_progress(work, actions, topic_id)
     work.audit("executing", progress_topic_id=topic_id, transactional_id=work.transactional_id)
     work.tell(ExecutorStep.EXECUTING, {"transactional_id": work.transactional_id})
@@ -283,6 +318,49 @@ def _execute(work: _Work) -> tuple[ItemOutcome, ...]:
         _record(work, outcome)
         work.tell(ExecutorStep.RECORDED, {"item": n, "fate": outcome.fate})
     return outcomes
+
+
+def _claim(work: _Work, *, outcome: Mapping[str, Any]) -> dict[UUID, StoredAction]:
+    return claim_actions(
+        work.engine,
+        work.plan,
+        executor=work.executor,
+        outcome=outcome,
+        allow=lambda spent: refuse_over_caps(work.contract, work.plan, spent=spent),
+    )
+
+
+def _execute_posts(work: _Work) -> tuple[ItemOutcome, ...]:
+    """Each event in a database transaction of its own; the switch and the minutes are asked before each."""
+    if work.connections.poster_dsn is None:
+        raise PlanRefused(f"{work.contract.contract}: expected the connection of compensation.post, got none")
+    actions = _claim(work, outcome={})
+    work.audit("executing", table=work.contract.ledger.table)
+    work.tell(ExecutorStep.EXECUTING, {"table": work.contract.ledger.table})
+    proof = _prove(work, actions=actions, progress_topics=())
+    posted = read_posted(work.connections.poster_dsn, work.contract, actions)
+    outcomes = []
+    for n, item in enumerate(work.plan.items, start=1):
+        _refuse_for_now(work)
+        if item.action_id in posted:
+            outcome = _already(item, {"table": work.contract.ledger.table})
+        else:
+            outcome = _fate(item, proof) or _post(work, item, proof, work.connections.poster_dsn)
+        _record(work, outcome)
+        work.tell(ExecutorStep.RECORDED, {"item": n, "fate": outcome.fate})
+        outcomes.append(outcome)
+    return tuple(outcomes)
+
+
+def _post(work: _Work, item: PlanItem, proof: _Proof, dsn: str) -> ItemOutcome:
+    event = json.loads(event_at(item.posts, proof.events.of(item)).value)
+    posted = post_once(dsn, work.contract, item, event, plan_hash=work.plan.plan_hash)
+    if posted.refused:
+        return _refused(item, posted.refused)
+    place = {"table": work.contract.ledger.table}
+    if posted.already:
+        return _already(item, place)
+    return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ItemFate.PUBLISHED, place=place)
 
 
 def _refuse_lost_progress(work: _Work, actions: Mapping[UUID, StoredAction], topic_id: str) -> None:
@@ -310,14 +388,16 @@ def _attempt(work: _Work, actions: Mapping[UUID, StoredAction]) -> tuple[ItemOut
             for outcome in published.values():
                 _record(work, outcome)
             raise
-        published |= _publish_batch(work, publisher, publish[first : first + _TOGETHER])
+        published |= _publish_batch(work, publisher, publish[first : first + _TOGETHER], proof)
     return tuple(fates[item.action_id] or published[item.action_id] for item in work.plan.items)
 
 
-def _publish_batch(work: _Work, publisher: Producer, items: Sequence[PlanItem]) -> dict[UUID, ItemOutcome]:
+def _publish_batch(
+    work: _Work, publisher: Producer, items: Sequence[PlanItem], proof: _Proof
+) -> dict[UUID, ItemOutcome]:
     """One producer transaction, told before and after."""
     work.audit("publishing", actions=[str(item.action_id) for item in items])
-    places = _publish(work, publisher, items)
+    places = _publish(work, publisher, items, proof)
     work.audit("published", places={str(action_id): place for action_id, place in places.items()})
     return {
         item.action_id: ItemOutcome(
@@ -340,26 +420,38 @@ def _prove(work: _Work, *, actions: Mapping[UUID, StoredAction], progress_topics
     with open_ledger(work.connections.ledger_dsn) as ledger:
         rows = read_source_rows(ledger, contract.ledger, {item.match_key for item in plan.items})
     work.tell(ExecutorStep.PROVED, {})
-    return _Proof(actions=actions, progress=progress, events=events, held=settled.held, rows=rows)
+    return _Proof(actions=actions, progress=progress, events=events, held=settled.held, rows=rows, names=contract.event)
 
 
 def _fate(item: PlanItem, proof: _Proof) -> ItemOutcome | None:
     """None: nothing speaks against publishing it now."""
     action, standing = proof.actions.get(item.action_id), proof.events.of(item)
+    if item.kind is Kind.POST:
+        return _post_fate(item, action, proof)
     ours = [event for event in standing if event.action_id == str(item.action_id)]
     if ours or item.action_id in proof.progress:
         return _already(item, ours[0].place if ours else {"topic": item.topic})
     if action is not None and action.state is ActionState.DONE:
         return _already(item, action.outcome)
-    if standing:
+    if item.kind is Kind.REPUBLISH and standing:
         return _refused(item, f"the event stands: {_where(standing[0])}")
     if item.topic in proof.held:
         return _refused(item, f"not provable now: an open producer transaction holds {item.topic}")
     if proof.events.may_hide(item):
         return _refused(item, f"not provable: a record of its message key in {item.topic} is unreadable")
+    if item.kind is Kind.REVERSE and (reason := why_not_reversible(item, standing, proof.names)):
+        return _refused(item, reason)
     if proof.rows.get(item.match_key) != (item.row,):
         return _refused(item, "the ledger row is gone, doubled or changed")
     return None
+
+
+def _post_fate(item: PlanItem, action: StoredAction | None, proof: _Proof) -> ItemOutcome | None:
+    """Of one whose action has not posted yet; the transaction that posts asks that once more."""
+    if action is not None and action.state is ActionState.DONE:
+        return _already(item, action.outcome)
+    reason = why_not_postable(item, proof.events.of(item), proof.names)
+    return _refused(item, reason) if reason else None
 
 
 def _already(item: PlanItem, place: Mapping[str, Any]) -> ItemOutcome:
@@ -370,18 +462,12 @@ def _refused(item: PlanItem, reason: str) -> ItemOutcome:
     return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ItemFate.REFUSED, reason=reason)
 
 
-def _publish(work: _Work, publisher: Producer, items: Sequence[PlanItem]) -> dict[UUID, Mapping[str, Any]]:
+def _publish(
+    work: _Work, publisher: Producer, items: Sequence[PlanItem], proof: _Proof
+) -> dict[UUID, Mapping[str, Any]]:
     """Events and progress in one producer transaction; give where each event stands."""
     session = f"tallystick-{uuid.uuid4()}"
-    events = [
-        OutgoingRecord(
-            topic=item.topic,
-            key=item.transaction_key.encode(),
-            value=event_value(item, work.contract.event),
-            headers=event_headers(item, session=session),
-        )
-        for item in items
-    ]
+    events = [_event_of(work, item, proof, session=session) for item in items]
     progress_topic = progress_topic_name(work.contract.contract)
     progress = [
         OutgoingRecord(topic=progress_topic, key=key, value=value)
@@ -389,6 +475,17 @@ def _publish(work: _Work, publisher: Producer, items: Sequence[PlanItem]) -> dic
     ]
     places = publish_together(publisher, [*events, *progress], tell=work.tell)
     return {item.action_id: place for item, place in zip(items, places, strict=False)}
+
+
+def _event_of(work: _Work, item: PlanItem, proof: _Proof, *, session: str) -> OutgoingRecord:
+    headers, rules = event_headers(item, session=session), work.contract.compensation
+    if item.kind is Kind.REPUBLISH or rules is None:
+        key, value = item.transaction_key.encode(), event_value(item, work.contract.event)
+    else:
+        copy = event_at(item.reverses, proof.events.of(item))
+        key = copy.message_key
+        value = reversal_value(copy, work.contract.event, negated=rules.reversal == "negated")
+    return OutgoingRecord(topic=item.topic, key=key, value=value, headers=headers)
 
 
 def _told(outcome: ItemOutcome) -> dict[str, str]:
@@ -412,14 +509,33 @@ def _record(work: _Work, outcome: ItemOutcome) -> None:
     work.audit(str(outcome.fate), action_id=str(outcome.action_id), **detail)
 
 
-def _check(item: PlanItem, standing: Sequence[StandingEvent], *, held: bool) -> ItemCheck:
-    if len(standing) > 1:
-        verdict = Verdict.BROKEN
-    elif held:
-        verdict = Verdict.INCONCLUSIVE
+def _check(item: PlanItem, standing: Sequence[StandingEvent], rows: Sequence[SourceRow], *, held: bool) -> ItemCheck:
+    if item.kind is Kind.POST:
+        found, hidden = _posted_effect(item, rows), False
     else:
-        verdict = Verdict.MATCHED if standing else Verdict.BROKEN
-    return ItemCheck(match_key=item.match_key, verdict=verdict, places=tuple(event.place for event in standing))
+        found = _effect(item, standing)
+        hidden = held and found is not Effect.CHANGED
+    return ItemCheck(
+        match_key=item.match_key,
+        effect=Effect.HIDDEN if hidden else found,
+        places=tuple(event.place for event in standing),
+    )
+
+
+def _posted_effect(item: PlanItem, rows: Sequence[SourceRow]) -> Effect:
+    if not rows:
+        return Effect.NOT_CLEARED
+    return Effect.CLEARED if is_posted(item, rows) else Effect.CHANGED
+
+
+def _effect(item: PlanItem, standing: Sequence[StandingEvent]) -> Effect:
+    """Of what the retained log shows; an open transaction may hide more."""
+    copies = in_force(standing)
+    if item.kind is Kind.REVERSE and not any(event.reverses == item.reverses for event in standing):
+        return Effect.NOT_CLEARED
+    if len(copies) > 1:
+        return Effect.CHANGED
+    return Effect.CLEARED if copies else Effect.NOT_CLEARED
 
 
 def _topics(plan: Plan) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ A plan names each event it will publish and each break it leaves alone, with the
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from enum import StrEnum
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
@@ -14,7 +15,7 @@ from uuid import UUID, uuid5
 from pydantic import TypeAdapter
 
 from tallystick.break_class import BreakClass, Doubt
-from tallystick.contract import CompensationRules, Contract
+from tallystick.contract import POSTABLE, REVERSIBLE, CompensationRules, Contract
 from tallystick.money_text import format_minor, format_money
 from tallystick.run_result import Break, DoubtFound, total_money
 from tallystick.store.run_store import OutstandingBreak, StoredRun
@@ -94,14 +95,33 @@ class Candidate:
         return self.outstanding.item_break
 
 
+class Kind(StrEnum):
+    """What an item does.
+
+    republish: publish the event that the topic lacks. reverse: take a copy back, by an event that names it. post: write
+    the rows that the ledger lacks.
+    """
+
+    REPUBLISH = "republish"
+    REVERSE = "reverse"
+    POST = "post"
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlanItem(SourceRow):
-    """One event to publish. action_id is the same in every plan that repairs this break."""
+    """One event to publish. action_id is the same in every plan that repairs this break.
+
+    reverses: item id of the copy that is one too many; "" where nothing is taken back. posts: item id of the event
+    whose rows are written into the ledger; "" where none is.
+    """
 
     action_id: UUID
     break_id: UUID
     break_class: BreakClass
     topic: str
+    kind: Kind = Kind.REPUBLISH
+    reverses: str = ""
+    posts: str = ""
 
     @property
     def row(self) -> SourceRow:
@@ -131,8 +151,11 @@ class Plan:
 
     @cached_property
     def plan_hash(self) -> str:
-        """SHA-256 of what would be done, as sorted JSON; what is left out may change while an approval waits."""
-        document = _PLAN.dump_python(self, mode="json", exclude={"left_out"})
+        """SHA-256 of what would be done, as sorted JSON; what is left out may change while an approval waits.
+
+        What an item says by default is no part of it, so that a field of a later release changes no stored hash.
+        """
+        document = _PLAN.dump_python(self, mode="json", exclude={"left_out"}, exclude_defaults=True)
         return sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     @cached_property
@@ -181,13 +204,13 @@ def make_plan(
             or _not_ours(contract, rules, found)
             or ("another plan has it" if action_id in taken else None)
             or _row_fault(candidate)
-            or room.refusal(candidate.rows[0])
+            or room.refusal(_source_of(candidate))
         )
         if reason:
             left_out.append(LeftOut(break_id=found.break_id, match_key=found.match_key, reason=reason))
         else:
-            items.append(_item(contract, found, candidate.rows[0], action_id))
-            room.take(candidate.rows[0])
+            items.append(_item(contract, found, _source_of(candidate), action_id))
+            room.take(_source_of(candidate))
     return Plan(
         contract=contract.contract,
         contract_fingerprint=contract.fingerprint,
@@ -238,10 +261,8 @@ def refuse_one_person(contract: Contract, plan: Plan, *, approver: str, requeste
 
 def describe_plan(plan: Plan) -> str:
     """Markdown for the person who approves. What Markdown, HTML or Jinja would act on in a key is shown as "?"."""
-    what = "Dry run, nothing is published: would publish" if plan.dry_run else "Will publish"
     lines = [
-        f"**{_plain(plan.contract)}**, cut {plan.cut_n}. {what} {len(plan.items)} events again from the ledger, "
-        f"each once, worth {format_money(plan.money_minor)}.",
+        f"**{_plain(plan.contract)}**, cut {plan.cut_n}. {_intent(plan)}",
         "",
         *_item_lines(plan.items),
         "",
@@ -316,11 +337,24 @@ def _not_ours(contract: Contract, rules: CompensationRules, found: Break) -> str
         return f"class {found.break_class} is not compensated by the contract"
     if found.leg not in contract.legs:
         return "the contract names no topic for its leg"
+    if rules.post is not None and found.leg not in rules.post.rows:
+        return "the contract names no rows for its leg"
+    if found.break_class in REVERSIBLE + POSTABLE and not _place_of(found).startswith(
+        f"topic:{contract.legs[found.leg]}:"
+    ):
+        return "the copy does not stand on the topic of its leg"
     return None
+
+
+def _place_of(found: Break) -> str:
+    """Item id of the copy that a break is about."""
+    return str(found.evidence.get("at", ""))
 
 
 def _row_fault(candidate: Candidate) -> str | None:
     found, rows = candidate.item_break, candidate.rows
+    if found.break_class in POSTABLE:
+        return f"the ledger has {len(rows)} rows of its key, expected none" if rows else None
     if len(rows) != 1:
         return f"the ledger has {len(rows)} rows of its key, expected 1"
     expected = found.match_key, found.transaction_key, found.leg, found.amount_minor, found.currency
@@ -330,8 +364,28 @@ def _row_fault(candidate: Candidate) -> str | None:
     return None
 
 
+def _source_of(candidate: Candidate) -> SourceRow:
+    """What its event or its rows are made from: the ledger row; or the event itself, where the ledger has none."""
+    if candidate.rows:
+        return candidate.rows[0]
+    found = candidate.item_break
+    return SourceRow(
+        row_id="",
+        match_key=found.match_key,
+        transaction_key=found.transaction_key,
+        leg=found.leg,
+        amount_minor=found.amount_minor,
+        currency=found.currency,
+        occurred_at="",
+    )
+
+
 def _item(contract: Contract, found: Break, row: SourceRow, action_id: UUID) -> PlanItem:
+    place, reverses, posts = _place_of(found), found.break_class in REVERSIBLE, found.break_class in POSTABLE
     return PlanItem(
+        kind=Kind.REVERSE if reverses else Kind.POST if posts else Kind.REPUBLISH,
+        reverses=place if reverses else "",
+        posts=place if posts else "",
         action_id=action_id,
         break_id=found.break_id,
         break_class=found.break_class,
@@ -340,16 +394,43 @@ def _item(contract: Contract, found: Break, row: SourceRow, action_id: UUID) -> 
     )
 
 
+_INTENTS = {
+    Kind.REPUBLISH: "publish {count} events again from the ledger, each once, worth {money}",
+    Kind.REVERSE: "take back {count} copies, each by one event that names it, worth {money}; no record is deleted",
+    Kind.POST: "write the rows of {count} events into the ledger, each once, worth {money}",
+}
+
+
+def _intent(plan: Plan) -> str:
+    """What it will do, how many and how much money, kind by kind."""
+    intents = []
+    for kind, words in _INTENTS.items():
+        items = [item for item in plan.items if item.kind is kind]
+        if items or (kind is Kind.REPUBLISH and not plan.items):
+            money = total_money((item.currency, item.amount_minor) for item in items)
+            intents.append(words.format(count=len(items), money=format_money(money)))
+    start = "Dry run, nothing is published: would " if plan.dry_run else "Will "
+    return f"{start}{', and '.join(intents)}."
+
+
+def _deed(item: PlanItem) -> str:
+    if item.kind is Kind.REVERSE:
+        return f"take back {_plain(item.reverses.removeprefix('topic:'))}"
+    if item.kind is Kind.POST:
+        return f"post {_plain(item.posts.removeprefix('topic:'))}"
+    return f"publish from row {_plain(item.row_id)}"
+
+
 def _item_lines(items: Sequence[PlanItem]) -> list[str]:
     if not items:
         return ["Nothing is to be published."]
     rows = [
         f"| {_plain(item.match_key)} | {_plain(item.topic)} | {format_minor(item.amount_minor, item.currency)} "
-        f"| {_plain(item.row_id)} | {item.break_class} |"
+        f"| {_deed(item)} | {item.break_class} |"
         for item in items[:_SHOWN]
     ]
     more = [f"... and {len(items) - _SHOWN} more."] if len(items) > _SHOWN else []
-    return ["| event | topic | amount | ledger row | class |", "|---|---|---|---|---|", *rows, *more]
+    return ["| event | topic | amount | what is done | class |", "|---|---|---|---|---|", *rows, *more]
 
 
 def _left_out_lines(left_out: Sequence[LeftOut]) -> list[str]:

@@ -101,6 +101,8 @@ class Connections:
 
     kafka: KafkaSettings
     ledger_dsn: str = field(repr=False)
+    poster_dsn: str | None = field(default=None, repr=False)
+    """Where a contract lets the ledger be written."""
 
 
 @dataclass(frozen=True)
@@ -156,12 +158,13 @@ def environment_variable(connection_id: str) -> str:
 
 
 def connections_from_environment(
-    *, kafka_id: str, ledger_id: str, environment: Mapping[str, str] = os.environ
+    *, kafka_id: str, ledger_id: str, poster_id: str | None = None, environment: Mapping[str, str] = os.environ
 ) -> Connections:
-    """Read both connections of a contract. Raises ConnectionNotGiven."""
+    """Read the connections of a contract. Raises ConnectionNotGiven."""
     return Connections(
         kafka=kafka_from_environment(kafka_id, environment),
         ledger_dsn=connection_text(ledger_id, environment) if ledger_id else "",
+        poster_dsn=connection_text(poster_id, environment) if poster_id else None,
     )
 
 

@@ -415,11 +415,46 @@ class AlertRules(_Part):
     personal data."""
 
 
+class LedgerPost(_Part):
+    """How an event becomes rows of the ledger: columns only, no SQL."""
+
+    connection: _Name
+    """Id of the Airflow connection (type postgres) whose role may INSERT into ledger.table and into actions_table."""
+    actions_table: _Table
+    """schema.table in the ledger's database, of ours, with action_id uuid PRIMARY KEY and plan_hash text. A row is
+    written in the transaction that posts, so that an action posts once."""
+    columns: dict[_Column, _Field] = Field(min_length=1)
+    """Column to the key of the event's JSON payload that it is copied from."""
+    rows: dict[_Name, tuple[dict[_Column, str], ...]] = Field(min_length=1)
+    """Leg to the rows that an event of it makes: for each, columns with their constant text, such as side: credit. An
+    event of a leg that is not named is not posted."""
+
+    @field_validator("rows")
+    @classmethod
+    def _rows_add_columns(
+        cls, rows: dict[str, tuple[dict[str, str], ...]], info: ValidationInfo
+    ) -> dict[str, tuple[dict[str, str], ...]]:
+        for leg, constants in rows.items():
+            if not constants:
+                raise ValueError(f"expected at least one row for {leg}; {{}} is one without constants")
+            twice = {column for row in constants for column in row} & set(info.data.get("columns", {}))
+            if twice:
+                raise ValueError(f"expected each column once: {sorted(twice)[0]!r} is copied from the event too")
+        return rows
+
+
 class CompensationRules(_Part):
     """What may be repaired. Absent: nothing."""
 
     classes: tuple[BreakClass, ...] = Field(min_length=1)
-    """Only these classes are planned; today those that republishing repairs."""
+    """Only these classes are planned. What is missing in the topic is published again from the ledger; a copy that the
+    topic has too many is taken back by an event of ours; what is missing in the ledger is posted from the topic."""
+    reversal: Literal["negated", "header"] | None = None
+    """Goes with classes of copies too many: how the event says that it takes one back, beside the header
+    tallystick-reverses, which names topic, partition and offset. negated: its amount has the other sign. header: it is
+    that copy, byte by byte; consumers must know the header."""
+    post: LedgerPost | None = None
+    """Goes with missing_in_ledger: how an event is posted."""
     max_items: Annotated[int, Field(gt=0, le=100_000, strict=True)] = 100
     """Cap on the events of one plan; what is over it is left out and named."""
     max_amount_minor: dict[_Currency, _MinorUnits] = Field(min_length=1)
@@ -449,12 +484,31 @@ class CompensationRules(_Part):
     @classmethod
     def _repairable(cls, classes: tuple[BreakClass, ...]) -> tuple[BreakClass, ...]:
         for break_class in classes:
-            if break_class not in REPUBLISHABLE:
-                raise ValueError(f"{break_class} is not repaired by republishing: expected {_one_of(REPUBLISHABLE)}")
+            if break_class not in REPUBLISHABLE + REVERSIBLE + POSTABLE:
+                expected = _one_of(REPUBLISHABLE + REVERSIBLE + POSTABLE)
+                raise ValueError(f"{break_class} is nothing that a compensation repairs: expected {expected}")
         return classes
+
+    @model_validator(mode="after")
+    def _says_how(self) -> Self:
+        if any(one in REVERSIBLE for one in self.classes) != (self.reversal is not None):
+            raise ValueError("expected reversal with classes of copies too many, and only with them")
+        if any(one in POSTABLE for one in self.classes) != (self.post is not None):
+            raise ValueError("expected post with missing_in_ledger, and only with it")
+        return self
 
 
 REPUBLISHABLE = (BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED, BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY)
+POSTABLE = (BreakClass.MISSING_IN_LEDGER,)
+REVERSIBLE = (
+    BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE,
+    BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION,
+    BreakClass.DUPLICATE_IN_TOPIC_ZOMBIE,
+    BreakClass.DUPLICATE_IN_TOPIC_REPROCESSED,
+    BreakClass.DUPLICATE_IN_TOPIC_COMPENSATED,
+    BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN,
+    BreakClass.COMPENSATED_TWICE,
+)
 
 
 class Contract(_Part):
@@ -581,18 +635,23 @@ class Contract(_Part):
     def _compensation_fits(cls, rules: CompensationRules | None, info: ValidationInfo) -> CompensationRules | None:
         if rules is None:
             return None
-        if info.data.get("direction") is Direction.TOPIC_TO_LEDGER:
-            raise ValueError(
-                "expected none with direction topic_to_ledger: what it repairs, it republishes from the ledger"
-            )
         if info.data.get("direction") is Direction.TOPIC_TO_TOPIC:
             raise ValueError(
                 "expected none with direction topic_to_topic: what the service makes of an input, only the service "
                 "knows; let it handle the input again"
             )
+        posts = info.data.get("direction") is Direction.TOPIC_TO_LEDGER
+        for one in rules.classes:
+            if (one in POSTABLE) != posts:
+                raise ValueError(
+                    f"expected no class {one} with direction {info.data.get('direction')}: only the side that is "
+                    "written second is repaired"
+                )
         ledger = info.data.get("ledger")
         if ledger is not None and ledger.kind != "postgres":
-            raise ValueError(f"expected none with ledger.kind {ledger.kind}: it republishes from PostgreSQL only")
+            raise ValueError(f"expected none with ledger.kind {ledger.kind}: it repairs from and in PostgreSQL only")
+        if posts and ledger is not None and ledger.amount_unit == "major":
+            raise ValueError("expected none with ledger.amount_unit major: amounts are posted as the event has them")
         event = info.data.get("event", EventFields())
         if event.amount_unit == "major" or info.data.get("currency_case") == "ignored":
             raise ValueError(

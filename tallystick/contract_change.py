@@ -151,6 +151,12 @@ def _quiet_changes(field: str, before: int | None, after: int | None) -> tuple[C
     return rule(field, before, after)
 
 
+def _actions_table_changes(field: str, before: str | None, after: str | None) -> tuple[ContractChange, ...]:
+    """It may come and go with its section. Another one does not know what was posted."""
+    rule = _kept(_REPAIRS_ONLY) if None in (before, after) else _refused(_POSTED_THERE)
+    return rule(field, before, after)
+
+
 _QUIET_SHORTER = "From the next cut on files are taken that much sooner; one that is written to after that is a doubt."
 _QUIET_LONGER = (
     "Cuts have taken files up to a later moment than the new rule allows: the horizon would fall back behind it."
@@ -160,6 +166,7 @@ _OVERLAP_LARGER = (
     "Cuts have read closer to the newest row than the new overlap allows: what came late there is in no cut, and the "
     "horizon would fall back behind it."
 )
+_POSTED_THERE = "It holds which repairs were posted: with another table, one could be posted again."
 _CASE_IGNORED = (
     "Pairs that come together from the next run on may write their currency in either case, open items included; "
     "mismatches that were found before stay broken."
@@ -305,6 +312,11 @@ RULES: Mapping[str, Rule] = {
     "alert.backfilled": _kept(_TOLD_ONLY),
     "alert.match_keys": _kept(_TOLD_ONLY),
     "compensation.classes": _kept(_REPAIRS_ONLY),
+    "compensation.reversal": _kept(_REPAIRS_ONLY),
+    "compensation.post.connection": _kept(_REPAIRS_ONLY),
+    "compensation.post.actions_table": _actions_table_changes,
+    "compensation.post.columns": _kept(_REPAIRS_ONLY),
+    "compensation.post.rows": _kept(_REPAIRS_ONLY),
     "compensation.max_items": _kept(_REPAIRS_ONLY),
     "compensation.max_amount_minor": _kept(_REPAIRS_ONLY),
     "compensation.max_items_per_day": _kept(_REPAIRS_ONLY),

@@ -174,13 +174,17 @@ def _places(evidence: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def describe_place(item_id: str) -> str:
-    """ "topic:billing.payouts:0:17" as "offset 17 of billing.payouts[0]", an input too; "ledger:815" as "row 815"."""
+    """ "topic:billing.payouts:0:17" as "offset 17 of billing.payouts[0]", an input too; "ledger:815" as "row 815"; an
+    action.
+    """
     side, _, rest = item_id.partition(":")
     place = _OFFSET.fullmatch(rest) if side in ("topic", "ledger") else None
     if place is not None:
         return f"offset {place[3]} of {foreign_text(place[1])}[{place[2]}]"
     if side == "ledger":
         return f"row {foreign_text(rest)}"
+    if side == "action":
+        return f"compensation {foreign_text(rest)}"
     return foreign_text(item_id)
 
 

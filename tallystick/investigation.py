@@ -20,8 +20,9 @@ from tallystick.identities import read_identities, wanted_identities
 from tallystick.key_index import ReadableIndexes, readable_indexes
 from tallystick.lag import Grace, TopicLag, grace_in_force
 from tallystick.ledger import HorizonHolder
+from tallystick.log_record import LogRecord
 from tallystick.look_ups import LookUps, look_up
-from tallystick.pairing import Copy, Deadlines, KeyCase, pair_key, topic_of
+from tallystick.pairing import Copy, Deadlines, KeyCase, may_be_taken_back, pair_key, topic_of
 from tallystick.receipts import without_compacted
 from tallystick.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
 from tallystick.settling import BothSides
@@ -29,6 +30,7 @@ from tallystick.slice_scan import SliceScan, place_in_order, topic_item_id
 from tallystick.store.cut_store import read_cursor_positions, read_cut
 from tallystick.store.plan_store import executed_actions
 from tallystick.store.run_store import (
+    items_too_many_as_of,
     key_indexes_before,
     lags_of_clean_runs,
     last_expiry_before,
@@ -51,6 +53,8 @@ class Past:
     """End of the newest earlier cut of which retention took something before it was read."""
     clean_lags: tuple[tuple[TopicLag, ...], ...] = ()
     """What MATCHED runs just before this one measured."""
+    too_many: tuple[OpenItem, ...] = ()
+    """Events that are one too many, and that nothing but a reversal ends: no part of the pairing."""
 
 
 def read_past(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenItem, ...]) -> Past:
@@ -65,6 +69,7 @@ def read_past(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenI
         older_rows_expected=ledger_rows_before(engine, contract.contract, cut.n),
         topic_lost_offsets_utc=last_expiry_before(engine, contract.contract, cut.n),
         clean_lags=lags_of_clean_runs(engine, contract.contract, cut.n),
+        too_many=items_too_many_as_of(engine, contract.contract, cut.n),
     )
 
 
@@ -115,6 +120,9 @@ def investigate(
     """
     contract = sides.contract
     cases = group_by_key(scan.copies, past.carried, ignore_case=contract.currency_case == "ignored")
+    too_many = {item.item_id: item for item in (*past.carried, *past.too_many) if may_be_taken_back(item)}
+    asked = possible_reversals(cases, too_many.values())
+    cases = with_reversals(cases, read_identities(sides.fetcher(), asked, contract.event_on), too_many)
     legs = group_by_transaction(scan.incomplete, past.carried) if len(contract.legs) > 1 else ()
     grace = grace_in_force(contract, past.clean_lags)
     new_copies_due_utc = cut.marked_at_utc + grace.duration
@@ -205,7 +213,7 @@ def read_surroundings(
     held = [one.topic_partition for one in held_positions(cut)]
     return replace(
         around,
-        actions=_actions(engine, sides.contract, past.carried),
+        actions=_actions(engine, sides.contract, (*past.carried, *past.too_many)),
         cursor_positions=read_cursor_positions(engine, sides.contract.contract, held, before=cut.n, cuts=LOOK_BACK_CUTS)
         if held
         else (),
@@ -279,6 +287,44 @@ def _carried_copy(item: OpenItem, *, ignore_case: bool) -> Copy:
         carried=item,
         written_ms=item.written_ms,
     )
+
+
+def possible_reversals(cases: Iterable[KeyCase], too_many: Iterable[OpenItem]) -> frozenset[str]:
+    """Item ids of the new events whose key has a copy that was one too many: what they say, only the log tells."""
+    keys = {item.match_key for item in too_many}
+    return frozenset(
+        copy.item_id
+        for case in cases
+        if case.match_key in keys
+        for copy in case.side(ItemSide.TOPIC)
+        if copy.carried is None
+    )
+
+
+def with_reversals(
+    cases: Iterable[KeyCase], records: Mapping[str, LogRecord], too_many: Mapping[str, OpenItem]
+) -> tuple[KeyCase, ...]:
+    """The same cases, in which an event that takes another back says so, and stands beside that one.
+
+    records, too_many: by item id.
+    """
+    return tuple(_with_what_it_reverses(case, records, too_many) for case in cases)
+
+
+def _with_what_it_reverses(
+    case: KeyCase, records: Mapping[str, LogRecord], too_many: Mapping[str, OpenItem]
+) -> KeyCase:
+    copies = [_naming_what_it_reverses(copy, records.get(copy.item_id)) for copy in case.copies]
+    known = {copy.item_id for copy in copies}
+    named = sorted({copy.reverses for copy in copies if copy.reverses in too_many} - known)
+    beside = [_carried_copy(too_many[item_id], ignore_case=False) for item_id in named]
+    return replace(case, copies=(*copies, *(copy for copy in beside if copy.match_key == case.match_key)))
+
+
+def _naming_what_it_reverses(copy: Copy, record: LogRecord | None) -> Copy:
+    if record is None or not record.reverses:
+        return copy
+    return replace(copy, reverses=record.reverses, action_id=record.action_id)
 
 
 def group_by_transaction(copies: Iterable[Copy], carried: Iterable[OpenItem]) -> tuple[LegsCase, ...]:

@@ -8,14 +8,13 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from tallystick.break_class import BreakClass
 from tallystick.classes import CLASSES, ClassRule
 from tallystick.classes.breaks import with_identity
 from tallystick.classes.torn_transaction import absent_legs, judge_legs, posted_strays
 from tallystick.contract import Direction
 from tallystick.evidence import Evidence, LegsCase
 from tallystick.lag import RunLag, TopicLag, add_lags, lags_of_pairs
-from tallystick.pairing import Copy, Fate, Residue, topic_of
+from tallystick.pairing import ONE_TOO_MANY, Copy, Fate, Residue, topic_of
 from tallystick.run_result import (
     Break,
     DoubtFound,
@@ -129,6 +128,8 @@ def _item_changes(evidence: Evidence, breaks: Sequence[Break]) -> Iterator[OpenI
         for topic, ledger in outcome.matched:
             yield from _cleared(topic, ledger)
             yield from _cleared(ledger, topic)
+        for copy, reversal in outcome.netted:
+            yield from _taken_back(copy, reversal)
         for residue in outcome.residues:
             yield from _residue_item(evidence, residue, break_at.get(residue.copy.item_id))
             if residue.partner is not None:
@@ -141,16 +142,13 @@ def _item_changes(evidence: Evidence, breaks: Sequence[Break]) -> Iterator[OpenI
         yield from _legs_item(evidence, case, of_legs.get(case.transaction_key), break_at)
 
 
-_ONE_TOO_MANY = ("duplicate_", BreakClass.COMPENSATED_TWICE, BreakClass.BLED_INTO_TRANSACTION)
-
-
 def _cleared(copy: Copy, partner: Copy) -> Iterator[OpenItem]:
     """A carried copy found its partner. A duplicate stays broken, or written off: following it repairs nothing."""
     item = copy.carried
     if item is None:
         return
     judged = item.state in (ItemState.BROKEN, ItemState.WRITTEN_OFF)
-    stays = judged and item.reason.startswith(_ONE_TOO_MANY)
+    stays = judged and item.reason.startswith(ONE_TOO_MANY)
     yield _change(
         item,
         state=item.state if stays else ItemState.CLEARED,
@@ -158,6 +156,18 @@ def _cleared(copy: Copy, partner: Copy) -> Iterator[OpenItem]:
         pairable=False,
         cleared_by=partner.item_id,
     )
+
+
+def _taken_back(copy: Copy, reversal: Copy) -> Iterator[OpenItem]:
+    """A copy that was one too many, and a reversal of ours has taken it back."""
+    if copy.carried is not None:
+        yield _change(
+            copy.carried,
+            state=ItemState.CLEARED,
+            reason="a compensation took it back",
+            pairable=False,
+            cleared_by=f"action:{reversal.action_id}",
+        )
 
 
 def _not_repaired(item: OpenItem, item_break: Break) -> OpenItem:

@@ -23,6 +23,8 @@ SOURCE_HEADER = "source"
 """Where the input of this output came from: tells a reprocessed input."""
 ACTION_HEADER = "tallystick-action-id"
 """Which of our compensations published the event."""
+REVERSES_HEADER = "tallystick-reverses"
+"""Item id (topic, partition, offset) of the copy that this event of ours takes back."""
 HEADER_LENGTH = 200
 """In characters. Longer header values, and those that are no text, are not kept."""
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
@@ -33,7 +35,8 @@ class LogRecord:
     """One record as it lies in the log, without its payload. producer_id -1: written without idempotence.
 
     value_digest: equal where message key and value are, byte by byte. amount_minor None, currency "": not readable.
-    headers: short text ones only. span: None unless it was looked for.
+    headers: short text ones only. reverses: item id of the copy it takes back, "" for any other event.
+    span: None unless it was looked for.
     """
 
     topic_partition: TopicPartition
@@ -53,6 +56,7 @@ class LogRecord:
     currency: str = ""
     value_digest: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
+    reverses: str = ""
     span: TransactionSpan | None = None
 
     @property
@@ -118,6 +122,7 @@ def records_of(
             currency=currency,
             value_digest=_digest(record.key, record.value),
             headers=_short_texts(headers),
+            reverses=_text(headers.get(REVERSES_HEADER)) or "",
         )
 
 

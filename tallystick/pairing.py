@@ -12,6 +12,8 @@ The rule for a copy without partner is the *place* of what else stands under its
 - a sibling that was paired, now or in an earlier slice: this copy is an extra one, a duplicate;
 - nothing, and the other side has settled past the deadline: it is alone, which is proven.
 
+A reversal of ours and the copy that it takes back are taken out together before anything is paired.
+
 An event pairs by its key whatever its topic; one whose leg belongs to another topic is misrouted, also where it pairs.
 A copy on a topic of no leg pairs with nothing and doubles nothing: nobody of this contract reads it.
 """
@@ -70,6 +72,7 @@ class Copy:
     """One event or ledger row that takes part in the pairing. carried: what earlier cuts said of it, None if new.
 
     written_ms: when it was written, by its record's timestamp or its row's column; None where nobody says.
+    reverses, action_id: of a reversal of ours, the item id of the copy it takes back, and the action that published it.
     """
 
     side: ItemSide
@@ -82,6 +85,8 @@ class Copy:
     order: int
     carried: OpenItem | None = None
     written_ms: int | None = None
+    reverses: str = ""
+    action_id: str = ""
 
     @property
     def compared(self) -> tuple[int, str]:
@@ -159,6 +164,8 @@ class KeyOutcome:
     matched: tuple[tuple[Copy, Copy], ...]
     """(topic copy, ledger copy), compared fields equal."""
     residues: tuple[Residue, ...]
+    netted: tuple[tuple[Copy, Copy], ...] = ()
+    """(copy that was one too many, the reversal that takes it back): neither is one any more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,6 +207,8 @@ def pair_key(
 
     legs: leg name to topic; without them no event is misrouted.
     """
+    netted = tuple(_reversals(case))
+    case = _without(case, netted)
     origin = origin_side(direction)
     origins, followers = case.side(origin), case.side(other_side(origin))
     pairs = _pair(origins, followers)
@@ -229,6 +238,57 @@ def pair_key(
             *residues,
             *(_misrouted(topic, legs, partner=ledger) for topic, ledger in equal if topic.item_id in astray),
         ),
+        netted=netted,
+    )
+
+
+ONE_TOO_MANY = ("duplicate_", BreakClass.COMPENSATED_TWICE, BreakClass.BLED_INTO_TRANSACTION)
+"""How the reason of an item begins that was judged to be one copy too many."""
+
+
+def may_be_taken_back(item: OpenItem) -> bool:
+    """Did an earlier run judge this event one too many? Also where a repair of it was told to be without effect."""
+    return (
+        item.side is ItemSide.TOPIC
+        and item.state in (ItemState.BROKEN, ItemState.WRITTEN_OFF)
+        and item.reason.startswith((*ONE_TOO_MANY, BreakClass.COMPENSATION_NOT_EFFECTIVE))
+    )
+
+
+def _reversals(case: KeyCase) -> Iterable[tuple[Copy, Copy]]:
+    """Each copy that was one too many with the first new event that takes it back: same leg, currency and money.
+
+    An event that names any other copy as reversed is an event like every other, and one too many itself.
+    """
+    by_place: dict[str, Copy] = {}
+    for copy in case.side(ItemSide.TOPIC):
+        if copy.carried is None and copy.reverses:
+            by_place.setdefault(copy.reverses, copy)
+    for copy in case.side(ItemSide.TOPIC):
+        reversal = by_place.get(copy.item_id)
+        if reversal is None or copy.carried is None:
+            continue
+        if may_be_taken_back(copy.carried) and _takes_back(reversal, copy):
+            yield copy, reversal
+
+
+def _takes_back(reversal: Copy, copy: Copy) -> bool:
+    same_place = (reversal.transaction_key, reversal.leg, reversal.currency) == (
+        copy.transaction_key,
+        copy.leg,
+        copy.currency,
+    )
+    return same_place and abs(reversal.amount_minor) == abs(copy.amount_minor)
+
+
+def _without(case: KeyCase, netted: Iterable[tuple[Copy, Copy]]) -> KeyCase:
+    gone = {copy.item_id for pair in netted for copy in pair}
+    if not gone:
+        return case
+    return KeyCase(
+        match_key=case.match_key,
+        copies=tuple(copy for copy in case.copies if copy.item_id not in gone),
+        sightings=tuple(seen for seen in case.sightings if seen.item_id not in gone),
     )
 
 

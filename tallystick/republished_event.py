@@ -1,4 +1,6 @@
-"""An event made from its ledger row: the same shape as the original, with headers that say who made it."""
+"""The events that a compensation publishes: made from the ledger row, of the original's shape; or, to take a copy back,
+from that copy. Their headers say who made them. And: which events of a key stand.
+"""
 
 import json
 from collections.abc import Collection, Iterable, Mapping
@@ -8,17 +10,28 @@ from typing import Any
 from tallystick.committed_records import CommittedRecord
 from tallystick.compensation_plan import PlanItem
 from tallystick.contract import EventFields
-from tallystick.log_record import ACTION_HEADER, SESSION_HEADER
+from tallystick.log_record import ACTION_HEADER, REVERSES_HEADER, SESSION_HEADER
 
 
 @dataclass(frozen=True, kw_only=True)
 class StandingEvent:
-    """A committed event of a match key. action_id: set where a compensation published it."""
+    """A committed event of a match key.
+
+    action_id: set where a compensation published it. reverses: item id of the copy that it takes back. message_key,
+    value: as the log has them.
+    """
 
     topic: str
     partition: int
     kafka_offset: int
     action_id: str
+    reverses: str = ""
+    message_key: bytes = b""
+    value: bytes = b""
+
+    @property
+    def item_id(self) -> str:
+        return f"topic:{self.topic}:{self.partition}:{self.kafka_offset}"
 
     @property
     def place(self) -> dict[str, str | int]:
@@ -54,7 +67,54 @@ def event_value(item: PlanItem, names: EventFields) -> bytes:
 
 def event_headers(item: PlanItem, *, session: str) -> tuple[tuple[str, bytes], ...]:
     """session: one per process, so that a second copy of the event can be told from a retry."""
-    return (ACTION_HEADER, str(item.action_id).encode()), (SESSION_HEADER, session.encode())
+    headers = (ACTION_HEADER, str(item.action_id).encode()), (SESSION_HEADER, session.encode())
+    return (*headers, (REVERSES_HEADER, item.reverses.encode())) if item.reverses else headers
+
+
+def reversal_value(copy: StandingEvent, names: EventFields, *, negated: bool) -> bytes:
+    """The payload of the copy that is taken back; negated: with the other sign before its amount."""
+    if not negated:
+        return copy.value
+    document = json.loads(copy.value)
+    return json.dumps(document | {names.amount_minor: -document[names.amount_minor]}).encode()
+
+
+def in_force(standing: Collection[StandingEvent]) -> tuple[StandingEvent, ...]:
+    """The events of one key that nothing has taken back; those that take others back are none."""
+    taken_back = {event.reverses for event in standing if event.reverses}
+    return tuple(event for event in standing if not event.reverses and event.item_id not in taken_back)
+
+
+def why_not_reversible(item: PlanItem, standing: Collection[StandingEvent], names: EventFields) -> str | None:
+    """What speaks against taking the item's copy back, by what stands of its key now; None: nothing."""
+    copy = next((event for event in standing if event.item_id == item.reverses), None)
+    if copy is None:
+        return "not provable: the copy is not on the retained log any more"
+    for event in standing:
+        if event.reverses == item.reverses:
+            return f"it was taken back already: {event.topic}[{event.partition}] at {event.kafka_offset}"
+    if copy.reverses:
+        return "the copy takes another one back itself"
+    if len(in_force(standing)) < 2:
+        return "not provable: no other copy of the event is on the retained log any more"
+    if not _says_the_same(copy, item, names):
+        return "the copy does not say what the run read"
+    return None
+
+
+def why_not_postable(item: PlanItem, standing: Collection[StandingEvent], names: EventFields) -> str | None:
+    """What speaks against posting the item's event, by what stands of its key now; None: nothing."""
+    event = next((event for event in standing if event.item_id == item.posts), None)
+    if event is None:
+        return "not provable: the event is not on the retained log any more"
+    if event not in in_force(standing):
+        return "the event was taken back"
+    return None if _says_the_same(event, item, names) else "the event does not say what the run read"
+
+
+def event_at(item_id: str, standing: Collection[StandingEvent]) -> StandingEvent:
+    """The one at a place where one stands."""
+    return next(event for event in standing if event.item_id == item_id)
 
 
 def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem], names: EventFields) -> StandingEvents:
@@ -75,6 +135,19 @@ def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem],
     )
 
 
+def _says_the_same(copy: StandingEvent, item: PlanItem, names: EventFields) -> bool:
+    """Does the copy still say what the plan takes back?"""
+    said = json.loads(copy.value)
+    expected = {
+        names.match_key: item.match_key,
+        names.transaction_key: item.transaction_key,
+        names.leg: item.leg,
+        names.amount_minor: item.amount_minor,
+        names.currency: item.currency,
+    }
+    return all(said.get(name) == value for name, value in expected.items())
+
+
 def _parse(value: bytes) -> dict[str, Any] | None:
     try:
         event = json.loads(value)
@@ -89,4 +162,7 @@ def _standing(record: CommittedRecord) -> StandingEvent:
         partition=record.partition,
         kafka_offset=record.kafka_offset,
         action_id=record.headers.get(ACTION_HEADER, b"").decode(errors="replace"),
+        reverses=record.headers.get(REVERSES_HEADER, b"").decode(errors="replace"),
+        message_key=record.key,
+        value=record.value,
     )

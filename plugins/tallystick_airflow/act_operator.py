@@ -5,7 +5,7 @@ import os
 from airflow.sdk import Context
 
 from tallystick_airflow.approval import approved_plan, read_shown_plan
-from tallystick_airflow.connections import read_connections
+from tallystick_airflow.connections import read_acting_connections
 from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store
 from tallystick_airflow.refused_plan import no_retry_for_a_refused_plan
 
@@ -27,7 +27,7 @@ class ActOperator(ContractOperator):
             execution = execute_plan(
                 engine,
                 contract,
-                read_connections(contract),
+                read_acting_connections(contract),
                 read_shown_plan(engine, shown),
                 approved_hash=shown["plan_hash"],
                 approver=approver,

@@ -22,7 +22,7 @@ class ApprovePlanOperator(ApprovalOperator):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(
-            subject="{{ dag.dag_id }}: publish again what is missing?",
+            subject="{{ dag.dag_id }}: carry out this plan?",
             body="{{ ti.xcom_pull(task_ids='plan')['markdown'] }}",
             retries=0,
             **kwargs,

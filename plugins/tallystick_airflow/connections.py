@@ -6,6 +6,7 @@ or, worse, elsewhere: a Spark connection that is missing silently becomes YARN i
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -33,6 +34,13 @@ def read_connections(contract: Contract) -> Connections:
         kafka=kafka_settings(get_connection(contract.kafka.connection)),
         ledger_dsn=_ledger_address(contract.ledger),
     )
+
+
+def read_acting_connections(contract: Contract) -> Connections:
+    """The same, and the one that may write the ledger where the contract names one. Raises ConnectionRefused."""
+    post = contract.compensation.post if contract.compensation else None
+    poster_dsn = postgres_dsn(get_connection(post.connection)) if post else None
+    return replace(read_connections(contract), poster_dsn=poster_dsn)
 
 
 def _ledger_address(ledger: LedgerSide) -> str:

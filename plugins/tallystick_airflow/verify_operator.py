@@ -13,7 +13,7 @@ class NotToBeSeenYet(AirflowException):
 
 
 class VerifyOperator(ContractOperator):
-    """Read the touched topics again: does each event of the plan stand exactly once?
+    """Read the touched topics again: is each break of the plan cleared, not cleared, or changed?
 
     No cut and no cursor: the next window clears the items. What an open transaction hides is looked for again.
     """
@@ -28,10 +28,10 @@ class VerifyOperator(ContractOperator):
             plan = read_shown_plan(engine, shown)
         result = verify_plan(contract, plan, read_connections(contract))
         wrong = [
-            f"{check.match_key}: {check.verdict}" for check in result.checks if check.verdict is not Verdict.MATCHED
+            f"{check.match_key}: {check.effect}" for check in result.checks if check.verdict is not Verdict.MATCHED
         ]
         if result.verdict is Verdict.BROKEN:
             raise AirflowFailException(f"the plan was executed, and yet: {'; '.join(wrong)}")
         if result.verdict is Verdict.INCONCLUSIVE:
             raise NotToBeSeenYet(f"{'; '.join(wrong)}")
-        self.log.info("All %d events of the plan stand exactly once", len(result.checks))
+        self.log.info("All %d breaks of the plan are cleared", len(result.checks))

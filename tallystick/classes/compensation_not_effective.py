@@ -1,16 +1,18 @@
-"""C2: our own repair was published, and the break it was to repair is still there.
+"""C2: our own repair was done, and the break it was to repair is still there.
 
-Evidence: the action is done for good; its event has been known to stand for longer than the partner's grace when this
-window ended; no partition of its topic is held below the window's end, and none has lost offsets unread; and the item
-found no partner in this cut or before. Not to be mistaken for a repair of moments ago, whose event a later cut reads.
-Told once: from then on the item answers for this break, and no further compensation is planned for it.
+Evidence: the action is done for good; what it wrote has been known to stand for longer than the partner's grace when
+this window ended; the side it wrote to is not held below the window's end, and has lost no offsets unread; and the item
+found no partner in this cut or before, nor was it taken back. Not to be mistaken for a repair of moments ago, whose
+event or row a later cut reads. Told once: from then on the item answers for this break, and no further compensation is
+planned for it.
 """
 
 from collections.abc import Iterator
 
 from tallystick.break_class import BreakClass
 from tallystick.evidence import Evidence
-from tallystick.run_result import Break, break_id
+from tallystick.pairing import may_be_taken_back
+from tallystick.run_result import Break, ItemSide, break_id
 from tallystick.surroundings import ExecutedAction
 
 
@@ -23,11 +25,12 @@ def compensation_not_effective(evidence: Evidence) -> Iterator[Break]:
 
 
 def _paired(evidence: Evidence) -> set[str]:
-    """Item ids of all copies that this cut gave a partner, equal or not."""
+    """Item ids of all copies that this cut gave a partner, equal or not, or saw taken back."""
     matched = {copy.item_id for outcome in evidence.outcomes for pair in outcome.matched for copy in pair}
     residues = [residue for outcome in evidence.outcomes for residue in outcome.residues if residue.partner]
     return (
         matched
+        | {copy.item_id for outcome in evidence.outcomes for copy, _ in outcome.netted}
         | {residue.copy.item_id for residue in residues}
         | {residue.partner.item_id for residue in residues if residue.partner}
     )
@@ -35,17 +38,28 @@ def _paired(evidence: Evidence) -> set[str]:
 
 def _must_have_been_read(evidence: Evidence, action: ExecutedAction) -> bool:
     cut, topic = evidence.cut, evidence.contract.legs.get(action.item.leg)
-    held = any(part.held for part in cut.topic_slices if part.offsets.topic == topic)
+    if _was_posted(action):
+        held = cut.ledger_slice.held
+    else:
+        held = any(part.held for part in cut.topic_slices if part.offsets.topic == topic)
     had_its_grace = action.executed_utc + evidence.grace.duration <= cut.marked_at_utc
     return had_its_grace and not held and not evidence.deadlines.topic_lost_offsets
 
 
+def _was_posted(action: ExecutedAction) -> bool:
+    """An event that is not one too many is repaired on the ledger's side."""
+    return action.item.side is ItemSide.TOPIC and not may_be_taken_back(action.item)
+
+
 def _without_effect(evidence: Evidence, action: ExecutedAction) -> Break:
     item, break_class = action.item, BreakClass.COMPENSATION_NOT_EFFECTIVE
-    story = (
-        f"The event of {item.item_id} was published again by {action.executed_utc:%Y-%m-%d %H:%M:%S} UTC, and every "
-        "record of then has been read: the row is still without its event."
-    )
+    if _was_posted(action):
+        done, found = f"The rows of {item.item_id} were posted", "the event is still without its row"
+    elif item.side is ItemSide.TOPIC:
+        done, found = f"{item.item_id} was taken back", "no reversal of it was found, and it is still one too many"
+    else:
+        done, found = f"The event of {item.item_id} was published again", "the row is still without its event"
+    story = f"{done} by {action.executed_utc:%Y-%m-%d %H:%M:%S} UTC, and every record of then has been read: {found}."
     return Break(
         break_id=break_id(
             contract=evidence.contract.contract,

@@ -123,4 +123,4 @@ def _repair(contract: Contract) -> str:
         return "The contract allows none."
     classes = ", ".join(rules.classes)
     caps = format_money(rules.max_amount_minor)
-    return f"After approval, by republishing: {classes}; at most {counted(rules.max_items, 'event')} and {caps} a plan."
+    return f"After approval, each once: {classes}; at most {counted(rules.max_items, 'event')} and {caps} a plan."

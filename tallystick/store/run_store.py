@@ -187,6 +187,18 @@ def open_items_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenIt
         return tuple(item_of_row(row) for row in connection.execute(statement))
 
 
+def items_too_many_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenItem, ...]:
+    """Events that no cut before n could pair any more, broken still: copies one too many. Only a reversal ends them."""
+    newest = _newest_items(contract_name, standing_at=n, known=open_item.c.cut_n < n).subquery()
+    statement = (
+        select(newest)
+        .where(newest.c.state == ItemState.BROKEN, ~newest.c.pairable, newest.c.side == ItemSide.TOPIC)
+        .order_by(newest.c.item_id.collate("C"))
+    )
+    with engine.connect() as connection:
+        return tuple(item_of_row(row) for row in connection.execute(statement))
+
+
 def count_open_items(engine: Engine, contract_name: str) -> int:
     """How many items are open now; broken ones and those given up are not."""
     newest = _newest_items(contract_name).subquery()

@@ -644,7 +644,7 @@ def test_by_the_command_line_one_asks_another_approves_and_either_can_stop_it(
     assert world.copies() == Counter()
     assert run("allow", "--by", "eve", "--because", "go on").exit_code == 0
     done = run("act", str(file), plan_hash, "--by", "bob")
-    assert (done.exit_code, done.stdout.count(": published")) == (0, 2), done.stderr
+    assert (done.exit_code, done.stdout.count(": published, cleared.")) == (0, 2), done.stderr
     assert world.copies() == once(rows)
     assert [entry.event for entry in read_audit(world.store, "*")] == ["acting_stopped", "acting_allowed"]
 

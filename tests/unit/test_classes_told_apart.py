@@ -33,6 +33,7 @@ from .builders import (
     event,
     evidence_of,
     item_of,
+    ledger_slice_of,
     record_of,
     row,
     seen,
@@ -393,6 +394,51 @@ def repaired(*copies: Any, executed_utc: datetime = NOON - HOUR, **about: Any) -
     """A broken row of an earlier cut whose event we published again, and what this cut reads."""
     action = ExecutedAction(action_id=UUID(int=2), executed_utc=executed_utc, item=BROKEN_ROW)
     return evidence_of(*copies, carried=[BROKEN_ROW], surroundings=Surroundings(actions=(action,)), **about)
+
+
+def acted_on(copy: Any, reason: str, *copies: Any, **about: Any) -> Evidence:
+    """A broken event of an earlier cut that we took back or posted, and what this cut reads."""
+    item = item_of(copy, ItemState.BROKEN, reason=reason, pairable=False, break_id=UUID(int=1))
+    action = ExecutedAction(action_id=UUID(int=2), executed_utc=NOON - HOUR, item=item)
+    carried = replace(copy, carried=item)
+    return evidence_of(carried, *copies, surroundings=Surroundings(actions=(action,)), **about)
+
+
+ZOMBIE, UNPOSTED = "duplicate_in_topic_zombie", "missing_in_ledger"
+
+
+@pytest.mark.parametrize(
+    ("reason", "direction", "about", "story"),
+    [
+        (ZOMBIE, Direction.LEDGER_TO_TOPIC, {}, "no reversal of it was found, and it is still one too many"),
+        (UNPOSTED, Direction.TOPIC_TO_LEDGER, {}, "the event is still without its row"),
+    ],
+)
+def test_a_reversal_or_a_post_without_effect_is_told(reason: str, direction: Direction, about: Any, story: str) -> None:
+    found = the_break(acted_on(event(4), reason, direction=direction, **about))
+    assert found.break_class is BreakClass.COMPENSATION_NOT_EFFECTIVE
+    assert story in found.story
+
+
+TOOK_BACK = replace(event(11, amount_minor=-1_000), reverses=event(4).item_id)
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        acted_on(event(4), ZOMBIE, TOOK_BACK),
+        acted_on(event(4), ZOMBIE, cut=cut_of(slice_of(10, 20, mark=21))),
+        acted_on(
+            event(4),
+            UNPOSTED,
+            direction=Direction.TOPIC_TO_LEDGER,
+            cut=cut_of(ledger_slice=ledger_slice_of(100, 200, mark=201)),
+        ),
+    ],
+    ids=["its reversal came", "its reversal may lie behind an open transaction", "its row may lie behind the horizon"],
+)
+def test_a_reversal_or_a_post_that_may_have_its_effect_is_not(evidence: Evidence) -> None:
+    assert BreakClass.COMPENSATION_NOT_EFFECTIVE not in classes(evidence)
 
 
 def test_a_repair_without_effect_is_told_and_its_item_answers_for_it_from_then_on() -> None:

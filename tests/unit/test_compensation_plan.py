@@ -13,6 +13,7 @@ from tallystick.compensation_plan import (
     Candidate,
     CapsExceeded,
     CompensationOff,
+    Kind,
     OnePersonOnly,
     Plan,
     SourceRow,
@@ -30,6 +31,7 @@ from tallystick.store.run_store import OutstandingBreak, StoredRun
 from tallystick.verdict import Verdict
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+COMPENSATED = BreakClass.DUPLICATE_IN_TOPIC_COMPENSATED
 NEVER_PRODUCED, PHANTOM = BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED, BreakClass.PHANTOM_IN_TOPIC
 FIGURES = RunFigures(
     topic_rows=1,
@@ -119,6 +121,7 @@ def candidate(
     amount_minor: int = 100,
     currency: str = "EUR",
     rows: tuple[SourceRow, ...] | None = None,
+    at: str = "",
 ) -> Candidate:
     found = Break(
         break_id=break_id(contract="payouts", break_class=break_class, match_key=key, position=""),
@@ -130,7 +133,7 @@ def candidate(
         currency=currency,
         copies=1,
         story="",
-        evidence={},
+        evidence={"at": at},
     )
     stands = row(key, amount_minor=amount_minor, currency=currency)
     return Candidate(
@@ -353,10 +356,10 @@ def test_the_approver_reads_what_will_be_done_what_not_and_why() -> None:
     assert describe_plan(planned).splitlines() == [
         "**payouts**, cut 5. Will publish 2 events again from the ledger, each once, worth 2.00 EUR.",
         "",
-        "| event | topic | amount | ledger row | class |",
+        "| event | topic | amount | what is done | class |",
         "|---|---|---|---|---|",
-        "| a | billing.payouts | 1.00 EUR | row-a | missing_in_topic_never_produced |",
-        "| c | billing.payouts | 1.00 EUR | row-c | missing_in_topic_never_produced |",
+        "| a | billing.payouts | 1.00 EUR | publish from row row-a | missing_in_topic_never_produced |",
+        "| c | billing.payouts | 1.00 EUR | publish from row row-c | missing_in_topic_never_produced |",
         "",
         "Left out: 1 outstanding breaks.",
         "",
@@ -369,6 +372,83 @@ def test_the_approver_reads_what_will_be_done_what_not_and_why() -> None:
 def test_a_dry_run_says_so() -> None:
     assert "Dry run, nothing is published: would publish 1 events" in describe_plan(plan(candidate("a")))
     assert "Nothing is to be published." in describe_plan(plan())
+
+
+DOUBLED = BreakClass.DUPLICATE_IN_TOPIC_ZOMBIE
+TAKES_BACK = {"classes": [NEVER_PRODUCED, DOUBLED], "reversal": "negated"}
+
+
+def test_a_copy_too_many_is_taken_back_by_its_place_and_the_words_say_so() -> None:
+    planned = replace(
+        plan(candidate("a"), candidate("b", break_class=DOUBLED, at="topic:billing.payouts:1:17"), **TAKES_BACK),
+        dry_run=False,
+    )
+    missing, doubled = planned.items
+    assert (missing.kind, missing.reverses) == (Kind.REPUBLISH, "")
+    assert (doubled.kind, doubled.reverses, doubled.row) == (Kind.REVERSE, "topic:billing.payouts:1:17", row("b"))
+    body = describe_plan(planned)
+    assert (
+        "Will publish 1 events again from the ledger, each once, worth 1.00 EUR, and take back 1 copies, each by one "
+        "event that names it, worth 1.00 EUR; no record is deleted." in body
+    )
+    assert "| b | billing.payouts | 1.00 EUR | take back billing.payouts:1:17 | duplicate_in_topic_zombie |" in body
+
+
+@pytest.mark.parametrize("at", ["", "ledger:7", "topic:billing.others:1:17", "topic:billing.payouts2:1:17"])
+def test_a_copy_that_does_not_stand_on_its_legs_topic_is_left_out(at: str) -> None:
+    planned = plan(candidate("b", break_class=DOUBLED, at=at), **TAKES_BACK)
+    assert reasons(planned) == {"b": "the copy does not stand on the topic of its leg"}
+
+
+def test_of_two_copies_too_many_of_one_event_a_plan_takes_one_back() -> None:
+    two = [candidate("b", break_class=one, at="topic:billing.payouts:1:17") for one in (DOUBLED, COMPENSATED)]
+    planned = plan(*two, classes=[DOUBLED, COMPENSATED], reversal="header")
+    assert (len(planned.items), reasons(planned)) == (1, {"b": "the plan has this event already"})
+
+
+def test_the_hash_stands_for_the_copy_that_is_taken_back() -> None:
+    places = ("topic:billing.payouts:1:17", "topic:billing.payouts:1:18")
+    hashes = {plan(candidate("b", break_class=DOUBLED, at=at), **TAKES_BACK).plan_hash for at in places}
+    assert len(hashes) == 2
+
+
+def posting(**changes: Any) -> Contract:
+    document = contract().model_dump(mode="json")
+    post = {
+        "connection": "poster",
+        "actions_table": "billing.posted_action",
+        "columns": {"event_id": "event_id"},
+        "rows": {"payout": [{"side": "credit"}]},
+    }
+    rules = {"classes": ["missing_in_ledger"], "max_amount_minor": {"EUR": 1000}, "post": post | changes}
+    return Contract.model_validate(document | {"direction": "topic_to_ledger", "compensation": rules})
+
+
+def unposted(**about: Any) -> Candidate:
+    at = "topic:billing.payouts:1:17"
+    return candidate("a", **({"break_class": BreakClass.MISSING_IN_LEDGER, "at": at, "rows": ()} | about))
+
+
+def test_what_the_ledger_lacks_is_posted_from_the_event_and_the_words_say_so() -> None:
+    planned = make_plan(posting(), run(), [unposted()], dry_run=False)
+    (item,) = planned.items
+    assert (item.kind, item.posts, item.reverses) == (Kind.POST, "topic:billing.payouts:1:17", "")
+    assert (item.match_key, item.amount_minor, item.currency, item.row_id) == ("a", 100, "EUR", "")
+    body = describe_plan(planned)
+    assert "Will write the rows of 1 events into the ledger, each once, worth 1.00 EUR." in body
+    assert "| a | billing.payouts | 1.00 EUR | post billing.payouts:1:17 | missing_in_ledger |" in body
+
+
+@pytest.mark.parametrize(
+    ("rules", "found", "reason"),
+    [
+        ({}, unposted(rows=(row("a"),)), "the ledger has 1 rows of its key, expected none"),
+        ({}, unposted(at="topic:billing.others:1:17"), "the copy does not stand on the topic of its leg"),
+        ({"rows": {"fee": [{}]}}, unposted(), "the contract names no rows for its leg"),
+    ],
+)
+def test_what_cannot_be_posted_is_left_out(rules: Any, found: Candidate, reason: str) -> None:
+    assert reasons(make_plan(posting(**rules), run(), [found])) == {"a": reason}
 
 
 def test_a_long_plan_shows_its_beginning_and_counts_the_rest() -> None:

@@ -10,7 +10,16 @@ import pytest
 import yaml
 
 from tallystick.break_class import BreakClass
-from tallystick.contract import Contract, ContractRefused, Direction, load_contract, load_contracts
+from tallystick.contract import (
+    POSTABLE,
+    REPUBLISHABLE,
+    REVERSIBLE,
+    Contract,
+    ContractRefused,
+    Direction,
+    load_contract,
+    load_contracts,
+)
 
 GOOD: dict[str, Any] = {
     "contract": "billing",
@@ -28,6 +37,17 @@ WITH_RECEIPT = {"connection": "l", "table": "a.b", "slice_by": "written_xid", "c
 INPUTS = {"kind": "topic", "connection": "k", "topics": ["billing.requests"]}
 TO_TOPIC: dict[str, Any] = {"direction": "topic_to_topic", "ledger": INPUTS}
 REPAIR: dict[str, Any] = {"classes": ["missing_in_topic_never_produced"], "max_amount_minor": {"EUR": 100_000}}
+REPAIRABLE = REPUBLISHABLE + REVERSIBLE + POSTABLE
+POSTS: dict[str, Any] = {
+    "classes": ["missing_in_ledger"],
+    "max_amount_minor": {"EUR": 100_000},
+    "post": {
+        "connection": "poster",
+        "actions_table": "ledger.posted_action",
+        "columns": {"event_id": "event_id", "leg": "leg"},
+        "rows": {"payment": [{"side": "debit"}, {"side": "credit"}]},
+    },
+}
 
 
 def shown(value: object) -> str:
@@ -183,8 +203,50 @@ ORDERED = {"ordering_key": "account", "sequence": "number"}
         ),
         (
             {"compensation": {**REPAIR, "classes": ["phantom_in_topic"]}},
-            'compensation.classes: got ["phantom_in_topic"]; phantom_in_topic is not repaired by republishing: '
-            "expected 'missing_in_topic_never_produced' or 'missing_in_topic_aborted_only'",
+            'compensation.classes: got ["phantom_in_topic"]; phantom_in_topic is nothing that a '
+            f"compensation repairs: expected {' or '.join(repr(str(one)) for one in REPAIRABLE)}",
+        ),
+        (
+            {"compensation": {**POSTS, "post": None}, "direction": "topic_to_ledger"},
+            'compensation: got {"classes": ["missing_in_ledger"], "max_amount_minor": {"EUR": 100000}, "post": ...; '
+            "expected post with missing_in_ledger, and only with it",
+        ),
+        (
+            {"compensation": {**REPAIR, "post": POSTS["post"]}},
+            'compensation: got {"classes": ["missing_in_topic_never_produced"], "max_amount_minor": {"EUR": 100...; '
+            "expected post with missing_in_ledger, and only with it",
+        ),
+        (
+            {"compensation": POSTS},
+            'compensation: got {"classes": ["missing_in_ledger"], "max_amount_minor": {"EUR": 100000}, "post": ...; '
+            "expected no class missing_in_ledger with direction ledger_to_topic: only the side that is",
+        ),
+        (
+            {"compensation": POSTS, "direction": "topic_to_ledger", "ledger__amount_unit": "major"},
+            'compensation: got {"classes": ["missing_in_ledger"], "max_amount_minor": {"EUR": 100000}, "post": ...; '
+            "expected none with ledger.amount_unit major",
+        ),
+        *(
+            (
+                {"compensation": {**POSTS, "post": {**POSTS["post"], "rows": rows}}, "direction": "topic_to_ledger"},
+                f"compensation.post.rows: got {json.dumps(rows)}; {expected}",
+            )
+            for rows, expected in (
+                ({"payment": []}, "expected at least one row for payment; {} is one without constants"),
+                ({"payment": [{"leg": "x"}]}, "expected each column once: 'leg' is copied from the event too"),
+            )
+        ),
+        *(
+            (
+                {"compensation": {**REPAIR, **changes}},
+                'compensation: got {"classes": '
+                f'["{changes.get("classes", REPAIR["classes"])[0]}"], "max_amount_minor": {{"EUR": 100{cut}; '
+                "expected reversal with classes of copies too many, and only with them",
+            )
+            for changes, cut in (
+                ({"classes": ["duplicate_in_topic_zombie"]}, "000}}"),
+                ({"reversal": "negated"}, "..."),
+            )
         ),
         (
             {"compensation": {**REPAIR, "max_amount_minor": {}}},
@@ -210,7 +272,8 @@ ORDERED = {"ordering_key": "account", "sequence": "number"}
         (
             {"compensation": REPAIR, "direction": "topic_to_ledger"},
             'compensation: got {"classes": ["missing_in_topic_never_produced"], "max_amount_minor": {"EUR": 100...; '
-            "expected none with direction topic_to_ledger: what it repairs, it republishes from the ledger",
+            "expected no class missing_in_topic_never_produced with direction topic_to_ledger: only the side that is "
+            "written second is repaired",
         ),
         *(
             (
@@ -310,7 +373,7 @@ ORDERED = {"ordering_key": "account", "sequence": "number"}
         ),
         (
             {"ledger": {"connection": "l", "table": "a.b", **BY_COLUMN}, "compensation": REPAIR},
-            "; expected none with ledger.kind jdbc: it republishes from PostgreSQL only",
+            "; expected none with ledger.kind jdbc: it repairs from and in PostgreSQL only",
         ),
         # input topics
         (
@@ -391,8 +454,10 @@ def test_a_bad_field_is_refused_with_its_path_its_value_and_what_was_expected(
         {"alert__critical_at_minor": {"JPY": 0}},
         {"compensation": REPAIR},
         {"compensation": {**REPAIR, "max_items": 100_000}},
+        {"compensation": {**REPAIR, "classes": ["duplicate_in_topic_zombie"], "reversal": "header"}},
         {"compensation": {**REPAIR, "acting_minutes": "* 6-17 * * 1-5", "max_items_per_day": 1}},
         {"compensation": REPAIR, "ledger__amount_unit": "major"},
+        {"compensation": POSTS, "direction": "topic_to_ledger"},
         {"event": {"amount_unit": "major"}, "ledger__amount_unit": "minor", "currency_case": "ignored"},
         {"event": ORDERED},
         {"event": {"ordering_key": "payment_id", "sequence": "number"}},

@@ -26,8 +26,20 @@ KEPT, ANEW, REFUSED = Effect.KEPT, Effect.RE_EVALUATED, Effect.REFUSED
 TWO_LEGS = {"payout": "billing.payouts", "fee": "billing.fees"}
 RECEIPT_COLUMNS = {"receipt_partition": "sent_partition", "receipt_offset": "sent_offset"}
 REPAIRS = {"classes": ["missing_in_topic_never_produced"], "max_amount_minor": {"EUR": 100}}
+REVERSES = {"classes": ["duplicate_in_topic_zombie"], "max_amount_minor": {"EUR": 100}}
 ORDERED = {"ordering_key": "account", "sequence": "number"}
 ORIGINS = {"origin_header": "service", "known_origins": ["payouts"]}
+
+
+def posting(**changes: Any) -> Contract:
+    post = {
+        "connection": "poster",
+        "actions_table": "billing.posted_action",
+        "columns": {"event_id": "event_id"},
+        "rows": {"payout": [{"side": "credit"}]},
+    }
+    rules = {"classes": ["missing_in_ledger"], "max_amount_minor": {"EUR": 100}, "post": post | changes}
+    return contract_of(Direction.TOPIC_TO_LEDGER, compensation=rules)
 
 
 def with_parts(**parts: dict[str, Any]) -> Contract:
@@ -168,6 +180,26 @@ CASES = [
             "approval_timeout_seconds": 60,
         }.items()
     ),
+    *(
+        (
+            f"compensation.post.{name}",
+            posting(),
+            posting(**{name: now}),
+            REFUSED if name == "actions_table" else KEPT,
+        )
+        for name, now in {
+            "connection": "another",
+            "actions_table": "billing.another",
+            "columns": {"event_id": "event_id", "leg": "leg"},
+            "rows": {"payout": [{}]},
+        }.items()
+    ),
+    (
+        "compensation.reversal",
+        contract_of(compensation=REVERSES | {"reversal": "negated"}),
+        contract_of(compensation=REVERSES | {"reversal": "header"}),
+        KEPT,
+    ),
 ]
 
 
@@ -276,3 +308,9 @@ def test_the_topic_of_an_added_leg_is_read_from_its_log_start_and_not_from_its_e
     added = parts[0].offsets
     assert (added.topic, added.kafka_offset_start, added.kafka_offset_end) == ("billing.fees", 3, 9)
     assert "read from its log start" in contract_changes(PLAIN, contract_of(legs=TWO_LEGS))[0].why
+
+
+def test_the_table_of_posted_actions_may_come_and_go_with_its_section() -> None:
+    without = posting().model_copy(update={"compensation": None})
+    for before, after in ((posting(), without), (without, posting())):
+        assert effects(before, after)["compensation.post.actions_table"] is KEPT

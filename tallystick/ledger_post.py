@@ -1,0 +1,128 @@
+"""Writes into the ledger what it lacks: an event's rows and its action id in one database transaction, once for ever.
+
+How it works. The owner's database has a table of action ids. The id is inserted first: of two executors the second
+waits for the first, and then finds it. Then no row of the key may stand; the rows are inserted as the contract names
+them; and the contract's own reading of the table must show exactly the event. Anything else is rolled back and refused.
+
+What it cannot do. A writer of the owner's own that posts the event between our look and our commit makes a second row,
+unless the owner has a unique key; the next run finds it.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg import sql
+
+from tallystick.compensation_plan import PlanItem
+from tallystick.compensation_source import read_source_rows
+from tallystick.contract import Contract, LedgerPost
+from tallystick.ledger import LedgerRefused
+from tallystick.ledger_reader import open_ledger
+
+_PATIENCE = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'"
+"""An executor that is stopped must hold neither the next one nor the ledger's horizon."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Posted:
+    """What came of one item. refused: why not; "" where its rows stand, written now or (already) before."""
+
+    already: bool = False
+    refused: str = ""
+
+
+class _Refused(Exception):
+    """Nothing of this item may stand: roll back."""
+
+
+def post_once(dsn: str, contract: Contract, item: PlanItem, event: Mapping[str, Any], *, plan_hash: str) -> Posted:
+    """Insert the rows of one event, or find that its action did. event: the JSON payload.
+
+    Raises LedgerRefused where the table of action ids is not there or may not be written, LedgerUnreachable, and
+    psycopg.OperationalError where only the next attempt can find out what stands.
+    """
+    assert contract.compensation is not None
+    assert contract.compensation.post is not None
+    post = contract.compensation.post
+    with open_ledger(dsn) as connection:
+        connection.execute(_PATIENCE)
+        try:
+            with connection.transaction():
+                return _post(connection, contract, post, item, event, plan_hash)
+        except _Refused as refused:
+            return Posted(refused=str(refused))
+        except (psycopg.IntegrityError, psycopg.DataError) as error:
+            about = error.diag.constraint_name or error.diag.column_name or contract.ledger.table
+            return Posted(refused=f"the ledger refused its rows: {type(error).__name__} of {about}")
+        except _NOT_OURS as error:
+            raise _unusable(contract, post, error) from error
+
+
+def read_posted(dsn: str, contract: Contract, action_ids: Collection[UUID]) -> frozenset[UUID]:
+    """Which of these actions have posted, whatever the store knows of it. Raises LedgerRefused, LedgerUnreachable."""
+    assert contract.compensation is not None
+    assert contract.compensation.post is not None
+    post = contract.compensation.post
+    asked = sql.SQL("SELECT action_id FROM {} WHERE action_id = ANY(%s)").format(_table(post.actions_table))
+    with open_ledger(dsn) as connection:
+        try:
+            return frozenset(row[0] for row in connection.execute(asked, (list(action_ids),)))
+        except _NOT_OURS as error:
+            raise _unusable(contract, post, error) from error
+
+
+_NOT_OURS = (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege)
+
+
+def _unusable(contract: Contract, post: LedgerPost, error: psycopg.Error) -> LedgerRefused:
+    return LedgerRefused(
+        f"{contract.contract}: {error.diag.message_primary}; expected INSERT on {contract.ledger.table}, and INSERT "
+        f"and SELECT on CREATE TABLE {post.actions_table} (action_id uuid PRIMARY KEY, plan_hash text NOT NULL)"
+    )
+
+
+def _post(
+    connection: psycopg.Connection,
+    contract: Contract,
+    post: LedgerPost,
+    item: PlanItem,
+    event: Mapping[str, Any],
+    plan_hash: str,
+) -> Posted:
+    claim = sql.SQL("INSERT INTO {} (action_id, plan_hash) VALUES (%s, %s) ON CONFLICT DO NOTHING").format(
+        _table(post.actions_table)
+    )
+    if connection.execute(claim, (item.action_id, plan_hash)).rowcount == 0:
+        return Posted(already=True)
+    if read_source_rows(connection, contract.ledger, [item.match_key]):
+        raise _Refused("the ledger has a row of it")
+    absent = sorted(set(post.columns.values()) - event.keys())
+    if absent:
+        raise _Refused(f"the event has no {absent[0]}")
+    for constants in post.rows[item.leg]:
+        columns = {column: event[field] for column, field in post.columns.items()} | dict(constants)
+        insert = sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
+            _table(contract.ledger.table),
+            sql.SQL(", ").join(map(sql.Identifier, columns)),
+            sql.SQL(", ").join(sql.Placeholder() * len(columns)),
+        )
+        connection.execute(insert, tuple(columns.values()))
+    rows = read_source_rows(connection, contract.ledger, [item.match_key]).get(item.match_key, ())
+    if not is_posted(item, rows):
+        raise _Refused(
+            f"the contract reads {len(rows)} rows of what would be inserted, expected 1 that equals the event"
+        )
+    return Posted()
+
+
+def is_posted(item: PlanItem, rows: Any) -> bool:
+    """Does the ledger have exactly one row of the event, and an equal one?"""
+    said = [(row.match_key, row.transaction_key, row.leg, row.amount_minor, row.currency) for row in rows]
+    return said == [(item.match_key, item.transaction_key, item.leg, item.amount_minor, item.currency)]
+
+
+def _table(name: str) -> sql.Identifier:
+    return sql.Identifier(*name.split("."))

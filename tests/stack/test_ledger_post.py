@@ -1,0 +1,165 @@
+"""What the ledger lacks is posted once, in one database transaction with its action's id, whatever was lost before."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import psycopg
+import pytest
+from sqlalchemy import text
+
+from tallystick import ledger_post
+from tallystick.compensation import Effect, Execution, ItemFate, execute_plan, verify_plan
+from tallystick.compensation_plan import Kind, Plan, PlanRefused
+from tallystick.compensation_source import draw_plan
+from tallystick.contract import Contract
+from tallystick.ledger_reader import LedgerRefused
+from tallystick.run_result import ItemState
+from tallystick.store.plan_store import read_audit, save_plan
+from tallystick.store.run_store import StoredRun, outstanding_breaks
+from tallystick.verdict import Verdict
+
+from .books import LiveBooks, payment
+from .live import NewBooks
+
+COPIED = ("event_id", "payment_id", "leg", "amount_minor", "currency", "occurred_at")
+LOST = payment("lost", 700)
+
+
+@pytest.fixture
+def books(new_books: NewBooks, spark: object) -> Iterator[LiveBooks]:
+    """Books begun, whose contract posts two rows an event; the owner has made the table of actions."""
+    with new_books(direction="topic_to_ledger") as opened:
+        schema = opened.contract.contract
+        rules = {
+            "classes": ["missing_in_ledger"],
+            "max_amount_minor": {"EUR": 10_000},
+            "post": {
+                "connection": "ledger_poster",
+                "actions_table": f"{schema}.posted_action",
+                "columns": {column: column for column in COPIED},
+                "rows": {"payment": [{"side": "debit"}, {"side": "credit"}]},
+            },
+        }
+        document = opened.contract.model_dump(mode="json", exclude_defaults=True) | {"compensation": rules}
+        contract = Contract.model_validate(document)
+        opened.contract_file.write_text(contract.model_dump_json(exclude_defaults=True))
+        opened.ledger.execute(
+            f"CREATE TABLE {schema}.posted_action (action_id uuid PRIMARY KEY, plan_hash text NOT NULL)"
+        )
+        books = replace(opened, contract=contract)
+        books.take_cut()
+        yield books
+
+
+def missing(books: LiveBooks) -> tuple[StoredRun, Plan]:
+    """A run that found one event without its rows, and its plan."""
+    books.produce(LOST)
+    books.both(payment("w1"))
+    run = books.next_run()
+    plan = draw_plan(books.store, books.contract, books.connections, cut_n=run.cut.n, dry_run=False)
+    assert [item.kind for item in plan.items] == [Kind.POST]
+    save_plan(books.store, plan, requested_by="ada")
+    return run, plan
+
+
+def executed(books: LiveBooks, plan: Plan) -> Execution:
+    return execute_plan(
+        books.store,
+        books.contract,
+        replace(books.connections, poster_dsn=books.stack.ledger_owner_dsn),
+        plan,
+        approved_hash=plan.plan_hash,
+        approver="bob",
+        environment="test",
+    )
+
+
+def rows_of(books: LiveBooks) -> list[tuple[str, int]]:
+    """Side and amount of every row of the event, by plain SQL."""
+    asked = f"SELECT side, amount_minor FROM {books.table} WHERE event_id = %s ORDER BY side"
+    return books.ledger.execute(asked, (LOST.event_id,)).fetchall()
+
+
+def effects(books: LiveBooks, plan: Plan) -> list[Effect]:
+    return [check.effect for check in verify_plan(books.contract, plan, books.connections).checks]
+
+
+def test_a_missing_row_is_posted_once_also_when_its_outcome_was_lost_and_the_next_run_is_clean(
+    books: LiveBooks,
+) -> None:
+    _, plan = missing(books)
+    assert effects(books, plan) == [Effect.NOT_CLEARED]
+    with pytest.raises(PlanRefused, match=r"expected the connection of compensation\.post, got none"):
+        execute_plan(
+            books.store,
+            books.contract,
+            books.connections,
+            plan,
+            approved_hash=plan.plan_hash,
+            approver="bob",
+            environment="test",
+        )
+    assert executed(books, plan).count(ItemFate.PUBLISHED) == 1
+    with books.store.begin() as connection:
+        forget = text("delete from tallystick.compensation_action where plan_id = :plan")
+        connection.execute(forget, {"plan": plan.plan_id})
+    books.ledger.execute(f"DELETE FROM {books.table} WHERE event_id = %s AND side = 'debit'", (LOST.event_id,))
+    with pytest.raises(PlanRefused, match="ask for a new plan"):
+        executed(books, plan)
+    with books.store.begin() as connection:
+        begun = text(
+            "insert into tallystick.compensation_action (action_id, break_id, plan_id, state) "
+            "values (:action, :break, :plan, 'executing')"
+        )
+        item = plan.items[0]
+        connection.execute(begun, {"action": item.action_id, "break": item.break_id, "plan": plan.plan_id})
+    end = books.snapshot()[LOST.partition].high_watermark
+    books.delete_records("payment", LOST.partition, before=end)
+    assert executed(books, plan).count(ItemFate.ALREADY_PUBLISHED) == 1
+    assert rows_of(books) == [("credit", 700)]
+    assert effects(books, plan) == [Effect.CLEARED]
+    books.both(payment("w2"))
+    clean = books.next_run()
+    assert (clean.result.verdict, clean.result.breaks) == (Verdict.MATCHED, ())
+    (item_after,) = (one for one in clean.result.items if one.match_key == LOST.event_id)
+    assert item_after.state is ItemState.CLEARED
+    assert outstanding_breaks(books.store, books.contract.contract) == ()
+
+
+def test_rows_that_came_meanwhile_or_that_the_contract_would_not_read_are_not_doubled(books: LiveBooks) -> None:
+    _, plan = missing(books)
+    books.ledger.execute(f"ALTER TABLE {books.table} ADD CONSTRAINT no_debit CHECK (side <> 'debit') NOT VALID")
+    (refused,) = executed(books, plan).outcomes
+    assert (refused.fate, refused.reason) == (
+        ItemFate.REFUSED,
+        "the ledger refused its rows: CheckViolation of no_debit",
+    )
+    assert rows_of(books) == []
+    books.ledger.execute(f"ALTER TABLE {books.table} DROP CONSTRAINT no_debit")
+    books.ledger.execute(f"ALTER TABLE {books.contract.contract}.posted_action RENAME TO kept")
+    with pytest.raises(LedgerRefused, match="action_id uuid PRIMARY KEY"):
+        executed(books, plan)
+    assert rows_of(books) == []
+    books.ledger.execute(f"ALTER TABLE {books.contract.contract}.kept RENAME TO posted_action")
+    books.post(LOST)
+    (refused,) = executed(books, plan).outcomes
+    assert (refused.fate, refused.reason) == (ItemFate.REFUSED, "the ledger has a row of it")
+    assert rows_of(books) == [("credit", 700), ("debit", 700)]
+    asked = f"SELECT count(*) FROM {books.contract.contract}.posted_action"
+    assert books.ledger.execute(asked).fetchone() == (0,)
+    assert "stopped" in [entry.event for entry in read_audit(books.store, books.contract.contract)]
+
+
+def test_an_executor_that_is_stopped_in_its_transaction_keeps_the_next_one_from_posting_too(
+    books: LiveBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_post, "_PATIENCE", "SET lock_timeout = '300ms'")
+    _, plan = missing(books)
+    table = f"{books.contract.contract}.posted_action"
+    with psycopg.connect(books.stack.ledger_owner_dsn) as first:
+        first.execute(f"INSERT INTO {table} VALUES (%s, %s)", (plan.items[0].action_id, plan.plan_hash))
+        with pytest.raises(ConnectionError, match="lock"):
+            executed(books, plan)
+        first.rollback()
+    assert executed(books, plan).count(ItemFate.PUBLISHED) == 1
+    assert rows_of(books) == [("credit", 700), ("debit", 700)]

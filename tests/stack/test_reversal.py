@@ -1,0 +1,124 @@
+"""A copy that stands once too often is taken back by an event of ours; the next run nets both, and the books agree."""
+
+import json
+from typing import Any
+
+import pytest
+from kafka import KafkaConsumer, TopicPartition
+
+from tallystick.break_class import BreakClass
+from tallystick.compensation import Effect, Execution, ItemFate, execute_plan, verify_plan
+from tallystick.compensation_plan import Kind, Plan
+from tallystick.compensation_source import draw_plan
+from tallystick.contract import REPUBLISHABLE, REVERSIBLE
+from tallystick.run_result import ItemState
+from tallystick.store.plan_store import save_plan
+from tallystick.store.run_store import StoredRun, outstanding_breaks
+from tallystick.verdict import Verdict
+
+from .books import LiveBooks, payment, payments
+from .live import NewBooks
+
+REPAIRS = {
+    "classes": [*REPUBLISHABLE, *REVERSIBLE],
+    "reversal": "negated",
+    "max_amount_minor": {"EUR": 10_000},
+}
+
+
+def planned(books: LiveBooks, run: StoredRun) -> Plan:
+    plan = draw_plan(books.store, books.contract, books.connections, cut_n=run.cut.n, dry_run=False)
+    save_plan(books.store, plan, requested_by="ada")
+    return plan
+
+
+def executed(books: LiveBooks, plan: Plan) -> Execution:
+    return execute_plan(
+        books.store,
+        books.contract,
+        books.connections,
+        plan,
+        approved_hash=plan.plan_hash,
+        approver="bob",
+        environment="test",
+    )
+
+
+def effects(books: LiveBooks, plan: Plan) -> list[Effect]:
+    return [check.effect for check in verify_plan(books.contract, plan, books.connections).checks]
+
+
+def records_of(books: LiveBooks, key: str) -> list[Any]:
+    """Committed records of an event, by a reader that shares no code with the publisher."""
+    (topic,) = books.contract.topics
+    consumer = KafkaConsumer(
+        bootstrap_servers=books.stack.bootstrap_servers, isolation_level="read_committed", enable_auto_commit=False
+    )
+    parts = [TopicPartition(topic, n) for n in range(2)]
+    consumer.assign(parts)
+    ends = consumer.end_offsets(parts)
+    consumer.seek_to_beginning(*parts)
+    records: list[Any] = []
+    while any(consumer.position(part) < ends[part] for part in parts):
+        records += [record for batch in consumer.poll(200).values() for record in batch]
+    consumer.close()
+    return [record for record in records if json.loads(record.value)["event_id"] == key]
+
+
+def next_window(books: LiveBooks, name: str) -> StoredRun:
+    """A run whose window has an event of its own on both sides."""
+    books.both(payment(name))
+    return books.next_run()
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_late_original_behind_its_repair_is_taken_back_once_and_the_books_agree(new_books: NewBooks) -> None:
+    lost = payment("lost", 700)
+    with new_books(direction="ledger_to_topic", compensation=REPAIRS) as books:
+        books.take_cut()
+        books.post(lost)
+        repair = planned(books, next_window(books, "w1"))
+        assert [item.kind for item in repair.items] == [Kind.REPUBLISH]
+        executed(books, repair)
+        assert effects(books, repair) == [Effect.CLEARED]
+        assert next_window(books, "w2").result.breaks == ()
+
+        books.produce(lost)
+        assert effects(books, repair) == [Effect.CHANGED]
+        doubled = next_window(books, "w3")
+        assert [one.break_class for one in doubled.result.breaks] == [BreakClass.DUPLICATE_IN_TOPIC_COMPENSATED]
+        plan = planned(books, doubled)
+        assert [item.kind for item in plan.items] == [Kind.REVERSE]
+        assert effects(books, plan) == [Effect.NOT_CLEARED]
+        assert executed(books, plan).count(ItemFate.PUBLISHED) == 1
+        assert executed(books, plan).count(ItemFate.ALREADY_PUBLISHED) == 1
+        assert effects(books, plan) == [Effect.CLEARED]
+
+        repaired, original, reversal = records_of(books, lost.event_id)
+        assert dict(reversal.headers)["tallystick-reverses"].decode() == plan.items[0].reverses
+        assert plan.items[0].reverses == f"topic:{original.topic}:{original.partition}:{original.offset}"
+        assert [json.loads(one.value)["amount_minor"] for one in (repaired, original, reversal)] == [700, 700, -700]
+        assert (reversal.key, reversal.partition) == (original.key, original.partition)
+
+        clean = next_window(books, "w4")
+        assert (clean.result.verdict, clean.result.breaks) == (Verdict.MATCHED, ())
+        (item,) = (one for one in clean.result.items if one.match_key == lost.event_id)
+        assert (item.state, item.cleared_by) == (ItemState.CLEARED, f"action:{plan.items[0].action_id}")
+        assert outstanding_breaks(books.store, books.contract.contract) == ()
+        assert books.judge_again(clean).digest == clean.result.digest
+        again = planned(books, next_window(books, "w5"))
+        assert (again.items, again.left_out) == ((), ())
+
+
+@pytest.mark.usefixtures("spark")
+def test_an_event_that_names_a_copy_that_is_not_one_too_many_is_a_duplicate_itself(new_books: NewBooks) -> None:
+    (once,) = payments("once")
+    with new_books(direction="ledger_to_topic", compensation=REPAIRS) as books:
+        books.take_cut()
+        books.both(once)
+        assert next_window(books, "w1").result.breaks == ()
+        (record,) = records_of(books, once.event_id)
+        place = f"topic:{record.topic}:{record.partition}:{record.offset}"
+        books.produce(once, **{"tallystick-reverses": place})
+        (found,) = next_window(books, "w2").result.breaks
+        assert (found.match_key, found.break_class in REVERSIBLE) == (once.event_id, True)

@@ -1,0 +1,118 @@
+"""Which events of a key are in force, and what an event that takes one back says."""
+
+import json
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tallystick.break_class import BreakClass
+from tallystick.compensation_plan import Kind, PlanItem
+from tallystick.contract import EventFields
+from tallystick.republished_event import (
+    StandingEvent,
+    event_headers,
+    in_force,
+    reversal_value,
+    why_not_postable,
+    why_not_reversible,
+)
+
+NAMES = EventFields(match_key="id", amount_minor="cents")
+VALUE = b'{"id": "ev-1", "payment_id": "pay-1", "leg": "payout", "cents": 250, "currency": "EUR", "note": "by wire"}'
+ITEM = PlanItem(
+    row_id="7",
+    match_key="ev-1",
+    transaction_key="pay-1",
+    leg="payout",
+    amount_minor=250,
+    currency="EUR",
+    occurred_at="",
+    action_id=UUID(int=1),
+    break_id=UUID(int=2),
+    break_class=BreakClass.DUPLICATE_IN_TOPIC_ZOMBIE,
+    topic="payouts",
+    kind=Kind.REVERSE,
+    reverses="topic:payouts:0:9",
+)
+
+
+def standing(offset: int, *, reverses: str = "") -> StandingEvent:
+    return StandingEvent(
+        topic="payouts", partition=0, kafka_offset=offset, action_id="", reverses=reverses, value=VALUE
+    )
+
+
+def taking_back(offset: int, of: int) -> StandingEvent:
+    return standing(offset, reverses=f"topic:payouts:0:{of}")
+
+
+def test_what_is_taken_back_and_what_takes_it_back_are_not_in_force() -> None:
+    first, second = standing(4), standing(9)
+    assert in_force([first, second]) == (first, second)
+    assert in_force([first, second, standing(12, reverses="topic:payouts:0:9")]) == (first,)
+    assert in_force([first, standing(12, reverses="topic:payouts:0:8")]) == (first,)
+
+
+def test_a_negated_reversal_is_the_copy_with_the_other_sign_and_else_it_is_the_copy() -> None:
+    assert json.loads(reversal_value(standing(9), NAMES, negated=True)) == json.loads(VALUE) | {"cents": -250}
+    assert reversal_value(standing(9), NAMES, negated=False) == VALUE
+
+
+def test_only_a_reversal_names_the_copy_in_its_headers() -> None:
+    names = [name for name, _ in event_headers(ITEM, session="s")]
+    assert names == ["tallystick-action-id", "session", "tallystick-reverses"]
+    assert dict(event_headers(ITEM, session="s"))["tallystick-reverses"] == b"topic:payouts:0:9"
+    again = replace(ITEM, kind=Kind.REPUBLISH, reverses="")
+    assert [name for name, _ in event_headers(again, session="s")] == ["tallystick-action-id", "session"]
+
+
+@pytest.mark.parametrize(
+    ("others", "reason"),
+    [
+        ([standing(4)], "not provable: the copy is not on the retained log any more"),
+        ([standing(9)], "not provable: no other copy of the event is on the retained log any more"),
+        ([standing(4), standing(9), taking_back(12, 9)], "it was taken back already: payouts[0] at 12"),
+        ([standing(4), standing(5), taking_back(9, 5)], "the copy takes another one back itself"),
+        (
+            [standing(4), standing(9), taking_back(12, 4)],
+            "not provable: no other copy of the event is on the retained log any more",
+        ),
+    ],
+)
+def test_that_the_copy_is_one_too_many_is_proven_again(others: list[StandingEvent], reason: str) -> None:
+    assert why_not_reversible(ITEM, others, NAMES) == reason
+
+
+def test_a_copy_beside_another_one_is_taken_back_also_where_an_earlier_third_was() -> None:
+    assert why_not_reversible(ITEM, [standing(4), standing(9)], NAMES) is None
+    assert why_not_reversible(ITEM, [standing(4), standing(5), standing(9), taking_back(12, 5)], NAMES) is None
+
+
+@pytest.mark.parametrize(
+    "change", [{"amount_minor": 251}, {"currency": "USD"}, {"leg": "fee"}, {"transaction_key": "pay-2"}]
+)
+def test_a_copy_that_says_something_else_than_the_run_read_stays(change: dict[str, Any]) -> None:
+    other = replace(ITEM, **change)
+    assert why_not_reversible(other, [standing(4), standing(9)], NAMES) == "the copy does not say what the run read"
+
+
+POST = replace(ITEM, kind=Kind.POST, reverses="", posts="topic:payouts:0:9")
+
+
+@pytest.mark.parametrize(
+    ("others", "reason"),
+    [
+        ([standing(4)], "not provable: the event is not on the retained log any more"),
+        ([standing(9), taking_back(12, 9)], "the event was taken back"),
+    ],
+)
+def test_an_event_that_does_not_stand_any_more_is_not_posted(others: list[StandingEvent], reason: str) -> None:
+    assert why_not_postable(POST, others, NAMES) == reason
+
+
+def test_an_event_is_posted_once_also_where_another_copy_of_it_stands() -> None:
+    assert why_not_postable(POST, [standing(4), standing(9)], NAMES) is None
+    other = replace(POST, amount_minor=251)
+    assert why_not_postable(other, [standing(9)], NAMES) == "the event does not say what the run read"
