@@ -1,0 +1,71 @@
+"""The lab's ordinary traffic writes each batch once, whatever becomes of its client."""
+
+import signal
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import lab.desk
+from lab.books import read_topic
+from lab.desk import Desk, Traffic
+from lab.event import Leg
+from lab.mode import DeliveryMode
+from lab.rounds import prepare
+from lab.stack import LabStack
+
+pytestmark = pytest.mark.stack
+
+
+@pytest.fixture
+def desk(lab_stack: LabStack) -> Iterator[Desk]:
+    name = f"desk_{uuid.uuid4().hex[:8]}"
+    prepare(lab_stack, DeliveryMode.EXACTLY_ONCE, 1, name)
+    with Desk.open(lab_stack, name, "relay", "1") as desk:
+        yield desk
+
+
+@pytest.fixture
+def broker(lab_stack: LabStack) -> Iterator[Callable[[signal.Signals], None]]:
+    """Sends the broker a signal; afterwards it goes on."""
+    child = lab_stack.broker.child
+    assert child is not None
+    yield child.send_signal
+    child.send_signal(signal.SIGCONT)
+
+
+def _committed(stack: LabStack, desk: Desk) -> Counter[str]:
+    return Counter(
+        record.event["event_id"] for record in read_topic(stack.bootstrap_servers, desk.names.topic(Leg.PAYOUT))
+    )
+
+
+def _publish(traffic: Traffic, amid: Callable[[], None]) -> str:
+    row = traffic.desk.add_payout(traffic.desk.payment())
+    traffic.publish([(row.event, row.source)], amid)
+    return str(row.event.event_id)
+
+
+def test_a_client_whose_commit_does_not_return_is_replaced_and_its_batch_stands_once(
+    lab_stack: LabStack, desk: Desk, broker: Callable[[signal.Signals], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traffic = Traffic(desk)
+    first, open_writer = traffic.writer, traffic._open_writer
+    monkeypatch.setattr(lab.desk, "_END_SECONDS", 3.0)
+    monkeypatch.setattr(traffic, "_open_writer", lambda: (broker(signal.SIGCONT), open_writer())[1])
+
+    event_id = _publish(traffic, lambda: broker(signal.SIGSTOP))
+
+    assert traffic.writer is not first
+    assert _committed(lab_stack, desk) == {event_id: 1}
+
+
+def test_a_client_whose_commit_returns_stays(lab_stack: LabStack, desk: Desk) -> None:
+    traffic = Traffic(desk)
+    first = traffic.writer
+
+    event_ids = [_publish(traffic, lambda: None) for _ in range(3)]
+
+    assert traffic.writer is first
+    assert _committed(lab_stack, desk) == dict.fromkeys(event_ids, 1)
