@@ -21,6 +21,8 @@ NEEDLES_MAX = 256
 _WRITTEN_AS_IT_IS = re.compile(r'[^"/\[\\\]{}]+', re.ASCII)
 """Keys that JSON writes byte by byte, save for \\u escapes; those of other characters have several spellings."""
 _ESCAPE = rb"\u"
+_CODEC_AT, _CODEC = 22, 0x07
+"""The low byte of a batch's attributes; of it the bits that name a compression. Source: Kafka protocol guide."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +71,13 @@ def _may_hold(batch: DecidedBatch, needles: tuple[bytes, ...] | None, places: li
     """May a batch hold a wanted record? Only a no is certain."""
     if needles is None or any(batch.header.base_offset <= place <= batch.header.last_offset for place in places):
         return True
-    opened = DefaultRecordBatch(batch.raw)
-    opened._maybe_uncompress()
-    return _ESCAPE in opened._buffer or any(needle in opened._buffer for needle in needles)
+    if batch.raw[_CODEC_AT] & _CODEC:
+        opened = DefaultRecordBatch(batch.raw)
+        opened._maybe_uncompress()
+        records = bytes(opened._buffer)
+    else:
+        records = bytes(batch.raw)
+    return _ESCAPE in records or any(needle in records for needle in needles)
 
 
 def _walk_past_lso(fetch: Fetch, offsets: OffsetRange) -> Iterator[DecidedBatch]:
