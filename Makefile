@@ -17,8 +17,8 @@ setup: ## Make .venv and .jars from the locks; a second run does nothing
 lock: setup ## Re-make the locks from requirements/*.in (UPGRADE=1: take the newest allowed)
 	@$(BIN)/python setup/relock.py $(if $(UPGRADE),--upgrade)
 
-demo: setup ## Start everything, break it on purpose, watch Tallystick find out
-	$(BIN)/python -m lab.demo
+demo: setup ## Start everything, break it on purpose, watch Tallystick find out (FOLLOW=1: you approve the repair)
+	$(BIN)/python -m lab.demo $(if $(FOLLOW),--follow)
 
 lab: setup ## One round of real faults, mixed by SEED=n (default 1), found and scored
 	$(BIN)/python -m lab.lab_round --seeds $(or $(SEED),1)

@@ -1,9 +1,12 @@
 """The main job, shown: one workload, three delivery modes, the same faults, and what a reconciler finds of them.
 
     python -m lab.demo --seed 1
+    python -m lab.demo --follow
 
 Starts a real broker, ledger and Airflow, breaks real services, lets the scheduler reconcile each mode, has a person's
 approval given over Airflow's REST API for what can be repaired, and compares every finding with the lab's own truth.
+With --follow you are that person: it says where the page, the report and the plan are, waits until you approve it in
+Airflow's own page, shows the window that verifies the repair, and stays up until you press Enter.
 Exits 1 when anything differs. Figures: build/demo.json. Everything stops at the end; reports stay under build/demo/.
 """
 
@@ -45,6 +48,7 @@ _EXACTLY_ONCE = DeliveryMode.EXACTLY_ONCE
 _REPAIRED = (DeliveryMode.AT_MOST_ONCE, "payouts")
 _PACKAGES = ("apache-airflow", "pyspark", "confluent-kafka", "kafka-python", "great-expectations", "tallystick")
 _PATIENCE_SECONDS = 300
+_ANSWER_SECONDS_MAX = 3600  # for a person who reads first
 _TASK_ENDED = ("success", "failed", "upstream_failed")
 
 
@@ -60,6 +64,7 @@ class Demo:
     airflow: AirflowStack
     pager: Pager
     seed: int
+    follow: bool
     console: Console
     started: float
     truths: dict[DeliveryMode, Truth] = field(default_factory=dict)
@@ -110,6 +115,11 @@ class Demo:
             self.differs.append(claim)
             self.say(f"[red]differs:[/red] {claim}")
 
+    def pause(self, text: str) -> None:
+        """Wait for Enter, where somebody is there to press it."""
+        if sys.stdin.isatty():
+            self.console.input(f"{text} ")
+
     def _log_tail(self, dag_id: str, run_id: str) -> str:
         states = self.airflow.task_states(dag_id, run_id)
         failed = next((task for task, state in states.items() if state == "failed"), "reconcile")
@@ -119,6 +129,7 @@ class Demo:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1, help="which payments are made, and which of them are hit")
+    parser.add_argument("--follow", action="store_true", help="approve the repair yourself, in Airflow's own page")
     arguments = parser.parse_args()
     console = Console()
     shutil.rmtree(FOLDER, ignore_errors=True)
@@ -137,11 +148,13 @@ def main() -> None:
         )
         settings.home.mkdir(parents=True)
         airflow = parts.enter_context(start_airflow(settings, stack))
-        demo = Demo(stack, airflow, pager, arguments.seed, console, started)
+        demo = Demo(stack, airflow, pager, arguments.seed, arguments.follow, console, started)
         demo.say(f"Airflow answers at {airflow.base_url} (log in as admin / {airflow.passwords['admin']})")
         run_demo(demo, rounds.result())
         figures = conclude(demo)
-    show(console, figures, pages_file=FOLDER / "pages.jsonl", figures_file=FIGURES)
+        show(console, figures, pages_file=FOLDER / "pages.jsonl", figures_file=FIGURES)
+        if demo.follow:
+            demo.pause("Look around; Enter stops everything.")
     sys.exit(1 if figures["differs"] else 0)
 
 
@@ -195,11 +208,16 @@ def repair(demo: Demo) -> None:
     run_id = demo.airflow.wait_run_where(dag_id, lambda _: True, what="the offered plan", deadline_seconds=60)[
         "dag_run_id"
     ]
-    demo.say(f"{dag_id}: approver says yes to {len(missing)} payouts, over REST")
-    demo.airflow.approve(dag_id, run_id)
-    state = demo.airflow.wait_run(dag_id, run_id)
+    if demo.follow:
+        state = let_a_person_approve(demo, name, dag_id, run_id)
+    else:
+        demo.say(f"{dag_id}: approver says yes to {len(missing)} payouts, over REST")
+        demo.airflow.approve(dag_id, run_id)
+        state = demo.airflow.wait_run(dag_id, run_id)
     demo.expect(state == "success", f"{dag_id} {run_id}: {state}; expected success")
-    verified = demo.wait_verdict(mode, kind, demo.trigger(mode, kind))
+    verified = demo.wait_verdict(mode, kind, verifying := demo.trigger(mode, kind))
+    if demo.follow:
+        demo.say(f"  the window that verifies it: {demo.airflow.base_url}/dags/reconcile_{name}/runs/{verifying}")
     still_broken = open_items(demo.stack.store_dsn, name, "broken")
     demo.expect(verified.verdict == "MATCHED", f"{name}: {verified.verdict} after the repair; expected MATCHED")
     demo.expect(still_broken == 0, f"{name}: {still_broken} breaks are open after the repair; expected 0")
@@ -208,6 +226,21 @@ def repair(demo: Demo) -> None:
         got = copies[anomaly.event_id]
         demo.expect(got == 1, f"{mode}.payouts: a console consumer reads {anomaly.event_id} {got} times; expected once")
     demo.say(f"a console consumer reads each of the {len(missing)} republished payouts once")
+
+
+def let_a_person_approve(demo: Demo, name: str, dag_id: str, run_id: str) -> str:
+    """Say where everything is, and return how the run ended once somebody has answered it in Airflow's page."""
+    demo.airflow.wait_task(dag_id, run_id, "approve", "awaiting_input")
+    found_by, found_in = next(one for one in reversed(demo.runs) if one[0] == f"reconcile_{name}")
+    demo.airflow.wait_run(found_by, found_in)
+    (page,) = [page for page in demo.pager.pages() if page["details"]["contract"] == name][-1:]
+    report = max((FOLDER / "artifacts" / "reports" / name).glob("*.html"), key=lambda path: int(path.stem))
+    demo.say("[bold]It is 3 in the morning, and you are on call.[/bold]")
+    demo.say(f"  1. the page    {page['summary']}")
+    demo.say(f"  2. the report  {report.as_uri()}")
+    demo.say(f"  3. the plan    {demo.airflow.base_url}/dags/{dag_id}/runs/{run_id}/tasks/approve/required_actions")
+    demo.say(f"     log in as   approver / {demo.airflow.passwords['approver']}, read it, and choose Approve")
+    return demo.airflow.wait_run(dag_id, run_id, deadline_seconds=_ANSWER_SECONDS_MAX)
 
 
 def conclude(demo: Demo) -> dict[str, Any]:
