@@ -9,7 +9,6 @@ own window, once, under its class, and nothing else. Figures: build/backfill.jso
 
 import argparse
 import json
-import os
 import shutil
 import sys
 import time
@@ -17,7 +16,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from importlib.metadata import version
 from typing import Any
 
 import psycopg
@@ -30,7 +28,7 @@ from lab.command_line import CommandLine
 from lab.desk import Desk, Writer
 from lab.event import Event, Leg
 from lab.ledger import Ledger
-from lab.long_run import LongRun
+from lab.long_run import LongRun, measured_on
 from lab.mode import DeliveryMode
 from lab.process import REPOSITORY, wait_until
 from lab.round_contracts import payments_contract, write_contract
@@ -42,7 +40,6 @@ FOLDER = REPOSITORY / "build" / "backfill"
 FIGURES = REPOSITORY / "build" / "backfill.json"
 BOOK = "outage"
 _DAG = f"reconcile_{BOOK}"
-_PACKAGES = ("apache-airflow", "pyspark", "confluent-kafka", "kafka-python", "tallystick")
 _HOUR, _MINUTE = timedelta(hours=1), timedelta(minutes=1)
 _SECONDS_A_WINDOW = 60
 
@@ -225,8 +222,7 @@ def _figures(runs: list[StoredRun], truth: Found, *, seed: int, seconds: float) 
         "verdicts": dict(Counter(run.verdict for run in runs)),
         "seconds": round(seconds, 1),
         "seconds_a_window": round(seconds / len(runs), 1),
-        "versions": {package: version(package) for package in _PACKAGES},
-        "cores": os.cpu_count(),
+        **measured_on(),
     }
 
 

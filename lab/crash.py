@@ -16,31 +16,26 @@ stands twice, is lost without a word, or something else is told than what stands
 
 import argparse
 import json
-import os
 import shutil
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import confluent_kafka
 from rich.table import Table
 
-from lab.broker import DEFAULT_JARS
 from lab.command_line import CommandLine
 from lab.crash_books import events_needed, find_missing
 from lab.crash_plan import plan_crashes
 from lab.crash_run import CrashMatrix
 from lab.crash_score import CRASH_COLUMNS, RoundEnd, crash_figures
-from lab.long_run import LongRun
+from lab.long_run import LongRun, measured_on
 from lab.process import REPOSITORY
 from lab.score_table import shown
 from lab.stack import start_stack
 
 FOLDER = REPOSITORY / "build" / "crash"
 _KEEP_EACH = 10
-_PACKAGES = ("tallystick", "confluent-kafka", "kafka-python", "psycopg", "sqlalchemy")
 
 
 def main() -> None:
@@ -94,15 +89,8 @@ def figures_of(ends: Sequence[RoundEnd], *, seed: int, asked: int, seconds: floa
         "rounds": len(ends),
         **crash_figures(ends),
         "seconds": round(seconds, 1),
-        "versions": {package: version(package) for package in _PACKAGES}
-        | {"kafka": _kafka_version(), "librdkafka": confluent_kafka.libversion()[0]},
-        "cores": os.cpu_count(),
+        **measured_on(),
     }
-
-
-def _kafka_version() -> str:
-    """Of the broker's own jar."""
-    return next(DEFAULT_JARS.glob("kafka_*.jar")).stem.partition("-")[2]
 
 
 def _tell(ends: Sequence[RoundEnd], asked: int, say: Any) -> None:

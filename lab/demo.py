@@ -23,7 +23,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from lab.airflow_environment import AirflowSettings
 from lab.console_consumer import read_topic
 from lab.demo_contracts import KINDS, contract_name, every_contract, write_contracts
 from lab.demo_table import show
+from lab.long_run import measured_on
 from lab.mode import DeliveryMode
 from lab.pager import Pager, start_pager
 from lab.process import REPOSITORY
@@ -46,7 +46,6 @@ FOLDER = REPOSITORY / "build" / "demo"
 FIGURES = REPOSITORY / "build" / "demo.json"
 _EXACTLY_ONCE = DeliveryMode.EXACTLY_ONCE
 _REPAIRED = (DeliveryMode.AT_MOST_ONCE, "payouts")
-_PACKAGES = ("apache-airflow", "pyspark", "confluent-kafka", "kafka-python", "great-expectations", "tallystick")
 _PATIENCE_SECONDS = 300
 _ANSWER_SECONDS_MAX = 3600  # for a person who reads first
 _TASK_ENDED = ("success", "failed", "upstream_failed")
@@ -258,8 +257,7 @@ def conclude(demo: Demo) -> dict[str, Any]:
         "differs": demo.differs,
         "modes": modes,
         "pages": len(demo.pager.pages()),
-        "versions": {package: version(package) for package in _PACKAGES},
-        "cores": os.cpu_count(),
+        **measured_on(),
     }
     FIGURES.write_text(json.dumps(figures, indent=2) + "\n")
     return figures

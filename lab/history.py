@@ -12,14 +12,12 @@ a window did not find what was planted in it.
 
 import argparse
 import json
-import os
 import shutil
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -29,7 +27,7 @@ from rich.table import Table
 from lab.command_line import CommandLine
 from lab.desk import Desk, Traffic
 from lab.key_faults import Planted
-from lab.long_run import LongRun
+from lab.long_run import LongRun, measured_on
 from lab.mode import DeliveryMode
 from lab.process import REPOSITORY
 from lab.round_contracts import payments_contract, payouts_contract, write_contract
@@ -49,7 +47,6 @@ BOOKS: dict[str, tuple[str, Callable[..., dict[str, Any]], Callable[[Desk], Plan
 """Book to its service, its contract and the fault of each of its windows."""
 _PAYMENTS_A_WINDOW = 200
 _COMPARED = 10
-_PACKAGES = ("pyspark", "confluent-kafka", "kafka-python", "psycopg", "tallystick")
 
 Say = Callable[[str], None]
 
@@ -124,8 +121,7 @@ def _play(stack: LabStack, book: str, *, seed: int, windows: int, say: Say) -> d
         "run_last": _medians(took[-_COMPARED:]),
         "store_bytes_per_window_first": round((sizes[2 * _COMPARED - 1] - sizes[_COMPARED - 1]) / _COMPARED),
         "store_bytes_per_window": round((sizes[-1] - sizes[0]) / (windows - 1)),
-        "versions": {package: version(package) for package in _PACKAGES},
-        "cores": os.cpu_count(),
+        **measured_on(),
     }
 
 

@@ -9,18 +9,16 @@ score and stores it as build/lab.json; exits 1 when anything differs from the tr
 
 import argparse
 import json
-import os
 import shutil
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
 from lab.command_line import CommandLine
-from lab.long_run import LongRun
+from lab.long_run import LongRun, measured_on
 from lab.mixed_round import RoundResult, draw_cluster_faults, run_cluster_round, run_round
 from lab.process import REPOSITORY
 from lab.score import COLUMNS, Counts, Score
@@ -28,7 +26,6 @@ from lab.score_table import score_table, shown
 from lab.stack import start_stack
 
 FOLDER = REPOSITORY / "build" / "lab"
-_PACKAGES = ("tallystick", "pyspark", "confluent-kafka", "kafka-python", "psycopg")
 
 
 def main() -> None:
@@ -84,8 +81,7 @@ def figures_of(rounds: Sequence[RoundResult], *, asked: Sequence[int], seconds: 
             for each in rounds
         ],
         "seconds": round(seconds, 1),
-        "versions": {package: version(package) for package in _PACKAGES},
-        "cores": os.cpu_count(),
+        **measured_on(),
     }
 
 

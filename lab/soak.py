@@ -15,7 +15,6 @@ Prints a line for each window and the score at the end, and stores it as build/s
 
 import argparse
 import json
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -24,7 +23,7 @@ from typing import Any
 from rich.table import Table
 
 from lab.command_line import CommandLine
-from lab.long_run import LongRun
+from lab.long_run import LongRun, measured_on
 from lab.process import REPOSITORY
 from lab.score_table import score_table, shown
 from lab.soak_run import SoakResult, run_soak
@@ -90,7 +89,7 @@ def figures_of(result: SoakResult, *, asked: int, seconds: float) -> dict[str, A
         "seconds_per_window_first_ten": _mean(result.seconds[:10]),
         "seconds_per_window_last_ten": _mean(result.seconds[-10:]),
         "store_bytes_per_window": round(result.store_bytes / windows),
-        "cores": os.cpu_count(),
+        **measured_on(),
     }
 
 

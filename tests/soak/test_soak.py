@@ -38,6 +38,7 @@ def test_the_sum_over_all_windows_is_the_truth_whatever_was_killed(lab_stack: La
     figures = figures_of(result, asked=WINDOWS, seconds=0)
     assert figures["windows"] == WINDOWS
     assert figures["kills"] >= 4
+    assert {"kafka", "tallystick"} <= figures["versions"].keys()
     assert figures["restarts"] == 3
     assert sum(figures["verdicts"].values()) >= WINDOWS + 2
     assert all(figures[count] for count in ("offsets", "records", "rows", "cleared", "store_bytes_per_window"))
