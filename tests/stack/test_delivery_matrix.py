@@ -29,7 +29,7 @@ from tallystick.webhook_sink import WebhookSink
 from tests.alert_receiver import Receiver, receiving
 
 FAR = datetime(2100, 1, 1, tzinfo=UTC)
-PATIENT, SHORT = 60, 0.3
+PATIENT, SHORT = 60, 0.2
 """Seconds: for a receiver that answers, however busy the machine, and for one that does not."""
 
 Said = tuple[str, str]
@@ -151,11 +151,12 @@ def test_what_a_receiver_took_too_late_for_us_is_sent_again_under_the_same_keys(
     books.commit(store, books.result(0), alerts=(alert(0, sinks=NAMES[:1]),))
     hook = desk.receivers[NAMES[0]]
     hook.answer = "late"
-    with pytest.raises(DeliveryFailed):
-        deliver_pending(store, "payouts", desk.sinks(SHORT))
+    while not hook.taken:  # a machine under load may not even have sent it in so short a time
+        with pytest.raises(DeliveryFailed):
+            deliver_pending(store, "payouts", desk.sinks(SHORT))
     hook.answer = 200
     deliver_pending(store, "payouts", desk.sinks())
-    assert len(hook.taken) == 2
+    assert len(hook.taken) > 1
     assert len({headers["webhook-id"] for _, headers, _ in hook.requests}) == 1
     assert len({body for _, _, body in hook.requests}) == 1
 
@@ -221,11 +222,11 @@ def test_a_deliverer_that_is_killed_after_sending_is_repeated_under_the_same_key
 def test_whatever_fails_and_whenever_no_alert_is_lost_or_overtaken(
     store: Engine, books: Any, desk: Desk, seed: int
 ) -> None:
-    """Ten runs with two classes that come and go, while receivers fail and come back at random."""
+    """Seven runs with two classes that come and go, while receivers fail at random, between two messages too."""
     chance = random.Random(seed)
     fires = {"phantom_in_topic": False, "missing_in_ledger": False}
     written: list[Said] = []
-    for n in range(10):
+    for n in range(7):
         changed = [topic for topic in sorted(fires) if chance.random() < 0.6]
         told = []
         for topic in changed:
@@ -233,11 +234,12 @@ def test_whatever_fails_and_whenever_no_alert_is_lost_or_overtaken(
             told.append(alert(n, "trigger" if fires[topic] else "resolve", topic=topic))
         written += [(one.action, one.dedup_key) for one in told]
         books.commit(store, books.result(n), alerts=tuple(told))
-        for name in NAMES:
-            desk.answer(chance.choice([200, 200, 500, 503, "reset"]), only=(name,))
+        for receiver in desk.receivers.values():
+            receiver.first_answers = chance.choices([200, 200, 500, "reset"], k=chance.randint(0, 5))
         with suppress(DeliveryFailed):
             deliver_pending(store, "payouts", desk.sinks())
-    desk.answer(200)
+    for receiver in desk.receivers.values():
+        receiver.first_answers = []
     deliver_pending(store, "payouts", desk.sinks())
     for name, said in desk.said().items():
         for key in {key for _, key in written}:
