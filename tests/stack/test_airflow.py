@@ -1,10 +1,11 @@
 """What only a real Airflow shows: it runs on a scheduler, its triggerer and its REST interface, as people use it.
 
-A run that hangs is paged at its deadline; an approval counts
+A run that hangs is paged at its deadline; its verdict starts the DAG that is scheduled on it, once; an approval counts
 once, whatever is answered twice, cleared or run again.
 """
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -30,6 +31,7 @@ from .test_compensation import Books, once, world
 __all__ = ["world"]  # a fixture
 
 NAMESPACE = "deadline"
+CONSUMER = "after_a_clean_window"
 OVERDUE = "tallystick/deadline_payouts/verdict_overdue"
 PATIENCE_SECONDS = 180
 NEVER = {"schedule": "0 0 29 2 *", "start_date": datetime.now(UTC).replace(microsecond=0) - timedelta(days=1)}
@@ -53,12 +55,17 @@ def store_dsn(stack: LabStack) -> str:
 def airflow(
     stack: LabStack, store_dsn: str, pager: Pager, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AirflowStack]:
-    """One for all tests here; it has no contracts at first."""
+    """One for all tests here, with the example of a DAG that is scheduled on verdicts; it has no contracts at first."""
     folder = tmp_path_factory.mktemp("airflow")
-    home, contracts = folder / "home", folder / "contracts"
+    home, contracts, dags = folder / "home", folder / "contracts", folder / "dags"
+    shutil.copytree(REPOSITORY / "dags", dags)
+    example = (REPOSITORY / "docs" / "examples" / f"{CONSUMER}_dag.py").read_text()
+    (dags / f"{CONSUMER}_dag.py").write_text(example.replace("billing_payouts/matched", "deadline_payouts/verdict"))
     for made in (home, contracts):
         made.mkdir()
-    settings = AirflowSettings(home=home, contracts=contracts, artifacts=folder / "artifacts", webhook=pager.address)
+    settings = AirflowSettings(
+        home=home, contracts=contracts, dags=dags, artifacts=folder / "artifacts", webhook=pager.address
+    )
     with start_airflow(settings, stack) as airflow:
         yield airflow
 
@@ -92,7 +99,7 @@ def payouts_contract() -> dict[str, Any]:
     }
 
 
-def test_a_hanging_run_pages_at_its_deadline_and_its_verdict_resolves_that(
+def test_a_hanging_run_pages_at_its_deadline_and_its_verdict_resolves_that_and_starts_what_waits_for_it_once(
     stack: LabStack, airflow: AirflowStack, pager: Pager
 ) -> None:
     """It hangs because Spark's pool has no slot."""
@@ -115,6 +122,16 @@ def test_a_hanging_run_pages_at_its_deadline_and_its_verdict_resolves_that(
     give_slots(airflow, 1)
     assert airflow.wait_run(dag_id, run_id) == "success"
     assert heard() == [("trigger", OVERDUE), ("resolve", OVERDUE)]
+
+    started = airflow.wait_run_where(CONSUMER, lambda run: run["state"] == "success", what="the run that waited")
+    assert airflow.xcom(CONSUMER, started["dag_run_id"], "send_statements") == ["deadline_payouts/0"]
+    airflow.clear_run(dag_id, run_id)
+    assert airflow.wait_run(dag_id, run_id) == "success"
+    events = airflow.call("GET", "/api/v2/assets/events?source_dag_id=" + dag_id)["asset_events"]
+    assert [(event["uri"], event["extra"]["verdict"]) for event in events] == [
+        ("tallystick://deadline_payouts/verdict", "INCONCLUSIVE")
+    ]
+    assert len(airflow.runs(CONSUMER)) == 1
 
 
 def trail(world: Books, *events: str) -> dict[str, int]:
