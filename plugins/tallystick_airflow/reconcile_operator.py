@@ -11,11 +11,20 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from tallystick.contract import Contract
 from tallystick.spark_job import SparkNotReady, find_app, find_jars, spark_settings
-from tallystick_airflow.connections import SPARK_CONNECTION, check_spark_connection, read_spark_environment
+from tallystick_airflow.connections import (
+    SPARK_CONNECTION,
+    check_spark_connection,
+    read_connections,
+    read_spark_environment,
+    read_store_dsn,
+)
 from tallystick_airflow.contract_operator import CUT_N, open_verdict_store, read_contract_file, require_cut_n
+from tallystick_airflow.lineage import lineage_of
 from tallystick_airflow.verdict_assets import announce, verdicts_of
 
 if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
+
     from tallystick.store.run_store import StoredRun
 
 _QUIET_LOG = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('spark_log4j2.properties')}"
@@ -64,6 +73,17 @@ class ReconcileOperator(SparkSubmitOperator):
         if not announce(context, run):
             self.log.info("The assets were told of it before, and are not told again")
         return str(run.result.verdict)
+
+    def get_openlineage_facets_on_complete(self, _: Any) -> "OperatorLineage":
+        """Both sides were read, verdict and breaks written. Asked for by the OpenLineage provider."""
+        from tallystick.dataset_names import ledger_side, store_tables, topic_side  # SQLAlchemy: not while parsing
+
+        contract = read_contract_file(self.contract_file)
+        connections = read_connections(contract)
+        return lineage_of(
+            read=[*topic_side(contract, connections), *ledger_side(contract, connections)],
+            written=store_tables(read_store_dsn()),
+        )
 
     def _judge(self, context: Context, contract: Contract, cut_n: int) -> "StoredRun":
         check_spark_connection(SPARK_CONNECTION)
