@@ -142,6 +142,10 @@ class AirflowClient:
         self.wait_task(dag_id, run_id, task_id, "awaiting_input", deadline_seconds=deadline_seconds)
         asked_at = datetime.fromisoformat(self.approval(dag_id, run_id, task_id)["created_at"])
         time.sleep(max(0.0, _SECONDS_PARKED_MIN - (datetime.now(UTC) - asked_at).total_seconds()))
+        self.answer(dag_id, run_id, task_id, chosen=chosen, user=user)
+
+    def answer(self, dag_id: str, run_id: str, task_id: str, *, chosen: str, user: str = "approver") -> None:
+        """Answer at once. Raises AirflowSaidNo where an answer was given before."""
         body = {"chosen_options": [chosen], "params_input": {}}
         self.call("PATCH", f"{_task(dag_id, run_id, task_id)}/-1/hitlDetails", json=body, user=user)
 

@@ -173,8 +173,10 @@ BREAK_TEXTS: Mapping[BreakClass, ClassText] = {
     ),
     BreakClass.COMPENSATION_NOT_EFFECTIVE: ClassText(
         title="Compensation without effect",
-        means="A compensation was published, and the break it was to repair is still open.",
-        check_first="Look at the republished event: its topic, its key, and whether its match key is readable.",
+        means="A compensation was done, and the break it was to repair is still open.",
+        check_first=(
+            "Look at what it wrote, an event or the ledger's rows: where it stands, its key, and if a run reads it."
+        ),
     ),
 }
 

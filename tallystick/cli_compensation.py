@@ -90,7 +90,7 @@ def act_on_plan(
     """
     from tallystick.acting_rules import words_of
     from tallystick.cli_progress import Progress
-    from tallystick.compensation import execute_plan, verify_plan
+    from tallystick.compensation import execute_plan, verify_and_keep
     from tallystick.compensation_plan import PlanStale, plan_id_of
     from tallystick.plain_text import foreign_text
     from tallystick.store.engine import open_store
@@ -113,7 +113,7 @@ def act_on_plan(
             environment=os.environ.get("TALLYSTICK_ENVIRONMENT", "production"),
             tell=tell,
         )
-        result = verify_plan(contract, plan, connections)
+        result = verify_and_keep(engine, contract, plan, connections, actor=approver)
         effects = [check.effect for check in result.checks]
         tell("verified", {"verdict": result.verdict, "effects": effects})
     if not as_json:

@@ -48,7 +48,7 @@ from tallystick.event_publisher import (
 )
 from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
 from tallystick.ledger import LedgerRefused
-from tallystick.ledger_post import is_posted, post_once, read_posted
+from tallystick.ledger_post import post_once, read_posted
 from tallystick.ledger_reader import open_ledger
 from tallystick.progress_topic import (
     Progress,
@@ -58,6 +58,7 @@ from tallystick.progress_topic import (
     progress_topic_name,
     read_progress,
 )
+from tallystick.repair_effect import Effect, effect_of
 from tallystick.republished_event import (
     StandingEvent,
     StandingEvents,
@@ -65,7 +66,6 @@ from tallystick.republished_event import (
     event_headers,
     event_value,
     find_events,
-    in_force,
     reversal_value,
     why_not_postable,
     why_not_reversible,
@@ -136,17 +136,6 @@ class Execution:
         return sum(outcome.fate is fate for outcome in self.outcomes)
 
 
-class Effect(StrEnum):
-    """What became of one break, read again: cleared: its event stands once, and the copy is taken back that was one too
-    many. changed: it stands more than once still or again. hidden: an open producer transaction hides what stands.
-    """
-
-    CLEARED = "cleared"
-    NOT_CLEARED = "not_cleared"
-    CHANGED = "changed"
-    HIDDEN = "hidden"
-
-
 @dataclass(frozen=True, kw_only=True)
 class ItemCheck:
     """Where one event of the plan stands after the fact."""
@@ -214,10 +203,27 @@ def verify_plan(contract: Contract, plan: Plan, connections: Connections) -> Ver
     with open_ledger(connections.ledger_dsn) as ledger:
         rows = read_source_rows(ledger, contract.ledger, {item.match_key for item in plan.items})
     checks = tuple(
-        _check(item, events.of(item), rows.get(item.match_key, ()), held=item.topic in settled.held)
+        _check(item, events.of(item), rows.get(item.match_key, ()), contract.event, held=item.topic in settled.held)
         for item in plan.items
     )
     return VerifyResult(verdict=merge_verdicts(check.verdict for check in checks), checks=checks)
+
+
+def verify_and_keep(
+    engine: Engine, contract: Contract, plan: Plan, connections: Connections, *, actor: str
+) -> VerifyResult:
+    """The same; what became of each action stands in the audit trail."""
+    result = verify_plan(contract, plan, connections)
+    effects = {str(item.action_id): check.effect for item, check in zip(plan.items, result.checks, strict=True)}
+    append_audit(
+        engine,
+        contract.contract,
+        plan_id=plan.plan_id,
+        actor=actor,
+        event="verified",
+        detail={"plan_hash": plan.plan_hash, "verdict": result.verdict, "effects": effects},
+    )
+    return result
 
 
 @dataclass(frozen=True)
@@ -509,33 +515,17 @@ def _record(work: _Work, outcome: ItemOutcome) -> None:
     work.audit(str(outcome.fate), action_id=str(outcome.action_id), **detail)
 
 
-def _check(item: PlanItem, standing: Sequence[StandingEvent], rows: Sequence[SourceRow], *, held: bool) -> ItemCheck:
-    if item.kind is Kind.POST:
-        found, hidden = _posted_effect(item, rows), False
-    else:
-        found = _effect(item, standing)
-        hidden = held and found is not Effect.CHANGED
+def _check(
+    item: PlanItem, standing: Sequence[StandingEvent], rows: Sequence[SourceRow], names: EventFields, *, held: bool
+) -> ItemCheck:
+    """Of what the retained log shows; an open transaction may hide more."""
+    found = effect_of(item, standing, rows, names)
+    hidden = held and item.kind is not Kind.POST and found is not Effect.CHANGED
     return ItemCheck(
         match_key=item.match_key,
         effect=Effect.HIDDEN if hidden else found,
         places=tuple(event.place for event in standing),
     )
-
-
-def _posted_effect(item: PlanItem, rows: Sequence[SourceRow]) -> Effect:
-    if not rows:
-        return Effect.NOT_CLEARED
-    return Effect.CLEARED if is_posted(item, rows) else Effect.CHANGED
-
-
-def _effect(item: PlanItem, standing: Sequence[StandingEvent]) -> Effect:
-    """Of what the retained log shows; an open transaction may hide more."""
-    copies = in_force(standing)
-    if item.kind is Kind.REVERSE and not any(event.reverses == item.reverses for event in standing):
-        return Effect.NOT_CLEARED
-    if len(copies) > 1:
-        return Effect.CHANGED
-    return Effect.CLEARED if copies else Effect.NOT_CLEARED
 
 
 def _topics(plan: Plan) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """What other programs may rely on in our JSON: an alert as it is sent, a run as `tallystick show --json` prints it,
-and a break inside one. `python -m tallystick.document_schema` writes docs/schemas/.
+a break inside one, and what an asset event in Airflow says of a run. `python -m tallystick.document_schema` writes
+docs/schemas/.
 
 A key that is added does not change a version; one that goes, or means something else, does.
 """
@@ -154,10 +155,46 @@ class VerdictDocument(_Document):
     """When."""
 
 
+class VerdictEventDocument(_Document):
+    """The extra of an asset event in Airflow: one verdict in figures."""
+
+    run: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*/\d+$")]
+    """Contract and cut; `tallystick show` takes it."""
+    contract: str
+    """Its name."""
+    cut: Count
+    """Its number; 0 is the baseline."""
+    verdict: Verdict
+    """MATCHED, INCONCLUSIVE or BROKEN."""
+    window_start_utc: datetime
+    """First moment of the window."""
+    window_end_utc: datetime
+    """First moment after it."""
+    breaks_by_class: dict[BreakClass, Count]
+    """How many this run found of each; empty where none."""
+    money_at_stake_minor: MinorUnits
+    """Of these breaks."""
+    doubts: list[Doubt]
+    """Why it is not proven; empty where it is."""
+    matched_rows: Count
+    """Pairs."""
+    matched_money_minor: MinorUnits
+    """Their money."""
+    in_flight_items: Count
+    """What waits for its partner, and may."""
+    digest: str
+    """Of all that was judged: the same whenever this cut is read again."""
+    scheduler_run_id: str
+    """The scheduler's name for the run that made the cut."""
+    recorded_at: datetime
+    """When the verdict was stored."""
+
+
 SCHEMAS: Mapping[str, type[BaseModel]] = {
     f"alert.v{SCHEMA_VERSION}.json": AlertDocument,
     "break.v1.json": BreakDocument,
     "verdict.v1.json": VerdictDocument,
+    "verdict_event.v1.json": VerdictEventDocument,
 }
 """File name, with its version, to what it describes."""
 

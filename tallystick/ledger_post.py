@@ -21,6 +21,7 @@ from tallystick.compensation_source import read_source_rows
 from tallystick.contract import Contract, LedgerPost
 from tallystick.ledger import LedgerRefused
 from tallystick.ledger_reader import open_ledger
+from tallystick.repair_effect import has_its_row
 
 _PATIENCE = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'"
 """An executor that is stopped must hold neither the next one nor the ledger's horizon."""
@@ -111,17 +112,11 @@ def _post(
         )
         connection.execute(insert, tuple(columns.values()))
     rows = read_source_rows(connection, contract.ledger, [item.match_key]).get(item.match_key, ())
-    if not is_posted(item, rows):
+    if not has_its_row(item, rows):
         raise _Refused(
             f"the contract reads {len(rows)} rows of what would be inserted, expected 1 that equals the event"
         )
     return Posted()
-
-
-def is_posted(item: PlanItem, rows: Any) -> bool:
-    """Does the ledger have exactly one row of the event, and an equal one?"""
-    said = [(row.match_key, row.transaction_key, row.leg, row.amount_minor, row.currency) for row in rows]
-    return said == [(item.match_key, item.transaction_key, item.leg, item.amount_minor, item.currency)]
 
 
 def _table(name: str) -> sql.Identifier:

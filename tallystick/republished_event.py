@@ -97,7 +97,7 @@ def why_not_reversible(item: PlanItem, standing: Collection[StandingEvent], name
         return "the copy takes another one back itself"
     if len(in_force(standing)) < 2:
         return "not provable: no other copy of the event is on the retained log any more"
-    if not _says_the_same(copy, item, names):
+    if not says_the_same(copy, item, names):
         return "the copy does not say what the run read"
     return None
 
@@ -109,7 +109,20 @@ def why_not_postable(item: PlanItem, standing: Collection[StandingEvent], names:
         return "not provable: the event is not on the retained log any more"
     if event not in in_force(standing):
         return "the event was taken back"
-    return None if _says_the_same(event, item, names) else "the event does not say what the run read"
+    return None if says_the_same(event, item, names) else "the event does not say what the run read"
+
+
+def says_the_same(copy: StandingEvent, item: PlanItem, names: EventFields) -> bool:
+    """Does the event say what the plan says? Compared as text, as which a run reads keys: one may be a JSON number."""
+    said = json.loads(copy.value)
+    expected = {
+        names.match_key: item.match_key,
+        names.transaction_key: item.transaction_key,
+        names.leg: item.leg,
+        names.amount_minor: item.amount_minor,
+        names.currency: item.currency,
+    }
+    return all(str(said.get(name)) == str(value) for name, value in expected.items())
 
 
 def event_at(item_id: str, standing: Collection[StandingEvent]) -> StandingEvent:
@@ -133,19 +146,6 @@ def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem],
     return StandingEvents(
         by_key={key: tuple(events) for key, events in found.items()}, unreadable_keys=frozenset(unreadable)
     )
-
-
-def _says_the_same(copy: StandingEvent, item: PlanItem, names: EventFields) -> bool:
-    """Does the copy still say what the plan takes back?"""
-    said = json.loads(copy.value)
-    expected = {
-        names.match_key: item.match_key,
-        names.transaction_key: item.transaction_key,
-        names.leg: item.leg,
-        names.amount_minor: item.amount_minor,
-        names.currency: item.currency,
-    }
-    return all(said.get(name) == value for name, value in expected.items())
 
 
 def _parse(value: bytes) -> dict[str, Any] | None:

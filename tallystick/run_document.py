@@ -1,5 +1,6 @@
 """Runs as JSON, for the command line and whoever reads it by machine. The keys are stable; money is in minor units."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -72,6 +73,28 @@ def run_document(run: StoredRun) -> dict[str, Any]:
         "digest": result.digest,
         "scheduler_run_id": run.scheduler_run_id,
         "attempt": run.attempt,
+        "recorded_at": _moment(run.recorded_at),
+    }
+
+
+def verdict_event_document(run: StoredRun) -> dict[str, Any]:
+    """What other DAGs are told of a verdict: figures, no keys of events."""
+    result, figures = run.result, run.result.figures
+    return {
+        "run": f"{result.contract}/{result.cut_n}",
+        "contract": result.contract,
+        "cut": result.cut_n,
+        "verdict": str(result.verdict),
+        "window_start_utc": _moment(run.window_start_utc),
+        "window_end_utc": _moment(run.window_end_utc),
+        "breaks_by_class": dict(Counter(str(item_break.break_class) for item_break in result.breaks)),
+        "money_at_stake_minor": money_at_stake(result.breaks),
+        "doubts": sorted({str(found.doubt) for found in result.doubts}),
+        "matched_rows": figures.matched_rows,
+        "matched_money_minor": dict(figures.matched_money),
+        "in_flight_items": figures.in_flight_items,
+        "digest": result.digest,
+        "scheduler_run_id": run.scheduler_run_id,
         "recorded_at": _moment(run.recorded_at),
     }
 

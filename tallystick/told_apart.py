@@ -130,7 +130,7 @@ TOLD_APART: Mapping[BreakClass, tuple[str, ...]] = {
         "It is not one that was aborted: both records are committed.",
     ),
     BreakClass.COMPENSATION_NOT_EFFECTIVE: (
-        "It is not in flight: the action was published, and the topic had settled past it.",
+        "It is not in flight: the action was done longer than the grace ago, and its side had settled past it.",
         "It is no repair of another break: the action names this one.",
     ),
 }

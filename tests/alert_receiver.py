@@ -13,11 +13,13 @@ from typing import Any
 class Receiver:
     """answer: a status, or "reset" (closes the connection), "silence" (none), "dribble" (a byte now and then), "late"
     (takes the message, and answers when nobody waits any more).
+    first_answers: what it answers before that, one for each request.
 
     asked: how often. taken: the JSON bodies it answered with 2xx; requests: path, headers and body of every one.
     """
 
     answer: int | str = 200
+    first_answers: list[int | str] = field(default_factory=list)
     answer_headers: dict[str, str] = field(default_factory=dict)
     asked: int = 0
     taken: list[Any] = field(default_factory=list)
@@ -48,20 +50,21 @@ def receiving() -> Iterator[Receiver]:
             body = self.rfile.read(int(self.headers["content-length"]))
             told.asked += 1
             told.requests.append((self.path, {name.lower(): text for name, text in self.headers.items()}, body))
-            if told.answer == "reset":
+            answer = told.first_answers.pop(0) if told.first_answers else told.answer
+            if answer == "reset":
                 self.connection.close()
-            elif told.answer == "silence":
+            elif answer == "silence":
                 ended.wait(30)
-            elif told.answer == "dribble":
+            elif answer == "dribble":
                 self._dribble()
-            elif told.answer == "late":
+            elif answer == "late":
                 told.taken.append(json.loads(body))
                 ended.wait(30)
             else:
-                assert isinstance(told.answer, int)
-                if told.answer < 300:
+                assert isinstance(answer, int)
+                if answer < 300:
                     told.taken.append(json.loads(body))
-                self.send_response(told.answer)
+                self.send_response(answer)
                 for name, text in told.answer_headers.items():
                     self.send_header(name, text)
                 self.end_headers()

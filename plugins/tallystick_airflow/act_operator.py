@@ -1,13 +1,19 @@
 """Does what a person has approved, and nothing else."""
 
 import os
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
 
+from tallystick.contract import Direction
 from tallystick_airflow.approval import approved_plan, read_shown_plan
-from tallystick_airflow.connections import read_acting_connections
+from tallystick_airflow.connections import read_acting_connections, read_connections
 from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store
+from tallystick_airflow.lineage import lineage_of
 from tallystick_airflow.refused_plan import no_retry_for_a_refused_plan
+
+if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
 
 
 class ActOperator(ContractOperator):
@@ -36,3 +42,14 @@ class ActOperator(ContractOperator):
         for outcome in execution.outcomes:
             self.log.info("%s: %s %s", outcome.match_key, outcome.fate, outcome.reason)
         return {str(fate): execution.count(fate) for fate in ItemFate}
+
+    def get_openlineage_facets_on_complete(self, _: Any) -> "OperatorLineage":
+        """One side was repaired from the other. Asked for by the OpenLineage provider."""
+        from tallystick.dataset_names import ledger_side, topic_side  # SQLAlchemy: not while parsing
+
+        contract = self.read_contract()
+        connections = read_connections(contract)
+        sides = topic_side(contract, connections), ledger_side(contract, connections)
+        topic_is_first = contract.direction is Direction.TOPIC_TO_LEDGER
+        read, written = sides if topic_is_first else reversed(sides)
+        return lineage_of(read=read, written=written)

@@ -1,5 +1,6 @@
 """Asks a person."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +17,7 @@ class ApprovePlanOperator(ApprovalOperator):
     No default answer: Airflow would take it for a yes. Rejected: what follows is skipped.
     Asks once per run: Airflow keeps the first text of a task that is cleared, so a second question would show the old
     plan under a new one's name.
-    Every answer, and that there was none, stands in the store's trail with the plan's hash.
+    Every answer, that there was none, and that it was not asked again stand in the store's trail with the plan's hash.
     XCom `plan`: contract, id and hash of the plan that was shown, for the task that acts; beside Airflow's own answer.
     """
 
@@ -30,27 +31,33 @@ class ApprovePlanOperator(ApprovalOperator):
 
     def execute(self, context: Context) -> Any:
         ti = context["ti"]
-        if ti.try_number > 1:
-            raise AirflowFailException("an approval is asked once per run: start a new run for a new plan")
         plan = ti.xcom_pull(task_ids="plan")
+        if ti.try_number > 1:
+            _keep(context, plan, actor="airflow", event="not_asked_again")
+            raise AirflowFailException("an approval is asked once per run: start a new run for a new plan")
         ti.xcom_push(key="plan", value={name: plan[name] for name in ("plan_id", "plan_hash", "contract")})
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        from tallystick.store.plan_store import append_audit  # SQLAlchemy: not while parsing
-
         shown = context["ti"].xcom_pull(task_ids="approve", key="plan")
         answer, who = _answer_of(event)
-        with open_verdict_store() as engine:
-            append_audit(
-                engine,
-                shown["contract"],
-                plan_id=UUID(shown["plan_id"]),
-                actor=who,
-                event=answer,
-                detail={"plan_hash": shown["plan_hash"], "scheduler_run_id": context["run_id"]},
-            )
+        _keep(context, shown, actor=who, event=answer)
         return super().execute_complete(context, event)
+
+
+def _keep(context: Context, plan: Mapping[str, str], *, actor: str, event: str) -> None:
+    """Append one line to the trail of a plan."""
+    from tallystick.store.plan_store import append_audit  # SQLAlchemy: not while parsing
+
+    with open_verdict_store() as engine:
+        append_audit(
+            engine,
+            plan["contract"],
+            plan_id=UUID(plan["plan_id"]),
+            actor=actor,
+            event=event,
+            detail={"plan_hash": plan["plan_hash"], "scheduler_run_id": context["run_id"]},
+        )
 
 
 def _answer_of(event: dict[str, Any]) -> tuple[str, str]:

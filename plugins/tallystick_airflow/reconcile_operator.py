@@ -3,15 +3,29 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from tallystick.contract import Contract
 from tallystick.spark_job import SparkNotReady, find_app, find_jars, spark_settings
-from tallystick_airflow.connections import SPARK_CONNECTION, check_spark_connection, read_spark_environment
+from tallystick_airflow.connections import (
+    SPARK_CONNECTION,
+    check_spark_connection,
+    read_connections,
+    read_spark_environment,
+    read_store_dsn,
+)
 from tallystick_airflow.contract_operator import CUT_N, open_verdict_store, read_contract_file, require_cut_n
+from tallystick_airflow.lineage import lineage_of
+from tallystick_airflow.verdict_assets import announce, verdicts_of
+
+if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
+
+    from tallystick.store.run_store import StoredRun
 
 _QUIET_LOG = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('spark_log4j2.properties')}"
 
@@ -27,18 +41,22 @@ class ReconcileOperator(SparkSubmitOperator):
     a re-run, or the baseline, which the cut task closes itself.
     The app gets contract and cut as arguments, and addresses with their secrets in its environment only.
     They are read when the task runs, so no rendered field ever holds them.
+    The verdict updates the contract's assets, once.
     XCom: the verdict; it is the run's result.
     """
 
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "cut_n")
 
     def __init__(self, *, contract_file: str, cut_n: str = CUT_N, **kwargs: Any) -> None:
+        told = verdicts_of(read_contract_file(contract_file).contract)
         super().__init__(
             application=str(find_app()),
             application_args=["--contract", contract_file, "--cut", cut_n],
             conn_id=SPARK_CONNECTION,
             durable=False,  # a driver in client mode dies with its task; the retry reads the same cut
             pool=os.environ.get("TALLYSTICK_SPARK_POOL", "default_pool"),
+            inlets=[told],  # to see what was told before
+            outlets=[told],
             **kwargs,
         )
         self.contract_file = contract_file
@@ -47,10 +65,27 @@ class ReconcileOperator(SparkSubmitOperator):
     def execute(self, context: Context) -> str:  # type: ignore[override]
         contract = read_contract_file(self.contract_file)
         cut_n = require_cut_n(self.cut_n)
-        verdict = _stored_verdict(contract.contract, cut_n)
-        if verdict is not None:
+        run = _stored_run(contract.contract, cut_n)
+        if run is None:
+            run = self._judge(context, contract, cut_n)
+        else:
             self.log.info("Cut %d of %s has its verdict already: Spark is not started", cut_n, contract.contract)
-            return verdict
+        if not announce(context, run):
+            self.log.info("The assets were told of it before, and are not told again")
+        return str(run.result.verdict)
+
+    def get_openlineage_facets_on_complete(self, _: Any) -> "OperatorLineage":
+        """Both sides were read, verdict and breaks written. Asked for by the OpenLineage provider."""
+        from tallystick.dataset_names import ledger_side, store_tables, topic_side  # SQLAlchemy: not while parsing
+
+        contract = read_contract_file(self.contract_file)
+        connections = read_connections(contract)
+        return lineage_of(
+            read=[*topic_side(contract, connections), *ledger_side(contract, connections)],
+            written=store_tables(read_store_dsn()),
+        )
+
+    def _judge(self, context: Context, contract: Contract, cut_n: int) -> "StoredRun":
         check_spark_connection(SPARK_CONNECTION)
         try:
             self.conf = {"spark.driver.defaultJavaOptions": _QUIET_LOG} | spark_settings(os.environ)
@@ -59,15 +94,14 @@ class ReconcileOperator(SparkSubmitOperator):
             raise AirflowFailException(str(fault)) from None
         self.env_vars = read_spark_environment(contract)
         super().execute(context)
-        verdict = _stored_verdict(contract.contract, cut_n)
-        if verdict is None:
+        run = _stored_run(contract.contract, cut_n)
+        if run is None:
             raise NoVerdictStored(f"{contract.contract} cut {cut_n}: the Spark app ended well, and stored no verdict")
-        return verdict
+        return run
 
 
-def _stored_verdict(contract_name: str, cut_n: int) -> str | None:
+def _stored_run(contract_name: str, cut_n: int) -> "StoredRun | None":
     from tallystick.store.run_store import read_run  # SQLAlchemy: not while parsing
 
     with open_verdict_store() as engine:
-        run = read_run(engine, contract_name, cut_n)
-    return None if run is None else str(run.result.verdict)
+        return read_run(engine, contract_name, cut_n)

@@ -15,18 +15,19 @@ class NotToBeSeenYet(AirflowException):
 class VerifyOperator(ContractOperator):
     """Read the touched topics again: is each break of the plan cleared, not cleared, or changed?
 
-    No cut and no cursor: the next window clears the items. What an open transaction hides is looked for again.
+    No cut and no cursor: the next window clears the items. What an open transaction hides is looked for again. Each
+    look stands in the store's trail.
     """
 
     def execute(self, context: Context) -> None:
-        from tallystick.compensation import verify_plan  # Kafka's client: not while parsing
+        from tallystick.compensation import verify_and_keep  # Kafka's client: not while parsing
         from tallystick.verdict import Verdict
 
         contract = self.read_contract()
-        shown, _ = approved_plan(context)
+        shown, approver = approved_plan(context)
         with open_verdict_store() as engine:
             plan = read_shown_plan(engine, shown)
-        result = verify_plan(contract, plan, read_connections(contract))
+            result = verify_and_keep(engine, contract, plan, read_connections(contract), actor=approver)
         wrong = [
             f"{check.match_key}: {check.effect}" for check in result.checks if check.verdict is not Verdict.MATCHED
         ]

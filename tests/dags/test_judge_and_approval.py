@@ -102,6 +102,23 @@ SHOWN = {"plan_id": "130e5ce5-6658-50c6-8945-99b412ca8480", "plan_hash": "h", "c
 YES = {"chosen_options": ["Approve"], "responded_by_user": {"id": "approver", "name": "approver"}}
 
 
+KEPT = {"plan_hash": "h", "scheduler_run_id": "cut_7"}
+
+
+@pytest.fixture
+def trail(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What the audit trail gets."""
+    lines: list[Any] = []
+    monkeypatch.setattr(
+        plan_store,
+        "append_audit",
+        lambda engine, contract, *, plan_id, actor, event, detail: lines.append(
+            (event, actor, contract, str(plan_id), detail)
+        ),
+    )
+    return lines
+
+
 class TaskInstance:
     """XComs of the approval task, by key."""
 
@@ -132,9 +149,12 @@ def test_anything_else_does_not(values: dict[str, Any], message: str) -> None:
         approved_plan({"ti": TaskInstance(**values)})
 
 
-def test_an_approval_that_was_cleared_is_not_asked_again() -> None:
+@pytest.mark.usefixtures("stored")
+def test_an_approval_that_was_cleared_is_not_asked_again_and_that_stands_in_the_trail(trail: list[Any]) -> None:
+    context: Any = {"ti": TaskInstance(try_number=2, return_value=SHOWN), "run_id": "cut_7"}
     with pytest.raises(AirflowFailException, match="asked once per run"):
-        ApprovePlanOperator(task_id="approve").execute({"ti": TaskInstance(try_number=2)})
+        ApprovePlanOperator(task_id="approve").execute(context)
+    assert trail == [("not_asked_again", "airflow", "billing_payouts", SHOWN["plan_id"], KEPT)]
 
 
 NO = {"chosen_options": ["Reject"], "responded_by_user": {"id": "bob", "name": "bob"}}
@@ -153,16 +173,8 @@ TIMED_OUT = {"error": "no response", "error_type": "timeout"}
 )
 @pytest.mark.usefixtures("stored")
 def test_every_answer_and_that_there_was_none_stands_in_the_trail(
-    monkeypatch: pytest.MonkeyPatch, event: dict[str, Any], kept: tuple[str, str]
+    trail: list[Any], event: dict[str, Any], kept: tuple[str, str]
 ) -> None:
-    trail: list[Any] = []
-    monkeypatch.setattr(
-        plan_store,
-        "append_audit",
-        lambda engine, contract, *, plan_id, actor, event, detail: trail.append(
-            (event, actor, contract, str(plan_id), detail)
-        ),
-    )
     operator = ApprovePlanOperator(task_id="approve")
     event = {"params_input": {}, "responded_at": NOON} | event
     context: Any = {"ti": TaskInstance(plan=SHOWN), "run_id": "cut_7", "task": operator}
@@ -171,5 +183,4 @@ def test_every_answer_and_that_there_was_none_stands_in_the_trail(
             operator.execute_complete(context, event)
     else:
         operator.execute_complete(context, event)
-    detail = {"plan_hash": "h", "scheduler_run_id": "cut_7"}
-    assert trail == [(*kept, "billing_payouts", SHOWN["plan_id"], detail)]
+    assert trail == [(*kept, "billing_payouts", SHOWN["plan_id"], KEPT)]

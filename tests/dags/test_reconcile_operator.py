@@ -4,11 +4,13 @@ import json
 import stat
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from tallystick.verdict import Verdict
 from tallystick_airflow import reconcile_operator
 from tallystick_airflow.connections import ConnectionRefused
 from tallystick_airflow.contract_operator import NoCut
@@ -25,11 +27,22 @@ with open({answer!r}, "w") as answer:
 
 
 class Submissions:
-    """A spark-submit on PATH that writes down how it was called, and the verdicts the store will say it has."""
+    """A spark-submit on PATH that writes down how it was called; the verdicts the store will say it has; and what the
+    assets were told.
+    """
 
     def __init__(self, folder: Path, verdicts: list[str | None]) -> None:
         self.answer = folder / "submitted.json"
         self.verdicts = verdicts
+        self.told: list[str] = []
+
+    def stored_run(self, *_: Any) -> Any:
+        verdict = self.verdicts.pop(0)
+        return verdict and SimpleNamespace(result=SimpleNamespace(verdict=Verdict(verdict)))
+
+    def announce(self, _: Any, run: Any) -> bool:
+        self.told.append(str(run.result.verdict))
+        return True
 
     @property
     def call(self) -> dict[str, Any] | None:
@@ -45,7 +58,8 @@ def submissions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Submissions:
     (tmp_path / "a.jar").touch()
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setenv("TALLYSTICK_JARS_DIR", str(tmp_path))
-    monkeypatch.setattr(reconcile_operator, "_stored_verdict", lambda *_: fake.verdicts.pop(0))
+    monkeypatch.setattr(reconcile_operator, "_stored_run", fake.stored_run)
+    monkeypatch.setattr(reconcile_operator, "announce", fake.announce)
     return fake
 
 
@@ -101,12 +115,14 @@ def test_a_stored_verdict_is_not_computed_again(submissions: Submissions) -> Non
     submissions.verdicts[:] = ["BROKEN"]
     assert operator().execute({}) == "BROKEN"
     assert submissions.call is None
+    assert submissions.told == ["BROKEN"]  # its first attempt may have been lost before the assets were told
 
 
 def test_a_job_that_ends_well_without_a_verdict_fails(submissions: Submissions) -> None:
     submissions.verdicts[:] = [None, None]
     with pytest.raises(NoVerdictStored, match="billing_payments cut 7"):
         operator().execute({})
+    assert submissions.told == []
 
 
 def test_without_a_spark_connection_nothing_is_submitted(

@@ -33,7 +33,7 @@ from tallystick import compensation, progress_topic
 from tallystick.acting_rules import ActingStopped, OutsideActingHours, SwitchSetting
 from tallystick.break_class import BreakClass, Doubt
 from tallystick.cli import app
-from tallystick.compensation import Execution, ItemFate, execute_plan, verify_plan
+from tallystick.compensation import Execution, ItemFate, execute_plan, verify_and_keep, verify_plan
 from tallystick.compensation_plan import (
     CapsExceeded,
     CompensationOff,
@@ -49,6 +49,7 @@ from tallystick.contract import Contract
 from tallystick.contract_change import ContractChangeRefused
 from tallystick.event_publisher import TransactionAborted
 from tallystick.progress_topic import ProgressLost, progress_topic_name
+from tallystick.repair_effect import Effect
 from tallystick.run_result import ItemState
 from tallystick.store.plan_store import (
     claim_actions,
@@ -316,6 +317,7 @@ def test_a_plan_is_stale_once_a_later_run_doubts_the_log(world: Books) -> None:
     with pytest.raises(PlanStale, match="ask for a new plan"):
         world.execute(plan)
     assert world.copies() == Counter()
+    assert world.events() == ["planned", "approved", "stopped"]
 
 
 @pytest.mark.parametrize("die_at", ["after the first event", "before commit", "in commit", "after commit"])
@@ -525,6 +527,7 @@ def test_a_cap_that_was_lowered_stops_an_approved_plan_also_half_way(world: Book
     rules = world.contract.compensation.model_copy(update={"max_items": 1})
     with pytest.raises(CapsExceeded):
         world.execute(plan, contract=world.contract.model_copy(update={"compensation": rules}))
+    assert world.events() == ["planned", "approved", "executing", "publishing", "approved", "stopped"]
 
 
 def with_rules(contract: Contract, **rules: Any) -> Contract:
@@ -769,6 +772,31 @@ def test_verifying_sees_a_second_copy_and_a_missing_one(world: Books) -> None:
     assert verified.verdict is Verdict.BROKEN
     copies = {check.match_key: len(check.places) for check in verified.checks}
     assert copies == {str(rows[0].event.event_id): 2, str(rows[1].event.event_id): 1}
+
+
+def test_verifying_sees_a_row_or_an_event_that_says_something_else_now(world: Books) -> None:
+    rows = world.pay(4)
+    world.find_missing(rows)
+    plan = world.plan()
+    other = replace(rows[0].payment, amount_minor=9_999).event(Leg.PAYOUT)
+    world.publish(other)
+    assert world.execute(plan).count(ItemFate.REFUSED) == 1
+    with world.ledger as connection:
+        change = f"update {world.names.schema}.payout set {{}} where entry_id = %s"
+        connection.execute(change.format("amount_minor = 1"), (rows[1].entry_id,))
+        connection.execute(change.format("sent = true"), (rows[2].entry_id,))
+    result = verify_and_keep(world.store, world.contract, plan, world.connections, actor="bob")
+    effects = {check.match_key: check.effect for check in result.checks}
+    assert effects == dict(
+        zip(
+            [str(row.event.event_id) for row in rows],
+            [Effect.CHANGED, Effect.CHANGED, Effect.CLEARED, Effect.CLEARED],
+            strict=True,
+        )
+    )
+    kept = read_audit(world.store, world.contract.contract, plan_id=plan.plan_id)[-1]
+    assert (kept.event, kept.actor, kept.detail["verdict"]) == ("verified", "bob", "BROKEN")
+    assert kept.detail["effects"] == {str(item.action_id): effects[item.match_key] for item in plan.items}
 
 
 def test_verifying_a_plan_without_items_proves_nothing(world: Books) -> None:

@@ -2,27 +2,34 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 
 import psycopg
 import pytest
 from sqlalchemy import text
 
-from tallystick import ledger_post
-from tallystick.compensation import Effect, Execution, ItemFate, execute_plan, verify_plan
+from tallystick import compensation, ledger_post
+from tallystick.acting_rules import ActingStopped, SwitchSetting
+from tallystick.break_class import BreakClass
+from tallystick.compensation import Execution, ItemFate, execute_plan, verify_plan
 from tallystick.compensation_plan import Kind, Plan, PlanRefused
 from tallystick.compensation_source import draw_plan
 from tallystick.contract import Contract
 from tallystick.ledger_reader import LedgerRefused
+from tallystick.repair_effect import Effect
 from tallystick.run_result import ItemState
 from tallystick.store.plan_store import read_audit, save_plan
 from tallystick.store.run_store import StoredRun, outstanding_breaks
+from tallystick.store.switch_store import set_switch
 from tallystick.verdict import Verdict
 
-from .books import LiveBooks, payment
+from .books import Event, LiveBooks, payment
 from .live import NewBooks
 
 COPIED = ("event_id", "payment_id", "leg", "amount_minor", "currency", "occurred_at")
 LOST = payment("lost", 700)
+ALSO_LOST = payment("also lost", 300)
 
 
 @pytest.fixture
@@ -51,13 +58,13 @@ def books(new_books: NewBooks, spark: object) -> Iterator[LiveBooks]:
         yield books
 
 
-def missing(books: LiveBooks) -> tuple[StoredRun, Plan]:
-    """A run that found one event without its rows, and its plan."""
-    books.produce(LOST)
+def missing(books: LiveBooks, *lost: Event) -> tuple[StoredRun, Plan]:
+    """A run that found these events without their rows, and its plan."""
+    books.produce(*lost)
     books.both(payment("w1"))
     run = books.next_run()
     plan = draw_plan(books.store, books.contract, books.connections, cut_n=run.cut.n, dry_run=False)
-    assert [item.kind for item in plan.items] == [Kind.POST]
+    assert [item.kind for item in plan.items] == [Kind.POST] * len(lost)
     save_plan(books.store, plan, requested_by="ada")
     return run, plan
 
@@ -87,7 +94,7 @@ def effects(books: LiveBooks, plan: Plan) -> list[Effect]:
 def test_a_missing_row_is_posted_once_also_when_its_outcome_was_lost_and_the_next_run_is_clean(
     books: LiveBooks,
 ) -> None:
-    _, plan = missing(books)
+    _, plan = missing(books, LOST)
     assert effects(books, plan) == [Effect.NOT_CLEARED]
     with pytest.raises(PlanRefused, match=r"expected the connection of compensation\.post, got none"):
         execute_plan(
@@ -125,9 +132,15 @@ def test_a_missing_row_is_posted_once_also_when_its_outcome_was_lost_and_the_nex
     assert item_after.state is ItemState.CLEARED
     assert outstanding_breaks(books.store, books.contract.contract) == ()
 
+    books.post(LOST)  # its consumer, late
+    assert effects(books, plan) == [Effect.CHANGED]
+    books.both(payment("w3"))
+    (late,) = books.next_run().result.breaks
+    assert (late.break_class, late.match_key) == (BreakClass.DUPLICATE_IN_LEDGER, LOST.event_id)
+
 
 def test_rows_that_came_meanwhile_or_that_the_contract_would_not_read_are_not_doubled(books: LiveBooks) -> None:
-    _, plan = missing(books)
+    _, plan = missing(books, LOST)
     books.ledger.execute(f"ALTER TABLE {books.table} ADD CONSTRAINT no_debit CHECK (side <> 'debit') NOT VALID")
     (refused,) = executed(books, plan).outcomes
     assert (refused.fate, refused.reason) == (
@@ -154,7 +167,7 @@ def test_an_executor_that_is_stopped_in_its_transaction_keeps_the_next_one_from_
     books: LiveBooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ledger_post, "_PATIENCE", "SET lock_timeout = '300ms'")
-    _, plan = missing(books)
+    _, plan = missing(books, LOST)
     table = f"{books.contract.contract}.posted_action"
     with psycopg.connect(books.stack.ledger_owner_dsn) as first:
         first.execute(f"INSERT INTO {table} VALUES (%s, %s)", (plan.items[0].action_id, plan.plan_hash))
@@ -163,3 +176,37 @@ def test_an_executor_that_is_stopped_in_its_transaction_keeps_the_next_one_from_
         first.rollback()
     assert executed(books, plan).count(ItemFate.PUBLISHED) == 1
     assert rows_of(books) == [("credit", 700), ("debit", 700)]
+
+
+def test_a_switch_thrown_between_two_posts_keeps_the_first_and_does_no_more(
+    books: LiveBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def turn(*, stopped: bool) -> None:
+        at = datetime(2026, 3, 1, 12, tzinfo=UTC)
+        set_switch(books.store, SwitchSetting(contract=name, stopped=stopped, by="eve", because="wait", at_utc=at))
+
+    def post_then_stop(*arguments: Any, **named: Any) -> Any:
+        done = post_once(*arguments, **named)
+        turn(stopped=True)
+        return done
+
+    name = books.contract.contract
+    _, plan = missing(books, LOST, ALSO_LOST)
+    post_once = compensation.post_once
+    monkeypatch.setattr(compensation, "post_once", post_then_stop)
+    with pytest.raises(ActingStopped):
+        executed(books, plan)
+    assert len(all_rows(books)) == 2
+    assert [entry.event for entry in read_audit(books.store, name, plan_id=plan.plan_id)] == [
+        "planned", "approved", "executing", "published", "stopped"
+    ]  # fmt: skip
+    turn(stopped=False)
+    done = executed(books, plan)
+    assert (done.count(ItemFate.ALREADY_PUBLISHED), done.count(ItemFate.PUBLISHED)) == (1, 1)
+    assert sorted(all_rows(books)) == [("credit", 300), ("credit", 700), ("debit", 300), ("debit", 700)]
+
+
+def all_rows(books: LiveBooks) -> list[tuple[str, int]]:
+    """The same of both lost events."""
+    asked = f"SELECT side, amount_minor FROM {books.table} WHERE event_id = ANY(%s)"
+    return books.ledger.execute(asked, ([LOST.event_id, ALSO_LOST.event_id],)).fetchall()

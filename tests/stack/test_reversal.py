@@ -7,10 +7,11 @@ import pytest
 from kafka import KafkaConsumer, TopicPartition
 
 from tallystick.break_class import BreakClass
-from tallystick.compensation import Effect, Execution, ItemFate, execute_plan, verify_plan
+from tallystick.compensation import Execution, ItemFate, execute_plan, verify_plan
 from tallystick.compensation_plan import Kind, Plan
 from tallystick.compensation_source import draw_plan
 from tallystick.contract import REPUBLISHABLE, REVERSIBLE
+from tallystick.repair_effect import Effect
 from tallystick.run_result import ItemState
 from tallystick.store.plan_store import save_plan
 from tallystick.store.run_store import StoredRun, outstanding_breaks

@@ -11,7 +11,14 @@ from tallystick.run_result import ItemState
 ROOT = Path(__file__).parents[2]
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
 LIFE = ARCHITECTURE.partition("## The life of an open item")[2].partition("\n## ")[0]
-ROWS = [line.strip("|").split("|") for line in LIFE.splitlines() if line.startswith("| ")]
+TRIED = ARCHITECTURE.partition("### What is tried of an approval")[2].partition("\n## ")[0]
+
+
+def rows_of(part: str) -> list[list[str]]:
+    return [line.strip("|").split("|") for line in part.splitlines() if line.startswith("| ")]
+
+
+ROWS = rows_of(LIFE)
 DIRECTIONS = ("direction", "ledger to topic", "topic to ledger", "topic to topic", "both")
 TRANSITIONS = [row for row in ROWS if row[0].strip() not in ("from", *DIRECTIONS)]
 
@@ -22,12 +29,19 @@ def test_every_break_doubt_and_notice_has_its_row(name: str) -> None:
     assert any(f"`{name}`" in row for row in rows)
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if "shown by" not in row[-1]], ids=lambda row: " ".join(row[:2]))
-def test_every_transition_of_an_open_item_names_tests_that_there_are(row: list[str]) -> None:
+SHOWN = [row for row in (*ROWS, *rows_of(TRIED)) if "shown by" not in row[-1]]
+
+
+@pytest.mark.parametrize("row", SHOWN, ids=lambda row: " ".join(row[:2]))
+def test_what_becomes_of_an_item_and_of_an_approval_names_tests_that_there_are(row: list[str]) -> None:
     named = re.findall(r"`(test_\w+)`", row[-1])
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     assert named
     assert [name for name in named if f"def {name}(" not in tests] == []
+
+
+def test_the_approvals_that_are_tried_have_their_table() -> None:
+    assert len(rows_of(TRIED)) > 7
 
 
 def test_every_state_of_an_item_has_a_transition() -> None:

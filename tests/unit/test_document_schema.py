@@ -4,14 +4,22 @@ To write the schemas anew: `python -m tallystick.document_schema`.
 """
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from tallystick.document_schema import SCHEMAS, AlertDocument, BreakDocument, VerdictDocument, schema_text
-from tallystick.run_document import run_document
+from tallystick.document_schema import (
+    SCHEMAS,
+    AlertDocument,
+    BreakDocument,
+    VerdictDocument,
+    VerdictEventDocument,
+    schema_text,
+)
+from tallystick.run_document import run_document, verdict_event_document
 from tallystick.store.run_store import StoredRun
 from tests.alert_snapshots import FOLDER as SNAPSHOTS
 
@@ -19,9 +27,14 @@ SCHEMA_FOLDER = Path(__file__).parents[2] / "docs" / "schemas"
 
 
 @pytest.fixture(params=["matched_run", "broken_run", "inconclusive_run", "baseline_run"])
-def document(request: pytest.FixtureRequest) -> Any:
+def run(request: pytest.FixtureRequest) -> StoredRun:
+    """Runs of every verdict."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def document(run: StoredRun) -> Any:
     """A run as it is printed."""
-    run: StoredRun = request.getfixturevalue(request.param)
     return json.loads(json.dumps(run_document(run)))
 
 
@@ -49,6 +62,18 @@ def test_a_run_is_what_its_schema_says_with_no_key_more_or_less(document: Any) -
     assert set(document) == keys_of(VerdictDocument)
     for one in document["breaks"]:
         assert set(one) == keys_of(BreakDocument)
+
+
+def test_an_event_of_a_verdict_is_what_its_schema_says_and_says_what_the_run_says(
+    run: StoredRun, document: Any
+) -> None:
+    event = json.loads(json.dumps(verdict_event_document(run)))
+    VerdictEventDocument.model_validate_json(json.dumps(event), strict=True)
+    assert set(event) == keys_of(VerdictEventDocument)
+    counted = event.pop("breaks_by_class")
+    assert counted == Counter(one["class"] for one in document["breaks"])
+    assert event.pop("doubts") == sorted({one["doubt"] for one in document["doubts"]})
+    assert event == {name: document[name] for name in event}
 
 
 def test_every_alert_is_what_its_schema_says_with_no_key_more_or_less() -> None:

@@ -1,0 +1,23 @@
+"""What a task read and wrote, for Airflow's OpenLineage provider, which asks for it where it is installed.
+
+Nothing else calls this, and nothing of the provider is imported before.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
+
+    from tallystick.dataset_names import DatasetName
+
+
+def lineage_of(*, read: "Iterable[DatasetName]", written: "Iterable[DatasetName]") -> "OperatorLineage":
+    """As the provider takes it."""
+    from airflow.providers.openlineage.extractors import OperatorLineage
+    from openlineage.client.event_v2 import Dataset
+
+    return OperatorLineage(
+        inputs=[Dataset(namespace=one.namespace, name=one.name) for one in read],
+        outputs=[Dataset(namespace=one.namespace, name=one.name) for one in written],
+    )

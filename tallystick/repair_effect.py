@@ -1,0 +1,60 @@
+"""What became of a break that a plan repairs, by what stands of its key on both sides now. Pure."""
+
+from collections.abc import Collection, Sequence
+from enum import StrEnum
+
+from tallystick.compensation_plan import Kind, PlanItem, SourceRow
+from tallystick.contract import EventFields
+from tallystick.republished_event import StandingEvent, in_force, says_the_same
+
+
+class Effect(StrEnum):
+    """What became of one break, read again.
+
+    cleared: one event and one row stand, and both say what the plan says. not_cleared: nothing of the repair stands.
+    changed: something else stands, such as a second copy, or another amount. hidden: an open producer transaction hides
+    what stands.
+    """
+
+    CLEARED = "cleared"
+    NOT_CLEARED = "not_cleared"
+    CHANGED = "changed"
+    HIDDEN = "hidden"
+
+
+def effect_of(
+    item: PlanItem, standing: Collection[StandingEvent], rows: Sequence[SourceRow], names: EventFields
+) -> Effect:
+    """standing: every event of the item's key on the retained log. rows: every row of it in the ledger.
+
+    A row that is posted is looked for in the ledger alone: the log may have forgotten the event by then.
+    """
+    if not _is_done(item, standing, rows):
+        return Effect.NOT_CLEARED
+    if not has_its_row(item, rows):
+        return Effect.CHANGED
+    if item.kind is Kind.POST:
+        return Effect.CLEARED
+    copies = in_force(standing)
+    alone = len(copies) == 1 and says_the_same(copies[0], item, names)
+    return Effect.CLEARED if alone and len(_reversals(item, standing)) < 2 else Effect.CHANGED
+
+
+def has_its_row(item: PlanItem, rows: Sequence[SourceRow]) -> bool:
+    """Does the ledger have exactly one row of the event, and an equal one?"""
+    said = [(row.match_key, row.transaction_key, row.leg, row.amount_minor, row.currency) for row in rows]
+    return said == [(item.match_key, item.transaction_key, item.leg, item.amount_minor, item.currency)]
+
+
+def _is_done(item: PlanItem, standing: Collection[StandingEvent], rows: Sequence[SourceRow]) -> bool:
+    match item.kind:
+        case Kind.POST:
+            return bool(rows)
+        case Kind.REVERSE:
+            return bool(_reversals(item, standing))
+        case Kind.REPUBLISH:
+            return bool(in_force(standing))
+
+
+def _reversals(item: PlanItem, standing: Collection[StandingEvent]) -> list[StandingEvent]:
+    return [event for event in standing if item.reverses and event.reverses == item.reverses]

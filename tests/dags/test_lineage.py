@@ -1,0 +1,53 @@
+"""Airflow's OpenLineage provider, where it is installed, learns what our tasks read and wrote; else nothing lacks."""
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.providers.openlineage.extractors.manager import ExtractorManager
+from airflow.utils.state import TaskInstanceState
+
+from tallystick_airflow.act_operator import ActOperator
+from tallystick_airflow.finish_operator import FinishOperator
+from tallystick_airflow.reconcile_operator import ReconcileOperator
+
+DAGS = Path(__file__).parents[2] / "dags"
+PAYOUTS = str(DAGS / "contracts" / "billing_payouts.yaml")
+TOPIC = ("kafka://broker:9093", "billing.payouts")
+LEDGER = ("postgres://db:5432", "ledger.billing.payout")
+STORE = [("postgres://db:5433", f"ts.tallystick.{table}") for table in ("verdict", "item_break")]
+
+
+def lineage(task: Any) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Inputs and outputs as the provider itself extracts them at the end of a task."""
+    found = ExtractorManager().extract_metadata(
+        SimpleNamespace(run_id="r"), task, TaskInstanceState.SUCCESS, task_instance=None
+    )
+    return [(one.namespace, one.name) for one in found.inputs], [(one.namespace, one.name) for one in found.outputs]
+
+
+@pytest.mark.parametrize("operator", [ReconcileOperator, FinishOperator])
+def test_a_reconciliation_reads_both_sides_and_writes_the_store(operator: Any) -> None:
+    task = operator(task_id="task", contract_file=PAYOUTS, name="tallystick")
+    assert lineage(task) == ([TOPIC, LEDGER], STORE)
+
+
+def test_a_repair_writes_the_side_that_is_written_second() -> None:
+    assert lineage(ActOperator(task_id="act", contract_file=PAYOUTS)) == ([LEDGER], [TOPIC])
+
+
+def test_without_the_provider_the_dags_load_all_the_same() -> None:
+    script = f"""
+import sys, importlib.machinery, importlib.util
+sys.modules["airflow.providers.openlineage.extractors"] = sys.modules["openlineage"] = None
+for name in ("reconcile_dag", "compensate_dag"):
+    loader = importlib.machinery.SourceFileLoader(name, {str(DAGS)!r} + f"/{{name}}.py")
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    print(name, sum(one.startswith(name.removesuffix("dag")) for one in vars(module)))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.splitlines()[-2:] == ["reconcile_dag 3", "compensate_dag 2"]

@@ -1,0 +1,190 @@
+"""What only a real Airflow shows: it runs on a scheduler, its triggerer and its REST interface, as people use it.
+
+A run that hangs is paged at its deadline; its verdict starts the DAG that is scheduled on it, once; an approval counts
+once, whatever is answered twice, cleared or run again.
+"""
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+import yaml
+
+from lab.airflow import AirflowStack, start_airflow
+from lab.airflow_client import AirflowSaidNo
+from lab.airflow_environment import SPARK_POOL, AirflowSettings
+from lab.mode import DeliveryMode
+from lab.pager import Pager, start_pager
+from lab.process import REPOSITORY, wait_until
+from lab.rounds import prepare
+from lab.stack import LabStack
+from tallystick.contract import Contract
+from tallystick.store.engine import connect_store, migrate
+
+from .test_compensation import Books, once, world
+
+__all__ = ["world"]  # a fixture
+
+NAMESPACE = "deadline"
+CONSUMER = "after_a_clean_window"
+OVERDUE = "tallystick/deadline_payouts/verdict_overdue"
+PATIENCE_SECONDS = 180
+NEVER = {"schedule": "0 0 29 2 *", "start_date": datetime.now(UTC).replace(microsecond=0) - timedelta(days=1)}
+"""Fired by nobody but the test."""
+
+
+@pytest.fixture(scope="module")
+def pager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pager]:
+    with start_pager(tmp_path_factory.mktemp("pager") / "pages.jsonl") as pager:
+        yield pager
+
+
+@pytest.fixture(scope="module")
+def store_dsn(stack: LabStack) -> str:
+    """The store that Airflow knows."""
+    migrate(connect_store(stack.store_dsn))
+    return stack.store_dsn
+
+
+@pytest.fixture(scope="module")
+def airflow(
+    stack: LabStack, store_dsn: str, pager: Pager, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AirflowStack]:
+    """One for all tests here, with the example of a DAG that is scheduled on verdicts; it has no contracts at first."""
+    folder = tmp_path_factory.mktemp("airflow")
+    home, contracts, dags = folder / "home", folder / "contracts", folder / "dags"
+    shutil.copytree(REPOSITORY / "dags", dags)
+    example = (REPOSITORY / "docs" / "examples" / f"{CONSUMER}_dag.py").read_text()
+    (dags / f"{CONSUMER}_dag.py").write_text(example.replace("billing_payouts/matched", "deadline_payouts/verdict"))
+    for made in (home, contracts):
+        made.mkdir()
+    settings = AirflowSettings(
+        home=home, contracts=contracts, dags=dags, artifacts=folder / "artifacts", webhook=pager.address
+    )
+    with start_airflow(settings, stack) as airflow:
+        yield airflow
+
+
+@pytest.fixture
+def new_contract(new_contract: Callable[..., Contract]) -> Callable[..., Contract]:
+    return partial(new_contract, **NEVER)
+
+
+def publish(airflow: AirflowStack, document: dict[str, Any]) -> None:
+    """Give Airflow a contract; its DAGs appear a while later."""
+    (airflow.settings.contracts / f"{document['contract']}.yaml").write_text(yaml.safe_dump(document))
+
+
+def give_slots(airflow: AirflowStack, slots: int) -> None:
+    body = {"pool": SPARK_POOL, "slots": slots, "description": "", "include_deferred": False}
+    airflow.call("PATCH", f"/api/v2/pools/{SPARK_POOL}", json=body)
+
+
+def payouts_contract() -> dict[str, Any]:
+    """The example, in a namespace of its own, with a verdict due at once."""
+    document: dict[str, Any] = yaml.safe_load((REPOSITORY / "dags" / "contracts" / "billing_payouts.yaml").read_text())
+    document.pop("compensation", None)
+    return document | {
+        "contract": "deadline_payouts",
+        **NEVER,
+        "legs": {leg: topic.replace("billing.", f"{NAMESPACE}.") for leg, topic in document["legs"].items()},
+        "ledger": document["ledger"] | {"table": document["ledger"]["table"].replace("billing.", f"{NAMESPACE}.")},
+        "settle_timeout_seconds": 0,
+        "verdict_within_seconds": 1,
+    }
+
+
+def test_a_hanging_run_pages_at_its_deadline_and_its_verdict_resolves_that_and_starts_what_waits_for_it_once(
+    stack: LabStack, airflow: AirflowStack, pager: Pager
+) -> None:
+    """It hangs because Spark's pool has no slot."""
+    prepare(stack, DeliveryMode.EXACTLY_ONCE, seed=1, namespace=NAMESPACE)
+    give_slots(airflow, 0)
+    publish(airflow, payouts_contract())
+    dag_id = "reconcile_deadline_payouts"
+    airflow.wait_dag(dag_id)
+    now = datetime.now(UTC)
+    run_id = airflow.trigger(dag_id, interval=(now - timedelta(minutes=1), now))
+
+    def heard() -> list[tuple[str, str]]:
+        return [(page["action"], page["dedup_key"]) for page in pager.pages()]
+
+    wait_until(lambda: bool(heard()), what="the page of the missed deadline", deadline_seconds=90)
+    assert airflow.run(dag_id, run_id)["state"] in ("queued", "running")
+    assert heard() == [("trigger", OVERDUE)]
+    assert pager.pages()[0]["details"]["scheduler_run_id"] == run_id
+
+    give_slots(airflow, 1)
+    assert airflow.wait_run(dag_id, run_id) == "success"
+    assert heard() == [("trigger", OVERDUE), ("resolve", OVERDUE)]
+
+    started = airflow.wait_run_where(CONSUMER, lambda run: run["state"] == "success", what="the run that waited")
+    assert airflow.xcom(CONSUMER, started["dag_run_id"], "send_statements") == ["deadline_payouts/0"]
+    airflow.clear_run(dag_id, run_id)
+    assert airflow.wait_run(dag_id, run_id) == "success"
+    events = airflow.call("GET", "/api/v2/assets/events?source_dag_id=" + dag_id)["asset_events"]
+    assert [(event["uri"], event["extra"]["verdict"]) for event in events] == [
+        ("tallystick://deadline_payouts/verdict", "INCONCLUSIVE")
+    ]
+    assert len(airflow.runs(CONSUMER)) == 1
+
+
+def trail(world: Books, *events: str) -> dict[str, int]:
+    """How often each of these stands in the contract's audit trail."""
+    stand = Counter(world.events())
+    return {event: stand[event] for event in events}
+
+
+def test_an_approval_has_one_effect_whatever_is_answered_twice_cleared_or_run_again(
+    airflow: AirflowStack, world: Books
+) -> None:
+    rows = world.pay(3)
+    world.find_missing(rows)
+    publish(airflow, json.loads(world.contract.model_dump_json(exclude_defaults=True)))
+    dag_id = f"compensate_{world.contract.contract}"
+    airflow.wait_dag(dag_id)
+    ends = partial(airflow.wait_run, dag_id, deadline_seconds=PATIENCE_SECONDS)
+
+    # Two runs show the same plan, and a person says yes to each; to the first one twice.
+    both = [airflow.trigger(dag_id, conf={"cut_n": 1}) for _ in range(2)]
+    for run_id in both:
+        airflow.wait_task(dag_id, run_id, "approve", "awaiting_input", deadline_seconds=PATIENCE_SECONDS)
+    for run_id in both:
+        airflow.approve(dag_id, run_id)
+    with pytest.raises(AirflowSaidNo) as twice:
+        airflow.answer(dag_id, both[0], "approve", chosen="Approve")
+    assert twice.value.status == 409
+    assert [ends(run_id) for run_id in both] == ["success", "success"]
+    assert world.copies() == once(rows)
+    assert trail(world, "planned", "agreed", "approved", "publishing", "already_published", "finished") == {
+        "planned": 2, "agreed": 2, "approved": 2, "publishing": 1, "already_published": 3, "finished": 2
+    }  # fmt: skip
+
+    # The task that acts is cleared.
+    airflow.clear_tasks(dag_id, both[0], "act")
+    assert ends(both[0]) == "success"
+    assert trail(world, "approved", "publishing", "already_published", "finished") == {
+        "approved": 3, "publishing": 1, "already_published": 6, "finished": 3
+    }  # fmt: skip
+
+    # The approval is cleared: nobody is asked again, and nothing is done.
+    airflow.clear_tasks(dag_id, both[1], "approve")
+    assert ends(both[1]) == "failed"
+    assert airflow.task_states(dag_id, both[1])["act"] == "upstream_failed"
+    assert trail(world, "not_asked_again", "agreed", "approved") == {"not_asked_again": 1, "agreed": 2, "approved": 3}
+
+    # The whole run is run again, and a new one beside it: there is nothing left to plan.
+    airflow.clear_run(dag_id, both[0])
+    again = [both[0], airflow.trigger(dag_id, conf={"cut_n": 1})]
+    for run_id in again:
+        assert ends(run_id) == "success"
+        assert set(airflow.task_states(dag_id, run_id).values()) == {"skipped"}
+    assert world.copies() == once(rows)
+    assert trail(world, "planned", "agreed", "approved", "publishing") == {
+        "planned": 2, "agreed": 2, "approved": 3, "publishing": 1
+    }  # fmt: skip

@@ -1,0 +1,115 @@
+"""A break is cleared when one event and one row stand that say what the plan says; anything else has changed."""
+
+import json
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tallystick.break_class import BreakClass
+from tallystick.compensation_plan import Kind, PlanItem, SourceRow
+from tallystick.contract import EventFields
+from tallystick.repair_effect import Effect, effect_of
+from tallystick.republished_event import StandingEvent
+
+NAMES = EventFields()
+ROW = SourceRow(
+    row_id="7",
+    match_key="ev-1",
+    transaction_key="12",
+    leg="payout",
+    amount_minor=250,
+    currency="EUR",
+    occurred_at="2026-03-01T12:00:00+00:00",
+)
+REPUBLISH = PlanItem(
+    **vars(ROW),
+    action_id=UUID(int=1),
+    break_id=UUID(int=2),
+    break_class=BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED,
+    topic="payouts",
+)
+REVERSE = replace(REPUBLISH, kind=Kind.REVERSE, reverses="topic:payouts:0:9")
+POST = replace(REPUBLISH, kind=Kind.POST, posts="topic:payouts:0:9")
+SENT = replace(ROW, occurred_at="2026-03-01T12:00:05+00:00")
+"""The owner has written the row anew, and it says the same."""
+
+
+def at(offset: int, *, reverses: int | None = None, **fields: Any) -> StandingEvent:
+    """payment_id is a JSON number here, which a run reads as text."""
+    value = {"event_id": "ev-1", "payment_id": 12, "leg": "payout", "amount_minor": 250, "currency": "EUR"} | fields
+    return StandingEvent(
+        topic="payouts",
+        partition=0,
+        kafka_offset=offset,
+        action_id="",
+        reverses="" if reverses is None else f"topic:payouts:0:{reverses}",
+        value=json.dumps(value).encode(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("item", "standing", "rows"),
+    [
+        (REPUBLISH, [at(4)], [ROW]),
+        (REPUBLISH, [at(4)], [SENT]),
+        (REPUBLISH, [at(4), at(9), at(12, reverses=9)], [ROW]),
+        (REVERSE, [at(4), at(9), at(12, reverses=9)], [ROW]),
+        (POST, [at(9)], [ROW]),
+        (POST, [], [ROW]),
+    ],
+    ids=["published", "its row sent", "a second copy taken back", "taken back", "posted", "posted, its event expired"],
+)
+def test_a_break_is_cleared_when_one_event_and_one_row_stand(
+    item: PlanItem, standing: list[StandingEvent], rows: list[SourceRow]
+) -> None:
+    assert effect_of(item, standing, rows, NAMES) is Effect.CLEARED
+
+
+@pytest.mark.parametrize(
+    ("item", "standing", "rows"),
+    [(REPUBLISH, [], [ROW]), (REPUBLISH, [], []), (REVERSE, [at(4), at(9)], [ROW]), (POST, [at(9)], [])],
+    ids=["nothing published", "nothing published, its row gone", "nothing taken back", "nothing posted"],
+)
+def test_it_is_not_cleared_while_nothing_of_the_repair_stands(
+    item: PlanItem, standing: list[StandingEvent], rows: list[SourceRow]
+) -> None:
+    assert effect_of(item, standing, rows, NAMES) is Effect.NOT_CLEARED
+
+
+@pytest.mark.parametrize(
+    ("item", "standing", "rows"),
+    [
+        (REPUBLISH, [at(4), at(9)], [ROW]),
+        (REPUBLISH, [at(4, amount_minor=251)], [ROW]),
+        (REPUBLISH, [at(4, currency="USD")], [ROW]),
+        (REPUBLISH, [at(4)], [replace(ROW, amount_minor=251)]),
+        (REPUBLISH, [at(4)], []),
+        (REPUBLISH, [at(4)], [ROW, replace(ROW, row_id="8")]),
+        (REVERSE, [at(4), at(5), at(9), at(12, reverses=9)], [ROW]),
+        (REVERSE, [at(4), at(9), at(12, reverses=9), at(13, reverses=9)], [ROW]),
+        (REVERSE, [at(4), at(9), at(12, reverses=9), at(13, reverses=4)], [ROW]),
+        (REVERSE, [at(4), at(9), at(12, reverses=9)], []),
+        (POST, [at(9)], [ROW, replace(ROW, row_id="8")]),
+        (POST, [at(9)], [replace(ROW, amount_minor=251)]),
+    ],
+    ids=[
+        "a late original",
+        "published by another, with another amount",
+        "published by another, in another currency",
+        "its row changed",
+        "its row gone",
+        "its row doubled",
+        "a third copy",
+        "taken back twice",
+        "the other copy taken back too",
+        "taken back, its row gone",
+        "posted late by its consumer too",
+        "posted by another, with another amount",
+    ],
+)
+def test_it_has_changed_when_anything_else_stands(
+    item: PlanItem, standing: list[StandingEvent], rows: list[SourceRow]
+) -> None:
+    assert effect_of(item, standing, rows, NAMES) is Effect.CHANGED
