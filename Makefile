@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock demo lab lab-long soak backfill history up down lint format test test-unit test-spark test-dags test-stack test-soak bench-census clean
+.PHONY: help setup lock demo lab lab-long soak backfill history up down lint format test test-unit test-spark test-dags test-pages test-stack test-soak bench-census clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -51,7 +51,7 @@ format: setup ## Sort imports and format
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-test: test-unit test-spark test-dags test-stack test-soak ## All tests, the quick ones first; a skipped test fails the run
+test: test-unit test-spark test-dags test-pages test-stack test-soak ## All tests, the quick ones first; a skipped test fails the run
 
 test-unit: setup ## The rules: no Spark, no Airflow, no broker
 	$(PYTEST) -n 2 tests/unit
@@ -61,6 +61,9 @@ test-spark: setup ## The Spark apps on literal rows
 
 test-dags: setup ## The DAGs in Airflow, without a scheduler
 	$(PYTEST) tests/dags
+
+test-pages: setup ## The pages against a real store, behind Airflow's own doors
+	$(PYTEST) tests/pages
 
 test-stack: setup ## Everything against a real broker and a real ledger, in three processes with a stack each
 	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations 25 tests/lab tests/stack

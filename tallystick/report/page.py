@@ -200,7 +200,7 @@ def page_of(run: StoredRun, contract: Contract, found: Sequence[Stake]) -> Repor
         doubts=tuple(doubt_row(found) for found in result.doubts),
         breaks=tuple(_break_section(run, group, contract) for group in group_breaks(result.breaks)),
         notices=tuple(notice_row(found) for found in sorted(result.notices, key=lambda found: not found.pages)),
-        posture=_posture(run, contract),
+        posture=posture_of(run, contract),
         oddities_version=LEGAL_ODDITIES_VERSION,
         oddities=count_oddities(result),
         census_bars=census_bars(census),
@@ -347,7 +347,7 @@ def notice_row(found: NoticeFound) -> NoticeRow:
     )
 
 
-def _posture(run: StoredRun, contract: Contract) -> tuple[PostureLine, ...]:
+def posture_of(run: StoredRun, contract: Contract) -> tuple[PostureLine, ...]:
     """By the settings that were stored with the verdict. A baseline has read none."""
     if run.cut.is_baseline:
         return ()

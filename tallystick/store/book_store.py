@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, Engine, cast, func, select
+from sqlalchemy.dialects.postgresql import JSONPATH
 
 from tallystick.break_class import BreakClass
 from tallystick.contract import Contract
@@ -199,7 +200,8 @@ def list_versions(engine: Engine, contract_name: str, *, limit: int) -> tuple[Co
 
 
 def _newest_verdict(connection: Connection, contract_name: str) -> tuple[tuple[DoubtFound, ...], datetime | None]:
-    expiries = func.jsonb_path_query_array(verdict_table.c.look_ups, "$.surroundings.expiries[*].expires_utc")
+    path = cast("$.surroundings.expiries[*].expires_utc", JSONPATH)
+    expiries = func.jsonb_path_query_array(verdict_table.c.look_ups, path)
     statement = (
         select(verdict_table.c.doubts, expiries.label("expiries"))
         .where(verdict_table.c.contract == contract_name)

@@ -170,6 +170,6 @@ def _filters(question: ItemQuestion) -> list[ColumnElement[bool]]:
     elif question.kind is not None:
         filters.append(c.state == question.kind)
     if question.search:
-        first, last = question.search, question.search + _LAST_CHARACTER
-        filters.append(or_(c.match_key.between(first, last), c.transaction_key.between(first, last)))
+        first, last = literal(question.search), literal(question.search + _LAST_CHARACTER)
+        filters.append(or_(*(and_(key >= first, key < last) for key in (c.match_key, c.transaction_key))))
     return filters
