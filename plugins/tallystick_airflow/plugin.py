@@ -12,7 +12,7 @@ from airflow.plugins_manager import AirflowPlugin
 from tallystick_airflow.lazy_pages import pages
 from tallystick_airflow.window_end import WindowEnd
 
-_ICONS = {"icon": "/tallystick/assets/icon.svg", "icon_dark_mode": "/tallystick/assets/icon-dark.svg"}
+_ICONS = {"icon": "tallystick/assets/icon.svg", "icon_dark_mode": "tallystick/assets/icon-dark.svg"}
 
 
 class TallystickPlugin(AirflowPlugin):

@@ -34,8 +34,8 @@
       local.textContent = format.format(moment) + " " + (zoneName ? zoneName.value : zone);
       var utc = document.createElement("span");
       utc.className = "utc";
-      utc.textContent = " (" + element.textContent + ")";
-      element.replaceChildren(local, utc);
+      utc.textContent = "(" + element.textContent + ")";
+      element.replaceChildren(local, " ", utc);
     });
   }
 

@@ -1,5 +1,7 @@
 """Every route is closed to anonymous and to who may not read the DAG; what is shown is closed to other origins."""
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -30,6 +32,12 @@ def routes() -> list[Any]:
 
 def test_every_route_of_the_app_is_walked_below() -> None:
     assert {route.path for route in routes()} == set(OF_PAYOUTS | OF_EVERYBODY)
+
+
+def test_loading_the_plugin_does_not_load_the_pages() -> None:
+    script = "import tallystick_airflow.plugin, sys; print([name for name in sys.modules if 'pages_' in name])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_nothing_is_mounted_and_nothing_is_written() -> None:
