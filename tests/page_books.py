@@ -1,7 +1,7 @@
 """Books as the pages find them: a store filled by the same commits as runs make, literal and the same each time.
 
 Thirty hourly windows of one contract, up to a given hour: mostly matched, some held, two broken; a repair that was
-planned, an alert that was delivered and taken on, an item that was cleared, another that a person gave up.
+done and one that waits for a yes, an alert that was delivered and taken on, an item that a person gave up.
 """
 
 from collections.abc import Iterator
@@ -15,6 +15,7 @@ from sqlalchemy import Engine
 
 from tallystick.alert import Alert, AlertAction
 from tallystick.break_class import BreakClass, Doubt
+from tallystick.compensation_plan import LeftOut, Plan, PlanItem, action_id_of
 from tallystick.contract import Contract, Severity, load_contract
 from tallystick.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
 from tallystick.lag import Grace, RunLag, lags_of_pairs
@@ -34,6 +35,7 @@ from tallystick.run_result import (
 from tallystick.store.acknowledgement_store import acknowledge
 from tallystick.store.alert_store import pending_alerts, record_delivery
 from tallystick.store.cut_store import claim_attempt, save_cut
+from tallystick.store.plan_store import append_audit, claim_actions, record_done, save_plan
 from tallystick.store.run_store import commit_run
 from tallystick.store.write_off_store import write_off_break
 from tallystick.surroundings import SURROUNDINGS, BrokerSettings, Surroundings, TopicSettings, UnreadExpiry
@@ -70,6 +72,67 @@ def fill(store: Engine, contract: Contract, *, last_hour: datetime = LAST_HOUR, 
         given_up = WriteOff(by="finance", reason="refunded by hand", at_utc=last_hour)
         write_off_break(store, contract.contract, str(mismatch(contract, "pay-15").break_id), given_up)
         acknowledge(store, contract.contract, BreakClass.AMOUNT_MISMATCH, by="Ada")
+        _repair(store, contract)
+
+
+def plan_of(contract: Contract, n: int, *found: Break, left_out: tuple[LeftOut, ...] = ()) -> Plan:
+    """Publish the events of these breaks again."""
+    return Plan(
+        contract=contract.contract,
+        contract_fingerprint=contract.fingerprint,
+        cut_n=n,
+        dry_run=False,
+        items=tuple(
+            PlanItem(
+                row_id=one.match_key.removeprefix("pay-"),
+                match_key=one.match_key,
+                transaction_key=one.transaction_key,
+                leg=one.leg,
+                amount_minor=one.amount_minor,
+                currency=one.currency,
+                occurred_at="2026-03-01T00:00:00Z",
+                action_id=action_id_of(contract.contract, one.break_id),
+                break_id=one.break_id,
+                break_class=one.break_class,
+                topic=contract.legs[one.leg],
+            )
+            for one in found
+        ),
+        left_out=left_out,
+    )
+
+
+def done_plan(contract: Contract) -> Plan:
+    """Ada asked for it, Grace agreed, and its event stands."""
+    return plan_of(contract, FIRST_BROKEN, missing(contract, "pay-2", 99))
+
+
+def waiting_plan(contract: Contract) -> Plan:
+    """The reconciliation asked for it; nobody has answered."""
+    why = "class {} is not compensated by the contract"
+    left_out = tuple(
+        LeftOut(break_id=one.break_id, match_key=one.match_key, reason=why.format(one.break_class))
+        for one in (mismatch(contract, "pay-7"), torn(contract, "pay-9"))
+    )
+    first, second = missing(contract, "pay-1", 125_000), missing(contract, "pay-8", 4_200)
+    return plan_of(contract, LAST_BROKEN, first, second, left_out=left_out)
+
+
+def _repair(store: Engine, contract: Contract) -> None:
+    done, (item,) = done_plan(contract), done_plan(contract).items
+    save_plan(store, done, requested_by="Ada", scheduler_run_id="manual__1")
+    of_done: dict[str, Any] = {"plan_id": done.plan_id, "detail": {"plan_hash": done.plan_hash}}
+    append_audit(store, contract.contract, actor="Grace", event="agreed", **of_done)
+    append_audit(store, contract.contract, actor="Grace", event="approved", **of_done)
+    claim_actions(store, done, executor="e", outcome={}, allow=lambda spent: None)
+    record_done(store, item.action_id, outcome={"topic": contract.topics[0], "partition": 0, "kafka_offset": 271})
+    append_audit(store, contract.contract, actor="Grace", event="finished", **of_done)
+    save_plan(
+        store,
+        waiting_plan(contract),
+        requested_by=f"reconcile_{contract.contract}",
+        scheduler_run_id="triggered__2026-03-02T18:15:00+00:00",
+    )
 
 
 def run_id_of(end: datetime) -> str:

@@ -1,4 +1,4 @@
-"""The pages' HTTP side: routes, headers and what a failure looks like. Reads the verdict store; writes nothing.
+"""The pages' HTTP side: routes, headers and what a failure looks like. Reads the verdict store; pages_acting writes.
 
 What stands on a page is decided in tallystick.pages, who may see it in pages_door. Every route has the door: there are
 no open docs and no open assets.
@@ -19,14 +19,16 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from tallystick.acknowledgement import AcknowledgementRefused
 from tallystick.break_class import BreakClass
 from tallystick.break_class_text import BREAK_TEXTS
 from tallystick.connections import ConnectionNotGiven, artifacts_folder, runbook_links
-from tallystick.contract import PATTERNS, Contract
+from tallystick.contract import Contract
 from tallystick.pages import ASSETS, render_page
 from tallystick.pages.break_page import STATE_WORDS, break_page
-from tallystick.pages.contract_page import TREND_WINDOWS, VERSIONS_LISTED, contract_page
+from tallystick.pages.contract_page import PLANS_LISTED, TREND_WINDOWS, VERSIONS_LISTED, contract_page
 from tallystick.pages.overview_page import WINDOWS_SHOWN, overview_page
+from tallystick.pages.plan_page import plan_page
 from tallystick.pages.run_page import canary_sentence
 from tallystick.pages.window_strip import legend
 from tallystick.report import report_path
@@ -42,13 +44,22 @@ from tallystick.store.book_store import (
 )
 from tallystick.store.break_life_store import alerts_of_break, repairs_of_break
 from tallystick.store.break_store import BreakNotFound, find_break
+from tallystick.store.cut_store import CutAlreadyOpen
 from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, open_store_to_read
+from tallystick.store.incident_store import read_incidents
+from tallystick.store.plan_life_store import find_plan, list_plans
 from tallystick.store.run_store import read_run_head
 from tallystick.store.standing_store import ItemOrder, ItemQuestion, read_breaks, read_standing
 from tallystick.store.trend_store import read_trend
+from tallystick.write_off import WriteOffRefused
+from tallystick_airflow.acting_door import form_token, may_act
 from tallystick_airflow.connections import ConnectionRefused, read_store_dsn
+from tallystick_airflow.pages_acting import DONE, CannotAsk, router
 from tallystick_airflow.pages_door import (
     GetUserDep,
+    Name,
+    approval_address,
+    base_of,
     contract_of_dag,
     get_user,
     may_read,
@@ -85,11 +96,12 @@ app = FastAPI(
     default_response_class=HTMLResponse,
 )
 
-_NAME, *_ = PATTERNS
 _NO_ZERO_BYTE = "^[^\x00]*$"
 """PostgreSQL has no text with one."""
-Name = Annotated[str, PathParameter(pattern=_NAME)]
 Cut = Annotated[int, PathParameter(ge=0, le=2**31 - 1)]
+
+
+app.include_router(router)
 
 
 @app.middleware("http")
@@ -129,8 +141,9 @@ def show_contract(
     search: Annotated[str, Query(max_length=200, pattern=_NO_ZERO_BYTE)] = "",
     order: ItemOrder = ItemOrder.OLDEST,
     after: Annotated[str, Query(max_length=500, pattern=_NO_ZERO_BYTE)] = "",
+    done: str = "",
 ) -> Response:
-    """Trends, what stands, posture and versions of one contract."""
+    """Trends, what stands, incidents, plans, posture and versions of one contract."""
     require_read(request, user, contract_name)
     engine, now_utc = store(), datetime.now(UTC)
     book = read_book(engine, contract_name, windows=WINDOWS_SHOWN)
@@ -144,6 +157,8 @@ def show_contract(
         trend=trend,
         question=question,
         items=read_standing(engine, contract_name, question),
+        incidents=read_incidents(engine, contract_name),
+        plans=list_plans(engine, contract_name, limit=PLANS_LISTED),
         versions=list_versions(engine, contract_name, limit=VERSIONS_LISTED),
         posture=posture_of(newest, book.contract) if newest else (),
         now_utc=now_utc,
@@ -155,6 +170,8 @@ def show_contract(
         signs=legend(),
         titles=_titles(book.contract),
         states=STATE_WORDS,
+        done=DONE.get(done, ""),
+        token=form_token(user) if may_act(request, user, contract_name) else "",
         now_utc=now_utc,
     )
 
@@ -194,7 +211,7 @@ def show_run(
 
 
 @app.get("/break/{break_id}")
-def show_break(request: Request, user: GetUserDep, break_id: UUID) -> Response:
+def show_break(request: Request, user: GetUserDep, break_id: UUID, done: str = "") -> Response:
     """One break. Whoever may not read its contract learns no more than of one that does not exist."""
     engine = store()
     told = None
@@ -215,7 +232,27 @@ def show_break(request: Request, user: GetUserDep, break_id: UUID) -> Response:
         "break",
         page=page,
         runbook=runbook_links()["runbook"].format(topic=page.break_class),
-        address=f"{request.url.scheme}://{request.url.netloc}{_base(request)}/break/{break_id}",
+        done=DONE.get(done, ""),
+        token=form_token(user) if may_act(request, user, told.contract) else "",
+        address=f"{request.url.scheme}://{request.url.netloc}{base_of(request)}/break/{break_id}",
+        now_utc=datetime.now(UTC),
+    )
+
+
+@app.get("/plan/{plan_id}")
+def show_plan(request: Request, user: GetUserDep, plan_id: UUID) -> Response:
+    """One plan. Whoever may not read its contract learns no more than of one that does not exist."""
+    engine = store()
+    told = find_plan(engine, plan_id)
+    book = read_book(engine, told.contract, windows=1) if told and may_read(request, user, told.contract) else None
+    if told is None or book is None:
+        raise HTTPException(404, f"{plan_id}: no such plan is stored")
+    page = plan_page(told, book.contract)
+    return _page(
+        request,
+        "plan",
+        page=page,
+        approval=approval_address(request, page.contract, page.approve_run),
         now_utc=datetime.now(UTC),
     )
 
@@ -227,7 +264,7 @@ def show_dag(request: Request, user: GetUserDep, dag_id: str) -> Response:
     if contract_name is None:
         return _note(request, "None of Tallystick's DAGs", f"{dag_id} reconciles no contract.")
     require_read(request, user, contract_name)
-    return RedirectResponse(f"{_base(request)}/contract/{contract_name}")
+    return RedirectResponse(f"{base_of(request)}/contract/{contract_name}")
 
 
 @app.get("/dag-run/{dag_id}/{run_id:path}")
@@ -242,7 +279,7 @@ def show_dag_run(
     cut_n = cut_of_scheduler_run(store(), contract_name, run_id)
     if cut_n is None or read_run_head(store(), contract_name, cut_n) is None:
         return _note(request, "No verdict yet", f"{run_id} of {dag_id} has stored no verdict: nothing is proven yet.")
-    return RedirectResponse(f"{_base(request)}/run/{contract_name}/{cut_n}")
+    return RedirectResponse(f"{base_of(request)}/run/{contract_name}/{cut_n}")
 
 
 @app.get("/report/{contract_name}/{cut_n}")
@@ -270,6 +307,15 @@ def show_asset(name: str) -> Response:
     return FileResponse(path, media_type=media_type, headers={"Cache-Control": "private, max-age=31536000, immutable"})
 
 
+@app.exception_handler(AcknowledgementRefused)
+@app.exception_handler(WriteOffRefused)
+@app.exception_handler(CutAlreadyOpen)
+@app.exception_handler(CannotAsk)
+def show_refusal(request: Request, error: Exception) -> Response:
+    """What a person asked for was not done; the sentence says why, and what to do."""
+    return _note(request, "Nothing was changed", str(error), status=409)
+
+
 @app.exception_handler(StoreUnreachable)
 @app.exception_handler(StoreNotMigrated)
 @app.exception_handler(ConnectionNotGiven)
@@ -284,16 +330,11 @@ def show_no_store(request: Request, error: Exception) -> Response:
 
 
 def _page(request: Request, name: str, *, now_utc: datetime, status: int = 200, **values: Any) -> Response:
-    return HTMLResponse(render_page(name, base=_base(request), now_utc=now_utc, **values), status_code=status)
+    return HTMLResponse(render_page(name, base=base_of(request), now_utc=now_utc, **values), status_code=status)
 
 
 def _note(request: Request, title: str, sentence: str, *, status: int = 200) -> Response:
     return _page(request, "note", now_utc=datetime.now(UTC), status=status, title=title, sentence=sentence)
-
-
-def _base(request: Request) -> str:
-    """The path below which Airflow has mounted the pages."""
-    return str(request.scope["root_path"]).rstrip("/")
 
 
 def _kind(text: str) -> ItemState | BreakClass | None:

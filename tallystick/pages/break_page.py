@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from markupsafe import Markup
 
@@ -35,11 +36,15 @@ class FieldRow:
 
 @dataclass(frozen=True, kw_only=True)
 class LifeRow:
-    """Something that happened to the break. kind: seen, proven, told, taken on, planned, acted, changed, cleared, given up."""
+    """Something that happened to the break.
+
+    kind: seen, proven, told, taken on, planned, acted, changed, cleared, given up. plan_id: whose page tells more.
+    """
 
     at_utc: datetime
     kind: str
     words: str
+    plan_id: UUID | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +61,7 @@ class BreakPage:
     match_key: str
     leg: str
     standing: str
+    repairable: bool
     paragraphs: tuple[Paragraph, ...]
     ledger_side: str
     fields: tuple[FieldRow, ...]
@@ -84,6 +90,7 @@ def break_page(
         match_key=foreign_text(item_break.match_key),
         leg=foreign_text(item_break.leg),
         standing=standing_words(told),
+        repairable=contract.compensation is not None and item_break.break_class in contract.compensation.classes,
         paragraphs=tuple(one for one in story.paragraphs if one.heading != "Its life"),
         ledger_side=told.say("ledger row")[0],
         fields=side_by_side(item_break),
@@ -208,7 +215,8 @@ _ACTION_WORDS = {
 
 def _repaired(repair: RepairTold) -> Iterator[LifeRow]:
     by = foreign_text(repair.requested_by)
-    yield LifeRow(at_utc=repair.planned_at, kind="planned", words=f"Plan {repair.plan_id} was made for {by}.")
+    words = f"Plan {repair.plan_id} was made for {by}."
+    yield LifeRow(at_utc=repair.planned_at, kind="planned", words=words, plan_id=repair.plan_id)
     yield LifeRow(at_utc=repair.begun_at, kind="acted", words=_ACTION_WORDS[repair.state])
 
 

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
+from uuid import UUID
 
 from markupsafe import Markup
 
+from tallystick.alert_view import TOPIC_TEXTS
 from tallystick.break_class import BreakClass
 from tallystick.break_class_text import BREAK_TEXTS
 from tallystick.contract import Contract, Direction
@@ -14,6 +16,7 @@ from tallystick.contract_change import ContractChange, contract_changes
 from tallystick.lag import Grace, RunLag, quantile_ms
 from tallystick.money_text import format_money
 from tallystick.pages.overview_page import BookRow, book_row
+from tallystick.pages.plan_page import money_of, standing_of
 from tallystick.pages.trend_drawing import draw_columns
 from tallystick.plain_text import foreign_text, format_window
 from tallystick.posture import PostureLine
@@ -23,6 +26,8 @@ from tallystick.report.page import AgeRow, age_row
 from tallystick.run_result import ItemState
 from tallystick.side_words import in_words_of
 from tallystick.store.book_store import Book, ContractVersion
+from tallystick.store.incident_store import Incident
+from tallystick.store.plan_life_store import PlanHead
 from tallystick.store.standing_store import ItemOrder, ItemQuestion, StandingPage
 from tallystick.store.trend_store import WindowFigures, lag_of
 from tallystick.verdict_text import counted
@@ -31,6 +36,7 @@ TREND_WINDOWS = 168
 """A week of hourly windows."""
 WINDOWS_LISTED = 24
 VERSIONS_LISTED = 20
+PLANS_LISTED = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +80,31 @@ class VersionRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class IncidentRow:
+    """An incident that fires. taken_on_by: "" while nobody is at it."""
+
+    topic: str
+    title: str
+    severity: str
+    told_at: datetime
+    taken_on_by: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanRow:
+    """One plan. standing, tone: as its own page says it."""
+
+    plan_id: UUID
+    cut_n: int
+    planned_at: datetime
+    requested_by: str
+    items: int
+    money: str
+    standing: str
+    tone: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class ContractPage:
     """Everything the template may say."""
 
@@ -88,6 +119,8 @@ class ContractPage:
     orders: tuple[tuple[str, str], ...]
     question: ItemQuestion
     items: StandingPage
+    incidents: tuple[IncidentRow, ...]
+    plans: tuple[PlanRow, ...]
     versions: tuple[VersionRow, ...]
     posture: tuple[PostureLine, ...]
 
@@ -111,6 +144,8 @@ def contract_page(
     trend: tuple[WindowFigures, ...],
     question: ItemQuestion,
     items: StandingPage,
+    incidents: Sequence[Incident],
+    plans: Sequence[PlanHead],
     versions: Sequence[ContractVersion],
     posture: tuple[PostureLine, ...],
     now_utc: datetime,
@@ -129,8 +164,34 @@ def contract_page(
         orders=tuple((order.value, words) for order, words in _ORDER_WORDS.items()),
         question=question,
         items=items,
+        incidents=tuple(_incident_row(one, book.contract.direction) for one in incidents),
+        plans=tuple(_plan_row(one) for one in plans),
         versions=_versions(versions),
         posture=posture,
+    )
+
+
+def _incident_row(incident: Incident, direction: Direction) -> IncidentRow:
+    return IncidentRow(
+        topic=incident.topic,
+        title=TOPIC_TEXTS[incident.topic].for_direction(direction).title,
+        severity=incident.severity.value,
+        told_at=incident.told_at,
+        taken_on_by=foreign_text(incident.taken_on_by),
+    )
+
+
+def _plan_row(plan: PlanHead) -> PlanRow:
+    standing, tone = standing_of(plan.last)
+    return PlanRow(
+        plan_id=plan.plan_id,
+        cut_n=plan.cut_n,
+        planned_at=plan.planned_at,
+        requested_by=foreign_text(plan.requested_by),
+        items=sum(one.items for one in plan.sums),
+        money=money_of(plan.sums),
+        standing=standing,
+        tone=tone,
     )
 
 

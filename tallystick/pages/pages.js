@@ -1,4 +1,5 @@
-// Two things: Airflow's choice of light or dark, and the reader's own zone before each time in UTC.
+// Three things: Airflow's choice of light or dark, the reader's own zone before each time in UTC, and the way from
+// inside Airflow's frame to a page of Airflow.
 (function () {
   "use strict";
 
@@ -39,7 +40,23 @@
     });
   }
 
+  // The frame may not navigate its parent; a link of the parent's own document may.
+  function leaveFrame(event) {
+    var link = event.target.closest("a[data-outer]");
+    if (!link || window.parent === window) return;
+    try {
+      var outer = window.parent.document.createElement("a");
+      outer.href = link.href;
+      window.parent.document.body.append(outer);
+      outer.click();
+      event.preventDefault();
+    } catch (refused) {
+      // Another site frames us: the link opens here.
+    }
+  }
+
   applyTheme();
+  document.addEventListener("click", leaveFrame);
   try {
     new MutationObserver(applyTheme).observe(window.parent.document.documentElement, { attributeFilter: ["class"] });
   } catch (refused) {

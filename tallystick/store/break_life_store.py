@@ -14,7 +14,6 @@ from tallystick.store.plan_store import ActionState
 from tallystick.store.schema import alert as alert_table
 from tallystick.store.schema import alert_delivery, compensation_action, compensation_plan
 
-
 _ALERTS_MAX = 50
 """Of one incident; a page shows no more."""
 

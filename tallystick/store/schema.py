@@ -345,7 +345,9 @@ compensation_plan = Table(
     Column("body", JSONB, nullable=False),
     Column("requested_by", Text, nullable=False),
     _recorded_at(),
+    Column("in_short", JSONB, Computed(f"{SCHEMA}.plan_in_short(body)", persisted=True)),
     ForeignKeyConstraint(["contract", "cut_n"], [f"{SCHEMA}.verdict.contract", f"{SCHEMA}.verdict.cut_n"]),
+    Index(None, "contract", "recorded_at"),
 )
 
 compensation_action = Table(
@@ -360,6 +362,7 @@ compensation_action = Table(
     ForeignKeyConstraint(["break_id"], [f"{SCHEMA}.item_break.break_id"]),
     ForeignKeyConstraint(["plan_id"], [f"{SCHEMA}.compensation_plan.plan_id"]),
     Index(None, "break_id"),
+    Index(None, "plan_id"),
     CheckConstraint("state in ('executing', 'done', 'refused')", name="state"),
 )
 
@@ -386,6 +389,7 @@ audit = Table(
     Column("event", Text, nullable=False),
     Column("detail", JSONB, nullable=False),
     _recorded_at(),
+    Index(None, "plan_id", "audit_id"),
     comment="who did what, when, with which plan hash, and what came of it",
 )
 

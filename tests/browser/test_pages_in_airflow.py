@@ -93,7 +93,7 @@ def test_airflow_offers_the_pages_where_a_person_looks_for_them(log_in: LogIn, a
     airflow.wait_dag("reconcile_billing_payouts", deadline_seconds=240)
     page = log_in()
     page.goto(f"{airflow.settings.base_url}/dags/reconcile_billing_payouts")
-    page.get_by_role("link", name="Tallystick").click()
+    page.get_by_role("link", name="Tallystick", exact=True).click()
     expect(inside(page).get_by_role("heading", name="Open items")).to_be_visible(timeout=SECONDS_MAX)
     shot(page, "airflow-dag-tab")
     page.get_by_role("button", name="Browse").click()

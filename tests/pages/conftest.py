@@ -26,7 +26,7 @@ os.environ |= {
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{_HOME / 'airflow.db'}",
     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     "AIRFLOW__CORE__AUTH_MANAGER": "tests.pages.readers.ReadersAuthManager",
-    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "viewer:viewer,stranger:viewer",
+    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "viewer:viewer,stranger:viewer,op:op,other_op:op",
     "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(64),
     "TALLYSTICK_ARTIFACTS_DIR": str(_HOME / "artifacts"),
 }
@@ -83,23 +83,49 @@ def app(store: Any, store_dsn: str) -> Any:
     from tests.pages.readers import add_dags
 
     initdb()
-    add_dags("reconcile_billing_payouts", "reconcile_billing_payments", "other")
-    parts = urlsplit(store_dsn)
-    os.environ["AIRFLOW_CONN_TALLYSTICK_STORE"] = json.dumps(
-        {
-            "conn_type": "postgres",
-            "host": parts.hostname,
-            "port": parts.port,
-            "login": parts.username,
-            "password": parts.password,
-            "schema": parts.path.removeprefix("/"),
-        }
-    )
+    add_dags("reconcile_billing_payouts", "reconcile_billing_payments", "compensate_billing_payouts", "other")
+    os.environ["AIRFLOW_CONN_TALLYSTICK_STORE"] = airflow_connection(store_dsn)
     outer = FastAPI()
     init_auth_manager(outer)
     for mounted in TallystickPlugin.fastapi_apps:
         outer.mount(mounted["url_prefix"], mounted["app"])
     return outer
+
+
+def airflow_connection(store_dsn: str) -> str:
+    """The store as an Airflow connection."""
+    parts = urlsplit(store_dsn)
+    connection = {
+        "conn_type": "postgres",
+        "host": parts.hostname,
+        "port": parts.port,
+        "login": parts.username,
+        "password": parts.password,
+        "schema": parts.path.removeprefix("/"),
+    }
+    return json.dumps(connection)
+
+
+@pytest.fixture(scope="module")
+def own_store(app: Any, store: Any, store_server: PostgresServer) -> Iterator[Any]:
+    """A copy of the filled store that the pages read and write for one module of tests."""
+    from tallystick.store.engine import open_store
+    from tallystick_airflow import pages_app
+
+    store.dispose()
+    pages_app.store.cache_clear()
+    with store_server.connect() as admin:
+        admin.autocommit = True
+        ended = "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s and pid <> pg_backend_pid()"
+        admin.execute(ended, (STORE_DATABASE,))
+        admin.execute(f"create database own template {STORE_DATABASE} owner {STORE_DATABASE}")
+    engine = open_store(store_server.dsn(STORE_DATABASE, "own"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("AIRFLOW_CONN_TALLYSTICK_STORE", airflow_connection(store_server.dsn(STORE_DATABASE, "own")))
+        yield engine
+    pages_app.store().dispose()
+    pages_app.store.cache_clear()
+    engine.dispose()
 
 
 @pytest.fixture(scope="session")
@@ -118,8 +144,8 @@ def as_user(app: Any) -> Any:
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
     from fastapi.testclient import TestClient
 
-    def make(name: str) -> Any:
-        token = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username=name, role="VIEWER"))
+    def make(name: str, role: str = "VIEWER") -> Any:
+        token = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username=name, role=role))
         return TestClient(app, follow_redirects=False, cookies={COOKIE_NAME_JWT_TOKEN: token})
 
     return make
@@ -129,6 +155,17 @@ def as_user(app: Any) -> Any:
 def viewer(as_user: Any) -> Any:
     """May read both reconciliations."""
     return as_user("viewer")
+
+
+@pytest.fixture(scope="session")
+def op(as_user: Any) -> Any:
+    """May trigger every DAG, so may act."""
+    return as_user("op", "OP")
+
+
+@pytest.fixture(scope="session")
+def other_op(as_user: Any) -> Any:
+    return as_user("other_op", "OP")
 
 
 @pytest.fixture(scope="session")

@@ -23,4 +23,9 @@ def add_dags(*dag_ids: str) -> None:
         session.add(DagBundleModel(name="dags"))
         session.flush()
         for dag_id in dag_ids:
-            session.add(DagModel(dag_id=dag_id, bundle_name="dags", fileloc="", is_stale=False))
+            session.add(DagModel(dag_id=dag_id, bundle_name="dags", fileloc="", is_stale=False, is_paused=False))
+
+
+def pause(dag_id: str, *, is_paused: bool) -> None:
+    with create_session() as session:
+        session.get(DagModel, dag_id).is_paused = is_paused

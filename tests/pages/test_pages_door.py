@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from starlette.routing import Route
 
-from tests.page_books import FIRST_BROKEN, missing, payouts
+from tests.page_books import FIRST_BROKEN, missing, payouts, waiting_plan
 
 BREAK = missing(payouts(), "pay-1", 125_000).break_id
 BELOW = "/tallystick"
@@ -15,6 +15,7 @@ OF_PAYOUTS = {
     "/contract/{contract_name}": "/contract/billing_payouts",
     "/run/{contract_name}/{cut_n}": f"/run/billing_payouts/{FIRST_BROKEN}",
     "/break/{break_id}": f"/break/{BREAK}",
+    "/plan/{plan_id}": f"/plan/{waiting_plan(payouts()).plan_id}",
     "/dag/{dag_id}": "/dag/reconcile_billing_payouts",
     "/dag-run/{dag_id}/{run_id:path}": "/dag-run/reconcile_billing_payouts/scheduled__2026-03-02T18:15:00+00:00",
     "/report/{contract_name}/{cut_n}": f"/report/billing_payouts/{FIRST_BROKEN}",
@@ -30,8 +31,9 @@ def routes() -> list[Any]:
     return list(app.routes)
 
 
-def test_every_route_of_the_app_is_walked_below() -> None:
-    assert {route.path for route in routes()} == set(OF_PAYOUTS | OF_EVERYBODY)
+def test_every_route_of_the_app_is_walked_below_or_acts() -> None:
+    read = {route.path for route in routes() if "POST" not in route.methods}
+    assert read == set(OF_PAYOUTS | OF_EVERYBODY)
 
 
 def test_loading_the_plugin_does_not_load_the_pages() -> None:
@@ -40,8 +42,12 @@ def test_loading_the_plugin_does_not_load_the_pages() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_nothing_is_mounted_and_nothing_is_written() -> None:
-    assert all(isinstance(route, Route) and route.methods <= {"GET", "HEAD"} for route in routes())
+def test_nothing_is_mounted_and_only_the_acting_routes_take_a_post() -> None:
+    """Those are walked in test_acting."""
+    acting = [route for route in routes() if route.endpoint.__module__ == "tallystick_airflow.pages_acting"]
+    assert all(isinstance(route, Route) for route in routes())
+    assert all(route.methods == {"POST"} for route in acting)
+    assert all(route.methods <= {"GET", "HEAD"} for route in routes() if route not in acting)
 
 
 @pytest.mark.parametrize("address", (OF_PAYOUTS | OF_EVERYBODY).values())
@@ -59,7 +65,7 @@ def test_a_wrong_token_is_refused_on_every_route(client: Any, address: str) -> N
 @pytest.mark.parametrize("address", OF_PAYOUTS.values())
 def test_who_may_not_read_the_dag_is_refused_on_every_route_of_its_contract(stranger: Any, address: str) -> None:
     answer = stranger.get(BELOW + address)
-    assert answer.status_code == (404 if "/break/" in address else 403)
+    assert answer.status_code == (404 if "/break/" in address or "/plan/" in address else 403)
     assert "125" not in answer.text
 
 

@@ -3,16 +3,21 @@
 import random
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
+from pydantic import TypeAdapter
 from sqlalchemy import Engine, text
 from sqlalchemy.dialects.postgresql import insert
 
 from tallystick.break_class import BreakClass
+from tallystick.compensation_plan import Kind, LeftOut, Plan
 from tallystick.run_result import ItemState
 from tallystick.store import standing_store
 from tallystick.store.book_store import cut_of_scheduler_run, list_versions, read_book, stakes_of_run
 from tallystick.store.break_life_store import alerts_of_break, repairs_of_break
+from tallystick.store.plan_life_store import find_plan, list_plans
+from tallystick.store.plan_store import ActionState
 from tallystick.store.run_store import read_run, read_run_head
 from tallystick.store.schema import open_item
 from tallystick.store.standing_store import ItemOrder, ItemQuestion, read_breaks, read_standing
@@ -24,11 +29,14 @@ from tests.page_books import (
     LAST_BROKEN,
     LAST_HOUR,
     WINDOWS,
+    done_plan,
     item_of,
     mismatch,
     missing,
     payouts,
+    plan_of,
     run_id_of,
+    waiting_plan,
 )
 
 NAME = payouts().contract
@@ -189,6 +197,62 @@ def test_a_break_knows_who_was_told_of_it(store: Engine) -> None:
     assert list(told[0].delivered_at) == ["file:alerts.jsonl"]
     assert alerts_of_break(store, NAME, LAST_BROKEN, BreakClass.PHANTOM_IN_TOPIC) == ()
     assert repairs_of_break(store, found.break_id) == ()
+
+
+def test_a_break_knows_the_plan_that_repaired_it(store: Engine) -> None:
+    (repair,) = repairs_of_break(store, missing(payouts(), "pay-2", 99).break_id)
+    assert (repair.plan_id, repair.requested_by) == (done_plan(payouts()).plan_id, "Ada")
+
+
+def test_a_plan_in_short_is_what_was_planned_with_its_sums(store: Engine) -> None:
+    plan = waiting_plan(payouts())
+    told = find_plan(store, plan.plan_id)
+    assert told is not None
+    assert (told.in_short.items, told.plan_hash, told.cut_n) == (plan.items, plan.plan_hash, LAST_BROKEN)
+    (total,) = told.in_short.sums
+    assert (total.kind, total.currency, total.items, total.amount_minor) == (Kind.REPUBLISH, "EUR", 2, 129_200)
+    assert {(one.reason, one.breaks, one.match_keys) for one in told.in_short.left_out} == {
+        (one.reason, 1, (one.match_key,)) for one in plan.left_out
+    }
+    assert (told.actions, told.counts) == ({}, {})
+    assert find_plan(store, UUID(int=1)) is None
+
+
+def test_a_plan_that_was_carried_out_knows_what_became_of_it(store: Engine) -> None:
+    plan = done_plan(payouts())
+    told = find_plan(store, plan.plan_id)
+    assert told is not None
+    assert [(entry.actor, entry.event) for entry in told.trail] == [
+        ("Ada", "planned"),
+        ("Grace", "agreed"),
+        ("Grace", "approved"),
+        ("Grace", "finished"),
+    ]
+    assert told.counts == {ActionState.DONE: 1}
+    assert told.actions[plan.items[0].action_id].outcome["kafka_offset"] == 271
+
+
+def test_plans_are_listed_the_newest_first_with_how_they_stand(store: Engine) -> None:
+    listed = [(one.plan_id, one.last, one.sums[0].amount_minor) for one in list_plans(store, NAME, limit=9)]
+    waiting, done = waiting_plan(payouts()), done_plan(payouts())
+    assert listed == [(waiting.plan_id, "planned", 129_200), (done.plan_id, "finished", 99)]
+    assert [one.plan_id for one in list_plans(store, NAME, limit=1)] == [waiting.plan_id]
+
+
+def test_the_plan_of_a_thousand_items_is_read_without_most_of_them(store: Engine) -> None:
+    """Nothing of it is kept: the transaction is taken back."""
+    many = plan_of(
+        payouts(),
+        LAST_BROKEN,
+        *(missing(payouts(), f"pay-{n}", n) for n in range(1_000, 2_000)),
+        left_out=tuple(LeftOut(break_id=UUID(int=n), match_key=f"k{n}", reason="over the cap") for n in range(1_000)),
+    )
+    in_short = text("select tallystick.plan_in_short(cast(:body as jsonb))")
+    with store.connect() as connection:
+        found = connection.scalar(in_short, {"body": TypeAdapter(Plan).dump_json(many).decode()})
+    assert [item["match_key"] for item in found["items"]] == [f"pay-{n}" for n in range(1_000, 1_100)]
+    assert found["sums"] == [{"kind": "republish", "items": 1_000, "currency": "EUR", "amount_minor": 1_499_500}]
+    assert found["left_out"] == [{"reason": "over the cap", "breaks": 1_000, "match_keys": ["k0", "k1", "k2"]}]
 
 
 def test_the_cut_of_a_scheduled_run_is_found_and_the_versions_are_listed(store: Engine) -> None:

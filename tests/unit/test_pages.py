@@ -9,11 +9,14 @@ import pytest
 
 from tallystick.alert import AlertAction
 from tallystick.break_class import BreakClass, Doubt
+from tallystick.compensation_plan import Kind
+from tallystick.contract import Severity
 from tallystick.explain import LifeStep, ToldBreak
 from tallystick.pages import ASSETS, render_page
 from tallystick.pages.break_page import BreakPage, break_page, side_by_side, standing_words
 from tallystick.pages.contract_page import contract_page
 from tallystick.pages.overview_page import book_row, overview_page
+from tallystick.pages.plan_page import plan_page, standing_of
 from tallystick.pages.run_page import canary_sentence
 from tallystick.pages.span_text import span_text
 from tallystick.pages.trend_drawing import column_heights, draw_columns
@@ -23,12 +26,14 @@ from tallystick.report.page import page_of, report_page
 from tallystick.run_result import DoubtFound, ItemState, StandingItems, WriteOff
 from tallystick.store.book_store import Book, BookWindow, ContractVersion, StandingClass
 from tallystick.store.break_life_store import AlertTold, RepairTold
-from tallystick.store.plan_store import ActionState
+from tallystick.store.incident_store import Incident
+from tallystick.store.plan_life_store import PLAN_EVENTS, LeftOutSum, PlanHead, PlanInShort, PlanSum, PlanTold
+from tallystick.store.plan_store import ActionState, AuditEntry
 from tallystick.store.run_store import StoredRun
 from tallystick.store.standing_store import ItemQuestion, StandingPage
 from tallystick.store.trend_store import WindowFigures
 from tallystick.verdict import Verdict
-from tests.page_books import cut_of, item_of, mismatch, missing, payouts, torn
+from tests.page_books import cut_of, item_of, mismatch, missing, payouts, torn, waiting_plan
 
 NOON, HOUR = datetime(2026, 3, 1, 12, 15, tzinfo=UTC), timedelta(hours=1)
 VERDICTS = (Verdict.INCONCLUSIVE, Verdict.MATCHED, Verdict.BROKEN, None)
@@ -287,6 +292,75 @@ def test_an_item_that_another_break_took_over_does_not_stand_for_this_one() -> N
     assert standing_words(replace(one, life=(one.life[0], other))) == "answered for by another break"
 
 
+def plan_sums(items: int, amount_minor: int, kind: Kind = Kind.REPUBLISH) -> tuple[PlanSum, ...]:
+    return (PlanSum(kind=kind, currency="EUR", items=items, amount_minor=amount_minor),)
+
+
+def plan_told(*events: str, counts: dict[ActionState, int] | None = None) -> PlanTold:
+    """The waiting plan of the example books, after these lines of the trail."""
+    plan = waiting_plan(payouts())
+    detail = {"plan_hash": plan.plan_hash, "scheduler_run_id": "run-1"}
+    return PlanTold(
+        plan_id=plan.plan_id,
+        contract=plan.contract,
+        cut_n=plan.cut_n,
+        plan_hash=plan.plan_hash,
+        planned_at=NOON,
+        in_short=PlanInShort(
+            items=plan.items[:1],
+            sums=plan_sums(2, 129_200),
+            left_out=(LeftOutSum(reason="over the cap on EUR", breaks=4, match_keys=("a", "b", "c")),),
+        ),
+        actions={},
+        counts=counts or {},
+        trail=tuple(
+            AuditEntry(
+                contract=plan.contract, plan_id=plan.plan_id, actor="Ada", event=event, detail=detail, recorded_at=NOON
+            )
+            for event in events
+        ),
+    )
+
+
+def test_a_plan_says_what_it_would_do_how_much_and_why_not_more() -> None:
+    page = plan_page(plan_told("planned"), payouts())
+    assert page.intents == ("Publish 2 events again from the ledger, each once: 1,292.00 EUR.",)
+    assert [(item.match_key, item.amount, item.state) for item in page.items] == [
+        ("pay-1", "1,250.00 EUR", "not begun")
+    ]
+    assert page.items_left_out == 1
+    assert [(one.count, one.reason, one.examples) for one in page.left_out] == [
+        ("4 breaks", "over the cap on EUR", "a, b, c, ...")
+    ]
+    assert dict(page.rules)["asked for by"] == "Ada"
+    assert dict(page.rules)["at most, a plan"] == "50 events, 20,000.00 EUR, 20,000.00 USD"
+
+
+def test_only_a_plan_that_waits_leads_to_its_approval() -> None:
+    waiting = plan_page(plan_told("planned"), payouts())
+    assert (waiting.approve_run, waiting.standing) == ("run-1", "waits for an approval")
+    for event in PLAN_EVENTS[1:]:
+        assert plan_page(plan_told("planned", event), payouts()).approve_run == ""
+    again = plan_page(plan_told("planned", "rejected", "planned"), payouts())
+    assert (again.approve_run, again.standing) == ("run-1", "waits for an approval")
+    assert plan_page(plan_told(), payouts()).standing == "stored, and nobody has asked for an approval"
+
+
+def test_every_event_that_says_how_a_plan_stands_has_its_words() -> None:
+    unknown = standing_of("")
+    assert all(standing_of(event) != unknown for event in PLAN_EVENTS)
+
+
+def test_what_became_of_a_plan_is_counted_over_all_its_items() -> None:
+    counts = {ActionState.DONE: 1_200, ActionState.REFUSED: 3}
+    assert plan_page(plan_told("planned", "finished", counts=counts), payouts()).done == "1,200 done, 3 refused"
+
+
+def test_a_plan_of_a_contract_that_allows_no_repair_any_more_says_so() -> None:
+    closed = payouts().model_copy(update={"compensation": None})
+    assert "would be refused" in dict(plan_page(plan_told("planned"), closed).rules)["allowed"]
+
+
 def figures(n: int, verdict: Verdict, breaks: dict[BreakClass, int]) -> WindowFigures:
     return WindowFigures(
         cut_n=n,
@@ -318,6 +392,21 @@ def test_the_contracts_page_draws_and_lists_the_stored_figures() -> None:
         trend=trend,
         question=ItemQuestion(),
         items=StandingPage(rows=(), next_after=""),
+        incidents=(
+            Incident(
+                topic="amount_mismatch", severity=Severity.ERROR, summary="s", told_at=NOON, taken_on_by="Ada\u202e"
+            ),
+        ),
+        plans=(
+            PlanHead(
+                plan_id=UUID(int=1),
+                cut_n=2,
+                planned_at=NOON,
+                requested_by="Ada",
+                sums=plan_sums(4, 1_000),
+                last="rejected",
+            ),
+        ),
         versions=versions,
         posture=(),
         now_utc=NOON,
@@ -331,6 +420,10 @@ def test_the_contracts_page_draws_and_lists_the_stored_figures() -> None:
     assert [(kind.value, kind.count) for kind in page.kinds] == [("open", 1), ("broken", 3), ("amount_mismatch", 3)]
     assert [[change.field for change in row.changes] for row in page.versions] == [["version", "owner"], []]
     assert (page.all_ages.broken, page.all_ages.waiting_money) == (3, "0.05 EUR")
+    assert [(one.title, one.taken_on_by) for one in page.incidents] == [("Amount mismatch", "Ada\\u202e")]
+    assert [(one.items, one.money, one.standing) for one in page.plans] == [
+        (4, "10.00 EUR", "rejected: nothing was done")
+    ]
 
 
 def test_a_strangers_text_stays_text() -> None:
@@ -344,6 +437,7 @@ def test_a_strangers_text_stays_text() -> None:
         page=page_of_break(replace(one, item_break=found)),
         runbook="docs/x.md",
         address="a",
+        token="t",
     )
     assert "<script>alert" not in html and "\u202e" not in html
 

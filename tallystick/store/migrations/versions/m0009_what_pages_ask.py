@@ -1,4 +1,4 @@
-"""What pages ask often, kept by triggers as it changes: breaks per run and class, what stands now, and its sums."""
+"""What pages ask often, kept as it changes: breaks per run and class, what stands now and its sums, a plan in short."""
 
 from alembic import op
 
@@ -135,6 +135,38 @@ create trigger standing_item after insert on tallystick.open_item
     referencing new table as fresh for each statement execute function tallystick.keep_standing_items();
 """
 
+_PLANS = """
+create function tallystick.plan_in_short(body jsonb) returns jsonb immutable language sql as $$
+    select jsonb_build_object(
+        'items', (
+            select coalesce(jsonb_agg(item order by n), '[]')
+            from jsonb_array_elements(body -> 'items') with ordinality as listed (item, n) where n <= 100
+        ),
+        'sums', (
+            select coalesce(jsonb_agg(to_jsonb(summed) order by kind, currency), '[]')
+            from (
+                select coalesce(item ->> 'kind', 'republish') as kind, item ->> 'currency' as currency,
+                    count(*) as items, sum((item ->> 'amount_minor')::bigint)::bigint as amount_minor
+                from jsonb_array_elements(body -> 'items') as item group by 1, 2
+            ) as summed
+        ),
+        'left_out', (
+            select coalesce(jsonb_agg(to_jsonb(summed) order by breaks desc, reason), '[]')
+            from (
+                select item ->> 'reason' as reason, count(*) as breaks,
+                    (array_agg(item ->> 'match_key' order by n))[1:3] as match_keys
+                from jsonb_array_elements(body -> 'left_out') with ordinality as listed (item, n) group by 1
+            ) as summed
+        )
+    )
+$$;
+alter table tallystick.compensation_plan
+    add column in_short jsonb generated always as (tallystick.plan_in_short(body)) stored;
+create index compensation_plan_contract_recorded_at_ix on tallystick.compensation_plan (contract, recorded_at);
+create index compensation_action_plan_id_ix on tallystick.compensation_action (plan_id);
+create index audit_plan_id_audit_id_ix on tallystick.audit (plan_id, audit_id);
+"""
+
 _FROM_WHAT_IS_STORED = """
 insert into tallystick.break_total
 select contract, cut_n, break_class, currency, count(*), sum(amount_minor)
@@ -155,3 +187,4 @@ def upgrade() -> None:
     op.execute(_INDEXES)
     op.execute(_TRIGGERS)
     op.execute(_FROM_WHAT_IS_STORED)
+    op.execute(_PLANS)
