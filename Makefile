@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock demo lab lab-long soak backfill history crash up down lint format test test-unit test-spark test-dags test-stack bench-census clean
+.PHONY: help setup lock demo lab lab-long soak backfill history crash up down browser-setup lint format test test-unit test-spark test-dags test-pages test-stack test-browser bench-census clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -54,7 +54,7 @@ format: setup ## Sort imports and format
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-test: test-unit test-spark test-dags test-stack ## All tests, the quick ones first; a skipped test fails the run
+test: test-unit test-spark test-dags test-pages test-stack test-browser ## All tests, the quick ones first; a skipped test fails the run
 
 test-unit: setup ## The rules: no Spark, no Airflow, no broker
 	$(PYTEST) -n 2 tests/unit
@@ -65,8 +65,17 @@ test-spark: setup ## The Spark apps on literal rows
 test-dags: setup ## The DAGs in Airflow, without a scheduler
 	$(PYTEST) tests/dags
 
+test-pages: setup ## The pages against a real store, behind Airflow's own doors
+	$(PYTEST) tests/pages
+
 test-stack: setup ## Everything against a real broker and a real ledger, in four processes with a stack each; the soak first
 	$(PYTEST) -n 4 --dist loadfile --no-loadscope-reorder --durations 25 tests/soak tests/lab tests/stack
+
+test-browser: browser-setup ## A person reads the pages in a real Airflow, with Chromium; pictures in build/screens/
+	$(PYTEST) tests/browser
+
+browser-setup: setup ## Install Debian's Chromium where it is missing
+	@test -x /usr/bin/chromium || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
 
 bench-census: setup ## Classify ten million batch headers in bounded memory
 	$(BIN)/python -m bench.census_headers

@@ -7,7 +7,7 @@ left, also after Ctrl-C and after a SIGKILL of the lab. Imports nothing of Airfl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,8 @@ from lab.stack import LabAddresses
 _COMPONENTS = ("api-server", "dag-processor", "triggerer", "scheduler")
 """In the order of their start. The scheduler stops first, and the api-server last: running tasks report to it."""
 
-_HEALTH_NAMES = ("metadatabase", "scheduler", "dag_processor", "triggerer")
+WHAT_A_READER_NEEDS = ("api-server", "dag-processor")
+"""For who looks and runs nothing: no scheduler, so no run is started."""
 
 
 class AirflowDidNotStart(RuntimeError):
@@ -48,16 +49,20 @@ class AirflowStack(AirflowClient):
 
 @contextmanager
 def start_airflow(
-    settings: AirflowSettings, addresses: LabAddresses, *, deadline_seconds: float = 90
+    settings: AirflowSettings,
+    addresses: LabAddresses,
+    *,
+    components: tuple[str, ...] = _COMPONENTS,
+    deadline_seconds: float = 90,
 ) -> Iterator[AirflowStack]:
-    """Run Airflow on the given database; yields once all four components are healthy. Raises AirflowDidNotStart."""
+    """Run Airflow on the given database; yields once its components are healthy. Raises AirflowDidNotStart."""
     environment = build_environment(settings, addresses)
     _migrate(settings, environment)
     with ExitStack() as cleanup:
         guard = cleanup.enter_context(start_guard())
         children: dict[str, subprocess.Popen[bytes]] = {}
         cleanup.callback(_stop, children)
-        for name in _COMPONENTS:
+        for name in components:
             children[name] = _start(name, settings, environment, guard)
         _wait_healthy(settings, children, deadline_seconds=deadline_seconds)
         airflow = AirflowStack(
@@ -104,7 +109,7 @@ def _wait_healthy(
             if child.poll() is not None:
                 log = _log(settings, name)
                 raise AirflowDidNotStart(f"airflow {name} ended with {child.returncode}:\n{_tail(log)}")
-        sick = _sick_parts(settings)
+        sick = _sick_parts(settings, children)
         if not sick:
             return
         if time.monotonic() > end:
@@ -112,12 +117,14 @@ def _wait_healthy(
         time.sleep(0.2)
 
 
-def _sick_parts(settings: AirflowSettings) -> list[str]:
+def _sick_parts(settings: AirflowSettings, children: Iterable[str]) -> list[str]:
+    """The database, and what was started; the api-server is healthy when it answers."""
     try:
         answer = httpx.get(f"{settings.base_url}/api/v2/monitor/health", timeout=5).json()
     except (httpx.HTTPError, ValueError):
         return ["api-server"]
-    return [name for name in _HEALTH_NAMES if (answer.get(name) or {}).get("status") != "healthy"]
+    expected = ["metadatabase", *(name.replace("-", "_") for name in children if name != "api-server")]
+    return [name for name in expected if (answer.get(name) or {}).get("status") != "healthy"]
 
 
 def _log(settings: AirflowSettings, name: str) -> Path:

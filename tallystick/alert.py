@@ -94,13 +94,18 @@ class Alert:
     @property
     def dedup_key(self) -> str:
         """Of the incident: one per contract and class."""
-        return f"tallystick/{self.contract}/{self.topic}"
+        return dedup_key(self.contract, self.topic)
 
     @property
     def delivery_key(self) -> str:
         """Of this message: the same each time it is sent, another one for each other message."""
         told = f"{self.dedup_key} {self.action} {self.outbox_id} {self.summary}"
         return str(uuid5(_DELIVERIES, told))
+
+
+def dedup_key(contract_name: str, topic: str) -> str:
+    """Of the incidents of one class."""
+    return f"tallystick/{contract_name}/{topic}"
 
 
 def alerts_for(

@@ -1,15 +1,42 @@
 """One sentence for a verdict: why it is what it is. The report, the command line and the UI say the same words."""
 
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from tallystick.break_class import BreakClass
 from tallystick.money_text import format_money
-from tallystick.run_result import RunResult, money_at_stake
+from tallystick.run_result import Break, Money, RunResult, money_at_stake
 from tallystick.verdict import Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class BreakSums:
+    """How many breaks a run found, of which classes, and the money at stake in integer minor units."""
+
+    count: int
+    classes: frozenset[BreakClass]
+    money: Money
+
+
+def sums_of(breaks: Collection[Break]) -> BreakSums:
+    """Count them."""
+    return BreakSums(
+        count=len(breaks),
+        classes=frozenset(item_break.break_class for item_break in breaks),
+        money=money_at_stake(breaks),
+    )
 
 
 def verdict_sentence(result: RunResult) -> str:
     """Why this run concluded what it did."""
+    return verdict_sentence_of(result, sums_of(result.breaks))
+
+
+def verdict_sentence_of(result: RunResult, found: BreakSums) -> str:
+    """The same, for a run whose breaks were counted and not read."""
     match result.verdict:
         case Verdict.BROKEN:
-            return f"{_breaks(result)}{_doubts_beside(result)}"
+            return f"{_breaks(found)}{_doubts_beside(result)}"
         case Verdict.INCONCLUSIVE:
             first = result.doubts[0].sentence if result.doubts else "Nothing was proven."
             return f"No break is proven, and neither are the books. {first}{_more_doubts(result)}"
@@ -26,11 +53,9 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'es' if noun.endswith('s') else 's'}"
 
 
-def _breaks(result: RunResult) -> str:
-    classes = {item_break.break_class for item_break in result.breaks}
-    money = money_at_stake(result.breaks)
-    at_stake = f"{format_money(money)} at stake" if money else "no money named"
-    return f"{counted(len(result.breaks), 'break')} in {counted(len(classes), 'class')}, {at_stake}."
+def _breaks(found: BreakSums) -> str:
+    at_stake = f"{format_money(found.money)} at stake" if found.money else "no money named"
+    return f"{counted(found.count, 'break')} in {counted(len(found.classes), 'class')}, {at_stake}."
 
 
 def _doubts_beside(result: RunResult) -> str:

@@ -31,7 +31,7 @@ class PlanOperator(ContractOperator):
             self.log.info("%s", markdown)
             if not plan.items:
                 raise AirflowSkipException(f"cut {cut_n}: nothing is to be repaired")
-            save_plan(engine, plan, requested_by=requested_by)
+            save_plan(engine, plan, requested_by=requested_by, scheduler_run_id=context["run_id"])
         return {
             "plan_id": str(plan.plan_id),
             "plan_hash": plan.plan_hash,

@@ -1,14 +1,18 @@
 """Tells Airflow that Tallystick is here. Found by the package's entry point, so it is there wherever the package is.
 
 Operators, sensor and trigger need no registration: DAGs import them. What a deadline is counted from does: without it
-the scheduler could make no run of a DAG that names it.
+the scheduler could make no run of a DAG that names it. The pages are mounted by the api-server; their addresses are
+relative, as Airflow may itself be served below a path.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from airflow.plugins_manager import AirflowPlugin
 
+from tallystick_airflow.lazy_pages import pages
 from tallystick_airflow.window_end import WindowEnd
+
+_ICONS = {"icon": "tallystick/assets/icon.svg", "icon_dark_mode": "tallystick/assets/icon-dark.svg"}
 
 
 class TallystickPlugin(AirflowPlugin):
@@ -16,3 +20,28 @@ class TallystickPlugin(AirflowPlugin):
 
     name = "tallystick"
     deadline_references: ClassVar = [WindowEnd]
+    fastapi_apps: ClassVar[list[dict[str, Any]]] = [{"app": pages, "url_prefix": "/tallystick", "name": "Tallystick"}]
+    external_views: ClassVar[list[dict[str, Any]]] = [
+        {
+            "name": "Tallystick",
+            "href": "tallystick/",
+            "destination": "nav",
+            "category": "browse",
+            "url_route": "tallystick",
+            **_ICONS,
+        },
+        {
+            "name": "Tallystick",
+            "href": "tallystick/dag/{DAG_ID}",
+            "destination": "dag",
+            "url_route": "tallystick-contract",
+            **_ICONS,
+        },
+        {
+            "name": "Tallystick",
+            "href": "tallystick/dag-run/{DAG_ID}/{RUN_ID}",
+            "destination": "dag_run",
+            "url_route": "tallystick-run",
+            **_ICONS,
+        },
+    ]

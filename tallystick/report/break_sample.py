@@ -1,7 +1,7 @@
 """Which breaks a report shows, and their money per class. Counts are always whole; only the rows are a sample."""
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tallystick.break_class import BreakClass
@@ -78,7 +78,7 @@ def choose_breaks(breaks: Sequence[Break], *, shown_max: int) -> tuple[Break, ..
 
 
 def stakes(breaks: Sequence[Break]) -> tuple[Stake, ...]:
-    """Money per class and currency, by currency, the largest first; what nobody can put a figure on comes last."""
+    """Money per class and currency, sorted."""
     money, counts = Counter[tuple[str, BreakClass]](), Counter[tuple[str, BreakClass]]()
     for item_break in breaks:
         money[item_break.currency, item_break.break_class] += item_break.amount_minor
@@ -87,6 +87,11 @@ def stakes(breaks: Sequence[Break]) -> tuple[Stake, ...]:
         Stake(break_class=break_class, currency=currency, amount_minor=money[currency, break_class], count=count)
         for (currency, break_class), count in counts.items()
     ]
+    return sort_stakes(found)
+
+
+def sort_stakes(found: Iterable[Stake]) -> tuple[Stake, ...]:
+    """By currency, the largest first; what nobody can put a figure on comes last."""
     return tuple(sorted(found, key=lambda one: (not one.currency, one.currency, -one.amount_minor, one.break_class)))
 
 

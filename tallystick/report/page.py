@@ -4,7 +4,7 @@ The order is that of a night on call: is it broken, what does it cost, what coul
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -29,19 +29,18 @@ from tallystick.report.leg_marks import LegMark, leg_marks
 from tallystick.report.share_bar import share_bar
 from tallystick.report.strip_drawing import draw_strip
 from tallystick.run_result import (
-    Break,
     DoubtFound,
     ItemState,
     NoticeFound,
     OpenItem,
     PartitionCensus,
-    money_at_stake,
+    total_money,
 )
 from tallystick.side_words import in_words_of
 from tallystick.store.run_store import StoredRun
 from tallystick.surroundings import SURROUNDINGS
 from tallystick.told_apart import TOLD_APART
-from tallystick.verdict_text import counted, verdict_sentence
+from tallystick.verdict_text import BreakSums, counted, verdict_sentence_of
 
 ITEMS_SHOWN_MAX = 100
 
@@ -182,25 +181,31 @@ class ReportPage:
 
 def report_page(run: StoredRun, contract: Contract) -> ReportPage:
     """Gather the page."""
+    return page_of(run, contract, stakes(run.result.breaks))
+
+
+def page_of(run: StoredRun, contract: Contract, found: Sequence[Stake]) -> ReportPage:
+    """The same, with what was found counted elsewhere: the run may have been read without its breaks and items."""
     result, census = run.result, run.result.figures.census
+    sums = _sums(found)
     total = add_census(census)
     open_items = [item for item in result.items if item.state is ItemState.OPEN]
     ages = age_buckets(run.standing, now_utc=run.now_utc)
     return ReportPage(
         run=run,
         contract=contract,
-        sentence=story_text(verdict_sentence(result)),
+        sentence=story_text(verdict_sentence_of(result, sums)),
         settles=_settles(run),
         window=format_window(run.window_start_utc, run.window_end_utc),
-        figures=tuple(_head_figures(run, total)),
-        stakes=tuple(_stake_groups(result.breaks, contract.direction)),
-        doubts=tuple(_doubt_row(found, contract.direction) for found in result.doubts),
+        figures=tuple(_head_figures(run, sums, total)),
+        stakes=tuple(_stake_groups(found, contract.direction)),
+        doubts=tuple(doubt_row(doubt, contract.direction) for doubt in result.doubts),
         breaks=tuple(_break_section(run, group, contract) for group in group_breaks(result.breaks, contract.direction)),
         notices=tuple(
-            _notice_row(found, contract.direction)
-            for found in sorted(result.notices, key=lambda found: not found.pages)
+            notice_row(notice, contract.direction)
+            for notice in sorted(result.notices, key=lambda notice: not notice.pages)
         ),
-        posture=_posture(run, contract),
+        posture=posture_of(run, contract),
         oddities_version=LEGAL_ODDITIES_VERSION,
         oddities=count_oddities(result),
         census_bars=census_bars(census),
@@ -212,8 +217,8 @@ def report_page(run: StoredRun, contract: Contract) -> ReportPage:
         matched_money=foreign_text(format_money(result.figures.matched_money)),
         in_flight_money=foreign_text(format_money(result.figures.in_flight_money)),
         item_states=tuple(_item_states(result.items)),
-        ages=tuple(_age_row(bucket) for bucket in ages),
-        all_ages=_age_row(all_ages(ages)),
+        ages=tuple(age_row(bucket) for bucket in ages),
+        all_ages=age_row(all_ages(ages)),
         lags=lag_tables(result.lag),
         items=tuple(_item_row(item) for item in sorted(open_items, key=_soonest_first)[:ITEMS_SHOWN_MAX]),
         items_left_out=max(0, len(open_items) - ITEMS_SHOWN_MAX),
@@ -237,19 +242,26 @@ def _settles(run: StoredRun) -> str:
     )
 
 
-def _head_figures(run: StoredRun, total: PartitionCensus | None) -> Iterator[Figure]:
-    figures, breaks, doubts = run.result.figures, run.result.breaks, run.result.doubts
-    money = money_at_stake(breaks)
+def _sums(found: Sequence[Stake]) -> BreakSums:
+    return BreakSums(
+        count=sum(stake.count for stake in found),
+        classes=frozenset(stake.break_class for stake in found),
+        money=total_money((stake.currency, stake.amount_minor) for stake in found if stake.currency),
+    )
+
+
+def _head_figures(run: StoredRun, found: BreakSums, total: PartitionCensus | None) -> Iterator[Figure]:
+    figures, doubts, money = run.result.figures, run.result.doubts, found.money
     yield Figure(
         label="Breaks",
-        value=f"{len(breaks):,}",
-        note=f"in {counted(len({one.break_class for one in breaks}), 'class')}" if breaks else "none found",
-        tone="bad" if breaks else "",
+        value=f"{found.count:,}",
+        note=f"in {counted(len(found.classes), 'class')}" if found.count else "none found",
+        tone="bad" if found.count else "",
     )
     yield Figure(
         label="At stake",
         value=next(iter(_each_amount(money)), "none"),
-        note=" and ".join(list(_each_amount(money))[1:]) or ("in all" if money else _no_money(breaks)),
+        note=" and ".join(list(_each_amount(money))[1:]) or ("in all" if money else _no_money(found)),
         tone="bad" if money else "",
     )
     yield Figure(
@@ -267,8 +279,8 @@ def _head_figures(run: StoredRun, total: PartitionCensus | None) -> Iterator[Fig
     yield _offsets_figure(total)
 
 
-def _no_money(breaks: tuple[Break, ...]) -> str:
-    return "no break has an amount" if breaks else "no break, no money"
+def _no_money(found: BreakSums) -> str:
+    return "no break has an amount" if found.count else "no break, no money"
 
 
 def _offsets_figure(total: PartitionCensus | None) -> Figure:
@@ -288,9 +300,8 @@ def _each_amount(money: Mapping[str, int]) -> Iterator[str]:
         yield foreign_text(format_minor(money[currency], currency))
 
 
-def _stake_groups(breaks: tuple[Break, ...], direction: Direction) -> Iterator[tuple[str, tuple[StakeRow, ...]]]:
+def _stake_groups(found: Sequence[Stake], direction: Direction) -> Iterator[tuple[str, tuple[StakeRow, ...]]]:
     """A heading and its rows per currency."""
-    found = stakes(breaks)
     for currency in dict.fromkeys(stake.currency for stake in found):
         mine = [stake for stake in found if stake.currency == currency]
         largest = max(stake.amount_minor for stake in mine)
@@ -316,7 +327,7 @@ def _stake_row(stake: Stake, largest: int, direction: Direction) -> StakeRow:
     )
 
 
-def _doubt_row(found: DoubtFound, direction: Direction) -> DoubtRow:
+def doubt_row(found: DoubtFound, direction: Direction) -> DoubtRow:
     details = dict(found.details)
     holder = details.pop("transactional_id", "") or details.pop("holder", "")
     since = details.pop("since_utc", None)
@@ -330,7 +341,7 @@ def _doubt_row(found: DoubtFound, direction: Direction) -> DoubtRow:
     )
 
 
-def _notice_row(found: NoticeFound, direction: Direction) -> NoticeRow:
+def notice_row(found: NoticeFound, direction: Direction) -> NoticeRow:
     in_a_table = found.notice is Notice.PROMISE_AT_RISK
     return NoticeRow(
         text=NOTICE_TEXTS[found.notice].for_direction(direction),
@@ -342,7 +353,7 @@ def _notice_row(found: NoticeFound, direction: Direction) -> NoticeRow:
     )
 
 
-def _posture(run: StoredRun, contract: Contract) -> tuple[PostureLine, ...]:
+def posture_of(run: StoredRun, contract: Contract) -> tuple[PostureLine, ...]:
     """By the settings that were stored with the verdict. A baseline has read none."""
     if run.cut.is_baseline:
         return ()
@@ -361,11 +372,11 @@ def _break_section(run: StoredRun, group: BreakGroup, contract: Contract) -> Bre
         told_apart=tuple(in_words_of(contract.direction, one) for one in TOLD_APART[group.break_class]),
         summary=summary,
         hidden=hidden,
-        rows=tuple(_break_row(told[item_break.break_id], contract) for item_break in group.shown),
+        rows=tuple(break_row(told[item_break.break_id], contract) for item_break in group.shown),
     )
 
 
-def _break_row(told: ToldBreak, contract: Contract) -> BreakRow:
+def break_row(told: ToldBreak, contract: Contract) -> BreakRow:
     item_break = told.item_break
     strip = strip_of(item_break)
     evidence = {name: value for name, value in item_break.evidence.items() if name != STRIP_KEY}
@@ -414,7 +425,7 @@ def _item_row(item: OpenItem) -> ItemRow:
     )
 
 
-def _age_row(bucket: AgeBucket) -> AgeRow:
+def age_row(bucket: AgeBucket) -> AgeRow:
     return AgeRow(
         words=bucket.words,
         waiting=bucket.waiting.count,

@@ -43,6 +43,28 @@ def open_store(dsn: str) -> Engine:
     return engine
 
 
+def open_store_to_read(dsn: str, *, connections_max: int) -> Engine:
+    """Connect readers who ask often to a migrated store: a pool, and a server that refuses every write.
+
+    A question is given up after 5 s, so that no page can hold the store. Raises as open_store does.
+    """
+    open_store(dsn).dispose()
+    return create_engine(
+        _url(dsn),
+        pool_size=connections_max,
+        max_overflow=0,
+        pool_timeout=5,
+        pool_pre_ping=True,
+        isolation_level="AUTOCOMMIT",
+        hide_parameters=True,
+        connect_args={
+            "connect_timeout": 5,
+            "application_name": "tallystick pages",
+            "options": "-c default_transaction_read_only=on -c statement_timeout=5000",
+        },
+    )
+
+
 def connect_store(dsn: str) -> Engine:
     """Connect to a store, migrated or not. Raises StoreUnreachable, ConnectionNotGiven.
 

@@ -54,8 +54,11 @@ class AuditEntry:
     recorded_at: datetime
 
 
-def save_plan(engine: Engine, plan: Plan, *, requested_by: str) -> None:
-    """Keep a plan, and who asked for it. The same plan again stays as it is; that it was asked for again is kept."""
+def save_plan(engine: Engine, plan: Plan, *, requested_by: str, scheduler_run_id: str = "") -> None:
+    """Keep a plan, and who asked for it. The same plan again stays as it is; that it was asked for again is kept.
+
+    scheduler_run_id: the scheduler's run that waits for the approval; "" where no scheduler does.
+    """
     row = {
         "plan_id": plan.plan_id,
         "contract": plan.contract,
@@ -67,6 +70,8 @@ def save_plan(engine: Engine, plan: Plan, *, requested_by: str) -> None:
     with engine.begin() as connection:
         connection.execute(upsert(compensation_plan).on_conflict_do_nothing(), row)
         asked = {"plan_hash": plan.plan_hash, "cut_n": plan.cut_n, "items": len(plan.items), "money": plan.money_minor}
+        if scheduler_run_id:
+            asked["scheduler_run_id"] = scheduler_run_id
         connection.execute(insert(audit_table), _audit_row(plan.contract, plan.plan_id, requested_by, _ASKED, asked))
 
 

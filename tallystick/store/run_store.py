@@ -145,6 +145,25 @@ def read_run(engine: Engine, contract_name: str, n: int) -> StoredRun | None:
         return _stored_run(connection, cut, verdict)
 
 
+def read_run_head(engine: Engine, contract_name: str, n: int) -> StoredRun | None:
+    """The committed run of cut n without its breaks and items, and of its look-ups the surroundings only.
+
+    So it costs the same whatever the run found; the breaks are counted by break_total.
+    """
+    columns = [column for column in verdict_table.columns if column.name != "look_ups"]
+    around = verdict_table.c.look_ups["surroundings"].label("surroundings")
+    of_cut: Select[Any] = select(*columns, around).where(
+        verdict_table.c.contract == contract_name, verdict_table.c.cut_n == n
+    )
+    with engine.connect() as connection:
+        verdict = connection.execute(of_cut).first()
+        if verdict is None:
+            return None
+        cut = connection.execute(select(cut_table).where(*_is_cut(contract_name, n))).one()
+        look_ups = {"surroundings": verdict.surroundings or {}}
+        return _stored(connection, cut, verdict, breaks=(), items=(), look_ups=look_ups, standing=())
+
+
 def list_runs(engine: Engine, contract_name: str | None = None, *, limit: int) -> tuple[RunSummary, ...]:
     """The newest runs first, of one contract or of all."""
     runs = (
@@ -482,6 +501,27 @@ def _stored_run(connection: Connection, cut: Row[Any], verdict: Row[Any]) -> Sto
         .where(open_item.c.contract == cut.contract, open_item.c.cut_n == cut.n, open_item.c.step == 0)
         .order_by(open_item.c.item_id.collate("C"))
     )
+    return _stored(
+        connection,
+        cut,
+        verdict,
+        breaks=tuple(break_of_row(row) for row in connection.execute(breaks)),
+        items=tuple(item_of_row(row) for row in connection.execute(items)),
+        look_ups=verdict.look_ups,
+        standing=_standing_items(connection, cut.contract, cut.n),
+    )
+
+
+def _stored(
+    connection: Connection,
+    cut: Row[Any],
+    verdict: Row[Any],
+    *,
+    breaks: tuple[Break, ...],
+    items: tuple[OpenItem, ...],
+    look_ups: Mapping[str, Any],
+    standing: tuple[StandingItems, ...],
+) -> StoredRun:
     contract = connection.scalar(
         select(contract_version.c.body).where(
             contract_version.c.contract == cut.contract, contract_version.c.fingerprint == cut.contract_fingerprint
@@ -493,12 +533,12 @@ def _stored_run(connection: Connection, cut: Row[Any], verdict: Row[Any]) -> Sto
             cut_n=cut.n,
             verdict=Verdict(verdict.verdict),
             doubts=_DOUBTS.validate_python(verdict.doubts),
-            breaks=tuple(break_of_row(row) for row in connection.execute(breaks)),
-            items=tuple(item_of_row(row) for row in connection.execute(items)),
+            breaks=breaks,
+            items=items,
             figures=_FIGURES.validate_python(verdict.figures),
             digest=verdict.digest,
             notices=_NOTICES.validate_python(verdict.notices),
-            look_ups=verdict.look_ups,
+            look_ups=look_ups,
             lag=_LAG.validate_python(verdict.lag) if verdict.lag else None,
             key_index=_KEY_INDEX.validate_python(verdict.key_index) if verdict.key_index else None,
         ),
@@ -509,7 +549,7 @@ def _stored_run(connection: Connection, cut: Row[Any], verdict: Row[Any]) -> Sto
         attempt=verdict.attempt,
         recorded_at=verdict.recorded_at,
         cut=cut_of_row(connection, cut),
-        standing=_standing_items(connection, cut.contract, cut.n),
+        standing=standing,
         settles=held_cuts_read_whole_by(connection, cut.contract, cut.n),
         ledger_guarantee=Contract.model_validate(contract).ledger.guarantee,
     )

@@ -21,6 +21,7 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    Numeric,
     PrimaryKeyConstraint,
     Table,
     Text,
@@ -178,7 +179,20 @@ item_break = Table(
     Column("story", Text, nullable=False),
     Column("evidence", JSONB, nullable=False),
     ForeignKeyConstraint(["contract", "cut_n"], [f"{SCHEMA}.verdict.contract", f"{SCHEMA}.verdict.cut_n"]),
-    Index(None, "contract", "cut_n"),
+    Index("item_break_by_money", "contract", "cut_n", "amount_minor", "break_id"),
+)
+
+break_total = Table(
+    "break_total",
+    metadata,
+    Column("contract", Text, nullable=False),
+    Column("cut_n", Integer, nullable=False),
+    Column("break_class", Text, nullable=False),
+    Column("currency", Text, nullable=False),
+    Column("breaks", Integer, nullable=False),
+    Column("amount_minor", Numeric, nullable=False),
+    PrimaryKeyConstraint("contract", "cut_n", "break_class", "currency"),
+    comment="kept by a trigger on item_break",
 )
 
 open_item = Table(
@@ -213,6 +227,7 @@ open_item = Table(
     Column("written_off_at", _TIME),
     Column("written_ms", BigInteger),
     Index(None, "contract", "cut_n"),
+    Index(None, "break_id"),
     PrimaryKeyConstraint("contract", "item_id", "cut_n", "step"),
     ForeignKeyConstraint(["contract", "cut_n"], [f"{SCHEMA}.verdict.contract", f"{SCHEMA}.verdict.cut_n"]),
     ForeignKeyConstraint(["break_id"], [f"{SCHEMA}.item_break.break_id"]),
@@ -235,6 +250,44 @@ item_life = Table(
     PrimaryKeyConstraint("contract", "item_id"),
     Index(None, "contract", "ended_cut_n"),
     comment="kept by a trigger on open_item; ended_cut_n: after that cut none carries the item; null while one may",
+)
+
+standing_item = Table(
+    "standing_item",
+    metadata,
+    Column("contract", Text, nullable=False),
+    Column("item_id", Text(collation="C"), nullable=False),
+    Column("state", Text, nullable=False),
+    Column("break_class", Text, nullable=False),
+    Column("side", Text, nullable=False),
+    Column("match_key", Text(collation="C"), nullable=False),
+    Column("transaction_key", Text(collation="C"), nullable=False),
+    Column("leg", Text, nullable=False),
+    Column("amount_minor", BigInteger, nullable=False),
+    Column("currency", Text, nullable=False),
+    Column("first_seen_utc", _TIME, nullable=False),
+    Column("due_utc", _TIME, nullable=False),
+    Column("break_id", Uuid),
+    PrimaryKeyConstraint("contract", "item_id"),
+    Index("standing_item_by_age", "contract", "first_seen_utc", "item_id"),
+    Index("standing_item_by_money", "contract", "amount_minor", "item_id"),
+    Index("standing_item_by_key", "contract", "match_key"),
+    Index("standing_item_by_transaction", "contract", "transaction_key"),
+    comment="kept by a trigger on open_item: the newest row of each item that a later cut may carry",
+)
+
+standing_total = Table(
+    "standing_total",
+    metadata,
+    Column("contract", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("break_class", Text, nullable=False),
+    Column("currency", Text, nullable=False),
+    Column("first_seen_utc", _TIME, nullable=False),
+    Column("items", BigInteger, nullable=False),
+    Column("amount_minor", Numeric, nullable=False),
+    PrimaryKeyConstraint("contract", "state", "break_class", "currency", "first_seen_utc"),
+    comment="kept by triggers on standing_item: its sums",
 )
 
 alert = Table(
@@ -292,7 +345,9 @@ compensation_plan = Table(
     Column("body", JSONB, nullable=False),
     Column("requested_by", Text, nullable=False),
     _recorded_at(),
+    Column("in_short", JSONB, Computed(f"{SCHEMA}.plan_in_short(body)", persisted=True)),
     ForeignKeyConstraint(["contract", "cut_n"], [f"{SCHEMA}.verdict.contract", f"{SCHEMA}.verdict.cut_n"]),
+    Index(None, "contract", "recorded_at"),
 )
 
 compensation_action = Table(
@@ -306,6 +361,8 @@ compensation_action = Table(
     _recorded_at(),
     ForeignKeyConstraint(["break_id"], [f"{SCHEMA}.item_break.break_id"]),
     ForeignKeyConstraint(["plan_id"], [f"{SCHEMA}.compensation_plan.plan_id"]),
+    Index(None, "break_id"),
+    Index(None, "plan_id"),
     CheckConstraint("state in ('executing', 'done', 'refused')", name="state"),
 )
 
@@ -332,6 +389,7 @@ audit = Table(
     Column("event", Text, nullable=False),
     Column("detail", JSONB, nullable=False),
     _recorded_at(),
+    Index(None, "plan_id", "audit_id"),
     comment="who did what, when, with which plan hash, and what came of it",
 )
 

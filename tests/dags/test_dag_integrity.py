@@ -159,7 +159,6 @@ def test_parsing_loads_no_client_and_no_engine() -> None:
         "kafka",
         "psycopg",
         "sqlalchemy.dialects.postgresql",
-        "altair",
         "pandas",
     )
     script = f"""

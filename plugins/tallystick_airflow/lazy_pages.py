@@ -1,0 +1,10 @@
+"""The pages as an app that is loaded when the first reader comes: every process of Airflow loads plugins, few serve."""
+
+from starlette.types import Receive, Scope, Send
+
+
+async def pages(scope: Scope, receive: Receive, send: Send) -> None:
+    """Hand a request on to the pages."""
+    from tallystick_airflow.pages_app import app  # half a second of imports, in the api-server alone
+
+    await app(scope, receive, send)

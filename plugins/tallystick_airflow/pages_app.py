@@ -1,0 +1,366 @@
+"""The pages' HTTP side: routes, headers and what a failure looks like. Reads the verdict store; pages_acting writes.
+
+What stands on a page is decided in tallystick.pages, who may see it in pages_door. Every route has the door: there are
+no open docs and no open assets.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi import Path as PathParameter
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
+from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from tallystick.acknowledgement import AcknowledgementRefused
+from tallystick.break_class import BreakClass
+from tallystick.break_class_text import BREAK_TEXTS
+from tallystick.connections import ConnectionNotGiven, artifacts_folder, runbook_links
+from tallystick.contract import Contract
+from tallystick.pages import ASSETS, render_page
+from tallystick.pages.break_page import STATE_WORDS, break_page
+from tallystick.pages.contract_page import PLANS_LISTED, TREND_WINDOWS, VERSIONS_LISTED, contract_page
+from tallystick.pages.overview_page import WINDOWS_SHOWN, overview_page
+from tallystick.pages.plan_page import plan_page
+from tallystick.pages.run_page import canary_sentence
+from tallystick.pages.window_strip import legend
+from tallystick.report import report_path
+from tallystick.report.page import page_of, posture_of
+from tallystick.run_result import ItemState
+from tallystick.store.book_store import (
+    contract_of_cut,
+    cut_of_scheduler_run,
+    list_contracts,
+    list_versions,
+    read_book,
+    stakes_of_run,
+)
+from tallystick.store.break_life_store import alerts_of_break, repairs_of_break
+from tallystick.store.break_store import BreakNotFound, find_break
+from tallystick.store.cut_store import CutAlreadyOpen
+from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, open_store_to_read
+from tallystick.store.incident_store import read_incidents
+from tallystick.store.plan_life_store import find_plan, list_plans
+from tallystick.store.run_store import read_run_head
+from tallystick.store.standing_store import ItemOrder, ItemQuestion, read_breaks, read_standing
+from tallystick.store.trend_store import read_trend
+from tallystick.write_off import WriteOffRefused
+from tallystick_airflow.acting_door import form_token, may_act
+from tallystick_airflow.connections import ConnectionRefused, read_store_dsn
+from tallystick_airflow.pages_acting import DONE, CannotAsk, router
+from tallystick_airflow.pages_door import (
+    GetUserDep,
+    Name,
+    approval_address,
+    base_of,
+    contract_of_dag,
+    get_user,
+    may_read,
+    readable_contracts,
+    require_read,
+)
+
+_CONNECTIONS_MAX = 8
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'self'"
+)
+_POLICY_OF_FILES = (
+    "default-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'self'; sandbox"
+)
+"""For the report and Data Docs, which carry their styles inside; nothing in them may run or ask another host."""
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "SAMEORIGIN",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+
+app = FastAPI(
+    title="Tallystick",
+    dependencies=[Depends(get_user)],
+    docs_url=None,
+    redoc_url=None,
+    openapi_url=None,
+    default_response_class=HTMLResponse,
+)
+
+_NO_ZERO_BYTE = "^[^\x00]*$"
+"""PostgreSQL has no text with one."""
+Cut = Annotated[int, PathParameter(ge=0, le=2**31 - 1)]
+
+
+app.include_router(router)
+
+
+@app.middleware("http")
+async def add_headers(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+    """Every answer, a refusal too, is closed to other origins and kept by no cache; a route may say otherwise."""
+    response = await call_next(request)
+    for name, value in _HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+@cache
+def store() -> Engine:
+    """The verdict store, opened when it is first asked; a failure is not kept."""
+    return open_store_to_read(read_store_dsn(), connections_max=_CONNECTIONS_MAX)
+
+
+@app.get("/")
+def show_overview(request: Request, user: GetUserDep) -> Response:
+    """A row per contract that the user may read."""
+    engine, now_utc = store(), datetime.now(UTC)
+    readable = readable_contracts(user)
+    books = [
+        book
+        for name in list_contracts(engine)
+        if name in readable and (book := read_book(engine, name, windows=WINDOWS_SHOWN))
+    ]
+    return _page(request, "overview", page=overview_page(books, now_utc=now_utc), signs=legend(), now_utc=now_utc)
+
+
+@app.get("/contract/{contract_name}")
+def show_contract(
+    request: Request,
+    user: GetUserDep,
+    contract_name: Name,
+    kind: str = "",
+    search: Annotated[str, Query(max_length=200, pattern=_NO_ZERO_BYTE)] = "",
+    order: ItemOrder = ItemOrder.OLDEST,
+    after: Annotated[str, Query(max_length=500, pattern=_NO_ZERO_BYTE)] = "",
+    done: str = "",
+) -> Response:
+    """Trends, what stands, incidents, plans, posture and versions of one contract."""
+    require_read(request, user, contract_name)
+    engine, now_utc = store(), datetime.now(UTC)
+    book = read_book(engine, contract_name, windows=WINDOWS_SHOWN)
+    if book is None:
+        raise HTTPException(404, f"{contract_name}: no cut is stored")
+    question = ItemQuestion(kind=_kind(kind), search=search, order=order, after=after)
+    trend = read_trend(engine, contract_name, windows=TREND_WINDOWS)
+    newest = read_run_head(engine, contract_name, trend[-1].cut_n) if trend else None
+    page = contract_page(
+        book,
+        trend=trend,
+        question=question,
+        items=read_standing(engine, contract_name, question),
+        incidents=read_incidents(engine, contract_name),
+        plans=list_plans(engine, contract_name, limit=PLANS_LISTED),
+        versions=list_versions(engine, contract_name, limit=VERSIONS_LISTED),
+        posture=posture_of(newest, book.contract) if newest else (),
+        now_utc=now_utc,
+    )
+    return _page(
+        request,
+        "contract",
+        page=page,
+        signs=legend(),
+        titles=_titles(book.contract),
+        states=STATE_WORDS,
+        done=DONE.get(done, ""),
+        token=form_token(user) if may_act(request, user, contract_name) else "",
+        now_utc=now_utc,
+    )
+
+
+@app.get("/run/{contract_name}/{cut_n}")
+def show_run(
+    request: Request,
+    user: GetUserDep,
+    contract_name: Name,
+    cut_n: Cut,
+    break_class: Annotated[str, Query(alias="class")] = "",
+    after: Annotated[str, Query(max_length=100)] = "",
+) -> Response:
+    """One run: verdict and reasons, breaks, census, cut and guarantees."""
+    require_read(request, user, contract_name)
+    engine = store()
+    run = read_run_head(engine, contract_name, cut_n)
+    contract = contract_of_cut(engine, contract_name, cut_n)
+    if run is None or contract is None:
+        raise HTTPException(404, f"{contract_name}/{cut_n}: no verdict is stored")
+    stakes = stakes_of_run(engine, contract_name, cut_n)
+    chosen = _break_class(break_class)
+    artifacts = artifacts_folder()
+    return _page(
+        request,
+        "run",
+        page=page_of(run, contract, stakes),
+        breaks=read_breaks(engine, contract_name, cut_n, break_class=chosen, after=after),
+        stakes=list(dict.fromkeys(stake.break_class for stake in stakes)),
+        chosen=chosen or "",
+        canaries=canary_sentence(run),
+        titles=_titles(contract),
+        has_report=report_path(artifacts, contract_name, cut_n).is_file(),
+        has_data_docs=(_data_docs(artifacts, contract_name) / "index.html").is_file(),
+        now_utc=datetime.now(UTC),
+    )
+
+
+@app.get("/break/{break_id}")
+def show_break(request: Request, user: GetUserDep, break_id: UUID, done: str = "") -> Response:
+    """One break. Whoever may not read its contract learns no more than of one that does not exist."""
+    engine = store()
+    told = None
+    with suppress(BreakNotFound):
+        told = find_break(engine, str(break_id))
+    if told is None or not may_read(request, user, told.contract):
+        raise HTTPException(404, f"{break_id}: no such break is stored")
+    contract = contract_of_cut(engine, told.contract, told.cut_n)
+    assert contract is not None  # a cut refers to its contract by a foreign key
+    page = break_page(
+        told,
+        contract,
+        alerts=alerts_of_break(engine, told.contract, told.cut_n, told.item_break.break_class),
+        repairs=repairs_of_break(engine, break_id),
+    )
+    return _page(
+        request,
+        "break",
+        page=page,
+        runbook=runbook_links()["runbook"].format(topic=page.break_class),
+        done=DONE.get(done, ""),
+        token=form_token(user) if may_act(request, user, told.contract) else "",
+        address=f"{request.url.scheme}://{request.url.netloc}{base_of(request)}/break/{break_id}",
+        now_utc=datetime.now(UTC),
+    )
+
+
+@app.get("/plan/{plan_id}")
+def show_plan(request: Request, user: GetUserDep, plan_id: UUID) -> Response:
+    """One plan. Whoever may not read its contract learns no more than of one that does not exist."""
+    engine = store()
+    told = find_plan(engine, plan_id)
+    book = read_book(engine, told.contract, windows=1) if told and may_read(request, user, told.contract) else None
+    if told is None or book is None:
+        raise HTTPException(404, f"{plan_id}: no such plan is stored")
+    page = plan_page(told, book.contract)
+    return _page(
+        request,
+        "plan",
+        page=page,
+        approval=approval_address(request, page.contract, page.approve_run),
+        now_utc=datetime.now(UTC),
+    )
+
+
+@app.get("/dag/{dag_id}")
+def show_dag(request: Request, user: GetUserDep, dag_id: str) -> Response:
+    """The tab on a DAG: its contract's page."""
+    contract_name = contract_of_dag(dag_id)
+    if contract_name is None:
+        return _note(request, "None of Tallystick's DAGs", f"{dag_id} reconciles no contract.")
+    require_read(request, user, contract_name)
+    return RedirectResponse(f"{base_of(request)}/contract/{contract_name}")
+
+
+@app.get("/dag-run/{dag_id}/{run_id:path}")
+def show_dag_run(
+    request: Request, user: GetUserDep, dag_id: str, run_id: Annotated[str, PathParameter(pattern=_NO_ZERO_BYTE)]
+) -> Response:
+    """The tab on a DAG run: the page of the cut that it made."""
+    contract_name = contract_of_dag(dag_id)
+    if contract_name is None:
+        return _note(request, "None of Tallystick's DAGs", f"{dag_id} reconciles no contract.")
+    require_read(request, user, contract_name)
+    cut_n = cut_of_scheduler_run(store(), contract_name, run_id)
+    if cut_n is None or read_run_head(store(), contract_name, cut_n) is None:
+        return _note(request, "No verdict yet", f"{run_id} of {dag_id} has stored no verdict: nothing is proven yet.")
+    return RedirectResponse(f"{base_of(request)}/run/{contract_name}/{cut_n}")
+
+
+@app.get("/report/{contract_name}/{cut_n}")
+def show_report(request: Request, user: GetUserDep, contract_name: Name, cut_n: Cut) -> Response:
+    """The self-contained report, as the run's report task wrote it."""
+    require_read(request, user, contract_name)
+    return _file(artifacts_folder() / "reports" / contract_name, f"{cut_n}.html")
+
+
+@app.get("/data-docs/{contract_name}/{path:path}")
+def show_data_docs(
+    request: Request, user: GetUserDep, contract_name: Name, path: Annotated[str, PathParameter(pattern=_NO_ZERO_BYTE)]
+) -> Response:
+    """Great Expectations' pages about the contract's runs."""
+    require_read(request, user, contract_name)
+    return _file(_data_docs(artifacts_folder(), contract_name), path)
+
+
+@app.get("/assets/{name}")
+def show_asset(name: str) -> Response:
+    """Style sheets, script and icons. Their address changes when they do."""
+    if name not in ASSETS:
+        raise HTTPException(404, f"{name}: no such file")
+    path, media_type = ASSETS[name]
+    return FileResponse(path, media_type=media_type, headers={"Cache-Control": "private, max-age=31536000, immutable"})
+
+
+@app.exception_handler(AcknowledgementRefused)
+@app.exception_handler(WriteOffRefused)
+@app.exception_handler(CutAlreadyOpen)
+@app.exception_handler(CannotAsk)
+def show_refusal(request: Request, error: Exception) -> Response:
+    """What a person asked for was not done; the sentence says why, and what to do."""
+    return _note(request, "Nothing was changed", str(error), status=409)
+
+
+@app.exception_handler(StoreUnreachable)
+@app.exception_handler(StoreNotMigrated)
+@app.exception_handler(ConnectionNotGiven)
+@app.exception_handler(ConnectionRefused)
+@app.exception_handler(OperationalError)
+@app.exception_handler(PoolTimeout)
+def show_no_store(request: Request, error: Exception) -> Response:
+    """The store cannot be asked. Named causes say theirs; a driver's words may hold an address and are not shown."""
+    named = isinstance(error, StoreUnreachable | StoreNotMigrated | ConnectionNotGiven | ConnectionRefused)
+    sentence = str(error) if named else "It did not answer in time, or broke off. Try again; the verdicts are safe."
+    return _note(request, "The verdict store does not answer", sentence, status=503)
+
+
+def _page(request: Request, name: str, *, now_utc: datetime, status: int = 200, **values: Any) -> Response:
+    return HTMLResponse(render_page(name, base=base_of(request), now_utc=now_utc, **values), status_code=status)
+
+
+def _note(request: Request, title: str, sentence: str, *, status: int = 200) -> Response:
+    return _page(request, "note", now_utc=datetime.now(UTC), status=status, title=title, sentence=sentence)
+
+
+def _kind(text: str) -> ItemState | BreakClass | None:
+    """A state, or a class; everything for a word that is neither."""
+    with suppress(ValueError):
+        return ItemState(text)
+    return _break_class(text)
+
+
+def _break_class(text: str) -> BreakClass | None:
+    with suppress(ValueError):
+        return BreakClass(text)
+    return None
+
+
+def _titles(contract: Contract) -> dict[BreakClass, str]:
+    return {name: text.for_direction(contract.direction).title for name, text in BREAK_TEXTS.items()}
+
+
+def _data_docs(artifacts: Path, contract_name: str) -> Path:
+    return artifacts / "data_docs" / contract_name
+
+
+def _file(folder: Path, name: str) -> Response:
+    """A file that a run wrote. Raises HTTPException 404, also for a name that leads out of the folder."""
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder.resolve()) or not path.is_file():
+        raise HTTPException(404, "No such file lies among the artifacts of this machine.")
+    return FileResponse(path, headers={"Content-Security-Policy": _POLICY_OF_FILES})

@@ -1,0 +1,73 @@
+"""Who may see a page: a user of Airflow with the right to read the contract's reconcile DAG; and where Airflow's own
+pages lie. Decides nothing else.
+
+Airflow mounts a plugin's app as it is, open to everybody; these dependencies are its only door.
+"""
+
+from typing import Annotated
+from urllib.parse import quote
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+from airflow.api_fastapi.core_api.security import GetUserDep, get_user, requires_access_dag
+from fastapi import HTTPException, Request
+from fastapi import Path as PathParameter
+
+from tallystick.contract import PATTERNS
+
+__all__ = ["GetUserDep", "get_user"]
+
+MOUNTED_AT = "/tallystick"
+"""The path below which Airflow serves the pages."""
+_RECONCILE = "reconcile_"
+_NAME, *_ = PATTERNS
+Name = Annotated[str, PathParameter(pattern=_NAME)]
+"""A contract's, in an address."""
+
+
+def dag_of(contract_name: str) -> str:
+    """The DAG whose right decides."""
+    return f"{_RECONCILE}{contract_name}"
+
+
+def compensation_of(contract_name: str) -> str:
+    """The DAG whose right to be triggered lets a person act."""
+    return f"compensate_{contract_name}"
+
+
+def contract_of_dag(dag_id: str) -> str | None:
+    """The contract that a DAG reconciles; None for every other DAG."""
+    return dag_id.removeprefix(_RECONCILE) if dag_id.startswith(_RECONCILE) else None
+
+
+def require_read(request: Request, user: GetUserDep, contract_name: str) -> None:
+    """Let the user pass who may read the DAG's runs. Raises HTTPException 403."""
+    requires_access_dag("GET", DagAccessEntity.RUN, dag_of(contract_name))(request, user)
+
+
+def may_read(request: Request, user: GetUserDep, contract_name: str) -> bool:
+    """The same as a question."""
+    try:
+        require_read(request, user, contract_name)
+    except HTTPException:
+        return False
+    return True
+
+
+def base_of(request: Request) -> str:
+    """The path below which Airflow has mounted the pages."""
+    return str(request.scope["root_path"]).rstrip("/")
+
+
+def approval_address(request: Request, contract_name: str, run_id: str) -> str:
+    """Where Airflow asks for the yes or no of a compensation's run."""
+    airflow = base_of(request).removesuffix(MOUNTED_AT)
+    return (
+        f"{airflow}/dags/{compensation_of(contract_name)}/runs/{quote(run_id, safe='')}/tasks/approve/required_actions"
+    )
+
+
+def readable_contracts(user: GetUserDep) -> frozenset[str]:
+    """The contracts whose DAGs Airflow knows and the user may read."""
+    dag_ids = get_auth_manager().get_authorized_dag_ids(user=user, method="GET")
+    return frozenset(name for dag_id in dag_ids if (name := contract_of_dag(dag_id)))

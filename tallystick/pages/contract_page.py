@@ -1,0 +1,294 @@
+"""What the page of one contract says: its line of the overview, trends, what stands and how old it is, its versions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from uuid import UUID
+
+from markupsafe import Markup
+
+from tallystick.alert_view import TOPIC_TEXTS
+from tallystick.break_class import BreakClass
+from tallystick.break_class_text import BREAK_TEXTS
+from tallystick.contract import Contract, Direction
+from tallystick.contract_change import ContractChange, contract_changes
+from tallystick.lag import Grace, RunLag, quantile_ms
+from tallystick.money_text import format_money
+from tallystick.pages.overview_page import BookRow, book_row
+from tallystick.pages.plan_page import money_of, standing_of
+from tallystick.pages.trend_drawing import draw_columns
+from tallystick.plain_text import foreign_text, format_window
+from tallystick.posture import PostureLine
+from tallystick.report.ageing import age_buckets, all_ages
+from tallystick.report.lag_rows import LagTable, duration_text, lag_tables
+from tallystick.report.page import AgeRow, age_row
+from tallystick.run_result import ItemState
+from tallystick.side_words import in_words_of
+from tallystick.store.book_store import Book, ContractVersion
+from tallystick.store.incident_store import Incident
+from tallystick.store.plan_life_store import PlanHead
+from tallystick.store.standing_store import ItemOrder, ItemQuestion, StandingPage
+from tallystick.store.trend_store import WindowFigures, lag_of
+from tallystick.verdict_text import counted
+
+TREND_WINDOWS = 168
+"""A week of hourly windows."""
+WINDOWS_LISTED = 24
+VERSIONS_LISTED = 20
+PLANS_LISTED = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trend:
+    """One figure per window, drawn. total: of all windows, in words."""
+
+    name: str
+    total: str
+    drawing: Markup
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowRow:
+    """One judged window in figures."""
+
+    cut_n: int
+    window: str
+    verdict: str
+    topic_rows: int
+    ledger_rows: int
+    breaks: int
+    money: str
+    lag: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class KindChoice:
+    """Something that can be asked for, with how many there are."""
+
+    value: str
+    words: str
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class VersionRow:
+    """One version of the contract, and what it changed."""
+
+    version: ContractVersion
+    changes: tuple[ContractChange, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class IncidentRow:
+    """An incident that fires. taken_on_by: "" while nobody is at it."""
+
+    topic: str
+    title: str
+    severity: str
+    told_at: datetime
+    taken_on_by: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanRow:
+    """One plan. standing, tone: as its own page says it."""
+
+    plan_id: UUID
+    cut_n: int
+    planned_at: datetime
+    requested_by: str
+    items: int
+    money: str
+    standing: str
+    tone: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContractPage:
+    """Everything the template may say."""
+
+    contract: Contract
+    row: BookRow
+    trends: tuple[Trend, ...]
+    windows: tuple[WindowRow, ...]
+    lags: tuple[LagTable, ...]
+    ages: tuple[AgeRow, ...]
+    all_ages: AgeRow
+    kinds: tuple[KindChoice, ...]
+    orders: tuple[tuple[str, str], ...]
+    question: ItemQuestion
+    items: StandingPage
+    incidents: tuple[IncidentRow, ...]
+    plans: tuple[PlanRow, ...]
+    versions: tuple[VersionRow, ...]
+    posture: tuple[PostureLine, ...]
+
+
+_ORDER_WORDS = {
+    ItemOrder.OLDEST: "oldest first",
+    ItemOrder.NEWEST: "newest first",
+    ItemOrder.LARGEST: "largest amount first",
+}
+_STATE_WORDS = {
+    ItemState.OPEN: "waiting for a partner",
+    ItemState.BROKEN: "broken, of every class",
+    ItemState.UNDECIDABLE: "undecidable",
+    ItemState.WRITTEN_OFF: "written off",
+}
+
+
+def contract_page(
+    book: Book,
+    *,
+    trend: tuple[WindowFigures, ...],
+    question: ItemQuestion,
+    items: StandingPage,
+    incidents: Sequence[Incident],
+    plans: Sequence[PlanHead],
+    versions: Sequence[ContractVersion],
+    posture: tuple[PostureLine, ...],
+    now_utc: datetime,
+) -> ContractPage:
+    """Gather the page. posture: by the settings that the newest judged run read."""
+    ages = age_buckets((one.items for one in book.standing), now_utc=now_utc)
+    return ContractPage(
+        contract=book.contract,
+        row=book_row(book, now_utc=now_utc),
+        trends=_trends(trend, book.contract.direction),
+        windows=tuple(_window_row(window) for window in reversed(trend[-WINDOWS_LISTED:])),
+        lags=lag_tables(RunLag(topics=lag_of(trend), grace=Grace(seconds=book.contract.partner_grace_seconds))),
+        ages=tuple(age_row(bucket) for bucket in ages),
+        all_ages=age_row(all_ages(ages)),
+        kinds=_kinds(book),
+        orders=tuple((order.value, words) for order, words in _ORDER_WORDS.items()),
+        question=question,
+        items=items,
+        incidents=tuple(_incident_row(one, book.contract.direction) for one in incidents),
+        plans=tuple(_plan_row(one) for one in plans),
+        versions=_versions(versions),
+        posture=posture,
+    )
+
+
+def _incident_row(incident: Incident, direction: Direction) -> IncidentRow:
+    return IncidentRow(
+        topic=incident.topic,
+        title=TOPIC_TEXTS[incident.topic].for_direction(direction).title,
+        severity=incident.severity.value,
+        told_at=incident.told_at,
+        taken_on_by=foreign_text(incident.taken_on_by),
+    )
+
+
+def _plan_row(plan: PlanHead) -> PlanRow:
+    standing, tone = standing_of(plan.last)
+    return PlanRow(
+        plan_id=plan.plan_id,
+        cut_n=plan.cut_n,
+        planned_at=plan.planned_at,
+        requested_by=foreign_text(plan.requested_by),
+        items=sum(one.items for one in plan.sums),
+        money=money_of(plan.sums),
+        standing=standing,
+        tone=tone,
+    )
+
+
+def _trends(trend: tuple[WindowFigures, ...], direction: Direction) -> tuple[Trend, ...]:
+    volumes = (
+        ("Events in the topics", [window.topic_rows for window in trend], "event", "var(--committed)"),
+        (
+            in_words_of(direction, "Rows of the ledger"),
+            [window.ledger_rows for window in trend],
+            in_words_of(direction, "row"),
+            "var(--plain)",
+        ),
+    )
+    classes = sorted({break_class for window in trend for break_class in window.breaks})
+    found = (
+        (
+            BREAK_TEXTS[name].for_direction(direction).title,
+            [window.breaks.get(name, 0) for window in trend],
+            "break",
+            "var(--bad)",
+        )
+        for name in classes
+    )
+    return (
+        *(_trend(*one) for one in volumes),
+        *_lag_trends(trend),
+        *(_trend(*one) for one in found),
+    )
+
+
+def _trend(name: str, values: list[int], noun: str, fill: str) -> Trend:
+    total = counted(sum(values), noun)
+    largest = f"at most {max(values, default=0):,} in one of {counted(len(values), 'window')}"
+    return Trend(
+        name=name,
+        total=f"{total}, {largest}",
+        drawing=draw_columns(values, label=f"{name}: {total}, {largest}", fill=fill),
+    )
+
+
+def _lag_trends(trend: tuple[WindowFigures, ...]) -> tuple[Trend, ...]:
+    """How late 99 of 100 partners came, the slowest topic of each window."""
+    values = [_slowest_ms(window) or 0 for window in trend]
+    if not any(values):
+        return ()
+    words = f"at most {duration_text(max(values))}"
+    name = "How late 99 of 100 partners came"
+    return (
+        Trend(name=name, total=words, drawing=draw_columns(values, label=f"{name}: {words}", fill="var(--aborted)")),
+    )
+
+
+def _slowest_ms(window: WindowFigures) -> int | None:
+    return max((quantile_ms(lag.pairs, per_mille=990) or 0 for lag in window.lags), default=None)
+
+
+def _window_row(window: WindowFigures) -> WindowRow:
+    slowest = _slowest_ms(window)
+    return WindowRow(
+        cut_n=window.cut_n,
+        window=format_window(window.window_start_utc, window.window_end_utc),
+        verdict=window.verdict.value,
+        topic_rows=window.topic_rows,
+        ledger_rows=window.ledger_rows,
+        breaks=sum(window.breaks.values()),
+        money=foreign_text(format_money(window.money)) if window.money else "",
+        lag=duration_text(slowest) if slowest is not None else "not measured",
+    )
+
+
+def _kinds(book: Book) -> tuple[KindChoice, ...]:
+    """Everything that stands, by state; what is broken by class too. What nobody has is not offered."""
+    states: dict[ItemState, int] = {}
+    classes: dict[BreakClass, int] = {}
+    for one in book.standing:
+        states[one.items.state] = states.get(one.items.state, 0) + one.items.count
+        if one.items.state is ItemState.BROKEN and one.break_class:
+            classes[one.break_class] = classes.get(one.break_class, 0) + one.items.count
+    return (
+        *(
+            KindChoice(value=state.value, words=words, count=states[state])
+            for state, words in _STATE_WORDS.items()
+            if state in states
+        ),
+        *(
+            KindChoice(
+                value=name.value, words=BREAK_TEXTS[name].for_direction(book.contract.direction).title, count=count
+            )
+            for name, count in sorted(classes.items())
+        ),
+    )
+
+
+def _versions(versions: Sequence[ContractVersion]) -> tuple[VersionRow, ...]:
+    """Newest first, each held against the one before it."""
+    rows = [
+        VersionRow(version=newer, changes=contract_changes(older.contract, newer.contract))
+        for newer, older in pairwise(versions)
+    ]
+    return (*rows, *(VersionRow(version=oldest, changes=()) for oldest in versions[-1:]))

@@ -1,0 +1,143 @@
+"""What the overview says of each contract: do the books agree, since when not, how much money, who holds what. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from markupsafe import Markup
+
+from tallystick.money_text import format_minor
+from tallystick.pages.span_text import span_text
+from tallystick.pages.window_strip import NO_VERDICT, StripCell, draw_windows, strip_cells
+from tallystick.plain_text import foreign_text
+from tallystick.report.page import DoubtRow, doubt_row
+from tallystick.run_result import ItemState, total_money
+from tallystick.schedule import next_firing
+from tallystick.store.book_store import Book, StandingClass
+from tallystick.verdict import Verdict
+from tallystick.verdict_text import counted
+
+WINDOWS_SHOWN = 48
+"""Two days of hourly windows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldRow:
+    """Who keeps a side from being seen. holder: "" where nobody can say."""
+
+    title: str
+    holder: str
+    since: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BookRow:
+    """One contract. newest: its newest judged window; last_broken: the newest broken one that the strip shows.
+
+    open_money: of what is broken, per currency, in words. oldest_utc: when the oldest open or broken item was first
+    seen. without_verdict: windows that have ended and have none.
+    """
+
+    contract: str
+    owner: str
+    strip: Markup
+    newest: StripCell | None
+    last_broken: StripCell | None
+    open_money: tuple[str, ...]
+    broken: int
+    waiting: int
+    oldest_utc: datetime | None
+    held: tuple[HeldRow, ...]
+    judged_until_utc: datetime | None
+    behind: str
+    unread: int
+    held_back: int
+    without_verdict: int
+    expires_utc: datetime | None
+    headroom: str
+    next_run_utc: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverviewPage:
+    """All contracts that the reader may see, those that need somebody first."""
+
+    rows: tuple[BookRow, ...]
+    sentence: str
+    open_money: tuple[str, ...]
+
+
+def overview_page(books: Iterable[Book], *, now_utc: datetime) -> OverviewPage:
+    """Gather the page."""
+    found = list(books)
+    rows = sorted((book_row(book, now_utc=now_utc) for book in found), key=_urgent_first)
+    standing = [one for book in found for one in book.standing]
+    return OverviewPage(rows=tuple(rows), sentence=_sentence(rows), open_money=open_money(standing))
+
+
+def book_row(book: Book, *, now_utc: datetime) -> BookRow:
+    """One contract's line."""
+    cells = strip_cells(book.windows, schedule=book.contract.schedule, now_utc=now_utc, count=WINDOWS_SHOWN)
+    judged = [cell for cell in cells if cell.kind in Verdict.__members__]
+    newest = judged[-1] if judged else None
+    waiting = [one.items for one in book.standing if one.items.state is ItemState.OPEN]
+    broken = [one.items for one in book.standing if one.items.state is ItemState.BROKEN]
+    slices = book.cut.topic_slices
+    return BookRow(
+        contract=book.contract.contract,
+        owner=book.contract.owner,
+        strip=draw_windows(cells),
+        newest=newest,
+        last_broken=next((cell for cell in reversed(judged) if cell.kind == Verdict.BROKEN.value), None),
+        open_money=open_money(book.standing),
+        broken=sum(one.count for one in broken),
+        waiting=sum(one.count for one in waiting),
+        oldest_utc=min((one.first_seen_utc for one in (*waiting, *broken)), default=None),
+        held=tuple(
+            _held(row)
+            for row in (doubt_row(doubt, book.contract.direction) for doubt in book.doubts)
+            if row.holder or row.since
+        ),
+        judged_until_utc=newest.window_end_utc if newest else None,
+        behind=span_text(now_utc - newest.window_end_utc) if newest else "",
+        unread=sum(max(0, part.snapshot.high_watermark - part.offsets.kafka_offset_end) for part in slices),
+        held_back=sum(max(0, part.mark - part.offsets.kafka_offset_end) for part in slices),
+        without_verdict=sum(cell.kind == NO_VERDICT for cell in cells),
+        expires_utc=book.expires_utc,
+        headroom=span_text(book.expires_utc - now_utc) if book.expires_utc else "",
+        next_run_utc=next_firing(book.contract.schedule, now_utc),
+    )
+
+
+def open_money(standing: Iterable[StandingClass]) -> tuple[str, ...]:
+    """Money of what is broken and nobody has cleared or written off, per currency, in words."""
+    money = total_money(
+        (one.items.currency, one.items.amount_minor)
+        for one in standing
+        if one.items.state is ItemState.BROKEN and one.items.currency
+    )
+    return tuple(foreign_text(format_minor(amount, currency)) for currency, amount in money.items())
+
+
+def _held(row: DoubtRow) -> HeldRow:
+    return HeldRow(title=row.text.title, holder=row.holder, since=row.since)
+
+
+def _sentence(rows: Sequence[BookRow]) -> str:
+    if not rows:
+        return "No contract that you may read has books yet."
+    broken = [row for row in rows if row.broken]
+    doubtful = [row for row in rows if not row.broken and row.newest and row.newest.kind == Verdict.INCONCLUSIVE.value]
+    if broken:
+        items = sum(row.broken for row in broken)
+        return f"{counted(items, 'broken item')} in {counted(len(broken), 'contract')} of {len(rows)}."
+    if doubtful:
+        return f"Nothing is broken; {counted(len(doubtful), 'contract')} of {len(rows)} could not be seen whole."
+    if any(row.newest is None or row.without_verdict for row in rows):
+        return "Nothing is broken; not every window that has ended has its verdict."
+    return "The books agree."
+
+
+def _urgent_first(row: BookRow) -> tuple[bool, bool, str]:
+    inconclusive = row.newest is None or row.newest.kind == Verdict.INCONCLUSIVE.value
+    return not row.broken, not inconclusive, row.contract

@@ -1,0 +1,238 @@
+"""What the page of one plan says: what would be done, how much money, why not more, and what became of it. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from tallystick.compensation_plan import Kind, PlanItem
+from tallystick.contract import CompensationRules, Contract
+from tallystick.explain import describe_place
+from tallystick.money_text import format_minor, format_money
+from tallystick.plain_text import foreign_text
+from tallystick.run_result import total_money
+from tallystick.store.plan_life_store import PLAN_EVENTS, ActionTold, PlanSum, PlanTold
+from tallystick.store.plan_store import ActionState, AuditEntry
+from tallystick.verdict_text import counted
+
+WAITING = "planned"
+"""The event after which an approval is what the plan waits for."""
+
+_STANDING = {
+    "planned": ("waits for an approval", "doubtful"),
+    "agreed": ("approved, and about to be carried out", "doubtful"),
+    "rejected": ("rejected: nothing was done", "none"),
+    "unanswered": ("nobody answered in time, so it was not carried out", "none"),
+    "approval_failed": ("the approval failed, so it was not carried out", "bad"),
+    "approved": ("is being carried out", "doubtful"),
+    "stopped": ("stopped before its end", "bad"),
+    "finished": ("carried out", "good"),
+}
+_UNKNOWN = ("stored, and nobody has asked for an approval", "none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanItemRow:
+    """One item. state: how its repair stands, in words; reason: why it was refused, or where its event stands."""
+
+    break_id: UUID
+    match_key: str
+    amount: str
+    deed: str
+    state: str
+    tone: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOutRow:
+    """Breaks that the plan leaves alone."""
+
+    count: str
+    reason: str
+    examples: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrailRow:
+    """One line of the audit trail."""
+
+    at_utc: datetime
+    who: str
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanPage:
+    """Everything the template may say. approve_run: the scheduler's run that waits for a yes or no; "" for none."""
+
+    plan_id: UUID
+    contract: str
+    cut_n: int
+    plan_hash: str
+    standing: str
+    tone: str
+    money: str
+    intents: tuple[str, ...]
+    done: str
+    rules: tuple[tuple[str, str], ...]
+    items: tuple[PlanItemRow, ...]
+    items_left_out: int
+    left_out: tuple[LeftOutRow, ...]
+    trail: tuple[TrailRow, ...]
+    approve_run: str
+
+
+def plan_page(told: PlanTold, contract: Contract) -> PlanPage:
+    """Gather the page. contract: as it is now, by which an approval would be held."""
+    in_short, last = told.in_short, _last_event(told)
+    standing, tone = _STANDING.get(last, _UNKNOWN)
+    items = sum(one.items for one in in_short.sums)
+    return PlanPage(
+        plan_id=told.plan_id,
+        contract=told.contract,
+        cut_n=told.cut_n,
+        plan_hash=told.plan_hash,
+        standing=standing,
+        tone=tone,
+        money=money_of(in_short.sums),
+        intents=tuple(_intents(in_short.sums)),
+        done=_done(told.counts),
+        rules=tuple(_rules(told, contract.compensation)),
+        items=tuple(_item_row(item, told.actions) for item in in_short.items),
+        items_left_out=items - len(in_short.items),
+        left_out=tuple(
+            LeftOutRow(
+                count=counted(one.breaks, "break"),
+                reason=foreign_text(one.reason),
+                examples=", ".join(map(foreign_text, one.match_keys)) + (", ..." if one.breaks > 3 else ""),
+            )
+            for one in in_short.left_out
+        ),
+        trail=tuple(_trail_row(entry) for entry in told.trail),
+        approve_run=_asking_run(told) if last == WAITING else "",
+    )
+
+
+def standing_of(event: str) -> tuple[str, str]:
+    """How a plan stands whose newest event this is: in words, and the tone of the mark beside them."""
+    return _STANDING.get(event, _UNKNOWN)
+
+
+def money_of(sums: tuple[PlanSum, ...]) -> str:
+    """What the items are worth, per currency, in words."""
+    return foreign_text(format_money(total_money((one.currency, one.amount_minor) for one in sums)))
+
+
+def _last_event(told: PlanTold) -> str:
+    return next((entry.event for entry in reversed(told.trail) if entry.event in PLAN_EVENTS), "")
+
+
+def _asking_run(told: PlanTold) -> str:
+    asked = [entry for entry in told.trail if entry.event == WAITING]
+    return str(asked[-1].detail.get("scheduler_run_id", "")) if asked else ""
+
+
+_INTENTS = {
+    Kind.REPUBLISH: "Publish {count} again from the ledger, each once: {money}.",
+    Kind.REVERSE: "Take back {count}, each by one event that names it: {money}; no record is deleted.",
+    Kind.POST: "Write the rows of {count} into the ledger, each once: {money}.",
+}
+_NOUNS = {Kind.REPUBLISH: "event", Kind.REVERSE: "copy", Kind.POST: "event"}
+
+
+def _intents(sums: tuple[PlanSum, ...]) -> Iterator[str]:
+    for kind, words in _INTENTS.items():
+        mine = tuple(one for one in sums if one.kind is kind)
+        if mine:
+            yield words.format(count=counted(sum(one.items for one in mine), _NOUNS[kind]), money=money_of(mine))
+
+
+def _done(counts: Mapping[ActionState, int]) -> str:
+    """What came of the items that were begun; "" where none was."""
+    words = {ActionState.DONE: "done", ActionState.REFUSED: "refused", ActionState.EXECUTING: "begun and not ended"}
+    return ", ".join(f"{counts[state]:,} {word}" for state, word in words.items() if counts.get(state))
+
+
+def _rules(told: PlanTold, rules: CompensationRules | None) -> Iterator[tuple[str, str]]:
+    asked = dict.fromkeys(entry.actor for entry in told.trail if entry.event == WAITING)
+    yield "asked for by", ", ".join(map(foreign_text, asked)) or "nobody on record"
+    if rules is None:
+        yield "allowed", "the contract allows no repair any more, so it would be refused"
+        return
+    caps = foreign_text(format_money(rules.max_amount_minor))
+    yield "at most, a plan", f"{counted(rules.max_items, 'event')}, {caps}"
+    if rules.max_items_per_day is not None or rules.max_amount_minor_per_day:
+        items = [counted(rules.max_items_per_day, "event")] if rules.max_items_per_day is not None else []
+        money = [foreign_text(format_money(rules.max_amount_minor_per_day))] if rules.max_amount_minor_per_day else []
+        yield "at most, a day", ", ".join([*items, *money])
+    above = foreign_text(format_money(rules.four_eyes_above_minor)) if rules.four_eyes_above_minor else "any amount"
+    yield "second person", f"above {above}, nobody who asked for it may approve it"
+    if rules.acting_minutes is not None:
+        yield "may act", f"in the minutes that {rules.acting_minutes} matches, in UTC"
+
+
+_STATES = {
+    ActionState.EXECUTING: ("begun, not ended", "doubtful"),
+    ActionState.DONE: ("done", "good"),
+    ActionState.REFUSED: ("refused", "bad"),
+}
+
+
+def _item_row(item: PlanItem, actions: Mapping[UUID, ActionTold]) -> PlanItemRow:
+    action = actions.get(item.action_id)
+    state, tone = _STATES[action.state] if action else ("not begun", "none")
+    return PlanItemRow(
+        break_id=item.break_id,
+        match_key=foreign_text(item.match_key),
+        amount=foreign_text(format_minor(item.amount_minor, item.currency)),
+        deed=_deed(item),
+        state=state,
+        tone=tone,
+        reason=_reason(action),
+    )
+
+
+def _deed(item: PlanItem) -> str:
+    if item.kind is Kind.REVERSE:
+        return f"take back {describe_place(item.reverses)}"
+    if item.kind is Kind.POST:
+        return f"post {describe_place(item.posts)}"
+    return f"publish from row {foreign_text(item.row_id)} to {foreign_text(item.topic)}"
+
+
+def _reason(action: ActionTold | None) -> str:
+    if action is None:
+        return ""
+    outcome = action.outcome
+    if action.state is ActionState.REFUSED:
+        return foreign_text(str(outcome.get("reason", "")))
+    if {"topic", "partition", "kafka_offset"} <= outcome.keys():
+        return describe_place(f"topic:{outcome['topic']}:{outcome['partition']}:{outcome['kafka_offset']}")
+    return ""
+
+
+_TRAIL_WORDS = {
+    "planned": "asked for it",
+    "agreed": "agreed",
+    "rejected": "rejected it",
+    "unanswered": "nobody answered in time",
+    "approval_failed": "the approval failed",
+    "approved": "began to carry it out",
+    "executing": "opened a producer or the ledger",
+    "publishing": "began a producer transaction",
+    "published": "committed a producer transaction",
+    "aborted": "a producer transaction was aborted, and is tried again",
+    "stopped": "stopped",
+    "finished": "ended",
+}
+
+
+def _trail_row(entry: AuditEntry) -> TrailRow:
+    words = _TRAIL_WORDS.get(entry.event, foreign_text(entry.event.replace("_", " ")))
+    message = entry.detail.get("message")
+    return TrailRow(
+        at_utc=entry.recorded_at,
+        who=foreign_text(entry.actor),
+        words=f"{words}: {foreign_text(str(message))}" if message else words,
+    )

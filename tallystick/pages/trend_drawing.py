@@ -1,0 +1,29 @@
+"""Draws one figure per window as columns, oldest first, each drawing on a scale of its own. Pure, and by hand."""
+
+from collections.abc import Sequence
+
+from markupsafe import Markup, escape
+
+_COLUMN, _GAP, _HEIGHT = 8, 2, 64
+_HEIGHT_MIN = 2
+"""A single break among a million must still be seen."""
+
+
+def draw_columns(values: Sequence[int], *, label: str, fill: str) -> Markup:
+    """The picture. label: what it says, in words, for who does not see it."""
+    width = max(1, len(values)) * _COLUMN
+    heights = column_heights(values)
+    drawn = "".join(
+        f"M{n * _COLUMN} {_HEIGHT}v-{height}h{_COLUMN - _GAP}v{height}z" for n, height in enumerate(heights) if height
+    )
+    return Markup(
+        f'<svg class="columns" role="img" aria-label="{escape(label)}" preserveAspectRatio="none" width="{width}" '
+        f'height="{_HEIGHT}" viewBox="0 0 {width} {_HEIGHT}"><path d="M0 {_HEIGHT - 0.5}h{width}" '
+        f'stroke="var(--line)"/><path d="{drawn}" fill="{fill}"/></svg>'
+    )
+
+
+def column_heights(values: Sequence[int]) -> tuple[int, ...]:
+    """In pixels, to scale with the largest; what is not 0 is at least seen."""
+    largest = max(values, default=0)
+    return tuple(max(_HEIGHT_MIN, value * _HEIGHT // largest) if value else 0 for value in values)

@@ -1,0 +1,242 @@
+"""How the books of a contract stand now: what the overview and the contract's page ask, at a cost that does not grow.
+
+Reads the sums that triggers keep (break_total, standing_total); never a run's rows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import Connection, Engine, cast, func, select
+from sqlalchemy.dialects.postgresql import JSONPATH
+
+from tallystick.break_class import BreakClass
+from tallystick.contract import Contract
+from tallystick.cut import Cut
+from tallystick.report.break_sample import Stake, sort_stakes
+from tallystick.run_result import DoubtFound, ItemState, StandingItems
+from tallystick.store.cut_store import cut_of_row
+from tallystick.store.schema import break_total, contract_version, standing_total
+from tallystick.store.schema import cut as cut_table
+from tallystick.store.schema import verdict as verdict_table
+from tallystick.verdict import Verdict
+
+_DOUBTS = TypeAdapter(tuple[DoubtFound, ...])
+_MOMENTS = TypeAdapter(list[datetime])
+_CONTRACTS: dict[tuple[str, str], Contract] = {}
+"""By name and fingerprint, so a stored one never changes; reading its document costs a millisecond."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BookWindow:
+    """One cut as a window on a strip. verdict: None where none is stored."""
+
+    cut_n: int
+    window_start_utc: datetime
+    window_end_utc: datetime
+    verdict: Verdict | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StandingClass:
+    """What stands of one state and, where it is broken, of one class, that was first seen together."""
+
+    break_class: BreakClass | None
+    items: StandingItems
+
+
+@dataclass(frozen=True, kw_only=True)
+class Book:
+    """The books of one contract. windows: the newest, oldest first. doubts: of the newest verdict.
+
+    cut: the newest, judged or not. expires_utc: when retention may take the first offset that nobody has read, as the
+    newest run foresaw it; None where it foresaw none.
+    """
+
+    contract: Contract
+    windows: tuple[BookWindow, ...]
+    standing: tuple[StandingClass, ...]
+    doubts: tuple[DoubtFound, ...]
+    cut: Cut
+    expires_utc: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContractVersion:
+    """One version of a contract's file, and since which cut it is in force."""
+
+    version: int
+    fingerprint: str
+    first_cut_n: int
+    since_utc: datetime
+    contract: Contract
+
+
+def list_contracts(engine: Engine) -> tuple[str, ...]:
+    """Every contract that has books, by name."""
+    statement = select(contract_version.c.contract).distinct().order_by(contract_version.c.contract)
+    with engine.connect() as connection:
+        return tuple(connection.scalars(statement))
+
+
+def read_book(engine: Engine, contract_name: str, *, windows: int) -> Book | None:
+    """The books with their newest windows; None where no cut was stored."""
+    newest = select(cut_table).where(cut_table.c.contract == contract_name).order_by(cut_table.c.n.desc()).limit(1)
+    with engine.connect() as connection:
+        cut = connection.execute(newest).first()
+        if cut is None:
+            return None
+        doubts, expires_utc = _newest_verdict(connection, contract_name)
+        return Book(
+            contract=contract_of(connection, contract_name, cut.contract_fingerprint),
+            windows=newest_windows(connection, contract_name, windows),
+            standing=_standing(connection, contract_name),
+            doubts=doubts,
+            cut=cut_of_row(connection, cut),
+            expires_utc=expires_utc,
+        )
+
+
+def newest_windows(connection: Connection, contract_name: str, count: int) -> tuple[BookWindow, ...]:
+    """The newest cuts, oldest first, with their verdicts."""
+    statement = (
+        select(cut_table.c.n, cut_table.c.window_start_utc, cut_table.c.window_end_utc, verdict_table.c.verdict)
+        .outerjoin(
+            verdict_table, (verdict_table.c.contract == cut_table.c.contract) & (verdict_table.c.cut_n == cut_table.c.n)
+        )
+        .where(cut_table.c.contract == contract_name)
+        .order_by(cut_table.c.n.desc())
+        .limit(count)
+    )
+    rows = connection.execute(statement).all()
+    return tuple(
+        BookWindow(
+            cut_n=row.n,
+            window_start_utc=row.window_start_utc,
+            window_end_utc=row.window_end_utc,
+            verdict=Verdict(row.verdict) if row.verdict else None,
+        )
+        for row in reversed(rows)
+    )
+
+
+def cut_of_scheduler_run(engine: Engine, contract_name: str, scheduler_run_id: str) -> int | None:
+    """The newest cut that a run of the scheduler made."""
+    statement = select(func.max(cut_table.c.n)).where(
+        cut_table.c.contract == contract_name, cut_table.c.scheduler_run_id == scheduler_run_id
+    )
+    with engine.connect() as connection:
+        found: int | None = connection.scalar(statement)
+    return found
+
+
+def stakes_of_run(engine: Engine, contract_name: str, n: int) -> tuple[Stake, ...]:
+    """What the run of cut n found, per class and currency."""
+    statement = select(break_total).where(break_total.c.contract == contract_name, break_total.c.cut_n == n)
+    with engine.connect() as connection:
+        rows = connection.execute(statement).all()
+    return sort_stakes(
+        Stake(
+            break_class=BreakClass(row.break_class),
+            currency=row.currency,
+            amount_minor=int(row.amount_minor),
+            count=row.breaks,
+        )
+        for row in rows
+    )
+
+
+def contract_of_cut(engine: Engine, contract_name: str, n: int) -> Contract | None:
+    """The contract that cut n was made with."""
+    statement = select(cut_table.c.contract_fingerprint).where(
+        cut_table.c.contract == contract_name, cut_table.c.n == n
+    )
+    with engine.connect() as connection:
+        fingerprint = connection.scalar(statement)
+        return contract_of(connection, contract_name, fingerprint) if fingerprint else None
+
+
+def contract_of(connection: Connection, contract_name: str, fingerprint: str) -> Contract:
+    """A contract as it was stored. Kept: the same fingerprint is the same contract for ever."""
+    key = (contract_name, fingerprint)
+    if key not in _CONTRACTS:
+        body = connection.scalar(
+            select(contract_version.c.body).where(
+                contract_version.c.contract == contract_name, contract_version.c.fingerprint == fingerprint
+            )
+        )
+        _CONTRACTS[key] = Contract.model_validate(body)
+    return _CONTRACTS[key]
+
+
+def list_versions(engine: Engine, contract_name: str, *, limit: int) -> tuple[ContractVersion, ...]:
+    """The newest versions of a contract, newest first."""
+    first_cuts = (
+        select(cut_table.c.contract_fingerprint, func.min(cut_table.c.n).label("first_cut_n"))
+        .where(cut_table.c.contract == contract_name)
+        .group_by(cut_table.c.contract_fingerprint)
+        .subquery()
+    )
+    statement = (
+        select(contract_version, first_cuts.c.first_cut_n)
+        .join(first_cuts, first_cuts.c.contract_fingerprint == contract_version.c.fingerprint)
+        .where(contract_version.c.contract == contract_name)
+        .order_by(first_cuts.c.first_cut_n.desc())
+        .limit(limit)
+    )
+    with engine.connect() as connection:
+        return tuple(
+            ContractVersion(
+                version=row.version,
+                fingerprint=row.fingerprint,
+                first_cut_n=row.first_cut_n,
+                since_utc=row.recorded_at,
+                contract=contract_of(connection, contract_name, row.fingerprint),
+            )
+            for row in connection.execute(statement).all()
+        )
+
+
+def _newest_verdict(connection: Connection, contract_name: str) -> tuple[tuple[DoubtFound, ...], datetime | None]:
+    path = cast("$.surroundings.expiries[*].expires_utc", JSONPATH)
+    expiries = func.jsonb_path_query_array(verdict_table.c.look_ups, path)
+    statement = (
+        select(verdict_table.c.doubts, expiries.label("expiries"))
+        .where(verdict_table.c.contract == contract_name)
+        .order_by(verdict_table.c.cut_n.desc())
+        .limit(1)
+    )
+    row = connection.execute(statement).first()
+    if row is None:
+        return (), None
+    return _DOUBTS.validate_python(row.doubts), min(_MOMENTS.validate_python(row.expiries), default=None)
+
+
+def _standing(connection: Connection, contract_name: str) -> tuple[StandingClass, ...]:
+    statement = select(standing_total).where(standing_total.c.contract == contract_name)
+    return standing_of_rows(connection.execute(statement).all())
+
+
+def standing_of_rows(rows: Sequence[Any]) -> tuple[StandingClass, ...]:
+    """Rows of standing_total, oldest first."""
+    found = (
+        StandingClass(
+            break_class=BreakClass(row.break_class) if row.break_class else None,
+            items=StandingItems(
+                state=ItemState(row.state),
+                first_seen_utc=row.first_seen_utc,
+                currency=row.currency,
+                count=row.items,
+                amount_minor=int(row.amount_minor),
+            ),
+        )
+        for row in rows
+    )
+    return tuple(
+        sorted(
+            found,
+            key=lambda one: (one.items.first_seen_utc, one.items.state, one.break_class or "", one.items.currency),
+        )
+    )

@@ -1,0 +1,46 @@
+"""Which incidents of a contract fire now, for who looks: what was told last of each."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Engine, select
+from sqlalchemy.dialects.postgresql import distinct_on
+
+from tallystick.alert import AlertAction
+from tallystick.contract import Severity
+from tallystick.store.schema import alert
+
+
+@dataclass(frozen=True, kw_only=True)
+class Incident:
+    """Not resolved yet. told_at: the newest alert of it. taken_on_by: "" while nobody has."""
+
+    topic: str
+    severity: Severity
+    summary: str
+    told_at: datetime
+    taken_on_by: str
+
+
+def read_incidents(engine: Engine, contract_name: str) -> tuple[Incident, ...]:
+    """Those whose newest alert is no resolve, by topic."""
+    c = alert.c
+    newest = (
+        select(c.topic, c.action, c.severity, c.body, c.recorded_at)
+        .ext(distinct_on(c.dedup_key))
+        .where(c.contract == contract_name)
+        .order_by(c.dedup_key, c.alert_id.desc())
+    )
+    with engine.connect() as connection:
+        rows = connection.execute(newest).all()
+    return tuple(
+        Incident(
+            topic=row.topic,
+            severity=Severity(row.severity),
+            summary=row.body["summary"],
+            told_at=row.recorded_at,
+            taken_on_by=row.body["details"]["acknowledged_by"] if row.action == AlertAction.ACKNOWLEDGE else "",
+        )
+        for row in rows
+        if row.action != AlertAction.RESOLVE
+    )

@@ -1,0 +1,171 @@
+"""Acting needs the right to trigger the compensation, the form of our own page, and leaves its line in the trail."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from tallystick.break_class import BreakClass
+from tallystick.store.incident_store import read_incidents
+from tallystick.store.plan_store import read_audit
+from tests.page_books import done_plan, mismatch, missing, payments, payouts, torn, waiting_plan
+
+BELOW = "/tallystick"
+NAME = payouts().contract
+MISMATCH, TORN = mismatch(payouts(), "pay-7").break_id, torn(payouts(), "pay-9").break_id
+ROUTES = {
+    f"/contract/{NAME}/acknowledge": {"topic": BreakClass.TORN_TRANSACTION.value},
+    f"/contract/{NAME}/plan": {},
+    f"/break/{TORN}/write-off": {"reason": "refunded"},
+}
+"""Each acting route, with a form that would be right."""
+
+
+pytestmark = pytest.mark.usefixtures("own_store")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What Airflow was asked to start. Nothing is: no DAG is serialized here; test_pages_in_airflow starts one."""
+    from tallystick_airflow import pages_acting
+
+    runs: list[dict[str, Any]] = []
+    monkeypatch.setattr(pages_acting, "trigger_dag", lambda dag_id, **rest: runs.append({"dag_id": dag_id, **rest}))
+    return runs
+
+
+@pytest.fixture
+def paused(app: Any) -> Iterator[None]:
+    from tests.pages.readers import pause
+
+    pause(f"compensate_{NAME}", is_paused=True)
+    yield
+    pause(f"compensate_{NAME}", is_paused=False)
+
+
+def token_of(user: Any) -> str:
+    """What the page gives its own forms; "" where it shows none."""
+    _, _, rest = user.get(f"{BELOW}/contract/{NAME}").text.partition('name="token" value="')
+    return rest.partition('"')[0]
+
+
+def trail(store: Engine) -> list[tuple[str, str]]:
+    return [(entry.actor, entry.event) for entry in read_audit(store, NAME) if entry.plan_id is None]
+
+
+def test_these_are_all_the_routes_that_take_a_post() -> None:
+    from tallystick_airflow.pages_app import app
+
+    posts = {route.path for route in app.routes if "POST" in getattr(route, "methods", ())}
+    assert posts == {
+        "/contract/{contract_name}/acknowledge",
+        "/contract/{contract_name}/plan",
+        "/break/{break_id}/write-off",
+    }
+
+
+@pytest.mark.parametrize(("address", "form"), ROUTES.items())
+def test_nobody_else_may_act(
+    client: Any, viewer: Any, stranger: Any, op: Any, own_store: Engine, address: str, form: Any
+) -> None:
+    before, token = trail(own_store), token_of(op)
+    assert client.post(BELOW + address, data={**form, "token": token}).status_code == 401
+    assert viewer.post(BELOW + address, data={**form, "token": token}).status_code == 403
+    assert stranger.post(BELOW + address, data={**form, "token": token}).status_code in (403, 404)
+    assert trail(own_store) == before
+
+
+@pytest.mark.parametrize(("address", "form"), ROUTES.items())
+def test_a_form_of_another_site_changes_nothing(
+    op: Any, other_op: Any, own_store: Engine, address: str, form: Any
+) -> None:
+    before, token = trail(own_store), token_of(op)
+    assert len(token) > 20
+    for wrong in ("", "x", token[:-1], token_of(other_op)):
+        assert op.post(BELOW + address, data={**form, "token": wrong}).status_code in (403, 422)
+    assert op.post(BELOW + address, data=form).status_code == 422
+    assert op.get(BELOW + address).status_code == 405
+    assert trail(own_store) == before
+
+
+def test_a_token_that_is_too_old_is_refused(op: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tallystick_airflow import acting_door
+
+    token = token_of(op)
+    monkeypatch.setattr(acting_door, "TOKEN_SECONDS_MAX", -1)
+    answer = op.post(f"{BELOW}/contract/{NAME}/plan", data={"token": token})
+    assert (answer.status_code, "Load the page again" in answer.text) == (403, True)
+
+
+@pytest.mark.parametrize("address", [f"/contract/{NAME}", f"/break/{MISMATCH}"])
+def test_who_may_not_act_sees_no_form_and_who_may_does(viewer: Any, op: Any, address: str) -> None:
+    assert 'method="post"' not in viewer.get(BELOW + address).text
+    assert 'method="post"' in op.get(BELOW + address).text
+
+
+def test_an_incident_is_taken_on_once(op: Any, own_store: Engine) -> None:
+    form = {"topic": BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED.value, "token": token_of(op)}
+    done = op.post(f"{BELOW}/contract/{NAME}/acknowledge", data=form)
+    assert (done.status_code, done.headers["location"]) == (303, f"{BELOW}/contract/{NAME}?done=taken-on")
+    assert "You took the incident on" in op.get(done.headers["location"]).text
+    taken = {one.topic: one.taken_on_by for one in read_incidents(own_store, NAME)}
+    assert taken[BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED] == "op"
+    assert trail(own_store)[-1] == ("op", "acknowledged")
+    again = op.post(f"{BELOW}/contract/{NAME}/acknowledge", data=form)
+    assert again.status_code == 409
+    assert "is acknowledged already, by op" in again.text
+
+
+def test_a_break_is_written_off_with_a_reason_and_by_name(op: Any, own_store: Engine) -> None:
+    address = f"{BELOW}/break/{TORN}/write-off"
+    empty = op.post(address, data={"reason": "  ", "token": token_of(op)})
+    assert (empty.status_code, "Nothing was changed" in empty.text) == (409, True)
+    done = op.post(address, data={"reason": "paid by hand, case 4711", "token": token_of(op)})
+    assert (done.status_code, done.headers["location"]) == (303, f"{BELOW}/break/{TORN}?done=written-off")
+    page = op.get(done.headers["location"]).text
+    assert "off: paid by hand, case 4711." in page
+    assert "Nothing: it is written off" in page
+    assert trail(own_store)[-1] == ("op", "written_off")
+    assert op.post(address, data={"reason": "again", "token": token_of(op)}).status_code == 409
+
+
+def test_a_plan_is_asked_for_in_the_name_of_who_asks(op: Any, own_store: Engine, asked: list[dict[str, Any]]) -> None:
+    done = op.post(f"{BELOW}/contract/{NAME}/plan", data={"token": token_of(op)})
+    assert (done.status_code, done.headers["location"]) == (303, f"{BELOW}/contract/{NAME}?done=plan-asked#plans")
+    (run,) = asked
+    assert (run["dag_id"], run["triggering_user_name"], run["conf"]) == (f"compensate_{NAME}", "op", {"cut_n": 29})
+    entry = read_audit(own_store, NAME)[-1]
+    assert (entry.actor, entry.event) == ("op", "plan_asked_for")
+    assert entry.detail == {"cut_n": 29, "scheduler_run_id": run["run_id"]}
+
+
+def test_a_contract_without_repairs_is_told_so_and_nothing_is_started(
+    op: Any, own_store: Engine, asked: list[dict[str, Any]]
+) -> None:
+    name = payments().contract
+    assert payments().compensation is None
+    answer = op.post(f"{BELOW}/contract/{name}/plan", data={"token": token_of(op)})
+    assert (answer.status_code, "allows no repair" in answer.text) == (409, True)
+    assert (asked, read_audit(own_store, name)) == ([], ())
+
+
+def test_a_paused_compensation_is_not_asked(op: Any, asked: list[dict[str, Any]], paused: None) -> None:
+    answer = op.post(f"{BELOW}/contract/{NAME}/plan", data={"token": token_of(op)})
+    assert (answer.status_code, "is paused" in answer.text, asked) == (409, True, [])
+
+
+def test_a_break_that_no_repair_takes_offers_none(op: Any) -> None:
+    repairable = missing(payouts(), "pay-1", 125_000).break_id
+    assert "Ask for a plan" in op.get(f"{BELOW}/break/{repairable}").text
+    assert "Ask for a plan" not in op.get(f"{BELOW}/break/{MISMATCH}").text
+
+
+def test_a_waiting_plan_leads_to_airflows_approval_and_a_done_one_does_not(viewer: Any) -> None:
+    waiting = viewer.get(f"{BELOW}/plan/{waiting_plan(payouts()).plan_id}").text
+    run = "triggered__2026-03-02T18%3A15%3A00%2B00%3A00"
+    assert f'href="/dags/compensate_{NAME}/runs/{run}/tasks/approve/required_actions"' in waiting
+    assert "1,292.00 EUR" in waiting and "2 events" in waiting
+    done = viewer.get(f"{BELOW}/plan/{done_plan(payouts()).plan_id}").text
+    assert "required_actions" not in done
+    assert "offset 271 of billing.payouts[0]" in done

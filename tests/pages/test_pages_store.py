@@ -1,0 +1,322 @@
+"""What the pages ask is what the runs stored: sums are those of the rows; pages of items repeat none and lose none."""
+
+import random
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pydantic import TypeAdapter
+from sqlalchemy import Engine, text
+from sqlalchemy.dialects.postgresql import insert
+
+from tallystick.break_class import BreakClass
+from tallystick.compensation_plan import Kind, LeftOut, Plan
+from tallystick.run_result import ItemState
+from tallystick.store import standing_store
+from tallystick.store.book_store import cut_of_scheduler_run, list_versions, read_book, stakes_of_run
+from tallystick.store.break_life_store import alerts_of_break, repairs_of_break
+from tallystick.store.plan_life_store import find_plan, list_plans
+from tallystick.store.plan_store import ActionState
+from tallystick.store.run_store import read_run, read_run_head
+from tallystick.store.schema import open_item
+from tallystick.store.standing_store import ItemOrder, ItemQuestion, read_breaks, read_standing
+from tallystick.store.trend_store import read_trend
+from tallystick.verdict import Verdict
+from tests.page_books import (
+    FIRST_BROKEN,
+    HOUR,
+    LAST_BROKEN,
+    LAST_HOUR,
+    WINDOWS,
+    done_plan,
+    item_of,
+    mismatch,
+    missing,
+    payouts,
+    plan_of,
+    run_id_of,
+    waiting_plan,
+)
+
+NAME = payouts().contract
+BELOW = "/tallystick"
+
+_SUMS_OF_THE_ROWS = """
+with newest as (
+    select distinct on (contract, item_id) * from tallystick.open_item order by contract, item_id, cut_n desc, step desc
+)
+select n.contract, n.state, coalesce(b.break_class, ''), n.currency, n.first_seen_utc, count(*), sum(n.amount_minor)
+from newest as n join tallystick.item_life as life using (contract, item_id)
+left join tallystick.item_break as b on b.break_id = n.break_id
+where life.ended_cut_n is null group by 1, 2, 3, 4, 5 order by 1, 2, 3, 4, 5
+"""
+_SUMS_THAT_ARE_KEPT = """
+select contract, state, break_class, currency, first_seen_utc, items, amount_minor
+from tallystick.standing_total order by 1, 2, 3, 4, 5
+"""
+
+
+def rows(store: Engine, statement: str) -> list[tuple[Any, ...]]:
+    with store.connect() as connection:
+        return [tuple(row) for row in connection.execute(text(statement))]
+
+
+def test_the_sums_that_are_kept_are_those_of_the_rows(store: Engine) -> None:
+    assert rows(store, _SUMS_THAT_ARE_KEPT) == rows(store, _SUMS_OF_THE_ROWS) != []
+    of_breaks = "select contract, cut_n, break_class, currency, {} from tallystick.{} {} order by 1, 2, 3, 4"
+    kept = rows(store, of_breaks.format("breaks, amount_minor", "break_total", ""))
+    counted = rows(store, of_breaks.format("count(*), sum(amount_minor)", "item_break", "group by 1, 2, 3, 4"))
+    assert kept == counted != []
+
+
+def test_the_sums_stay_those_of_the_rows_whatever_becomes_of_the_items(store: Engine) -> None:
+    """A hundred states at random, some of one item twice in a statement; the transaction is taken back."""
+    rng, fresh = random.Random(7), missing(payouts(), "pay-500", 1)
+    with store.connect() as connection:
+        found = connection.execute(text("select break_id from tallystick.item_break order by 1")).scalars().all()
+        for _ in range(30):
+            values = []
+            for n in {rng.randrange(12) for _ in range(8)}:
+                item = item_of(fresh, FIRST_BROKEN, LAST_HOUR, rng.choice([*ItemState][:3]))
+                values.append(
+                    vars(
+                        replace(
+                            item, item_id=f"ledger:r{n}", amount_minor=rng.randrange(9), pairable=rng.random() < 0.5
+                        )
+                    )
+                    | {"contract": NAME, "cut_n": rng.randrange(WINDOWS), "break_id": rng.choice(found)}
+                )
+            connection.execute(insert(open_item).on_conflict_do_nothing(), values)
+        kept = [tuple(row) for row in connection.execute(text(_SUMS_THAT_ARE_KEPT))]
+        standing = connection.execute(
+            text(
+                "select contract, state, break_class, currency, first_seen_utc, count(*), sum(amount_minor) "
+                "from tallystick.standing_item group by 1, 2, 3, 4, 5 order by 1, 2, 3, 4, 5"
+            )
+        )
+        assert kept == [tuple(row) for row in standing]
+        connection.rollback()
+
+
+def test_the_book_stands_as_its_runs_left_it(store: Engine) -> None:
+    book = read_book(store, NAME, windows=48)
+    assert book is not None
+    assert [window.verdict for window in book.windows].count(Verdict.BROKEN) == 2
+    assert book.windows[-1].window_end_utc == LAST_HOUR
+    broken = sum(one.items.count for one in book.standing if one.items.state is ItemState.BROKEN)
+    assert broken == 4  # of six one was cleared, and one given up
+    assert book.expires_utc == LAST_HOUR + 22 * HOUR
+    assert read_book(store, "nobody", windows=48) is None
+
+
+def test_a_runs_head_is_the_run_without_its_rows(store: Engine) -> None:
+    whole, head = read_run(store, NAME, LAST_BROKEN), read_run_head(store, NAME, LAST_BROKEN)
+    assert whole is not None and head is not None
+    bare = replace(whole.result, breaks=(), items=(), look_ups={"surroundings": whole.result.look_ups["surroundings"]})
+    assert head == replace(whole, result=bare, standing=())
+    assert read_run_head(store, NAME, 999) is None
+
+
+def test_what_a_run_found_is_summed_as_its_breaks_are(store: Engine) -> None:
+    whole = read_run(store, NAME, LAST_BROKEN)
+    assert whole is not None
+    counted = {
+        (one.break_class, one.currency): (one.count, one.amount_minor)
+        for one in stakes_of_run(store, NAME, LAST_BROKEN)
+    }
+    assert counted == {(one.break_class, one.currency): (1, one.amount_minor) for one in whole.result.breaks}
+    assert stakes_of_run(store, NAME, 1) == ()
+
+
+def test_the_trend_has_a_figure_for_each_window(store: Engine) -> None:
+    trend = read_trend(store, NAME, windows=10)
+    assert [window.cut_n for window in trend] == list(range(WINDOWS - 10, WINDOWS))
+    assert [window.topic_rows for window in trend] == [11 + n for n in range(WINDOWS - 10, WINDOWS)]
+    (broken,) = [window for window in trend if window.breaks]
+    assert (broken.cut_n, sum(broken.breaks.values()), broken.money) == (LAST_BROKEN, 3, {"EUR": 13_200, "USD": 1_500})
+    assert read_trend(store, "nobody", windows=10) == ()
+
+
+@pytest.mark.parametrize("order", ItemOrder)
+def test_pages_of_items_follow_one_another_without_a_gap(
+    store: Engine, monkeypatch: pytest.MonkeyPatch, order: ItemOrder
+) -> None:
+    whole = read_standing(store, NAME, ItemQuestion(order=order)).rows
+    assert len(whole) == 6
+    monkeypatch.setattr(standing_store, "PAGE_ROWS", 2)
+    seen, after = [], ""
+    for _ in range(9):
+        page = read_standing(store, NAME, ItemQuestion(order=order, after=after))
+        seen, after = [*seen, *page.rows], page.next_after
+        if not after:
+            break
+    assert tuple(seen) == whole
+    values = [row.amount_minor if order is ItemOrder.LARGEST else row.first_seen_utc for row in whole]
+    assert values == sorted(values, reverse=order is not ItemOrder.OLDEST)  # type: ignore[type-var]
+
+
+def test_items_are_filtered_by_state_and_class_and_searched_by_the_beginning_of_a_key(store: Engine) -> None:
+    def keys(**question: Any) -> list[str]:
+        return [row.match_key for row in read_standing(store, NAME, ItemQuestion(**question)).rows]
+
+    assert keys(kind=ItemState.OPEN) == ["pay-30"]
+    assert keys(kind=ItemState.WRITTEN_OFF) == ["pay-15"]
+    assert keys(kind=BreakClass.AMOUNT_MISMATCH) == ["pay-7"]
+    assert keys(kind=BreakClass.PHANTOM_IN_TOPIC) == []
+    assert sorted(keys(search="pay-1")) == ["pay-1", "pay-15"]
+    assert keys(search="order-pay-8") == ["pay-8"]
+    assert keys(search="ay-8") == keys(search="%") == []
+
+
+@pytest.mark.parametrize("after", ["nonsense", "12~", "~", "2026-03-01~x", "9" * 40 + "~x"])
+def test_what_is_no_place_asks_for_the_first_page(store: Engine, after: str) -> None:
+    for order in ItemOrder:
+        first = read_standing(store, NAME, ItemQuestion(order=order))
+        if order is ItemOrder.LARGEST and after == "12~":
+            continue  # an amount and an empty id are a place
+        assert read_standing(store, NAME, ItemQuestion(order=order, after=after)) == first
+
+
+def test_breaks_of_a_run_follow_one_another_the_largest_first(store: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = read_breaks(store, NAME, LAST_BROKEN, break_class=None, after="").breaks
+    assert [one.amount_minor for one in whole] == [9_000, 4_200, 1_500]
+    of_class = read_breaks(store, NAME, LAST_BROKEN, break_class=BreakClass.TORN_TRANSACTION, after="").breaks
+    assert of_class == whole[2:]
+    monkeypatch.setattr(standing_store, "PAGE_ROWS", 2)
+    first = read_breaks(store, NAME, LAST_BROKEN, break_class=None, after="")
+    rest = read_breaks(store, NAME, LAST_BROKEN, break_class=None, after=first.next_after)
+    assert (*first.breaks, *rest.breaks) == whole
+    assert rest.next_after == ""
+
+
+def test_a_break_knows_who_was_told_of_it(store: Engine) -> None:
+    found = mismatch(payouts(), "pay-7")
+    told = alerts_of_break(store, NAME, LAST_BROKEN, found.break_class)
+    assert [(alert.action.value, alert.acknowledged_by) for alert in told] == [("trigger", ""), ("acknowledge", "Ada")]
+    assert list(told[0].delivered_at) == ["file:alerts.jsonl"]
+    assert alerts_of_break(store, NAME, LAST_BROKEN, BreakClass.PHANTOM_IN_TOPIC) == ()
+    assert repairs_of_break(store, found.break_id) == ()
+
+
+def test_a_break_knows_the_plan_that_repaired_it(store: Engine) -> None:
+    (repair,) = repairs_of_break(store, missing(payouts(), "pay-2", 99).break_id)
+    assert (repair.plan_id, repair.requested_by) == (done_plan(payouts()).plan_id, "Ada")
+
+
+def test_a_plan_in_short_is_what_was_planned_with_its_sums(store: Engine) -> None:
+    plan = waiting_plan(payouts())
+    told = find_plan(store, plan.plan_id)
+    assert told is not None
+    assert (told.in_short.items, told.plan_hash, told.cut_n) == (plan.items, plan.plan_hash, LAST_BROKEN)
+    (total,) = told.in_short.sums
+    assert (total.kind, total.currency, total.items, total.amount_minor) == (Kind.REPUBLISH, "EUR", 2, 129_200)
+    assert {(one.reason, one.breaks, one.match_keys) for one in told.in_short.left_out} == {
+        (one.reason, 1, (one.match_key,)) for one in plan.left_out
+    }
+    assert (told.actions, told.counts) == ({}, {})
+    assert find_plan(store, UUID(int=1)) is None
+
+
+def test_a_plan_that_was_carried_out_knows_what_became_of_it(store: Engine) -> None:
+    plan = done_plan(payouts())
+    told = find_plan(store, plan.plan_id)
+    assert told is not None
+    assert [(entry.actor, entry.event) for entry in told.trail] == [
+        ("Ada", "planned"),
+        ("Grace", "agreed"),
+        ("Grace", "approved"),
+        ("Grace", "finished"),
+    ]
+    assert told.counts == {ActionState.DONE: 1}
+    assert told.actions[plan.items[0].action_id].outcome["kafka_offset"] == 271
+
+
+def test_plans_are_listed_the_newest_first_with_how_they_stand(store: Engine) -> None:
+    listed = [(one.plan_id, one.last, one.sums[0].amount_minor) for one in list_plans(store, NAME, limit=9)]
+    waiting, done = waiting_plan(payouts()), done_plan(payouts())
+    assert listed == [(waiting.plan_id, "planned", 129_200), (done.plan_id, "finished", 99)]
+    assert [one.plan_id for one in list_plans(store, NAME, limit=1)] == [waiting.plan_id]
+
+
+def test_the_plan_of_a_thousand_items_is_read_without_most_of_them(store: Engine) -> None:
+    """Nothing of it is kept: the transaction is taken back."""
+    many = plan_of(
+        payouts(),
+        LAST_BROKEN,
+        *(missing(payouts(), f"pay-{n}", n) for n in range(1_000, 2_000)),
+        left_out=tuple(LeftOut(break_id=UUID(int=n), match_key=f"k{n}", reason="over the cap") for n in range(1_000)),
+    )
+    in_short = text("select tallystick.plan_in_short(cast(:body as jsonb))")
+    with store.connect() as connection:
+        found = connection.scalar(in_short, {"body": TypeAdapter(Plan).dump_json(many).decode()})
+    assert [item["match_key"] for item in found["items"]] == [f"pay-{n}" for n in range(1_000, 1_100)]
+    assert found["sums"] == [{"kind": "republish", "items": 1_000, "currency": "EUR", "amount_minor": 1_499_500}]
+    assert found["left_out"] == [{"reason": "over the cap", "breaks": 1_000, "match_keys": ["k0", "k1", "k2"]}]
+
+
+def test_the_cut_of_a_scheduled_run_is_found_and_the_versions_are_listed(store: Engine) -> None:
+    assert cut_of_scheduler_run(store, NAME, run_id_of(LAST_HOUR)) == WINDOWS - 1
+    assert cut_of_scheduler_run(store, NAME, "nobody") is None
+    assert [(one.version, one.first_cut_n) for one in list_versions(store, NAME, limit=9)] == [(1, 0)]
+
+
+def test_the_pages_show_what_is_stored(viewer: Any) -> None:
+    overview = viewer.get(f"{BELOW}/").text
+    assert "4 broken, 1 waiting" in overview and "1,382.00 EUR, 15.00 USD" in overview
+    run = viewer.get(f"{BELOW}/run/{NAME}/{LAST_BROKEN}").text
+    assert "3 breaks in 3 classes" in run
+    only = viewer.get(f"{BELOW}/run/{NAME}/{LAST_BROKEN}?class=torn_transaction").text
+    assert "pay-7" not in only and "order-pay-9" in only
+    contract = viewer.get(f"{BELOW}/contract/{NAME}?kind=amount_mismatch&order=largest").text
+    assert f"{BELOW}/break/{mismatch(payouts(), 'pay-7').break_id}" in contract
+    assert f"{BELOW}/break/{missing(payouts(), 'pay-8', 4_200).break_id}" not in contract
+    broken = viewer.get(f"{BELOW}/break/{mismatch(payouts(), 'pay-15').break_id}").text
+    assert "finance wrote row 15 off: refunded by hand." in broken
+
+
+def test_a_run_of_airflow_leads_to_its_cut(viewer: Any) -> None:
+    found = viewer.get(f"{BELOW}/dag-run/reconcile_{NAME}/{run_id_of(LAST_HOUR)}")
+    assert found.headers["location"] == f"{BELOW}/run/{NAME}/{WINDOWS - 1}"
+    assert "No verdict yet" in viewer.get(f"{BELOW}/dag-run/reconcile_{NAME}/manual__1").text
+    assert "None of Tallystick" in viewer.get(f"{BELOW}/dag-run/other/manual__1").text
+    assert viewer.get(f"{BELOW}/dag/reconcile_{NAME}").headers["location"] == f"{BELOW}/contract/{NAME}"
+
+
+def test_a_report_is_served_as_it_was_written_and_may_run_nothing(viewer: Any, store: Engine, home: Any) -> None:
+    from tallystick.report import write_report
+
+    run = read_run(store, NAME, LAST_BROKEN)
+    assert run is not None
+    path = write_report(run, payouts(), home / "artifacts")
+    try:
+        answer = viewer.get(f"{BELOW}/report/{NAME}/{LAST_BROKEN}")
+    finally:
+        path.unlink()
+    assert answer.status_code == 200 and "BROKEN" in answer.text
+    policy = answer.headers["content-security-policy"]
+    assert "sandbox" in policy and "script-src" not in policy and policy.startswith("default-src 'none'")
+
+
+def test_a_store_that_is_gone_is_told_without_its_password(viewer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tallystick_airflow import pages_app
+
+    pages_app.store.cache_clear()
+    connection = '{"conn_type": "postgres", "host": "127.0.0.1", "port": 9, "login": "x", "password": "s3cret"}'
+    with monkeypatch.context() as gone:
+        gone.setenv("AIRFLOW_CONN_TALLYSTICK_STORE", connection)
+        answer = viewer.get(f"{BELOW}/")
+    assert answer.status_code == 503
+    assert "127.0.0.1:9" in answer.text and "s3cret" not in answer.text
+    assert viewer.get(f"{BELOW}/").status_code == 200  # the failure is not kept
+
+
+def test_the_readers_connection_cannot_write(store_dsn: str, store: Engine) -> None:
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from tallystick.store.engine import open_store_to_read
+
+    reader = open_store_to_read(store_dsn, connections_max=1)
+    with reader.connect() as connection, pytest.raises(SQLAlchemyError, match="read-only"):
+        connection.execute(text("delete from tallystick.sample"))
+    reader.dispose()

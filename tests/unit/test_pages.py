@@ -1,0 +1,453 @@
+"""What the pages draw and say is what is stored: strips, columns, figures, both sides of a break, its life."""
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from tallystick.alert import AlertAction
+from tallystick.break_class import BreakClass, Doubt
+from tallystick.compensation_plan import Kind
+from tallystick.contract import Severity
+from tallystick.explain import LifeStep, ToldBreak
+from tallystick.pages import ASSETS, render_page
+from tallystick.pages.break_page import BreakPage, break_page, side_by_side, standing_words
+from tallystick.pages.contract_page import contract_page
+from tallystick.pages.overview_page import book_row, overview_page
+from tallystick.pages.plan_page import plan_page, standing_of
+from tallystick.pages.run_page import canary_sentence
+from tallystick.pages.span_text import span_text
+from tallystick.pages.trend_drawing import column_heights, draw_columns
+from tallystick.pages.window_strip import NO_VERDICT, describe_windows, draw_windows, strip_cells
+from tallystick.report.break_sample import stakes
+from tallystick.report.page import page_of, report_page
+from tallystick.run_result import DoubtFound, ItemState, StandingItems, WriteOff
+from tallystick.store.book_store import Book, BookWindow, ContractVersion, StandingClass
+from tallystick.store.break_life_store import AlertTold, RepairTold
+from tallystick.store.incident_store import Incident
+from tallystick.store.plan_life_store import PLAN_EVENTS, LeftOutSum, PlanHead, PlanInShort, PlanSum, PlanTold
+from tallystick.store.plan_store import ActionState, AuditEntry
+from tallystick.store.run_store import StoredRun
+from tallystick.store.standing_store import ItemQuestion, StandingPage
+from tallystick.store.trend_store import WindowFigures
+from tallystick.verdict import Verdict
+from tests.page_books import cut_of, item_of, mismatch, missing, payouts, torn, waiting_plan
+
+NOON, HOUR = datetime(2026, 3, 1, 12, 15, tzinfo=UTC), timedelta(hours=1)
+VERDICTS = (Verdict.INCONCLUSIVE, Verdict.MATCHED, Verdict.BROKEN, None)
+
+
+def windows(*verdicts: Verdict | None, until: datetime = NOON) -> tuple[BookWindow, ...]:
+    first = until - len(verdicts) * HOUR
+    return tuple(
+        BookWindow(cut_n=n, window_start_utc=first + n * HOUR, window_end_utc=first + (n + 1) * HOUR, verdict=verdict)
+        for n, verdict in enumerate(verdicts)
+    )
+
+
+def standing(
+    state: ItemState, amount_minor: int, currency: str = "EUR", *, count: int = 1, age: timedelta = HOUR
+) -> StandingClass:
+    items = StandingItems(
+        state=state, first_seen_utc=NOON - age, currency=currency, count=count, amount_minor=amount_minor
+    )
+    broken = state is ItemState.BROKEN
+    return StandingClass(break_class=BreakClass.AMOUNT_MISMATCH if broken else None, items=items)
+
+
+def book(*stands: StandingClass, verdicts: tuple[Verdict | None, ...] = VERDICTS, held: bool = False) -> Book:
+    doubt = DoubtFound(
+        doubt=Doubt.HELD_BY_OPEN_TRANSACTION,
+        sentence="held",
+        details={"transactional_id": "relay-1", "since_utc": "2026-03-01 11:40:00 UTC"},
+    )
+    return Book(
+        contract=payouts(),
+        windows=windows(*verdicts),
+        standing=stands,
+        doubts=(doubt,) if held else (),
+        cut=cut_of(payouts(), 20 if held else 3, NOON),
+        expires_utc=NOON + 5 * HOUR,
+    )
+
+
+def test_the_strip_shows_each_window_by_its_own_sign() -> None:
+    cells = strip_cells(windows(*VERDICTS), schedule="15 * * * *", now_utc=NOON, count=48)
+    assert [cell.kind for cell in cells] == ["INCONCLUSIVE", "MATCHED", "BROKEN", NO_VERDICT]
+    drawn = re.findall(r"<g [^>]*><title>([^<]*)</title>(.*?)</g>", draw_windows(cells))
+    assert [title.split(":")[0] for title, _ in drawn] == [cell.kind for cell in cells]
+    assert len({sign for _, sign in drawn}) == 4
+
+
+def test_signs_differ_in_shape_and_not_in_colour_alone() -> None:
+    cells = strip_cells(windows(*VERDICTS), schedule="15 * * * *", now_utc=NOON, count=48)
+    shapes = re.sub(r'(fill|stroke)="[^"]*"', "", draw_windows(cells))
+    assert len(set(re.findall(r"</title>(.*?)</g>", shapes))) == 4
+
+
+def test_windows_that_ended_after_the_newest_cut_are_shown_as_without_a_verdict() -> None:
+    cells = strip_cells(windows(Verdict.MATCHED), schedule="15 * * * *", now_utc=NOON + 2 * HOUR, count=48)
+    assert [(cell.kind, cell.cut_n) for cell in cells] == [("MATCHED", 0), (NO_VERDICT, None), (NO_VERDICT, None)]
+    assert cells[-1].window_end_utc == NOON + 2 * HOUR
+
+
+def test_a_window_that_has_not_ended_is_not_shown() -> None:
+    late = NOON + HOUR - timedelta(seconds=1)
+    assert len(strip_cells(windows(Verdict.MATCHED), schedule="15 * * * *", now_utc=late, count=48)) == 1
+
+
+def test_the_strip_ends_with_the_newest_however_long_the_outage() -> None:
+    cells = strip_cells(windows(*VERDICTS), schedule="15 * * * *", now_utc=NOON + 900 * HOUR, count=8)
+    assert [cell.kind for cell in cells] == [NO_VERDICT] * 8
+
+
+def test_the_strip_says_in_words_what_it_shows() -> None:
+    cells = strip_cells(windows(*VERDICTS), schedule="15 * * * *", now_utc=NOON, count=48)
+    expected = "4 windows: 1 matched, 1 inconclusive, 1 broken, 1 no verdict; the newest: no verdict"
+    assert describe_windows(cells) == expected
+    assert f'aria-label="{expected}"' in draw_windows(cells)
+    assert describe_windows(()) == "no window yet"
+
+
+def test_columns_are_to_scale_and_what_is_not_nothing_is_seen() -> None:
+    assert column_heights((0, 50, 100)) == (0, 32, 64)
+    assert column_heights((1, 1_000_000)) == (2, 64)
+    assert column_heights(()) == ()
+
+
+def test_each_column_is_drawn_at_its_window() -> None:
+    drawn = re.findall(r"M(\d+) 64v-(\d+)h6v\d+z", draw_columns((5, 0, 10), label="l", fill="f"))
+    assert drawn == [("0", "32"), ("16", "64")]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(-5, "0 s"), (0, "0 s"), (59, "59 s"), (3_600, "1 h"), (11_520, "3 h 12 min"), (187_200, "2 d 4 h")],
+)
+def test_a_span_is_told_in_the_units_that_people_use(seconds: int, words: str) -> None:
+    assert span_text(timedelta(seconds=seconds)) == words
+
+
+def test_open_money_is_what_is_broken_per_currency_and_not_what_waits_or_was_given_up() -> None:
+    row = book_row(
+        book(
+            standing(ItemState.BROKEN, 1_000),
+            standing(ItemState.BROKEN, 5, "JPY"),
+            standing(ItemState.BROKEN, 0, ""),
+            standing(ItemState.OPEN, 70, count=3, age=9 * HOUR),
+            standing(ItemState.WRITTEN_OFF, 900, age=99 * HOUR),
+        ),
+        now_utc=NOON,
+    )
+    assert row.open_money == ("10.00 EUR", "5 JPY")
+    assert (row.broken, row.waiting, row.oldest_utc) == (3, 3, NOON - 9 * HOUR)
+
+
+def test_who_holds_a_side_is_named_with_since_when_and_how_much() -> None:
+    row = book_row(book(held=True), now_utc=NOON)
+    assert [(held.holder, held.since) for held in row.held] == [("relay-1", "2026-03-01 11:40:00 UTC")]
+    assert (row.held_back, row.unread) == (3, 6)
+    assert book_row(book(), now_utc=NOON).held == ()
+
+
+def test_headroom_and_next_run_are_counted_from_now() -> None:
+    row = book_row(book(), now_utc=NOON + timedelta(minutes=50))
+    assert (row.headroom, row.next_run_utc) == ("4 h 10 min", NOON + HOUR)
+    assert book_row(book(), now_utc=NOON + 6 * HOUR).headroom == "0 s"
+
+
+def test_the_overview_begins_with_what_is_broken_and_never_calls_the_unjudged_agreed() -> None:
+    matched = replace(book(verdicts=(Verdict.MATCHED,)), contract=payouts().model_copy(update={"contract": "a"}))
+    broken = book(standing(ItemState.BROKEN, 1), verdicts=(Verdict.BROKEN,))
+    page = overview_page([matched, broken], now_utc=NOON)
+    assert [row.contract for row in page.rows] == ["billing_payouts", "a"]
+    assert page.sentence == "1 broken item in 1 contract of 2."
+    assert overview_page([matched], now_utc=NOON).sentence == "The books agree."
+    assert "agree" not in overview_page([book(verdicts=(None,))], now_utc=NOON).sentence
+    assert "agree" not in overview_page([], now_utc=NOON).sentence
+    assert "agree" not in overview_page([book(verdicts=(Verdict.INCONCLUSIVE,))], now_utc=NOON).sentence
+
+
+def test_a_window_without_a_verdict_after_a_match_is_not_called_agreed() -> None:
+    silent = book(verdicts=(Verdict.MATCHED,))
+    assert "agree" not in overview_page([silent], now_utc=NOON + 3 * HOUR).sentence
+
+
+def test_the_page_of_a_run_that_was_read_without_its_breaks_says_what_its_report_says(broken_run: StoredRun) -> None:
+    whole = report_page(broken_run, payouts())
+    head = replace(broken_run, result=replace(broken_run.result, breaks=(), items=()))
+    counted = page_of(head, payouts(), stakes(broken_run.result.breaks))
+    assert (counted.sentence, counted.figures, counted.stakes) == (whole.sentence, whole.figures, whole.stakes)
+    assert (counted.census_bars, counted.guarantees) == (whole.census_bars, whole.guarantees)
+
+
+def test_a_missed_canary_is_told_and_silence_is_told_too(matched_run: StoredRun, baseline_run: StoredRun) -> None:
+    doubt = DoubtFound(doubt=Doubt.CANARY_MISSED, sentence="Planted faults were not caught: D1.")
+    missed = replace(matched_run, result=replace(matched_run.result, doubts=(doubt,)))
+    assert canary_sentence(missed) == "Planted faults were not caught: D1."
+    assert "was found" in canary_sentence(matched_run)
+    assert "plants nothing" in canary_sentence(baseline_run)
+
+
+def fields_of(page_fields: object) -> dict[str, tuple[str, str, bool]]:
+    return {row.field: (row.topic, row.ledger, row.differs) for row in page_fields}  # type: ignore[attr-defined]
+
+
+def test_both_sides_stand_side_by_side_and_what_differs_is_marked() -> None:
+    fields = fields_of(side_by_side(mismatch(payouts(), "pay-7")))
+    assert fields["amount"] == ("10.00 EUR", "100.00 EUR", True)
+    assert fields["currency"] == ("EUR", "EUR", False)
+    assert fields["place"] == ("offset 266 of billing.payouts[0]", "row 7", False)
+
+
+def test_a_side_where_nothing_stands_says_so_and_does_not_differ() -> None:
+    fields = fields_of(side_by_side(missing(payouts(), "pay-1", 125_000)))
+    assert fields["place"] == ("nothing", "row 1", False)
+    assert fields["amount"] == ("nothing", "1,250.00 EUR", False)
+
+
+def test_of_several_copies_no_amount_is_guessed() -> None:
+    fields = fields_of(side_by_side(replace(missing(payouts(), "pay-1", 125_000), copies=3)))
+    assert fields["amount"] == ("nothing", "not in the evidence", False)
+
+
+def told(*states: ItemState, written_off: WriteOff | None = None) -> ToldBreak:
+    """A break of cut 12 whose item has gone through these states, one a cut."""
+    found = missing(payouts(), "pay-2", 99)
+    life = tuple(
+        LifeStep(
+            cut_n=12 + n,
+            judged_utc=NOON + n * HOUR,
+            item=item_of(found, 12, NOON - HOUR, state),
+            written_off=written_off if state is ItemState.WRITTEN_OFF else None,
+        )
+        for n, state in enumerate(states)
+    )
+    return ToldBreak(
+        item_break=found,
+        contract="billing_payouts",
+        cut_n=12,
+        window_start_utc=NOON - HOUR,
+        window_end_utc=NOON,
+        judged_utc=NOON,
+        topic_settled_until_utc=None,
+        ledger_settled_until_utc=None,
+        life=life,
+    )
+
+
+ALERT = AlertTold(
+    action=AlertAction.TRIGGER,
+    recorded_at=NOON + timedelta(minutes=1),
+    delivered_at={"webhook": NOON + timedelta(minutes=2)},
+    sinks=("webhook",),
+)
+REPAIR = RepairTold(
+    plan_id=UUID(int=1),
+    planned_at=NOON + timedelta(minutes=3),
+    requested_by="op",
+    action_id=UUID(int=2),
+    state=ActionState.DONE,
+    begun_at=NOON + timedelta(minutes=4),
+)
+
+
+def page_of_break(
+    one: ToldBreak, *, alerts: tuple[AlertTold, ...] = (), repairs: tuple[RepairTold, ...] = ()
+) -> BreakPage:
+    return break_page(one, payouts(), alerts=alerts, repairs=repairs)
+
+
+def test_the_life_of_a_break_runs_from_seen_to_cleared_in_order() -> None:
+    page = page_of_break(told(ItemState.BROKEN, ItemState.CLEARED), alerts=(ALERT,), repairs=(REPAIR,))
+    assert [row.kind for row in page.life] == ["seen", "proven", "told", "told", "planned", "acted", "cleared"]
+    assert page.standing == "cleared"
+
+
+def test_who_took_the_incident_on_is_named() -> None:
+    taken = replace(ALERT, action=AlertAction.ACKNOWLEDGE, acknowledged_by="Ada", delivered_at={})
+    page = page_of_break(told(ItemState.BROKEN), alerts=(ALERT, taken))
+    assert [row.words for row in page.life if row.kind == "taken on"] == ["Ada took the incident on."]
+
+
+def test_a_break_that_stands_has_no_end_in_its_life() -> None:
+    page = page_of_break(told(ItemState.BROKEN))
+    assert [row.kind for row in page.life] == ["seen", "proven"]
+    assert page.standing == "outstanding"
+
+
+def test_who_gave_a_break_up_is_named_with_the_reason() -> None:
+    given_up = WriteOff(by="finance", reason="refunded", at_utc=NOON + 2 * HOUR)
+    page = page_of_break(told(ItemState.BROKEN, ItemState.WRITTEN_OFF, written_off=given_up))
+    assert page.life[-1].kind == "given up"
+    assert page.life[-1].words == "finance wrote row 2 off: refunded."
+    assert page.standing == "written off"
+
+
+def test_an_item_that_another_break_took_over_does_not_stand_for_this_one() -> None:
+    one = told(ItemState.BROKEN, ItemState.BROKEN)
+    other = replace(one.life[1], item=replace(one.life[1].item, break_id=UUID(int=9)))
+    assert standing_words(replace(one, life=(one.life[0], other))) == "answered for by another break"
+
+
+def plan_sums(items: int, amount_minor: int, kind: Kind = Kind.REPUBLISH) -> tuple[PlanSum, ...]:
+    return (PlanSum(kind=kind, currency="EUR", items=items, amount_minor=amount_minor),)
+
+
+def plan_told(*events: str, counts: dict[ActionState, int] | None = None) -> PlanTold:
+    """The waiting plan of the example books, after these lines of the trail."""
+    plan = waiting_plan(payouts())
+    detail = {"plan_hash": plan.plan_hash, "scheduler_run_id": "run-1"}
+    return PlanTold(
+        plan_id=plan.plan_id,
+        contract=plan.contract,
+        cut_n=plan.cut_n,
+        plan_hash=plan.plan_hash,
+        planned_at=NOON,
+        in_short=PlanInShort(
+            items=plan.items[:1],
+            sums=plan_sums(2, 129_200),
+            left_out=(LeftOutSum(reason="over the cap on EUR", breaks=4, match_keys=("a", "b", "c")),),
+        ),
+        actions={},
+        counts=counts or {},
+        trail=tuple(
+            AuditEntry(
+                contract=plan.contract, plan_id=plan.plan_id, actor="Ada", event=event, detail=detail, recorded_at=NOON
+            )
+            for event in events
+        ),
+    )
+
+
+def test_a_plan_says_what_it_would_do_how_much_and_why_not_more() -> None:
+    page = plan_page(plan_told("planned"), payouts())
+    assert page.intents == ("Publish 2 events again from the ledger, each once: 1,292.00 EUR.",)
+    assert [(item.match_key, item.amount, item.state) for item in page.items] == [
+        ("pay-1", "1,250.00 EUR", "not begun")
+    ]
+    assert page.items_left_out == 1
+    assert [(one.count, one.reason, one.examples) for one in page.left_out] == [
+        ("4 breaks", "over the cap on EUR", "a, b, c, ...")
+    ]
+    assert dict(page.rules)["asked for by"] == "Ada"
+    assert dict(page.rules)["at most, a plan"] == "50 events, 20,000.00 EUR, 20,000.00 USD"
+
+
+def test_only_a_plan_that_waits_leads_to_its_approval() -> None:
+    waiting = plan_page(plan_told("planned"), payouts())
+    assert (waiting.approve_run, waiting.standing) == ("run-1", "waits for an approval")
+    for event in PLAN_EVENTS[1:]:
+        assert plan_page(plan_told("planned", event), payouts()).approve_run == ""
+    again = plan_page(plan_told("planned", "rejected", "planned"), payouts())
+    assert (again.approve_run, again.standing) == ("run-1", "waits for an approval")
+    assert plan_page(plan_told(), payouts()).standing == "stored, and nobody has asked for an approval"
+
+
+def test_every_event_that_says_how_a_plan_stands_has_its_words() -> None:
+    unknown = standing_of("")
+    assert all(standing_of(event) != unknown for event in PLAN_EVENTS)
+
+
+def test_what_became_of_a_plan_is_counted_over_all_its_items() -> None:
+    counts = {ActionState.DONE: 1_200, ActionState.REFUSED: 3}
+    assert plan_page(plan_told("planned", "finished", counts=counts), payouts()).done == "1,200 done, 3 refused"
+
+
+def test_a_plan_of_a_contract_that_allows_no_repair_any_more_says_so() -> None:
+    closed = payouts().model_copy(update={"compensation": None})
+    assert "would be refused" in dict(plan_page(plan_told("planned"), closed).rules)["allowed"]
+
+
+def figures(n: int, verdict: Verdict, breaks: dict[BreakClass, int]) -> WindowFigures:
+    return WindowFigures(
+        cut_n=n,
+        window_start_utc=NOON + (n - 1) * HOUR,
+        window_end_utc=NOON + n * HOUR,
+        verdict=verdict,
+        topic_rows=10 * n,
+        ledger_rows=20 * n,
+        matched_money={"EUR": 1},
+        breaks=breaks,
+        money={"EUR": 100 * sum(breaks.values())} if breaks else {},
+        lags=(),
+    )
+
+
+def test_the_contracts_page_draws_and_lists_the_stored_figures() -> None:
+    trend = (
+        figures(1, Verdict.MATCHED, {}),
+        figures(2, Verdict.BROKEN, {BreakClass.AMOUNT_MISMATCH: 3}),
+    )
+    contract = payouts()
+    newer = contract.model_copy(update={"version": 2, "owner": "others"})
+    versions = [
+        ContractVersion(version=one.version, fingerprint=one.fingerprint, first_cut_n=n, since_utc=NOON, contract=one)
+        for n, one in ((5, newer), (0, contract))
+    ]
+    page = contract_page(
+        book(standing(ItemState.BROKEN, 300, count=3), standing(ItemState.OPEN, 5)),
+        trend=trend,
+        question=ItemQuestion(),
+        items=StandingPage(rows=(), next_after=""),
+        incidents=(
+            Incident(
+                topic="amount_mismatch", severity=Severity.ERROR, summary="s", told_at=NOON, taken_on_by="Ada\u202e"
+            ),
+        ),
+        plans=(
+            PlanHead(
+                plan_id=UUID(int=1),
+                cut_n=2,
+                planned_at=NOON,
+                requested_by="Ada",
+                sums=plan_sums(4, 1_000),
+                last="rejected",
+            ),
+        ),
+        versions=versions,
+        posture=(),
+        now_utc=NOON,
+    )
+    assert [(one.name, one.total) for one in page.trends] == [
+        ("Events in the topics", "30 events, at most 20 in one of 2 windows"),
+        ("Rows of the ledger", "60 rows, at most 40 in one of 2 windows"),
+        ("Amount mismatch", "3 breaks, at most 3 in one of 2 windows"),
+    ]
+    assert [(row.cut_n, row.breaks, row.money) for row in page.windows] == [(2, 3, "3.00 EUR"), (1, 0, "")]
+    assert [(kind.value, kind.count) for kind in page.kinds] == [("open", 1), ("broken", 3), ("amount_mismatch", 3)]
+    assert [[change.field for change in row.changes] for row in page.versions] == [["version", "owner"], []]
+    assert (page.all_ages.broken, page.all_ages.waiting_money) == (3, "0.05 EUR")
+    assert [(one.title, one.taken_on_by) for one in page.incidents] == [("Amount mismatch", "Ada\\u202e")]
+    assert [(one.items, one.money, one.standing) for one in page.plans] == [
+        (4, "10.00 EUR", "rejected: nothing was done")
+    ]
+
+
+def test_a_strangers_text_stays_text() -> None:
+    wicked = '"><script>alert(1)</script>\u202e'
+    one = told(ItemState.BROKEN)
+    found = replace(one.item_break, match_key=wicked, leg=wicked, story=wicked, evidence={wicked: wicked})
+    html = render_page(
+        "break",
+        base="/b",
+        now_utc=NOON,
+        page=page_of_break(replace(one, item_break=found)),
+        runbook="docs/x.md",
+        address="a",
+        token="t",
+    )
+    assert "<script>alert" not in html and "\u202e" not in html
+
+
+def test_a_torn_transaction_shows_each_leg() -> None:
+    one = replace(told(ItemState.BROKEN), item_break=torn(payouts(), "pay-9"))
+    assert [(mark.leg, mark.state) for mark in page_of_break(one).legs] == [("payout", "committed")]
+
+
+def test_every_asset_is_there_and_names_no_other_host() -> None:
+    for path, _ in ASSETS.values():
+        text = path.read_text().replace('xmlns="http://www.w3.org/2000/svg"', "")
+        assert "http" not in text and "@import" not in text
