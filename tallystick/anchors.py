@@ -8,6 +8,7 @@ hides that from every count. Source: KIP-101, KIP-279.
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
+from tallystick.batch_header import checksum
 from tallystick.census import walk_batches
 from tallystick.log_fetch import Fetch, OffsetNotInLog
 from tallystick.offsets import OffsetRange, TopicPartition
@@ -17,8 +18,6 @@ ANCHORS_MAX = 8
 """Batches kept per partition."""
 _REACH = 1_000
 """Offsets before a slice's end in which its last batches are looked for."""
-_CRC_AT = 17
-"""Where a v2 batch header has its checksum, which covers all behind it."""
 
 
 def read_anchors(fetch: Fetch, offsets: OffsetRange, *, cut_n: int) -> tuple[BatchAnchor, ...]:
@@ -68,7 +67,7 @@ def _walk(fetch: Fetch, offsets: OffsetRange, cut_n: int) -> Iterator[BatchAncho
             topic_partition=offsets.topic_partition,
             kafka_offset_start=batch.header.base_offset,
             kafka_offset_end=batch.header.next_offset,
-            crc32c=int.from_bytes(batch.raw[_CRC_AT : _CRC_AT + 4], "big"),
+            crc32c=checksum(batch.raw),
             leader_epoch=batch.header.leader_epoch,
             read_by_cut=cut_n,
         )

@@ -15,6 +15,8 @@ _CONTROL_TYPE = struct.Struct(">hh")
 _CONTROL_KEY_AT = 66
 _COORDINATOR_EPOCH = struct.Struct(">i")
 _COORDINATOR_EPOCH_AT = 73
+_CHECKSUM = struct.Struct(">I")
+_CHECKSUM_AT = 17
 _TRANSACTIONAL, _CONTROL = 0x10, 0x20
 NO_PRODUCER_ID = -1
 
@@ -95,6 +97,12 @@ def read_batches(buffer: bytes) -> Iterator[tuple[BatchHeader, memoryview]]:
             view[position:end],
         )
         position = end
+
+
+def checksum(batch: memoryview) -> int:
+    """The batch's CRC-32C, which covers all behind it: its records, not its place."""
+    (crc32c,) = _CHECKSUM.unpack_from(batch, _CHECKSUM_AT)
+    return int(crc32c)
 
 
 def coordinator_epoch(marker: memoryview) -> int:

@@ -62,13 +62,13 @@ def show_plan(
         cut = newest[0].cut_n
     connections = connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
     plan = draw_plan(engine, contract, connections, cut_n=cut, dry_run=requester is None)
-    if requester is not None and plan.items:
+    if requester is not None and plan.actions:
         save_plan(engine, plan, requested_by=requester)
     if as_json:
         print_json(plan_document(plan))
         return
     typer.echo(describe_plan(plan))
-    if requester is not None and plan.items:
+    if requester is not None and plan.actions:
         typer.echo(f"\nKept. To do it: tallystick compensation act {contract_file} {plan.plan_hash} --by WHO")
 
 

@@ -39,6 +39,8 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "fenced": lambda found: "Every executor before this one is fenced",
     "progress_read": lambda found: f"Published by an earlier start: {counted(found['published'], 'event')}",
     "proved": lambda found: "Each absence is proven once more",
+    "evidence_kept": lambda found: "The trail has what stands there",
+    "marked": lambda found: "Kafka has the ABORT marker",
     "begun": lambda found: "The producer transaction has begun",
     "produced": lambda found: f"Record {found['record']} of {found['of']} is on its way",
     "flushed": lambda found: "Kafka has every record",

@@ -4,7 +4,8 @@ How it works. A break has one action id, for ever. The store says "executing" be
 id per contract and environment fences every other executor. After init_transactions, and only then, the progress topic
 tells what was published already; each event is proven absent from the log once more, or its copy one too many; events
 and progress records then stand in one producer transaction. The store's outcome is written last and may be lost:
-progress decides. What is posted into the ledger has its progress there: ledger_post.py.
+progress decides. What is posted into the ledger has its progress there: ledger_post.py. A hanging transaction's marker
+is its own progress: hanging_abort.py.
 
 What it cannot do. A producer of the contract's own that publishes a missing event between our last look and our commit
 makes a second copy; the next run finds it. An event that retention took from the log before our look is not seen.
@@ -20,9 +21,11 @@ from typing import Any
 from uuid import UUID
 
 from confluent_kafka import KafkaException, Producer
+from kafka.admin import KafkaAdminClient
 from sqlalchemy import Engine
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
+from tallystick.abort_plan import AbortItem
 from tallystick.acting_rules import refuse_outside_hours, refuse_stopped
 from tallystick.committed_records import read_committed, settle_topics
 from tallystick.compensation_plan import (
@@ -47,9 +50,11 @@ from tallystick.event_publisher import (
     publish_together,
 )
 from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
+from tallystick.hanging_abort import Standing, State, look_at, read_evidence, wait_ended, write_abort
 from tallystick.ledger import LedgerRefused
 from tallystick.ledger_post import post_once, read_posted
 from tallystick.ledger_reader import open_ledger
+from tallystick.log_fetch import BrokerUnreachable, open_admin
 from tallystick.progress_topic import (
     Progress,
     ProgressLost,
@@ -76,6 +81,7 @@ from tallystick.store.plan_store import (
     StoredAction,
     append_audit,
     claim_actions,
+    ending_alone,
     open_actions,
     read_plan,
     record_done,
@@ -95,17 +101,20 @@ _SETTLE_SECONDS = 10
 
 
 class ItemFate(StrEnum):
-    """What came of one event of the plan."""
+    """What came of one action of the plan. done, already_done, would_do: of one that neither publishes nor posts."""
 
     PUBLISHED = "published"
     ALREADY_PUBLISHED = "already_published"
     REFUSED = "refused"
     WOULD_PUBLISH = "would_publish"
+    DONE = "done"
+    ALREADY_DONE = "already_done"
+    WOULD_DO = "would_do"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ItemOutcome:
-    """place: topic, partition and offset of the event, where known. reason: why it was refused."""
+    """place: topic, partition and offset of the event or the marker, where known. reason: why it was refused."""
 
     action_id: UUID
     match_key: str
@@ -182,7 +191,7 @@ def execute_plan(
     ContractChangeRefused, ProgressLost; what another start can cure: ProgressHeld, ExecutorFenced, TransactionAborted.
     """
     work = _Work(engine, contract, connections, plan, approver, environment, tell, now)
-    work.audit("approved", approved_hash=approved_hash, dry_run=plan.dry_run, items=len(plan.items))
+    work.audit("approved", approved_hash=approved_hash, dry_run=plan.dry_run, items=len(plan.actions))
     try:
         _refuse_unapproved(work, approved_hash)
         tell(ExecutorStep.APPROVED, {})
@@ -197,16 +206,43 @@ def execute_plan(
 
 
 def verify_plan(contract: Contract, plan: Plan, connections: Connections) -> VerifyResult:
-    """Read the touched topics up to the LSO, and the ledger: is each break cleared? No item proves nothing."""
+    """Look at each action's effect again, in the plan's order: is its break cleared? No action proves nothing."""
+    checks = (*_check_aborts(plan, connections), *_check_items(contract, plan, connections))
+    return VerifyResult(verdict=merge_verdicts(check.verdict for check in checks), checks=checks)
+
+
+def _check_aborts(plan: Plan, connections: Connections) -> tuple[ItemCheck, ...]:
+    """Is each transaction ended by our marker, and has the LSO passed its beginning?"""
+    if not plan.aborts:
+        return ()
+    with open_admin(connections.kafka) as admin:
+        found = [(item, look_at(admin, item)) for item in plan.aborts]
+    return tuple(
+        ItemCheck(
+            match_key=item.place, effect=_ended_effect(standing), places=(standing.place,) if standing.place else ()
+        )
+        for item, standing in found
+    )
+
+
+def _ended_effect(standing: Standing) -> Effect:
+    if standing.state is State.ABORTED and standing.stable:
+        return Effect.CLEARED
+    return {State.HANGS: Effect.NOT_CLEARED, State.ENDED: Effect.CHANGED}.get(standing.state, Effect.HIDDEN)
+
+
+def _check_items(contract: Contract, plan: Plan, connections: Connections) -> tuple[ItemCheck, ...]:
+    """Read the touched topics up to the LSO, and the ledger."""
+    if not plan.items:
+        return ()
     settled = settle_topics(connections.kafka, _topics(plan), wait_seconds=_SETTLE_SECONDS)
     events = find_events(read_committed(connections.kafka, settled.partitions), plan.items, contract.event)
     with open_ledger(connections.ledger_dsn) as ledger:
         rows = read_source_rows(ledger, contract.ledger, {item.match_key for item in plan.items})
-    checks = tuple(
+    return tuple(
         _check(item, events.of(item), rows.get(item.match_key, ()), contract.event, held=item.topic in settled.held)
         for item in plan.items
     )
-    return VerifyResult(verdict=merge_verdicts(check.verdict for check in checks), checks=checks)
 
 
 def verify_and_keep(
@@ -214,7 +250,7 @@ def verify_and_keep(
 ) -> VerifyResult:
     """The same; what became of each action stands in the audit trail."""
     result = verify_plan(contract, plan, connections)
-    effects = {str(item.action_id): check.effect for item, check in zip(plan.items, result.checks, strict=True)}
+    effects = {str(item.action_id): check.effect for item, check in zip(plan.actions, result.checks, strict=True)}
     append_audit(
         engine,
         contract.contract,
@@ -296,6 +332,19 @@ def _refuse_for_now(work: _Work) -> None:
 
 
 def _rehearse(work: _Work) -> tuple[ItemOutcome, ...]:
+    return (*_rehearse_aborts(work), *_rehearse_items(work))
+
+
+def _rehearse_aborts(work: _Work) -> tuple[ItemOutcome, ...]:
+    if not work.plan.aborts:
+        return ()
+    with open_admin(work.connections.kafka) as admin:
+        return tuple(_abort_outcome(item, look_at(admin, item), ItemFate.WOULD_DO) for item in work.plan.aborts)
+
+
+def _rehearse_items(work: _Work) -> tuple[ItemOutcome, ...]:
+    if not work.plan.items:
+        return ()
     proof = _prove(work, actions=open_actions(work.engine, work.contract.contract), progress_topics=())
     return tuple(
         _fate(item, proof)
@@ -305,10 +354,68 @@ def _rehearse(work: _Work) -> tuple[ItemOutcome, ...]:
 
 
 def _execute(work: _Work) -> tuple[ItemOutcome, ...]:
-    if any(item.kind is Kind.POST for item in work.plan.items):
-        return _execute_posts(work)
+    ended = _execute_aborts(work)
+    if not work.plan.items:
+        return ended
+    posts = any(item.kind is Kind.POST for item in work.plan.items)
+    return (*ended, *(_execute_posts(work) if posts else _execute_publishing(work)))
+
+
+def _execute_aborts(work: _Work) -> tuple[ItemOutcome, ...]:
+    """Each by itself, and by one executor at a time; the switch and the minutes are asked before each."""
+    if not work.plan.aborts:
+        return ()
+    actions = _claim(work, work.plan.aborts, outcome={})
+    work.audit("executing", transactions=[item.place for item in work.plan.aborts])
+    work.tell(ExecutorStep.EXECUTING, {"transactions": len(work.plan.aborts)})
+    outcomes = []
+    for n, item in enumerate(work.plan.aborts, start=1):
+        with ending_alone(work.engine, work.contract.contract), open_admin(work.connections.kafka) as admin:
+            _refuse_for_now(work)
+            outcome = _abort(work, admin, item, actions[item.action_id])
+            _record(work, outcome)
+        work.tell(ExecutorStep.RECORDED, {"item": n, "fate": outcome.fate})
+        outcomes.append(outcome)
+    return tuple(outcomes)
+
+
+def _abort(work: _Work, admin: KafkaAdminClient, item: AbortItem, action: StoredAction) -> ItemOutcome:
+    """Evidence, proof, marker, and a look at what stands; in this order, and nothing between proof and marker."""
+    if action.state is ActionState.DONE:
+        return ItemOutcome(
+            action_id=item.action_id, match_key=item.place, fate=ItemFate.ALREADY_DONE, place=action.outcome
+        )
+    standing = look_at(admin, item)
+    if standing.state is not State.HANGS:
+        return _abort_outcome(item, standing, ItemFate.ALREADY_DONE)
+    work.audit("evidence", action_id=str(item.action_id), **read_evidence(admin, item))
+    work.audit("ending", action_id=str(item.action_id), place=item.place)
+    work.tell(ExecutorStep.EVIDENCE_KEPT, {})
+    standing = look_at(admin, item)
+    if standing.state is not State.HANGS:
+        return _abort_outcome(item, standing, ItemFate.ALREADY_DONE)
+    write_abort(admin, item)
+    work.tell(ExecutorStep.MARKED, {})
+    standing = wait_ended(admin, item, wait_seconds=_SETTLE_SECONDS)
+    if standing.state is not State.ABORTED:
+        raise BrokerUnreachable(
+            f"{work.contract.contract}: {item.place}: the marker was written, and within {_SETTLE_SECONDS} s it is not "
+            f"seen to have ended the transaction{f': {standing.reason}' if standing.reason else ''}"
+        )
+    return _abort_outcome(item, standing, ItemFate.DONE)
+
+
+def _abort_outcome(item: AbortItem, standing: Standing, fate: ItemFate) -> ItemOutcome:
+    """fate: where it hangs or our marker has ended it; else it is refused."""
+    about: dict[str, Any] = {"action_id": item.action_id, "match_key": item.place, "place": standing.place}
+    if standing.state in (State.UNPROVEN, State.ENDED):
+        return ItemOutcome(fate=ItemFate.REFUSED, reason=standing.reason, **about)
+    return ItemOutcome(fate=fate, **about)
+
+
+def _execute_publishing(work: _Work) -> tuple[ItemOutcome, ...]:
     topic_id = ensure_progress_topic(work.connections.kafka, work.contract.contract)
-    actions = _claim(work, outcome={"progress_topic_id": topic_id})
+    actions = _claim(work, work.plan.items, outcome={"progress_topic_id": topic_id})
     _refuse_lost_progress(work, actions, topic_id)
     work.audit("executing", progress_topic_id=topic_id, transactional_id=work.transactional_id)
     work.tell(ExecutorStep.EXECUTING, {"transactional_id": work.transactional_id})
@@ -326,10 +433,13 @@ def _execute(work: _Work) -> tuple[ItemOutcome, ...]:
     return outcomes
 
 
-def _claim(work: _Work, *, outcome: Mapping[str, Any]) -> dict[UUID, StoredAction]:
+def _claim(
+    work: _Work, actions: Sequence[AbortItem | PlanItem], *, outcome: Mapping[str, Any]
+) -> dict[UUID, StoredAction]:
     return claim_actions(
         work.engine,
         work.plan,
+        actions,
         executor=work.executor,
         outcome=outcome,
         allow=lambda spent: refuse_over_caps(work.contract, work.plan, spent=spent),
@@ -340,7 +450,7 @@ def _execute_posts(work: _Work) -> tuple[ItemOutcome, ...]:
     """Each event in a database transaction of its own; the switch and the minutes are asked before each."""
     if work.connections.poster_dsn is None:
         raise PlanRefused(f"{work.contract.contract}: expected the connection of compensation.post, got none")
-    actions = _claim(work, outcome={})
+    actions = _claim(work, work.plan.items, outcome={})
     work.audit("executing", table=work.contract.ledger.table)
     work.tell(ExecutorStep.EXECUTING, {"table": work.contract.ledger.table})
     proof = _prove(work, actions=actions, progress_topics=())

@@ -1,6 +1,6 @@
-"""What may be republished, decided before anything is touched. Pure; compensation.py acts on it.
+"""What may be repaired, decided before anything is touched. Pure; compensation.py acts on it.
 
-A plan names each event it will publish and each break it leaves alone, with the reason. A person approves its hash.
+A plan names each thing it will do and each break it leaves alone, with the reason. A person approves its hash.
 """
 
 import json
@@ -14,11 +14,14 @@ from uuid import UUID, uuid5
 
 from pydantic import TypeAdapter
 
+from tallystick.abort_plan import AbortItem, abort_items, abort_words, why_not_abort
 from tallystick.break_class import BreakClass, Doubt
 from tallystick.contract import POSTABLE, REVERSIBLE, CompensationRules, Contract
 from tallystick.money_text import format_minor, format_money
 from tallystick.run_result import Break, DoubtFound, total_money
 from tallystick.store.run_store import OutstandingBreak, StoredRun
+from tallystick.surroundings import Surroundings
+from tallystick.verdict_text import counted
 
 _NAMESPACE = UUID("1b0f7f4e-0f0c-5d53-8a44-55b1f2a3c6d7")
 
@@ -55,7 +58,7 @@ class CapsExceeded(PlanRefused):
 
 
 class OnePersonOnly(PlanRefused):
-    """Whoever asked for the plan approved it too, and its money is above the contract's limit for that."""
+    """Whoever asked for the plan approved it too, and it needs two: by its money, or since it ends a transaction."""
 
 
 class PlanStale(PlanRefused):
@@ -73,6 +76,11 @@ class SourceRow:
     amount_minor: int
     currency: str
     occurred_at: str
+
+    @property
+    def moved_minor(self) -> dict[str, int]:
+        """Its money without a sign, as caps count it."""
+        return {self.currency: abs(self.amount_minor)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,11 +139,19 @@ class PlanItem(SourceRow):
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOut:
-    """A break that the plan does not repair, and why."""
+    """A break that the plan does not repair, and why. break_id None: a hanging transaction, match_key its place."""
 
-    break_id: UUID
+    break_id: UUID | None
     match_key: str
     reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoodAround:
+    """What the planned run and the newest one saw around their cuts; where they are the same, the same."""
+
+    planned: Surroundings = field(default_factory=Surroundings)
+    newest: Surroundings = field(default_factory=Surroundings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +164,12 @@ class Plan:
     dry_run: bool
     items: tuple[PlanItem, ...]
     left_out: tuple[LeftOut, ...]
+    aborts: tuple[AbortItem, ...] = ()
+
+    @property
+    def actions(self) -> tuple[AbortItem | PlanItem, ...]:
+        """All that it does, in the order in which it is done."""
+        return (*self.aborts, *self.items)
 
     @cached_property
     def plan_hash(self) -> str:
@@ -169,8 +191,8 @@ class Plan:
 
     @property
     def moved_minor(self) -> dict[str, int]:
-        """The same without signs, as caps and limits count it: a negative amount makes no other one smaller."""
-        return total_money((item.currency, abs(item.amount_minor)) for item in self.items)
+        """Of all its actions, without signs, as caps count it: a negative amount makes no other one smaller."""
+        return total_money(pair for action in self.actions for pair in action.moved_minor.items())
 
 
 _PLAN = TypeAdapter(Plan)
@@ -182,35 +204,51 @@ def make_plan(
     candidates: Sequence[Candidate],
     *,
     newest_doubts: Sequence[DoubtFound] = (),
+    around: StoodAround = StoodAround(),
     taken: Collection[UUID] = (),
     spent: Spent = Spent(),
     dry_run: bool = True,
 ) -> Plan:
     """Take the candidates oldest first while the caps allow; what does not fit is named, and a smaller one may fit.
 
-    newest_doubts: those of the newest run, where that is a later one. taken: action ids that a plan has acted on or is
-    acting on. spent: what the day's caps have been used for. Raises CompensationOff.
+    newest_doubts: those of the newest run, where that is a later one. around: what hangs there goes before the breaks.
+    taken: action ids that a plan has acted on or is acting on. spent: what the day's caps have been used for. Raises
+    CompensationOff.
     """
     rules = _rules(contract)
     items: list[PlanItem] = []
     left_out: list[LeftOut] = []
     room = _Room(rules, spent)
+    unclean = _unclean("the run's", run.result.doubts) or _unclean("the newest run's", newest_doubts)
+    aborts: list[AbortItem] = []
+    for abort in abort_items(contract.contract, around.planned, now_utc=run.now_utc):
+        reason = (
+            unclean
+            or _not_opted_in(rules)
+            or ("another plan has it" if abort.action_id in taken else None)
+            or why_not_abort(abort, topics=contract.topics, around=around.planned, newest=around.newest)
+            or room.refusal(abort.place, abort.moved_minor)
+        )
+        if reason:
+            left_out.append(LeftOut(break_id=None, match_key=abort.place, reason=reason))
+        else:
+            aborts.append(abort)
+            room.take(abort.place, abort.moved_minor)
     for candidate in sorted(candidates, key=_oldest_first):
-        found = candidate.item_break
+        found, source = candidate.item_break, _source_of(candidate)
         action_id = action_id_of(contract.contract, found.break_id)
         reason = (
-            _unclean("the run's", run.result.doubts)
-            or _unclean("the newest run's", newest_doubts)
+            unclean
             or _not_ours(contract, rules, found)
             or ("another plan has it" if action_id in taken else None)
             or _row_fault(candidate)
-            or room.refusal(_source_of(candidate))
+            or room.refusal(found.match_key, source.moved_minor)
         )
         if reason:
             left_out.append(LeftOut(break_id=found.break_id, match_key=found.match_key, reason=reason))
         else:
-            items.append(_item(contract, found, _source_of(candidate), action_id))
-            room.take(_source_of(candidate))
+            items.append(_item(contract, found, source, action_id))
+            room.take(found.match_key, source.moved_minor)
     return Plan(
         contract=contract.contract,
         contract_fingerprint=contract.fingerprint,
@@ -218,6 +256,7 @@ def make_plan(
         dry_run=dry_run,
         items=tuple(items),
         left_out=tuple(left_out),
+        aborts=tuple(aborts),
     )
 
 
@@ -235,24 +274,35 @@ def refuse_over_caps(contract: Contract, plan: Plan, *, spent: Spent = Spent()) 
     """Hold an approved plan against the contract as it is now. Raises CompensationOff, CapsExceeded."""
     rules = _rules(contract)
     room = _Room(rules, spent)
+    for abort in plan.aborts:
+        if reason := _not_opted_in(rules) or room.refusal(abort.place, abort.moved_minor):
+            raise CapsExceeded(f"{contract.contract}: {abort.place}: {reason}")
+        room.take(abort.place, abort.moved_minor)
     for item in plan.items:
-        reason = room.refusal(item)
+        reason = room.refusal(item.match_key, item.moved_minor)
         if item.break_class not in rules.classes:
             reason = f"class {item.break_class} is not compensated by the contract"
         if reason:
             raise CapsExceeded(f"{contract.contract}: {item.match_key}: {reason}")
-        room.take(item)
+        room.take(item.match_key, item.moved_minor)
 
 
 def refuse_one_person(contract: Contract, plan: Plan, *, approver: str, requesters: Collection[str]) -> None:
     """Hold the approver against all who asked for this plan. Raises CompensationOff, OnePersonOnly.
 
-    Names are equal whatever their case. A plan that nobody is known to have asked for has no second person.
+    Names are equal whatever their case. A plan that nobody is known to have asked for has no second person. One that
+    ends a transaction needs two, whatever its money: no later run can take that back.
     """
     limits = _rules(contract).four_eyes_above_minor
     above = [currency for currency, money in plan.moved_minor.items() if money > limits.get(currency, -1)]
     asked = {name.strip().casefold() for name in requesters}
-    if above and (not asked or approver.strip().casefold() in asked):
+    alone = not asked or approver.strip().casefold() in asked
+    if alone and plan.aborts:
+        raise OnePersonOnly(
+            f"{contract.contract}: {approver} asked for this plan, which ends "
+            f"{counted(len(plan.aborts), 'transaction')} for good; expected the approval of somebody else"
+        )
+    if alone and above:
         raise OnePersonOnly(
             f"{contract.contract}: {approver} asked for this plan, which moves {format_money(plan.moved_minor)}; "
             f"expected the approval of somebody else, as compensation.four_eyes_above_minor says for {above[0]}"
@@ -264,7 +314,8 @@ def describe_plan(plan: Plan) -> str:
     lines = [
         f"**{_plain(plan.contract)}**, cut {plan.cut_n}. {_intent(plan)}",
         "",
-        *_item_lines(plan.items),
+        *_abort_lines(plan.aborts),
+        *([] if plan.aborts and not plan.items else _item_lines(plan.items)),
         "",
         *_left_out_lines(plan.left_out),
         "",
@@ -292,35 +343,44 @@ class _Room:
         }
         self.keys: set[str] = set()
 
-    def refusal(self, row: SourceRow) -> str | None:
-        if row.match_key in self.keys:
+    def refusal(self, key: str, money: Mapping[str, int]) -> str | None:
+        """money: per currency in minor units, without signs; it must not be changed before `take`."""
+        if key in self.keys:
             return "the plan has this event already"
-        if row.currency not in self.money:
-            return f"the contract sets no cap for {row.currency}"
         if self.items < 1:
             return "over the cap on the number of events"
-        if abs(row.amount_minor) > self.money[row.currency]:
-            return f"over the cap on {row.currency}"
         if self.items_today is not None and self.items_today < 1:
             return "over the day's cap on the number of events"
-        if abs(row.amount_minor) > self.money_today.get(row.currency, abs(row.amount_minor)):
-            return f"over the day's cap on {row.currency}"
+        for currency, amount_minor in sorted(money.items()):
+            if currency not in self.money:
+                return f"the contract sets no cap for {currency}"
+            if amount_minor > self.money[currency]:
+                return f"over the cap on {currency}"
+            if amount_minor > self.money_today.get(currency, amount_minor):
+                return f"over the day's cap on {currency}"
         return None
 
-    def take(self, row: SourceRow) -> None:
-        self.keys.add(row.match_key)
+    def take(self, key: str, money: Mapping[str, int]) -> None:
+        self.keys.add(key)
         self.items -= 1
-        self.money[row.currency] -= abs(row.amount_minor)
         if self.items_today is not None:
             self.items_today -= 1
-        if row.currency in self.money_today:
-            self.money_today[row.currency] -= abs(row.amount_minor)
+        for currency, amount_minor in money.items():
+            self.money[currency] -= amount_minor
+            if currency in self.money_today:
+                self.money_today[currency] -= amount_minor
 
 
 def _rules(contract: Contract) -> CompensationRules:
     if contract.compensation is None:
         raise CompensationOff(f"{contract.contract}: the contract has no compensation, so nothing may be repaired")
     return contract.compensation
+
+
+def _not_opted_in(rules: CompensationRules) -> str | None:
+    if rules.abort_hanging_transactions:
+        return None
+    return "compensation.abort_hanging_transactions is not true, so nothing is ended"
 
 
 def _oldest_first(candidate: Candidate) -> tuple[int, str, str]:
@@ -404,13 +464,24 @@ _INTENTS = {
 def _intent(plan: Plan) -> str:
     """What it will do, how many and how much money, kind by kind."""
     intents = []
+    if plan.aborts:
+        intents.append(
+            f"end {counted(len(plan.aborts), 'hanging transaction')} by an ABORT marker, each on its partition alone, "
+            f"so that {counted(sum(one.own_events for one in plan.aborts), 'record')} worth "
+            f"{format_money(total_money(pair for one in plan.aborts for pair in one.own_money_minor.items()))} will "
+            "count as aborted; nothing else of their producers is touched, and no record is deleted"
+        )
     for kind, words in _INTENTS.items():
         items = [item for item in plan.items if item.kind is kind]
-        if items or (kind is Kind.REPUBLISH and not plan.items):
+        if items or (kind is Kind.REPUBLISH and not plan.actions):
             money = total_money((item.currency, item.amount_minor) for item in items)
             intents.append(words.format(count=len(items), money=format_money(money)))
     start = "Dry run, nothing is published: would " if plan.dry_run else "Will "
     return f"{start}{', and '.join(intents)}."
+
+
+def _abort_lines(aborts: Sequence[AbortItem]) -> list[str]:
+    return [line for one in aborts for line in (f"- End {abort_words(one)}.", "")]
 
 
 def _deed(item: PlanItem) -> str:
@@ -439,8 +510,11 @@ def _left_out_lines(left_out: Sequence[LeftOut]) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     for one in left_out:
         by_reason.setdefault(one.reason, []).append(one.match_key)
+    hanging = sum(one.break_id is None for one in left_out)
+    breaks = [f"{len(left_out) - hanging} outstanding breaks"] if hanging < len(left_out) else []
+    transactions = [counted(hanging, "hanging transaction")] if hanging else []
     return [
-        f"Left out: {len(left_out)} outstanding breaks.",
+        f"Left out: {' and '.join([*breaks, *transactions])}.",
         "",
         *(f"- {len(keys)}: {_plain(reason)} ({_some(keys)})" for reason, keys in sorted(by_reason.items())),
     ]

@@ -9,13 +9,15 @@ from psycopg.rows import dict_row
 from sqlalchemy import Engine
 
 from tallystick import ledger_sql
-from tallystick.compensation_plan import Candidate, Plan, PlanRefused, SourceRow, make_plan
+from tallystick.abort_plan import AbortItem, abort_items, why_not_abort
+from tallystick.compensation_plan import Candidate, Plan, PlanRefused, SourceRow, StoodAround, make_plan
 from tallystick.connections import Connections
 from tallystick.contract import Contract, LedgerSide
 from tallystick.ledger_reader import describe_table, open_ledger
 from tallystick.store.contract_store import require_same_books
 from tallystick.store.plan_store import open_actions, spent_today
-from tallystick.store.run_store import list_runs, outstanding_breaks, read_run
+from tallystick.store.run_store import StoredRun, list_runs, outstanding_breaks, read_run, surroundings_document
+from tallystick.surroundings import SURROUNDINGS, Surroundings
 
 
 def draw_plan(
@@ -31,9 +33,10 @@ def draw_plan(
     run = read_run(engine, contract.contract, cut_n)
     if run is None:
         raise PlanRefused(f"{contract.contract}: cut {cut_n} has no verdict")
+    rules = contract.compensation
     standing = [found for found in outstanding_breaks(engine, contract.contract) if found.cut_n <= cut_n]
-    with open_ledger(connections.ledger_dsn) as ledger:
-        rows = read_source_rows(ledger, contract.ledger, {found.item_break.match_key for found in standing})
+    keys = {found.item_break.match_key for found in standing if rules and found.item_break.break_class in rules.classes}
+    rows = _rows_now(contract, connections, keys) if keys else {}
     candidates = [Candidate(outstanding=found, rows=rows.get(found.item_break.match_key, ())) for found in standing]
     (newest,) = list_runs(engine, contract.contract, limit=1)
     return make_plan(
@@ -41,10 +44,35 @@ def draw_plan(
         run,
         candidates,
         newest_doubts=newest.doubts,
+        around=StoodAround(
+            planned=_read_surroundings(engine, contract, cut_n),
+            newest=_read_surroundings(engine, contract, newest.cut_n),
+        ),
         taken=open_actions(engine, contract.contract),
         spent=spent_today(engine, contract.contract),
         dry_run=dry_run,
     )
+
+
+def _rows_now(contract: Contract, connections: Connections, keys: Collection[str]) -> dict[str, tuple[SourceRow, ...]]:
+    with open_ledger(connections.ledger_dsn) as ledger:
+        return read_source_rows(ledger, contract.ledger, keys)
+
+
+def endable_transactions(engine: Engine, contract: Contract, run: StoredRun) -> tuple[AbortItem, ...]:
+    """Hanging transactions that a plan of this run may end, if a person agrees; the caps are not asked."""
+    if contract.compensation is None or not contract.compensation.abort_hanging_transactions:
+        return ()
+    around = _read_surroundings(engine, contract, run.cut.n)
+    return tuple(
+        item
+        for item in abort_items(contract.contract, around, now_utc=run.now_utc)
+        if why_not_abort(item, topics=contract.topics, around=around, newest=around) is None
+    )
+
+
+def _read_surroundings(engine: Engine, contract: Contract, cut_n: int) -> Surroundings:
+    return SURROUNDINGS.validate_python(surroundings_document(engine, contract.contract, cut_n))
 
 
 def read_source_rows(

@@ -446,15 +446,19 @@ class LedgerPost(_Part):
 class CompensationRules(_Part):
     """What may be repaired. Absent: nothing."""
 
-    classes: tuple[BreakClass, ...] = Field(min_length=1)
-    """Only these classes are planned. What is missing in the topic is published again from the ledger; a copy that the
-    topic has too many is taken back by an event of ours; what is missing in the ledger is posted from the topic."""
+    classes: tuple[BreakClass, ...] = ()
+    """Only these classes are planned; at least one, or abort_hanging_transactions. What is missing in the topic is
+    published again from the ledger; a copy that the topic has too many is taken back by an event of ours; what is
+    missing in the ledger is posted from the topic."""
     reversal: Literal["negated", "header"] | None = None
     """Goes with classes of copies too many: how the event says that it takes one back, beside the header
     tallystick-reverses, which names topic, partition and offset. negated: its amount has the other sign. header: it is
     that copy, byte by byte; consumers must know the header."""
     post: LedgerPost | None = None
     """Goes with missing_in_ledger: how an event is posted."""
+    abort_hanging_transactions: Annotated[bool, Field(strict=True)] = False
+    """true: a transaction that nobody will ever end may be ended by an ABORT marker, once every time-out that the
+    brokers allow is over, on topics of the legs. Always with the approval of somebody else than who asked."""
     max_items: Annotated[int, Field(gt=0, le=100_000, strict=True)] = 100
     """Cap on the events of one plan; what is over it is left out and named."""
     max_amount_minor: dict[_Currency, _MinorUnits] = Field(min_length=1)
@@ -488,6 +492,12 @@ class CompensationRules(_Part):
                 expected = _one_of(REPUBLISHABLE + REVERSIBLE + POSTABLE)
                 raise ValueError(f"{break_class} is nothing that a compensation repairs: expected {expected}")
         return classes
+
+    @model_validator(mode="after")
+    def _does_something(self) -> Self:
+        if not self.classes and not self.abort_hanging_transactions:
+            raise ValueError("expected at least one of classes, or abort_hanging_transactions")
+        return self
 
     @model_validator(mode="after")
     def _says_how(self) -> Self:
@@ -633,8 +643,8 @@ class Contract(_Part):
     @field_validator("compensation")
     @classmethod
     def _compensation_fits(cls, rules: CompensationRules | None, info: ValidationInfo) -> CompensationRules | None:
-        if rules is None:
-            return None
+        if rules is None or not rules.classes:
+            return rules
         if info.data.get("direction") is Direction.TOPIC_TO_TOPIC:
             raise ValueError(
                 "expected none with direction topic_to_topic: what the service makes of an input, only the service "

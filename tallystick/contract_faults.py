@@ -72,6 +72,8 @@ def _expected(fault: Mapping[str, Any], patterns: Mapping[str, str]) -> str:
             return f"expected {patterns.get(context['pattern'], 'text like ' + context['pattern'])}"
         case "string_type":
             return "expected text; put it in quotes"
+        case "bool_type":
+            return "expected true or false"
         case "int_type" | "int_from_float" | "int_parsing":
             return "expected a whole number"
         case "greater_than_equal":

@@ -112,6 +112,8 @@ def _type(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
         case "object":
             key, value = (_type(part, definitions) for part in _key_and_value(field))
             return f"a mapping{_count(field, 'Properties')}; key: {key}; value: {value}"
+        case "boolean":
+            return "`true` or `false`"
         case "integer":
             return f"a whole number{_bounds(field)}"
     if field.get("format") == "date-time":

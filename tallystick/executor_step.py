@@ -6,13 +6,17 @@ from typing import Any
 
 
 class ExecutorStep(StrEnum):
-    """In the order of one attempt. aborted: back to fenced. stopped: ends it at any step, with the error's name."""
+    """In the order of one attempt. evidence_kept, marked: of a hanging transaction. aborted: back to fenced. stopped:
+    ends it at any step, with the error's name.
+    """
 
     APPROVED = "approved"
     EXECUTING = "executing"
     FENCED = "fenced"
     PROGRESS_READ = "progress_read"
     PROVED = "proved"
+    EVIDENCE_KEPT = "evidence_kept"
+    MARKED = "marked"
     BEGUN = "begun"
     PRODUCED = "produced"
     FLUSHED = "flushed"

@@ -26,6 +26,7 @@ class OpenTransaction:
     transactional_id "": no coordinator lists the producer id. started_ms and timeout_ms None: nor this transaction.
     lists_partition: is this partition among those that the coordinator's transaction has written to?
     confirmed: it stayed open after every coordinator had answered that it owes the partition no marker.
+    coordinator_epoch: of the coordinator that ordered this producer's last marker there; -1: none has yet.
     """
 
     topic_partition: TopicPartition
@@ -38,6 +39,7 @@ class OpenTransaction:
     coordinator_state: str = ""
     lists_partition: bool = False
     confirmed: bool = False
+    coordinator_epoch: int = -1
 
     @property
     def will_end(self) -> bool:
@@ -121,6 +123,7 @@ def _open_transaction(
         timeout_ms=described.transaction_timeout_ms if listed else None,
         coordinator_state=described.state.value if described else "",
         lists_partition=listed,
+        coordinator_epoch=producer.coordinator_epoch,
     )
 
 

@@ -9,11 +9,11 @@ from tallystick.republished_event import StandingEvent, in_force, says_the_same
 
 
 class Effect(StrEnum):
-    """What became of one break, read again.
+    """What became of what one action is to repair, read again.
 
-    cleared: one event and one row stand, and both say what the plan says. not_cleared: nothing of the repair stands.
-    changed: something else stands, such as a second copy, or another amount. hidden: an open producer transaction hides
-    what stands.
+    cleared: one event and one row stand, and both say what the plan says; or our marker has ended the transaction.
+    not_cleared: nothing of the repair stands. changed: something else stands, such as a second copy, another amount, or
+    another marker. hidden: an open producer transaction hides what stands.
     """
 
     CLEARED = "cleared"

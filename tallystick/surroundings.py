@@ -173,6 +173,18 @@ class Surroundings:
     def held_on(self, topic_partition: TopicPartition) -> tuple[HeldEvents, ...]:
         return tuple(one for one in self.held_events if one.topic_partition == topic_partition)
 
+    def first_seen_utc(self, one: OpenTransaction) -> datetime | None:
+        """When a run of this contract first saw this transaction open; None: no run before has."""
+        return next(
+            (
+                sight.first_seen_utc
+                for sight in self.first_sights
+                if (sight.topic_partition, sight.producer_id, sight.kafka_offset_start)
+                == (one.topic_partition, one.producer_id, one.kafka_offset_start)
+            ),
+            None,
+        )
+
     def discontinuity_of(self, cut: Cut, topic_slice: TopicSlice) -> Discontinuity | None:
         """Did the log go on where the slice ends, when the cut was made and before it was read?"""
         stood = (topic_slice.snapshot, *self.partitions_before)

@@ -10,10 +10,12 @@ from tallystick_airflow.contract_operator import CUT_N, open_verdict_store, read
 
 
 class OfferCompensationOperator(TriggerDagRunOperator):
-    """Start `compensate_<contract>` for a cut in which breaks were found that the contract lets be repaired.
+    """Start `compensate_<contract>` for a cut in which breaks were found that the contract lets be repaired, or a
+    hanging transaction that it lets be ended.
 
     Does not wait: a parked approval must not hold up the next windows. Started once per cut: a re-run of the cut, which
-    finds the same breaks, is skipped; after a refusal a person starts the DAG by hand. Repairs nothing.
+    finds the same breaks, is skipped; and once per hanging transaction, which every run finds again until it is ended.
+    After a refusal a person starts the DAG by hand. Repairs nothing.
     """
 
     template_fields = (*TriggerDagRunOperator.template_fields, "cut_n")
@@ -25,16 +27,23 @@ class OfferCompensationOperator(TriggerDagRunOperator):
         self.cut_n = cut_n
 
     def execute(self, context: Context) -> None:
-        from tallystick.store.run_store import read_run  # SQLAlchemy: not while parsing
+        from tallystick import compensation_source  # SQLAlchemy: not while parsing
+        from tallystick.store.run_store import read_run
 
         contract, cut_n = read_contract_file(self.contract_file), require_cut_n(self.cut_n)
         with open_verdict_store() as engine:
             run = read_run(engine, contract.contract, cut_n)
+            hanging = compensation_source.endable_transactions(engine, contract, run) if run else ()
         allowed = contract.compensation.classes if contract.compensation else ()
         found = [item_break for item_break in run.result.breaks if item_break.break_class in allowed] if run else []
-        if not found:
-            raise AirflowSkipException(f"cut {cut_n}: no break of a class that {contract.contract} lets be repaired")
-        self.log.info("Cut %d: %d breaks may be repaired, if a person agrees", cut_n, len(found))
-        self.trigger_run_id = f"cut_{cut_n}"
+        if not found and not hanging:
+            raise AirflowSkipException(f"cut {cut_n}: nothing that {contract.contract} lets be repaired or ended")
+        self.log.info(
+            "Cut %d: %d breaks may be repaired, %d transactions be ended, if a person agrees",
+            cut_n,
+            len(found),
+            len(hanging),
+        )
+        self.trigger_run_id = f"cut_{cut_n}" if found else f"hanging_{hanging[-1].action_id}"
         self.conf = {"cut_n": cut_n}
         super().execute(context)

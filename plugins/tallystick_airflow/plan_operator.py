@@ -29,7 +29,7 @@ class PlanOperator(ContractOperator):
                 plan = draw_plan(engine, contract, read_connections(contract), cut_n=cut_n, dry_run=False)
             markdown = describe_plan(plan)
             self.log.info("%s", markdown)
-            if not plan.items:
+            if not plan.actions:
                 raise AirflowSkipException(f"cut {cut_n}: nothing is to be repaired")
             save_plan(engine, plan, requested_by=requested_by, scheduler_run_id=context["run_id"])
         return {

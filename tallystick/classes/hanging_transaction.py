@@ -51,6 +51,7 @@ def _hanging(evidence: Evidence, topic_slice: TopicSlice, one: OpenTransaction) 
         details=holder_details(evidence, topic_slice, one)
         | {
             "holds": holds,
+            "coordinator_epoch": one.coordinator_epoch,
             "first_seen_utc": format_time(first_seen_utc),
             "age_seconds": seconds_since(evidence, first_seen_utc),
         },
@@ -66,13 +67,7 @@ def _why(one: OpenTransaction) -> str:
 
 
 def _first_seen(evidence: Evidence, one: OpenTransaction) -> datetime:
-    sights = (
-        sight.first_seen_utc
-        for sight in evidence.surroundings.first_sights
-        if (sight.topic_partition, sight.producer_id, sight.kafka_offset_start)
-        == (one.topic_partition, one.producer_id, one.kafka_offset_start)
-    )
-    return min(sights, default=evidence.cut.now_utc)
+    return evidence.surroundings.first_seen_utc(one) or evidence.cut.now_utc
 
 
 def held_by_prepared_transaction(evidence: Evidence) -> Iterator[DoubtFound]:

@@ -1,6 +1,7 @@
 """Compensation plans, the state of each action, and the audit trail."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -8,16 +9,19 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Engine, Text, Update, cast, func, insert, select, update
+from sqlalchemy import Connection, Engine, Text, Update, cast, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from tallystick.compensation_plan import Plan, PlanStale, Spent
+from tallystick.abort_plan import AbortItem
+from tallystick.compensation_plan import Plan, PlanItem, PlanStale, Spent
 from tallystick.run_result import total_money
 from tallystick.store.schema import audit as audit_table
 from tallystick.store.schema import compensation_action, compensation_plan
 
 _PLAN = TypeAdapter(Plan)
+_PATIENCE = "set local lock_timeout = '60s'; set local idle_in_transaction_session_timeout = '10min'"
+"""An executor that is stopped while it ends a transaction must not keep the next one from it for ever."""
 _ASKED = "planned"
 """The audit event of a plan that somebody asked for."""
 
@@ -32,10 +36,13 @@ class ActionState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class StoredAction:
-    """One break's repair. outcome: JSON; where the event stands, or why it was refused."""
+    """One break's repair, or (break_id None) the end of a hanging transaction.
+
+    outcome: JSON; where the event or the marker stands, or why it was refused.
+    """
 
     action_id: UUID
-    break_id: UUID
+    break_id: UUID | None
     plan_id: UUID
     state: ActionState
     outcome: Mapping[str, Any]
@@ -69,7 +76,12 @@ def save_plan(engine: Engine, plan: Plan, *, requested_by: str, scheduler_run_id
     }
     with engine.begin() as connection:
         connection.execute(upsert(compensation_plan).on_conflict_do_nothing(), row)
-        asked = {"plan_hash": plan.plan_hash, "cut_n": plan.cut_n, "items": len(plan.items), "money": plan.money_minor}
+        asked = {
+            "plan_hash": plan.plan_hash,
+            "cut_n": plan.cut_n,
+            "items": len(plan.actions),
+            "money": plan.money_minor,
+        }
         if scheduler_run_id:
             asked["scheduler_run_id"] = scheduler_run_id
         connection.execute(insert(audit_table), _audit_row(plan.contract, plan.plan_id, requested_by, _ASKED, asked))
@@ -128,29 +140,47 @@ def spent_today(engine: Engine, contract_name: str) -> Spent:
 
 
 def claim_actions(
-    engine: Engine, plan: Plan, *, executor: str, outcome: Mapping[str, Any], allow: Callable[[Spent], None]
+    engine: Engine,
+    plan: Plan,
+    actions: Sequence[AbortItem | PlanItem],
+    *,
+    executor: str,
+    outcome: Mapping[str, Any],
+    allow: Callable[[Spent], None],
 ) -> dict[UUID, StoredAction]:
-    """Mark every action of the plan as executing, all or none; one that this plan has begun or done stays as it is.
+    """Mark these actions of the plan as executing, all or none; one that this plan has begun or done stays as it is.
 
     executor: this start's own word; from now on no earlier start may refuse one of them. outcome: kept with those that
     begin now. allow: raises where the plan may not begin beside what the day has spent
-    already; plans of one contract are claimed one after the other, so that two cannot take the same room. Gives all
-    actions of the plan. Raises PlanStale where another holds one.
+    already; plans of one contract are claimed one after the other, so that two cannot take the same room. Gives them
+    all as they are now. Raises PlanStale where another plan holds one.
     """
     with engine.begin() as connection:
         connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"acting {plan.contract}", 0))))
         if not _has_begun(connection, plan):
             allow(_spent_today(connection, plan.contract))
-        for item in plan.items:
-            _claim(connection, plan, item.action_id, item.break_id, outcome)
-        ids = [item.action_id for item in plan.items]
+        for action in actions:
+            _claim(connection, plan, action, outcome)
+        ids = [action.action_id for action in actions]
         connection.execute(_taken_over(ids, executor))
         statement = select(compensation_action).where(compensation_action.c.action_id.in_(ids))
-        actions = {row.action_id: _action_of(row) for row in connection.execute(statement)}
-        for action in actions.values():
-            if action.plan_id != plan.plan_id:
-                raise PlanStale(f"{plan.contract}: action {action.action_id} belongs to plan {action.plan_id}")
-    return actions
+        claimed = {row.action_id: _action_of(row) for row in connection.execute(statement)}
+        for stored in claimed.values():
+            if stored.plan_id != plan.plan_id:
+                raise PlanStale(f"{plan.contract}: action {stored.action_id} belongs to plan {stored.plan_id}")
+    return claimed
+
+
+@contextmanager
+def ending_alone(engine: Engine, contract_name: str) -> Iterator[None]:
+    """For the length of a block: no other executor ends transactions of this contract. Waits for one that does.
+
+    Raises sqlalchemy's OperationalError where that takes too long; a retry may cure it.
+    """
+    with engine.begin() as connection:
+        connection.execute(text(_PATIENCE))
+        connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"ending {contract_name}", 0))))
+        yield
 
 
 def record_done(engine: Engine, action_id: UUID, *, outcome: Mapping[str, Any]) -> None:
@@ -231,13 +261,15 @@ def _spent_today(connection: Connection, contract_name: str) -> Spent:
     begun = {row.action_id: row.plan_id for row in connection.execute(statement)}
     bodies = select(compensation_plan.c.body).where(compensation_plan.c.plan_id.in_(set(begun.values())))
     plans = [_PLAN.validate_python(body) for body in connection.scalars(bodies)]
-    items = [item for plan in plans for item in plan.items if begun.get(item.action_id) == plan.plan_id]
-    return Spent(items=len(items), moved_minor=total_money((item.currency, abs(item.amount_minor)) for item in items))
+    actions = [one for plan in plans for one in plan.actions if begun.get(one.action_id) == plan.plan_id]
+    moved = total_money(pair for one in actions for pair in one.moved_minor.items())
+    return Spent(items=len(actions), moved_minor=moved)
 
 
-def _claim(connection: Connection, plan: Plan, action_id: UUID, break_id: UUID, outcome: Mapping[str, Any]) -> None:
+def _claim(connection: Connection, plan: Plan, action: AbortItem | PlanItem, outcome: Mapping[str, Any]) -> None:
     begin = {"plan_id": plan.plan_id, "state": ActionState.EXECUTING, "outcome": dict(outcome)}
-    statement = upsert(compensation_action).values(action_id=action_id, break_id=break_id, **begin)
+    break_id = action.break_id if isinstance(action, PlanItem) else None
+    statement = upsert(compensation_action).values(action_id=action.action_id, break_id=break_id, **begin)
     connection.execute(
         statement.on_conflict_do_update(
             index_elements=[compensation_action.c.action_id],

@@ -354,7 +354,7 @@ compensation_action = Table(
     "compensation_action",
     metadata,
     Column("action_id", Uuid, primary_key=True, comment="UUIDv5 of contract and break: one per break, over all plans"),
-    Column("break_id", Uuid, nullable=False),
+    Column("break_id", Uuid),
     Column("plan_id", Uuid, nullable=False),
     Column("state", Text, nullable=False),
     Column("outcome", JSONB, nullable=False, server_default=text("'{}'")),

@@ -11,6 +11,7 @@ import pytest
 from airflow.providers.standard.exceptions import HITLTriggerEventError
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, DagRunTriggerException
 
+from tallystick import compensation_source
 from tallystick.break_class import BreakClass
 from tallystick.store import plan_store, run_store
 from tallystick.verdict import Verdict
@@ -25,7 +26,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CONTRACT_FILE = str(Path(__file__).parents[2] / "dags" / "contracts" / "billing_payouts.yaml")
 
 
-def stored_run(verdict: Verdict, *break_classes: BreakClass) -> Any:
+def stored_run(verdict: Verdict, *break_classes: BreakClass, hanging: tuple[str, ...] = ()) -> Any:
     breaks = tuple(
         SimpleNamespace(break_class=break_class, currency="EUR", amount_minor=79_611) for break_class in break_classes
     )
@@ -34,7 +35,10 @@ def stored_run(verdict: Verdict, *break_classes: BreakClass) -> Any:
         SimpleNamespace(notice="retention_overtakes", sentence="3 unread offsets expire.", pages=True),
         SimpleNamespace(notice="late_partner", sentence="1 item was late.", pages=False),
     )
-    return SimpleNamespace(result=SimpleNamespace(verdict=verdict, breaks=breaks, doubts=doubts, notices=notices))
+    return SimpleNamespace(
+        result=SimpleNamespace(verdict=verdict, breaks=breaks, doubts=doubts, notices=notices),
+        hanging=tuple(SimpleNamespace(action_id=action_id) for action_id in hanging),
+    )
 
 
 @pytest.fixture
@@ -49,6 +53,7 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> dict[int, Any]:
     for module in (judge_operator, offer_compensation_operator, approve_operator):
         monkeypatch.setattr(module, "open_verdict_store", no_store)
     monkeypatch.setattr(run_store, "read_run", lambda engine, name, n: runs.get(n))
+    monkeypatch.setattr(compensation_source, "endable_transactions", lambda engine, contract, run: run.hanging)
     return runs
 
 
@@ -96,6 +101,18 @@ def test_a_break_that_the_contract_does_not_repair_starts_nothing(stored: dict[i
     stored[7] = stored_run(Verdict.BROKEN, BreakClass.PHANTOM_IN_TOPIC)
     with pytest.raises(AirflowSkipException):
         offer()
+
+
+def test_a_transaction_that_may_be_ended_is_offered_once_whatever_cut_finds_it_again(stored: dict[int, Any]) -> None:
+    stored[7] = stored_run(Verdict.INCONCLUSIVE, hanging=("a1",))
+    with pytest.raises(DagRunTriggerException) as start:
+        offer()
+    assert (start.value.dag_run_id, start.value.conf) == ("hanging_a1", {"cut_n": 7})
+    assert start.value.skip_when_already_exists is True
+    stored[7] = stored_run(Verdict.BROKEN, BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY, hanging=("a1",))
+    with pytest.raises(DagRunTriggerException) as together:
+        offer()
+    assert together.value.dag_run_id == "cut_7"
 
 
 SHOWN = {"plan_id": "130e5ce5-6658-50c6-8945-99b412ca8480", "plan_hash": "h", "contract": "billing_payouts"}

@@ -217,16 +217,19 @@ class LiveBooks:
         """Wait until no transaction is open: a commit returns before its markers are in the log."""
         wait_until(lambda: all(part.lso == part.high_watermark for part in self.snapshot()), what="a stable log")
 
-    def take_cut(self, *, settled: bool = True) -> Cut:
-        """Fix the next cut, as sensor and cut task do. settled: wait until both sides have reached their marks."""
+    def take_cut(self, *, settled: bool = True, later: timedelta = timedelta()) -> Cut:
+        """Fix the next cut, as sensor and cut task do. settled: wait until both sides have reached their marks.
+
+        later: how far the cut task's clock is ahead.
+        """
         end = datetime.now(UTC)
         if settled:
             wait_until(lambda: self._observe(end), what="both sides")
         else:
             self._observe(end)
-        return self.resolve(end)
+        return self.resolve(end, later=later)
 
-    def resolve(self, window_end_utc: datetime) -> Cut:
+    def resolve(self, window_end_utc: datetime, *, later: timedelta = timedelta()) -> Cut:
         """The cut task alone. Windows are told apart by their end."""
         return resolve_cut(
             self.store,
@@ -234,7 +237,7 @@ class LiveBooks:
             self.connections,
             window_start_utc=window_end_utc - timedelta(minutes=1),
             window_end_utc=window_end_utc,
-            now_utc=datetime.now(UTC),
+            now_utc=datetime.now(UTC) + later,
             scheduler_run_id=f"run-{window_end_utc.isoformat()}",
         )
 

@@ -553,6 +553,7 @@ def test_a_days_cap_holds_over_plans_and_between_executors(world: Books) -> None
         claim_actions(
             world.store,
             both,
+            both.items,
             executor="late",
             outcome={},
             allow=lambda spent: refuse_over_caps(world.contract, both, spent=spent),
@@ -822,7 +823,9 @@ def test_only_the_start_that_has_claimed_an_action_last_may_refuse_it(world: Boo
     plan = world.plan()
     (item,) = plan.items
     for start in ("first", "second"):
-        claim_actions(world.store, plan, executor=start, outcome={"progress_topic_id": "topic-1"}, allow=anything)
+        claim_actions(
+            world.store, plan, plan.items, executor=start, outcome={"progress_topic_id": "topic-1"}, allow=anything
+        )
     assert not record_refusal(world.store, item.action_id, executor="first", outcome={"reason": "held"})
     assert world.states() == {"executing": 1}
     assert record_refusal(world.store, item.action_id, executor="second", outcome={"reason": "held"})

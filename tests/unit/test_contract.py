@@ -37,6 +37,7 @@ WITH_RECEIPT = {"connection": "l", "table": "a.b", "slice_by": "written_xid", "c
 INPUTS = {"kind": "topic", "connection": "k", "topics": ["billing.requests"]}
 TO_TOPIC: dict[str, Any] = {"direction": "topic_to_topic", "ledger": INPUTS}
 REPAIR: dict[str, Any] = {"classes": ["missing_in_topic_never_produced"], "max_amount_minor": {"EUR": 100_000}}
+ABORTS: dict[str, Any] = {"abort_hanging_transactions": True, "max_amount_minor": {"EUR": 100_000}}
 REPAIRABLE = REPUBLISHABLE + REVERSIBLE + POSTABLE
 POSTS: dict[str, Any] = {
     "classes": ["missing_in_ledger"],
@@ -196,7 +197,15 @@ ORDERED = {"ordering_key": "account", "sequence": "number"}
             "alert.critical_at_minor.ERU: got \"ERU\"; expected an ISO 4217 code, such as 'EUR'",
         ),
         # compensation
-        ({"compensation": {**REPAIR, "classes": []}}, "compensation.classes: got []; expected at least one"),
+        (
+            {"compensation": {**REPAIR, "classes": []}},
+            'compensation: got {"classes": [], "max_amount_minor": {"EUR": 100000}}; expected at least one of classes, '
+            "or abort_hanging_transactions",
+        ),
+        (
+            {"compensation": {**ABORTS, "abort_hanging_transactions": 1}},
+            "compensation.abort_hanging_transactions: got 1; expected true or false",
+        ),
         (
             {"compensation": {**REPAIR, "classes": ["missing_in_legder"]}},
             "compensation.classes.0: got \"missing_in_legder\"; expected 'missing_in_ledger'?",
@@ -454,6 +463,9 @@ def test_a_bad_field_is_refused_with_its_path_its_value_and_what_was_expected(
         {"alert__critical_at_minor": {"JPY": 0}},
         {"compensation": REPAIR},
         {"compensation": {**REPAIR, "max_items": 100_000}},
+        {"compensation": ABORTS},
+        {"compensation": ABORTS, "direction": "topic_to_ledger"},
+        {"compensation": ABORTS, "event": {"amount_unit": "major"}},
         {"compensation": {**REPAIR, "classes": ["duplicate_in_topic_zombie"], "reversal": "header"}},
         {"compensation": {**REPAIR, "acting_minutes": "* 6-17 * * 1-5", "max_items_per_day": 1}},
         {"compensation": REPAIR, "ledger__amount_unit": "major"},

@@ -171,6 +171,7 @@ CASES = [
         )
         for name, now in {
             "classes": ["missing_in_topic_aborted_only"],
+            "abort_hanging_transactions": True,
             "max_items": 7,
             "max_amount_minor": {"EUR": 1},
             "max_items_per_day": 7,
@@ -256,6 +257,7 @@ def test_a_part_that_is_new_is_told_by_its_fields() -> None:
     changes = contract_changes(PLAIN, contract_of(compensation=REPAIRS))
     assert [(one.field, one.before, one.after) for one in changes] == [
         ("compensation.classes", None, ["missing_in_topic_never_produced"]),
+        ("compensation.abort_hanging_transactions", None, False),
         ("compensation.max_items", None, 100),
         ("compensation.max_amount_minor", None, {"EUR": 100}),
         ("compensation.max_amount_minor_per_day", None, {}),

@@ -15,7 +15,9 @@ from tallystick.open_transactions import OpenTransaction, read_open_transactions
 
 from .builders import PART
 
-Producer = namedtuple("Producer", "producer_id producer_epoch current_transaction_start_offset")
+Producer = namedtuple(
+    "Producer", "producer_id producer_epoch current_transaction_start_offset coordinator_epoch", defaults=(-1,)
+)
 State = namedtuple("State", "active_producers")
 Listing = namedtuple("Listing", "transactional_id producer_id")
 Description = namedtuple("Description", "state transaction_start_time_ms transaction_timeout_ms topic_partitions")

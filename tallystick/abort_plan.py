@@ -1,0 +1,142 @@
+"""Which hanging transactions may be ended, from what a stored run kept of its surroundings. Pure.
+
+Only one that a run proved to hang, that the newest run still saw, that has stood since longer than any time-out, and
+whose records were all counted. hanging_abort.py proves it again, and ends it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID, uuid5
+
+from tallystick.money_text import format_money
+from tallystick.offsets import TopicPartition
+from tallystick.open_transactions import OpenTransaction
+from tallystick.plain_text import format_time
+from tallystick.run_result import total_money
+from tallystick.surroundings import BrokerSettings, HeldEvents, Surroundings
+from tallystick.verdict_text import counted
+
+_NAMESPACE = UUID("8f3f6f0e-7a2b-5b0c-9d53-3f7f0d6f9a11")
+_SLACK_SECONDS = 300
+"""Beyond transaction.max.timeout.ms, for coordinators that move and clocks that differ. Source: KIP-664."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbortItem:
+    """One hanging transaction to end. own: its records, which count as aborted then. waiting: what stands behind it.
+
+    age_seconds: from the first run that saw it up to the run that the plan is drawn from. coordinator_epoch -1: no
+    coordinator has ever ordered a marker of this producer there. Money in integer minor units.
+    """
+
+    action_id: UUID
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    kafka_offset_start: int
+    coordinator_epoch: int
+    transactional_id: str
+    first_seen_utc: str
+    age_seconds: int
+    own_events: int
+    own_money_minor: dict[str, int]
+    waiting_events: int
+    waiting_money_minor: dict[str, int]
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(topic=self.topic, partition=self.partition)
+
+    @property
+    def place(self) -> str:
+        """Where it begins, for people."""
+        return f"{self.topic}:{self.partition} at offset {self.kafka_offset_start}"
+
+    @property
+    def moved_minor(self) -> dict[str, int]:
+        """What ending it takes from the readers for good, without signs."""
+        return {currency: abs(money) for currency, money in self.own_money_minor.items()}
+
+    def is_same(self, one: OpenTransaction) -> bool:
+        """Is this the planned transaction, whatever has become of it?"""
+        return (one.topic_partition, one.producer_id, one.kafka_offset_start) == (
+            self.topic_partition,
+            self.producer_id,
+            self.kafka_offset_start,
+        )
+
+
+def abort_items(contract_name: str, around: Surroundings, *, now_utc: datetime) -> tuple[AbortItem, ...]:
+    """One per transaction that this run proved to hang, in the log's order. now_utc: the run's."""
+    return tuple(_item(contract_name, one, around, now_utc=now_utc) for one in around.open_transactions if one.hangs)
+
+
+def why_not_abort(item: AbortItem, *, topics: Sequence[str], around: Surroundings, newest: Surroundings) -> str | None:
+    """What speaks against ending it; None: nothing. topics: those of the legs. newest: of the newest run."""
+    if item.topic not in topics:
+        return "it stands on no topic of the contract's legs"
+    if not any(item.is_same(one) and one.hangs for one in newest.open_transactions):
+        return "the newest run does not find it any more"
+    own, waiting = _held(item.topic_partition, item.producer_id, around)
+    if not own or not all(one.complete for one in (*own, *waiting)):
+        return "its records could not all be counted"
+    return why_too_young(item.age_seconds, around.broker_settings)
+
+
+def why_too_young(age_seconds: int, settings: BrokerSettings | None) -> str | None:
+    """May a client or a coordinator still end it? None: every time-out that the brokers allow is over."""
+    if settings is None:
+        return "the brokers' transaction.max.timeout.ms may not be described, so nobody can say that it is over"
+    limit = settings.transaction_max_timeout_ms // 1000 + _SLACK_SECONDS
+    if age_seconds < limit:
+        return (
+            f"it was first seen {age_seconds} s before; expected at least {limit} s, the brokers' "
+            f"transaction.max.timeout.ms and {_SLACK_SECONDS} s more"
+        )
+    return None
+
+
+def abort_words(item: AbortItem) -> str:
+    """What a person agrees to."""
+    coordinator = f"coordinator epoch {item.coordinator_epoch}" if item.coordinator_epoch >= 0 else "no coordinator"
+    return (
+        f"{item.place}: producer {item.producer_id}, epoch {item.producer_epoch}, {coordinator}; first seen "
+        f"{item.first_seen_utc}, {item.age_seconds} s before the run. {counted(item.own_events, 'record')} of its own, "
+        f"{format_money(item.own_money_minor)}, will count as aborted; {counted(item.waiting_events, 'event')} behind "
+        f"it, {format_money(item.waiting_money_minor)}, can be read again"
+    )
+
+
+def _item(contract_name: str, one: OpenTransaction, around: Surroundings, *, now_utc: datetime) -> AbortItem:
+    part, first_seen_utc = one.topic_partition, around.first_seen_utc(one) or now_utc
+    identity = (part.topic, part.partition, one.producer_id, one.producer_epoch, one.kafka_offset_start)
+    own, waiting = _held(one.topic_partition, one.producer_id, around)
+    return AbortItem(
+        action_id=uuid5(_NAMESPACE, "\x1f".join(map(str, (contract_name, *identity)))),
+        topic=part.topic,
+        partition=part.partition,
+        producer_id=one.producer_id,
+        producer_epoch=one.producer_epoch,
+        kafka_offset_start=one.kafka_offset_start,
+        coordinator_epoch=one.coordinator_epoch,
+        transactional_id=one.transactional_id,
+        first_seen_utc=format_time(first_seen_utc),
+        age_seconds=max(0, int((now_utc - first_seen_utc).total_seconds())),
+        own_events=sum(held.events for held in own),
+        own_money_minor=_money(own),
+        waiting_events=sum(held.events for held in waiting),
+        waiting_money_minor=_money(waiting),
+    )
+
+
+def _held(part: TopicPartition, producer_id: int, around: Surroundings) -> tuple[list[HeldEvents], list[HeldEvents]]:
+    """What stands above the partition's LSO: of this producer, and of all others."""
+    held = around.held_on(part)
+    own = [one for one in held if one.producer_id == producer_id]
+    return own, [one for one in held if one.producer_id != producer_id]
+
+
+def _money(held: Sequence[HeldEvents]) -> dict[str, int]:
+    return total_money(pair for one in held for pair in one.money.items())

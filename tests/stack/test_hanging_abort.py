@@ -1,0 +1,347 @@
+"""A transaction that nobody will end is ended once, by one marker; one that is merely slow is left alone."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from kafka import KafkaConsumer
+from kafka import TopicPartition as ClientPartition
+from sqlalchemy import text
+
+from lab.process import wait_until
+from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
+from tallystick import compensation
+from tallystick.batch_header import Marker, coordinator_epoch
+from tallystick.break_class import Doubt
+from tallystick.census import walk_batches
+from tallystick.compensation import Effect, Execution, ItemFate, execute_plan, verify_plan
+from tallystick.compensation_plan import OnePersonOnly, Plan
+from tallystick.compensation_source import draw_plan
+from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
+from tallystick.log_fetch import fetcher, open_admin
+from tallystick.offsets import OffsetRange
+from tallystick.open_transactions import OpenTransaction, read_open_transactions
+from tallystick.run_result import DoubtFound, RunFigures, RunResult
+from tallystick.store.cut_store import claim_attempt
+from tallystick.store.plan_store import read_audit, save_plan
+from tallystick.store.run_store import commit_run
+from tallystick.surroundings import SURROUNDINGS, FirstSight, HeldEvents, Surroundings
+from tallystick.topic_settings import read_broker_settings
+from tallystick.verdict import Verdict
+
+from .books import Event, LiveBooks, doubts, payment, payments
+from .live import NewBooks
+
+ABORTS = {"abort_hanging_transactions": True, "max_amount_minor": {"EUR": 100_000}}
+HOURS = timedelta(hours=2)  # beyond the lab's transaction.max.timeout.ms
+PATIENT = {"transaction.timeout.ms": 30 * 60 * 1000}  # a live transaction outlasts a slow test
+
+
+@dataclass(frozen=True)
+class _Raw:
+    """An event as the raw producer wants it."""
+
+    event: Event
+
+    @property
+    def message_key(self) -> bytes:
+        return self.event.payment_id.encode()
+
+    def to_json(self) -> bytes:
+        return self.event.value
+
+
+HUNG = payment("hung", 700)
+ON_ITS_PARTITION = [one for one in payments(*map(str, range(20))) if one.partition == HUNG.partition]
+ELSEWHERE = next(one for one in payments(*map(str, range(20))) if one.partition != HUNG.partition)
+
+
+@pytest.fixture
+def books(new_books: NewBooks) -> Iterator[LiveBooks]:
+    """Books begun, whose contract lets hanging transactions be ended."""
+    with new_books(direction="topic_to_ledger", compensation=ABORTS) as opened:
+        opened.take_cut()
+        yield opened
+
+
+def place(books: LiveBooks) -> tuple[str, int]:
+    return books.contract.legs["payment"], HUNG.partition
+
+
+def hang(books: LiveBooks) -> RawProducer:
+    """A transaction that the coordinator knows nothing of, of a producer that has committed there before."""
+    with open_raw_admin(books.stack.bootstrap_servers) as admin:
+        producer = RawProducer(admin, f"{books.contract.contract}-hanging")
+        producer.open()
+        producer.add_partition(*place(books))
+        producer.produce(*place(books), _Raw(ON_ITS_PARTITION[0]), {})  # type: ignore[arg-type]
+        producer.end(commit=True)
+        books.post(ON_ITS_PARTITION[0])
+        books.wait_stable()
+        with unverified_transactions(admin):
+            producer.produce(*place(books), _Raw(HUNG), {})  # type: ignore[arg-type]
+        return producer
+
+
+def open_now(books: LiveBooks) -> tuple[OpenTransaction, ...]:
+    with open_admin(books.connections.kafka) as admin:
+        return read_open_transactions(admin, [part.topic_partition for part in books.snapshot()])
+
+
+def found_hanging(books: LiveBooks, *found: OpenTransaction) -> Plan:
+    """The plan of a run that found these hanging two hours after it was first seen, whatever they really are."""
+    cut = books.take_cut(settled=False, later=HOURS)
+    with open_admin(books.connections.kafka) as admin:
+        settings = read_broker_settings(admin)
+    around = Surroundings(
+        broker_settings=settings,
+        open_transactions=tuple(
+            replace(one, confirmed=True, coordinator_state="", lists_partition=False) for one in found
+        ),
+        first_sights=tuple(
+            FirstSight(
+                topic_partition=one.topic_partition,
+                producer_id=one.producer_id,
+                kafka_offset_start=one.kafka_offset_start,
+                first_seen_utc=cut.now_utc - HOURS,
+            )
+            for one in found
+        ),
+        held_events=tuple(
+            HeldEvents(
+                topic_partition=one.topic_partition,
+                producer_id=one.producer_id,
+                producer_epoch=one.producer_epoch,
+                kafka_offset_start=one.kafka_offset_start,
+                events=1,
+                money={"EUR": 700},
+                holds=True,
+            )
+            for one in found
+        ),
+    )
+    result = RunResult(
+        contract=books.contract.contract,
+        cut_n=cut.n,
+        verdict=Verdict.INCONCLUSIVE,
+        doubts=(DoubtFound(doubt=Doubt.HANGING_TRANSACTION, sentence="It hangs.", details={}),),
+        breaks=(),
+        items=(),
+        figures=FIGURES,
+        digest="",
+        look_ups={"surroundings": SURROUNDINGS.dump_python(around, mode="json")},
+    )
+    attempt = claim_attempt(books.store, books.contract.contract, cut.n)
+    commit_run(books.store, result, attempt=attempt, alerts=())
+    return planned(books, cut.n)
+
+
+FIGURES = RunFigures(
+    topic_rows=1,
+    ledger_rows=1,
+    matched_rows=1,
+    matched_money={},
+    in_flight_items=0,
+    in_flight_money={},
+    carried_items=0,
+    undecidable_items=0,
+    unreadable_records=0,
+    ledger_older_rows=None,
+    census=(),
+)
+
+
+def planned(books: LiveBooks, cut_n: int) -> Plan:
+    plan = draw_plan(books.store, books.contract, books.connections, cut_n=cut_n, dry_run=False)
+    save_plan(books.store, plan, requested_by="ada")
+    return plan
+
+
+def executed(books: LiveBooks, plan: Plan, *, approver: str = "bob", tell: Tell = tell_nobody) -> Execution:
+    return execute_plan(
+        books.store,
+        books.contract,
+        books.connections,
+        plan,
+        approved_hash=plan.plan_hash,
+        approver=approver,
+        environment="test",
+        tell=tell,
+    )
+
+
+def fates(execution: Execution) -> list[tuple[ItemFate, str]]:
+    return [(outcome.fate, outcome.reason) for outcome in execution.outcomes]
+
+
+def effects(books: LiveBooks, plan: Plan) -> list[Effect]:
+    return [check.effect for check in verify_plan(books.contract, plan, books.connections).checks]
+
+
+def markers(books: LiveBooks, producer_id: int) -> list[tuple[Marker | None, int, int]]:
+    """Every marker of a producer on the partition: kind, producer epoch, coordinator epoch."""
+    (now,) = [part for part in books.snapshot() if part.partition == HUNG.partition]
+    whole = OffsetRange(
+        topic=now.topic, partition=now.partition, kafka_offset_start=0, kafka_offset_end=now.high_watermark
+    )
+    with open_admin(books.connections.kafka) as admin:
+        return [
+            (batch.header.marker, batch.header.producer_epoch, coordinator_epoch(batch.raw))
+            for batch in walk_batches(fetcher(admin), whole, read_committed=False)
+            if batch.header.is_control and batch.header.producer_id == producer_id
+        ]
+
+
+def trail(books: LiveBooks, plan: Plan) -> list[str]:
+    return [entry.event for entry in read_audit(books.store, books.contract.contract, plan_id=plan.plan_id)]
+
+
+def committed_keys(books: LiveBooks) -> list[bytes]:
+    """What a consumer that reads committed gets of the partition, by a reader that shares no code with ours."""
+    consumer = KafkaConsumer(
+        bootstrap_servers=books.stack.bootstrap_servers, isolation_level="read_committed", enable_auto_commit=False
+    )
+    part = ClientPartition(*place(books))
+    consumer.assign([part])
+    end = consumer.end_offsets([part])[part]
+    consumer.seek_to_beginning(part)
+    keys: list[Any] = []
+    while consumer.position(part) < end:
+        keys += [record.key for batch in consumer.poll(200).values() for record in batch]
+    consumer.close()
+    return keys
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_transaction_that_hangs_is_ended_by_one_marker_and_what_stood_behind_it_is_read_and_matched(
+    books: LiveBooks,
+) -> None:
+    hung, behind = hang(books), ON_ITS_PARTITION[1]
+    books.both(behind)
+    live = books.producer("live", **PATIENT)
+    live.begin_transaction()
+    books.send(live, ELSEWHERE)
+    first = books.next_run(settled=False)
+    young = planned(books, first.cut.n)
+    assert young.aborts == ()
+    assert [one.reason[:26] for one in young.left_out] == ["it was first seen 0 s befo"]
+
+    second = books.judge(books.take_cut(settled=False, later=HOURS))
+    assert Doubt.HANGING_TRANSACTION in doubts(second)
+    plan = planned(books, second.cut.n)
+    (item,) = plan.aborts
+    assert (item.producer_id, item.producer_epoch) == (hung.producer_id, hung.producer_epoch)
+    assert (item.topic, item.partition) == place(books)
+    assert (item.own_events, item.own_money_minor) == (1, {"EUR": 700})
+    assert (item.waiting_events, item.waiting_money_minor) == (1, {"EUR": 1_000})
+    assert item.coordinator_epoch >= 0
+    rehearsed = replace(plan, dry_run=True)
+    save_plan(books.store, rehearsed, requested_by="ada")
+    assert fates(executed(books, rehearsed)) == [(ItemFate.WOULD_DO, "")]
+    assert effects(books, plan) == [Effect.NOT_CLEARED]
+    with pytest.raises(OnePersonOnly):
+        executed(books, plan, approver="ada")
+
+    assert fates(executed(books, plan)) == [(ItemFate.DONE, "")]
+    assert effects(books, plan) == [Effect.CLEARED]
+    assert fates(executed(books, plan)) == [(ItemFate.ALREADY_DONE, "")]
+    epoch, ordered_by = hung.producer_epoch, item.coordinator_epoch
+    assert markers(books, hung.producer_id) == [(Marker.COMMIT, epoch, ordered_by), (Marker.ABORT, epoch, ordered_by)]
+    steps = trail(books, plan)
+    assert [step for step in steps if step in ("evidence", "ending", "done")] == ["evidence", "ending", "done"]
+    assert committed_keys(books) == [one.payment_id.encode() for one in ON_ITS_PARTITION[:2]]
+
+    live.commit_transaction()
+    books.post(ELSEWHERE)
+    after = books.next_run()
+    assert (after.result.verdict, doubts(after)) == (Verdict.MATCHED, [])
+    assert planned(books, after.cut.n).actions == ()
+
+
+def test_what_stands_there_is_kept_before_it_is_ended_without_a_payload(books: LiveBooks) -> None:
+    hung = hang(books)
+    plan = found_hanging(books, *open_now(books))
+    executed(books, plan)
+    (evidence,) = [
+        entry.detail for entry in read_audit(books.store, books.contract.contract) if entry.event == "evidence"
+    ]
+    start = plan.aborts[0].kafka_offset_start
+    assert (evidence["partition"]["lso"], evidence["partition"]["high_watermark"]) == (start, start + 1)
+    (open_then,) = evidence["open_transactions"]
+    assert (open_then["producer_id"], open_then["kafka_offset_start"]) == (hung.producer_id, start)
+    assert (evidence["batches"], evidence["records"]) == (1, 1)
+    assert evidence["first_batches"][0]["crc32c"] > 0
+    assert HUNG.event_id not in str(evidence)
+
+
+def test_a_transaction_that_is_merely_slow_is_refused_and_commits_afterwards(books: LiveBooks) -> None:
+    live = books.producer("live", **PATIENT)
+    live.begin_transaction()
+    books.send(live, HUNG)
+    (slow,) = open_now(books)
+    assert not slow.hangs
+    plan = found_hanging(books, slow)
+    (outcome,) = executed(books, plan).outcomes
+    assert outcome.fate is ItemFate.REFUSED
+    assert outcome.reason == f"the coordinator of {books.contract.contract}-live will end it (Ongoing)"
+    assert "evidence" not in trail(books, plan)
+    live.commit_transaction()
+    books.wait_stable()
+    assert [kind for kind, *_ in markers(books, slow.producer_id)] == [Marker.COMMIT]
+    assert effects(books, plan) == [Effect.CHANGED]
+    assert fates(executed(books, plan))[0][0] is ItemFate.REFUSED
+
+
+def test_an_executor_that_lost_its_outcome_finds_its_marker_and_writes_no_second(
+    books: LiveBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hung = hang(books)
+    plan = found_hanging(books, *open_now(books))
+
+    def dies(*arguments: object, **named: object) -> None:
+        raise RuntimeError("killed here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compensation, "record_done", dies)
+        with pytest.raises(RuntimeError, match="killed here"):
+            executed(books, plan)
+    assert fates(executed(books, plan)) == [(ItemFate.ALREADY_DONE, "")]
+    assert [kind for kind, *_ in markers(books, hung.producer_id)] == [Marker.COMMIT, Marker.ABORT]
+    assert effects(books, plan) == [Effect.CLEARED]
+
+
+def test_a_second_executor_waits_for_the_first_and_finds_its_marker(books: LiveBooks) -> None:
+    hung = hang(books)
+    plan = found_hanging(books, *open_now(books))
+    waits = text("select count(*) from pg_locks where locktype = 'advisory' and not granted")
+    second: list[Future[Execution]] = []
+
+    def start_another(step: str, figures: object) -> None:
+        if step == ExecutorStep.EVIDENCE_KEPT:
+            second.append(pool.submit(executed, books, plan))
+            with books.store.connect() as connection:
+                wait_until(lambda: connection.scalar(waits) == 1, what="a second executor that waits")
+
+    with ThreadPoolExecutor(1) as pool:
+        first = executed(books, plan, tell=start_another)
+        assert [fates(first), fates(second[0].result(60))] == [[(ItemFate.DONE, "")], [(ItemFate.ALREADY_DONE, "")]]
+    assert [kind for kind, *_ in markers(books, hung.producer_id)] == [Marker.COMMIT, Marker.ABORT]
+
+
+def test_one_that_its_next_transaction_has_committed_meanwhile_is_left_as_it_is(books: LiveBooks) -> None:
+    hung = hang(books)
+    plan = found_hanging(books, *open_now(books))
+    with open_raw_admin(books.stack.bootstrap_servers) as admin:
+        again = RawProducer(admin, f"{books.contract.contract}-hanging")
+        again.open()
+        again.add_partition(*place(books))
+        again.end(commit=True)
+    books.wait_stable()
+    (outcome,) = executed(books, plan).outcomes
+    assert outcome.fate is ItemFate.REFUSED
+    assert outcome.reason.startswith(f"it has ended: commit of epoch {again.producer_epoch} at ")
+    assert Marker.ABORT not in [kind for kind, *_ in markers(books, hung.producer_id)]
+    assert effects(books, plan) == [Effect.CHANGED]
