@@ -1,10 +1,11 @@
 """What the page of one plan says: what would be done, how much money, why not more, and what became of it. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from tallystick.abort_plan import AbortItem, abort_words
 from tallystick.compensation_plan import Kind, PlanItem
 from tallystick.contract import CompensationRules, Contract
 from tallystick.explain import describe_place
@@ -45,6 +46,16 @@ class PlanItemRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlanEndRow:
+    """One hanging transaction that is ended. The rest as in PlanItemRow."""
+
+    deed: str
+    state: str
+    tone: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class LeftOutRow:
     """Breaks that the plan leaves alone."""
 
@@ -76,6 +87,7 @@ class PlanPage:
     intents: tuple[str, ...]
     done: str
     rules: tuple[tuple[str, str], ...]
+    ends: tuple[PlanEndRow, ...]
     items: tuple[PlanItemRow, ...]
     items_left_out: int
     left_out: tuple[LeftOutRow, ...]
@@ -96,9 +108,13 @@ def plan_page(told: PlanTold, contract: Contract) -> PlanPage:
         standing=standing,
         tone=tone,
         money=money_of(in_short.sums),
-        intents=tuple(_intents(in_short.sums)),
+        intents=(*_ends_intent(in_short.aborts), *_intents(in_short.sums)),
         done=_done(told.counts),
         rules=tuple(_rules(told, contract.compensation)),
+        ends=tuple(
+            PlanEndRow(deed=foreign_text(abort_words(one)), **_fate(told.actions.get(one.action_id)))
+            for one in in_short.aborts
+        ),
         items=tuple(_item_row(item, told.actions) for item in in_short.items),
         items_left_out=items - len(in_short.items),
         left_out=tuple(
@@ -141,6 +157,15 @@ _INTENTS = {
 _NOUNS = {Kind.REPUBLISH: "event", Kind.REVERSE: "copy", Kind.POST: "event"}
 
 
+def _ends_intent(aborts: Sequence[AbortItem]) -> Iterator[str]:
+    if aborts:
+        money = foreign_text(format_money(total_money(pair for one in aborts for pair in one.own_money_minor.items())))
+        yield (
+            f"End {counted(len(aborts), 'hanging transaction')} by an ABORT marker, so that "
+            f"{counted(sum(one.own_events for one in aborts), 'record')} will count as aborted: {money}."
+        )
+
+
 def _intents(sums: tuple[PlanSum, ...]) -> Iterator[str]:
     for kind, words in _INTENTS.items():
         mine = tuple(one for one in sums if one.kind is kind)
@@ -180,17 +205,18 @@ _STATES = {
 
 
 def _item_row(item: PlanItem, actions: Mapping[UUID, ActionTold]) -> PlanItemRow:
-    action = actions.get(item.action_id)
-    state, tone = _STATES[action.state] if action else ("not begun", "none")
     return PlanItemRow(
         break_id=item.break_id,
         match_key=foreign_text(item.match_key),
         amount=foreign_text(format_minor(item.amount_minor, item.currency)),
         deed=_deed(item),
-        state=state,
-        tone=tone,
-        reason=_reason(action),
+        **_fate(actions.get(item.action_id)),
     )
+
+
+def _fate(action: ActionTold | None) -> dict[str, str]:
+    state, tone = _STATES[action.state] if action else ("not begun", "none")
+    return {"state": state, "tone": tone, "reason": _reason(action)}
 
 
 def _deed(item: PlanItem) -> str:
@@ -223,6 +249,7 @@ _TRAIL_WORDS = {
     "publishing": "began a producer transaction",
     "published": "committed a producer transaction",
     "aborted": "a producer transaction was aborted, and is tried again",
+    "verified": "looked at what stands now",
     "stopped": "stopped",
     "finished": "ended",
 }

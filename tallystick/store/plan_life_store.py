@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.dialects.postgresql import array
 
+from tallystick.abort_plan import AbortItem
 from tallystick.compensation_plan import Kind, PlanItem
 from tallystick.store.plan_store import ActionState, AuditEntry
 from tallystick.store.schema import audit, compensation_action, compensation_plan
@@ -45,8 +46,9 @@ class LeftOutSum:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanInShort:
-    """items: the first ones, in the plan's order."""
+    """items: the first ones, in the plan's order. aborts: all hanging transactions that it ends."""
 
+    aborts: tuple[AbortItem, ...] = ()
     items: tuple[PlanItem, ...]
     sums: tuple[PlanSum, ...]
     left_out: tuple[LeftOutSum, ...]
@@ -103,6 +105,7 @@ def find_plan(engine: Engine, plan_id: UUID) -> PlanTold | None:
         if row is None:
             return None
         in_short = _IN_SHORT.validate_python(row.in_short)
+        told: tuple[AbortItem | PlanItem, ...] = (*in_short.aborts, *in_short.items)
         return PlanTold(
             plan_id=plan_id,
             contract=row.contract,
@@ -110,7 +113,7 @@ def find_plan(engine: Engine, plan_id: UUID) -> PlanTold | None:
             plan_hash=row.plan_hash,
             planned_at=row.recorded_at,
             in_short=in_short,
-            actions=_actions(connection, plan_id, [item.action_id for item in in_short.items]),
+            actions=_actions(connection, plan_id, [one.action_id for one in told]),
             counts=_counts(connection, plan_id),
             trail=_trail(connection, plan_id),
         )

@@ -16,7 +16,7 @@ from tallystick.run_result import ItemState
 from tallystick.store import standing_store
 from tallystick.store.book_store import cut_of_scheduler_run, list_versions, read_book, stakes_of_run
 from tallystick.store.break_life_store import alerts_of_break, repairs_of_break
-from tallystick.store.plan_life_store import find_plan, list_plans
+from tallystick.store.plan_life_store import PlanInShort, find_plan, list_plans
 from tallystick.store.plan_store import ActionState
 from tallystick.store.run_store import read_run, read_run_head
 from tallystick.store.schema import open_item
@@ -38,6 +38,7 @@ from tests.page_books import (
     run_id_of,
     waiting_plan,
 )
+from tests.unit.test_abort_plan import planned
 
 NAME = payouts().contract
 BELOW = "/tallystick"
@@ -253,6 +254,14 @@ def test_the_plan_of_a_thousand_items_is_read_without_most_of_them(store: Engine
     assert [item["match_key"] for item in found["items"]] == [f"pay-{n}" for n in range(1_000, 1_100)]
     assert found["sums"] == [{"kind": "republish", "items": 1_000, "currency": "EUR", "amount_minor": 1_499_500}]
     assert found["left_out"] == [{"reason": "over the cap", "breaks": 1_000, "match_keys": ["k0", "k1", "k2"]}]
+
+
+def test_a_plan_in_short_has_the_transactions_that_it_ends(store: Engine) -> None:
+    ending = planned()
+    in_short = text("select tallystick.plan_in_short(cast(:body as jsonb))")
+    with store.connect() as connection:
+        found = connection.scalar(in_short, {"body": TypeAdapter(Plan).dump_json(ending).decode()})
+    assert TypeAdapter(PlanInShort).validate_python(found).aborts == ending.aborts != ()
 
 
 def test_the_cut_of_a_scheduled_run_is_found_and_the_versions_are_listed(store: Engine) -> None:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from tallystick.abort_plan import abort_words
 from tallystick.alert import AlertAction
 from tallystick.break_class import BreakClass, Doubt
 from tallystick.compensation_plan import Kind
@@ -21,6 +22,7 @@ from tallystick.pages.run_page import canary_sentence
 from tallystick.pages.span_text import span_text
 from tallystick.pages.trend_drawing import column_heights, draw_columns
 from tallystick.pages.window_strip import NO_VERDICT, describe_windows, draw_windows, strip_cells
+from tallystick.plain_text import foreign_text
 from tallystick.report.break_sample import stakes
 from tallystick.report.page import page_of, report_page
 from tallystick.run_result import DoubtFound, ItemState, StandingItems, WriteOff
@@ -34,6 +36,8 @@ from tallystick.store.standing_store import ItemQuestion, StandingPage
 from tallystick.store.trend_store import WindowFigures
 from tallystick.verdict import Verdict
 from tests.page_books import cut_of, item_of, mismatch, missing, payouts, torn, waiting_plan
+
+from .test_abort_plan import planned
 
 NOON, HOUR = datetime(2026, 3, 1, 12, 15, tzinfo=UTC), timedelta(hours=1)
 VERDICTS = (Verdict.INCONCLUSIVE, Verdict.MATCHED, Verdict.BROKEN, None)
@@ -334,6 +338,18 @@ def test_a_plan_says_what_it_would_do_how_much_and_why_not_more() -> None:
     ]
     assert dict(page.rules)["asked for by"] == "Ada"
     assert dict(page.rules)["at most, a plan"] == "50 events, 20,000.00 EUR, 20,000.00 USD"
+
+
+def test_a_plan_that_ends_a_transaction_says_which_and_what_that_costs() -> None:
+    (abort,) = planned().aborts
+    told = plan_told("planned")
+    page = plan_page(replace(told, in_short=PlanInShort(aborts=(abort,), items=(), sums=(), left_out=())), payouts())
+    assert page.intents == (
+        "End 1 hanging transaction by an ABORT marker, so that 1 record will count as aborted: 10.00 EUR.",
+    )
+    assert [(one.deed, one.state) for one in page.ends] == [(foreign_text(abort_words(abort)), "not begun")]
+    assert page.items == ()
+    assert plan_page(told, payouts()).ends == ()
 
 
 def test_only_a_plan_that_waits_leads_to_its_approval() -> None:

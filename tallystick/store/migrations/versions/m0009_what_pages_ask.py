@@ -138,6 +138,7 @@ create trigger standing_item after insert on tallystick.open_item
 _PLANS = """
 create function tallystick.plan_in_short(body jsonb) returns jsonb immutable language sql as $$
     select jsonb_build_object(
+        'aborts', coalesce(body -> 'aborts', '[]'),
         'items', (
             select coalesce(jsonb_agg(item order by n), '[]')
             from jsonb_array_elements(body -> 'items') with ordinality as listed (item, n) where n <= 100
