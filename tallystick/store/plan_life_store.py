@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import array
 
 from tallystick.abort_plan import AbortItem
 from tallystick.compensation_plan import Kind, PlanItem
-from tallystick.store.plan_store import ActionState, AuditEntry
+from tallystick.store.plan_store import ActionState, AuditEntry, audit_entry
 from tallystick.store.schema import audit, compensation_action, compensation_plan
 
 PLAN_EVENTS = ("planned", "agreed", "rejected", "unanswered", "approval_failed", "approved", "stopped", "finished")
@@ -181,14 +181,4 @@ def _trail(connection: Connection, plan_id: UUID) -> tuple[AuditEntry, ...]:
         .limit(_TRAIL_MAX)
     )
     rows = connection.execute(newest).all()
-    return tuple(
-        AuditEntry(
-            contract=row.contract,
-            plan_id=row.plan_id,
-            actor=row.actor,
-            event=row.event,
-            detail=row.detail,
-            recorded_at=row.recorded_at,
-        )
-        for row in reversed(rows)
-    )
+    return tuple(audit_entry(row) for row in reversed(rows))

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Engine, Text, Update, cast, func, insert, select, text, update
+from sqlalchemy import Connection, Engine, Row, Text, Update, cast, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 
@@ -223,17 +223,19 @@ def read_audit(engine: Engine, contract_name: str, *, plan_id: UUID | None = Non
     if plan_id is not None:
         statement = statement.where(audit_table.c.plan_id == plan_id)
     with engine.connect() as connection:
-        return tuple(
-            AuditEntry(
-                contract=row.contract,
-                plan_id=row.plan_id,
-                actor=row.actor,
-                event=row.event,
-                detail=row.detail,
-                recorded_at=row.recorded_at,
-            )
-            for row in connection.execute(statement)
-        )
+        return tuple(audit_entry(row) for row in connection.execute(statement))
+
+
+def audit_entry(row: Row[Any]) -> AuditEntry:
+    """A line of the trail as it was read."""
+    return AuditEntry(
+        contract=row.contract,
+        plan_id=row.plan_id,
+        actor=row.actor,
+        event=row.event,
+        detail=row.detail,
+        recorded_at=row.recorded_at,
+    )
 
 
 def _audit_row(
