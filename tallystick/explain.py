@@ -35,6 +35,15 @@ class LifeStep:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EarlierRepair:
+    """A compensation of another break of the same key: what it wrote may be one of the copies."""
+
+    action_id: UUID
+    break_class: BreakClass
+    done_utc: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
 class ToldBreak:
     """A break with what stands around it in the store. life: in order of the cuts.
 
@@ -52,6 +61,7 @@ class ToldBreak:
     life: tuple[LifeStep, ...]
     of_inputs: bool = False
     """Does an input topic play the ledger's part?"""
+    repairs: tuple[EarlierRepair, ...] = ()
 
     def say(self, *sentences: str) -> tuple[str, ...]:
         """Sentences about a ledger, in its own words."""
@@ -103,7 +113,7 @@ def own_paragraphs(told: ToldBreak) -> tuple[Paragraph, ...]:
             told.say(*_side(item_break, "ledger"), *_settled("ledger", told.ledger_settled_until_utc)),
         ),
         ("What the log says", (*_side(item_break, "topic"), *_settled("topic", told.topic_settled_until_utc))),
-        ("Who wrote it", tuple(_writers(item_break.evidence))),
+        ("Who wrote it", (*_writers(item_break.evidence), *map(_earlier_repair, told.repairs))),
         ("Its life", tuple(_life(told))),
     )
     return tuple(Paragraph(heading=heading, sentences=sentences) for heading, sentences in paragraphs if sentences)
@@ -214,6 +224,13 @@ def _sighting(seen: Mapping[str, Any]) -> str:
         by += f" epoch {seen['producer_epoch']}" if "producer_epoch" in seen else ""
     place = describe_place(str(seen["at"]))
     return f"{place[0].upper()}{place[1:]} {words}{by}."
+
+
+def _earlier_repair(repair: EarlierRepair) -> str:
+    return (
+        f"Compensation {repair.action_id} repaired {repair.break_class} of this key, done by "
+        f"{format_time(repair.done_utc)}: one copy may be ours, and another the late original."
+    )
 
 
 _IDENTITIES = ("identity", "copy_identity", "original_identity")

@@ -7,13 +7,15 @@ from airflow.sdk import Context
 
 from tallystick.contract import Direction
 from tallystick_airflow.approval import approved_plan, read_shown_plan
-from tallystick_airflow.connections import read_acting_connections, read_connections
+from tallystick_airflow.connections import read_acting_connections
 from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store
 from tallystick_airflow.lineage import lineage_of
 from tallystick_airflow.refused_plan import no_retry_for_a_refused_plan
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
+
+    from tallystick.connections import Connections
 
 
 class ActOperator(ContractOperator):
@@ -24,16 +26,19 @@ class ActOperator(ContractOperator):
     XCom: fate of the events to their count.
     """
 
+    reached: "Connections | None" = None
+
     def execute(self, context: Context) -> dict[str, int]:
         from tallystick.compensation import ItemFate, execute_plan  # Kafka's client: not while parsing
 
         contract = self.read_contract()
         shown, approver = approved_plan(context)
+        self.reached = read_acting_connections(contract)
         with open_verdict_store() as engine, no_retry_for_a_refused_plan():
             execution = execute_plan(
                 engine,
                 contract,
-                read_acting_connections(contract),
+                self.reached,
                 read_shown_plan(engine, shown),
                 approved_hash=shown["plan_hash"],
                 approver=approver,
@@ -44,11 +49,15 @@ class ActOperator(ContractOperator):
         return {str(fate): execution.count(fate) for fate in ItemFate}
 
     def get_openlineage_facets_on_complete(self, _: Any) -> "OperatorLineage":
-        """One side was repaired from the other. Asked for by the OpenLineage provider."""
+        """One side was repaired from the other.
+
+        Asked for by the OpenLineage provider, in a process that may not ask Airflow for connections any more.
+        """
         from tallystick.dataset_names import ledger_side, topic_side  # SQLAlchemy: not while parsing
 
-        contract = self.read_contract()
-        connections = read_connections(contract)
+        if self.reached is None:
+            return lineage_of(read=(), written=())
+        contract, connections = self.read_contract(), self.reached
         sides = topic_side(contract, connections), ledger_side(contract, connections)
         topic_is_first = contract.direction is Direction.TOPIC_TO_LEDGER
         read, written = sides if topic_is_first else reversed(sides)

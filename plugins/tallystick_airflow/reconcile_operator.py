@@ -9,15 +9,10 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from tallystick.connections import connections_from_environment, store_dsn
 from tallystick.contract import Contract
 from tallystick.spark_job import SparkNotReady, find_app, find_jars, spark_settings
-from tallystick_airflow.connections import (
-    SPARK_CONNECTION,
-    check_spark_connection,
-    read_connections,
-    read_spark_environment,
-    read_store_dsn,
-)
+from tallystick_airflow.connections import SPARK_CONNECTION, check_spark_connection, read_spark_environment
 from tallystick_airflow.contract_operator import CUT_N, open_verdict_store, read_contract_file, require_cut_n
 from tallystick_airflow.lineage import lineage_of
 from tallystick_airflow.verdict_assets import announce, verdicts_of
@@ -75,14 +70,21 @@ class ReconcileOperator(SparkSubmitOperator):
         return str(run.result.verdict)
 
     def get_openlineage_facets_on_complete(self, _: Any) -> "OperatorLineage":
-        """Both sides were read, verdict and breaks written. Asked for by the OpenLineage provider."""
+        """Both sides were read, verdict and breaks written; or nothing, where the verdict was stored already.
+
+        Asked for by the OpenLineage provider, in a process that may not ask Airflow for connections any more.
+        """
         from tallystick.dataset_names import ledger_side, store_tables, topic_side  # SQLAlchemy: not while parsing
 
+        if self.env_vars is None:
+            return lineage_of(read=(), written=())
         contract = read_contract_file(self.contract_file)
-        connections = read_connections(contract)
+        connections = connections_from_environment(
+            kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection, environment=self.env_vars
+        )
         return lineage_of(
             read=[*topic_side(contract, connections), *ledger_side(contract, connections)],
-            written=store_tables(read_store_dsn()),
+            written=store_tables(store_dsn(self.env_vars)),
         )
 
     def _judge(self, context: Context, contract: Contract, cut_n: int) -> "StoredRun":

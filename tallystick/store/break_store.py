@@ -7,11 +7,13 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Engine, Row, select
 
-from tallystick.explain import LifeStep, ToldBreak, moment_of
+from tallystick.break_class import BreakClass
+from tallystick.explain import EarlierRepair, LifeStep, ToldBreak, moment_of
 from tallystick.run_result import WriteOff
+from tallystick.store.plan_store import ActionState
 from tallystick.store.run_store import break_of_row, item_of_row
+from tallystick.store.schema import compensation_action, item_break, open_item
 from tallystick.store.schema import cut as cut_table
-from tallystick.store.schema import item_break, open_item
 from tallystick.store.schema import verdict as verdict_table
 
 PREFIX_MIN = 8
@@ -86,6 +88,26 @@ def _told(connection: Connection, row: Row[Any]) -> ToldBreak:
         ledger_settled_until_utc=moment_of(judged.ledger_settled),
         life=life_of_break(connection, row.contract, row.break_id),
         of_inputs=bool(judged.key_index),
+        repairs=_earlier_repairs(connection, row),
+    )
+
+
+def _earlier_repairs(connection: Connection, row: Row[Any]) -> tuple[EarlierRepair, ...]:
+    """Compensations that are done for good, of other breaks of this break's key."""
+    repaired = (
+        select(compensation_action, item_break.c.break_class)
+        .join(item_break, item_break.c.break_id == compensation_action.c.break_id)
+        .where(
+            item_break.c.contract == row.contract,
+            item_break.c.match_key == row.match_key,
+            item_break.c.break_id != row.break_id,
+            compensation_action.c.state == ActionState.DONE,
+        )
+        .order_by(compensation_action.c.recorded_at)
+    )
+    return tuple(
+        EarlierRepair(action_id=one.action_id, break_class=BreakClass(one.break_class), done_utc=one.recorded_at)
+        for one in connection.execute(repaired)
     )
 
 

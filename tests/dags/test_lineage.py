@@ -10,12 +10,15 @@ import pytest
 from airflow.providers.openlineage.extractors.manager import ExtractorManager
 from airflow.utils.state import TaskInstanceState
 
+from tallystick.contract import load_contract
 from tallystick_airflow.act_operator import ActOperator
+from tallystick_airflow.connections import read_connections, read_spark_environment
 from tallystick_airflow.finish_operator import FinishOperator
 from tallystick_airflow.reconcile_operator import ReconcileOperator
 
 DAGS = Path(__file__).parents[2] / "dags"
 PAYOUTS = str(DAGS / "contracts" / "billing_payouts.yaml")
+CONTRACT = load_contract(Path(PAYOUTS))
 TOPIC = ("kafka://broker:9093", "billing.payouts")
 LEDGER = ("postgres://db:5432", "ledger.billing.payout")
 STORE = [("postgres://db:5433", f"ts.tallystick.{table}") for table in ("verdict", "item_break")]
@@ -32,11 +35,16 @@ def lineage(task: Any) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
 @pytest.mark.parametrize("operator", [ReconcileOperator, FinishOperator])
 def test_a_reconciliation_reads_both_sides_and_writes_the_store(operator: Any) -> None:
     task = operator(task_id="task", contract_file=PAYOUTS, name="tallystick")
+    assert lineage(task) == ([], [])  # its verdict was stored already
+    task.env_vars = read_spark_environment(CONTRACT)  # as it gives Spark
     assert lineage(task) == ([TOPIC, LEDGER], STORE)
 
 
 def test_a_repair_writes_the_side_that_is_written_second() -> None:
-    assert lineage(ActOperator(task_id="act", contract_file=PAYOUTS)) == ([LEDGER], [TOPIC])
+    task = ActOperator(task_id="act", contract_file=PAYOUTS)
+    assert lineage(task) == ([], [])  # it was refused before it reached anything
+    task.reached = read_connections(CONTRACT)
+    assert lineage(task) == ([LEDGER], [TOPIC])
 
 
 def test_without_the_provider_the_dags_load_all_the_same() -> None:

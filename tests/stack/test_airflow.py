@@ -30,6 +30,8 @@ from .test_compensation import Books, once, world
 
 __all__ = ["world"]  # a fixture
 
+pytestmark = pytest.mark.timeout(900)
+
 NAMESPACE = "deadline"
 CONSUMER = "after_a_clean_window"
 OVERDUE = "tallystick/deadline_payouts/verdict_overdue"
@@ -107,7 +109,8 @@ def test_a_hanging_run_pages_at_its_deadline_and_its_verdict_resolves_that_and_s
     give_slots(airflow, 0)
     publish(airflow, payouts_contract())
     dag_id = "reconcile_deadline_payouts"
-    airflow.wait_dag(dag_id)
+    for known in (dag_id, CONSUMER):
+        airflow.wait_dag(known, deadline_seconds=PATIENCE_SECONDS)
     now = datetime.now(UTC)
     run_id = airflow.trigger(dag_id, interval=(now - timedelta(minutes=1), now))
 
@@ -147,7 +150,7 @@ def test_an_approval_has_one_effect_whatever_is_answered_twice_cleared_or_run_ag
     world.find_missing(rows)
     publish(airflow, json.loads(world.contract.model_dump_json(exclude_defaults=True)))
     dag_id = f"compensate_{world.contract.contract}"
-    airflow.wait_dag(dag_id)
+    airflow.wait_dag(dag_id, deadline_seconds=PATIENCE_SECONDS)
     ends = partial(airflow.wait_run, dag_id, deadline_seconds=PATIENCE_SECONDS)
 
     # Two runs show the same plan, and a person says yes to each; to the first one twice.

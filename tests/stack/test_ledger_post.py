@@ -19,6 +19,7 @@ from tallystick.contract import Contract
 from tallystick.ledger_reader import LedgerRefused
 from tallystick.repair_effect import Effect
 from tallystick.run_result import ItemState
+from tallystick.store.break_store import find_break
 from tallystick.store.plan_store import read_audit, save_plan
 from tallystick.store.run_store import StoredRun, outstanding_breaks
 from tallystick.store.switch_store import set_switch
@@ -137,6 +138,9 @@ def test_a_missing_row_is_posted_once_also_when_its_outcome_was_lost_and_the_nex
     books.both(payment("w3"))
     (late,) = books.next_run().result.breaks
     assert (late.break_class, late.match_key) == (BreakClass.DUPLICATE_IN_LEDGER, LOST.event_id)
+    (repair,) = find_break(books.store, str(late.break_id)).repairs
+    assert (repair.action_id, repair.break_class) == (plan.items[0].action_id, BreakClass.MISSING_IN_LEDGER)
+    assert find_break(books.store, str(plan.items[0].break_id)).repairs == ()
 
 
 def test_rows_that_came_meanwhile_or_that_the_contract_would_not_read_are_not_doubled(books: LiveBooks) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tallystick.break_class import BreakClass
 from tallystick.break_class_text import BREAK_TEXTS
-from tallystick.explain import LifeStep, Story, ToldBreak, explain, tell_breaks
+from tallystick.explain import EarlierRepair, LifeStep, Story, ToldBreak, explain, tell_breaks
 from tallystick.run_document import story_document
 from tallystick.run_result import Break, ItemSide, ItemState, OpenItem
 from tallystick.store.run_store import StoredRun
@@ -258,3 +258,14 @@ def test_a_story_for_machines_has_the_sentences_and_the_life() -> None:
             "written_off": None,
         }
     ]
+
+
+def test_an_earlier_repair_of_the_key_is_told_beside_the_writers() -> None:
+    repair = EarlierRepair(action_id=UUID(int=9), break_class=BreakClass.MISSING_IN_LEDGER, done_utc=NOON)
+    plain = told(a_break(BreakClass.DUPLICATE_IN_LEDGER, at="ledger:8"))
+    sentence = (
+        "Compensation 00000000-0000-0000-0000-000000000009 repaired missing_in_ledger of this key, done by "
+        "2026-03-01 12:00:00 UTC: one copy may be ours, and another the late original."
+    )
+    assert sentences(explain(replace(plain, repairs=(repair,))))["Who wrote it"] == (sentence,)
+    assert "Who wrote it" not in sentences(explain(plain))
