@@ -18,7 +18,8 @@ from tallystick_airflow.verify_operator import VerifyOperator
 RUNBOOK = """
 **What it does.** `plan` names each repair and each break it leaves alone, with the reason. `approve` shows that plan
 and waits {timeout_hours:.1f} h; silence means no. `act` does each repair once, over all plans, whatever crashes.
-`verify` reads again what was touched: is each break cleared, not cleared, or changed?
+`verify` reads again what was touched: is each break cleared, not cleared, or changed? Of what was handed to a DAG of
+yours it says whether the run stands and has not failed; the next run of the reconciliation says the rest.
 
 **To stop it** at any step: `tallystick compensation stop --by WHO --because WHY`.
 

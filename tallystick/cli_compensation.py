@@ -125,11 +125,13 @@ def act_on_plan(
 
 
 def _acting_connections(contract: Contract) -> Connections:
-    post = contract.compensation.post if contract.compensation else None
+    rules = contract.compensation
+    post, trigger = (rules.post, rules.trigger) if rules else (None, None)
     return connections_from_environment(
         kafka_id=contract.kafka.connection,
         ledger_id=contract.ledger.connection,
         poster_id=post.connection if post else None,
+        airflow_id=trigger.connection if trigger else None,
     )
 
 

@@ -41,6 +41,7 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "proved": lambda found: "Each absence is proven once more",
     "evidence_kept": lambda found: "The trail has what stands there",
     "marked": lambda found: "Kafka has the ABORT marker",
+    "started": lambda found: f"Airflow has run {found['dag_run_id']} of {found['dag_id']}",
     "begun": lambda found: "The producer transaction has begun",
     "produced": lambda found: f"Record {found['record']} of {found['of']} is on its way",
     "flushed": lambda found: "Kafka has every record",

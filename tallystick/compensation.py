@@ -5,7 +5,7 @@ id per contract and environment fences every other executor. After init_transact
 tells what was published already; each event is proven absent from the log once more, or its copy one too many; events
 and progress records then stand in one producer transaction. The store's outcome is written last and may be lost:
 progress decides. What is posted into the ledger has its progress there: ledger_post.py. A hanging transaction's marker
-is its own progress: hanging_abort.py.
+is its own progress, and so is the run of a DAG: hanging_abort.py, dag_trigger.py.
 
 What it cannot do. A producer of the contract's own that publishes a missing event between our last look and our commit
 makes a second copy; the next run finds it. An event that retention took from the log before our look is not seen.
@@ -35,13 +35,15 @@ from tallystick.compensation_plan import (
     PlanRefused,
     PlanStale,
     SourceRow,
+    conf_of,
     refuse_one_person,
     refuse_over_caps,
 )
 from tallystick.compensation_source import draw_plan, read_source_rows
-from tallystick.connections import Connections
+from tallystick.connections import Connections, HttpAccount
 from tallystick.contract import Contract, EventFields
 from tallystick.contract_change import ContractChangeRefused
+from tallystick.dag_trigger import AirflowApi, DagRun, open_airflow
 from tallystick.event_publisher import (
     ExecutorFenced,
     OutgoingRecord,
@@ -155,14 +157,14 @@ class ItemCheck:
 
     @property
     def verdict(self) -> Verdict:
-        if self.effect is Effect.HIDDEN:
+        if self.effect in (Effect.HIDDEN, Effect.HANDED_OVER):
             return Verdict.INCONCLUSIVE
         return Verdict.MATCHED if self.effect is Effect.CLEARED else Verdict.BROKEN
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyResult:
-    """MATCHED: each break of the plan is cleared. INCONCLUSIVE: an open transaction hides what stands."""
+    """MATCHED: each break of the plan is cleared. INCONCLUSIVE: a transaction hides it, or a DAG has it."""
 
     verdict: Verdict
     checks: tuple[ItemCheck, ...]
@@ -207,7 +209,8 @@ def execute_plan(
 
 def verify_plan(contract: Contract, plan: Plan, connections: Connections) -> VerifyResult:
     """Look at each action's effect again, in the plan's order: is its break cleared? No action proves nothing."""
-    checks = (*_check_aborts(plan, connections), *_check_items(contract, plan, connections))
+    found = _check_items(contract, _repaired_here(plan), connections) | _check_handed(contract, plan, connections)
+    checks = (*_check_aborts(plan, connections), *(found[item.action_id] for item in plan.items))
     return VerifyResult(verdict=merge_verdicts(check.verdict for check in checks), checks=checks)
 
 
@@ -231,18 +234,42 @@ def _ended_effect(standing: Standing) -> Effect:
     return {State.HANGS: Effect.NOT_CLEARED, State.ENDED: Effect.CHANGED}.get(standing.state, Effect.HIDDEN)
 
 
-def _check_items(contract: Contract, plan: Plan, connections: Connections) -> tuple[ItemCheck, ...]:
+def _check_items(contract: Contract, items: Sequence[PlanItem], connections: Connections) -> dict[UUID, ItemCheck]:
     """Read the touched topics up to the LSO, and the ledger."""
-    if not plan.items:
-        return ()
-    settled = settle_topics(connections.kafka, _topics(plan), wait_seconds=_SETTLE_SECONDS)
-    events = find_events(read_committed(connections.kafka, settled.partitions), plan.items, contract.event)
+    if not items:
+        return {}
+    settled = settle_topics(connections.kafka, _topics(items), wait_seconds=_SETTLE_SECONDS)
+    events = find_events(read_committed(connections.kafka, settled.partitions), items, contract.event)
     with open_ledger(connections.ledger_dsn) as ledger:
-        rows = read_source_rows(ledger, contract.ledger, {item.match_key for item in plan.items})
-    return tuple(
-        _check(item, events.of(item), rows.get(item.match_key, ()), contract.event, held=item.topic in settled.held)
-        for item in plan.items
-    )
+        rows = read_source_rows(ledger, contract.ledger, {item.match_key for item in items})
+    return {
+        item.action_id: _check(
+            item, events.of(item), rows.get(item.match_key, ()), contract.event, held=item.topic in settled.held
+        )
+        for item in items
+    }
+
+
+def _check_handed(contract: Contract, plan: Plan, connections: Connections) -> dict[UUID, ItemCheck]:
+    """Does each DAG's run stand, and has it not failed? That it repaired anything is not proven by that."""
+    items = _handed_over(plan)
+    if not items:
+        return {}
+    with open_airflow(_airflow_of(contract, connections)) as airflow:
+        return {
+            item.action_id: ItemCheck(
+                match_key=item.match_key,
+                effect=_handed_effect(airflow.find_run(item.triggers, str(item.action_id)), conf_of(plan, item)),
+                places=(_run_place(item),),
+            )
+            for item in items
+        }
+
+
+def _handed_effect(run: DagRun | None, conf: Mapping[str, Any]) -> Effect:
+    if run is None or run.state == "failed":
+        return Effect.NOT_CLEARED
+    return Effect.HANDED_OVER if run.conf == conf else Effect.CHANGED
 
 
 def verify_and_keep(
@@ -332,7 +359,8 @@ def _refuse_for_now(work: _Work) -> None:
 
 
 def _rehearse(work: _Work) -> tuple[ItemOutcome, ...]:
-    return (*_rehearse_aborts(work), *_rehearse_items(work))
+    found = _rehearse_items(work, _repaired_here(work.plan)) | _rehearse_handed(work)
+    return (*_rehearse_aborts(work), *(found[item.action_id] for item in work.plan.items))
 
 
 def _rehearse_aborts(work: _Work) -> tuple[ItemOutcome, ...]:
@@ -342,23 +370,91 @@ def _rehearse_aborts(work: _Work) -> tuple[ItemOutcome, ...]:
         return tuple(_abort_outcome(item, look_at(admin, item), ItemFate.WOULD_DO) for item in work.plan.aborts)
 
 
-def _rehearse_items(work: _Work) -> tuple[ItemOutcome, ...]:
-    if not work.plan.items:
-        return ()
-    proof = _prove(work, actions=open_actions(work.engine, work.contract.contract), progress_topics=())
-    return tuple(
-        _fate(item, proof)
+def _rehearse_items(work: _Work, items: Sequence[PlanItem]) -> dict[UUID, ItemOutcome]:
+    if not items:
+        return {}
+    proof = _prove(work, items, actions=open_actions(work.engine, work.contract.contract), progress_topics=())
+    return {
+        item.action_id: _fate(item, proof)
         or ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ItemFate.WOULD_PUBLISH)
-        for item in work.plan.items
-    )
+        for item in items
+    }
+
+
+def _rehearse_handed(work: _Work) -> dict[UUID, ItemOutcome]:
+    items = _handed_over(work.plan)
+    if not items:
+        return {}
+    with open_airflow(_airflow_of(work.contract, work.connections)) as airflow:
+        reasons = {item.action_id: airflow.why_not_startable(item.triggers) for item in items}
+    return {
+        item.action_id: _refused(item, reason)
+        if (reason := reasons[item.action_id])
+        else ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ItemFate.WOULD_DO)
+        for item in items
+    }
 
 
 def _execute(work: _Work) -> tuple[ItemOutcome, ...]:
     ended = _execute_aborts(work)
-    if not work.plan.items:
-        return ended
-    posts = any(item.kind is Kind.POST for item in work.plan.items)
-    return (*ended, *(_execute_posts(work) if posts else _execute_publishing(work)))
+    repaired = _repaired_here(work.plan)
+    outcomes: tuple[ItemOutcome, ...] = ()
+    if any(item.kind is Kind.POST for item in repaired):
+        outcomes = _execute_posts(work, repaired)
+    elif repaired:
+        outcomes = _execute_publishing(work, repaired)
+    by_action = {outcome.action_id: outcome for outcome in (*outcomes, *_execute_handing_over(work))}
+    return (*ended, *(by_action[item.action_id] for item in work.plan.items))
+
+
+def _repaired_here(plan: Plan) -> tuple[PlanItem, ...]:
+    return tuple(item for item in plan.items if item.kind is not Kind.TRIGGER)
+
+
+def _handed_over(plan: Plan) -> tuple[PlanItem, ...]:
+    return tuple(item for item in plan.items if item.kind is Kind.TRIGGER)
+
+
+def _airflow_of(contract: Contract, connections: Connections) -> HttpAccount:
+    if connections.airflow is None:
+        raise PlanRefused(f"{contract.contract}: expected the connection of compensation.trigger, got none")
+    return connections.airflow
+
+
+def _execute_handing_over(work: _Work) -> tuple[ItemOutcome, ...]:
+    """A run of its DAG for each; the switch and the minutes are asked before each."""
+    items = _handed_over(work.plan)
+    if not items:
+        return ()
+    account = _airflow_of(work.contract, work.connections)
+    actions = _claim(work, items, outcome={})
+    work.audit("executing", dags=sorted({item.triggers for item in items}))
+    work.tell(ExecutorStep.EXECUTING, {"dags": len({item.triggers for item in items})})
+    outcomes = []
+    with open_airflow(account) as airflow:
+        for n, item in enumerate(items, start=1):
+            _refuse_for_now(work)
+            outcome = _hand_over(work, airflow, item, actions[item.action_id])
+            _record(work, outcome)
+            work.tell(ExecutorStep.RECORDED, {"item": n, "fate": outcome.fate})
+            outcomes.append(outcome)
+    return tuple(outcomes)
+
+
+def _hand_over(work: _Work, airflow: AirflowApi, item: PlanItem, action: StoredAction) -> ItemOutcome:
+    if action.state is ActionState.DONE:
+        fate = ItemFate.ALREADY_DONE
+    else:
+        started = airflow.start_once(item.triggers, str(item.action_id), conf_of(work.plan, item))
+        if started.refused:
+            return _refused(item, started.refused)
+        work.tell(ExecutorStep.STARTED, {"dag_id": item.triggers, "dag_run_id": str(item.action_id)})
+        fate = ItemFate.ALREADY_DONE if started.already else ItemFate.DONE
+    return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=fate, place=_run_place(item))
+
+
+def _run_place(item: PlanItem) -> dict[str, str]:
+    return {"dag_id": item.triggers, "dag_run_id": str(item.action_id)}
 
 
 def _execute_aborts(work: _Work) -> tuple[ItemOutcome, ...]:
@@ -413,9 +509,9 @@ def _abort_outcome(item: AbortItem, standing: Standing, fate: ItemFate) -> ItemO
     return ItemOutcome(fate=fate, **about)
 
 
-def _execute_publishing(work: _Work) -> tuple[ItemOutcome, ...]:
+def _execute_publishing(work: _Work, items: Sequence[PlanItem]) -> tuple[ItemOutcome, ...]:
     topic_id = ensure_progress_topic(work.connections.kafka, work.contract.contract)
-    actions = _claim(work, work.plan.items, outcome={"progress_topic_id": topic_id})
+    actions = _claim(work, items, outcome={"progress_topic_id": topic_id})
     _refuse_lost_progress(work, actions, topic_id)
     work.audit("executing", progress_topic_id=topic_id, transactional_id=work.transactional_id)
     work.tell(ExecutorStep.EXECUTING, {"transactional_id": work.transactional_id})
@@ -426,7 +522,7 @@ def _execute_publishing(work: _Work) -> tuple[ItemOutcome, ...]:
         before_sleep=lambda state: work.audit("aborted", attempt=state.attempt_number),
         reraise=True,
     )
-    outcomes = attempts(_attempt, work, actions)
+    outcomes = attempts(_attempt, work, items, actions)
     for n, outcome in enumerate(outcomes, start=1):
         _record(work, outcome)
         work.tell(ExecutorStep.RECORDED, {"item": n, "fate": outcome.fate})
@@ -446,17 +542,17 @@ def _claim(
     )
 
 
-def _execute_posts(work: _Work) -> tuple[ItemOutcome, ...]:
+def _execute_posts(work: _Work, items: Sequence[PlanItem]) -> tuple[ItemOutcome, ...]:
     """Each event in a database transaction of its own; the switch and the minutes are asked before each."""
     if work.connections.poster_dsn is None:
         raise PlanRefused(f"{work.contract.contract}: expected the connection of compensation.post, got none")
-    actions = _claim(work, work.plan.items, outcome={})
+    actions = _claim(work, items, outcome={})
     work.audit("executing", table=work.contract.ledger.table)
     work.tell(ExecutorStep.EXECUTING, {"table": work.contract.ledger.table})
-    proof = _prove(work, actions=actions, progress_topics=())
+    proof = _prove(work, items, actions=actions, progress_topics=())
     posted = read_posted(work.connections.poster_dsn, work.contract, actions)
     outcomes = []
-    for n, item in enumerate(work.plan.items, start=1):
+    for n, item in enumerate(items, start=1):
         _refuse_for_now(work)
         if item.action_id in posted:
             outcome = _already(item, {"table": work.contract.ledger.table})
@@ -489,13 +585,13 @@ def _refuse_lost_progress(work: _Work, actions: Mapping[UUID, StoredAction], top
         )
 
 
-def _attempt(work: _Work, actions: Mapping[UUID, StoredAction]) -> tuple[ItemOutcome, ...]:
+def _attempt(work: _Work, items: Sequence[PlanItem], actions: Mapping[UUID, StoredAction]) -> tuple[ItemOutcome, ...]:
     """Fence, read, prove, publish; in this order, or a predecessor's work goes unseen."""
     publisher = open_publisher(work.connections.kafka, transactional_id=work.transactional_id)
     work.tell(ExecutorStep.FENCED, {})
-    proof = _prove(work, actions=actions, progress_topics=(progress_topic_name(work.contract.contract),))
-    fates = {item.action_id: _fate(item, proof) for item in work.plan.items}
-    publish = [item for item in work.plan.items if fates[item.action_id] is None]
+    proof = _prove(work, items, actions=actions, progress_topics=(progress_topic_name(work.contract.contract),))
+    fates = {item.action_id: _fate(item, proof) for item in items}
+    publish = [item for item in items if fates[item.action_id] is None]
     published: dict[UUID, ItemOutcome] = {}
     for first in range(0, len(publish), _TOGETHER):
         try:
@@ -505,7 +601,7 @@ def _attempt(work: _Work, actions: Mapping[UUID, StoredAction]) -> tuple[ItemOut
                 _record(work, outcome)
             raise
         published |= _publish_batch(work, publisher, publish[first : first + _TOGETHER], proof)
-    return tuple(fates[item.action_id] or published[item.action_id] for item in work.plan.items)
+    return tuple(fates[item.action_id] or published[item.action_id] for item in items)
 
 
 def _publish_batch(
@@ -523,18 +619,20 @@ def _publish_batch(
     }
 
 
-def _prove(work: _Work, *, actions: Mapping[UUID, StoredAction], progress_topics: Sequence[str]) -> _Proof:
+def _prove(
+    work: _Work, items: Sequence[PlanItem], *, actions: Mapping[UUID, StoredAction], progress_topics: Sequence[str]
+) -> _Proof:
     """Read progress, log and ledger, in this order: each up to what stands at its moment."""
-    kafka, contract, plan = work.connections.kafka, work.contract, work.plan
-    settled = settle_topics(kafka, {*progress_topics, *_topics(plan)}, wait_seconds=_SETTLE_SECONDS)
+    kafka, contract, topics = work.connections.kafka, work.contract, _topics(items)
+    settled = settle_topics(kafka, {*progress_topics, *topics}, wait_seconds=_SETTLE_SECONDS)
     progress: Mapping[UUID, Progress] = {}
     if progress_topics:
         progress = read_progress(kafka, contract.contract, settled)
-        work.tell(ExecutorStep.PROGRESS_READ, {"published": sum(item.action_id in progress for item in plan.items)})
-    partitions = [part for topic in _topics(plan) for part in settled.of(topic)]
-    events = find_events(read_committed(kafka, partitions), plan.items, contract.event)
+        work.tell(ExecutorStep.PROGRESS_READ, {"published": sum(item.action_id in progress for item in items)})
+    partitions = [part for topic in topics for part in settled.of(topic)]
+    events = find_events(read_committed(kafka, partitions), items, contract.event)
     with open_ledger(work.connections.ledger_dsn) as ledger:
-        rows = read_source_rows(ledger, contract.ledger, {item.match_key for item in plan.items})
+        rows = read_source_rows(ledger, contract.ledger, {item.match_key for item in items})
     work.tell(ExecutorStep.PROVED, {})
     return _Proof(actions=actions, progress=progress, events=events, held=settled.held, rows=rows, names=contract.event)
 
@@ -638,8 +736,8 @@ def _check(
     )
 
 
-def _topics(plan: Plan) -> tuple[str, ...]:
-    return tuple(sorted({item.topic for item in plan.items}))
+def _topics(items: Sequence[PlanItem]) -> tuple[str, ...]:
+    return tuple(sorted({item.topic for item in items}))
 
 
 def _where(event: StandingEvent) -> str:

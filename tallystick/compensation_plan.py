@@ -5,7 +5,7 @@ A plan names each thing it will do and each break it leaves alone, with the reas
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cached_property
 from hashlib import sha256
@@ -40,6 +40,9 @@ UNCLEAN = (
     Doubt.LEDGER_IDS_REUSED,
 )
 """Doubts under which an absence is not proven well enough to act on it."""
+
+SCHEMA_VERSION = 1
+"""Of a plan as JSON."""
 
 _SHOWN = 20
 """Events that a person is shown; the plan itself has them all."""
@@ -107,12 +110,13 @@ class Kind(StrEnum):
     """What an item does.
 
     republish: publish the event that the topic lacks. reverse: take a copy back, by an event that names it. post: write
-    the rows that the ledger lacks.
+    the rows that the ledger lacks. trigger: start a DAG that somebody else wrote, with the plan as its conf.
     """
 
     REPUBLISH = "republish"
     REVERSE = "reverse"
     POST = "post"
+    TRIGGER = "trigger"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +124,7 @@ class PlanItem(SourceRow):
     """One event to publish. action_id is the same in every plan that repairs this break.
 
     reverses: item id of the copy that is one too many; "" where nothing is taken back. posts: item id of the event
-    whose rows are written into the ledger; "" where none is.
+    whose rows are written into the ledger; "" where none is. triggers: id of the DAG that is started; "" where none is.
     """
 
     action_id: UUID
@@ -130,6 +134,7 @@ class PlanItem(SourceRow):
     kind: Kind = Kind.REPUBLISH
     reverses: str = ""
     posts: str = ""
+    triggers: str = ""
 
     @property
     def row(self) -> SourceRow:
@@ -241,13 +246,13 @@ def make_plan(
             unclean
             or _not_ours(contract, rules, found)
             or ("another plan has it" if action_id in taken else None)
-            or _row_fault(candidate)
+            or _row_fault(rules, candidate)
             or room.refusal(found.match_key, source.moved_minor)
         )
         if reason:
             left_out.append(LeftOut(break_id=found.break_id, match_key=found.match_key, reason=reason))
         else:
-            items.append(_item(contract, found, source, action_id))
+            items.append(_item(contract, rules, found, source, action_id))
             room.take(found.match_key, source.moved_minor)
     return Plan(
         contract=contract.contract,
@@ -280,7 +285,8 @@ def refuse_over_caps(contract: Contract, plan: Plan, *, spent: Spent = Spent()) 
         room.take(abort.place, abort.moved_minor)
     for item in plan.items:
         reason = room.refusal(item.match_key, item.moved_minor)
-        if item.break_class not in rules.classes:
+        dag_id = rules.dag_of(item.break_class)
+        if dag_id != item.triggers if item.triggers else item.break_class not in rules.classes:
             reason = f"class {item.break_class} is not compensated by the contract"
         if reason:
             raise CapsExceeded(f"{contract.contract}: {item.match_key}: {reason}")
@@ -327,7 +333,20 @@ def describe_plan(plan: Plan) -> str:
 def plan_document(plan: Plan) -> dict[str, Any]:
     """The plan for machines: what would be done, what not and why, and what an approval names."""
     document: dict[str, Any] = _PLAN.dump_python(plan, mode="json")
-    return {"plan_hash": plan.plan_hash, "money_minor": plan.money_minor} | document
+    head = {
+        "schema_version": SCHEMA_VERSION,
+        "plan_id": str(plan.plan_id),
+        "plan_hash": plan.plan_hash,
+        "sentence": _intent(plan),
+        "money_minor": plan.money_minor,
+    }
+    return head | document
+
+
+def conf_of(plan: Plan, item: PlanItem) -> dict[str, Any]:
+    """What a DAG gets: the plan with this break alone, under the id and hash of the plan that was approved."""
+    alone = plan_document(replace(plan, items=(item,), aborts=(), left_out=()))
+    return alone | {"plan_id": str(plan.plan_id), "plan_hash": plan.plan_hash}
 
 
 class _Room:
@@ -393,6 +412,8 @@ def _unclean(whose: str, found: Sequence[DoubtFound]) -> str | None:
 
 
 def _not_ours(contract: Contract, rules: CompensationRules, found: Break) -> str | None:
+    if rules.dag_of(found.break_class):
+        return None
     if found.break_class not in rules.classes:
         return f"class {found.break_class} is not compensated by the contract"
     if found.leg not in contract.legs:
@@ -411,8 +432,10 @@ def _place_of(found: Break) -> str:
     return str(found.evidence.get("at", ""))
 
 
-def _row_fault(candidate: Candidate) -> str | None:
+def _row_fault(rules: CompensationRules, candidate: Candidate) -> str | None:
     found, rows = candidate.item_break, candidate.rows
+    if rules.dag_of(found.break_class):
+        return None
     if found.break_class in POSTABLE:
         return f"the ledger has {len(rows)} rows of its key, expected none" if rows else None
     if len(rows) != 1:
@@ -440,24 +463,34 @@ def _source_of(candidate: Candidate) -> SourceRow:
     )
 
 
-def _item(contract: Contract, found: Break, row: SourceRow, action_id: UUID) -> PlanItem:
-    place, reverses, posts = _place_of(found), found.break_class in REVERSIBLE, found.break_class in POSTABLE
+def _item(contract: Contract, rules: CompensationRules, found: Break, row: SourceRow, action_id: UUID) -> PlanItem:
+    kind, place = _kind_of(rules, found.break_class), _place_of(found)
     return PlanItem(
-        kind=Kind.REVERSE if reverses else Kind.POST if posts else Kind.REPUBLISH,
-        reverses=place if reverses else "",
-        posts=place if posts else "",
+        kind=kind,
+        reverses=place if kind is Kind.REVERSE else "",
+        posts=place if kind is Kind.POST else "",
+        triggers=rules.dag_of(found.break_class) or "",
         action_id=action_id,
         break_id=found.break_id,
         break_class=found.break_class,
-        topic=contract.legs[row.leg],
+        topic=contract.legs.get(row.leg, ""),
         **vars(row),
     )
+
+
+def _kind_of(rules: CompensationRules, break_class: BreakClass) -> Kind:
+    if rules.dag_of(break_class):
+        return Kind.TRIGGER
+    if break_class in REVERSIBLE:
+        return Kind.REVERSE
+    return Kind.POST if break_class in POSTABLE else Kind.REPUBLISH
 
 
 _INTENTS = {
     Kind.REPUBLISH: "publish {count} events again from the ledger, each once, worth {money}",
     Kind.REVERSE: "take back {count} copies, each by one event that names it, worth {money}; no record is deleted",
     Kind.POST: "write the rows of {count} events into the ledger, each once, worth {money}",
+    Kind.TRIGGER: "hand {count} breaks worth {money} to DAGs, each in one run; what those do is not seen from here",
 }
 
 
@@ -489,6 +522,8 @@ def _deed(item: PlanItem) -> str:
         return f"take back {_plain(item.reverses.removeprefix('topic:'))}"
     if item.kind is Kind.POST:
         return f"post {_plain(item.posts.removeprefix('topic:'))}"
+    if item.kind is Kind.TRIGGER:
+        return f"start {_plain(item.triggers)}"
     return f"publish from row {_plain(item.row_id)}"
 
 

@@ -91,6 +91,15 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
+@dataclass(frozen=True, kw_only=True)
+class HttpAccount:
+    """An HTTP interface, and who we are there."""
+
+    address: str = field(repr=False)
+    login: str = field(repr=False)
+    secret: str = field(repr=False)
+
+
 @dataclass(frozen=True)
 class Connections:
     """What one run may reach.
@@ -103,6 +112,8 @@ class Connections:
     ledger_dsn: str = field(repr=False)
     poster_dsn: str | None = field(default=None, repr=False)
     """Where a contract lets the ledger be written."""
+    airflow: HttpAccount | None = None
+    """Where a contract lets DAGs be started."""
 
 
 @dataclass(frozen=True)
@@ -158,14 +169,35 @@ def environment_variable(connection_id: str) -> str:
 
 
 def connections_from_environment(
-    *, kafka_id: str, ledger_id: str, poster_id: str | None = None, environment: Mapping[str, str] = os.environ
+    *,
+    kafka_id: str,
+    ledger_id: str,
+    poster_id: str | None = None,
+    airflow_id: str | None = None,
+    environment: Mapping[str, str] = os.environ,
 ) -> Connections:
     """Read the connections of a contract. Raises ConnectionNotGiven."""
     return Connections(
         kafka=kafka_from_environment(kafka_id, environment),
         ledger_dsn=connection_text(ledger_id, environment) if ledger_id else "",
         poster_dsn=connection_text(poster_id, environment) if poster_id else None,
+        airflow=http_account(connection_text(airflow_id, environment), airflow_id) if airflow_id else None,
     )
+
+
+def http_account(text: str, connection_id: str) -> HttpAccount:
+    """Read a JSON object with address, login and secret. Raises ConnectionNotGiven, without the value."""
+    try:
+        given = json.loads(text)
+    except json.JSONDecodeError:
+        given = None
+    names = ("address", "login", "secret")
+    if not isinstance(given, dict) or not all(isinstance(given.get(name), str) and given[name] for name in names):
+        raise ConnectionNotGiven(
+            f"connection {connection_id}: expected a JSON object of strings such as "
+            '{"address": "https://airflow.example.org", "login": "...", "secret": "..."}'
+        )
+    return HttpAccount(**{name: given[name] for name in names})
 
 
 def kafka_from_environment(kafka_id: str, environment: Mapping[str, str] = os.environ) -> KafkaSettings:

@@ -69,10 +69,11 @@ PATTERNS = {
     r"^[a-z_][a-z0-9_]{0,62}$": "a column name in lower case letters, digits and _",
     r"^[A-Za-z_][A-Za-z0-9_]{0,62}$": "a key of the JSON payload: letters, digits and _",
     r"^[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*$": "schema.table, such as ledger.posting",
+    r"^[a-zA-Z0-9._-]{1,250}$": "a DAG's id: letters, digits, '.', '_' and '-'",
 }
 """Each regular expression with its meaning, for the reference and for whoever breaks it."""
 
-_NAME, _TOPIC, _COLUMN, _FIELD, _TABLE = PATTERNS
+_NAME, _TOPIC, _COLUMN, _FIELD, _TABLE, _DAG = PATTERNS
 _GRACE_CAP_SECONDS = 3600
 
 
@@ -97,6 +98,7 @@ _Topic = Annotated[str, Field(pattern=_TOPIC)]
 _Column = Annotated[str, Field(pattern=_COLUMN)]
 _Field = Annotated[str, Field(pattern=_FIELD)]
 _Table = Annotated[str, Field(pattern=_TABLE)]
+_DagId = Annotated[str, Field(pattern=_DAG)]
 _Currency = Annotated[
     str, AfterValidator(_is_currency), WithJsonSchema({"type": "string", "format": "an ISO 4217 code"})
 ]
@@ -443,19 +445,32 @@ class LedgerPost(_Part):
         return rows
 
 
+class DagTrigger(_Part):
+    """Which breaks are handed to a DAG of yours, that knows how to repair them."""
+
+    connection: _Name
+    """Id of the connection (type http) to Airflow's REST API: its address, and login and password of an account that
+    may start runs of these DAGs."""
+    dags: dict[BreakClass, _DagId] = Field(min_length=1)
+    """Class to the id of the DAG that is started, once, for each of its breaks. The run's id is the action's; its conf
+    is the plan with that break alone (docs/schemas/plan.v1.json), match key and money included."""
+
+
 class CompensationRules(_Part):
     """What may be repaired. Absent: nothing."""
 
     classes: tuple[BreakClass, ...] = ()
-    """Only these classes are planned; at least one, or abort_hanging_transactions. What is missing in the topic is
-    published again from the ledger; a copy that the topic has too many is taken back by an event of ours; what is
-    missing in the ledger is posted from the topic."""
+    """Only these classes are repaired; at least one, or trigger, or abort_hanging_transactions. What is missing in the
+    topic is published again from the ledger; a copy that the topic has too many is taken back by an event of ours; what
+    is missing in the ledger is posted from the topic."""
     reversal: Literal["negated", "header"] | None = None
     """Goes with classes of copies too many: how the event says that it takes one back, beside the header
     tallystick-reverses, which names topic, partition and offset. negated: its amount has the other sign. header: it is
     that copy, byte by byte; consumers must know the header."""
     post: LedgerPost | None = None
     """Goes with missing_in_ledger: how an event is posted."""
+    trigger: DagTrigger | None = None
+    """Which other classes are handed to a DAG."""
     abort_hanging_transactions: Annotated[bool, Field(strict=True)] = False
     """true: a transaction that nobody will ever end may be ended by an ABORT marker, once every time-out that the
     brokers allow is over, on topics of the legs. Always with the approval of somebody else than who asked."""
@@ -495,9 +510,25 @@ class CompensationRules(_Part):
 
     @model_validator(mode="after")
     def _does_something(self) -> Self:
-        if not self.classes and not self.abort_hanging_transactions:
-            raise ValueError("expected at least one of classes, or abort_hanging_transactions")
+        if not self.classes and not self.trigger and not self.abort_hanging_transactions:
+            raise ValueError("expected at least one of classes, or trigger, or abort_hanging_transactions")
         return self
+
+    @model_validator(mode="after")
+    def _one_repair_each(self) -> Self:
+        for break_class in self.classes:
+            if self.dag_of(break_class):
+                raise ValueError(f"expected {break_class} in classes or in trigger.dags: a break is repaired once")
+        return self
+
+    @property
+    def acted_on(self) -> tuple[BreakClass, ...]:
+        """Classes that a plan does something about."""
+        return (*self.classes, *(self.trigger.dags if self.trigger else ()))
+
+    def dag_of(self, break_class: BreakClass) -> str | None:
+        """Id of the DAG that breaks of this class are handed to."""
+        return self.trigger.dags.get(break_class) if self.trigger else None
 
     @model_validator(mode="after")
     def _says_how(self) -> Self:

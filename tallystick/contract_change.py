@@ -317,6 +317,8 @@ RULES: Mapping[str, Rule] = {
     "compensation.post.actions_table": _actions_table_changes,
     "compensation.post.columns": _kept(_REPAIRS_ONLY),
     "compensation.post.rows": _kept(_REPAIRS_ONLY),
+    "compensation.trigger.connection": _kept(_REPAIRS_ONLY),
+    "compensation.trigger.dags": _kept(_REPAIRS_ONLY),
     "compensation.abort_hanging_transactions": _kept(_REPAIRS_ONLY),
     "compensation.max_items": _kept(_REPAIRS_ONLY),
     "compensation.max_amount_minor": _kept(_REPAIRS_ONLY),

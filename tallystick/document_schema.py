@@ -1,6 +1,6 @@
 """What other programs may rely on in our JSON: an alert as it is sent, a run as `tallystick show --json` prints it,
-a break inside one, and what an asset event in Airflow says of a run. `python -m tallystick.document_schema` writes
-docs/schemas/.
+a break inside one, a plan as `tallystick compensation plan --json` prints it and DAGs get it, and what an asset event
+in Airflow says of a run. `python -m tallystick.document_schema` writes docs/schemas/.
 
 A key that is added does not change a version; one that goes, or means something else, does.
 """
@@ -17,6 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from tallystick.alert import AlertAction
 from tallystick.alert_message import SCHEMA_VERSION
 from tallystick.break_class import BreakClass, Doubt, Notice
+from tallystick.compensation_plan import SCHEMA_VERSION as PLAN_VERSION
+from tallystick.compensation_plan import Kind
 from tallystick.contract import Severity
 from tallystick.verdict import Verdict
 
@@ -190,9 +192,118 @@ class VerdictEventDocument(_Document):
     """When the verdict was stored."""
 
 
+class PlanItemDocument(_Document):
+    """One break that is repaired, or handed to a DAG."""
+
+    action_id: UUID
+    """The same in every plan that repairs this break; also the id of its DAG's run."""
+    break_id: UUID
+    """`tallystick explain` takes it."""
+    break_class: BreakClass
+    """What is wrong, and on which side."""
+    kind: Kind
+    """What is done about it."""
+    match_key: str
+    """By which event and row pair."""
+    transaction_key: str
+    """Of the business transaction."""
+    leg: str
+    """Which expected record of it this is; may be empty."""
+    amount_minor: int
+    """Money, in minor units of the currency."""
+    currency: str
+    """ISO 4217 code; may be empty where neither side has one."""
+    occurred_at: str
+    """When the business says it happened; empty where no ledger row says it."""
+    row_id: str
+    """Of the ledger row that an event is made from; empty where none is."""
+    topic: str
+    """Of its leg; may be empty for what is handed to a DAG."""
+    reverses: str
+    """Item id of the copy that is taken back; else empty."""
+    posts: str
+    """Item id of the event whose rows are posted; else empty."""
+    triggers: str
+    """Id of the DAG that is started; else empty."""
+
+
+class AbortDocument(_Document):
+    """One hanging transaction that is ended by an ABORT marker."""
+
+    action_id: UUID
+    """The same in every plan that ends this transaction."""
+    topic: str
+    """Where it hangs."""
+    partition: Count
+    """On this partition alone."""
+    producer_id: int
+    """Whose it is."""
+    producer_epoch: int
+    """Of that producer."""
+    kafka_offset_start: Count
+    """Of its first record."""
+    coordinator_epoch: int
+    """Of the coordinator that ordered this producer's last marker there; -1: none has."""
+    transactional_id: str
+    """Under which a coordinator knows the producer; may be empty."""
+    first_seen_utc: str
+    """By a run of this contract."""
+    age_seconds: Count
+    """From then to the run that the plan is drawn from."""
+    own_events: Count
+    """Its records, which will count as aborted."""
+    own_money_minor: MinorUnits
+    """Their money."""
+    waiting_events: Count
+    """What merely stands behind it."""
+    waiting_money_minor: MinorUnits
+    """Its money."""
+
+
+class LeftOutDocument(_Document):
+    """What the plan does nothing about."""
+
+    break_id: UUID | None
+    """null: a hanging transaction."""
+    match_key: str
+    """Of the break; or where the transaction begins."""
+    reason: str
+    """Why."""
+
+
+class PlanDocument(_Document):
+    """What one approval stands for; as a DAG's conf, the part of it that is about one break."""
+
+    schema_version: Literal[1]
+    """Of this document."""
+    plan_id: UUID
+    """Of the plan that was approved."""
+    plan_hash: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    """Of what that plan does, all of it."""
+    sentence: str
+    """What it does, for a person."""
+    money_minor: MinorUnits
+    """What the items are worth."""
+    contract: str
+    """Its name."""
+    contract_fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    """Of the contract that it was drawn under."""
+    cut_n: Count
+    """Of what was found up to this cut."""
+    dry_run: bool
+    """Proves everything and changes nothing."""
+    items: list[PlanItemDocument]
+    """Breaks it acts on."""
+    left_out: list[LeftOutDocument]
+    """What it does nothing about, and why; empty in a DAG's conf."""
+    aborts: list[AbortDocument]
+    """Hanging transactions it ends; empty in a DAG's conf."""
+
+
 SCHEMAS: Mapping[str, type[BaseModel]] = {
     f"alert.v{SCHEMA_VERSION}.json": AlertDocument,
     "break.v1.json": BreakDocument,
+    f"plan.v{PLAN_VERSION}.json": PlanDocument,
     "verdict.v1.json": VerdictDocument,
     "verdict_event.v1.json": VerdictEventDocument,
 }

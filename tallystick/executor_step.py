@@ -6,8 +6,8 @@ from typing import Any
 
 
 class ExecutorStep(StrEnum):
-    """In the order of one attempt. evidence_kept, marked: of a hanging transaction. aborted: back to fenced. stopped:
-    ends it at any step, with the error's name.
+    """In the order of one attempt. evidence_kept, marked: of a hanging transaction. started: of a DAG's run. aborted:
+    back to fenced. stopped: ends it at any step, with the error's name.
     """
 
     APPROVED = "approved"
@@ -17,6 +17,7 @@ class ExecutorStep(StrEnum):
     PROVED = "proved"
     EVIDENCE_KEPT = "evidence_kept"
     MARKED = "marked"
+    STARTED = "started"
     BEGUN = "begun"
     PRODUCED = "produced"
     FLUSHED = "flushed"

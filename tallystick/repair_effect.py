@@ -13,13 +13,15 @@ class Effect(StrEnum):
 
     cleared: one event and one row stand, and both say what the plan says; or our marker has ended the transaction.
     not_cleared: nothing of the repair stands. changed: something else stands, such as a second copy, another amount, or
-    another marker. hidden: an open producer transaction hides what stands.
+    another marker. hidden: an open producer transaction hides what stands. handed_over: its DAG's run stands and has
+    not failed; whether that clears the break, the next run of the reconciliation says.
     """
 
     CLEARED = "cleared"
     NOT_CLEARED = "not_cleared"
     CHANGED = "changed"
     HIDDEN = "hidden"
+    HANDED_OVER = "handed_over"
 
 
 def effect_of(
@@ -54,6 +56,10 @@ def _is_done(item: PlanItem, standing: Collection[StandingEvent], rows: Sequence
             return bool(_reversals(item, standing))
         case Kind.REPUBLISH:
             return bool(in_force(standing))
+        case Kind.TRIGGER:
+            raise ValueError(
+                f"{item.match_key} was handed to a DAG, which no side shows; expected one of our own repairs"
+            )
 
 
 def _reversals(item: PlanItem, standing: Collection[StandingEvent]) -> list[StandingEvent]:

@@ -16,7 +16,7 @@ from airflow.sdk.log import mask_secret
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
-from tallystick.connections import ConnectionNotGiven, Connections, KafkaSettings, environment_variable
+from tallystick.connections import ConnectionNotGiven, Connections, HttpAccount, KafkaSettings, environment_variable
 from tallystick.contract import Contract, LedgerSide
 from tallystick.sink_connection import SinkConnection
 
@@ -37,10 +37,17 @@ def read_connections(contract: Contract) -> Connections:
 
 
 def read_acting_connections(contract: Contract) -> Connections:
-    """The same, and the one that may write the ledger where the contract names one. Raises ConnectionRefused."""
-    post = contract.compensation.post if contract.compensation else None
-    poster_dsn = postgres_dsn(get_connection(post.connection)) if post else None
-    return replace(read_connections(contract), poster_dsn=poster_dsn)
+    """The same, and those that may write the ledger or start DAGs where the contract names them.
+
+    Raises ConnectionRefused.
+    """
+    rules = contract.compensation
+    post, trigger = (rules.post, rules.trigger) if rules else (None, None)
+    return replace(
+        read_connections(contract),
+        poster_dsn=postgres_dsn(get_connection(post.connection)) if post else None,
+        airflow=http_account(get_connection(trigger.connection)) if trigger else None,
+    )
 
 
 def _ledger_address(ledger: LedgerSide) -> str:
@@ -175,6 +182,13 @@ def sink_connection(connection: Connection, kind: str) -> SinkConnection:
         return SinkConnection(secret=secret)
     address = http_address(connection) if connection.host or kind != "pagerduty" else ""
     return SinkConnection(address=address, login=login, secret=secret)
+
+
+def http_account(connection: Connection) -> HttpAccount:
+    """An HTTP interface with an account, such as Airflow's own. Raises ConnectionRefused."""
+    if not (connection.host and connection.login and connection.password):
+        raise ConnectionRefused(f"connection {connection.conn_id}: expected a host, a login and a password")
+    return HttpAccount(address=http_address(connection), login=connection.login, secret=connection.password)
 
 
 def http_address(connection: Connection) -> str:

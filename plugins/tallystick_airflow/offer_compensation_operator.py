@@ -34,7 +34,7 @@ class OfferCompensationOperator(TriggerDagRunOperator):
         with open_verdict_store() as engine:
             run = read_run(engine, contract.contract, cut_n)
             hanging = compensation_source.endable_transactions(engine, contract, run) if run else ()
-        allowed = contract.compensation.classes if contract.compensation else ()
+        allowed = contract.compensation.acted_on if contract.compensation else ()
         found = [item_break for item_break in run.result.breaks if item_break.break_class in allowed] if run else []
         if not found and not hanging:
             raise AirflowSkipException(f"cut {cut_n}: nothing that {contract.contract} lets be repaired or ended")

@@ -153,8 +153,9 @@ _INTENTS = {
     Kind.REPUBLISH: "Publish {count} again from the ledger, each once: {money}.",
     Kind.REVERSE: "Take back {count}, each by one event that names it: {money}; no record is deleted.",
     Kind.POST: "Write the rows of {count} into the ledger, each once: {money}.",
+    Kind.TRIGGER: "Hand {count} to a DAG, a run of it for each: {money}; the next window says whether that helped.",
 }
-_NOUNS = {Kind.REPUBLISH: "event", Kind.REVERSE: "copy", Kind.POST: "event"}
+_NOUNS = {Kind.REPUBLISH: "event", Kind.REVERSE: "copy", Kind.POST: "event", Kind.TRIGGER: "break"}
 
 
 def _ends_intent(aborts: Sequence[AbortItem]) -> Iterator[str]:
@@ -224,6 +225,8 @@ def _deed(item: PlanItem) -> str:
         return f"take back {describe_place(item.reverses)}"
     if item.kind is Kind.POST:
         return f"post {describe_place(item.posts)}"
+    if item.kind is Kind.TRIGGER:
+        return f"start {foreign_text(item.triggers)}"
     return f"publish from row {foreign_text(item.row_id)} to {foreign_text(item.topic)}"
 
 

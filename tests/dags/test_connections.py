@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from airflow.sdk import BaseHook
 
-from tallystick.connections import connections_from_environment, jdbc_settings
+from tallystick.connections import HttpAccount, connections_from_environment, jdbc_settings
 from tallystick.contract import Contract, load_contract
 from tallystick.file_sink import FileSink
 from tallystick.input_topic import input_kafka
@@ -21,6 +21,7 @@ from tallystick_airflow.connections import (
     http_address,
     kafka_settings,
     postgres_dsn,
+    read_acting_connections,
     read_connections,
     read_spark_environment,
     sink_connection,
@@ -195,3 +196,29 @@ def test_an_unknown_kafka_setting_is_refused_without_its_value(monkeypatch: pyte
     with pytest.raises(ConnectionRefused, match=r"connection kafka_billing: .*sasl\.pasword") as refusal:
         read_connections(PAYMENTS)
     assert "hunter2" not in str(refusal.value)
+
+
+HANDS_OVER = Contract.model_validate(
+    PAYMENTS.model_dump(mode="json", exclude_defaults=True)
+    | {
+        "compensation": {
+            "trigger": {"connection": "airflow_itself", "dags": {"phantom_in_ledger": "by_hand"}},
+            "max_amount_minor": {"EUR": 1},
+        }
+    }
+)
+
+
+def test_airflows_own_interface_is_read_with_its_account_and_only_to_act(monkeypatch: pytest.MonkeyPatch) -> None:
+    account = {"conn_type": "http", "host": "airflow", "port": 8080, "login": "tally", "password": "s3cret"}
+    monkeypatch.setenv("AIRFLOW_CONN_AIRFLOW_ITSELF", json.dumps(account))
+    found = read_acting_connections(HANDS_OVER).airflow
+    assert found == HttpAccount(address="http://airflow:8080/", login="tally", secret="s3cret")
+    assert read_connections(HANDS_OVER).airflow is None
+    assert read_acting_connections(PAYMENTS).airflow is None
+
+
+def test_airflows_interface_without_an_account_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_AIRFLOW_ITSELF", json.dumps({"conn_type": "http", "host": "airflow"}))
+    with pytest.raises(ConnectionRefused, match="connection airflow_itself: expected a host, a login and a password"):
+        read_acting_connections(HANDS_OVER)

@@ -11,16 +11,18 @@ import pytest
 from airflow.providers.standard.exceptions import HITLTriggerEventError
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, DagRunTriggerException
 
-from tallystick import compensation_source
+from tallystick import compensation, compensation_source
 from tallystick.break_class import BreakClass
+from tallystick.compensation import Effect, ItemCheck, VerifyResult
 from tallystick.store import plan_store, run_store
-from tallystick.verdict import Verdict
-from tallystick_airflow import approve_operator, judge_operator, offer_compensation_operator
+from tallystick.verdict import Verdict, merge_verdicts
+from tallystick_airflow import approve_operator, judge_operator, offer_compensation_operator, verify_operator
 from tallystick_airflow.approval import NotApproved, approved_plan
 from tallystick_airflow.approve_operator import ApprovePlanOperator
 from tallystick_airflow.contract_operator import NoCut
 from tallystick_airflow.judge_operator import BooksDisagree, JudgeOperator, NoVerdict
 from tallystick_airflow.offer_compensation_operator import OfferCompensationOperator
+from tallystick_airflow.verify_operator import NotToBeSeenYet, VerifyOperator
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CONTRACT_FILE = str(Path(__file__).parents[2] / "dags" / "contracts" / "billing_payouts.yaml")
@@ -50,7 +52,7 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> dict[int, Any]:
         yield None
 
     runs: dict[int, Any] = {}
-    for module in (judge_operator, offer_compensation_operator, approve_operator):
+    for module in (judge_operator, offer_compensation_operator, approve_operator, verify_operator):
         monkeypatch.setattr(module, "open_verdict_store", no_store)
     monkeypatch.setattr(run_store, "read_run", lambda engine, name, n: runs.get(n))
     monkeypatch.setattr(compensation_source, "endable_transactions", lambda engine, contract, run: run.hanging)
@@ -172,6 +174,51 @@ def test_an_approval_that_was_cleared_is_not_asked_again_and_that_stands_in_the_
     with pytest.raises(AirflowFailException, match="asked once per run"):
         ApprovePlanOperator(task_id="approve").execute(context)
     assert trail == [("not_asked_again", "airflow", "billing_payouts", SHOWN["plan_id"], KEPT)]
+
+
+@pytest.fixture
+def effects(stored: dict[int, Any], monkeypatch: pytest.MonkeyPatch) -> list[Effect]:
+    """What is found of each action of the approved plan."""
+    found: list[Effect] = []
+
+    def checked(*_: Any) -> VerifyResult:
+        checks = tuple(ItemCheck(match_key=effect, effect=effect, places=()) for effect in found)
+        return VerifyResult(verdict=merge_verdicts(check.verdict for check in checks), checks=checks)
+
+    monkeypatch.setattr(verify_operator, "read_acting_connections", lambda contract: None)
+    monkeypatch.setattr(verify_operator, "read_shown_plan", lambda engine, shown: None)
+    monkeypatch.setattr(compensation, "verify_plan", checked)
+    return found
+
+
+def verify() -> None:
+    ti = TaskInstance(plan=SHOWN, return_value=YES)
+    VerifyOperator(task_id="verify", contract_file=CONTRACT_FILE, cut_n="7").execute({"ti": ti})
+
+
+@pytest.mark.parametrize("found", [[Effect.CLEARED], [Effect.HANDED_OVER], [Effect.CLEARED, Effect.HANDED_OVER]])
+def test_what_is_cleared_and_what_a_dag_has_is_nothing_to_look_for_again(
+    effects: list[Effect], found: list[Effect]
+) -> None:
+    effects += found
+    verify()
+
+
+@pytest.mark.parametrize(
+    ("found", "error"),
+    [
+        ([Effect.CLEARED, Effect.HIDDEN, Effect.HANDED_OVER], NotToBeSeenYet),
+        ([Effect.HANDED_OVER, Effect.NOT_CLEARED], AirflowFailException),
+        ([Effect.CHANGED], AirflowFailException),
+        ([], NotToBeSeenYet),
+    ],
+)
+def test_what_is_hidden_is_looked_for_again_and_what_did_not_work_fails(
+    effects: list[Effect], found: list[Effect], error: type[Exception]
+) -> None:
+    effects += found
+    with pytest.raises(error):
+        verify()
 
 
 NO = {"chosen_options": ["Reject"], "responded_by_user": {"id": "bob", "name": "bob"}}

@@ -19,6 +19,7 @@ from tallystick.compensation_plan import (
     SourceRow,
     Spent,
     action_id_of,
+    conf_of,
     describe_plan,
     make_plan,
     refuse_one_person,
@@ -449,6 +450,54 @@ def test_what_the_ledger_lacks_is_posted_from_the_event_and_the_words_say_so() -
 )
 def test_what_cannot_be_posted_is_left_out(rules: Any, found: Candidate, reason: str) -> None:
     assert reasons(make_plan(posting(**rules), run(), [found])) == {"a": reason}
+
+
+HANDS_OVER: dict[str, Any] = {"trigger": {"connection": "airflow", "dags": {PHANTOM: "by_hand"}}}
+
+
+def test_a_class_with_a_dag_is_handed_to_it_whatever_the_ledger_says_and_the_words_say_so() -> None:
+    planned = replace(
+        plan(candidate("a"), candidate("b", break_class=PHANTOM, leg="", rows=()), **HANDS_OVER), dry_run=False
+    )
+    missing, handed = planned.items
+    assert (missing.kind, missing.triggers) == (Kind.REPUBLISH, "")
+    assert (handed.kind, handed.triggers, handed.topic, handed.row_id) == (Kind.TRIGGER, "by_hand", "", "")
+    assert handed.action_id == action_id_of("payouts", handed.break_id)
+    body = describe_plan(planned)
+    assert (
+        "Will publish 1 events again from the ledger, each once, worth 1.00 EUR, and hand 1 breaks worth 1.00 EUR to "
+        "DAGs, each in one run; what those do is not seen from here." in body
+    )
+    assert "| b |  | 1.00 EUR | start by_hand | phantom_in_topic |" in body
+
+
+def test_a_class_without_a_dag_is_not_handed_over() -> None:
+    planned = plan(candidate("b", break_class=BreakClass.FOREIGN_IN_TOPIC), **HANDS_OVER)
+    assert (planned.items, reasons(planned)) == ((), {"b": "class foreign_in_topic is not compensated by the contract"})
+
+
+def test_what_is_handed_over_stands_under_the_caps_and_the_days_evidence() -> None:
+    dear = plan(candidate("b", break_class=PHANTOM, rows=(), amount_minor=1_001), **HANDS_OVER)
+    assert reasons(dear) == {"b": "over the cap on EUR"}
+    unclean = plan(candidate("b", break_class=PHANTOM, rows=()), doubts=(Doubt.LOG_TRUNCATED,), **HANDS_OVER)
+    assert reasons(unclean) == {"b": "the run's evidence is not clean: log_truncated"}
+
+
+def test_an_approved_handing_over_is_held_against_the_dag_that_the_contract_names_now() -> None:
+    planned = plan(candidate("b", break_class=PHANTOM, rows=()), **HANDS_OVER)
+    refuse_over_caps(contract(**HANDS_OVER), planned)
+    another = {"trigger": {"connection": "airflow", "dags": {PHANTOM: "another"}}}
+    for rules in (contract(), contract(**another)):
+        with pytest.raises(CapsExceeded, match="class phantom_in_topic is not compensated by the contract"):
+            refuse_over_caps(rules, planned)
+
+
+def test_a_dag_gets_its_break_alone_under_the_hash_of_the_approved_plan() -> None:
+    planned = plan(candidate("a"), *(candidate(key, break_class=PHANTOM, rows=()) for key in "bc"), **HANDS_OVER)
+    conf = conf_of(planned, planned.items[1])
+    assert (conf["plan_hash"], conf["plan_id"]) == (planned.plan_hash, str(planned.plan_id))
+    assert [one["match_key"] for one in conf["items"]] == ["b"]
+    assert (conf["money_minor"], conf["left_out"], conf["aborts"]) == ({"EUR": 100}, [], [])
 
 
 def test_a_long_plan_shows_its_beginning_and_counts_the_rest() -> None:

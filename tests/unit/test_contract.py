@@ -38,6 +38,13 @@ INPUTS = {"kind": "topic", "connection": "k", "topics": ["billing.requests"]}
 TO_TOPIC: dict[str, Any] = {"direction": "topic_to_topic", "ledger": INPUTS}
 REPAIR: dict[str, Any] = {"classes": ["missing_in_topic_never_produced"], "max_amount_minor": {"EUR": 100_000}}
 ABORTS: dict[str, Any] = {"abort_hanging_transactions": True, "max_amount_minor": {"EUR": 100_000}}
+TRIGGERS: dict[str, Any] = {
+    "max_amount_minor": {"EUR": 100_000},
+    "trigger": {
+        "connection": "airflow",
+        "dags": {"missing_in_topic_never_produced": "by_hand", "foreign_in_topic": "b.c"},
+    },
+}
 REPAIRABLE = REPUBLISHABLE + REVERSIBLE + POSTABLE
 POSTS: dict[str, Any] = {
     "classes": ["missing_in_ledger"],
@@ -200,7 +207,20 @@ ORDERED = {"ordering_key": "account", "sequence": "number"}
         (
             {"compensation": {**REPAIR, "classes": []}},
             'compensation: got {"classes": [], "max_amount_minor": {"EUR": 100000}}; expected at least one of classes, '
-            "or abort_hanging_transactions",
+            "or trigger, or abort_hanging_transactions",
+        ),
+        (
+            {"compensation": {**TRIGGERS, "classes": ["missing_in_topic_never_produced"]}},
+            f"compensation: got {shown(TRIGGERS | {'classes': ['missing_in_topic_never_produced']})}; expected "
+            "missing_in_topic_never_produced in classes or in trigger.dags: a break is repaired once",
+        ),
+        (
+            {"compensation": {**TRIGGERS, "trigger": {"connection": "airflow", "dags": {}}}},
+            "compensation.trigger.dags: got {}; expected at least one",
+        ),
+        (
+            {"compensation": {**TRIGGERS, "trigger": {"connection": "airflow", "dags": {"phantom_in_topic": "a b"}}}},
+            'compensation.trigger.dags.phantom_in_topic: got "a b"; expected a DAG\'s id: letters, digits,',
         ),
         (
             {"compensation": {**ABORTS, "abort_hanging_transactions": 1}},
@@ -464,6 +484,8 @@ def test_a_bad_field_is_refused_with_its_path_its_value_and_what_was_expected(
         {"compensation": REPAIR},
         {"compensation": {**REPAIR, "max_items": 100_000}},
         {"compensation": ABORTS},
+        {"compensation": TRIGGERS},
+        TO_TOPIC | {"compensation": TRIGGERS},
         {"compensation": ABORTS, "direction": "topic_to_ledger"},
         {"compensation": ABORTS, "event": {"amount_unit": "major"}},
         {"compensation": {**REPAIR, "classes": ["duplicate_in_topic_zombie"], "reversal": "header"}},

@@ -59,6 +59,7 @@ def with_inputs(**ledger: Any) -> Contract:
 
 PLAIN = contract_of()
 BY_WRITTEN_XID = with_columns()
+TRIGGER: dict[str, Any] = {"connection": "airflow", "dags": {"phantom_in_topic": "by_hand"}}
 REPAIRED = contract_of(compensation=REPAIRS)
 RECEIPTS = with_columns(**RECEIPT_COLUMNS)
 GROWS = {"kind": "jdbc", "order_by": "entry_id", "overlap": 10}
@@ -194,6 +195,15 @@ CASES = [
             "columns": {"event_id": "event_id", "leg": "leg"},
             "rows": {"payout": [{}]},
         }.items()
+    ),
+    *(
+        (
+            f"compensation.trigger.{name}",
+            contract_of(compensation=REPAIRS | {"trigger": TRIGGER}),
+            contract_of(compensation=REPAIRS | {"trigger": TRIGGER | {name: now}}),
+            KEPT,
+        )
+        for name, now in {"connection": "another", "dags": {"phantom_in_topic": "another"}}.items()
     ),
     (
         "compensation.reversal",

@@ -11,10 +11,15 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from tallystick.compensation_plan import StoodAround, conf_of, make_plan, plan_document
 from tallystick.document_schema import (
     SCHEMAS,
+    AbortDocument,
     AlertDocument,
     BreakDocument,
+    LeftOutDocument,
+    PlanDocument,
+    PlanItemDocument,
     VerdictDocument,
     VerdictEventDocument,
     schema_text,
@@ -22,6 +27,10 @@ from tallystick.document_schema import (
 from tallystick.run_document import run_document, verdict_event_document
 from tallystick.store.run_store import StoredRun
 from tests.alert_snapshots import FOLDER as SNAPSHOTS
+
+from .test_abort_plan import AROUND
+from .test_compensation_plan import NEVER_PRODUCED, PHANTOM, candidate, contract
+from .test_compensation_plan import run as clean_run
 
 SCHEMA_FOLDER = Path(__file__).parents[2] / "docs" / "schemas"
 
@@ -94,6 +103,43 @@ def test_an_alert_that_is_not_is_refused(changes: dict[str, Any]) -> None:
         AlertDocument.model_validate_json(json.dumps(sent()[0] | changes), strict=True)
 
 
+def plan_documents() -> list[dict[str, Any]]:
+    """A plan of each kind of thing, and what a DAG gets of it."""
+    stood = StoodAround(planned=AROUND, newest=AROUND)
+    rules = {
+        "classes": [NEVER_PRODUCED],
+        "trigger": {"connection": "airflow", "dags": {PHANTOM: "by_hand"}},
+        "abort_hanging_transactions": True,
+        "max_amount_minor": {"EUR": 10_000},
+    }
+    found = [
+        candidate("a"),
+        candidate("b", break_class=PHANTOM, leg="", currency="EUR"),
+        candidate("c", currency="JPY"),
+    ]
+    plan = make_plan(contract(**rules), clean_run(), found, around=stood)
+    assert [len(part) for part in (plan.aborts, plan.items, plan.left_out)] == [1, 2, 1]
+    return [json.loads(json.dumps(one)) for one in (plan_document(plan), conf_of(plan, plan.items[1]))]
+
+
+def test_a_plan_and_what_a_dag_gets_of_it_are_what_their_schema_says_with_no_key_more_or_less() -> None:
+    for document in plan_documents():
+        PlanDocument.model_validate_json(json.dumps(document), strict=True)
+        assert set(document) == keys_of(PlanDocument)
+        parts = {"items": PlanItemDocument, "aborts": AbortDocument, "left_out": LeftOutDocument}
+        for name, model in parts.items():
+            assert [set(one) for one in document[name]] == [keys_of(model)] * len(document[name])
+
+
+@pytest.mark.parametrize(
+    "changes", [{"schema_version": 2}, {"plan_hash": "x"}, {"items": None}, {"money_minor": {"EUR": "1"}}]
+)
+def test_a_plan_that_is_not_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        PlanDocument.model_validate_json(json.dumps(plan_documents()[0] | changes), strict=True)
+
+
 def test_every_key_has_its_sentence() -> None:
-    for model in SCHEMAS.values():
+    parts = (PlanItemDocument, AbortDocument, LeftOutDocument)
+    for model in (*SCHEMAS.values(), *parts):
         assert [name for name, field in model.model_fields.items() if not field.description] == []

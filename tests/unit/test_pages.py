@@ -12,7 +12,7 @@ from tallystick.alert import AlertAction
 from tallystick.break_class import BreakClass, Doubt
 from tallystick.compensation_plan import Kind
 from tallystick.contract import Severity
-from tallystick.explain import LifeStep, ToldBreak
+from tallystick.explain import LifeStep, ToldBreak, describe_place
 from tallystick.pages import ASSETS, render_page
 from tallystick.pages.break_page import BreakPage, break_page, side_by_side, standing_words
 from tallystick.pages.contract_page import contract_page
@@ -350,6 +350,24 @@ def test_a_plan_that_ends_a_transaction_says_which_and_what_that_costs() -> None
     assert [(one.deed, one.state) for one in page.ends] == [(foreign_text(abort_words(abort)), "not begun")]
     assert page.items == ()
     assert plan_page(told, payouts()).ends == ()
+
+
+def test_a_plan_says_of_every_kind_of_item_what_it_does() -> None:
+    for kind in Kind:
+        told = plan_told("planned")
+        (item,) = told.in_short.items
+        item = replace(item, kind=kind, reverses="topic:a:0:1", posts="topic:a:0:2", triggers="by_hand")
+        page = plan_page(
+            replace(told, in_short=PlanInShort(items=(item,), sums=plan_sums(1, 9, kind), left_out=())), payouts()
+        )
+        assert len(page.intents) == 1, kind
+        deed = {
+            Kind.REPUBLISH: "publish from row 1 to billing.payouts",
+            Kind.REVERSE: f"take back {describe_place(item.reverses)}",
+            Kind.POST: f"post {describe_place(item.posts)}",
+            Kind.TRIGGER: "start by_hand",
+        }[kind]
+        assert page.items[0].deed == deed
 
 
 def test_only_a_plan_that_waits_leads_to_its_approval() -> None:

@@ -1,0 +1,159 @@
+"""A real Airflow starts the DAG that a contract names, once per break, with the plan as its conf."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from lab.airflow import AirflowStack, start_airflow
+from lab.airflow_environment import AirflowSettings
+from lab.stack import LabStack
+from tallystick import compensation
+from tallystick.compensation import Effect, Execution, ItemFate, execute_plan, verify_plan
+from tallystick.compensation_plan import Plan, conf_of
+from tallystick.compensation_source import draw_plan
+from tallystick.connections import Connections, HttpAccount, KafkaSettings
+from tallystick.contract import Contract
+from tallystick.dag_trigger import AirflowRefused, open_airflow
+from tallystick.document_schema import PlanDocument
+from tallystick.store.plan_store import executed_actions, save_plan
+from tallystick.verdict import Verdict
+
+DAG_ID = "repair_by_hand"
+HAND_MADE = f'''
+from airflow.sdk import DAG, task
+
+with DAG("{DAG_ID}", schedule=None):
+    @task
+    def repair(params):
+        assert [one["kind"] for one in params["items"]] == ["trigger"]
+        assert params["items"][0]["amount_minor"] != 13, "the DAG cannot repair this one"
+    repair()
+'''
+
+
+@pytest.fixture(scope="module")
+def airflow(stack: LabStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowStack]:
+    """One whose only DAG is somebody's own."""
+    folder = tmp_path_factory.mktemp("airflow")
+    home, contracts, dags = (folder / name for name in ("home", "contracts", "dags"))
+    for one in (home, contracts, dags):
+        one.mkdir()
+    (dags / "by_hand.py").write_text(HAND_MADE)
+    settings = AirflowSettings(home=home, contracts=contracts, artifacts=folder / "artifacts", dags=dags)
+    with start_airflow(settings, stack, deadline_seconds=300) as started:
+        started.wait_dag(DAG_ID, deadline_seconds=180)
+        yield started
+
+
+@dataclass(frozen=True)
+class World:
+    """A contract whose missing events are handed to that DAG, and a store whose last run found some."""
+
+    airflow: AirflowStack
+    store: Engine
+    contract: Contract
+    runs: Any
+
+    def connections(self, user: str = "approver") -> Connections:
+        account = HttpAccount(address=self.airflow.base_url, login=user, secret=self.airflow.passwords[user])
+        return Connections(KafkaSettings({"bootstrap.servers": "nobody:9092"}), ledger_dsn="", airflow=account)
+
+    def plan(self, *amounts: int) -> Plan:
+        """What a run that found so many events missing leads to."""
+        self.runs.commit(self.store, self.runs.result(0))
+        found = tuple(self.runs.missing(f"event-{amount}", amount_minor=amount) for amount in amounts)
+        items = tuple(self.runs.item(one, n=1) for one in found)
+        self.runs.commit(self.store, self.runs.result(1, verdict=Verdict.BROKEN, breaks=found, items=items))
+        plan = draw_plan(self.store, self.contract, self.connections(), cut_n=1, dry_run=False)
+        assert len(plan.items) == len(amounts)
+        save_plan(self.store, plan, requested_by="ada")
+        return plan
+
+    def execute(self, plan: Plan, *, user: str = "approver") -> Execution:
+        return execute_plan(
+            self.store,
+            self.contract,
+            self.connections(user),
+            plan,
+            approved_hash=plan.plan_hash,
+            approver="bob",
+            environment="test",
+        )
+
+    def effects(self, plan: Plan) -> list[Effect]:
+        return [check.effect for check in verify_plan(self.contract, plan, self.connections()).checks]
+
+    def confs(self) -> dict[str, Any]:
+        return {run["dag_run_id"]: run["conf"] for run in self.airflow.runs(DAG_ID)}
+
+
+@pytest.fixture
+def world(airflow: AirflowStack, store: Engine, books: Any) -> World:
+    missing = "missing_in_topic_never_produced"
+    rules = {
+        "trigger": {"connection": "airflow", "dags": {missing: DAG_ID}},
+        "max_amount_minor": {"EUR": 100_000},
+    }
+    document = books.contract.model_dump(mode="json", exclude_defaults=True) | {"compensation": rules}
+    contract = Contract.model_validate(document)
+    return World(airflow, store, contract, replace(books, contract=contract))
+
+
+def fates(execution: Execution) -> list[ItemFate]:
+    return [outcome.fate for outcome in execution.outcomes]
+
+
+def test_each_break_gets_one_run_with_the_plan_as_conf_whatever_outcome_was_lost(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = world.confs()
+    plan = world.plan(700, 13)
+    assert world.effects(plan) == [Effect.NOT_CLEARED] * 2
+    lost = iter([True])
+
+    def dies_once(*arguments: Any, **named: Any) -> None:
+        if next(lost, False):
+            raise RuntimeError("killed here")
+        record_done(*arguments, **named)
+
+    record_done = compensation.record_done
+    monkeypatch.setattr(compensation, "record_done", dies_once)
+    with pytest.raises(RuntimeError, match="killed here"):
+        world.execute(plan)
+    assert fates(world.execute(plan)) == [ItemFate.ALREADY_DONE, ItemFate.DONE]
+    assert fates(world.execute(plan)) == [ItemFate.ALREADY_DONE] * 2
+    started = {run_id: conf for run_id, conf in world.confs().items() if run_id not in before}
+    assert started == {str(item.action_id): conf_of(plan, item) for item in plan.items}
+    for conf in started.values():
+        PlanDocument.model_validate_json(PlanDocument.model_validate(conf).model_dump_json())
+
+    (fine, failing) = sorted(plan.items, key=lambda item: item.amount_minor, reverse=True)
+    ended = {item.action_id: world.airflow.wait_run(DAG_ID, str(item.action_id)) for item in (fine, failing)}
+    assert list(ended.values()) == ["success", "failed"]
+    effects = dict(zip((item.action_id for item in plan.items), world.effects(plan), strict=True))
+    assert effects == {fine.action_id: Effect.HANDED_OVER, failing.action_id: Effect.NOT_CLEARED}
+    assert executed_actions(world.store, world.contract.contract) == {}
+    again = draw_plan(world.store, world.contract, world.connections(), cut_n=1)
+    assert [one.reason for one in again.left_out] == ["another plan has it"] * 2
+
+
+def test_a_run_of_that_id_with_another_conf_a_pause_and_a_lesser_account_are_refused(world: World) -> None:
+    plan = world.plan(800, 900)
+    theirs, ours = plan.items
+    world.airflow.trigger(DAG_ID, run_id=str(theirs.action_id), conf={"items": "theirs"})
+    with pytest.raises(AirflowRefused, match="answered 403"):
+        world.execute(plan, user="viewer")
+    world.airflow.call("PATCH", f"/api/v2/dags/{DAG_ID}", json={"is_paused": True})
+    try:
+        outcomes = world.execute(plan).outcomes
+    finally:
+        world.airflow.call("PATCH", f"/api/v2/dags/{DAG_ID}", json={"is_paused": False})
+    assert [outcome.fate for outcome in outcomes] == [ItemFate.REFUSED] * 2
+    assert "with another conf" in outcomes[0].reason
+    assert "is paused" in outcomes[1].reason
+    assert str(ours.action_id) not in world.confs()
+    with open_airflow(world.connections().airflow) as api:  # type: ignore[arg-type]
+        assert api.start_once("nobodys", "run", {}).refused.startswith("Airflow has no DAG nobodys")
