@@ -181,13 +181,13 @@ def effects(stored: dict[int, Any], monkeypatch: pytest.MonkeyPatch) -> list[Eff
     """What is found of each action of the approved plan."""
     found: list[Effect] = []
 
-    def checked(*_: Any) -> VerifyResult:
+    def checked(*_: Any, actor: str) -> VerifyResult:
         checks = tuple(ItemCheck(match_key=effect, effect=effect, places=()) for effect in found)
         return VerifyResult(verdict=merge_verdicts(check.verdict for check in checks), checks=checks)
 
     monkeypatch.setattr(verify_operator, "read_acting_connections", lambda contract: None)
     monkeypatch.setattr(verify_operator, "read_shown_plan", lambda engine, shown: None)
-    monkeypatch.setattr(compensation, "verify_plan", checked)
+    monkeypatch.setattr(compensation, "verify_and_keep", checked)
     return found
 
 
