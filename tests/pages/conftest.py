@@ -26,7 +26,9 @@ os.environ |= {
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{_HOME / 'airflow.db'}",
     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     "AIRFLOW__CORE__AUTH_MANAGER": "tests.pages.readers.ReadersAuthManager",
-    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "viewer:viewer,stranger:viewer,op:op,other_op:op",
+    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": (
+        "viewer:viewer,stranger:viewer,op:op,other_op:op,blind_op:op,reading_op:op"
+    ),
     "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(64),
     "TALLYSTICK_ARTIFACTS_DIR": str(_HOME / "artifacts"),
 }
@@ -166,6 +168,18 @@ def op(as_user: Any) -> Any:
 @pytest.fixture(scope="session")
 def other_op(as_user: Any) -> Any:
     return as_user("other_op", "OP")
+
+
+@pytest.fixture(scope="session")
+def blind_op(as_user: Any) -> Any:
+    """May trigger the compensation of the payouts, and not read their books."""
+    return as_user("blind_op", "OP")
+
+
+@pytest.fixture(scope="session")
+def reading_op(as_user: Any) -> Any:
+    """May trigger every DAG but the compensation of the payouts."""
+    return as_user("reading_op", "OP")
 
 
 @pytest.fixture(scope="session")

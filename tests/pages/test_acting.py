@@ -1,6 +1,7 @@
 """Acting needs the right to trigger the compensation, the form of our own page, and leaves its line in the trail."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("own_store")
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What Airflow was asked to start. Nothing is: no DAG is serialized here; test_pages_in_airflow starts one."""
+    """What Airflow was asked to start. Nothing is: no DAG is serialized here, so this end is a fake."""
     from tallystick_airflow import pages_acting
 
     runs: list[dict[str, Any]] = []
@@ -35,13 +36,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return runs
 
 
-@pytest.fixture
-def paused(app: Any) -> Iterator[None]:
-    from tests.pages.readers import pause
+@pytest.fixture(params=[{"is_paused": True}, {"is_stale": True}], ids=["paused", "stale"])
+def unfit(request: pytest.FixtureRequest, app: Any) -> Iterator[str]:
+    """The compensation's DAG cannot run; what the page is to say of it."""
+    from tests.pages.readers import change_dag
 
-    pause(f"compensate_{NAME}", is_paused=True)
-    yield
-    pause(f"compensate_{NAME}", is_paused=False)
+    change_dag(f"compensate_{NAME}", **request.param)
+    yield "is paused" if "is_paused" in request.param else "Airflow does not know"
+    change_dag(f"compensate_{NAME}", is_paused=False, is_stale=False)
 
 
 def token_of(user: Any) -> str:
@@ -72,7 +74,23 @@ def test_nobody_else_may_act(
     before, token = trail(own_store), token_of(op)
     assert client.post(BELOW + address, data={**form, "token": token}).status_code == 401
     assert viewer.post(BELOW + address, data={**form, "token": token}).status_code == 403
-    assert stranger.post(BELOW + address, data={**form, "token": token}).status_code in (403, 404)
+    hidden = 404 if address.startswith("/break") else 403
+    assert stranger.post(BELOW + address, data={**form, "token": token}).status_code == hidden
+    assert trail(own_store) == before
+
+
+@pytest.mark.parametrize(("address", "form"), ROUTES.items())
+def test_who_lacks_one_of_the_two_rights_may_not_act_with_a_form_of_their_own(
+    blind_op: Any, reading_op: Any, own_store: Engine, address: str, form: Any
+) -> None:
+    """The token is right, so that only the missing right speaks against it."""
+    from tallystick_airflow.acting_door import _signer
+
+    before = trail(own_store)
+    for who, name, status in ((blind_op, "blind_op", (403, 404)), (reading_op, "reading_op", (403,))):
+        answer = who.post(BELOW + address, data={**form, "token": _signer().dumps(name)})
+        assert answer.status_code in status, name
+        assert "another page" not in answer.text
     assert trail(own_store) == before
 
 
@@ -150,9 +168,58 @@ def test_a_contract_without_repairs_is_told_so_and_nothing_is_started(
     assert (asked, read_audit(own_store, name)) == ([], ())
 
 
-def test_a_paused_compensation_is_not_asked(op: Any, asked: list[dict[str, Any]], paused: None) -> None:
+def test_a_compensation_that_would_not_run_is_not_asked(op: Any, asked: list[dict[str, Any]], unfit: str) -> None:
     answer = op.post(f"{BELOW}/contract/{NAME}/plan", data={"token": token_of(op)})
-    assert (answer.status_code, "is paused" in answer.text, asked) == (409, True, [])
+    assert (answer.status_code, unfit in answer.text, asked) == (409, True, [])
+
+
+def test_a_start_that_airflow_refuses_is_told_and_who_asked_stands_in_the_trail(
+    op: Any, own_store: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.exceptions import AirflowException
+
+    from tallystick_airflow import pages_acting
+
+    def refuse(*_: Any, **rest: Any) -> None:
+        assert read_audit(own_store, NAME)[-1].detail["scheduler_run_id"] == rest["run_id"]
+        raise AirflowException("no serialized DAG")
+
+    monkeypatch.setattr(pages_acting, "trigger_dag", refuse)
+    answer = op.post(f"{BELOW}/contract/{NAME}/plan", data={"token": token_of(op)})
+    assert (answer.status_code, "no serialized DAG" in answer.text) == (409, True)
+    assert trail(own_store)[-1] == ("op", "plan_asked_for")
+
+
+@pytest.mark.parametrize(("judged", "cut_n"), [(2, 29), (1, 28), (0, None)])
+def test_a_plan_is_asked_for_up_to_the_newest_cut_that_has_a_verdict(
+    op: Any, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, judged: int, cut_n: int | None
+) -> None:
+    from tallystick.store.book_store import Book, read_book
+    from tallystick_airflow import pages_acting
+
+    def read(engine: Engine, name: str, *, windows: int) -> Book:
+        book = read_book(engine, name, windows=windows)
+        assert book is not None
+        kept = [one if n < judged else replace(one, verdict=None) for n, one in enumerate(book.windows)]
+        return replace(book, windows=tuple(kept))
+
+    monkeypatch.setattr(pages_acting, "read_book", read)
+    answer = op.post(f"{BELOW}/contract/{NAME}/plan", data={"token": token_of(op)})
+    assert [run["conf"] for run in asked] == ([] if cut_n is None else [{"cut_n": cut_n}])
+    if cut_n is None:
+        assert (answer.status_code, "no cut has a verdict yet" in answer.text) == (409, True)
+
+
+def test_a_write_off_waits_for_a_cut_that_is_being_judged(op: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tallystick.store.cut_store import CutAlreadyOpen
+    from tallystick_airflow import pages_acting
+
+    def busy(*_: Any) -> None:
+        raise CutAlreadyOpen("cut 30 is being judged")
+
+    monkeypatch.setattr(pages_acting, "write_off_break", busy)
+    answer = op.post(f"{BELOW}/break/{MISMATCH}/write-off", data={"reason": "refunded", "token": token_of(op)})
+    assert (answer.status_code, "cut 30 is being judged" in answer.text) == (409, True)
 
 
 def test_a_break_that_no_repair_takes_offers_none(op: Any) -> None:
