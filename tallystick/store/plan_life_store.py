@@ -173,7 +173,7 @@ def _trail(connection: Connection, plan_id: UUID) -> tuple[AuditEntry, ...]:
             c.plan_id,
             c.actor,
             c.event,
-            (c.detail - array(_LONG)).label("detail"),
+            c.detail.op("-")(array(_LONG)).label("detail"),
             c.recorded_at,
         )
         .where(c.plan_id == plan_id, ~c.detail.has_key("action_id"))
