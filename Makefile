@@ -68,8 +68,8 @@ test-dags: setup ## The DAGs in Airflow, without a scheduler
 test-pages: setup ## The pages against a real store, behind Airflow's own doors
 	$(PYTEST) tests/pages
 
-test-stack: setup ## Everything against a real broker and a real ledger, in four processes with a stack each; the soak first
-	$(PYTEST) -n 4 --dist loadfile --no-loadscope-reorder --durations 25 tests/soak tests/lab tests/stack
+test-stack: setup ## Everything against a real broker and a real ledger, in three processes with a stack each; the soak first
+	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations 25 tests/soak tests/lab tests/stack
 
 test-browser: browser-setup ## A person reads the pages in a real Airflow, with Chromium; pictures in build/screens/
 	$(PYTEST) tests/browser

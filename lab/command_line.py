@@ -16,7 +16,7 @@ from lab.round_contracts import KAFKA, LEDGER
 from lab.stack import LabAddresses
 
 _JUDGED = (0, 1, 3)  # matched, broken, inconclusive
-_DEADLINE_SECONDS = 280.0
+_DEADLINE_SECONDS = 600.0
 
 
 class CommandFailed(RuntimeError):
