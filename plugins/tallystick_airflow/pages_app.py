@@ -6,6 +6,7 @@ no open docs and no open assets.
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,7 @@ from tallystick.break_class import BreakClass
 from tallystick.break_class_text import BREAK_TEXTS
 from tallystick.connections import ConnectionNotGiven, artifacts_folder, runbook_links
 from tallystick.contract import Contract
+from tallystick.masking import Mask
 from tallystick.pages import ASSETS, render_page
 from tallystick.pages.break_page import STATE_WORDS, break_page
 from tallystick.pages.contract_page import PLANS_LISTED, TREND_WINDOWS, VERSIONS_LISTED, contract_page
@@ -43,7 +45,6 @@ from tallystick.store.book_store import (
     stakes_of_run,
 )
 from tallystick.store.break_life_store import alerts_of_break, repairs_of_break
-from tallystick.store.break_store import BreakNotFound, find_break
 from tallystick.store.cut_store import CutAlreadyOpen
 from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, open_store_to_read
 from tallystick.store.incident_store import read_incidents
@@ -63,9 +64,11 @@ from tallystick_airflow.pages_door import (
     contract_of_dag,
     get_user,
     may_read,
+    readable_break,
     readable_contracts,
     require_read,
 )
+from tallystick_airflow.sealed_text import seal, unseal
 
 _CONNECTIONS_MAX = 8
 _POLICY = (
@@ -140,7 +143,7 @@ def show_contract(
     kind: str = "",
     search: Annotated[str, Query(max_length=200, pattern=_NO_ZERO_BYTE)] = "",
     order: ItemOrder = ItemOrder.OLDEST,
-    after: Annotated[str, Query(max_length=500, pattern=_NO_ZERO_BYTE)] = "",
+    after: Annotated[str, Query(max_length=1000, pattern=_NO_ZERO_BYTE)] = "",
     done: str = "",
 ) -> Response:
     """Trends, what stands, incidents, plans, posture and versions of one contract."""
@@ -149,7 +152,8 @@ def show_contract(
     book = read_book(engine, contract_name, windows=WINDOWS_SHOWN)
     if book is None:
         raise HTTPException(404, f"{contract_name}: no cut is stored")
-    question = ItemQuestion(kind=_kind(kind), search=search, order=order, after=after)
+    searched = "" if Mask(book.contract).hides_events else search
+    question = ItemQuestion(kind=_kind(kind), search=searched, order=order, after=unseal(after))
     trend = read_trend(engine, contract_name, windows=TREND_WINDOWS)
     newest = read_run_head(engine, contract_name, trend[-1].cut_n) if trend else None
     page = contract_page(
@@ -167,6 +171,7 @@ def show_contract(
         request,
         "contract",
         page=page,
+        next_after=seal(page.items.next_after),
         signs=legend(),
         titles=_titles(book.contract),
         states=STATE_WORDS,
@@ -194,12 +199,13 @@ def show_run(
         raise HTTPException(404, f"{contract_name}/{cut_n}: no verdict is stored")
     stakes = stakes_of_run(engine, contract_name, cut_n)
     chosen = _break_class(break_class)
+    found = read_breaks(engine, contract_name, cut_n, break_class=chosen, after=after)
     artifacts = artifacts_folder()
     return _page(
         request,
         "run",
         page=page_of(run, contract, stakes),
-        breaks=read_breaks(engine, contract_name, cut_n, break_class=chosen, after=after),
+        breaks=replace(found, breaks=tuple(map(Mask(contract).item_break, found.breaks))),
         stakes=list(dict.fromkeys(stake.break_class for stake in stakes)),
         chosen=chosen or "",
         canaries=canary_sentence(run),
@@ -212,13 +218,9 @@ def show_run(
 
 @app.get("/break/{break_id}")
 def show_break(request: Request, user: GetUserDep, break_id: UUID, done: str = "") -> Response:
-    """One break. Whoever may not read its contract learns no more than of one that does not exist."""
+    """One break."""
     engine = store()
-    told = None
-    with suppress(BreakNotFound):
-        told = find_break(engine, str(break_id))
-    if told is None or not may_read(request, user, told.contract):
-        raise HTTPException(404, f"{break_id}: no such break is stored")
+    told = readable_break(engine, request, user, break_id)
     contract = contract_of_cut(engine, told.contract, told.cut_n)
     assert contract is not None  # a cut refers to its contract by a foreign key
     page = break_page(
@@ -286,7 +288,8 @@ def show_dag_run(
 def show_report(request: Request, user: GetUserDep, contract_name: Name, cut_n: Cut) -> Response:
     """The self-contained report, as the run's report task wrote it."""
     require_read(request, user, contract_name)
-    return _file(artifacts_folder() / "reports" / contract_name, f"{cut_n}.html")
+    path = report_path(artifacts_folder(), contract_name, cut_n)
+    return _file(path.parent, path.name)
 
 
 @app.get("/data-docs/{contract_name}/{path:path}")

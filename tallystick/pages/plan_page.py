@@ -9,6 +9,7 @@ from tallystick.abort_plan import AbortItem, abort_words
 from tallystick.compensation_plan import Kind, PlanItem
 from tallystick.contract import CompensationRules, Contract
 from tallystick.explain import describe_place
+from tallystick.masking import Mask
 from tallystick.money_text import format_minor, format_money
 from tallystick.plain_text import foreign_text
 from tallystick.run_result import total_money
@@ -97,7 +98,7 @@ class PlanPage:
 
 def plan_page(told: PlanTold, contract: Contract) -> PlanPage:
     """Gather the page. contract: as it is now, by which an approval would be held."""
-    in_short, last = told.in_short, _last_event(told)
+    in_short, last = Mask(contract).in_short(told.in_short), _last_event(told)
     standing, tone = _STANDING.get(last, _UNKNOWN)
     items = sum(one.items for one in in_short.sums)
     return PlanPage(
@@ -236,8 +237,9 @@ def _reason(action: ActionTold | None) -> str:
     outcome = action.outcome
     if action.state is ActionState.REFUSED:
         return foreign_text(str(outcome.get("reason", "")))
-    if {"topic", "partition", "kafka_offset"} <= outcome.keys():
-        return describe_place(f"topic:{outcome['topic']}:{outcome['partition']}:{outcome['kafka_offset']}")
+    kafka_offset = outcome.get("offset", outcome.get("kafka_offset"))  # of an event; of a marker
+    if {"topic", "partition"} <= outcome.keys() and kafka_offset is not None:
+        return describe_place(f"topic:{outcome['topic']}:{outcome['partition']}:{kafka_offset}")
     return ""
 
 

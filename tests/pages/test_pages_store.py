@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 from uuid import UUID
 
@@ -43,6 +44,7 @@ from tests.unit.test_abort_plan import planned
 NAME = payouts().contract
 BELOW = "/tallystick"
 
+_KEPT = ("break_total", "standing_item", "standing_total")
 _SUMS_OF_THE_ROWS = """
 with newest as (
     select distinct on (contract, item_id) * from tallystick.open_item order by contract, item_id, cut_n desc, step desc
@@ -97,6 +99,19 @@ def test_the_sums_stay_those_of_the_rows_whatever_becomes_of_the_items(store: En
             )
         )
         assert kept == [tuple(row) for row in standing]
+        connection.rollback()
+
+
+def test_a_store_that_had_books_before_there_were_sums_gets_the_same_sums(store: Engine) -> None:
+    """What the migration to 0009 makes of stored rows; the transaction is taken back."""
+    migration = import_module("tallystick.store.migrations.versions.m0009_what_pages_ask")
+    everything = [f"select * from tallystick.{name} order by 1, 2, 3, 4, 5" for name in _KEPT]
+    with store.connect() as connection:
+        kept = [connection.execute(text(statement)).all() for statement in everything]
+        connection.execute(text(f"truncate {', '.join(f'tallystick.{name}' for name in _KEPT)}"))
+        connection.execute(text(migration._FROM_WHAT_IS_STORED))
+        assert [connection.execute(text(statement)).all() for statement in everything] == kept
+        assert all(kept)
         connection.rollback()
 
 
@@ -230,7 +245,7 @@ def test_a_plan_that_was_carried_out_knows_what_became_of_it(store: Engine) -> N
         ("Grace", "finished"),
     ]
     assert told.counts == {ActionState.DONE: 1}
-    assert told.actions[plan.items[0].action_id].outcome["kafka_offset"] == 271
+    assert told.actions[plan.items[0].action_id].outcome["offset"] == 271
 
 
 def test_plans_are_listed_the_newest_first_with_how_they_stand(store: Engine) -> None:
