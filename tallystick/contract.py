@@ -605,7 +605,7 @@ class Contract(_Part):
     shown_keys: tuple[PayloadKey, ...] = (PayloadKey.MATCH_KEY, PayloadKey.TRANSACTION_KEY)
     """Which keys of an event people may see: on pages, in reports, plans, explanations and logs the others are masked.
     Place, leg, money and times are always shown; of the payload's other fields nothing is kept. For cuts that are made
-    under it."""
+    under it. A plan as JSON, and the breaks as Parquet, are for programs and have all."""
     alert: AlertRules = AlertRules()
     """Who hears of a break."""
     compensation: CompensationRules | None = None

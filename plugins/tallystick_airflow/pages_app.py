@@ -48,7 +48,7 @@ from tallystick.store.break_life_store import alerts_of_break, repairs_of_break
 from tallystick.store.cut_store import CutAlreadyOpen
 from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, open_store_to_read
 from tallystick.store.incident_store import read_incidents
-from tallystick.store.plan_life_store import find_plan, list_plans
+from tallystick.store.plan_life_store import find_plan, list_plans, plan_of_scheduler_run
 from tallystick.store.run_store import read_run_head
 from tallystick.store.standing_store import ItemOrder, ItemQuestion, read_breaks, read_standing
 from tallystick.store.trend_store import read_trend
@@ -61,6 +61,7 @@ from tallystick_airflow.pages_door import (
     Name,
     approval_address,
     base_of,
+    contract_of_compensation,
     contract_of_dag,
     get_user,
     may_read,
@@ -261,22 +262,30 @@ def show_plan(request: Request, user: GetUserDep, plan_id: UUID) -> Response:
 
 @app.get("/dag/{dag_id}")
 def show_dag(request: Request, user: GetUserDep, dag_id: str) -> Response:
-    """The tab on a DAG: its contract's page."""
-    contract_name = contract_of_dag(dag_id)
+    """The tab on a DAG: its contract's page; of one that repairs, the plans on it."""
+    reconciled, repaired = contract_of_dag(dag_id), contract_of_compensation(dag_id)
+    contract_name = reconciled or repaired
     if contract_name is None:
-        return _note(request, "None of Tallystick's DAGs", f"{dag_id} reconciles no contract.")
+        return _none_of_ours(request, dag_id)
     require_read(request, user, contract_name)
-    return RedirectResponse(f"{base_of(request)}/contract/{contract_name}")
+    return RedirectResponse(f"{base_of(request)}/contract/{contract_name}{'#plans' if repaired else ''}")
 
 
 @app.get("/dag-run/{dag_id}/{run_id:path}")
 def show_dag_run(
     request: Request, user: GetUserDep, dag_id: str, run_id: Annotated[str, PathParameter(pattern=_NO_ZERO_BYTE)]
 ) -> Response:
-    """The tab on a DAG run: the page of the cut that it made."""
+    """The tab on a DAG run: the page of the cut that it made, or of the plan that it asks about."""
+    repaired = contract_of_compensation(dag_id)
+    if repaired is not None:
+        require_read(request, user, repaired)
+        plan_id = plan_of_scheduler_run(store(), repaired, run_id)
+        if plan_id is None:
+            return _note(request, "No plan", f"{run_id} of {dag_id} has asked for no plan: nothing is to be repaired.")
+        return RedirectResponse(f"{base_of(request)}/plan/{plan_id}")
     contract_name = contract_of_dag(dag_id)
     if contract_name is None:
-        return _note(request, "None of Tallystick's DAGs", f"{dag_id} reconciles no contract.")
+        return _none_of_ours(request, dag_id)
     require_read(request, user, contract_name)
     cut_n = cut_of_scheduler_run(store(), contract_name, run_id)
     if cut_n is None or read_run_head(store(), contract_name, cut_n) is None:
@@ -338,6 +347,10 @@ def _page(request: Request, name: str, *, now_utc: datetime, status: int = 200, 
 
 def _note(request: Request, title: str, sentence: str, *, status: int = 200) -> Response:
     return _page(request, "note", now_utc=datetime.now(UTC), status=status, title=title, sentence=sentence)
+
+
+def _none_of_ours(request: Request, dag_id: str) -> Response:
+    return _note(request, "None of Tallystick's DAGs", f"{dag_id} reconciles and repairs no contract.")
 
 
 def _kind(text: str) -> ItemState | BreakClass | None:

@@ -23,7 +23,7 @@ __all__ = ["GetUserDep", "get_user"]
 
 MOUNTED_AT = "/tallystick"
 """The path below which Airflow serves the pages."""
-_RECONCILE = "reconcile_"
+_RECONCILE, _COMPENSATE = "reconcile_", "compensate_"
 _NAME, *_ = PATTERNS
 Name = Annotated[str, PathParameter(pattern=_NAME)]
 """A contract's, in an address."""
@@ -36,12 +36,17 @@ def dag_of(contract_name: str) -> str:
 
 def compensation_of(contract_name: str) -> str:
     """The DAG whose right to be triggered lets a person act."""
-    return f"compensate_{contract_name}"
+    return f"{_COMPENSATE}{contract_name}"
 
 
 def contract_of_dag(dag_id: str) -> str | None:
     """The contract that a DAG reconciles; None for every other DAG."""
     return dag_id.removeprefix(_RECONCILE) if dag_id.startswith(_RECONCILE) else None
+
+
+def contract_of_compensation(dag_id: str) -> str | None:
+    """The contract that a DAG repairs; None for every other DAG."""
+    return dag_id.removeprefix(_COMPENSATE) if dag_id.startswith(_COMPENSATE) else None
 
 
 def require_read(request: Request, user: GetUserDep, contract_name: str) -> None:

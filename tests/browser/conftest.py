@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from lab.airflow import WHAT_A_READER_NEEDS, AirflowStack, start_airflow
 from lab.airflow_environment import AirflowSettings
@@ -15,6 +15,8 @@ from tallystick.report import write_report
 from tallystick.store.engine import connect_store, migrate, open_store
 from tallystick.store.run_store import read_run
 from tests.page_books import CONTRACTS, HOUR, LAST_BROKEN, fill, payments, payouts
+
+from .visiting import PATIENCE_MS
 
 CHROMIUM = Path("/usr/bin/chromium")
 
@@ -62,6 +64,7 @@ def browser() -> Iterator[Browser]:
     """Debian's Chromium, which asks nobody outside."""
     assert CHROMIUM.is_file(), f"{CHROMIUM} is not there: run `make browser-setup`, which installs Debian's package"
     quiet = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=quiet)
         yield chromium

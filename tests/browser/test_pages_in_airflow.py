@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect
 from lab.airflow import AirflowStack
 from tests.page_books import LAST_BROKEN, done_plan, mismatch, missing, payouts, waiting_plan
 
-from .visiting import PATIENCE_MS, LogIn, inside, serious_faults, shot, visits
+from .visiting import LogIn, inside, serious_faults, shot, visits
 
 BREAK = mismatch(payouts(), "pay-7").break_id
 REPAIRABLE = missing(payouts(), "pay-1", 125_000).break_id
@@ -36,15 +36,15 @@ def test_from_airflows_menu_to_a_break_in_three_clicks(log_in: LogIn, airflow: A
     page = log_in()
     page.goto(f"{airflow.settings.base_url}/plugin/tallystick")
     frame = inside(page)
-    expect(frame.get_by_role("heading", name="Do the books agree?")).to_be_visible(timeout=PATIENCE_MS)
+    expect(frame.get_by_role("heading", name="Do the books agree?")).to_be_visible()
     shot(page, "airflow-overview")
     book = frame.get_by_role("article", name="billing_payouts")
     expect(book.get_by_role("img", name="2 broken")).to_be_visible()
     book.get_by_role("link", name=f"cut {LAST_BROKEN}").click()
-    expect(frame.get_by_role("heading", name="BROKEN")).to_be_visible(timeout=PATIENCE_MS)
+    expect(frame.get_by_role("heading", name="BROKEN")).to_be_visible()
     shot(page, "airflow-run")
     frame.get_by_role("link", name="Amount mismatch").first.click()
-    expect(frame.get_by_role("heading", name="Amount mismatch")).to_be_visible(timeout=PATIENCE_MS)
+    expect(frame.get_by_role("heading", name="Amount mismatch")).to_be_visible()
     expect(frame.get_by_role("img", name="billing.payouts[0] around offset 266")).to_be_visible()
     expect(frame.get_by_role("row", name="amount 10.00 EUR 100.00 EUR")).to_be_visible()
     shot(page, "airflow-break")
@@ -55,11 +55,11 @@ def test_airflow_offers_the_pages_where_a_person_looks_for_them(log_in: LogIn, a
     page = log_in()
     page.goto(f"{airflow.settings.base_url}/dags/reconcile_billing_payouts")
     page.get_by_role("link", name="Tallystick", exact=True).click()
-    expect(inside(page).get_by_role("heading", name="Open items")).to_be_visible(timeout=PATIENCE_MS)
+    expect(inside(page).get_by_role("heading", name="Open items")).to_be_visible()
     shot(page, "airflow-dag-tab")
     page.get_by_role("button", name="Browse").click()
     page.get_by_role("menuitem", name="Tallystick").click()
-    expect(inside(page).get_by_role("heading", name="Do the books agree?")).to_be_visible(timeout=PATIENCE_MS)
+    expect(inside(page).get_by_role("heading", name="Do the books agree?")).to_be_visible()
 
 
 def test_the_tab_on_a_run_shows_its_cut_or_says_that_there_is_none(airflow: AirflowStack, last_hour: object) -> None:
@@ -109,7 +109,7 @@ def test_only_who_may_act_is_offered_to_act(log_in: LogIn, airflow: AirflowStack
 def test_the_pages_follow_airflows_own_choice_of_light_and_dark(log_in: LogIn, airflow: AirflowStack) -> None:
     page = log_in(scheme="light")
     page.goto(f"{airflow.settings.base_url}/plugin/tallystick")
-    expect(inside(page).get_by_role("heading", name="Do the books agree?")).to_be_visible(timeout=PATIENCE_MS)
+    expect(inside(page).get_by_role("heading", name="Do the books agree?")).to_be_visible()
     page.evaluate("document.documentElement.className = 'dark'")
     expect(inside(page).locator("html")).to_have_css("color-scheme", "dark")
     shot(page, "airflow-overview-dark")
@@ -126,7 +126,7 @@ def test_the_keyboard_reaches_the_page_and_its_links(log_in: LogIn, airflow: Air
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="billing_payouts")).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Open items")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_role("heading", name="Open items")).to_be_visible()
 
 
 def test_open_items_are_filtered_and_searched_by_the_store(log_in: LogIn, airflow: AirflowStack) -> None:
@@ -134,7 +134,7 @@ def test_open_items_are_filtered_and_searched_by_the_store(log_in: LogIn, airflo
     page.goto(airflow.settings.base_url + PAGES["contract"])
     page.get_by_label("Key begins with").fill("pay-8")
     page.get_by_role("button", name="Show").click()
-    expect(page.get_by_role("link", name="ledger:8")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_role("link", name="ledger:8")).to_be_visible()
     expect(page.get_by_role("link", name="ledger:1", exact=True)).to_have_count(0)
 
 
@@ -142,7 +142,7 @@ def test_the_report_opens_inside_and_runs_nothing(log_in: LogIn, airflow: Airflo
     page = log_in()
     page.goto(airflow.settings.base_url + PAGES["run"])
     page.get_by_role("link", name="The whole report").click()
-    expect(page.get_by_role("heading", name="BROKEN")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_role("heading", name="BROKEN")).to_be_visible()
     assert page.evaluate("getComputedStyle(document.querySelector('.verdict')).display") == "grid"
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import psycopg
 import pytest
@@ -27,7 +28,7 @@ from lab.rounds import prepare
 from lab.stack import LabStack, start_stack
 from tallystick.store.engine import connect_store, migrate
 
-from .visiting import PATIENCE_MS, LogIn, inside, serious_faults, shot, visits
+from .visiting import LogIn, inside, serious_faults, shot, visits
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -115,16 +116,17 @@ def test_an_operator_finds_a_break_has_it_repaired_and_sees_it_cleared(
     pay(stack, 4_200)
     pay(stack, 125_000, abort=True)
     assert reconcile(airflow) == "failed"  # the run of a broken window is red
+    airflow.wait_parked(COMPENSATE, "cut_1", deadline_seconds=PATIENCE_SECONDS)  # which it offered by itself
 
     # On call: overview, contract, run, break.
     operator = log_in("operator")
     operator.goto(f"{airflow.base_url}/plugin/tallystick")
     frame = inside(operator)
-    expect(frame.get_by_text("1 broken item in 1 contract of 1")).to_be_visible(timeout=PATIENCE_MS)
+    expect(frame.get_by_text("1 broken item in 1 contract of 1")).to_be_visible()
     frame.get_by_role("link", name=CONTRACT).click()
     frame.get_by_role("link", name="cut 1").click()
     frame.locator("#breaks").get_by_role("link", name="Missing in topic: aborted only").first.click()
-    expect(frame.get_by_text("outstanding")).to_be_visible(timeout=PATIENCE_MS)
+    expect(frame.get_by_text("outstanding")).to_be_visible()
     strip = frame.get_by_role("region", name="The log around the break").get_by_role("img")
     expect(strip).to_be_visible()
     expect(strip.get_by_text("aborted")).to_be_visible()
@@ -133,40 +135,47 @@ def test_an_operator_finds_a_break_has_it_repaired_and_sees_it_cleared(
 
     # The plan is asked for by the page's own form.
     frame.get_by_role("button", name="Ask for a plan").click()
-    expect(frame.get_by_role("status")).to_contain_text("A plan was asked for", timeout=PATIENCE_MS)
+    expect(frame.get_by_role("status")).to_contain_text("A plan was asked for")
     asked = airflow.wait_run_where(
-        COMPENSATE, lambda run: run["triggering_user_name"] == "operator", what="the operator's run"
+        COMPENSATE,
+        lambda run: run["triggering_user_name"] == "operator",
+        what="the operator's run",
+        deadline_seconds=PATIENCE_SECONDS,
     )
     airflow.wait_parked(COMPENSATE, asked["dag_run_id"], deadline_seconds=PATIENCE_SECONDS)
+    operator.goto(f"{airflow.base_url}/tallystick/contract/{CONTRACT}")
+    expect(operator.locator("#plans").get_by_text("waits for an approval")).to_be_visible()
+    assert serious_faults(operator) == []
+    shot(operator, "repair-2-contract")
 
     # Another person follows the plan to Airflow's own page, and agrees there.
     approver = log_in("approver")
     approver.goto(f"{airflow.base_url}/dags/{RECONCILE}")
     approver.get_by_role("link", name="Tallystick", exact=True).click()
     plans = inside(approver).locator("#plans")
-    expect(plans.get_by_text("waits for an approval")).to_be_visible(timeout=PATIENCE_MS)
+    expect(plans.get_by_text("waits for an approval")).to_be_visible()
     plans.get_by_role("link", name="up to cut 1").click()
     shown = inside(approver)
-    expect(shown.get_by_role("heading", name="Plan of 1,250.00 EUR")).to_be_visible(timeout=PATIENCE_MS)
-    shot(approver, "repair-2-plan")
+    expect(shown.get_by_role("heading", name="Plan of 1,250.00 EUR")).to_be_visible()
+    shot(approver, "repair-3-plan")
     shown.get_by_role("link", name="Approve or reject it in Airflow").click()
-    approver.wait_for_url(lambda url: asked["dag_run_id"] in url.replace("%3A", ":").replace("%2B", "+"))
+    approver.wait_for_url(lambda url: asked["dag_run_id"] in unquote(url))
     approve = approver.get_by_role("button", name="Approve", exact=True)
-    expect(approve).to_be_visible(timeout=PATIENCE_MS)
-    shot(approver, "repair-3-approve")
+    expect(approve).to_be_visible()
+    shot(approver, "repair-4-approve")
     approve.click()
     assert airflow.wait_run(COMPENSATE, asked["dag_run_id"], deadline_seconds=PATIENCE_SECONDS) == "success"
 
     # The next window reads what was published, and the break's page tells its life.
     assert reconcile(airflow) == "success"
     operator.goto(break_address)
-    expect(operator.locator(".verdict").get_by_text("cleared")).to_be_visible(timeout=PATIENCE_MS)
+    expect(operator.locator(".verdict").get_by_text("cleared")).to_be_visible()
     life = operator.locator("#life li .kind").all_inner_texts()
     assert list(dict.fromkeys(life)) == ["seen", "proven", "told", "planned", "acted", "cleared"]
     expect(operator.get_by_role("button", name="Ask for a plan")).to_have_count(0)
     assert serious_faults(operator) == []
-    shot(operator, "repair-4-cleared")
+    shot(operator, "repair-5-cleared")
     operator.locator("#life").get_by_role("link", name="The plan").first.click()
-    expect(operator.locator(".verdict").get_by_text("carried out")).to_be_visible(timeout=PATIENCE_MS)
+    expect(operator.locator(".verdict").get_by_text("carried out")).to_be_visible()
     expect(operator.locator("#intent tbody")).to_contain_text(f"of {NAMES.topic(Leg.PAYOUT)}[")
-    shot(operator, "repair-5-plan-done")
+    shot(operator, "repair-6-plan-done")

@@ -307,6 +307,22 @@ def test_a_run_of_airflow_leads_to_its_cut(viewer: Any) -> None:
     assert viewer.get(f"{BELOW}/dag/reconcile_{NAME}").headers["location"] == f"{BELOW}/contract/{NAME}"
 
 
+def test_a_run_that_repairs_leads_to_the_plan_that_it_asks_about_and_its_dag_to_the_plans(viewer: Any) -> None:
+    below = f"{BELOW}/dag-run/compensate_{NAME}"
+    waiting = viewer.get(f"{below}/triggered__2026-03-02T18:15:00+00:00")
+    assert waiting.headers["location"] == f"{BELOW}/plan/{waiting_plan(payouts()).plan_id}"
+    assert viewer.get(f"{below}/manual__1").headers["location"] == f"{BELOW}/plan/{done_plan(payouts()).plan_id}"
+    assert "has asked for no plan" in viewer.get(f"{below}/manual__2").text
+    assert "has asked for no plan" in viewer.get(f"{BELOW}/dag-run/compensate_billing_payments/manual__1").text
+    dag = viewer.get(f"{BELOW}/dag/compensate_{NAME}")
+    assert dag.headers["location"] == f"{BELOW}/contract/{NAME}#plans"
+
+
+@pytest.mark.parametrize("address", [f"/dag/compensate_{NAME}", f"/dag-run/compensate_{NAME}/manual__1"])
+def test_who_may_not_read_the_books_is_not_led_to_their_plans(stranger: Any, address: str) -> None:
+    assert stranger.get(BELOW + address).status_code == 403
+
+
 def test_a_report_is_served_as_it_was_written_and_may_run_nothing(viewer: Any, store: Engine, home: Any) -> None:
     from tallystick.report import write_report
 
