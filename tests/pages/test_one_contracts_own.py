@@ -56,7 +56,7 @@ def test_an_incident_is_listed_until_it_is_resolved_and_again_when_it_comes_back
 
 def test_incidents_and_plans_of_another_contract_are_not_shown(own_store: Engine) -> None:
     def of_the_payouts() -> list[object]:
-        told = alerts_of_break(own_store, NAME, LAST_BROKEN, BreakClass.AMOUNT_MISMATCH)
+        told = alerts_of_break(own_store, NAME, 1, BreakClass.AMOUNT_MISMATCH)
         return [read_incidents(own_store, NAME), list_plans(own_store, NAME, limit=9), told]
 
     before = of_the_payouts()

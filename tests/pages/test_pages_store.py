@@ -74,7 +74,7 @@ def test_the_sums_that_are_kept_are_those_of_the_rows(store: Engine) -> None:
 
 
 def test_the_sums_stay_those_of_the_rows_whatever_becomes_of_the_items(store: Engine) -> None:
-    """A hundred states at random, some of one item twice in a statement; the transaction is taken back."""
+    """A hundred states at random; the transaction is taken back."""
     rng, fresh = random.Random(7), missing(payouts(), "pay-500", 1)
     with store.connect() as connection:
         found = connection.execute(text("select break_id from tallystick.item_break order by 1")).scalars().all()
@@ -99,6 +99,38 @@ def test_the_sums_stay_those_of_the_rows_whatever_becomes_of_the_items(store: En
             )
         )
         assert kept == [tuple(row) for row in standing]
+        connection.rollback()
+
+
+@pytest.mark.parametrize("newer_first", [True, False])
+def test_of_two_rows_of_an_item_in_one_statement_the_newer_stands(store: Engine, newer_first: bool) -> None:
+    fresh = missing(payouts(), "pay-500", 1)
+    values = [
+        vars(replace(item_of(fresh, 3, LAST_HOUR, state), break_id=None)) | {"contract": NAME, "cut_n": n}
+        for n, state in ((5, ItemState.UNDECIDABLE), (3, ItemState.OPEN))
+    ]
+    stands = text("select state from tallystick.standing_item where contract = :name and item_id = 'ledger:500'")
+    with store.connect() as connection:
+        connection.execute(insert(open_item).values(values if newer_first else values[::-1]))
+        assert connection.scalars(stands, {"name": NAME}).all() == [ItemState.UNDECIDABLE]
+        connection.rollback()
+
+
+def test_breaks_that_are_stored_statement_by_statement_are_summed_as_if_at_once(store: Engine) -> None:
+    """Each break of a run is stored anew, and anew again; the transaction is taken back."""
+    again = text(
+        "insert into tallystick.item_break select (jsonb_populate_record(b, jsonb_build_object('break_id', "
+        "gen_random_uuid()))).* from tallystick.item_break as b where contract = :name and cut_n = :n"
+    )
+    sums = "select break_class, currency, {} from tallystick.{} where contract = :name and cut_n = :n {} order by 1, 2"
+    of_run = {"name": NAME, "n": LAST_BROKEN}
+    with store.connect() as connection:
+        for _ in range(2):
+            connection.execute(again, of_run)
+        kept = connection.execute(text(sums.format("breaks, amount_minor", "break_total", "")), of_run).all()
+        counted = sums.format("count(*), sum(amount_minor)", "item_break", "group by 1, 2")
+        assert kept == connection.execute(text(counted), of_run).all()
+        assert {row.breaks for row in kept} == {4}
         connection.rollback()
 
 
@@ -269,6 +301,31 @@ def test_the_plan_of_a_thousand_items_is_read_without_most_of_them(store: Engine
     assert [item["match_key"] for item in found["items"]] == [f"pay-{n}" for n in range(1_000, 1_100)]
     assert found["sums"] == [{"kind": "republish", "items": 1_000, "currency": "EUR", "amount_minor": 1_499_500}]
     assert found["left_out"] == [{"reason": "over the cap", "breaks": 1_000, "match_keys": ["k0", "k1", "k2"]}]
+
+
+def test_a_plan_in_short_has_its_sums_and_reasons_in_one_order_whatever_the_plans(store: Engine) -> None:
+    keys = [f"pay-{n}" for n in range(3)]
+    plan = plan_of(payouts(), LAST_BROKEN, *(missing(payouts(), key, 10) for key in keys))
+    usd, eur, reversed_usd = plan.items
+    items = (replace(usd, currency="USD"), eur, replace(reversed_usd, currency="AUD", kind=Kind.REVERSE))
+    reasons = ("rare", "late", "often", "often")
+    left_out = tuple(
+        LeftOut(break_id=UUID(int=n), match_key=f"k{n}", reason=reason) for n, reason in enumerate(reasons)
+    )
+    body = TypeAdapter(Plan).dump_json(replace(plan, items=items, left_out=left_out)).decode()
+    in_short = text("select tallystick.plan_in_short(cast(:body as jsonb))")
+    with store.connect() as connection:
+        found = connection.scalar(in_short, {"body": body})
+    assert [(one["kind"], one["currency"]) for one in found["sums"]] == [
+        ("republish", "EUR"),
+        ("republish", "USD"),
+        ("reverse", "AUD"),
+    ]
+    assert [(one["reason"], one["match_keys"]) for one in found["left_out"]] == [
+        ("often", ["k2", "k3"]),
+        ("late", ["k1"]),
+        ("rare", ["k0"]),
+    ]
 
 
 def test_a_plan_in_short_has_the_transactions_that_it_ends(store: Engine) -> None:

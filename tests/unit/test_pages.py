@@ -130,8 +130,12 @@ def test_columns_are_to_scale_and_what_is_not_nothing_is_seen() -> None:
 
 
 def test_each_column_is_drawn_at_its_window() -> None:
-    drawn = re.findall(r"M(\d+) 64v-(\d+)h6v\d+z", draw_columns((5, 0, 10), label="l", fill="f"))
-    assert drawn == [("0", "32"), ("16", "64")]
+    def columns(*values: int) -> list[tuple[str, ...]]:
+        return re.findall(r"M(\d+) 64v-(\d+)h6v\d+z", draw_columns(values, label="l", fill="f"))
+
+    assert columns(5, 0, 10, *[0] * 21) == [("0", "32"), ("16", "64")]
+    assert columns(5, 0, 10) == [("168", "32"), ("184", "64")]  # the newest on the right
+    assert columns(*[1] * 30)[-1] == ("232", "64")
 
 
 @pytest.mark.parametrize(
