@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock demo lab lab-long soak backfill history crash up down browser-setup lint format test test-unit test-spark test-dags test-pages test-stack test-browser bench-census clean
+.PHONY: help setup lock demo lab lab-long soak backfill history crash up down browser-setup lint format test test-unit test-spark test-dags test-pages test-stack test-browser bench bench-census clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -76,6 +76,9 @@ test-browser: browser-setup ## A person reads the pages in a real Airflow, with 
 
 browser-setup: setup ## Install Debian's Chromium where it is missing
 	@test -x /usr/bin/chromium || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
+
+bench: setup ## The whole proof beside reading both sides once and beside what people use (EVENTS=3000000 TIMES=4)
+	$(BIN)/python -m bench.side_by_side --events $(or $(EVENTS),3000000) --times $(or $(TIMES),4)
 
 bench-census: setup ## Classify ten million batch headers in bounded memory
 	$(BIN)/python -m bench.census_headers
