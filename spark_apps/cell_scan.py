@@ -160,7 +160,9 @@ def _assemble(
     copies = _exceptional([event for event in events if event["paired"]], rows, legs, known)
     topic_copies, topic_canaries = apart(map(topic_copy, copies[0]))
     ledger_copies, ledger_canaries = apart(map(ledger_copy, copies[1]))
-    incomplete, incomplete_canaries = apart(map(topic_copy, _incomplete(events, legs) if len(legs) > 1 else ()))
+    incomplete, incomplete_canaries = apart(
+        map(topic_copy, _incomplete([event for event in events if event["whole"]], legs) if len(legs) > 1 else ())
+    )
     unreadable = sum(total["rows"] for total in topic_totals if not total["readable"])
     money = total_money((total["currency"], total["amount"]) for total in ledger_totals)
     exceptional = total_money((copy.currency, copy.amount_minor) for copy in ledger_copies)
@@ -333,7 +335,7 @@ def _bring_home(
 ) -> tuple[list[Row], list[Row]] | None:
     """Events and ledger rows of the cells that differ, and all planted ones. None where they are too many.
 
-    A row's `paired` says whether its match key's cell came home; else it is there for its transaction.
+    All copies of a key are here where `paired` is true, and all events of a transaction where `whole` is.
     """
     cells = {cell for cell in figures.unequal | figures.misrouted | known if not _is_planted(cell)}
     transactions = {cell for cell in figures.incomplete if not _is_planted(cell)}
@@ -342,10 +344,10 @@ def _bring_home(
     wanted = (groups["cell"].isin(cells) & ~of_transactions) | (groups["cell"].isin(transactions) & of_transactions)
     if int(groups.loc[wanted, "rows"].sum()) > HOME_ROWS_MAX:
         return None
-    events = [topic.planted.where("readable").withColumn("paired", F.lit(True))]
+    events = [topic.planted.where("readable").withColumns({"paired": F.lit(True), "whole": F.lit(True)})]
     rows = [ledger.planted.withColumn("paired", F.lit(True))]
     if cells or transactions:
-        paired = F.col("cell").isin(cells)
+        paired, whole = F.col("cell").isin(cells), F.col("transaction_cell").isin(transactions)
         by_cell = topic.read.where("readable").withColumns(
             {
                 "cell": plan.cell("match_key", planted=F.lit(False)),
@@ -353,8 +355,8 @@ def _bring_home(
             }
         )
         events.append(
-            by_cell.where(paired | F.col("transaction_cell").isin(transactions))
-            .withColumn("paired", paired)
+            by_cell.where(paired | whole)
+            .withColumns({"paired": paired, "whole": whole})
             .drop("cell", "transaction_cell")
         )
         by_cell = ledger.read.withColumn("cell", plan.cell("match_key", planted=F.lit(False)))

@@ -118,6 +118,25 @@ def test_random_sides_whose_keys_share_cells(spark: SparkSession, seed: int, mon
     assert len(full.copies) > 3
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_random_transactions_of_two_legs(spark: SparkSession, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leg that the ledger lacks tears nothing; one that the topic lacks does, and a doubled one does not."""
+    monkeypatch.setattr(cell_scan, "OWN_CELLS", 10)
+    monkeypatch.setattr(CellPlan, "shared_cells", 7)
+    dice, events, rows = random.Random(seed), [], []
+    for number in range(80):
+        for leg in LEGS:
+            key = f"{leg} {number}"
+            for copy in range(dice.choice((1,) * 30 + (0, 2))):
+                events.append(event(2 * number + copy, key, payment=f"pay {number}", leg=leg))
+            if dice.random() < 0.95:
+                rows.append(row(len(rows), key))
+    quick, full = both(spark, events, rows)
+    assert quick is not None
+    assert in_order(quick) == in_order(full)
+    assert full.incomplete
+
+
 def test_a_swap_of_two_amounts_in_one_cell_is_seen(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cell_scan, "OWN_CELLS", 1)
     monkeypatch.setattr(CellPlan, "shared_cells", 1)
