@@ -25,7 +25,7 @@ from typing import Any
 from rich.table import Table
 
 from lab.command_line import CommandLine
-from lab.crash_books import events_needed, find_missing
+from lab.crash_books import find_all
 from lab.crash_plan import plan_crashes
 from lab.crash_run import CrashMatrix
 from lab.crash_score import CRASH_COLUMNS, RoundEnd, crash_figures
@@ -65,8 +65,8 @@ def main() -> None:
     with start_stack(folder / "stack") as stack:
         CommandLine(addresses=stack, folder=folder / "stack").migrate_store()
         run.say("broker and databases are up")
-        books = find_missing(stack, folder / "books", events=events_needed(rounds), seed=seed)
-        run.say(f"a run has found {events_needed(rounds)} events missing")
+        books = find_all(stack, folder / "books", rounds, seed=seed)
+        run.say(f"runs have found what there is to repair, of {len(books)} kinds")
         matrix = CrashMatrix(stack, books, folder / "books")
         for crash in rounds:
             ends.append(matrix.play(crash))
@@ -100,17 +100,18 @@ def _tell(ends: Sequence[RoundEnd], asked: int, say: Any) -> None:
     )
     mean = sum(each.seconds for each in ends) / len(ends)
     left = f"{mean:.1f} s a round, {mean * (asked - len(ends)) / 60:.0f} min left"
-    say(f"{len(ends)}/{asked}  round {end.name}  {end.step}, {end.fault}: {counted}; {end.starts} starts; {left}")
+    cell = f"{end.kind}, {end.step}, {end.fault}"
+    say(f"{len(ends)}/{asked}  round {end.name}  {cell}: {counted}; {end.starts} starts, {end.seconds} s; {left}")
     for claim in end.differs:
         say(f"  [red]differs:[/red] {claim}")
 
 
 def _table(figures: dict[str, Any]) -> Table:
     table = Table(title=f"{figures['rounds']} rounds, seed {figures['seed']} ({figures['seconds']} s)")
-    table.add_column("step or fault")
+    table.add_column("kind, step or fault")
     for heading in ("rounds", *CRASH_COLUMNS):
         table.add_column(heading.replace("_", " "), justify="right")
-    for group in ("by_step", "by_fault"):
+    for group in ("by_kind", "by_step", "by_fault"):
         for name, counts in figures[group].items():
             table.add_row(name, *(str(counts[column]) for column in ("rounds", *CRASH_COLUMNS)))
         table.add_section()
