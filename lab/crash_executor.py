@@ -55,6 +55,7 @@ class Executor:
     _lines: "queue.SimpleQueue[dict[str, Any] | None]" = field(default_factory=queue.SimpleQueue)
     hung: bool = False
     _held: bool = False
+    _ended: bool = False  # it will tell nothing more
 
     def __post_init__(self) -> None:
         self.child = process.spawn(
@@ -96,8 +97,10 @@ class Executor:
     @property
     def ports(self) -> list[int]:
         """Its ends of its connections: by these a server's sessions are told to be its own."""
-        connections = psutil.Process(self.child.pid).net_connections(kind="tcp")
-        return [one.laddr.port for one in connections if one.raddr]
+        with suppress(psutil.NoSuchProcess):  # it has ended
+            connections = psutil.Process(self.child.pid).net_connections(kind="tcp")
+            return [one.laddr.port for one in connections if one.raddr]
+        return []
 
     def end(self) -> StartEnd | None:
         """Let it run to its end; None where it hung and was killed."""
@@ -124,17 +127,19 @@ class Executor:
     def _next_step(self, unless: Callable[[], bool]) -> dict[str, Any] | None:
         self.let_go()
         deadline = time.monotonic() + _STEP_SECONDS_MAX
-        while time.monotonic() < deadline:
+        while not self._ended and time.monotonic() < deadline:
             with suppress(queue.Empty):
                 step = self._lines.get(timeout=_LOOK_AGAIN_SECONDS)
+                self._ended = step is None
                 if step is not None:
                     self.told.append(step)
                     self._held = True
                 return step
             if unless():
                 return None
-        self.kill()
-        self.hung = True
+        if not self._ended:
+            self.kill()
+            self.hung = True
         return None
 
     def _listen(self) -> None:

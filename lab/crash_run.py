@@ -1,33 +1,23 @@
 """A crash matrix at work: each round makes one plan, strikes its executor at one step, and starts it until it is done.
 
-Then a reader of another make counts what was ever committed. All rounds share one broker, one store, one contract and
-so one transactional.id; what an earlier round left behind would show in a later one.
+Then a reader of another make counts what was ever committed. All rounds share one broker, one store and one ledger, and
+those of a kind one contract, and so one transactional.id; what an earlier round left behind would show in a later one.
 """
 
 import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psycopg
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
 from kafka.errors import ConcurrentTransactionsError
 
 from lab import process
-from lab.clients import new_admin
 from lab.command_line import CommandLine
 from lab.crash_books import HANGING_PARTITION, POSTER, CrashBooks, new_reader
 from lab.crash_executor import Executor, StartEnd
@@ -36,26 +26,19 @@ from lab.crash_score import EventEnd, RoundEnd, Told
 from lab.desk import Desk
 from lab.effect_reader import EventReader
 from lab.event import Leg
-from lab.log_ends import LogEnds, Partition
+from lab.log_ends import Partition
 from lab.proxy import Loss, Request
 from lab.raw_produce import RawProducer, open_raw_admin
 from lab.round_contracts import KAFKA
-from lab.sessions import Sessions
 from lab.stack import LabStack
+from lab.struck_servers import READER, StruckServers
 
 TALLYSTICK = str(Path(sys.executable).with_name("tallystick"))
 STEP_BY_STEP = (sys.executable, "-m", "lab.step_by_step", TALLYSTICK)
 
-_CLIENT_ID = "tallystick-compensation"
-_READER_CLIENT_ID = "tallystick"
 _STARTS_MAX = 8
 _BUG = 70
-_GROUP_OFFSETS = "__consumer_offsets"
 _PLAN_SECONDS_MAX = 280.0
-_CONDITION_SECONDS_MAX = 120.0
-_TIMEOUT_SECONDS = 30.0
-_TOO_SMALL_BYTES = 150
-_LARGEST_BYTES = 1_000_000
 _ASKED_NEXT = {Step.EXECUTING: Request.INIT_PRODUCER_ID, Step.BEGUN: Request.PRODUCE}
 _AFTER_COMMIT = (Step.PUBLISHED, Step.RECORDED, Step.FINISHED)
 _BEFORE_COMMIT = {
@@ -136,7 +119,7 @@ class CrashMatrix:
         launcher: Sequence[str] = STEP_BY_STEP,
     ) -> None:
         self.stack, self.all_books, self.folder, self.launcher = stack, books, folder, launcher
-        self.ledger, self.store = Sessions(stack.ledger_server), Sessions(stack.store_server)
+        self.servers = StruckServers(stack)
         proxied = json.dumps({"bootstrap.servers": stack.proxied_bootstrap_servers})
         self.environment = CommandLine(addresses=stack, folder=folder).environment() | {
             f"TALLYSTICK_CONN_{KAFKA.upper()}": proxied,
@@ -146,12 +129,16 @@ class CrashMatrix:
         self.log = folder / "executors.log"
         self.readers = {kind: new_reader(kind, stack, one) for kind, one in books.items()}
         self.known_wrong: list[str] = []
+        self.returned = False  # has a producer ended what hung, and no run seen it yet?
         self.account = Account()
 
     def play(self, crash: CrashRound) -> RoundEnd:
         """One round, to its end. Raises PlanFailed, NotReadyInTime, where the lab itself cannot go on."""
         started = time.monotonic()
         self.account, self.books, self.reader = Account(), self.all_books[crash.kind], self.readers[crash.kind]
+        if self.returned and crash.kind is Kind.ABORT:
+            CommandLine(addresses=self.stack, folder=self.folder).reconcile([self.books.contract_file])
+            self.returned = False
         plan = self._plan(self.books.cut_n)
         first = self._start(plan)
         if self._reach(first, crash):
@@ -161,7 +148,7 @@ class CrashMatrix:
         self._run_out(plan, first)
         if plan.plan_hash not in self.account.done:
             self._finish(plan)
-        self._log_ends().wait_until_decided(self.books.partitions)
+        self.servers.wait_decided(self.books.partitions)
         return self._end(crash, seconds=time.monotonic() - started)
 
     # One plan and its executors.
@@ -216,26 +203,17 @@ class CrashMatrix:
             return False
         match crash.kind:
             case Kind.POST:
-                self.ledger.hold_commits()
+                self.servers.ledger.hold_commits()
                 first.let_go()
-                self.ledger.wait_held(first.ports)
+                self.servers.ledger.wait_held(first.ports)
             case Kind.ABORT:
-                with self._losing(Request.WRITE_TXN_MARKERS, client_id=_READER_CLIENT_ID):
+                with self.servers.losing(Request.WRITE_TXN_MARKERS, client_id=READER):
                     first.let_go()
             case _:
-                loss = Loss.REQUEST if crash.fault is Fault.BROKER_KILLED else Loss.ANSWER  # see _kill_broker
-                with self._losing(Request.END_TXN, loss):
+                loss = Loss.REQUEST if crash.fault is Fault.BROKER_KILLED else Loss.ANSWER  # see kill_broker
+                with self.servers.losing(Request.END_TXN, loss):
                     first.let_go()
         return True
-
-    @contextmanager
-    def _losing(self, request: Request, loss: Loss = Loss.ANSWER, *, client_id: str = _CLIENT_ID) -> Iterator[None]:
-        """What is asked in the block is lost when the block ends."""
-        proxy = self.stack.proxy
-        count = proxy.fired(client_id, loss=loss, request=request)
-        proxy.arm(client_id, loss=loss, request=request)
-        yield
-        proxy.wait_fired(client_id, count + 1, loss=loss, request=request, deadline_seconds=_CONDITION_SECONDS_MAX)
 
     # Faults.
 
@@ -247,7 +225,7 @@ class CrashMatrix:
             case Fault.FROZEN:
                 first.freeze()
                 self._let_commits_go(crash)
-                self._end_idle_sessions(first)
+                self.servers.end_idle_sessions(first.ports)
                 self._finish(plan)
                 first.wake()
             case Fault.OVERTAKEN if crash.kind in (Kind.POST, Kind.ABORT):
@@ -259,41 +237,34 @@ class CrashMatrix:
                 self._finish(self._plan(self.books.later_cut_n))
                 first.wake()
             case Fault.BROKER_KILLED:
-                self._kill_broker(crash)
+                self.servers.kill_broker(self.books.partitions, after_commit=crash.step in _AFTER_COMMIT)
             case Fault.STORE_KILLED:
-                self.stack.store_server.kill()
-                self.stack.store_server.start()
+                self.servers.kill_database(self.stack.store_server)
             case Fault.LEDGER_KILLED:
                 self._let_commits_go(crash, reload=False)
-                self.stack.ledger_server.kill()
-                self.stack.ledger_server.start()
+                self.servers.kill_database(self.stack.ledger_server)
             case Fault.ANSWER_LOST:
                 if crash.step is not Step.COMMITTING:
-                    with self._losing(_ASKED_NEXT[crash.step]):
+                    with self.servers.losing(_ASKED_NEXT[crash.step]):
                         first.let_go()
                 elif crash.kind is Kind.POST:
-                    self.ledger.lose_answers()
+                    self.servers.ledger.lose_answers()
                     self._let_commits_go(crash)
             case Fault.LOG_EXPIRED:
                 first.kill()
-                self._expire_log(crash)
-                another = self._plan(self.books.later_cut_n)
-                self._finish(another)
+                assert isinstance(self.reader, EventReader)
+                after_commit = crash.step in _AFTER_COMMIT
+                self.servers.expire_log(self.reader, self.books.partitions, after_commit=after_commit)
+                self._finish(self._plan(self.books.later_cut_n))
             case Fault.RECORDS_REFUSED:
-                self._set_largest_record(_TOO_SMALL_BYTES)
-                first.run_to(lambda told: told["step"] == "aborted")
-                self._set_largest_record(_LARGEST_BYTES)
+                with self.servers.refusing_events(self.books.partitions):
+                    first.run_to(lambda told: told["step"] == "aborted")
             case Fault.RETURNED:
                 self._return_producer(crash, plan, first)
 
     def _let_commits_go(self, crash: CrashRound, *, reload: bool = True) -> None:
         if (crash.kind, crash.step) == (Kind.POST, Step.COMMITTING):
-            self.ledger.let_commits_go(reload=reload)
-
-    def _end_idle_sessions(self, frozen: Executor) -> None:
-        """Else who comes next waits for as long as the servers' time-outs are."""
-        for sessions in (self.ledger, self.store):
-            sessions.end_idle(frozen.ports)
+            self.servers.ledger.let_commits_go(reload=reload)
 
     def _follow(self, plan: StoredPlan, first: Executor) -> None:
         """A second executor comes as far as the first one's lock lets it; the first goes on, then the second."""
@@ -301,7 +272,7 @@ class CrashMatrix:
         second = self._start(plan)
         second.run_to(
             lambda told: told["step"] in (Step.INSERTED, Step.MARKED),
-            unless=lambda: any(sessions.wait_for_lock(second.ports) for sessions in (self.ledger, self.store)),
+            unless=lambda: self.servers.are_locking(second.ports),
         )
         first.wake()
         first.run_to(lambda told: told["step"] in (Step.FINISHED, "stopped"))
@@ -323,67 +294,17 @@ class CrashMatrix:
             over = _Place(replace(crash, step=Step.RECORDED))
             first.run_to(lambda told: over(told) or told["step"] == "stopped")
             producer.end(commit=True)
+        self.returned = True
 
     def _overtake(self, crash: CrashRound, plan: StoredPlan, first: Executor) -> None:
         first.freeze()
         second = self._start(plan)
         second.run_to(_Place(replace(crash, step=crash.second_at, record=EVENTS_PER_PLAN)))
-        self._wait_for_open_records()
+        self.servers.wait_for_open_records(self.books.partitions)
         first.wake()
         first.run_to(lambda told: told["step"] in (Step.FINISHED, "stopped"))
         second.run_to(lambda told: told["step"] == Step.PUBLISHED)
         second.kill()
-
-    def _wait_for_open_records(self) -> None:
-        """Return once the broker has a record of a transaction that is still open."""
-        ends = self._log_ends()
-        process.wait_until(
-            lambda: not ends.are_decided(self.books.partitions),
-            what="records of an open transaction",
-            deadline_seconds=_CONDITION_SECONDS_MAX,
-        )
-
-    def _kill_broker(self, crash: CrashRound) -> None:
-        """SIGKILL, and start it again.
-
-        Not between the coordinator's decision and its markers: an only broker comes back without them, and leaves a
-        transaction that hangs. So in committing its request is on its way still, and later the markers are waited for.
-        """
-        if crash.step in _AFTER_COMMIT:
-            self._wait_for_markers()
-        self.stack.broker.kill()
-        self.stack.broker.start()
-
-    def _wait_for_markers(self) -> None:
-        """Of the topics, and of groups' offsets where there are any."""
-        topics = self._admin().list_topics(timeout=_TIMEOUT_SECONDS).topics
-        offsets = [(name, n) for name in topics if name == _GROUP_OFFSETS for n in topics[name].partitions]
-        self._log_ends().wait_until_decided([*self.books.partitions, *offsets])
-
-    def _expire_log(self, crash: CrashRound) -> None:
-        """What retention does in time, at once: all records that can be read are gone, and so are groups' offsets."""
-        if crash.step in _AFTER_COMMIT:
-            self._wait_for_markers()
-        assert isinstance(self.reader, EventReader)
-        self.reader.read()
-        admin = self._admin()
-        ends = [TopicPartition(*place, end) for place, end in self.reader.reached.items()]
-        for deleted in admin.delete_records(ends).values():
-            deleted.result(_TIMEOUT_SECONDS)
-        _delete_groups(admin)
-
-    def _set_largest_record(self, number_of_bytes: int) -> None:
-        """Let the topics refuse what is larger, and return once they do."""
-        admin = self._admin()
-        change = ConfigEntry("max.message.bytes", str(number_of_bytes), incremental_operation=AlterConfigOpType.SET)
-        for topic in {topic for topic, _ in self.books.partitions}:
-            resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
-            admin.incremental_alter_configs([resource])[resource].result(_TIMEOUT_SECONDS)
-            process.wait_until(
-                partial(_is_set, admin, topic, change.name, change.value),
-                what=f"{topic}: largest record",
-                deadline_seconds=_CONDITION_SECONDS_MAX,
-            )
 
     # The end of a round.
 
@@ -438,12 +359,6 @@ class CrashMatrix:
     def _spawn(self, argv: Sequence[str], **streams: Any) -> subprocess.Popen[bytes]:
         return process.spawn(argv, log=self.log, environment=self.environment, stdout=subprocess.PIPE, **streams)
 
-    def _admin(self) -> AdminClient:
-        return new_admin(self.stack.bootstrap_servers)
-
-    def _log_ends(self) -> LogEnds:
-        return LogEnds(self._admin())
-
 
 @dataclass
 class _Place:
@@ -485,18 +400,3 @@ def _has_begun(producer: RawProducer, place: Partition) -> bool:
     except ConcurrentTransactionsError:
         return False
     return True
-
-
-def _is_set(admin: AdminClient, topic: str, name: str, value: str) -> bool:
-    asked = ConfigResource(ResourceType.TOPIC, topic)
-    return bool(admin.describe_configs([asked])[asked].result(_TIMEOUT_SECONDS)[name].value == value)
-
-
-def _delete_groups(admin: AdminClient) -> None:
-    groups = [group.group_id for group in admin.list_consumer_groups().result(_TIMEOUT_SECONDS).valid]
-    for deleted in admin.delete_consumer_groups(groups).values() if groups else ():
-        try:
-            deleted.result(_TIMEOUT_SECONDS)
-        except KafkaException as exception:
-            if exception.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
-                raise

@@ -95,7 +95,10 @@ class PostReader:
 
     def read(self) -> Counter[str]:
         with psycopg.connect(self.dsn) as connection:
-            rows = connection.execute(self.asked).fetchall()
+            return self.count(connection.execute(self.asked).fetchall())
+
+    def count(self, rows: Sequence[tuple[str, int, int]]) -> Counter[str]:
+        """rows: event id, debits, credits."""
         self.wrong = [
             f"event {key} has {debits} debit and {credits_} credit rows"
             for key, debits, credits_ in rows

@@ -1,7 +1,7 @@
-"""The crash matrix: an executor is struck at a step and started again, and each event stands once.
+"""The crash matrix: an executor is struck at a step and started again, and each effect stands once.
 
-Eleven cells: five that a seed draws, and six at which a broken rule of the protocol is aimed, unbroken. Each broken
-rule then fails its own cell.
+Cells of each kind of repair: five that a seed draws, and those at which a broken rule of a protocol is aimed, unbroken.
+Each broken rule then fails its own cell.
 """
 
 import json
@@ -56,8 +56,9 @@ from . import broken_executor
 
 BROKEN_EXECUTOR = str(Path(__file__).with_name("broken_executor.py"))
 
-ROUNDS = plan_crashes(39613, 5)
-"""Broker, store and ledger are killed, answers are lost, and there is a round of each kind."""
+ROUNDS = plan_crashes(55188, 5)
+"""A round of each kind: broker, store and ledger are killed, the broker right behind a marker and the ledger behind a
+commit that nobody heard of; an answer is lost, and an executor dies in its commit."""
 
 AT_ONCE = 4
 CLASSES = {
