@@ -566,7 +566,7 @@ def _execute_posts(work: _Work, items: Sequence[PlanItem]) -> tuple[ItemOutcome,
 
 def _post(work: _Work, item: PlanItem, proof: _Proof, dsn: str) -> ItemOutcome:
     event = json.loads(event_at(item.posts, proof.events.of(item)).value)
-    posted = post_once(dsn, work.contract, item, event, plan_hash=work.plan.plan_hash)
+    posted = post_once(dsn, work.contract, item, event, plan_hash=work.plan.plan_hash, tell=work.tell)
     if posted.refused:
         return _refused(item, posted.refused)
     place = {"table": work.contract.ledger.table}

@@ -19,6 +19,7 @@ from psycopg import sql
 from tallystick.compensation_plan import PlanItem
 from tallystick.compensation_source import read_source_rows
 from tallystick.contract import Contract, LedgerPost
+from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
 from tallystick.ledger import LedgerRefused
 from tallystick.ledger_reader import open_ledger
 from tallystick.repair_effect import has_its_row
@@ -39,8 +40,16 @@ class _Refused(Exception):
     """Nothing of this item may stand: roll back."""
 
 
-def post_once(dsn: str, contract: Contract, item: PlanItem, event: Mapping[str, Any], *, plan_hash: str) -> Posted:
-    """Insert the rows of one event, or find that its action did. event: the JSON payload.
+def post_once(
+    dsn: str,
+    contract: Contract,
+    item: PlanItem,
+    event: Mapping[str, Any],
+    *,
+    plan_hash: str,
+    tell: Tell = tell_nobody,
+) -> Posted:
+    """Insert the rows of one event, or find that its action did. event: the JSON payload. tell: of each step.
 
     Raises LedgerRefused where the table of action ids is not there or may not be written, LedgerUnreachable, and
     psycopg.OperationalError where only the next attempt can find out what stands.
@@ -52,7 +61,7 @@ def post_once(dsn: str, contract: Contract, item: PlanItem, event: Mapping[str, 
         connection.execute(_PATIENCE)
         try:
             with connection.transaction():
-                return _post(connection, contract, post, item, event, plan_hash)
+                posted = _post(connection, contract, post, item, event, plan_hash, tell)
         except _Refused as refused:
             return Posted(refused=str(refused))
         except (psycopg.IntegrityError, psycopg.DataError) as error:
@@ -60,6 +69,9 @@ def post_once(dsn: str, contract: Contract, item: PlanItem, event: Mapping[str, 
             return Posted(refused=f"the ledger refused its rows: {type(error).__name__} of {about}")
         except _NOT_OURS as error:
             raise _unusable(contract, post, error) from error
+    if not posted.already:
+        tell(ExecutorStep.POSTED, {})
+    return posted
 
 
 def read_posted(dsn: str, contract: Contract, action_ids: Collection[UUID]) -> frozenset[UUID]:
@@ -92,12 +104,14 @@ def _post(
     item: PlanItem,
     event: Mapping[str, Any],
     plan_hash: str,
+    tell: Tell,
 ) -> Posted:
     claim = sql.SQL("INSERT INTO {} (action_id, plan_hash) VALUES (%s, %s) ON CONFLICT DO NOTHING").format(
         _table(post.actions_table)
     )
     if connection.execute(claim, (item.action_id, plan_hash)).rowcount == 0:
         return Posted(already=True)
+    tell(ExecutorStep.BEGUN, {})
     if read_source_rows(connection, contract.ledger, [item.match_key]):
         raise _Refused("the ledger has a row of it")
     absent = sorted(set(post.columns.values()) - event.keys())
@@ -116,6 +130,7 @@ def _post(
         raise _Refused(
             f"the contract reads {len(rows)} rows of what would be inserted, expected 1 that equals the event"
         )
+    tell(ExecutorStep.INSERTED, {})
     return Posted()
 
 
