@@ -139,10 +139,14 @@ class AirflowClient:
         deadline_seconds: float = 120,
     ) -> None:
         """Answer a task that waits for a person; waits until it has been parked for long enough."""
+        self.wait_parked(dag_id, run_id, task_id, deadline_seconds=deadline_seconds)
+        self.answer(dag_id, run_id, task_id, chosen=chosen, user=user)
+
+    def wait_parked(self, dag_id: str, run_id: str, task_id: str = "approve", *, deadline_seconds: float = 120) -> None:
+        """Return once a task waits for a person, and has waited for long enough to be answered."""
         self.wait_task(dag_id, run_id, task_id, "awaiting_input", deadline_seconds=deadline_seconds)
         asked_at = datetime.fromisoformat(self.approval(dag_id, run_id, task_id)["created_at"])
         time.sleep(max(0.0, _SECONDS_PARKED_MIN - (datetime.now(UTC) - asked_at).total_seconds()))
-        self.answer(dag_id, run_id, task_id, chosen=chosen, user=user)
 
     def answer(self, dag_id: str, run_id: str, task_id: str, *, chosen: str, user: str = "approver") -> None:
         """Answer at once. Raises AirflowSaidNo where an answer was given before."""

@@ -17,8 +17,8 @@ from lab.ports import free_port
 from lab.process import REPOSITORY
 from lab.stack import LabAddresses
 
-USERS = {"admin": "admin", "approver": "op", "viewer": "viewer"}
-"""User to role. An op may start runs and approve; a viewer may only look."""
+USERS = {"admin": "admin", "operator": "op", "approver": "op", "viewer": "viewer"}
+"""User to role. An op may start runs and approve, though not approve what it asked for; a viewer may only look."""
 
 SPARK_POOL = "spark"
 """Pool of one slot: on two cores two Spark jobs at once take longer than one after the other."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from tallystick.cli_progress import Progress
     from tallystick.local_run import LocalRun
+    from tallystick.masking import Mask
     from tallystick.store.run_store import StoredRun
 
 _EXIT_CODES = (
@@ -185,7 +186,8 @@ def run_contract(
     with _stopped_by_sigterm(), Progress() as progress:
         locals_ = [_local_run(one, path, progress) for one, path in zip(contracts, contract_files, strict=True)]
         runs = reconcile_now(locals_, settle=settle) if reread is None else [read_again(locals_[0], reread)]
-    _show_all(runs, as_json=as_json)
+    shown = [(_masked(local.engine, run), report) for local, (run, report) in zip(locals_, runs, strict=True)]
+    _show_all(shown, as_json=as_json)
 
 
 @app.command("cut")
@@ -247,8 +249,8 @@ def show_run(run_name: RunName, as_json: AsJson = False) -> None:
 
     Example: `tallystick show billing_payments/7`
     """
-    run, _ = _stored_run(run_name)
-    _show(run, as_json=as_json, report=None)
+    run, engine = _stored_run(run_name)
+    _show(_masked(engine, run), as_json=as_json, report=None)
 
 
 @app.command("report")
@@ -287,7 +289,9 @@ def explain_break(
     from tallystick.store.break_store import find_break
     from tallystick.store.engine import open_store
 
-    told = find_break(open_store(store_dsn()), break_name)
+    engine = open_store(store_dsn())
+    found = find_break(engine, break_name)
+    told = _mask(engine, found.contract, found.cut_n).told(found)
     if as_json:
         print_json(story_document(told))
     else:
@@ -503,6 +507,21 @@ def _stored_run(run_name: str) -> "tuple[StoredRun, Engine]":
         raise typer.BadParameter(f"got {run_name!r}; expected CONTRACT/N, such as billing_payments/7")
     engine = open_store(store_dsn())
     return stored_run(engine, found[1], int(found[2])), engine
+
+
+def _masked(engine: "Engine", run: "StoredRun") -> "StoredRun":
+    """The run as people may see it."""
+    return _mask(engine, run.result.contract, run.result.cut_n).run(run)
+
+
+def _mask(engine: "Engine", contract_name: str, n: int) -> "Mask":
+    """By the contract that the cut was made under."""
+    from tallystick.masking import Mask
+    from tallystick.store.contract_store import read_contract
+
+    contract = read_contract(engine, contract_name, n)
+    assert contract is not None  # a cut refers to its contract by a foreign key
+    return Mask(contract)
 
 
 def _show_all(runs: "list[tuple[StoredRun, Path]]", *, as_json: bool) -> None:

@@ -48,6 +48,7 @@ def show_plan(
     from tallystick.cli_output import print_json
     from tallystick.compensation_plan import PlanRefused, describe_plan, plan_document
     from tallystick.compensation_source import draw_plan
+    from tallystick.masking import Mask
     from tallystick.store.engine import open_store
     from tallystick.store.plan_store import save_plan
     from tallystick.store.run_store import list_runs
@@ -67,7 +68,7 @@ def show_plan(
     if as_json:
         print_json(plan_document(plan))
         return
-    typer.echo(describe_plan(plan))
+    typer.echo(describe_plan(plan, shown_key=Mask(contract).key))
     if requester is not None and plan.actions:
         typer.echo(f"\nKept. To do it: tallystick compensation act {contract_file} {plan.plan_hash} --by WHO")
 
@@ -92,11 +93,13 @@ def act_on_plan(
     from tallystick.cli_progress import Progress
     from tallystick.compensation import execute_plan, verify_and_keep
     from tallystick.compensation_plan import PlanStale, plan_id_of
+    from tallystick.masking import Mask
     from tallystick.plain_text import foreign_text
     from tallystick.store.engine import open_store
     from tallystick.store.plan_store import read_plan
 
     contract, approver = load_contract(contract_file), words_of("--by", by)
+    mask = Mask(contract)
     engine, connections = open_store(store_dsn()), _acting_connections(contract)
     plan = read_plan(engine, plan_id_of(plan_hash))
     if plan is None:
@@ -119,7 +122,7 @@ def act_on_plan(
     if not as_json:
         for outcome, effect in zip(execution.outcomes, effects, strict=True):
             words = f"{outcome.fate}, {effect}".replace("_", " ")
-            typer.echo(f"{foreign_text(outcome.match_key)}: {words}. {outcome.reason}".rstrip())
+            typer.echo(f"{foreign_text(mask.key(outcome.match_key))}: {words}. {outcome.reason}".rstrip())
         typer.echo(str(result.verdict))
     raise typer.Exit(exit_code_of(result.verdict))
 

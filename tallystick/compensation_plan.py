@@ -4,7 +4,7 @@ A plan names each thing it will do and each break it leaves alone, with the reas
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cached_property
@@ -289,7 +289,7 @@ def refuse_over_caps(contract: Contract, plan: Plan, *, spent: Spent = Spent()) 
         if dag_id != item.triggers if item.triggers else item.break_class not in rules.classes:
             reason = f"class {item.break_class} is not compensated by the contract"
         if reason:
-            raise CapsExceeded(f"{contract.contract}: {item.match_key}: {reason}")
+            raise CapsExceeded(f"{contract.contract}: break {item.break_id}: {reason}")
         room.take(item.match_key, item.moved_minor)
 
 
@@ -315,15 +315,18 @@ def refuse_one_person(contract: Contract, plan: Plan, *, approver: str, requeste
         )
 
 
-def describe_plan(plan: Plan) -> str:
-    """Markdown for the person who approves. What Markdown, HTML or Jinja would act on in a key is shown as "?"."""
+def describe_plan(plan: Plan, *, shown_key: Callable[[str], str]) -> str:
+    """Markdown for the person who approves. What Markdown, HTML or Jinja would act on in a key is shown as "?".
+
+    shown_key: what people see of a match key, by the contract.
+    """
     lines = [
         f"**{_plain(plan.contract)}**, cut {plan.cut_n}. {_intent(plan)}",
         "",
         *_abort_lines(plan.aborts),
-        *([] if plan.aborts and not plan.items else _item_lines(plan.items)),
+        *([] if plan.aborts and not plan.items else _item_lines(plan.items, shown_key)),
         "",
-        *_left_out_lines(plan.left_out),
+        *_left_out_lines(plan.left_out, shown_key),
         "",
         f"Plan hash: `{plan.plan_hash}`",
     ]
@@ -527,24 +530,24 @@ def _deed(item: PlanItem) -> str:
     return f"publish from row {_plain(item.row_id)}"
 
 
-def _item_lines(items: Sequence[PlanItem]) -> list[str]:
+def _item_lines(items: Sequence[PlanItem], shown_key: Callable[[str], str]) -> list[str]:
     if not items:
         return ["Nothing is to be published."]
     rows = [
-        f"| {_plain(item.match_key)} | {_plain(item.topic)} | {format_minor(item.amount_minor, item.currency)} "
-        f"| {_deed(item)} | {item.break_class} |"
+        f"| {_plain(shown_key(item.match_key))} | {_plain(item.topic)} "
+        f"| {format_minor(item.amount_minor, item.currency)} | {_deed(item)} | {item.break_class} |"
         for item in items[:_SHOWN]
     ]
     more = [f"... and {len(items) - _SHOWN} more."] if len(items) > _SHOWN else []
     return ["| event | topic | amount | what is done | class |", "|---|---|---|---|---|", *rows, *more]
 
 
-def _left_out_lines(left_out: Sequence[LeftOut]) -> list[str]:
+def _left_out_lines(left_out: Sequence[LeftOut], shown_key: Callable[[str], str]) -> list[str]:
     if not left_out:
         return ["No outstanding break is left out."]
     by_reason: dict[str, list[str]] = {}
     for one in left_out:
-        by_reason.setdefault(one.reason, []).append(one.match_key)
+        by_reason.setdefault(one.reason, []).append(shown_key(one.match_key) if one.break_id else one.match_key)
     hanging = sum(one.break_id is None for one in left_out)
     breaks = [f"{len(left_out) - hanging} outstanding breaks"] if hanging < len(left_out) else []
     transactions = [counted(hanging, "hanging transaction")] if hanging else []

@@ -63,6 +63,14 @@ class Severity(StrEnum):
     CRITICAL = "critical"
 
 
+class PayloadKey(StrEnum):
+    """What an event carries to be known by."""
+
+    MATCH_KEY = "match_key"
+    TRANSACTION_KEY = "transaction_key"
+    ORDERING_KEY = "ordering_key"
+
+
 PATTERNS = {
     r"^[a-z][a-z0-9_]{0,62}$": "a name in lower case letters, digits and _, beginning with a letter",
     r"^[a-zA-Z0-9._-]{1,249}$": "a Kafka topic name: letters, digits, '.', '_' and '-'",
@@ -594,6 +602,10 @@ class Contract(_Part):
     told."""
     empty: Literal["refused", "allowed"] = "refused"
     """May a window without any event or row be MATCHED? Refused: it is INCONCLUSIVE."""
+    shown_keys: tuple[PayloadKey, ...] = (PayloadKey.MATCH_KEY, PayloadKey.TRANSACTION_KEY)
+    """Which keys of an event people may see: on pages, in reports, plans, explanations and logs the others are masked.
+    Place, leg, money and times are always shown; of the payload's other fields nothing is kept. For cuts that are made
+    under it. A plan as JSON, and the breaks as Parquet, are for programs and have all."""
     alert: AlertRules = AlertRules()
     """Who hears of a break."""
     compensation: CompensationRules | None = None
@@ -670,6 +682,17 @@ class Contract(_Part):
                 "expected no consumer_isolation with direction ledger_to_topic: no consumer writes the ledger"
             )
         return ledger
+
+    @field_validator("alert")
+    @classmethod
+    def _alerts_show_no_more(cls, alert: AlertRules, info: ValidationInfo) -> AlertRules:
+        shown = info.data.get("shown_keys", ())
+        if alert.match_keys == "shown" and not {PayloadKey.MATCH_KEY, PayloadKey.TRANSACTION_KEY} <= set(shown):
+            raise ValueError(
+                "expected match_keys: hidden, since shown_keys hides the match_key or the transaction_key, which is "
+                "the match key of a torn transaction"
+            )
+        return alert
 
     @field_validator("compensation")
     @classmethod

@@ -193,6 +193,7 @@ _REPAIRS_ONLY = (
     "carried out. No verdict asks for it."
 )
 _SHOWN_ONLY = "Shown to people; no verdict asks for it."
+_SHOWN_KEYS = "What people see of the cuts made from now on; reports that were written stay as they are."
 _ORIGINS = (
     "An unpaired event past its deadline is held against the new list from the next run on, open items included; what "
     "is broken already is not judged again."
@@ -303,6 +304,7 @@ RULES: Mapping[str, Rule] = {
         "Runs that begin from now on are told of as overdue sooner or later; no verdict asks for it."
     ),
     "empty": _anew("The next window without any event or row is judged by it; earlier ones keep their verdict."),
+    "shown_keys": _kept(_SHOWN_KEYS),
     "alert.sinks": _kept(
         "Later alerts go to the new list; what is still owed to a sink that goes is not sent. No verdict asks for it."
     ),

@@ -125,7 +125,7 @@ def _repair(store: Engine, contract: Contract) -> None:
     append_audit(store, contract.contract, actor="Grace", event="agreed", **of_done)
     append_audit(store, contract.contract, actor="Grace", event="approved", **of_done)
     claim_actions(store, done, done.items, executor="e", outcome={}, allow=lambda spent: None)
-    record_done(store, item.action_id, outcome={"topic": contract.topics[0], "partition": 0, "kafka_offset": 271})
+    record_done(store, item.action_id, outcome={"topic": contract.topics[0], "partition": 0, "offset": 271})
     append_audit(store, contract.contract, actor="Grace", event="finished", **of_done)
     save_plan(
         store,

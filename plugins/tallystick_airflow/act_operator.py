@@ -45,7 +45,7 @@ class ActOperator(ContractOperator):
                 environment=os.environ.get("TALLYSTICK_ENVIRONMENT", "production"),
             )
         for outcome in execution.outcomes:
-            self.log.info("%s: %s %s", outcome.match_key, outcome.fate, outcome.reason)
+            self.log.info("action %s: %s %s", outcome.action_id, outcome.fate, outcome.reason)
         return {str(fate): execution.count(fate) for fate in ItemFate}
 
     def get_openlineage_facets_on_complete(self, _: Any) -> "OperatorLineage":

@@ -4,7 +4,7 @@ What may be done is decided in tallystick; who may, in acting_door. Approving a 
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
@@ -13,21 +13,20 @@ from airflow.api.common.trigger_dag import trigger_dag
 from airflow.exceptions import AirflowException, ParamValidationError
 from airflow.models.dag import DagModel
 from airflow.utils.types import DagRunTriggeredByType
-from fastapi import APIRouter, Form, HTTPException, Request, Response
+from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import RedirectResponse
 from sqlalchemy import Engine
 
 from tallystick.contract import Contract
 from tallystick.store.acknowledgement_store import acknowledge
 from tallystick.store.book_store import read_book
-from tallystick.store.break_store import BreakNotFound, find_break
 from tallystick.store.engine import open_store
 from tallystick.store.plan_store import append_audit
 from tallystick.store.write_off_store import write_off_break
 from tallystick.write_off import write_off_of
 from tallystick_airflow.acting_door import require_act, require_token
 from tallystick_airflow.connections import read_store_dsn
-from tallystick_airflow.pages_door import GetUserDep, Name, base_of, compensation_of, may_read
+from tallystick_airflow.pages_door import GetUserDep, Name, base_of, compensation_of, readable_break
 
 DONE = {
     "taken-on": "You took the incident on. It does not escalate, and pages again only when it is worse.",
@@ -78,11 +77,7 @@ def write_off(
 ) -> Response:
     """A person gives the break up, and says why."""
     with _store() as engine:
-        told = None
-        with suppress(BreakNotFound):
-            told = find_break(engine, str(break_id))
-        if told is None or not may_read(request, user, told.contract):
-            raise HTTPException(404, f"{break_id}: no such break is stored")
+        told = readable_break(engine, request, user, break_id)
         _let_in(request, user, told.contract, token)
         given_up = write_off_of(by=user.get_name(), reason=reason, at_utc=datetime.now(UTC))
         write_off_break(engine, told.contract, str(break_id), given_up)

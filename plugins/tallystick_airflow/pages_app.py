@@ -6,6 +6,7 @@ no open docs and no open assets.
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,7 @@ from tallystick.break_class import BreakClass
 from tallystick.break_class_text import BREAK_TEXTS
 from tallystick.connections import ConnectionNotGiven, artifacts_folder, runbook_links
 from tallystick.contract import Contract
+from tallystick.masking import Mask
 from tallystick.pages import ASSETS, render_page
 from tallystick.pages.break_page import STATE_WORDS, break_page
 from tallystick.pages.contract_page import PLANS_LISTED, TREND_WINDOWS, VERSIONS_LISTED, contract_page
@@ -43,11 +45,10 @@ from tallystick.store.book_store import (
     stakes_of_run,
 )
 from tallystick.store.break_life_store import alerts_of_break, repairs_of_break
-from tallystick.store.break_store import BreakNotFound, find_break
 from tallystick.store.cut_store import CutAlreadyOpen
 from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, open_store_to_read
 from tallystick.store.incident_store import read_incidents
-from tallystick.store.plan_life_store import find_plan, list_plans
+from tallystick.store.plan_life_store import find_plan, list_plans, plan_of_scheduler_run
 from tallystick.store.run_store import read_run_head
 from tallystick.store.standing_store import ItemOrder, ItemQuestion, read_breaks, read_standing
 from tallystick.store.trend_store import read_trend
@@ -60,12 +61,15 @@ from tallystick_airflow.pages_door import (
     Name,
     approval_address,
     base_of,
+    contract_of_compensation,
     contract_of_dag,
     get_user,
     may_read,
+    readable_break,
     readable_contracts,
     require_read,
 )
+from tallystick_airflow.sealed_text import seal, unseal
 
 _CONNECTIONS_MAX = 8
 _POLICY = (
@@ -140,7 +144,7 @@ def show_contract(
     kind: str = "",
     search: Annotated[str, Query(max_length=200, pattern=_NO_ZERO_BYTE)] = "",
     order: ItemOrder = ItemOrder.OLDEST,
-    after: Annotated[str, Query(max_length=500, pattern=_NO_ZERO_BYTE)] = "",
+    after: Annotated[str, Query(max_length=1000, pattern=_NO_ZERO_BYTE)] = "",
     done: str = "",
 ) -> Response:
     """Trends, what stands, incidents, plans, posture and versions of one contract."""
@@ -149,7 +153,8 @@ def show_contract(
     book = read_book(engine, contract_name, windows=WINDOWS_SHOWN)
     if book is None:
         raise HTTPException(404, f"{contract_name}: no cut is stored")
-    question = ItemQuestion(kind=_kind(kind), search=search, order=order, after=after)
+    searched = "" if Mask(book.contract).hides_events else search
+    question = ItemQuestion(kind=_kind(kind), search=searched, order=order, after=unseal(after))
     trend = read_trend(engine, contract_name, windows=TREND_WINDOWS)
     newest = read_run_head(engine, contract_name, trend[-1].cut_n) if trend else None
     page = contract_page(
@@ -167,6 +172,7 @@ def show_contract(
         request,
         "contract",
         page=page,
+        next_after=seal(page.items.next_after),
         signs=legend(),
         titles=_titles(book.contract),
         states=STATE_WORDS,
@@ -194,12 +200,13 @@ def show_run(
         raise HTTPException(404, f"{contract_name}/{cut_n}: no verdict is stored")
     stakes = stakes_of_run(engine, contract_name, cut_n)
     chosen = _break_class(break_class)
+    found = read_breaks(engine, contract_name, cut_n, break_class=chosen, after=after)
     artifacts = artifacts_folder()
     return _page(
         request,
         "run",
         page=page_of(run, contract, stakes),
-        breaks=read_breaks(engine, contract_name, cut_n, break_class=chosen, after=after),
+        breaks=replace(found, breaks=tuple(map(Mask(contract).item_break, found.breaks))),
         stakes=list(dict.fromkeys(stake.break_class for stake in stakes)),
         chosen=chosen or "",
         canaries=canary_sentence(run),
@@ -212,13 +219,9 @@ def show_run(
 
 @app.get("/break/{break_id}")
 def show_break(request: Request, user: GetUserDep, break_id: UUID, done: str = "") -> Response:
-    """One break. Whoever may not read its contract learns no more than of one that does not exist."""
+    """One break."""
     engine = store()
-    told = None
-    with suppress(BreakNotFound):
-        told = find_break(engine, str(break_id))
-    if told is None or not may_read(request, user, told.contract):
-        raise HTTPException(404, f"{break_id}: no such break is stored")
+    told = readable_break(engine, request, user, break_id)
     contract = contract_of_cut(engine, told.contract, told.cut_n)
     assert contract is not None  # a cut refers to its contract by a foreign key
     page = break_page(
@@ -259,22 +262,30 @@ def show_plan(request: Request, user: GetUserDep, plan_id: UUID) -> Response:
 
 @app.get("/dag/{dag_id}")
 def show_dag(request: Request, user: GetUserDep, dag_id: str) -> Response:
-    """The tab on a DAG: its contract's page."""
-    contract_name = contract_of_dag(dag_id)
+    """The tab on a DAG: its contract's page; of one that repairs, the plans on it."""
+    reconciled, repaired = contract_of_dag(dag_id), contract_of_compensation(dag_id)
+    contract_name = reconciled or repaired
     if contract_name is None:
-        return _note(request, "None of Tallystick's DAGs", f"{dag_id} reconciles no contract.")
+        return _none_of_ours(request, dag_id)
     require_read(request, user, contract_name)
-    return RedirectResponse(f"{base_of(request)}/contract/{contract_name}")
+    return RedirectResponse(f"{base_of(request)}/contract/{contract_name}{'#plans' if repaired else ''}")
 
 
 @app.get("/dag-run/{dag_id}/{run_id:path}")
 def show_dag_run(
     request: Request, user: GetUserDep, dag_id: str, run_id: Annotated[str, PathParameter(pattern=_NO_ZERO_BYTE)]
 ) -> Response:
-    """The tab on a DAG run: the page of the cut that it made."""
+    """The tab on a DAG run: the page of the cut that it made, or of the plan that it asks about."""
+    repaired = contract_of_compensation(dag_id)
+    if repaired is not None:
+        require_read(request, user, repaired)
+        plan_id = plan_of_scheduler_run(store(), repaired, run_id)
+        if plan_id is None:
+            return _note(request, "No plan", f"{run_id} of {dag_id} has asked for no plan: nothing is to be repaired.")
+        return RedirectResponse(f"{base_of(request)}/plan/{plan_id}")
     contract_name = contract_of_dag(dag_id)
     if contract_name is None:
-        return _note(request, "None of Tallystick's DAGs", f"{dag_id} reconciles no contract.")
+        return _none_of_ours(request, dag_id)
     require_read(request, user, contract_name)
     cut_n = cut_of_scheduler_run(store(), contract_name, run_id)
     if cut_n is None or read_run_head(store(), contract_name, cut_n) is None:
@@ -286,7 +297,8 @@ def show_dag_run(
 def show_report(request: Request, user: GetUserDep, contract_name: Name, cut_n: Cut) -> Response:
     """The self-contained report, as the run's report task wrote it."""
     require_read(request, user, contract_name)
-    return _file(artifacts_folder() / "reports" / contract_name, f"{cut_n}.html")
+    path = report_path(artifacts_folder(), contract_name, cut_n)
+    return _file(path.parent, path.name)
 
 
 @app.get("/data-docs/{contract_name}/{path:path}")
@@ -335,6 +347,10 @@ def _page(request: Request, name: str, *, now_utc: datetime, status: int = 200, 
 
 def _note(request: Request, title: str, sentence: str, *, status: int = 200) -> Response:
     return _page(request, "note", now_utc=datetime.now(UTC), status=status, title=title, sentence=sentence)
+
+
+def _none_of_ours(request: Request, dag_id: str) -> Response:
+    return _note(request, "None of Tallystick's DAGs", f"{dag_id} reconciles and repairs no contract.")
 
 
 def _kind(text: str) -> ItemState | BreakClass | None:

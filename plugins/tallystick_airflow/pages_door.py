@@ -6,20 +6,24 @@ Airflow mounts a plugin's app as it is, open to everybody; these dependencies ar
 
 from typing import Annotated
 from urllib.parse import quote
+from uuid import UUID
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.core_api.security import GetUserDep, get_user, requires_access_dag
 from fastapi import HTTPException, Request
 from fastapi import Path as PathParameter
+from sqlalchemy import Engine
 
 from tallystick.contract import PATTERNS
+from tallystick.explain import ToldBreak
+from tallystick.store.break_store import BreakNotFound, find_break
 
 __all__ = ["GetUserDep", "get_user"]
 
 MOUNTED_AT = "/tallystick"
 """The path below which Airflow serves the pages."""
-_RECONCILE = "reconcile_"
+_RECONCILE, _COMPENSATE = "reconcile_", "compensate_"
 _NAME, *_ = PATTERNS
 Name = Annotated[str, PathParameter(pattern=_NAME)]
 """A contract's, in an address."""
@@ -32,12 +36,17 @@ def dag_of(contract_name: str) -> str:
 
 def compensation_of(contract_name: str) -> str:
     """The DAG whose right to be triggered lets a person act."""
-    return f"compensate_{contract_name}"
+    return f"{_COMPENSATE}{contract_name}"
 
 
 def contract_of_dag(dag_id: str) -> str | None:
     """The contract that a DAG reconciles; None for every other DAG."""
     return dag_id.removeprefix(_RECONCILE) if dag_id.startswith(_RECONCILE) else None
+
+
+def contract_of_compensation(dag_id: str) -> str | None:
+    """The contract that a DAG repairs; None for every other DAG."""
+    return dag_id.removeprefix(_COMPENSATE) if dag_id.startswith(_COMPENSATE) else None
 
 
 def require_read(request: Request, user: GetUserDep, contract_name: str) -> None:
@@ -52,6 +61,17 @@ def may_read(request: Request, user: GetUserDep, contract_name: str) -> bool:
     except HTTPException:
         return False
     return True
+
+
+def readable_break(engine: Engine, request: Request, user: GetUserDep, break_id: UUID) -> ToldBreak:
+    """One break. Raises HTTPException 404, also for who may not read its contract: they learn no more than that."""
+    try:
+        told = find_break(engine, str(break_id))
+    except BreakNotFound:
+        told = None
+    if told is None or not may_read(request, user, told.contract):
+        raise HTTPException(404, f"{break_id}: no such break is stored")
+    return told
 
 
 def base_of(request: Request) -> str:

@@ -20,6 +20,7 @@ class PlanOperator(ContractOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         from tallystick.compensation_plan import describe_plan  # database clients: not while parsing
         from tallystick.compensation_source import draw_plan
+        from tallystick.masking import Mask
         from tallystick.store.plan_store import save_plan
 
         contract, cut_n = self.read_contract(), require_cut_n(self.cut_n)
@@ -27,7 +28,7 @@ class PlanOperator(ContractOperator):
         with open_verdict_store() as engine:
             with no_retry_for_a_refused_plan():
                 plan = draw_plan(engine, contract, read_connections(contract), cut_n=cut_n, dry_run=False)
-            markdown = describe_plan(plan)
+            markdown = describe_plan(plan, shown_key=Mask(contract).key)
             self.log.info("%s", markdown)
             if not plan.actions:
                 raise AirflowSkipException(f"cut {cut_n}: nothing is to be repaired")

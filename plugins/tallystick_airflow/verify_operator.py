@@ -21,17 +21,19 @@ class VerifyOperator(ContractOperator):
 
     def execute(self, context: Context) -> None:
         from tallystick.compensation import verify_and_keep  # Kafka's client: not while parsing
+        from tallystick.masking import Mask
         from tallystick.repair_effect import Effect
         from tallystick.verdict import Verdict
 
         contract = self.read_contract()
+        mask = Mask(contract)
         shown, approver = approved_plan(context)
         with open_verdict_store() as engine:
             plan = read_shown_plan(engine, shown)
             result = verify_and_keep(engine, contract, plan, read_acting_connections(contract), actor=approver)
         handed = sum(check.effect is Effect.HANDED_OVER for check in result.checks)
         wrong = [
-            f"{check.match_key}: {check.effect}"
+            f"{mask.key(check.match_key)}: {check.effect}"
             for check in result.checks
             if check.verdict is not Verdict.MATCHED and check.effect is not Effect.HANDED_OVER
         ]

@@ -12,8 +12,9 @@ from tallystick.contract import Contract
 from tallystick.explain import Paragraph, ToldBreak, amount_of, describe_item, describe_place, explain
 from tallystick.log_strip import EVIDENCE_KEY as STRIP_KEY
 from tallystick.log_strip import strip_of
+from tallystick.masking import Mask
 from tallystick.money_text import format_minor
-from tallystick.plain_text import foreign_text, format_window
+from tallystick.plain_text import foreign_text
 from tallystick.report.evidence_lines import evidence_lines
 from tallystick.report.leg_marks import LegMark, leg_marks
 from tallystick.report.strip_drawing import draw_strip
@@ -56,7 +57,8 @@ class BreakPage:
     title: str
     contract: str
     cut_n: int
-    window: str
+    window_start_utc: datetime
+    window_end_utc: datetime
     amount: str
     match_key: str
     leg: str
@@ -76,6 +78,7 @@ def break_page(
     told: ToldBreak, contract: Contract, *, alerts: Iterable[AlertTold], repairs: Iterable[RepairTold]
 ) -> BreakPage:
     """Gather the page. contract: the one that the run judged by."""
+    told = Mask(contract).told(told)
     item_break, story = told.item_break, explain(told)
     strip = strip_of(item_break)
     evidence = {name: value for name, value in item_break.evidence.items() if name != STRIP_KEY}
@@ -85,7 +88,8 @@ def break_page(
         title=story.title,
         contract=told.contract,
         cut_n=told.cut_n,
-        window=format_window(told.window_start_utc, told.window_end_utc),
+        window_start_utc=told.window_start_utc,
+        window_end_utc=told.window_end_utc,
         amount=amount_of(item_break),
         match_key=foreign_text(item_break.match_key),
         leg=foreign_text(item_break.leg),

@@ -1,7 +1,7 @@
 """What the page of one contract says: its line of the overview, trends, what stands and how old it is, its versions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from uuid import UUID
@@ -14,11 +14,12 @@ from tallystick.break_class_text import BREAK_TEXTS
 from tallystick.contract import Contract, Direction
 from tallystick.contract_change import ContractChange, contract_changes
 from tallystick.lag import Grace, RunLag, quantile_ms
+from tallystick.masking import Mask
 from tallystick.money_text import format_money
 from tallystick.pages.overview_page import BookRow, book_row
 from tallystick.pages.plan_page import money_of, standing_of
 from tallystick.pages.trend_drawing import draw_columns
-from tallystick.plain_text import foreign_text, format_window
+from tallystick.plain_text import foreign_text
 from tallystick.posture import PostureLine
 from tallystick.report.ageing import age_buckets, all_ages
 from tallystick.report.lag_rows import LagTable, duration_text, lag_tables
@@ -53,7 +54,7 @@ class WindowRow:
     """One judged window in figures."""
 
     cut_n: int
-    window: str
+    until_utc: datetime
     verdict: str
     topic_rows: int
     ledger_rows: int
@@ -106,7 +107,7 @@ class PlanRow:
 
 @dataclass(frozen=True, kw_only=True)
 class ContractPage:
-    """Everything the template may say."""
+    """Everything the template may say. keys_shown: may an item be searched for by its key?"""
 
     contract: Contract
     row: BookRow
@@ -119,6 +120,7 @@ class ContractPage:
     orders: tuple[tuple[str, str], ...]
     question: ItemQuestion
     items: StandingPage
+    keys_shown: bool
     incidents: tuple[IncidentRow, ...]
     plans: tuple[PlanRow, ...]
     versions: tuple[VersionRow, ...]
@@ -151,6 +153,7 @@ def contract_page(
     now_utc: datetime,
 ) -> ContractPage:
     """Gather the page. posture: by the settings that the newest judged run read."""
+    mask = Mask(book.contract)
     ages = age_buckets((one.items for one in book.standing), now_utc=now_utc)
     return ContractPage(
         contract=book.contract,
@@ -163,7 +166,8 @@ def contract_page(
         kinds=_kinds(book),
         orders=tuple((order.value, words) for order, words in _ORDER_WORDS.items()),
         question=question,
-        items=items,
+        items=replace(items, rows=tuple(map(mask.standing, items.rows))),
+        keys_shown=not mask.hides_events,
         incidents=tuple(_incident_row(one, book.contract.direction) for one in incidents),
         plans=tuple(_plan_row(one) for one in plans),
         versions=_versions(versions),
@@ -252,7 +256,7 @@ def _window_row(window: WindowFigures) -> WindowRow:
     slowest = _slowest_ms(window)
     return WindowRow(
         cut_n=window.cut_n,
-        window=format_window(window.window_start_utc, window.window_end_utc),
+        until_utc=window.window_end_utc,
         verdict=window.verdict.value,
         topic_rows=window.topic_rows,
         ledger_rows=window.ledger_rows,

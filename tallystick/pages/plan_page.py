@@ -9,15 +9,13 @@ from tallystick.abort_plan import AbortItem, abort_words
 from tallystick.compensation_plan import Kind, PlanItem
 from tallystick.contract import CompensationRules, Contract
 from tallystick.explain import describe_place
+from tallystick.masking import Mask
 from tallystick.money_text import format_minor, format_money
 from tallystick.plain_text import foreign_text
 from tallystick.run_result import total_money
 from tallystick.store.plan_life_store import PLAN_EVENTS, ActionTold, PlanSum, PlanTold
-from tallystick.store.plan_store import ActionState, AuditEntry
+from tallystick.store.plan_store import ASKED, ActionState, AuditEntry
 from tallystick.verdict_text import counted
-
-WAITING = "planned"
-"""The event after which an approval is what the plan waits for."""
 
 _STANDING = {
     "planned": ("waits for an approval", "doubtful"),
@@ -97,7 +95,7 @@ class PlanPage:
 
 def plan_page(told: PlanTold, contract: Contract) -> PlanPage:
     """Gather the page. contract: as it is now, by which an approval would be held."""
-    in_short, last = told.in_short, _last_event(told)
+    in_short, last = Mask(contract).in_short(told.in_short), _last_event(told)
     standing, tone = _STANDING.get(last, _UNKNOWN)
     items = sum(one.items for one in in_short.sums)
     return PlanPage(
@@ -126,7 +124,7 @@ def plan_page(told: PlanTold, contract: Contract) -> PlanPage:
             for one in in_short.left_out
         ),
         trail=tuple(_trail_row(entry) for entry in told.trail),
-        approve_run=_asking_run(told) if last == WAITING else "",
+        approve_run=_asking_run(told) if last == ASKED else "",
     )
 
 
@@ -145,7 +143,7 @@ def _last_event(told: PlanTold) -> str:
 
 
 def _asking_run(told: PlanTold) -> str:
-    asked = [entry for entry in told.trail if entry.event == WAITING]
+    asked = [entry for entry in told.trail if entry.event == ASKED]
     return str(asked[-1].detail.get("scheduler_run_id", "")) if asked else ""
 
 
@@ -181,7 +179,7 @@ def _done(counts: Mapping[ActionState, int]) -> str:
 
 
 def _rules(told: PlanTold, rules: CompensationRules | None) -> Iterator[tuple[str, str]]:
-    asked = dict.fromkeys(entry.actor for entry in told.trail if entry.event == WAITING)
+    asked = dict.fromkeys(entry.actor for entry in told.trail if entry.event == ASKED)
     yield "asked for by", ", ".join(map(foreign_text, asked)) or "nobody on record"
     if rules is None:
         yield "allowed", "the contract allows no repair any more, so it would be refused"
@@ -236,8 +234,9 @@ def _reason(action: ActionTold | None) -> str:
     outcome = action.outcome
     if action.state is ActionState.REFUSED:
         return foreign_text(str(outcome.get("reason", "")))
-    if {"topic", "partition", "kafka_offset"} <= outcome.keys():
-        return describe_place(f"topic:{outcome['topic']}:{outcome['partition']}:{outcome['kafka_offset']}")
+    kafka_offset = outcome.get("offset", outcome.get("kafka_offset"))  # of an event; of a marker
+    if {"topic", "partition"} <= outcome.keys() and kafka_offset is not None:
+        return describe_place(f"topic:{outcome['topic']}:{outcome['partition']}:{kafka_offset}")
     return ""
 
 

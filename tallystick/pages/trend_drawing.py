@@ -5,16 +5,21 @@ from collections.abc import Sequence
 from markupsafe import Markup, escape
 
 _COLUMN, _GAP, _HEIGHT = 8, 2, 64
+_COLUMNS_MIN = 24
+"""Fewer are drawn as wide as a day of hourly windows, the newest on the right, and not as large blocks."""
 _HEIGHT_MIN = 2
 """A single break among a million must still be seen."""
 
 
 def draw_columns(values: Sequence[int], *, label: str, fill: str) -> Markup:
     """The picture. label: what it says, in words, for who does not see it."""
-    width = max(1, len(values)) * _COLUMN
+    cells = max(_COLUMNS_MIN, len(values))
+    first, width = cells - len(values), cells * _COLUMN
     heights = column_heights(values)
     drawn = "".join(
-        f"M{n * _COLUMN} {_HEIGHT}v-{height}h{_COLUMN - _GAP}v{height}z" for n, height in enumerate(heights) if height
+        f"M{(first + n) * _COLUMN} {_HEIGHT}v-{height}h{_COLUMN - _GAP}v{height}z"
+        for n, height in enumerate(heights)
+        if height
     )
     return Markup(
         f'<svg class="columns" role="img" aria-label="{escape(label)}" preserveAspectRatio="none" width="{width}" '

@@ -16,6 +16,7 @@ from tallystick.explain import Paragraph, ToldBreak, amount_of, own_paragraphs, 
 from tallystick.legal_oddities import LEGAL_ODDITIES_VERSION, Oddity, count_oddities
 from tallystick.log_strip import EVIDENCE_KEY as STRIP_KEY
 from tallystick.log_strip import strip_of
+from tallystick.masking import Mask
 from tallystick.money_text import format_minor, format_money
 from tallystick.plain_text import foreign_text, format_time, format_window, story_text
 from tallystick.posture import PostureLine, posture
@@ -186,7 +187,7 @@ def report_page(run: StoredRun, contract: Contract) -> ReportPage:
 
 def page_of(run: StoredRun, contract: Contract, found: Sequence[Stake]) -> ReportPage:
     """The same, with what was found counted elsewhere: the run may have been read without its breaks and items."""
-    result, census = run.result, run.result.figures.census
+    result, census, mask = run.result, run.result.figures.census, Mask(contract)
     sums = _sums(found)
     total = add_census(census)
     open_items = [item for item in result.items if item.state is ItemState.OPEN]
@@ -220,7 +221,7 @@ def page_of(run: StoredRun, contract: Contract, found: Sequence[Stake]) -> Repor
         ages=tuple(age_row(bucket) for bucket in ages),
         all_ages=age_row(all_ages(ages)),
         lags=lag_tables(result.lag),
-        items=tuple(_item_row(item) for item in sorted(open_items, key=_soonest_first)[:ITEMS_SHOWN_MAX]),
+        items=tuple(_item_row(mask.item(item)) for item in sorted(open_items, key=_soonest_first)[:ITEMS_SHOWN_MAX]),
         items_left_out=max(0, len(open_items) - ITEMS_SHOWN_MAX),
         guarantees=tuple(guarantees(run, contract)),
         identity=tuple(_identity(run, contract)),
@@ -366,13 +367,13 @@ def posture_of(run: StoredRun, contract: Contract) -> tuple[PostureLine, ...]:
 def _break_section(run: StoredRun, group: BreakGroup, contract: Contract) -> BreakSection:
     summary = f"{counted(group.count, 'break')}, {foreign_text(format_money(group.money))}"
     hidden = f"{counted(group.not_shown, 'more break')} in the verdict store" if group.not_shown else ""
-    told = tell_breaks(run, group.shown)
+    told, mask = tell_breaks(run, group.shown), Mask(contract)
     return BreakSection(
         group=group,
         told_apart=tuple(in_words_of(contract.direction, one) for one in TOLD_APART[group.break_class]),
         summary=summary,
         hidden=hidden,
-        rows=tuple(break_row(told[item_break.break_id], contract) for item_break in group.shown),
+        rows=tuple(break_row(mask.told(told[item_break.break_id]), contract) for item_break in group.shown),
     )
 
 

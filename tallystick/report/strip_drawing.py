@@ -16,6 +16,8 @@ _LABELS, _CELL, _HOLE, _EDGE = 54, 62, 38, 4
 _BOX_TOP, _BOX_HEIGHT = 22, 26
 _WORDS_TOP = _BOX_TOP + _BOX_HEIGHT + 13
 _LINE = 13
+_CHARACTER = 6
+"""No narrower than a letter of the text, on average."""
 _SPAN_TOP = _WORDS_TOP + 3 * _LINE - 2
 _HEIGHT = _SPAN_TOP + 18
 
@@ -38,15 +40,29 @@ class _Cell:
     x: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Span:
+    """The producer transaction of our batch, in pixels. end: None where its marker is not among the batches."""
+
+    start: int
+    end: int | None
+
+    @property
+    def words(self) -> str:
+        return "its producer transaction" + (", which does not end here" if self.end is None else "")
+
+
 def draw_strip(strip: LogStrip) -> Markup:
     """The picture, with all that it shows in words for who does not see it."""
     cells = list(_cells(strip.batches))
-    width = cells[-1].x + _CELL + _EDGE if cells else _LABELS
+    edge = cells[-1].x + _CELL if cells else _LABELS - _EDGE
+    span = _span_of(cells, strip.kafka_offset)
+    width = max(edge, span.start + len(span.words) * _CHARACTER if span else 0) + _EDGE
     parts = [
         *_labels(),
         *(part for cell in cells for part in _cell(cell, ours=_holds(cell.batch, strip.kafka_offset))),
         *_holes(cells),
-        *_span(cells, strip.kafka_offset, width),
+        *(_draw_span(span, edge) if span else ()),
     ]
     return Markup(
         f'<svg class="strip" role="img" aria-label="{escape(describe_strip(strip))}" width="{width}" '
@@ -122,23 +138,29 @@ def _holes(cells: Sequence[_Cell]) -> Iterator[str]:
             yield _text(middle, _BOX_TOP + 24, "empty", "")
 
 
-def _span(cells: Sequence[_Cell], kafka_offset: int, width: int) -> Iterator[str]:
-    """A line under the producer transaction of our batch, to its marker, or to the edge where none is shown."""
+def _span_of(cells: Sequence[_Cell], kafka_offset: int) -> _Span | None:
+    """From the transaction's first batch to its marker; None where our batch is in none."""
     at = next((n for n, cell in enumerate(cells) if _holds(cell.batch, kafka_offset)), None)
     if at is None or cells[at].batch.kind not in ("committed", "aborted", "open"):
-        return
+        return None
     producer_id = cells[at].batch.producer_id
     mine = [n for n, cell in enumerate(cells) if cell.batch.producer_id == producer_id]
     ended = [n for n in mine if cells[n].batch.kind.endswith("marker")]
     last = next((n for n in ended if n > at), None)
     previous = max((n for n in ended if n < at), default=-1)
     first = min(n for n in mine if n > previous)
-    end = width - _EDGE if last is None else cells[last].x + _CELL // 2
-    start = cells[first].x + _CELL // 2
-    tick = "" if last is None else f"v-5M{end} {_SPAN_TOP}"
-    yield (f'<path d="M{start} {_SPAN_TOP - 5}v5H{end}{tick}" fill="none" stroke="var(--ink)" stroke-width="1.5"/>')
-    words = "its producer transaction" if last is not None else "its producer transaction, which does not end here"
-    yield _text(start, _SPAN_TOP + 13, words, "span")
+    middle = _CELL // 2
+    return _Span(start=cells[first].x + middle, end=None if last is None else cells[last].x + middle)
+
+
+def _draw_span(span: _Span, edge: int) -> Iterator[str]:
+    """A line under it, to its marker, or to the edge."""
+    end = edge if span.end is None else span.end
+    tick = "" if span.end is None else f"v-5M{end} {_SPAN_TOP}"
+    yield (
+        f'<path d="M{span.start} {_SPAN_TOP - 5}v5H{end}{tick}" fill="none" stroke="var(--ink)" stroke-width="1.5"/>'
+    )
+    yield _text(span.start, _SPAN_TOP + 13, span.words, "span")
 
 
 def _text(x: int, y: int, words: str, kind: str) -> str:

@@ -15,10 +15,10 @@ from sqlalchemy.dialects.postgresql import array
 
 from tallystick.abort_plan import AbortItem
 from tallystick.compensation_plan import Kind, PlanItem
-from tallystick.store.plan_store import ActionState, AuditEntry, audit_entry
+from tallystick.store.plan_store import ASKED, ActionState, AuditEntry, audit_entry
 from tallystick.store.schema import audit, compensation_action, compensation_plan
 
-PLAN_EVENTS = ("planned", "agreed", "rejected", "unanswered", "approval_failed", "approved", "stopped", "finished")
+PLAN_EVENTS = (ASKED, "agreed", "rejected", "unanswered", "approval_failed", "approved", "stopped", "finished")
 """Audit events that say how a plan stands, one after the other."""
 _TRAIL_MAX = 200
 _LONG = ["actions", "places"]
@@ -117,6 +117,23 @@ def find_plan(engine: Engine, plan_id: UUID) -> PlanTold | None:
             counts=_counts(connection, plan_id),
             trail=_trail(connection, plan_id),
         )
+
+
+def plan_of_scheduler_run(engine: Engine, contract_name: str, run_id: str) -> UUID | None:
+    """The plan that a run of the scheduler asked for; None where it asked for none."""
+    asked = (
+        select(audit.c.plan_id)
+        .where(
+            audit.c.contract == contract_name,
+            audit.c.event == ASKED,
+            audit.c.detail["scheduler_run_id"].as_string() == run_id,
+        )
+        .order_by(audit.c.audit_id.desc())
+        .limit(1)
+    )
+    with engine.connect() as connection:
+        found: UUID | None = connection.scalar(asked)
+    return found
 
 
 def list_plans(engine: Engine, contract_name: str, *, limit: int) -> tuple[PlanHead, ...]:

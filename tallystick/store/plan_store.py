@@ -22,7 +22,7 @@ from tallystick.store.schema import compensation_action, compensation_plan
 _PLAN = TypeAdapter(Plan)
 _PATIENCE = "set local lock_timeout = '60s'; set local idle_in_transaction_session_timeout = '10min'"
 """An executor that is stopped while it ends a transaction must not keep the next one from it for ever."""
-_ASKED = "planned"
+ASKED = "planned"
 """The audit event of a plan that somebody asked for."""
 
 
@@ -84,13 +84,13 @@ def save_plan(engine: Engine, plan: Plan, *, requested_by: str, scheduler_run_id
         }
         if scheduler_run_id:
             asked["scheduler_run_id"] = scheduler_run_id
-        connection.execute(insert(audit_table), _audit_row(plan.contract, plan.plan_id, requested_by, _ASKED, asked))
+        connection.execute(insert(audit_table), _audit_row(plan.contract, plan.plan_id, requested_by, ASKED, asked))
 
 
 def requesters(engine: Engine, plan_id: UUID) -> frozenset[str]:
     """Everybody who asked for this plan."""
     first = select(compensation_plan.c.requested_by).where(compensation_plan.c.plan_id == plan_id)
-    again = select(audit_table.c.actor).where(audit_table.c.plan_id == plan_id, audit_table.c.event == _ASKED)
+    again = select(audit_table.c.actor).where(audit_table.c.plan_id == plan_id, audit_table.c.event == ASKED)
     with engine.connect() as connection:
         return frozenset(connection.scalars(first.union(again)))
 

@@ -1,47 +1,24 @@
 """A real Airflow with the pages inside, a store that was filled once, and Chromium. No broker, so nothing is judged."""
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from lab.airflow import WHAT_A_READER_NEEDS, AirflowStack, start_airflow
 from lab.airflow_environment import AirflowSettings
-from lab.postgres import AIRFLOW_DATABASE, STORE_DATABASE, PostgresServer, create_store
-from lab.process import REPOSITORY
+from lab.postgres import AIRFLOW_DATABASE, STORE_DATABASE, PostgresServer
 from lab.stack import LabAddresses
 from tallystick.report import write_report
 from tallystick.store.engine import connect_store, migrate, open_store
 from tallystick.store.run_store import read_run
 from tests.page_books import CONTRACTS, HOUR, LAST_BROKEN, fill, payments, payouts
 
+from .visiting import PATIENCE_MS
+
 CHROMIUM = Path("/usr/bin/chromium")
-
-
-@pytest.fixture(scope="session")
-def folder() -> Iterator[Path]:
-    """Under build/: PostgreSQL's system user may not enter pytest's folders."""
-    parent = REPOSITORY / "build" / "tests"
-    parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix="browser-", dir=parent))
-    yield made
-    shutil.rmtree(made, ignore_errors=True)
-
-
-@pytest.fixture(scope="session")
-def store_server(folder: Path) -> Iterator[PostgresServer]:
-    server = PostgresServer(folder / "store", fsync=False)
-    try:
-        server.initialise()
-        server.start()
-        create_store(server)
-        yield server
-    finally:
-        server.stop()
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +30,7 @@ def last_hour() -> datetime:
 
 
 @pytest.fixture(scope="session")
-def airflow(folder: Path, store_server: PostgresServer, last_hour: datetime) -> Iterator[AirflowStack]:
+def airflow(build_folder: Path, store_server: PostgresServer, last_hour: datetime) -> Iterator[AirflowStack]:
     """Both example contracts, to be looked at: the broker that they name is not there, and neither is a scheduler."""
     store_dsn = store_server.dsn(STORE_DATABASE, STORE_DATABASE)
     migrate(connect_store(store_dsn))
@@ -62,10 +39,10 @@ def airflow(folder: Path, store_server: PostgresServer, last_hour: datetime) -> 
     fill(store, payments(), last_hour=last_hour.replace(minute=0), windows=3)
     run = read_run(store, payouts().contract, LAST_BROKEN)
     assert run is not None
-    write_report(run, payouts(), folder / "artifacts")
+    write_report(run, payouts(), build_folder / "artifacts")
     nowhere = "127.0.0.1:9"  # the discard port
     addresses = LabAddresses(
-        folder=str(folder),
+        folder=str(build_folder),
         bootstrap_servers=nowhere,
         proxied_bootstrap_servers=nowhere,
         ledger_owner_dsn=f"postgresql://nobody:none@{nowhere}/none",
@@ -75,9 +52,9 @@ def airflow(folder: Path, store_server: PostgresServer, last_hour: datetime) -> 
         airflow_dsn=store_server.dsn(AIRFLOW_DATABASE, AIRFLOW_DATABASE),
         proxy_control_port=9,
     )
-    home = folder / "airflow"
+    home = build_folder / "airflow"
     home.mkdir()
-    settings = AirflowSettings(home=home, contracts=CONTRACTS, artifacts=folder / "artifacts")
+    settings = AirflowSettings(home=home, contracts=CONTRACTS, artifacts=build_folder / "artifacts")
     with start_airflow(settings, addresses, components=WHAT_A_READER_NEEDS, deadline_seconds=240) as running:
         yield running
 
@@ -87,6 +64,7 @@ def browser() -> Iterator[Browser]:
     """Debian's Chromium, which asks nobody outside."""
     assert CHROMIUM.is_file(), f"{CHROMIUM} is not there: run `make browser-setup`, which installs Debian's package"
     quiet = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=quiet)
         yield chromium

@@ -3,87 +3,48 @@
 Every picture lands in build/screens/.
 """
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import httpx
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, FrameLocator, Page, expect
+from playwright.sync_api import Browser, expect
 
 from lab.airflow import AirflowStack
-from lab.process import REPOSITORY
-from tests.page_books import LAST_BROKEN, mismatch, payouts
+from tests.page_books import LAST_BROKEN, done_plan, mismatch, missing, payouts, waiting_plan
 
-SCREENS = REPOSITORY / "build" / "screens"
+from .visiting import LogIn, inside, serious_faults, shot, visits
+
 BREAK = mismatch(payouts(), "pay-7").break_id
+REPAIRABLE = missing(payouts(), "pay-1", 125_000).break_id
 PAGES = {
     "overview": "/tallystick/",
     "contract": "/tallystick/contract/billing_payouts",
     "run": f"/tallystick/run/billing_payouts/{LAST_BROKEN}",
     "break": f"/tallystick/break/{BREAK}",
+    "plan": f"/tallystick/plan/{waiting_plan(payouts()).plan_id}",
+    "plan-done": f"/tallystick/plan/{done_plan(payouts()).plan_id}",
 }
-SECONDS_MAX = 120_000
-"""Playwright waits for what it expects; so long only where the machine is busy. In milliseconds."""
-
-LogIn = Callable[..., Page]
 
 
 @pytest.fixture
 def log_in(browser: Browser, airflow: AirflowStack) -> Iterator[LogIn]:
-    """Open Airflow as a viewer who has just logged in; fails when the browser has asked another host."""
-    contexts: list[BrowserContext] = []
-    asked: set[str] = set()
-
-    def make(*, width: int = 1280, scheme: str = "light") -> Page:
-        context = browser.new_context(
-            viewport={"width": width, "height": 900},
-            color_scheme="dark" if scheme == "dark" else "light",
-            timezone_id="Europe/Berlin",
-        )
-        contexts.append(context)
-        context.set_default_timeout(SECONDS_MAX)
-        context.on("request", lambda request: asked.add(request.url))
-        page = context.new_page()
-        page.goto(airflow.settings.base_url)
-        page.fill("input[name=username]", "viewer")
-        page.fill("input[name=password]", airflow.passwords["viewer"])
-        page.get_by_role("button", name="Sign in").click()
-        page.wait_for_url(lambda url: "/login" not in url)
-        return page
-
-    yield make
-    for context in contexts:
-        context.close()
-    allowed = (airflow.settings.base_url, "data:", "blob:")
-    assert [url for url in asked if not url.startswith(allowed)] == []
-
-
-def shot(page: Page, name: str) -> Path:
-    SCREENS.mkdir(parents=True, exist_ok=True)
-    path = SCREENS / f"{name}.png"
-    page.screenshot(path=path, full_page=True)
-    return path
-
-
-def inside(page: Page) -> FrameLocator:
-    """The pages' own frame in Airflow's page."""
-    return page.frame_locator("iframe")
+    with visits(browser, airflow) as log_in:
+        yield log_in
 
 
 def test_from_airflows_menu_to_a_break_in_three_clicks(log_in: LogIn, airflow: AirflowStack) -> None:
     page = log_in()
     page.goto(f"{airflow.settings.base_url}/plugin/tallystick")
     frame = inside(page)
-    expect(frame.get_by_role("heading", name="Do the books agree?")).to_be_visible(timeout=SECONDS_MAX)
+    expect(frame.get_by_role("heading", name="Do the books agree?")).to_be_visible()
     shot(page, "airflow-overview")
     book = frame.get_by_role("article", name="billing_payouts")
     expect(book.get_by_role("img", name="2 broken")).to_be_visible()
     book.get_by_role("link", name=f"cut {LAST_BROKEN}").click()
-    expect(frame.get_by_role("heading", name="BROKEN")).to_be_visible(timeout=SECONDS_MAX)
+    expect(frame.get_by_role("heading", name="BROKEN")).to_be_visible()
     shot(page, "airflow-run")
     frame.get_by_role("link", name="Amount mismatch").first.click()
-    expect(frame.get_by_role("heading", name="Amount mismatch")).to_be_visible(timeout=SECONDS_MAX)
+    expect(frame.get_by_role("heading", name="Amount mismatch")).to_be_visible()
     expect(frame.get_by_role("img", name="billing.payouts[0] around offset 266")).to_be_visible()
     expect(frame.get_by_role("row", name="amount 10.00 EUR 100.00 EUR")).to_be_visible()
     shot(page, "airflow-break")
@@ -94,11 +55,11 @@ def test_airflow_offers_the_pages_where_a_person_looks_for_them(log_in: LogIn, a
     page = log_in()
     page.goto(f"{airflow.settings.base_url}/dags/reconcile_billing_payouts")
     page.get_by_role("link", name="Tallystick", exact=True).click()
-    expect(inside(page).get_by_role("heading", name="Open items")).to_be_visible(timeout=SECONDS_MAX)
+    expect(inside(page).get_by_role("heading", name="Open items")).to_be_visible()
     shot(page, "airflow-dag-tab")
     page.get_by_role("button", name="Browse").click()
     page.get_by_role("menuitem", name="Tallystick").click()
-    expect(inside(page).get_by_role("heading", name="Do the books agree?")).to_be_visible(timeout=SECONDS_MAX)
+    expect(inside(page).get_by_role("heading", name="Do the books agree?")).to_be_visible()
 
 
 def test_the_tab_on_a_run_shows_its_cut_or_says_that_there_is_none(airflow: AirflowStack, last_hour: object) -> None:
@@ -124,14 +85,31 @@ def test_each_page_can_be_read_by_day_by_night_and_on_a_phone(
         assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0, name
         expect(page.locator("time .local").first).to_contain_text("CE")
         expect(page.locator("time .utc").first).to_contain_text("UTC)")
-        found = Axe().run(page).response["violations"]
-        assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == []
+        assert serious_faults(page) == [], name
+
+
+@pytest.mark.parametrize(("user", "offers"), [("viewer", 0), ("operator", 1)])
+def test_only_who_may_act_is_offered_to_act(log_in: LogIn, airflow: AirflowStack, user: str, offers: int) -> None:
+    page = log_in(user)
+    page.goto(airflow.settings.base_url + PAGES["contract"])
+    expect(page.get_by_role("heading", name="Incidents")).to_be_visible()
+    expect(page.get_by_role("button", name="Take on: Torn transaction")).to_have_count(offers)
+    expect(page.get_by_role("button", name="Ask for a plan")).to_have_count(offers)
+    page.goto(f"{airflow.settings.base_url}/tallystick/break/{REPAIRABLE}")
+    expect(page.get_by_role("heading", name="Its life")).to_be_visible()
+    expect(page.get_by_role("button", name="Ask for a plan")).to_have_count(offers)
+    expect(page.get_by_text("Write it off")).to_have_count(offers)
+    if offers:
+        page.get_by_text("Write it off").click()
+        expect(page.get_by_role("button", name="Write off 1,250.00 EUR")).to_be_visible()
+        assert serious_faults(page) == []
+        shot(page, "break-of-operator")
 
 
 def test_the_pages_follow_airflows_own_choice_of_light_and_dark(log_in: LogIn, airflow: AirflowStack) -> None:
     page = log_in(scheme="light")
     page.goto(f"{airflow.settings.base_url}/plugin/tallystick")
-    expect(inside(page).get_by_role("heading", name="Do the books agree?")).to_be_visible(timeout=SECONDS_MAX)
+    expect(inside(page).get_by_role("heading", name="Do the books agree?")).to_be_visible()
     page.evaluate("document.documentElement.className = 'dark'")
     expect(inside(page).locator("html")).to_have_css("color-scheme", "dark")
     shot(page, "airflow-overview-dark")
@@ -148,7 +126,7 @@ def test_the_keyboard_reaches_the_page_and_its_links(log_in: LogIn, airflow: Air
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="billing_payouts")).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Open items")).to_be_visible(timeout=SECONDS_MAX)
+    expect(page.get_by_role("heading", name="Open items")).to_be_visible()
 
 
 def test_open_items_are_filtered_and_searched_by_the_store(log_in: LogIn, airflow: AirflowStack) -> None:
@@ -156,7 +134,7 @@ def test_open_items_are_filtered_and_searched_by_the_store(log_in: LogIn, airflo
     page.goto(airflow.settings.base_url + PAGES["contract"])
     page.get_by_label("Key begins with").fill("pay-8")
     page.get_by_role("button", name="Show").click()
-    expect(page.get_by_role("link", name="ledger:8")).to_be_visible(timeout=SECONDS_MAX)
+    expect(page.get_by_role("link", name="ledger:8")).to_be_visible()
     expect(page.get_by_role("link", name="ledger:1", exact=True)).to_have_count(0)
 
 
@@ -164,7 +142,7 @@ def test_the_report_opens_inside_and_runs_nothing(log_in: LogIn, airflow: Airflo
     page = log_in()
     page.goto(airflow.settings.base_url + PAGES["run"])
     page.get_by_role("link", name="The whole report").click()
-    expect(page.get_by_role("heading", name="BROKEN")).to_be_visible(timeout=SECONDS_MAX)
+    expect(page.get_by_role("heading", name="BROKEN")).to_be_visible()
     assert page.evaluate("getComputedStyle(document.querySelector('.verdict')).display") == "grid"
 
 

@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lab.postgres import STORE_DATABASE, PostgresServer, create_store
-from lab.process import REPOSITORY
+from lab.postgres import STORE_DATABASE, PostgresServer
 
 _HOME = Path(tempfile.mkdtemp(prefix="tallystick-pages-"))
 atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
@@ -37,23 +36,6 @@ os.environ |= {
 @pytest.fixture(scope="session")
 def home() -> Path:
     return _HOME
-
-
-@pytest.fixture(scope="session")
-def store_server() -> Iterator[PostgresServer]:
-    """PostgreSQL on data of its own. Under build/: its system user may not enter pytest's folders."""
-    parent = REPOSITORY / "build" / "tests"
-    parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="pages-", dir=parent))
-    server = PostgresServer(folder / "store", fsync=False)
-    try:
-        server.initialise()
-        server.start()
-        create_store(server)
-        yield server
-    finally:
-        server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
@@ -128,6 +110,9 @@ def own_store(app: Any, store: Any, store_server: PostgresServer) -> Iterator[An
     pages_app.store().dispose()
     pages_app.store.cache_clear()
     engine.dispose()
+    with store_server.connect() as admin:
+        admin.autocommit = True
+        admin.execute("drop database own with (force)")
 
 
 @pytest.fixture(scope="session")

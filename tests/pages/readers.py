@@ -25,7 +25,7 @@ class ReadersAuthManager(SimpleAuthManager):
 def add_dags(*dag_ids: str) -> None:
     """Make DAGs known to Airflow."""
     with create_session() as session:
-        session.add(DagBundleModel(name="dags"))
+        session.merge(DagBundleModel(name="dags"))
         session.flush()
         for dag_id in dag_ids:
             session.add(DagModel(dag_id=dag_id, bundle_name="dags", fileloc="", is_stale=False, is_paused=False))

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 from uuid import UUID
 
@@ -43,6 +44,7 @@ from tests.unit.test_abort_plan import planned
 NAME = payouts().contract
 BELOW = "/tallystick"
 
+_KEPT = ("break_total", "standing_item", "standing_total")
 _SUMS_OF_THE_ROWS = """
 with newest as (
     select distinct on (contract, item_id) * from tallystick.open_item order by contract, item_id, cut_n desc, step desc
@@ -72,7 +74,7 @@ def test_the_sums_that_are_kept_are_those_of_the_rows(store: Engine) -> None:
 
 
 def test_the_sums_stay_those_of_the_rows_whatever_becomes_of_the_items(store: Engine) -> None:
-    """A hundred states at random, some of one item twice in a statement; the transaction is taken back."""
+    """A hundred states at random; the transaction is taken back."""
     rng, fresh = random.Random(7), missing(payouts(), "pay-500", 1)
     with store.connect() as connection:
         found = connection.execute(text("select break_id from tallystick.item_break order by 1")).scalars().all()
@@ -97,6 +99,51 @@ def test_the_sums_stay_those_of_the_rows_whatever_becomes_of_the_items(store: En
             )
         )
         assert kept == [tuple(row) for row in standing]
+        connection.rollback()
+
+
+@pytest.mark.parametrize("newer_first", [True, False])
+def test_of_two_rows_of_an_item_in_one_statement_the_newer_stands(store: Engine, newer_first: bool) -> None:
+    fresh = missing(payouts(), "pay-500", 1)
+    values = [
+        vars(replace(item_of(fresh, 3, LAST_HOUR, state), break_id=None)) | {"contract": NAME, "cut_n": n}
+        for n, state in ((5, ItemState.UNDECIDABLE), (3, ItemState.OPEN))
+    ]
+    stands = text("select state from tallystick.standing_item where contract = :name and item_id = 'ledger:500'")
+    with store.connect() as connection:
+        connection.execute(insert(open_item).values(values if newer_first else values[::-1]))
+        assert connection.scalars(stands, {"name": NAME}).all() == [ItemState.UNDECIDABLE]
+        connection.rollback()
+
+
+def test_breaks_that_are_stored_statement_by_statement_are_summed_as_if_at_once(store: Engine) -> None:
+    """Each break of a run is stored anew, and anew again; the transaction is taken back."""
+    again = text(
+        "insert into tallystick.item_break select (jsonb_populate_record(b, jsonb_build_object('break_id', "
+        "gen_random_uuid()))).* from tallystick.item_break as b where contract = :name and cut_n = :n"
+    )
+    sums = "select break_class, currency, {} from tallystick.{} where contract = :name and cut_n = :n {} order by 1, 2"
+    of_run = {"name": NAME, "n": LAST_BROKEN}
+    with store.connect() as connection:
+        for _ in range(2):
+            connection.execute(again, of_run)
+        kept = connection.execute(text(sums.format("breaks, amount_minor", "break_total", "")), of_run).all()
+        counted = sums.format("count(*), sum(amount_minor)", "item_break", "group by 1, 2")
+        assert kept == connection.execute(text(counted), of_run).all()
+        assert {row.breaks for row in kept} == {4}
+        connection.rollback()
+
+
+def test_a_store_that_had_books_before_there_were_sums_gets_the_same_sums(store: Engine) -> None:
+    """What the migration to 0009 makes of stored rows; the transaction is taken back."""
+    migration = import_module("tallystick.store.migrations.versions.m0009_what_pages_ask")
+    everything = [f"select * from tallystick.{name} order by 1, 2, 3, 4, 5" for name in _KEPT]
+    with store.connect() as connection:
+        kept = [connection.execute(text(statement)).all() for statement in everything]
+        connection.execute(text(f"truncate {', '.join(f'tallystick.{name}' for name in _KEPT)}"))
+        connection.execute(text(migration._FROM_WHAT_IS_STORED))
+        assert [connection.execute(text(statement)).all() for statement in everything] == kept
+        assert all(kept)
         connection.rollback()
 
 
@@ -230,7 +277,7 @@ def test_a_plan_that_was_carried_out_knows_what_became_of_it(store: Engine) -> N
         ("Grace", "finished"),
     ]
     assert told.counts == {ActionState.DONE: 1}
-    assert told.actions[plan.items[0].action_id].outcome["kafka_offset"] == 271
+    assert told.actions[plan.items[0].action_id].outcome["offset"] == 271
 
 
 def test_plans_are_listed_the_newest_first_with_how_they_stand(store: Engine) -> None:
@@ -254,6 +301,31 @@ def test_the_plan_of_a_thousand_items_is_read_without_most_of_them(store: Engine
     assert [item["match_key"] for item in found["items"]] == [f"pay-{n}" for n in range(1_000, 1_100)]
     assert found["sums"] == [{"kind": "republish", "items": 1_000, "currency": "EUR", "amount_minor": 1_499_500}]
     assert found["left_out"] == [{"reason": "over the cap", "breaks": 1_000, "match_keys": ["k0", "k1", "k2"]}]
+
+
+def test_a_plan_in_short_has_its_sums_and_reasons_in_one_order_whatever_the_plans(store: Engine) -> None:
+    keys = [f"pay-{n}" for n in range(3)]
+    plan = plan_of(payouts(), LAST_BROKEN, *(missing(payouts(), key, 10) for key in keys))
+    usd, eur, reversed_usd = plan.items
+    items = (replace(usd, currency="USD"), eur, replace(reversed_usd, currency="AUD", kind=Kind.REVERSE))
+    reasons = ("rare", "late", "often", "often")
+    left_out = tuple(
+        LeftOut(break_id=UUID(int=n), match_key=f"k{n}", reason=reason) for n, reason in enumerate(reasons)
+    )
+    body = TypeAdapter(Plan).dump_json(replace(plan, items=items, left_out=left_out)).decode()
+    in_short = text("select tallystick.plan_in_short(cast(:body as jsonb))")
+    with store.connect() as connection:
+        found = connection.scalar(in_short, {"body": body})
+    assert [(one["kind"], one["currency"]) for one in found["sums"]] == [
+        ("republish", "EUR"),
+        ("republish", "USD"),
+        ("reverse", "AUD"),
+    ]
+    assert [(one["reason"], one["match_keys"]) for one in found["left_out"]] == [
+        ("often", ["k2", "k3"]),
+        ("late", ["k1"]),
+        ("rare", ["k0"]),
+    ]
 
 
 def test_a_plan_in_short_has_the_transactions_that_it_ends(store: Engine) -> None:
@@ -290,6 +362,22 @@ def test_a_run_of_airflow_leads_to_its_cut(viewer: Any) -> None:
     assert "No verdict yet" in viewer.get(f"{BELOW}/dag-run/reconcile_{NAME}/manual__1").text
     assert "None of Tallystick" in viewer.get(f"{BELOW}/dag-run/other/manual__1").text
     assert viewer.get(f"{BELOW}/dag/reconcile_{NAME}").headers["location"] == f"{BELOW}/contract/{NAME}"
+
+
+def test_a_run_that_repairs_leads_to_the_plan_that_it_asks_about_and_its_dag_to_the_plans(viewer: Any) -> None:
+    below = f"{BELOW}/dag-run/compensate_{NAME}"
+    waiting = viewer.get(f"{below}/triggered__2026-03-02T18:15:00+00:00")
+    assert waiting.headers["location"] == f"{BELOW}/plan/{waiting_plan(payouts()).plan_id}"
+    assert viewer.get(f"{below}/manual__1").headers["location"] == f"{BELOW}/plan/{done_plan(payouts()).plan_id}"
+    assert "has asked for no plan" in viewer.get(f"{below}/manual__2").text
+    assert "has asked for no plan" in viewer.get(f"{BELOW}/dag-run/compensate_billing_payments/manual__1").text
+    dag = viewer.get(f"{BELOW}/dag/compensate_{NAME}")
+    assert dag.headers["location"] == f"{BELOW}/contract/{NAME}#plans"
+
+
+@pytest.mark.parametrize("address", [f"/dag/compensate_{NAME}", f"/dag-run/compensate_{NAME}/manual__1"])
+def test_who_may_not_read_the_books_is_not_led_to_their_plans(stranger: Any, address: str) -> None:
+    assert stranger.get(BELOW + address).status_code == 403
 
 
 def test_a_report_is_served_as_it_was_written_and_may_run_nothing(viewer: Any, store: Engine, home: Any) -> None:

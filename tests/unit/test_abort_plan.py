@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
+from tallystick import compensation_plan
 from tallystick.abort_plan import AbortItem, why_too_young
 from tallystick.break_class import Doubt
 from tallystick.compensation_plan import (
@@ -14,7 +16,6 @@ from tallystick.compensation_plan import (
     Plan,
     Spent,
     StoodAround,
-    describe_plan,
     make_plan,
     refuse_one_person,
     refuse_over_caps,
@@ -25,6 +26,8 @@ from tallystick.surroundings import Surroundings
 from .builders import PART
 from .test_classes_hanging import BEHIND, HANGING, LIVE, OWN, SETTINGS, SIGHT
 from .test_compensation_plan import NOON, candidate, contract, run
+
+describe_plan = partial(compensation_plan.describe_plan, shown_key=str)
 
 OLD = replace(SIGHT, first_seen_utc=NOON - timedelta(seconds=7_500))
 AROUND = Surroundings(

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from tallystick import compensation_plan
 from tallystick.break_class import BreakClass, Doubt
 from tallystick.compensation_plan import (
     Candidate,
@@ -20,7 +22,6 @@ from tallystick.compensation_plan import (
     Spent,
     action_id_of,
     conf_of,
-    describe_plan,
     make_plan,
     refuse_one_person,
     refuse_over_caps,
@@ -30,6 +31,8 @@ from tallystick.cut import Cut, LedgerSlice, LedgerSnapshot
 from tallystick.run_result import Break, DoubtFound, RunFigures, RunResult, break_id
 from tallystick.store.run_store import OutstandingBreak, StoredRun
 from tallystick.verdict import Verdict
+
+describe_plan = partial(compensation_plan.describe_plan, shown_key=str)
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 COMPENSATED = BreakClass.DUPLICATE_IN_TOPIC_COMPENSATED
@@ -298,17 +301,18 @@ def test_the_hash_does_not_change_from_one_version_to_the_next() -> None:
 
 def test_an_approved_plan_is_held_against_the_contract_as_it_is_now() -> None:
     planned = plan(candidate("a"), candidate("b"))
+    first, second = (f"break {item.break_id}" for item in planned.items)
     refuse_over_caps(contract(), planned)
     for rules, reason in (
-        ({"max_items": 1}, "b: over the cap on the number of events"),
-        ({"max_amount_minor": {"EUR": 199}}, "b: over the cap on EUR"),
-        ({"classes": [BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY]}, "a: class missing_in_topic_never_produced"),
+        ({"max_items": 1}, f"{second}: over the cap on the number of events"),
+        ({"max_amount_minor": {"EUR": 199}}, f"{second}: over the cap on EUR"),
+        ({"classes": [BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY]}, f"{first}: class missing_in_topic_never_produced"),
     ):
         with pytest.raises(CapsExceeded, match=reason):
             refuse_over_caps(contract(**rules), planned)
     for rules, reason in (
-        ({"max_items_per_day": 2}, "b: over the day's cap on the number of events"),
-        ({"max_amount_minor_per_day": {"EUR": 299}}, "b: over the day's cap on EUR"),
+        ({"max_items_per_day": 2}, f"{second}: over the day's cap on the number of events"),
+        ({"max_amount_minor_per_day": {"EUR": 299}}, f"{second}: over the day's cap on EUR"),
     ):
         refuse_over_caps(contract(**rules), planned)
         with pytest.raises(CapsExceeded, match=reason):

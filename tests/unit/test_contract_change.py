@@ -156,6 +156,7 @@ CASES = [
     ("partner_grace_cap_seconds", PLAIN, contract_of(partner_grace_cap_seconds=90), ANEW),
     ("settle_timeout_seconds", PLAIN, contract_of(settle_timeout_seconds=61), ANEW),
     ("verdict_within_seconds", PLAIN, contract_of(verdict_within_seconds=61), KEPT),
+    ("shown_keys", PLAIN, contract_of(shown_keys=["match_key"]), KEPT),
     ("empty", PLAIN, contract_of(empty="allowed"), ANEW),
     ("alert.escalate_after_seconds", PLAIN, contract_of(alert={"escalate_after_seconds": 60}), KEPT),
     ("alert.backfilled", PLAIN, contract_of(alert={"backfilled": "same"}), KEPT),

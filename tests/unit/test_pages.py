@@ -29,7 +29,15 @@ from tallystick.run_result import DoubtFound, ItemState, StandingItems, WriteOff
 from tallystick.store.book_store import Book, BookWindow, ContractVersion, StandingClass
 from tallystick.store.break_life_store import AlertTold, RepairTold
 from tallystick.store.incident_store import Incident
-from tallystick.store.plan_life_store import PLAN_EVENTS, LeftOutSum, PlanHead, PlanInShort, PlanSum, PlanTold
+from tallystick.store.plan_life_store import (
+    PLAN_EVENTS,
+    ActionTold,
+    LeftOutSum,
+    PlanHead,
+    PlanInShort,
+    PlanSum,
+    PlanTold,
+)
 from tallystick.store.plan_store import ActionState, AuditEntry
 from tallystick.store.run_store import StoredRun
 from tallystick.store.standing_store import ItemQuestion, StandingPage
@@ -122,8 +130,12 @@ def test_columns_are_to_scale_and_what_is_not_nothing_is_seen() -> None:
 
 
 def test_each_column_is_drawn_at_its_window() -> None:
-    drawn = re.findall(r"M(\d+) 64v-(\d+)h6v\d+z", draw_columns((5, 0, 10), label="l", fill="f"))
-    assert drawn == [("0", "32"), ("16", "64")]
+    def columns(*values: int) -> list[tuple[str, ...]]:
+        return re.findall(r"M(\d+) 64v-(\d+)h6v\d+z", draw_columns(values, label="l", fill="f"))
+
+    assert columns(5, 0, 10, *[0] * 21) == [("0", "32"), ("16", "64")]
+    assert columns(5, 0, 10) == [("168", "32"), ("184", "64")]  # the newest on the right
+    assert columns(*[1] * 30)[-1] == ("232", "64")
 
 
 @pytest.mark.parametrize(
@@ -378,6 +390,68 @@ def test_only_a_plan_that_waits_leads_to_its_approval() -> None:
     again = plan_page(plan_told("planned", "rejected", "planned"), payouts())
     assert (again.approve_run, again.standing) == ("run-1", "waits for an approval")
     assert plan_page(plan_told(), payouts()).standing == "stored, and nobody has asked for an approval"
+
+
+def test_a_plan_that_is_asked_for_again_waits_in_its_newest_run_and_only_who_asked_is_named_as_asking() -> None:
+    told = plan_told("planned", "agreed", "planned")
+    first, agreed, again = told.trail
+    again = replace(again, actor="Linus", detail={"scheduler_run_id": "run-2"})
+    page = plan_page(replace(told, trail=(first, replace(agreed, actor="Grace"), again)), payouts())
+    assert page.approve_run == "run-2"
+    assert dict(page.rules)["asked for by"] == "Ada, Linus"
+
+
+def test_a_plan_stands_as_its_newest_event_that_says_so_and_not_as_a_step_of_its_executor() -> None:
+    page = plan_page(plan_told("planned", "approved", "finished", "verified"), payouts())
+    assert page.standing == "carried out"
+    begun = plan_page(plan_told("planned", "agreed", "publishing"), payouts())
+    assert begun.standing == standing_of("agreed")[0]
+
+
+def test_every_rule_that_holds_a_plan_is_told_and_no_other() -> None:
+    compensation = payouts().compensation
+    assert compensation is not None
+    plain = dict(plan_page(plan_told("planned"), payouts()).rules)
+    assert plain.keys() == {"asked for by", "at most, a plan", "second person"}
+    assert plain["second person"].startswith("above any amount,")
+    held = {
+        "max_items_per_day": 7,
+        "max_amount_minor_per_day": {"EUR": 100},
+        "four_eyes_above_minor": {"EUR": 5_000},
+        "acting_minutes": "* 9-17 * * 1-5",
+    }
+    strict = payouts().model_copy(update={"compensation": compensation.model_copy(update=held)})
+    rules = dict(plan_page(plan_told("planned"), strict).rules)
+    assert rules["at most, a day"] == "7 events, 1.00 EUR"
+    assert rules["second person"].startswith("above 50.00 EUR,")
+    assert rules["may act"] == "in the minutes that * 9-17 * * 1-5 matches, in UTC"
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome", "told_so"),
+    [
+        (ActionState.DONE, {"topic": "a", "partition": 0, "offset": 0}, ("done", "offset 0 of a[0]")),
+        (ActionState.DONE, {"topic": "a", "partition": 0, "kafka_offset": 9}, ("done", "offset 9 of a[0]")),
+        (ActionState.DONE, {}, ("done", "")),
+        (ActionState.REFUSED, {"reason": "its event stands"}, ("refused", "its event stands")),
+        (ActionState.EXECUTING, {}, ("begun, not ended", "")),
+    ],
+)
+def test_what_became_of_an_item_is_told_with_its_place_or_why_it_was_refused(
+    state: ActionState, outcome: dict[str, object], told_so: tuple[str, str]
+) -> None:
+    told = plan_told("planned", "finished")
+    (item,) = told.in_short.items
+    page = plan_page(replace(told, actions={item.action_id: ActionTold(state=state, outcome=outcome)}), payouts())
+    assert (page.items[0].state, page.items[0].reason) == told_so
+
+
+def test_a_message_in_the_trail_is_told_with_its_line() -> None:
+    told = plan_told("planned", "stopped")
+    planned, stopped = told.trail
+    trail = (planned, replace(stopped, detail={"message": "over the cap"}))
+    words = [row.words for row in plan_page(replace(told, trail=trail), payouts()).trail]
+    assert words == ["asked for it", "stopped: over the cap"]
 
 
 def test_every_event_that_says_how_a_plan_stands_has_its_words() -> None:

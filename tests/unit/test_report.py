@@ -471,6 +471,9 @@ def test_the_transaction_of_the_break_is_underlined_to_its_marker(kafka_offset: 
     assert drawn.count('class="span"') == (0 if words is None else 1)
     if words is not None:
         assert f">{words}</text>" in drawn
+        start = re.search(r'<text x="(\d+)" y="\d+" class="span"', drawn)
+        width = re.search(r' width="(\d+)"', drawn)
+        assert start and width and int(start[1]) + 6 * len(words) <= int(width[1])  # a letter's width, generously
 
 
 def test_every_leg_is_marked_as_committed_aborted_or_nowhere(broken_run: StoredRun, contract: Contract) -> None:

@@ -1,0 +1,30 @@
+"""Hides a text in an address of our pages: the place where the next page of items begins may name a key.
+
+Sealed by the secret that Airflow's api-servers share, so that each of them opens what another one sealed.
+"""
+
+import base64
+from functools import cache
+from hashlib import sha256
+
+from airflow.configuration import conf
+from cryptography.fernet import Fernet, InvalidToken
+
+
+def seal(text: str) -> str:
+    """The text, unreadable; "" stays so."""
+    return _box().encrypt(text.encode()).decode() if text else ""
+
+
+def unseal(sealed: str) -> str:
+    """What was sealed; "" for what we did not seal."""
+    try:
+        return _box().decrypt(sealed.encode()).decode()
+    except InvalidToken:
+        return ""
+
+
+@cache
+def _box() -> Fernet:
+    secret = conf.get_mandatory_value("api", "secret_key")
+    return Fernet(base64.urlsafe_b64encode(sha256(f"tallystick-pages {secret}".encode()).digest()))

@@ -1,0 +1,90 @@
+"""Which keys of the payload people may see, and what stands in the place of the others. Pure.
+
+Pairing needs every key, so the store keeps them; they are masked where stored values become words: pages, reports,
+plans, explanations and logs. Positions, money, legs and times are what the books are about, and are always shown; no
+other field of a payload is kept at all. Does not decide what an alert shows: that is `alert.match_keys`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from tallystick.compensation_plan import PlanItem
+from tallystick.contract import Contract, PayloadKey
+from tallystick.explain import ToldBreak
+from tallystick.run_result import Break, OpenItem
+from tallystick.store.plan_life_store import PlanInShort
+from tallystick.store.run_store import StoredRun
+from tallystick.store.standing_store import StandingRow
+
+MASKED = "masked"
+_Record = TypeVar("_Record", Break, OpenItem, StandingRow, PlanItem)
+
+
+class Mask:
+    """What one contract hides. Each method gives its argument back with the hidden keys masked, wherever they stand."""
+
+    def __init__(self, contract: Contract) -> None:
+        hidden = set(PayloadKey) - set(contract.shown_keys)
+        self._match_key = PayloadKey.MATCH_KEY in hidden
+        self._transaction_key = PayloadKey.TRANSACTION_KEY in hidden
+        self._ordering_key = PayloadKey.ORDERING_KEY in hidden
+
+    @property
+    def hides_events(self) -> bool:
+        """Is one of the keys hidden that people look an event up by?"""
+        return self._match_key or self._transaction_key
+
+    def key(self, match_key: str) -> str:
+        """A match key on its own. A break about legs has its transaction's key there, so either rule hides it."""
+        return MASKED if match_key and self.hides_events else match_key
+
+    def item_break(self, found: Break) -> Break:
+        own = str(found.evidence.get("ordering_key") or "") if self._ordering_key else ""
+        return self._masked(found, self._keys(found.match_key, found.transaction_key) | {own})
+
+    def item(self, item: OpenItem) -> OpenItem:
+        return self._masked(item, self._keys(item.match_key, item.transaction_key))
+
+    def standing(self, row: StandingRow) -> StandingRow:
+        return self._masked(row, self._keys(row.match_key, row.transaction_key))
+
+    def told(self, told: ToldBreak) -> ToldBreak:
+        """A break with its life."""
+        life = tuple(replace(step, item=self.item(step.item)) for step in told.life)
+        return replace(told, item_break=self.item_break(told.item_break), life=life)
+
+    def run(self, run: StoredRun) -> StoredRun:
+        """A run with its breaks and items."""
+        breaks = tuple(map(self.item_break, run.result.breaks))
+        return replace(run, result=replace(run.result, breaks=breaks, items=tuple(map(self.item, run.result.items))))
+
+    def in_short(self, plan: PlanInShort) -> PlanInShort:
+        left_out = tuple(replace(one, match_keys=tuple(map(self.key, one.match_keys))) for one in plan.left_out)
+        return replace(plan, items=tuple(map(self._plan_item, plan.items)), left_out=left_out)
+
+    def _plan_item(self, item: PlanItem) -> PlanItem:
+        return self._masked(item, self._keys(item.match_key, item.transaction_key))
+
+    def _keys(self, match_key: str, transaction_key: str) -> set[str]:
+        return {match_key if self._match_key else "", transaction_key if self._transaction_key else ""}
+
+    @staticmethod
+    def _masked(record: _Record, keys: Iterable[str]) -> _Record:
+        hidden = sorted(filter(None, keys), key=len, reverse=True)
+        if not hidden:
+            return record
+        whole = re.compile("|".join(rf"(?<!\w){re.escape(key)}(?!\w)" for key in hidden))
+        return replace(record, **{name: _without(whole, value) for name, value in vars(record).items()})
+
+
+def _without(keys: re.Pattern[str], value: Any) -> Any:
+    """JSON values with each text's keys masked; what is no text stays."""
+    if type(value) is str:
+        return keys.sub(MASKED, value)
+    if isinstance(value, Mapping):
+        return {_without(keys, name): _without(keys, one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_without(keys, one) for one in value)
+    return value

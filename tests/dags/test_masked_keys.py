@@ -1,0 +1,85 @@
+"""A key that the contract hides stands in no log, no error and no question that a task leaves in Airflow."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+import yaml
+from airflow.sdk.exceptions import AirflowFailException
+
+from tallystick import compensation, compensation_source
+from tallystick.compensation import Effect, Execution, ItemCheck, ItemFate, ItemOutcome, VerifyResult
+from tallystick.store import plan_store
+from tallystick.verdict import Verdict
+from tallystick_airflow import act_operator, plan_operator, verify_operator
+from tallystick_airflow.act_operator import ActOperator
+from tallystick_airflow.plan_operator import PlanOperator
+from tallystick_airflow.verify_operator import VerifyOperator
+from tests.page_books import CONTRACTS, payouts, waiting_plan
+
+KEY = "pay-1"
+APPROVED = ({"plan_id": "p", "plan_hash": "h", "contract": "billing_payouts"}, "Grace")
+
+
+@pytest.fixture(autouse=True)
+def around(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a store nor a broker: what a task says is asked, not what it does."""
+
+    @contextmanager
+    def no_store() -> Iterator[None]:
+        yield None
+
+    for module in (plan_operator, act_operator, verify_operator):
+        monkeypatch.setattr(module, "open_verdict_store", no_store)
+    for acting in (act_operator, verify_operator):
+        monkeypatch.setattr(acting, "approved_plan", lambda context: APPROVED)
+        monkeypatch.setattr(acting, "read_shown_plan", lambda engine, shown: None)
+        monkeypatch.setattr(acting, "read_acting_connections", lambda contract: None)
+
+
+def contract_file(folder: Path, *shown: str) -> str:
+    document = yaml.safe_load((CONTRACTS / "billing_payouts.yaml").read_text()) | {"shown_keys": list(shown)}
+    path = folder / "billing_payouts.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return str(path)
+
+
+SHOWN = pytest.mark.parametrize("shown", [(), ("match_key", "transaction_key")], ids=["hidden", "shown"])
+
+
+@SHOWN
+def test_the_question_to_the_approver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: tuple[str, ...]) -> None:
+    monkeypatch.setattr(plan_operator, "read_connections", lambda contract: None)
+    monkeypatch.setattr(compensation_source, "draw_plan", lambda *_, **__: waiting_plan(payouts()))
+    monkeypatch.setattr(plan_store, "save_plan", lambda *_, **__: None)
+    operator = PlanOperator(task_id="plan", contract_file=contract_file(tmp_path, *shown), cut_n="27")
+    asked = operator.execute({"dag_run": SimpleNamespace(triggering_user_name="Ada"), "run_id": "r"})  # type: ignore[typeddict-item]
+    assert (KEY in asked["markdown"]) == bool(shown)
+
+
+@SHOWN
+def test_the_error_of_a_repair_without_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: tuple[str, ...]
+) -> None:
+    checks = (ItemCheck(match_key=KEY, effect=Effect.CHANGED, places=()),)
+    result = VerifyResult(verdict=Verdict.BROKEN, checks=checks)
+    monkeypatch.setattr(compensation, "verify_and_keep", lambda *_, **__: result)
+    operator = VerifyOperator(task_id="verify", contract_file=contract_file(tmp_path, *shown), cut_n="27")
+    with pytest.raises(AirflowFailException) as failed:
+        operator.execute({})
+    assert (KEY in str(failed.value)) == bool(shown)
+
+
+def test_the_log_of_what_was_done_names_actions_and_never_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = ItemOutcome(action_id=UUID(int=7), match_key=KEY, fate=ItemFate.PUBLISHED)
+    done = Execution(plan_id=UUID(int=1), plan_hash="h", dry_run=False, outcomes=(outcome,))
+    monkeypatch.setattr(compensation, "execute_plan", lambda *_, **__: done)
+    logged: list[Any] = []
+    log = SimpleNamespace(info=lambda words, *values: logged.append(words % values))
+    monkeypatch.setattr(ActOperator, "log", log)
+    ActOperator(task_id="act", contract_file=contract_file(tmp_path), cut_n="27").execute({})
+    assert logged == [f"action {UUID(int=7)}: published "]
