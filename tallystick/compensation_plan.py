@@ -4,7 +4,7 @@ A plan names each thing it will do and each break it leaves alone, with the reas
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cached_property
@@ -486,11 +486,26 @@ def _kind_of(rules: CompensationRules, break_class: BreakClass) -> Kind:
     return Kind.POST if break_class in POSTABLE else Kind.REPUBLISH
 
 
-_INTENTS = {
-    Kind.REPUBLISH: "publish {count} events again from the ledger, each once, worth {money}",
-    Kind.REVERSE: "take back {count} copies, each by one event that names it, worth {money}; no record is deleted",
-    Kind.POST: "write the rows of {count} events into the ledger, each once, worth {money}",
-    Kind.TRIGGER: "hand {count} breaks worth {money} to DAGs, each in one run; what those do is not seen from here",
+@dataclass(frozen=True, kw_only=True)
+class KindWords:
+    """What items of a kind do, in words: intent with {count} of noun; and what follows the money, "" where nothing."""
+
+    intent: str
+    noun: str
+    remark: str = ""
+
+
+KIND_WORDS = {
+    Kind.REPUBLISH: KindWords(intent="publish {count} again from the ledger, each once", noun="event"),
+    Kind.REVERSE: KindWords(
+        intent="take back {count}, each by one event that names it", noun="copy", remark="; no record is deleted"
+    ),
+    Kind.POST: KindWords(intent="write the rows of {count} into the ledger, each once", noun="event"),
+    Kind.TRIGGER: KindWords(
+        intent="hand {count} to DAGs, each in one run",
+        noun="break",
+        remark="; what those do is not seen from here, the next window says whether it helped",
+    ),
 }
 
 
@@ -504,11 +519,11 @@ def _intent(plan: Plan) -> str:
             f"{format_money(total_money(pair for one in plan.aborts for pair in one.own_money_minor.items()))} will "
             "count as aborted; nothing else of their producers is touched, and no record is deleted"
         )
-    for kind, words in _INTENTS.items():
+    for kind, words in KIND_WORDS.items():
         items = [item for item in plan.items if item.kind is kind]
         if items or (kind is Kind.REPUBLISH and not plan.actions):
-            money = total_money((item.currency, item.amount_minor) for item in items)
-            intents.append(words.format(count=len(items), money=format_money(money)))
+            money = format_money(total_money((item.currency, item.amount_minor) for item in items))
+            intents.append(f"{words.intent.format(count=counted(len(items), words.noun))}, worth {money}{words.remark}")
     start = "Dry run, nothing is published: would " if plan.dry_run else "Will "
     return f"{start}{', and '.join(intents)}."
 
@@ -517,14 +532,15 @@ def _abort_lines(aborts: Sequence[AbortItem]) -> list[str]:
     return [line for one in aborts for line in (f"- End {abort_words(one)}.", "")]
 
 
-def _deed(item: PlanItem) -> str:
+def deed_of(item: PlanItem, place: Callable[[str], str]) -> str:
+    """What is done for one break, in words; what others wrote stands in it as it is. place: says an item id."""
     if item.kind is Kind.REVERSE:
-        return f"take back {_plain(item.reverses.removeprefix('topic:'))}"
+        return f"take back {place(item.reverses)}"
     if item.kind is Kind.POST:
-        return f"post {_plain(item.posts.removeprefix('topic:'))}"
+        return f"post {place(item.posts)}"
     if item.kind is Kind.TRIGGER:
-        return f"start {_plain(item.triggers)}"
-    return f"publish from row {_plain(item.row_id)}"
+        return f"start {item.triggers}"
+    return f"publish from row {item.row_id} to {item.topic}"
 
 
 def _item_lines(items: Sequence[PlanItem]) -> list[str]:
@@ -532,11 +548,15 @@ def _item_lines(items: Sequence[PlanItem]) -> list[str]:
         return ["Nothing is to be published."]
     rows = [
         f"| {_plain(item.match_key)} | {_plain(item.topic)} | {format_minor(item.amount_minor, item.currency)} "
-        f"| {_deed(item)} | {item.break_class} |"
+        f"| {_plain(deed_of(item, _bare_place))} | {item.break_class} |"
         for item in items[:_SHOWN]
     ]
     more = [f"... and {len(items) - _SHOWN} more."] if len(items) > _SHOWN else []
     return ["| event | topic | amount | what is done | class |", "|---|---|---|---|---|", *rows, *more]
+
+
+def _bare_place(item_id: str) -> str:
+    return item_id.removeprefix("topic:")
 
 
 def _left_out_lines(left_out: Sequence[LeftOut]) -> list[str]:

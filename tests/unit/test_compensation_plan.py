@@ -359,8 +359,11 @@ def test_the_approver_reads_what_will_be_done_what_not_and_why() -> None:
         "",
         "| event | topic | amount | what is done | class |",
         "|---|---|---|---|---|",
-        "| a | billing.payouts | 1.00 EUR | publish from row row-a | missing_in_topic_never_produced |",
-        "| c | billing.payouts | 1.00 EUR | publish from row row-c | missing_in_topic_never_produced |",
+        *(
+            f"| {key} | billing.payouts | 1.00 EUR | publish from row row-{key} to billing.payouts "
+            "| missing_in_topic_never_produced |"
+            for key in ("a", "c")
+        ),
         "",
         "Left out: 1 outstanding breaks.",
         "",
@@ -371,7 +374,7 @@ def test_the_approver_reads_what_will_be_done_what_not_and_why() -> None:
 
 
 def test_a_dry_run_says_so() -> None:
-    assert "Dry run, nothing is published: would publish 1 events" in describe_plan(plan(candidate("a")))
+    assert "Dry run, nothing is published: would publish 1 event" in describe_plan(plan(candidate("a")))
     assert "Nothing is to be published." in describe_plan(plan())
 
 
@@ -389,7 +392,7 @@ def test_a_copy_too_many_is_taken_back_by_its_place_and_the_words_say_so() -> No
     assert (doubled.kind, doubled.reverses, doubled.row) == (Kind.REVERSE, "topic:billing.payouts:1:17", row("b"))
     body = describe_plan(planned)
     assert (
-        "Will publish 1 events again from the ledger, each once, worth 1.00 EUR, and take back 1 copies, each by one "
+        "Will publish 1 event again from the ledger, each once, worth 1.00 EUR, and take back 1 copy, each by one "
         "event that names it, worth 1.00 EUR; no record is deleted." in body
     )
     assert "| b | billing.payouts | 1.00 EUR | take back billing.payouts:1:17 | duplicate_in_topic_zombie |" in body
@@ -436,7 +439,7 @@ def test_what_the_ledger_lacks_is_posted_from_the_event_and_the_words_say_so() -
     assert (item.kind, item.posts, item.reverses) == (Kind.POST, "topic:billing.payouts:1:17", "")
     assert (item.match_key, item.amount_minor, item.currency, item.row_id) == ("a", 100, "EUR", "")
     body = describe_plan(planned)
-    assert "Will write the rows of 1 events into the ledger, each once, worth 1.00 EUR." in body
+    assert "Will write the rows of 1 event into the ledger, each once, worth 1.00 EUR." in body
     assert "| a | billing.payouts | 1.00 EUR | post billing.payouts:1:17 | missing_in_ledger |" in body
 
 
@@ -465,8 +468,8 @@ def test_a_class_with_a_dag_is_handed_to_it_whatever_the_ledger_says_and_the_wor
     assert handed.action_id == action_id_of("payouts", handed.break_id)
     body = describe_plan(planned)
     assert (
-        "Will publish 1 events again from the ledger, each once, worth 1.00 EUR, and hand 1 breaks worth 1.00 EUR to "
-        "DAGs, each in one run; what those do is not seen from here." in body
+        "Will publish 1 event again from the ledger, each once, worth 1.00 EUR, and hand 1 break to DAGs, each in one "
+        "run, worth 1.00 EUR; what those do is not seen from here, the next window says whether it helped." in body
     )
     assert "| b |  | 1.00 EUR | start by_hand | phantom_in_topic |" in body
 
