@@ -26,12 +26,13 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from tallystick.abort_execution import check_aborts, execute_aborts, rehearse_aborts
 from tallystick.committed_records import read_committed, settle_topics
 from tallystick.compensation_plan import (
+    INTO_LEDGER,
     Kind,
     Plan,
     PlanItem,
     PlanRefused,
     PlanStale,
-    SourceRow,
+    StandingRow,
     refuse_one_person,
     refuse_over_caps,
 )
@@ -54,7 +55,7 @@ from tallystick.executor_work import (
 )
 from tallystick.handing_over import check_handed_over, hand_over, rehearse_handing_over
 from tallystick.ledger import LedgerRefused
-from tallystick.ledger_post import post_once, read_posted
+from tallystick.ledger_post import counterpost_once, post_once, read_posted
 from tallystick.ledger_reader import open_ledger
 from tallystick.progress_topic import (
     Progress,
@@ -64,7 +65,7 @@ from tallystick.progress_topic import (
     progress_topic_name,
     read_progress,
 )
-from tallystick.repair_effect import Effect, effect_of
+from tallystick.repair_effect import Effect, effect_of, why_not_taken_back
 from tallystick.republished_event import (
     StandingEvent,
     StandingEvents,
@@ -200,7 +201,7 @@ class _Proof:
     progress: Mapping[UUID, Progress]
     events: StandingEvents
     held: frozenset[str]
-    rows: Mapping[str, tuple[SourceRow, ...]]
+    rows: Mapping[str, tuple[StandingRow, ...]]
     names: EventFields
 
 
@@ -247,7 +248,7 @@ def _execute(work: Work) -> tuple[ItemOutcome, ...]:
     ended = execute_aborts(work)
     repaired = _repaired_here(work.plan)
     outcomes: tuple[ItemOutcome, ...] = ()
-    if any(item.kind is Kind.POST for item in repaired):
+    if any(item.kind in INTO_LEDGER for item in repaired):
         outcomes = _execute_posts(work, repaired)
     elif repaired:
         outcomes = _execute_publishing(work, repaired)
@@ -278,7 +279,7 @@ def _execute_publishing(work: Work, items: Sequence[PlanItem]) -> tuple[ItemOutc
 
 
 def _execute_posts(work: Work, items: Sequence[PlanItem]) -> tuple[ItemOutcome, ...]:
-    """Each event in a database transaction of its own; the switch and the minutes are asked before each."""
+    """Each in a database transaction of its own; the switch and the minutes are asked before each."""
     dsn = work.connections.poster_dsn
     if dsn is None:
         raise PlanRefused(f"{work.contract.contract}: expected the connection of compensation.post, got none")
@@ -296,8 +297,11 @@ def _post(work: Work, item: PlanItem, proof: _Proof, posted: Collection[UUID], d
         return _already(item, place)
     if fate := _fate(item, proof):
         return fate
-    event = json.loads(event_at(item.posts, proof.events.of(item)).value)
-    done = post_once(dsn, work.contract, item, event, plan_hash=work.plan.plan_hash)
+    if item.kind is Kind.COUNTERPOST:
+        done = counterpost_once(dsn, work.contract, item, plan_hash=work.plan.plan_hash)
+    else:
+        event = json.loads(event_at(item.posts, proof.events.of(item)).value)
+        done = post_once(dsn, work.contract, item, event, plan_hash=work.plan.plan_hash)
     if done.refused:
         return refused(item, done.refused)
     if done.already:
@@ -370,7 +374,7 @@ def _prove(
 def _fate(item: PlanItem, proof: _Proof) -> ItemOutcome | None:
     """None: nothing speaks against publishing it now."""
     action, standing = proof.actions.get(item.action_id), proof.events.of(item)
-    if item.kind is Kind.POST:
+    if item.kind in INTO_LEDGER:
         return _post_fate(item, action, proof)
     ours = [event for event in standing if event.action_id == str(item.action_id)]
     if ours or item.action_id in proof.progress:
@@ -385,7 +389,7 @@ def _fate(item: PlanItem, proof: _Proof) -> ItemOutcome | None:
         return refused(item, f"not provable: a record of its message key in {item.topic} is unreadable")
     if item.kind is Kind.REVERSE and (reason := why_not_reversible(item, standing, proof.names)):
         return refused(item, reason)
-    if proof.rows.get(item.match_key) != (item.row,):
+    if [row.source for row in proof.rows.get(item.match_key, ())] != [item.row]:
         return refused(item, "the ledger row is gone, doubled or changed")
     return None
 
@@ -394,7 +398,10 @@ def _post_fate(item: PlanItem, action: StoredAction | None, proof: _Proof) -> It
     """Of one whose action has not posted yet; the transaction that posts asks that once more."""
     if action is not None and action.state is ActionState.DONE:
         return _already(item, action.outcome)
-    reason = why_not_postable(item, proof.events.of(item), proof.names)
+    if item.kind is Kind.COUNTERPOST:
+        reason = why_not_taken_back(item, proof.rows.get(item.match_key, ()))
+    else:
+        reason = why_not_postable(item, proof.events.of(item), proof.names)
     return refused(item, reason) if reason else None
 
 
@@ -438,11 +445,11 @@ def _told(outcome: ItemOutcome) -> dict[str, str]:
 
 
 def _check(
-    item: PlanItem, standing: Sequence[StandingEvent], rows: Sequence[SourceRow], names: EventFields, *, held: bool
+    item: PlanItem, standing: Sequence[StandingEvent], rows: Sequence[StandingRow], names: EventFields, *, held: bool
 ) -> ItemCheck:
     """Of what the retained log shows; an open transaction may hide more."""
     found = effect_of(item, standing, rows, names)
-    hidden = held and item.kind is not Kind.POST and found is not Effect.CHANGED
+    hidden = held and item.kind not in INTO_LEDGER and found is not Effect.CHANGED
     return ItemCheck(
         match_key=item.match_key,
         effect=Effect.HIDDEN if hidden else found,
@@ -451,7 +458,8 @@ def _check(
 
 
 def _topics(items: Sequence[PlanItem]) -> tuple[str, ...]:
-    return tuple(sorted({item.topic for item in items}))
+    """Topics whose events tell what stands of these items; of a row to take back the ledger alone does."""
+    return tuple(sorted({item.topic for item in items if item.kind is not Kind.COUNTERPOST}))
 
 
 def _where(event: StandingEvent) -> str:
