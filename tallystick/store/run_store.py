@@ -207,11 +207,13 @@ def open_items_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenIt
 
 
 def items_too_many_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenItem, ...]:
-    """Events that no cut before n could pair any more, broken still: copies one too many. Only a reversal ends them."""
+    """Events and rows that no cut before n could pair any more, broken still: copies one too many. Only what takes them
+    back ends them.
+    """
     newest = _newest_items(contract_name, standing_at=n, known=open_item.c.cut_n < n).subquery()
     statement = (
         select(newest)
-        .where(newest.c.state == ItemState.BROKEN, ~newest.c.pairable, newest.c.side == ItemSide.TOPIC)
+        .where(newest.c.state == ItemState.BROKEN, ~newest.c.pairable)
         .order_by(newest.c.item_id.collate("C"))
     )
     with engine.connect() as connection:

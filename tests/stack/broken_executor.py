@@ -18,7 +18,14 @@ from psycopg import sql
 from sqlalchemy import Engine, text
 
 from lab.step_by_step import run_step_by_step
-from tallystick import compensation, compensation_plan, compensation_source, event_publisher, hanging_abort
+from tallystick import (
+    compensation,
+    compensation_plan,
+    compensation_source,
+    event_publisher,
+    executor_work,
+    hanging_abort,
+)
 from tallystick.abort_plan import AbortItem
 from tallystick.committed_records import SettledTopics
 from tallystick.compensation_plan import Plan
@@ -46,7 +53,7 @@ def transaction_dropped() -> None:
 
 def fresh_transactional_id() -> None:
     """Nobody is fenced by a name that was never heard of."""
-    compensation._Work.transactional_id = property(lambda self: f"tallystick-{uuid.uuid4()}")  # type: ignore[assignment]
+    executor_work.Work.transactional_id = property(lambda self: f"tallystick-{uuid.uuid4()}")  # type: ignore[assignment]
 
 
 def progress_outside_the_transaction() -> None:
@@ -134,7 +141,7 @@ def refusal_of_the_overtaken() -> None:
             connection.execute(statement, row)
         return True
 
-    compensation.record_refusal = refuse
+    executor_work.record_refusal = refuse
 
 
 def post_without_a_key() -> None:
