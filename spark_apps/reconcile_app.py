@@ -20,7 +20,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain
@@ -107,7 +107,13 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 def announce(step: str, **figures: object) -> None:
     """One JSON line per step, for people's progress bars and for the log."""
-    print(json.dumps({"step": step, **figures}), flush=True)
+    line = json.dumps({"step": step, **figures}) + "\n"
+    print(line, end="", flush=True)  # one write: the census tells from a thread of its own
+
+
+def announce_figures(step: str, figures: Mapping[str, object]) -> None:
+    """The same, for who tells a mapping."""
+    announce(step, **figures)
 
 
 def main(argv: Sequence[str]) -> None:
@@ -250,7 +256,7 @@ def judge_cut(
     with open_both_sides(engine, contract, connections) as sides, ThreadPoolExecutor(1) as beside:
         partitions = sides.read_partitions()
         cut = without_expired(cut, partitions)
-        census = beside.submit(take_cut_census, sides, cut)
+        census = beside.submit(take_cut_census, sides, cut, announce_figures)
         announce("scanning", offsets=sum(len(part.readable) for part in cut.topic_slices))
         known = {item.match_key for item in past.carried}
         indexes = None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from tallystick.census import take_census, with_compaction
+from tallystick.census import CountedOffsets, Tell, take_census, with_compaction
 from tallystick.cluster_snapshot import read_clusters
 from tallystick.contract import Contract
 from tallystick.cursor_trail import LOOK_BACK_CUTS, held_positions
@@ -86,9 +86,10 @@ def open_indexes(engine: Engine, contract: Contract, cut: Cut, artifacts: Path) 
     return replace(indexes, reach=starts)
 
 
-def take_cut_census(sides: BothSides, cut: Cut) -> tuple[PartitionCensus, ...]:
-    """Census of every slice of the cut. Raises OffsetNotInLog where the log no longer holds it."""
+def take_cut_census(sides: BothSides, cut: Cut, tell: Tell) -> tuple[PartitionCensus, ...]:
+    """Census of every slice of the cut. tell: how far it is. Raises OffsetNotInLog where the log no longer holds it."""
     fetch = sides.fetcher()
+    told = CountedOffsets(sum(len(part.readable) for part in cut.topic_slices), tell)
     return tuple(
         take_census(
             fetch,
@@ -96,6 +97,7 @@ def take_cut_census(sides: BothSides, cut: Cut) -> tuple[PartitionCensus, ...]:
             log_start=part.snapshot.log_start,
             lso=part.snapshot.lso,
             high_watermark=part.snapshot.high_watermark,
+            told=told,
         )
         for part in cut.topic_slices
     )
