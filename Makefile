@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock demo lab lab-long soak backfill history crash up down browser-setup lint format test test-unit test-spark test-dags test-pages test-stack test-browser bench-census clean
+.PHONY: help setup lock demo lab lab-long soak backfill history crash up down browser-setup promtool-setup lint format test test-unit test-spark test-dags test-pages test-stack test-rules test-browser bench bench-census clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -54,10 +54,13 @@ format: setup ## Sort imports and format
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-test: test-unit test-spark test-dags test-pages test-stack test-browser ## All tests, the quick ones first; a skipped test fails the run
+test: test-unit test-rules test-spark test-dags test-pages test-stack test-browser ## All tests, the quick ones first; a skipped test fails the run
 
 test-unit: setup ## The rules: no Spark, no Airflow, no broker
 	$(PYTEST) -n 2 tests/unit
+
+test-rules: promtool-setup ## The sample alert rules and dashboard, by Prometheus's own engine, on what a real run said
+	$(PYTEST) -n 2 tests/prometheus
 
 test-spark: setup ## The Spark apps on literal rows
 	$(PYTEST) tests/spark
@@ -76,6 +79,12 @@ test-browser: browser-setup ## A person reads the pages in a real Airflow, with 
 
 browser-setup: setup ## Install Debian's Chromium where it is missing
 	@test -x /usr/bin/chromium || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
+
+bench: setup ## The whole proof beside reading both sides once and beside what people use (EVENTS=3000000 TIMES=4)
+	$(BIN)/python -m bench.side_by_side --events $(or $(EVENTS),3000000) --times $(or $(TIMES),4)
+
+promtool-setup: setup ## Fetch promtool from Debian's package of Prometheus where it is missing
+	@$(BIN)/python setup/promtool.py
 
 bench-census: setup ## Classify ten million batch headers in bounded memory
 	$(BIN)/python -m bench.census_headers

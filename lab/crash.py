@@ -4,13 +4,14 @@
     python -m lab.crash --rounds 200 --seed 7
     python -m lab.crash --rounds 1 --seed 7.113     # round 113 of seed 7 alone
 
-Real runs find events missing; then each round makes one plan of a few of them, and its executor, a process of its own,
-is struck at one step of its protocol: killed, frozen while a second one does the work, its broker, store or ledger
-killed, the answer to a request lost, its records refused, the log expired. It is started again until it says that it
-has finished. Then another reader counts what was ever committed: each event of the plan once, or not at all and the
-executor said why.
+Real runs find events missing, doubled, not posted, and transactions hanging; then each round makes one plan of a few of
+one kind, and its executor, a process of its own, is struck at one step of its protocol: killed, frozen while a second
+one does the work, its broker, store or ledger killed, the answer to a request lost, its records refused, the log
+expired. It is started again until it says that it has finished. Then another reader counts what was ever committed:
+each event, reversal, posting or marker of the plan once. Only where a producer comes back and ends what hung is it
+right, and due, that nothing was done and the executor says why.
 
-Prints a line for each round, and stores the figures as build/crash.json, also every ten rounds. Exits 1 when an event
+Prints a line for each round, and stores the figures as build/crash.json, also every ten rounds. Exits 1 when an effect
 stands twice, is lost without a word, or something else is told than what stands.
 """
 
@@ -25,7 +26,7 @@ from typing import Any
 from rich.table import Table
 
 from lab.command_line import CommandLine
-from lab.crash_books import events_needed, find_missing
+from lab.crash_books import find_all
 from lab.crash_plan import plan_crashes
 from lab.crash_run import CrashMatrix
 from lab.crash_score import CRASH_COLUMNS, RoundEnd, crash_figures
@@ -65,8 +66,8 @@ def main() -> None:
     with start_stack(folder / "stack") as stack:
         CommandLine(addresses=stack, folder=folder / "stack").migrate_store()
         run.say("broker and databases are up")
-        books = find_missing(stack, folder / "books", events=events_needed(rounds), seed=seed)
-        run.say(f"a run has found {events_needed(rounds)} events missing")
+        books = find_all(stack, folder / "books", rounds, seed=seed)
+        run.say(f"runs have found what there is to repair, of {len(books)} kinds")
         matrix = CrashMatrix(stack, books, folder / "books")
         for crash in rounds:
             ends.append(matrix.play(crash))
@@ -100,17 +101,18 @@ def _tell(ends: Sequence[RoundEnd], asked: int, say: Any) -> None:
     )
     mean = sum(each.seconds for each in ends) / len(ends)
     left = f"{mean:.1f} s a round, {mean * (asked - len(ends)) / 60:.0f} min left"
-    say(f"{len(ends)}/{asked}  round {end.name}  {end.step}, {end.fault}: {counted}; {end.starts} starts; {left}")
+    cell = f"{end.kind}, {end.step}, {end.fault}"
+    say(f"{len(ends)}/{asked}  round {end.name}  {cell}: {counted}; {end.starts} starts, {end.seconds} s; {left}")
     for claim in end.differs:
         say(f"  [red]differs:[/red] {claim}")
 
 
 def _table(figures: dict[str, Any]) -> Table:
     table = Table(title=f"{figures['rounds']} rounds, seed {figures['seed']} ({figures['seconds']} s)")
-    table.add_column("step or fault")
+    table.add_column("kind, step or fault")
     for heading in ("rounds", *CRASH_COLUMNS):
         table.add_column(heading.replace("_", " "), justify="right")
-    for group in ("by_step", "by_fault"):
+    for group in ("by_kind", "by_step", "by_fault"):
         for name, counts in figures[group].items():
             table.add_row(name, *(str(counts[column]) for column in ("rounds", *CRASH_COLUMNS)))
         table.add_section()

@@ -5,15 +5,20 @@ import queue
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from lab import process
 
 _STEP_SECONDS_MAX = 90.0
 """How long it may be silent before it is killed, as a time-out of whoever supervises it would."""
+_LOOK_AGAIN_SECONDS = 0.2
 
 _FINAL = ("PlanStale", "CapsExceeded", "CompensationOff", "ProgressLost")
 """Errors by which it refuses a whole plan, so that starting it again is no use."""
@@ -50,6 +55,7 @@ class Executor:
     _lines: "queue.SimpleQueue[dict[str, Any] | None]" = field(default_factory=queue.SimpleQueue)
     hung: bool = False
     _held: bool = False
+    _ended: bool = False  # it will tell nothing more
 
     def __post_init__(self) -> None:
         self.child = process.spawn(
@@ -57,9 +63,13 @@ class Executor:
         )
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def run_to(self, is_there: Callable[[Mapping[str, Any]], bool]) -> bool:
-        """Let it go on until it stands at such a step. False where it has ended before, or hung and was killed."""
-        while (step := self._next_step()) is not None:
+    def run_to(
+        self, is_there: Callable[[Mapping[str, Any]], bool], *, unless: Callable[[], bool] = lambda: False
+    ) -> bool:
+        """Let it go on until it stands at such a step. False where it has ended before, or hung and was killed; or
+        where something else holds it by then.
+        """
+        while (step := self._next_step(unless)) is not None:
             if is_there(step):
                 return True
         return False
@@ -84,6 +94,14 @@ class Executor:
     def wake(self) -> None:
         self.child.send_signal(signal.SIGCONT)
 
+    @property
+    def ports(self) -> list[int]:
+        """Its ends of its connections: by these a server's sessions are told to be its own."""
+        with suppress(psutil.NoSuchProcess):  # it has ended
+            connections = psutil.Process(self.child.pid).net_connections(kind="tcp")
+            return [one.laddr.port for one in connections if one.raddr]
+        return []
+
     def end(self) -> StartEnd | None:
         """Let it run to its end; None where it hung and was killed."""
         self.run_to(lambda _: False)
@@ -106,18 +124,23 @@ class Executor:
     def _last(self, step: str) -> dict[str, Any]:
         return next((one for one in reversed(self.told) if one["step"] == step), {})
 
-    def _next_step(self) -> dict[str, Any] | None:
+    def _next_step(self, unless: Callable[[], bool]) -> dict[str, Any] | None:
         self.let_go()
-        try:
-            step = self._lines.get(timeout=_STEP_SECONDS_MAX)
-        except queue.Empty:
+        deadline = time.monotonic() + _STEP_SECONDS_MAX
+        while not self._ended and time.monotonic() < deadline:
+            with suppress(queue.Empty):
+                step = self._lines.get(timeout=_LOOK_AGAIN_SECONDS)
+                self._ended = step is None
+                if step is not None:
+                    self.told.append(step)
+                    self._held = True
+                return step
+            if unless():
+                return None
+        if not self._ended:
             self.kill()
             self.hung = True
-            return None
-        if step is not None:
-            self.told.append(step)
-            self._held = True
-        return step
+        return None
 
     def _listen(self) -> None:
         assert self.child.stdout is not None

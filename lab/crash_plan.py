@@ -1,7 +1,7 @@
 """The rounds of a crash matrix, drawn from a seed. Pure. Every cell, a step with a fault, comes round in turn."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
@@ -9,10 +9,25 @@ from itertools import islice
 EVENTS_PER_PLAN = 3
 
 
+class Kind(StrEnum):
+    """What a plan does about each of its EVENTS_PER_PLAN events.
+
+    republish: publish the event that the topic lacks. reverse: take a copy back, by an event that names it. post: write
+    the rows that the ledger lacks. abort: end a hanging transaction, by one marker.
+    """
+
+    REPUBLISH = "republish"
+    REVERSE = "reverse"
+    POST = "post"
+    ABORT = "abort"
+
+
 class Step(StrEnum):
     """Where the executor stands when the fault comes: what the name says is done, and nothing after it.
 
-    committing is inside the commit: the broker has it, and the executor has no answer.
+    committing is inside the commit, or inside the request for a marker: broker or ledger has it, and the executor has
+    no answer. begun: a producer transaction, or one in the ledger. inserted, posted: rows in the ledger, before and
+    after their commit. evidence_kept, marked: before and after a marker is written.
     """
 
     APPROVED = "approved"
@@ -20,12 +35,16 @@ class Step(StrEnum):
     FENCED = "fenced"
     PROGRESS_READ = "progress_read"
     PROVED = "proved"
+    EVIDENCE_KEPT = "evidence_kept"
     BEGUN = "begun"
     EVENT_PRODUCED = "event_produced"
     PROGRESS_PRODUCED = "progress_produced"
     FLUSHED = "flushed"
+    INSERTED = "inserted"
     COMMITTING = "committing"
     PUBLISHED = "published"
+    POSTED = "posted"
+    MARKED = "marked"
     RECORDED = "recorded"
     FINISHED = "finished"
 
@@ -33,33 +52,122 @@ class Step(StrEnum):
 class Fault(StrEnum):
     """What happens to the executor at its step, or to what it talks to. Afterwards it is started until it has finished.
 
-    frozen: a second executor does the plan meanwhile, then the first one wakes up.
+    frozen: a second executor does the plan meanwhile, then the first one wakes up; the servers have ended its sessions
+    by then, as their time-outs would.
     overtaken: it wakes up, and runs to its end, while the second one has a transaction open; that one goes on, and dies
-    right after its commit.
+    right after its commit. Where the second one waits for the first one's lock instead, it goes on behind it.
+    planned_again: it is frozen, another plan is made and executed, then it wakes up.
     log_expired: it is killed, retention takes the topic's records and all offsets of groups, and another plan is made
     and executed before its own goes on.
     records_refused: for a while the topic takes no record as large as an event.
+    returned: the producer of a hanging transaction comes back, commits it, and has the next one open until the executor
+    is done.
     """
 
     KILLED = "killed"
     FROZEN = "frozen"
     OVERTAKEN = "overtaken"
+    PLANNED_AGAIN = "planned_again"
     BROKER_KILLED = "broker_killed"
     STORE_KILLED = "store_killed"
     LEDGER_KILLED = "ledger_killed"
     ANSWER_LOST = "answer_lost"
     LOG_EXPIRED = "log_expired"
     RECORDS_REFUSED = "records_refused"
+    RETURNED = "returned"
 
 
-_AT_SOME_STEPS = {
-    Fault.OVERTAKEN: (Step.EXECUTING, Step.FENCED, Step.PROGRESS_READ, Step.PROVED, Step.BEGUN),
-    Fault.LEDGER_KILLED: (Step.APPROVED, Step.EXECUTING, Step.FENCED, Step.PROGRESS_READ),  # it is read no more
-    Fault.ANSWER_LOST: (Step.EXECUTING, Step.BEGUN, Step.COMMITTING),  # to what is asked next, or in committing
-    Fault.RECORDS_REFUSED: (Step.PROVED, Step.BEGUN),
+_PUBLISHING = (
+    Step.APPROVED,
+    Step.EXECUTING,
+    Step.FENCED,
+    Step.PROGRESS_READ,
+    Step.PROVED,
+    Step.BEGUN,
+    Step.EVENT_PRODUCED,
+    Step.PROGRESS_PRODUCED,
+    Step.FLUSHED,
+    Step.COMMITTING,
+    Step.PUBLISHED,
+    Step.RECORDED,
+    Step.FINISHED,
+)
+
+STEPS: Mapping[Kind, tuple[Step, ...]] = {
+    Kind.REPUBLISH: _PUBLISHING,
+    Kind.REVERSE: _PUBLISHING,
+    Kind.POST: (
+        Step.APPROVED,
+        Step.EXECUTING,
+        Step.PROVED,
+        Step.BEGUN,
+        Step.INSERTED,
+        Step.COMMITTING,
+        Step.POSTED,
+        Step.RECORDED,
+        Step.FINISHED,
+    ),
+    Kind.ABORT: (
+        Step.APPROVED,
+        Step.EXECUTING,
+        Step.EVIDENCE_KEPT,
+        Step.COMMITTING,
+        Step.MARKED,
+        Step.RECORDED,
+        Step.FINISHED,
+    ),
 }
 
-CELLS = tuple((step, fault) for fault in Fault for step in _AT_SOME_STEPS.get(fault, tuple(Step)))
+_FAULTS: Mapping[Kind, Mapping[Fault, tuple[Step, ...]]] = {
+    Kind.REPUBLISH: {
+        Fault.KILLED: _PUBLISHING,
+        Fault.FROZEN: _PUBLISHING,
+        Fault.OVERTAKEN: (Step.EXECUTING, Step.FENCED, Step.PROGRESS_READ, Step.PROVED, Step.BEGUN),
+        Fault.BROKER_KILLED: _PUBLISHING,
+        Fault.STORE_KILLED: _PUBLISHING,
+        Fault.LEDGER_KILLED: (Step.APPROVED, Step.EXECUTING, Step.FENCED, Step.PROGRESS_READ),  # it is read no more
+        Fault.ANSWER_LOST: (Step.EXECUTING, Step.BEGUN, Step.COMMITTING),  # to what is asked next, or in committing
+        Fault.LOG_EXPIRED: _PUBLISHING,
+        Fault.RECORDS_REFUSED: (Step.PROVED, Step.BEGUN),
+    },
+    # By the same protocol, so not every fault is dealt again at each of its steps. The log may not expire here and
+    # below: what later rounds repair stands on it.
+    Kind.REVERSE: {
+        Fault.KILLED: _PUBLISHING,
+        Fault.FROZEN: _PUBLISHING,
+        Fault.OVERTAKEN: (Step.PROVED, Step.BEGUN),
+        Fault.BROKER_KILLED: (Step.BEGUN, Step.COMMITTING, Step.PUBLISHED),
+        Fault.STORE_KILLED: (Step.PUBLISHED,),
+        Fault.LEDGER_KILLED: (Step.PROGRESS_READ,),
+        Fault.ANSWER_LOST: (Step.BEGUN, Step.COMMITTING),
+        Fault.RECORDS_REFUSED: (Step.BEGUN,),
+    },
+    Kind.POST: {
+        Fault.KILLED: STEPS[Kind.POST],
+        Fault.FROZEN: STEPS[Kind.POST],
+        Fault.OVERTAKEN: (Step.BEGUN, Step.INSERTED),
+        Fault.PLANNED_AGAIN: (Step.BEGUN, Step.INSERTED, Step.POSTED),
+        Fault.BROKER_KILLED: (Step.APPROVED, Step.EXECUTING),  # it is read no more
+        Fault.STORE_KILLED: (Step.EXECUTING, Step.INSERTED, Step.POSTED, Step.RECORDED),
+        Fault.LEDGER_KILLED: STEPS[Kind.POST],
+        Fault.ANSWER_LOST: (Step.COMMITTING,),
+    },
+    Kind.ABORT: {
+        Fault.KILLED: STEPS[Kind.ABORT],
+        Fault.FROZEN: STEPS[Kind.ABORT],
+        Fault.OVERTAKEN: (Step.EVIDENCE_KEPT, Step.MARKED),
+        Fault.BROKER_KILLED: (Step.EXECUTING, Step.EVIDENCE_KEPT, Step.COMMITTING, Step.MARKED, Step.RECORDED),
+        Fault.STORE_KILLED: (Step.EXECUTING, Step.EVIDENCE_KEPT, Step.MARKED, Step.RECORDED),
+        Fault.ANSWER_LOST: (Step.COMMITTING,),
+        Fault.RETURNED: (Step.APPROVED, Step.EXECUTING, Step.EVIDENCE_KEPT),  # before the marker
+    },
+}
+
+Cell = tuple[Kind, Step, Fault]
+
+CELLS: tuple[Cell, ...] = tuple(
+    (kind, step, fault) for kind, faults in _FAULTS.items() for fault, steps in faults.items() for step in steps
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,10 +178,21 @@ class CrashRound:
     """
 
     name: str
+    kind: Kind
     step: Step
     fault: Fault
     record: int
     second_at: Step
+
+    @property
+    def plans(self) -> int:
+        """So many plans it makes."""
+        return 2 if self.fault in (Fault.LOG_EXPIRED, Fault.PLANNED_AGAIN) else 1
+
+    @property
+    def may_refuse(self) -> int:
+        """Of so many of its events it is right to say that nothing was done: they are no more what was approved."""
+        return 1 if self.fault is Fault.RETURNED else 0
 
 
 def plan_crashes(seed: int, rounds: int, *, first: int = 1) -> tuple[CrashRound, ...]:
@@ -84,7 +203,13 @@ def plan_crashes(seed: int, rounds: int, *, first: int = 1) -> tuple[CrashRound,
 def _all_rounds(seed: int) -> Iterator[CrashRound]:
     dice, number = random.Random(f"crash:{seed}"), 0
     while True:
-        for step, fault in dice.sample(CELLS, len(CELLS)):
+        for kind, step, fault in dice.sample(CELLS, len(CELLS)):
             number += 1
-            record, second_at = dice.randint(1, EVENTS_PER_PLAN), dice.choice((Step.EVENT_PRODUCED, Step.FLUSHED))
-            yield CrashRound(name=f"{seed}.{number}", step=step, fault=fault, record=record, second_at=second_at)
+            yield CrashRound(
+                name=f"{seed}.{number}",
+                kind=kind,
+                step=step,
+                fault=fault,
+                record=dice.randint(1, EVENTS_PER_PLAN),
+                second_at=dice.choice((Step.EVENT_PRODUCED, Step.FLUSHED)),
+            )

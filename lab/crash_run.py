@@ -1,57 +1,61 @@
 """A crash matrix at work: each round makes one plan, strikes its executor at one step, and starts it until it is done.
 
-Then a reader of another make counts what was ever committed. All rounds share one broker, one store, one contract and
-so one transactional.id; what an earlier round left behind would show in a later one.
+Then a reader of another make counts what was ever committed. All rounds share one broker, one store and one ledger, and
+those of a kind one contract, and so one transactional.id; what an earlier round left behind would show in a later one.
 """
 
 import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psycopg
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
+from kafka.errors import ConcurrentTransactionsError
 
 from lab import process
-from lab.clients import new_admin
 from lab.command_line import CommandLine
-from lab.crash_books import CrashBooks
+from lab.crash_books import HANGING_PARTITION, POSTER, CrashBooks, new_reader
 from lab.crash_executor import Executor, StartEnd
-from lab.crash_plan import EVENTS_PER_PLAN, CrashRound, Fault, Step
+from lab.crash_plan import EVENTS_PER_PLAN, CrashRound, Fault, Kind, Step
 from lab.crash_score import EventEnd, RoundEnd, Told
-from lab.effect_reader import EffectReader
-from lab.log_ends import LogEnds
+from lab.desk import Desk
+from lab.effect_reader import EventReader
+from lab.event import Leg
+from lab.log_ends import Partition
 from lab.proxy import Loss, Request
+from lab.raw_produce import RawProducer, open_raw_admin
 from lab.round_contracts import KAFKA
 from lab.stack import LabStack
+from lab.struck_servers import READER, StruckServers
 
 TALLYSTICK = str(Path(sys.executable).with_name("tallystick"))
 STEP_BY_STEP = (sys.executable, "-m", "lab.step_by_step", TALLYSTICK)
 
-_CLIENT_ID = "tallystick-compensation"
 _STARTS_MAX = 8
 _BUG = 70
-_GROUP_OFFSETS = "__consumer_offsets"
 _PLAN_SECONDS_MAX = 280.0
-_CONDITION_SECONDS_MAX = 120.0
-_TIMEOUT_SECONDS = 30.0
-_TOO_SMALL_BYTES = 150
-_LARGEST_BYTES = 1_000_000
 _ASKED_NEXT = {Step.EXECUTING: Request.INIT_PRODUCER_ID, Step.BEGUN: Request.PRODUCE}
 _AFTER_COMMIT = (Step.PUBLISHED, Step.RECORDED, Step.FINISHED)
+_BEFORE_COMMIT = {
+    Kind.REPUBLISH: Step.FLUSHED,
+    Kind.REVERSE: Step.FLUSHED,
+    Kind.POST: Step.INSERTED,
+    Kind.ABORT: Step.EVIDENCE_KEPT,
+}
+_OF_EACH = {
+    Kind.REPUBLISH: (Step.RECORDED,),
+    Kind.REVERSE: (Step.RECORDED,),
+    Kind.POST: (Step.BEGUN, Step.INSERTED, Step.POSTED, Step.RECORDED),
+    Kind.ABORT: (Step.EVIDENCE_KEPT, Step.MARKED, Step.RECORDED),
+}
+"""Steps that come once for each event."""
+_EVIDENCE = """
+SELECT detail->>'action_id' FROM tallystick.audit WHERE event = 'evidence' AND detail->>'action_id' = ANY(%s)"""
 _STATES = "SELECT action_id::text, state FROM tallystick.compensation_action WHERE action_id = ANY(%s::uuid[])"
 
 
@@ -61,10 +65,18 @@ class PlanFailed(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class StoredPlan:
-    """A plan as the command line told it. actions: action id by match key."""
+    """A plan as the command line told it. actions: by match key."""
 
     plan_hash: str
-    actions: Mapping[str, str]
+    actions: Mapping[str, "Action"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Action:
+    """What a plan does about one event. counted_as: what the reader of its effects counts it by."""
+
+    action_id: str
+    counted_as: str
 
 
 @dataclass
@@ -93,25 +105,40 @@ class Account:
 
 
 class CrashMatrix:
-    """Plays rounds on one stack. launcher: what runs the command line with a barrier at each line it prints."""
+    """Plays rounds on one stack, on books of each kind that they have.
+
+    launcher: what runs the command line with a barrier at each line it prints.
+    """
 
     def __init__(
-        self, stack: LabStack, books: CrashBooks, folder: Path, *, launcher: Sequence[str] = STEP_BY_STEP
+        self,
+        stack: LabStack,
+        books: Mapping[Kind, CrashBooks],
+        folder: Path,
+        *,
+        launcher: Sequence[str] = STEP_BY_STEP,
     ) -> None:
-        self.stack, self.books, self.folder, self.launcher = stack, books, folder, launcher
+        self.stack, self.all_books, self.folder, self.launcher = stack, books, folder, launcher
+        self.servers = StruckServers(stack)
         proxied = json.dumps({"bootstrap.servers": stack.proxied_bootstrap_servers})
         self.environment = CommandLine(addresses=stack, folder=folder).environment() | {
             f"TALLYSTICK_CONN_{KAFKA.upper()}": proxied,
+            f"TALLYSTICK_CONN_{POSTER.upper()}": stack.ledger_owner_dsn,
             "TALLYSTICK_ENVIRONMENT": "lab",
         }
         self.log = folder / "executors.log"
-        self.reader = EffectReader(stack.bootstrap_servers, books.partitions)
+        self.readers = {kind: new_reader(kind, stack, one) for kind, one in books.items()}
+        self.known_wrong: list[str] = []
+        self.returned = False  # has a producer ended what hung, and no run seen it yet?
         self.account = Account()
 
     def play(self, crash: CrashRound) -> RoundEnd:
         """One round, to its end. Raises PlanFailed, NotReadyInTime, where the lab itself cannot go on."""
         started = time.monotonic()
-        self.account = Account()
+        self.account, self.books, self.reader = Account(), self.all_books[crash.kind], self.readers[crash.kind]
+        if self.returned and crash.kind is Kind.ABORT:
+            CommandLine(addresses=self.stack, folder=self.folder).reconcile([self.books.contract_file])
+            self.returned = False
         plan = self._plan(self.books.cut_n)
         first = self._start(plan)
         if self._reach(first, crash):
@@ -121,7 +148,7 @@ class CrashMatrix:
         self._run_out(plan, first)
         if plan.plan_hash not in self.account.done:
             self._finish(plan)
-        self._log_ends().wait_until_decided(self.books.partitions)
+        self.servers.wait_decided(self.books.partitions)
         return self._end(crash, seconds=time.monotonic() - started)
 
     # One plan and its executors.
@@ -142,10 +169,7 @@ class CrashMatrix:
         if child.returncode != 0:
             raise PlanFailed(f"no plan, exit code {child.returncode}\n{self.log_tail}")
         document = json.loads(output)
-        plan = StoredPlan(
-            plan_hash=document["plan_hash"],
-            actions={item["match_key"]: item["action_id"] for item in document["items"]},
-        )
+        plan = StoredPlan(plan_hash=document["plan_hash"], actions=_actions(document))
         self.account.plans.append(plan)
         return plan
 
@@ -174,22 +198,22 @@ class CrashMatrix:
     def _reach(self, first: Executor, crash: CrashRound) -> bool:
         """Let the executor go to the round's step; False where it ended before."""
         if crash.step is not Step.COMMITTING:
-            return first.run_to(lambda told: _is_at(told, crash))
-        if not first.run_to(lambda told: told["step"] == Step.FLUSHED):
+            return first.run_to(_Place(crash))
+        if not first.run_to(_Place(replace(crash, step=_BEFORE_COMMIT[crash.kind]))):
             return False
-        loss = Loss.REQUEST if crash.fault is Fault.BROKER_KILLED else Loss.ANSWER  # see _kill_broker
-        with self._losing(Request.END_TXN, loss):
-            first.let_go()
+        match crash.kind:
+            case Kind.POST:
+                self.servers.ledger.hold_commits()
+                first.let_go()
+                self.servers.ledger.wait_held(first.ports)
+            case Kind.ABORT:
+                with self.servers.losing(Request.WRITE_TXN_MARKERS, client_id=READER):
+                    first.let_go()
+            case _:
+                loss = Loss.REQUEST if crash.fault is Fault.BROKER_KILLED else Loss.ANSWER  # see kill_broker
+                with self.servers.losing(Request.END_TXN, loss):
+                    first.let_go()
         return True
-
-    @contextmanager
-    def _losing(self, request: Request, loss: Loss = Loss.ANSWER) -> Iterator[None]:
-        """What is asked in the block is lost when the block ends."""
-        proxy = self.stack.proxy
-        count = proxy.fired(_CLIENT_ID, loss=loss, request=request)
-        proxy.arm(_CLIENT_ID, loss=loss, request=request)
-        yield
-        proxy.wait_fired(_CLIENT_ID, count + 1, loss=loss, request=request, deadline_seconds=_CONDITION_SECONDS_MAX)
 
     # Faults.
 
@@ -197,128 +221,136 @@ class CrashMatrix:
         match crash.fault:
             case Fault.KILLED:
                 first.kill()
+                self._let_commits_go(crash)
             case Fault.FROZEN:
                 first.freeze()
+                self._let_commits_go(crash)
+                self.servers.end_idle_sessions(first.ports)
                 self._finish(plan)
                 first.wake()
+            case Fault.OVERTAKEN if crash.kind in (Kind.POST, Kind.ABORT):
+                self._follow(plan, first)
             case Fault.OVERTAKEN:
                 self._overtake(crash, plan, first)
+            case Fault.PLANNED_AGAIN:
+                first.freeze()
+                self._finish(self._plan(self.books.later_cut_n))
+                first.wake()
             case Fault.BROKER_KILLED:
-                self._kill_broker(crash)
+                self.servers.kill_broker(self.books.partitions, after_commit=crash.step in _AFTER_COMMIT)
             case Fault.STORE_KILLED:
-                self.stack.store_server.kill()
-                self.stack.store_server.start()
+                self.servers.kill_database(self.stack.store_server)
             case Fault.LEDGER_KILLED:
-                self.stack.ledger_server.kill()
-                self.stack.ledger_server.start()
+                self._let_commits_go(crash, reload=False)
+                self.servers.kill_database(self.stack.ledger_server)
             case Fault.ANSWER_LOST:
                 if crash.step is not Step.COMMITTING:
-                    with self._losing(_ASKED_NEXT[crash.step]):
+                    with self.servers.losing(_ASKED_NEXT[crash.step]):
                         first.let_go()
+                elif crash.kind is Kind.POST:
+                    self.servers.ledger.lose_answers()
+                    self._let_commits_go(crash)
             case Fault.LOG_EXPIRED:
                 first.kill()
-                self._expire_log(crash)
-                another = self._plan(self.books.later_cut_n)
-                self._finish(another)
+                assert isinstance(self.reader, EventReader)
+                after_commit = crash.step in _AFTER_COMMIT
+                self.servers.expire_log(self.reader, self.books.partitions, after_commit=after_commit)
+                self._finish(self._plan(self.books.later_cut_n))
             case Fault.RECORDS_REFUSED:
-                self._set_largest_record(_TOO_SMALL_BYTES)
-                first.run_to(lambda told: told["step"] == "aborted")
-                self._set_largest_record(_LARGEST_BYTES)
+                with self.servers.refusing_events(self.books.partitions):
+                    first.run_to(lambda told: told["step"] == "aborted")
+            case Fault.RETURNED:
+                self._return_producer(crash, plan, first)
+
+    def _let_commits_go(self, crash: CrashRound, *, reload: bool = True) -> None:
+        if (crash.kind, crash.step) == (Kind.POST, Step.COMMITTING):
+            self.servers.ledger.let_commits_go(reload=reload)
+
+    def _follow(self, plan: StoredPlan, first: Executor) -> None:
+        """A second executor comes as far as the first one's lock lets it; the first goes on, then the second."""
+        first.freeze()
+        second = self._start(plan)
+        second.run_to(
+            lambda told: told["step"] in (Step.INSERTED, Step.MARKED),
+            unless=lambda: self.servers.are_locking(second.ports),
+        )
+        first.wake()
+        first.run_to(lambda told: told["step"] in (Step.FINISHED, "stopped"))
+        self._run_out(plan, second)
+
+    def _return_producer(self, crash: CrashRound, plan: StoredPlan, first: Executor) -> None:
+        """It commits what it left, under the epoch that it had, and has its next transaction open meanwhile."""
+        producer_id = int(list(plan.actions.values())[crash.record - 1].counted_as)
+        place = self.books.names.topic(Leg.PAYMENT), HANGING_PARTITION
+        with (
+            open_raw_admin(self.stack.bootstrap_servers) as admin,
+            Desk.open(self.stack, self.books.names.name, "billing", crash.name) as desk,
+        ):
+            producer = replace(self.books.hung[producer_id], admin=admin)
+            producer.add_partition(*place)
+            producer.end(commit=True)
+            process.wait_until(partial(_has_begun, producer, place), what="its next transaction")
+            producer.produce(*place, desk.payment().event(Leg.PAYMENT), {})
+            over = _Place(replace(crash, step=Step.RECORDED))
+            first.run_to(lambda told: over(told) or told["step"] == "stopped")
+            producer.end(commit=True)
+        self.returned = True
 
     def _overtake(self, crash: CrashRound, plan: StoredPlan, first: Executor) -> None:
         first.freeze()
         second = self._start(plan)
-        self._reach(second, replace(crash, step=crash.second_at, record=EVENTS_PER_PLAN))
-        self._wait_for_open_records()
+        second.run_to(_Place(replace(crash, step=crash.second_at, record=EVENTS_PER_PLAN)))
+        self.servers.wait_for_open_records(self.books.partitions)
         first.wake()
         first.run_to(lambda told: told["step"] in (Step.FINISHED, "stopped"))
         second.run_to(lambda told: told["step"] == Step.PUBLISHED)
         second.kill()
-
-    def _wait_for_open_records(self) -> None:
-        """Return once the broker has a record of a transaction that is still open."""
-        ends = self._log_ends()
-        process.wait_until(
-            lambda: not ends.are_decided(self.books.partitions),
-            what="records of an open transaction",
-            deadline_seconds=_CONDITION_SECONDS_MAX,
-        )
-
-    def _kill_broker(self, crash: CrashRound) -> None:
-        """SIGKILL, and start it again.
-
-        Not between the coordinator's decision and its markers: an only broker comes back without them, and leaves a
-        transaction that hangs. So in committing its request is on its way still, and later the markers are waited for.
-        """
-        if crash.step in _AFTER_COMMIT:
-            self._wait_for_markers()
-        self.stack.broker.kill()
-        self.stack.broker.start()
-
-    def _wait_for_markers(self) -> None:
-        """Of the topics, and of groups' offsets where there are any."""
-        topics = self._admin().list_topics(timeout=_TIMEOUT_SECONDS).topics
-        offsets = [(name, n) for name in topics if name == _GROUP_OFFSETS for n in topics[name].partitions]
-        self._log_ends().wait_until_decided([*self.books.partitions, *offsets])
-
-    def _expire_log(self, crash: CrashRound) -> None:
-        """What retention does in time, at once: all records that can be read are gone, and so are groups' offsets."""
-        if crash.step in _AFTER_COMMIT:
-            self._wait_for_markers()
-        self.reader.read()
-        admin = self._admin()
-        ends = [TopicPartition(*place, end) for place, end in self.reader.reached.items()]
-        for deleted in admin.delete_records(ends).values():
-            deleted.result(_TIMEOUT_SECONDS)
-        _delete_groups(admin)
-
-    def _set_largest_record(self, number_of_bytes: int) -> None:
-        """Let the topics refuse what is larger, and return once they do."""
-        admin = self._admin()
-        change = ConfigEntry("max.message.bytes", str(number_of_bytes), incremental_operation=AlterConfigOpType.SET)
-        for topic in {topic for topic, _ in self.books.partitions}:
-            resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
-            admin.incremental_alter_configs([resource])[resource].result(_TIMEOUT_SECONDS)
-            process.wait_until(
-                partial(_is_set, admin, topic, change.name, change.value),
-                what=f"{topic}: largest record",
-                deadline_seconds=_CONDITION_SECONDS_MAX,
-            )
 
     # The end of a round.
 
     def _end(self, crash: CrashRound, *, seconds: float) -> RoundEnd:
         account, copies = self.account, self.reader.read()
         actions = {key: action for plan in account.plans for key, action in plan.actions.items()}
+        asked = (sorted(action.action_id for action in actions.values()),)
         with psycopg.connect(self.stack.store_dsn) as connection:
-            states = dict(connection.execute(_STATES, (sorted(actions.values()),)).fetchall())
+            states = dict(connection.execute(_STATES, asked).fetchall())
+            witnessed = {action_id for (action_id,) in connection.execute(_EVIDENCE, asked)}
         events = tuple(
             EventEnd(
                 match_key=key,
-                copies=copies[key],
+                counted_as=action.counted_as,
+                copies=copies[action.counted_as],
                 told=account.told.get(key, Told()),
-                state=states.get(action, ""),
+                state=states.get(action.action_id, ""),
+                evidence=crash.kind is not Kind.ABORT or action.action_id in witnessed,
             )
             for key, action in actions.items()
         )
+        wrong = [sentence for sentence in self.reader.wrong if sentence not in self.known_wrong]
+        self.known_wrong += wrong
         return RoundEnd(
             name=crash.name,
+            kind=crash.kind,
             step=crash.step,
             fault=crash.fault,
             events=events,
             starts=account.starts,
             hung=account.hung,
             seconds=round(seconds, 1),
-            faults=tuple(account.faults),
+            faults=(*account.faults, *wrong),
+            may_refuse=crash.may_refuse,
         )
 
     def count_again(self, ends: Sequence[RoundEnd]) -> list[RoundEnd]:
-        """The same rounds, with what stands by now of their events: nothing may come after its round."""
-        copies = self.reader.read()
-        return [
-            replace(end, events=tuple(replace(event, copies=copies[event.match_key]) for event in end.events))
-            for end in ends
-        ]
+        """The same rounds, with what stands by now of their events: nothing may come after the last round of each."""
+        copies = {str(kind): reader.read() for kind, reader in self.readers.items()}
+        last = {(end.kind, event.counted_as): end.name for end in ends for event in end.events}
+
+        def again(end: RoundEnd, event: EventEnd) -> EventEnd:
+            is_last = last[end.kind, event.counted_as] == end.name
+            return replace(event, copies=copies[end.kind][event.counted_as]) if is_last else event
+
+        return [replace(end, events=tuple(again(end, event) for event in end.events)) for end in ends]
 
     @property
     def log_tail(self) -> str:
@@ -327,33 +359,44 @@ class CrashMatrix:
     def _spawn(self, argv: Sequence[str], **streams: Any) -> subprocess.Popen[bytes]:
         return process.spawn(argv, log=self.log, environment=self.environment, stdout=subprocess.PIPE, **streams)
 
-    def _admin(self) -> AdminClient:
-        return new_admin(self.stack.bootstrap_servers)
 
-    def _log_ends(self) -> LogEnds:
-        return LogEnds(self._admin())
+@dataclass
+class _Place:
+    """Is this what an executor tells at the round's step, and the round's record?"""
 
+    crash: CrashRound
+    seen: int = 0
 
-def _is_at(told: Mapping[str, Any], crash: CrashRound) -> bool:
-    if crash.step in (Step.EVENT_PRODUCED, Step.PROGRESS_PRODUCED):
-        events = told.get("of", 0) // 2
-        record = crash.record + (events if crash.step is Step.PROGRESS_PRODUCED else 0)
-        return bool(told["step"] == "produced" and told["record"] == record)
-    if crash.step is Step.RECORDED:
-        return bool(told["step"] == "recorded" and told["item"] == crash.record)
-    return bool(told["step"] == crash.step)
-
-
-def _is_set(admin: AdminClient, topic: str, name: str, value: str) -> bool:
-    asked = ConfigResource(ResourceType.TOPIC, topic)
-    return bool(admin.describe_configs([asked])[asked].result(_TIMEOUT_SECONDS)[name].value == value)
+    def __call__(self, told: Mapping[str, Any]) -> bool:
+        crash = self.crash
+        if crash.step in (Step.EVENT_PRODUCED, Step.PROGRESS_PRODUCED):
+            events = told.get("of", 0) // 2
+            record = crash.record + (events if crash.step is Step.PROGRESS_PRODUCED else 0)
+            return bool(told["step"] == "produced" and told["record"] == record)
+        if told["step"] != crash.step:
+            return False
+        self.seen += 1
+        return self.seen == crash.record or crash.step not in _OF_EACH[crash.kind]
 
 
-def _delete_groups(admin: AdminClient) -> None:
-    groups = [group.group_id for group in admin.list_consumer_groups().result(_TIMEOUT_SECONDS).valid]
-    for deleted in admin.delete_consumer_groups(groups).values() if groups else ():
-        try:
-            deleted.result(_TIMEOUT_SECONDS)
-        except KafkaException as exception:
-            if exception.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
-                raise
+def _actions(document: Mapping[str, Any]) -> dict[str, Action]:
+    """Of a plan as JSON."""
+    aborts = {
+        f"{one['topic']}:{one['partition']} at offset {one['kafka_offset_start']}": Action(
+            action_id=one["action_id"], counted_as=str(one["producer_id"])
+        )
+        for one in document["aborts"]
+    }
+    return aborts | {
+        item["match_key"]: Action(action_id=item["action_id"], counted_as=item["match_key"])
+        for item in document["items"]
+    }
+
+
+def _has_begun(producer: RawProducer, place: Partition) -> bool:
+    """False while the coordinator ends the one before."""
+    try:
+        producer.add_partition(*place)
+    except ConcurrentTransactionsError:
+        return False
+    return True

@@ -32,11 +32,12 @@ _LOCALHOST = "127.0.0.1"
 
 
 class Request(IntEnum):
-    """The api keys of what a producer asks for. Source: Kafka protocol guide."""
+    """The api keys of what a producer asks for, or who ends its transaction. Source: Kafka protocol guide."""
 
     PRODUCE = 0
     INIT_PRODUCER_ID = 22
     END_TXN = 26
+    WRITE_TXN_MARKERS = 27
 
 
 class Loss(StrEnum):

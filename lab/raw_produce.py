@@ -53,13 +53,16 @@ def open_raw_admin(bootstrap_servers: str) -> Iterator[KafkaAdminClient]:
 
 @dataclass
 class RawProducer:
-    """One producer session. Its requests go where they must; their errors are raised as kafka.errors."""
+    """One producer session. Its requests go where they must; their errors are raised as kafka.errors.
+
+    next_sequence: how many records it has produced.
+    """
 
     admin: KafkaAdminClient
     transactional_id: str
     producer_id: int = -1
     producer_epoch: int = -1
-    _next_sequence: int = 0
+    next_sequence: int = 0
 
     def open(self) -> None:
         """InitProducerId: take over the transactional id, which ends what an earlier session left open."""
@@ -107,7 +110,7 @@ class RawProducer:
             is_transactional=1,
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
-            base_sequence=self._next_sequence,
+            base_sequence=self.next_sequence,
             batch_size=1 << 20,
         )
         encoded = [(name, value.encode()) for name, value in headers.items()]
@@ -124,7 +127,7 @@ class RawProducer:
         answer = self.admin._manager.run(self._send, request, leader_of(self.admin, topic, partition))
         (produced,) = answer.responses[0].partition_responses
         _raise_for(produced.error_code, f"Produce to {topic}[{partition}]")
-        self._next_sequence += 1
+        self.next_sequence += 1
         return int(produced.base_offset)
 
     def end(self, *, commit: bool) -> None:

@@ -15,8 +15,8 @@ _ROW = (
 )
 
 
-def with_canary_events(source: DataFrame, planted: Sequence[CanaryEvent], *, written_at: datetime) -> DataFrame:
-    """Kafka's rows and the planted ones. Shape: as the source; columns that a canary does not fill are null."""
+def canary_records(source: DataFrame, planted: Sequence[CanaryEvent], *, written_at: datetime) -> DataFrame:
+    """Planted records. Shape: as Kafka's rows in `source`; columns that a canary does not fill are null."""
     rows = [
         (event.topic, CANARY_PARTITION, event.kafka_offset, bytearray(event.value), written_at) for event in planted
     ]
@@ -24,13 +24,13 @@ def with_canary_events(source: DataFrame, planted: Sequence[CanaryEvent], *, wri
     canaries = source.sparkSession.createDataFrame(rows, shape)
     missing = [field for field in source.schema if field.name not in canaries.columns]
     filled = canaries.withColumns({field.name: F.lit(None).cast(field.dataType) for field in missing})
-    return source.unionByName(filled.select(source.columns))
+    return filled.select(source.columns)
 
 
-def with_canary_rows(ledger: DataFrame, planted: Sequence[CanaryRow]) -> DataFrame:
-    """The ledger's rows and the planted ones. Shape: as the ledger's."""
+def canary_ledger_rows(ledger: DataFrame, planted: Sequence[CanaryRow]) -> DataFrame:
+    """Planted rows. Shape: as the ledger's."""
     rows = [
         (row.row_id, row.match_key, row.transaction_key, row.leg, row.amount_minor, row.currency, None)
         for row in planted
     ]
-    return ledger.unionByName(ledger.sparkSession.createDataFrame(rows, _ROW))
+    return ledger.sparkSession.createDataFrame(rows, _ROW)

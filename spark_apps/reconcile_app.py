@@ -20,17 +20,18 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Engine
 
-from spark_apps.canary_rows import with_canary_events, with_canary_rows
+from spark_apps.canary_rows import canary_ledger_rows, canary_records
+from spark_apps.cell_scan import Side, scan_cells, takes
 from spark_apps.key_index_frame import index_of, keys_in_indexes, write_index
 from spark_apps.ledger_frame import input_rows, read_ledger
 from spark_apps.slice_matching import scan_slices
@@ -67,6 +68,8 @@ from tallystick.store.engine import open_store
 from tallystick.store.run_store import commit_run, open_items_as_of, outstanding_classes, read_run
 
 _PR_SET_PDEATHSIG = 1
+SCAN_VARIABLE, PAIR_BY_PAIR = "TALLYSTICK_SCAN", "pair_by_pair"
+"""The variable and its value that turn the quick way off. Both ways give the same answers."""
 
 
 class CutNotStored(LookupError):
@@ -104,7 +107,13 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 def announce(step: str, **figures: object) -> None:
     """One JSON line per step, for people's progress bars and for the log."""
-    print(json.dumps({"step": step, **figures}), flush=True)
+    line = json.dumps({"step": step, **figures}) + "\n"
+    print(line, end="", flush=True)  # one write: the census tells from a thread of its own
+
+
+def announce_figures(step: str, figures: Mapping[str, object]) -> None:
+    """The same, for who tells a mapping."""
+    announce(step, **figures)
 
 
 def main(argv: Sequence[str]) -> None:
@@ -247,7 +256,7 @@ def judge_cut(
     with open_both_sides(engine, contract, connections) as sides, ThreadPoolExecutor(1) as beside:
         partitions = sides.read_partitions()
         cut = without_expired(cut, partitions)
-        census = beside.submit(take_cut_census, sides, cut)
+        census = beside.submit(take_cut_census, sides, cut, announce_figures)
         announce("scanning", offsets=sum(len(part.readable) for part in cut.topic_slices))
         known = {item.match_key for item in past.carried}
         indexes = None
@@ -301,30 +310,74 @@ def scan_cut(
             known |= set(ledger.keys_seen_before(cut.ledger_slice))
         with ledger.held_in_place():
             records = read_topics(spark, connections.kafka, slices_on(cut, contract.topics))
-            planted = with_canary_events(records, canary_events(contract), written_at=cut.marked_at_utc)
-            events, inputs = parse_events(planted, contract.event), None
+            planted = canary_records(records, canary_events(contract), written_at=cut.marked_at_utc)
+            topic = Side(read=parse_events(records, contract.event), planted=parse_events(planted, contract.event))
+            inputs = None
             if contract.input_topics:
                 read = read_topics(spark, input_kafka(contract, connections), slices_on(cut, contract.input_topics))
-                events, inputs = events.persist(), parse_events(read, contract.input_event).persist()
+                topic, inputs = (
+                    replace(topic, read=topic.read.persist()),
+                    parse_events(read, contract.input_event).persist(),
+                )
                 known |= keys_in_indexes(spark, inputs, indexes.paths if indexes else ())
                 if index_to is not None:
-                    write_index(index_of(events, inputs), index_to)
+                    write_index(index_of(topic.all, inputs), index_to)
                     announce("index_written")
                 rows = input_rows(inputs, only_leg=min(contract.legs) if len(contract.legs) == 1 else None)
             else:
                 rows = read_ledger(spark, connections, ledger, cut.ledger_slice, described)
-            return scan_slices(
-                events,
-                with_canary_rows(rows, canary_rows(contract)),
-                legs=contract.legs,
-                known_elsewhere=known,
-                ignore_case=contract.currency_case == "ignored",
-                possible_ms=None
-                if cut.by_time or previous.by_time
-                else possible_ms(cut, previous, tolerance_seconds=contract.timestamp_tolerance_seconds),
-                lag_of=contract.direction if contract.ledger.columns.written_at else None,
-                inputs=inputs,
-            )
+            sides = topic, Side(read=rows, planted=canary_ledger_rows(rows, canary_rows(contract)))
+            return _scan(contract, cut, previous, sides, known, inputs, key_is_unique=described.key_is_unique)
+
+
+def _scan(
+    contract: Contract,
+    cut: Cut,
+    previous: Cut,
+    sides: tuple[Side, Side],
+    known: set[str],
+    inputs: DataFrame | None,
+    *,
+    key_is_unique: bool,
+) -> SliceScan:
+    """By cells where that gives the same answers, and where little differs; else pair by pair."""
+    topic, ledger = sides
+    timed = not (cut.by_time or previous.by_time)
+    possible = possible_ms(cut, previous, tolerance_seconds=contract.timestamp_tolerance_seconds) if timed else None
+    lag_of = contract.direction if contract.ledger.columns.written_at else None
+    ignore_case = contract.currency_case == "ignored"
+    slices = slices_on(cut, contract.topics)
+    offsets = sum(len(part.readable) for part in slices)
+    if os.environ.get(SCAN_VARIABLE) != PAIR_BY_PAIR and takes(
+        offsets=offsets,
+        key_is_unique=key_is_unique,
+        has_sequence=contract.event.sequence is not None,
+        ignore_case=ignore_case,
+        has_inputs=inputs is not None,
+    ):
+        scan = scan_cells(
+            topic,
+            ledger,
+            legs=contract.legs,
+            known_elsewhere=known,
+            offsets=offsets,
+            partitions=len(slices),
+            possible_ms=possible,
+            lag_of=lag_of,
+        )
+        if scan is not None:
+            return scan
+        announce("pairing_all")
+    return scan_slices(
+        topic.all,
+        ledger.all,
+        legs=contract.legs,
+        known_elsewhere=known,
+        ignore_case=ignore_case,
+        possible_ms=possible,
+        lag_of=lag_of,
+        inputs=inputs,
+    )
 
 
 def slices_on(cut: Cut, topics: Collection[str]) -> list[TopicSlice]:

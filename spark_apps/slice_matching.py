@@ -5,6 +5,7 @@ leg's topic, and nothing is known of it from elsewhere. All copies of every othe
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
@@ -31,6 +32,9 @@ _COMPARED = ("amount_minor", "currency")
 _PLACE_AND_KEYS = ("topic", "partition", "kafka_offset", "match_key", "transaction_key", "leg", "ordering_key")
 _ASKED = ("earliest_ms", "latest_ms", "early", "late")
 _LOW_32_BITS = 4294967295
+
+Total = Mapping[str, Any]
+"""What was counted of one group of rows, by name."""
 
 
 def scan_slices(
@@ -65,12 +69,10 @@ def scan_slices(
         all_totals = _topic_totals(topic, possible_ms)
         topic_totals = [row for row in all_totals if row["partition"] != CANARY_PARTITION]
         ledger_totals = _ledger_totals(ledger)
-        topic_copies, topic_canaries = _apart(map(_topic_copy, readable.join(keys, "match_key", "left_semi").collect()))
-        ledger_copies, ledger_canaries = _apart(
-            map(_ledger_copy, ledger.join(keys, "match_key", "left_semi").collect())
-        )
+        topic_copies, topic_canaries = apart(map(topic_copy, readable.join(keys, "match_key", "left_semi").collect()))
+        ledger_copies, ledger_canaries = apart(map(ledger_copy, ledger.join(keys, "match_key", "left_semi").collect()))
         several_legs = _incomplete(readable, legs).collect() if len(legs) > 1 else []
-        incomplete, incomplete_canaries = _apart(map(_topic_copy, several_legs))
+        incomplete, incomplete_canaries = apart(map(topic_copy, several_legs))
         input_totals = _topic_totals(inputs, possible_ms) if inputs is not None else []
         input_unreadable = sum(row["rows"] for row in input_totals if not row["readable"])
         unreadable = sum(row["rows"] for row in topic_totals if not row["readable"])
@@ -78,7 +80,7 @@ def scan_slices(
         totals = total_money((row["currency"], int(row["amount"])) for row in ledger_totals)
         exceptional = total_money((copy.currency, copy.amount_minor) for copy in ledger_copies)
         return SliceScan(
-            rows_by_partition=_rows_by_partition(topic_totals),
+            rows_by_partition=rows_by_partition_of(topic_totals),
             ledger_rows=sum(row["rows"] for row in ledger_totals),
             matched_rows=sum(row["rows"] for row in ledger_totals) - len(ledger_copies),
             matched_money={currency: amount - exceptional.get(currency, 0) for currency, amount in totals.items()},
@@ -86,19 +88,19 @@ def scan_slices(
             incomplete=incomplete,
             unreadable_count=unreadable,
             unreadable_sample=(
-                *(_unreadable_sample(topic) if unreadable else ()),
-                *(_unreadable_sample(inputs) if inputs is not None and input_unreadable else ()),
+                *(unreadable_sample_of(topic) if unreadable else ()),
+                *(unreadable_sample_of(inputs) if inputs is not None and input_unreadable else ()),
             ),
-            content_digests={"topic": _digest(topic_totals), "ledger": _digest(ledger_totals)}
-            | ({"inputs": _digest(input_totals)} if inputs is not None else {}),
+            content_digests={"topic": content_digest(topic_totals), "ledger": content_digest(ledger_totals)}
+            | ({"inputs": content_digest(input_totals)} if inputs is not None else {}),
             topic_money=total_money((row["currency"], int(row["amount"])) for row in topic_totals if row["readable"]),
             ledger_money=totals,
             differently_written=_differently_written(readable, ledger, keys) if ignore_case else 0,
             out_of_order=out_of_order,
             out_of_order_count=out_of_order_count,
-            record_times=_record_times([*topic_totals, *input_totals]) if possible_ms else (),
+            record_times=record_times_of([*topic_totals, *input_totals]) if possible_ms else (),
             lags=lag.read(paired) if lag else (),
-            input_rows_by_partition=_rows_by_partition(input_totals),
+            input_rows_by_partition=rows_by_partition_of(input_totals),
             input_unreadable_count=input_unreadable,
             canaries=CanaryScan(
                 copies=topic_canaries + ledger_canaries,
@@ -113,7 +115,7 @@ def scan_slices(
             cached.unpersist()
 
 
-def _apart(copies: Iterable[Copy]) -> tuple[tuple[Copy, ...], tuple[Copy, ...]]:
+def apart(copies: Iterable[Copy]) -> tuple[tuple[Copy, ...], tuple[Copy, ...]]:
     """The real copies, and the planted ones."""
     home = list(copies)
     planted = tuple(copy for copy in home if copy.match_key.startswith(CANARY))
@@ -212,7 +214,7 @@ def _out_of_order(topic: DataFrame) -> tuple[tuple[OutOfOrderEvent, ...], int]:
     return events, found.count() if len(events) == OUT_OF_ORDER_MAX else len(events)
 
 
-def _topic_totals(topic: DataFrame, possible_ms: tuple[int, int] | None) -> list[Row]:
+def _topic_totals(topic: DataFrame, possible_ms: tuple[int, int] | None) -> list[Total]:
     """One row per partition, readable or not, and currency; that of an unreadable record is nobody's word."""
     figures = [
         F.count("*").alias("rows"),
@@ -229,11 +231,11 @@ def _topic_totals(topic: DataFrame, possible_ms: tuple[int, int] | None) -> list
         ]
     currency = F.when(F.col("readable"), F.col("currency")).alias("currency")
     totals = topic.groupBy("topic", "partition", "readable", currency).agg(*figures)
-    return totals.orderBy("topic", "partition", "readable", "currency").collect()
+    return [row.asDict() for row in totals.orderBy("topic", "partition", "readable", "currency").collect()]
 
 
-def _record_times(totals: list[Row]) -> tuple[RecordTimes, ...]:
-    by_part: dict[tuple[str, int], list[Row]] = {}
+def record_times_of(totals: list[Total]) -> tuple[RecordTimes, ...]:
+    by_part: dict[tuple[str, int], list[Total]] = {}
     for row in totals:
         by_part.setdefault((row["topic"], row["partition"]), []).append(row)
     return tuple(
@@ -249,12 +251,12 @@ def _record_times(totals: list[Row]) -> tuple[RecordTimes, ...]:
     )
 
 
-def _ledger_totals(ledger: DataFrame) -> list[Row]:
+def _ledger_totals(ledger: DataFrame) -> list[Total]:
     row_hash = F.xxhash64("row_id", "match_key", "transaction_key", "leg", "amount_minor", "currency")
     amount = F.sum(F.col("amount_minor").cast("decimal(38,0)")).alias("amount")
     real = ledger.where(~F.col("match_key").startswith(CANARY))
     totals = real.groupBy("currency").agg(F.count("*").alias("rows"), amount, *_fingerprint(row_hash))
-    return totals.orderBy("currency").collect()
+    return [row.asDict() for row in totals.orderBy("currency").collect()]
 
 
 def _fingerprint(row_hash: object) -> tuple[object, object]:
@@ -262,14 +264,12 @@ def _fingerprint(row_hash: object) -> tuple[object, object]:
     return F.bit_xor(row_hash).alias("xor"), F.sum(row_hash.bitwiseAND(F.lit(_LOW_32_BITS))).alias("sum")
 
 
-def _digest(totals: list[Row]) -> str:
+def content_digest(totals: list[Total]) -> str:
     """What was read; not what was asked about it."""
-    return "|".join(
-        ",".join(str(value) for name, value in row.asDict().items() if name not in _ASKED) for row in totals
-    )
+    return "|".join(",".join(str(value) for name, value in row.items() if name not in _ASKED) for row in totals)
 
 
-def _rows_by_partition(totals: list[Row]) -> dict[tuple[str, int], int]:
+def rows_by_partition_of(totals: list[Total]) -> dict[tuple[str, int], int]:
     rows: dict[tuple[str, int], int] = {}
     for row in totals:
         part = (row["topic"], row["partition"])
@@ -287,7 +287,7 @@ def _incomplete(topic: DataFrame, legs: Mapping[str, str]) -> DataFrame:
     return topic.join(lacking, "transaction_key", "left_semi")
 
 
-def _topic_copy(row: Row) -> Copy:
+def topic_copy(row: Row) -> Copy:
     return Copy(
         side=ItemSide.TOPIC,
         item_id=topic_item_id(row["topic"], row["partition"], row["kafka_offset"]),
@@ -301,7 +301,7 @@ def _topic_copy(row: Row) -> Copy:
     )
 
 
-def _ledger_copy(row: Row) -> Copy:
+def ledger_copy(row: Row) -> Copy:
     return Copy(
         side=ItemSide.LEDGER,
         item_id=ledger_item_id(row["row_id"]),
@@ -315,7 +315,7 @@ def _ledger_copy(row: Row) -> Copy:
     )
 
 
-def _unreadable_sample(topic: DataFrame) -> tuple[UnreadableRecord, ...]:
+def unreadable_sample_of(topic: DataFrame) -> tuple[UnreadableRecord, ...]:
     real = topic.where(F.col("partition") != CANARY_PARTITION)
     rows = real.where(~F.col("readable")).orderBy("topic", "partition", "kafka_offset").limit(UNREADABLE_SAMPLE)
     return tuple(

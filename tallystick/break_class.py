@@ -19,6 +19,7 @@ class BreakClass(StrEnum):
     DUPLICATE_IN_TOPIC_ZOMBIE = "duplicate_in_topic_zombie"
     DUPLICATE_IN_TOPIC_REPROCESSED = "duplicate_in_topic_reprocessed"
     DUPLICATE_IN_TOPIC_COMPENSATED = "duplicate_in_topic_compensated"
+    DUPLICATE_IN_LEDGER_COMPENSATED = "duplicate_in_ledger_compensated"
     DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN = "duplicate_in_topic_cause_unknown"
     DUPLICATE_IN_LEDGER = "duplicate_in_ledger"
     PHANTOM_IN_TOPIC = "phantom_in_topic"

@@ -69,6 +69,11 @@ BREAK_TEXTS: Mapping[BreakClass, ClassText] = {
         means="The ledger holds more rows for the event than there are committed events.",
         check_first="Check for a unique index on the match key, and look for a redelivery or a job that ran twice.",
     ),
+    BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED: ClassText(
+        title="Duplicate in ledger: our own repair",
+        means="A compensation posted the event's row, and its consumer's own row came after all.",
+        check_first="Look at why the consumer was so late; raise partner_grace_seconds before the next repair.",
+    ),
     BreakClass.PHANTOM_IN_TOPIC: ClassText(
         title="Phantom in topic",
         means="The event is committed on the topic, and the ledger never had a row for it.",

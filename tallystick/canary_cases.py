@@ -22,6 +22,7 @@ from tallystick.canary_evidence import (
     offsetting,
     out_of_order,
     partner_of_earlier,
+    posted_by_us,
     read_uncommitted,
     repaired_in_vain,
     rewritten,
@@ -155,6 +156,7 @@ CASES: tuple[CanaryCase, ...] = (
     ),
     CanaryCase(name=BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN, is_bare=True, plant="event-twice"),
     CanaryCase(name=BreakClass.DUPLICATE_IN_LEDGER, plant="row-twice", is_bare=True),
+    CanaryCase(name=BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED, plant="row-twice", changed=posted_by_us, only=_T2L),
     CanaryCase(name=BreakClass.PHANTOM_IN_TOPIC, plant="event-alone", only=_L2T, is_bare=True),
     CanaryCase(name=BreakClass.PHANTOM_IN_LEDGER, plant="row-alone", only=_T2L, is_bare=True),
     CanaryCase(

@@ -424,6 +424,18 @@ def repaired_in_vain(evidence: Evidence) -> Evidence:
     return replace(evidence, outcomes=(), surroundings=Surroundings(actions=(action,)))
 
 
+def posted_by_us(evidence: Evidence) -> Evidence:
+    """The extra row holds the id of a compensation."""
+    outcomes = tuple(
+        replace(
+            outcome,
+            residues=tuple(replace(one, copy=replace(one.copy, action_id=str(_ID))) for one in outcome.residues),
+        )
+        for outcome in evidence.outcomes
+    )
+    return replace(evidence, outcomes=outcomes)
+
+
 def offsetting(evidence: Evidence) -> Evidence:
     """Beside the amount that is one too small on the topic, one that is as much too large."""
     pair = [copy for outcome in evidence.outcomes for residue in outcome.residues for copy in _both(residue)]

@@ -5,10 +5,10 @@ my slice", since a slice begins inside transactions and ends before their marker
 may carry a later one. Source: KIP-98; the client's rule is in Kafka's CompletedFetch.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tallystick.batch_header import NO_PRODUCER_ID, BatchHeader, Marker, read_batches
 from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog
@@ -100,8 +100,48 @@ def decide_batches(fetched: FetchedLog, read_committed: bool) -> Iterator[Decide
             yield DecidedBatch(header, Outcome.ABORTED if header.producer_id in aborting else Outcome.COMMITTED, raw)
 
 
+Tell = Callable[[str, Mapping[str, Any]], None]
+"""(step, figures) -> None"""
+
+
+class CountedOffsets:
+    """Tells how many offsets of all partitions are counted, whenever another hundredth is."""
+
+    def __init__(self, of: int, tell: Callable[[str, Mapping[str, Any]], None]) -> None:
+        self._of, self._tell = of, tell
+        self._before = self._told = 0
+
+    def of_partition(self, counted: int) -> None:
+        """So many of the partition that is being counted."""
+        self._say(self._before + counted)
+
+    def partition_done(self, counted: int) -> None:
+        """It is over, and had so many."""
+        self._before += counted
+        self._say(self._before)
+
+    def _say(self, done: int) -> None:
+        if (done - self._told) * 100 >= self._of and done > self._told:
+            self._told = done
+            self._tell("counting", {"done": done, "of": self._of})
+
+
+def walk_told(batches: Iterable[DecidedBatch], start: int, end: int, told: CountedOffsets) -> Iterator[DecidedBatch]:
+    """The same batches; tells how far they reach into [start, end)."""
+    for batch in batches:
+        yield batch
+        told.of_partition(min(batch.header.last_offset + 1, end) - start)
+    told.partition_done(end - start)
+
+
 def take_census(
-    fetch: Fetch, offsets: OffsetRange, *, log_start: int = 0, lso: int = 0, high_watermark: int = 0
+    fetch: Fetch,
+    offsets: OffsetRange,
+    *,
+    log_start: int = 0,
+    lso: int = 0,
+    high_watermark: int = 0,
+    told: CountedOffsets | None = None,
 ) -> PartitionCensus:
     """Count what every offset of [start, end) is; end must not be above the LSO. The last three are passed through.
 
@@ -114,7 +154,8 @@ def take_census(
     committed = aborted = plain = commit_markers = abort_markers = without_producer_id = explained = holes = 0
     leader_epoch, position, history = -1, start, ProducerHistory(offsets)
     try:
-        for batch in walk_batches(fetch, offsets):
+        batches = walk_batches(fetch, offsets)
+        for batch in walk_told(batches, start, end, told) if told else batches:
             header, outcome = batch.header, batch.outcome
             next_offset = header.last_offset + 1
             clipped_start = header.base_offset if header.base_offset > start else start

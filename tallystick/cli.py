@@ -9,7 +9,7 @@ import re
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +19,7 @@ import typer
 from tallystick import __version__
 from tallystick.cli_compensation import compensation_commands
 from tallystick.cli_group import CommandGroup
+from tallystick.cli_metrics import metrics_commands
 from tallystick.connections import (
     artifacts_folder,
     connections_from_environment,
@@ -58,8 +59,20 @@ app.add_typer(contract_commands, name="contract")
 app.add_typer(alert_commands, name="alert")
 app.add_typer(store_commands, name="store")
 app.add_typer(compensation_commands, name="compensation")
+app.add_typer(metrics_commands, name="metrics")
+
+
+def _set_plain(plain: bool) -> None:
+    from tallystick.cli_table import set_plain
+
+    set_plain(plain)
+
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout; its keys are stable.")]
+Plain = Annotated[
+    bool,
+    typer.Option("--plain", callback=_set_plain, help="As in a pipe: a line a row, every column, no colour."),
+]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="CONTRACT/N, such as billing_payments/7.")]
 
 
@@ -76,6 +89,7 @@ def options(
     ] = False,
 ) -> None:
     """Options of every command."""
+    _set_plain(False)
 
 
 @contract_commands.command("check")
@@ -222,10 +236,11 @@ def store_cuts(
 @app.command("runs")
 def show_runs(
     contract: Annotated[str | None, typer.Option(metavar="NAME", help="Of one contract only.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many, newest first.")] = 20,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="How many, newest first.")] = 20,
     as_json: AsJson = False,
+    plain: Plain = False,
 ) -> None:
-    """List stored runs, newest first.
+    """List stored runs, newest first: verdict, window, breaks, money.
 
     Example: `tallystick runs --contract billing_payments --limit 5`
     """
@@ -244,7 +259,7 @@ def show_runs(
 
 
 @app.command("show")
-def show_run(run_name: RunName, as_json: AsJson = False) -> None:
+def show_run(run_name: RunName, as_json: AsJson = False, plain: Plain = False) -> None:
     """Show one stored run: verdict, doubts, breaks, census. Ends with the verdict's exit code.
 
     Example: `tallystick show billing_payments/7`
@@ -253,11 +268,35 @@ def show_run(run_name: RunName, as_json: AsJson = False) -> None:
     _show(_masked(engine, run), as_json=as_json, report=None)
 
 
+@app.command("watch")
+def watch_runs(
+    contract: Annotated[str | None, typer.Option(metavar="NAME", help="Of one contract only.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON document a line, as `runs --json` has them.")] = False,
+    plain: Plain = False,
+) -> None:
+    """Follow the books as windows come, until Ctrl-C.
+
+    In a terminal: where each contract stands, and the newest runs. In a pipe, and with --plain or --json: a line per
+    run, beginning with the newest of each contract.
+
+    Example: `tallystick watch`
+
+    Example: `tallystick watch --contract billing_payments --json | jq -r .verdict`
+    """
+    from tallystick.cli_watch import watch
+    from tallystick.store.engine import open_store_to_read
+
+    engine = open_store_to_read(store_dsn(), connections_max=1)
+    with suppress(KeyboardInterrupt), _stopped_by_sigterm():
+        watch(engine, contract, as_json=as_json, now=lambda: datetime.now(UTC), sleep=time.sleep)
+
+
 @app.command("report")
 def write_run_report(
     run_name: RunName,
     folder: Annotated[
-        Path | None, typer.Option(help="Where to; default: TALLYSTICK_ARTIFACTS_DIR.", file_okay=False)
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Where to; default: TALLYSTICK_ARTIFACTS_DIR.", file_okay=False),
     ] = None,
 ) -> None:
     """Write the HTML report of a stored run again, with the same bytes, and print where it lies.
@@ -276,6 +315,7 @@ def explain_break(
         str, typer.Argument(metavar="BREAK", help="A break's id, or its first 8 or more hexadecimal digits.")
     ],
     as_json: AsJson = False,
+    plain: Plain = False,
 ) -> None:
     """Tell the story of one stored break: what each side says, who wrote it, what was ruled out, what to check.
 
@@ -423,10 +463,12 @@ def count_offsets(
     Example: `tallystick census billing.payments --kafka kafka_billing`
     """
     from tallystick.cli_output import print_census, print_json
+    from tallystick.cli_progress import Progress
     from tallystick.run_document import census_document
     from tallystick.topic_census import census_of_topic
 
-    census = census_of_topic(kafka_from_environment(kafka), topic)
+    with Progress() as progress:
+        census = census_of_topic(kafka_from_environment(kafka), topic, tell=progress.tell)
     if as_json:
         print_json([census_document(part) for part in census])
     else:

@@ -61,6 +61,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.ledger import LedgerRefused, LedgerUnreachable
     from tallystick.local_run import RereadDiffers, RunNotStored
     from tallystick.log_fetch import BrokerUnreachable, OffsetNotInLog
+    from tallystick.metric_export import AddressRefused, MetricsEmpty, PushRefused
     from tallystick.progress_topic import ProgressHeld, ProgressLost
     from tallystick.spark_job import SparkAppFailed, SparkNotReady
     from tallystick.store.break_store import BreakAmbiguous, BreakNotFound
@@ -98,6 +99,9 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
             | TransactionAborted()
             | AcknowledgementRefused()
             | NoSinks()
+            | AddressRefused()
+            | MetricsEmpty()
+            | PushRefused()
             | SparkNotReady()
             | SparkAppFailed()
         ):

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from tallystick.alert import Alert
 from tallystick.alert_message import Attempt
 from tallystick.break_class_text import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS
+from tallystick.cli_table import Rows, console
 from tallystick.contract import Contract
 from tallystick.contract_change import ContractChange, Effect, gravest, value_text
 from tallystick.explain import Story, ToldBreak, amount_of
@@ -30,23 +29,14 @@ from tallystick.verdict import Verdict
 from tallystick.verdict_text import counted, verdict_sentence
 from tallystick.write_off import BreakWrittenOff
 
-_COLUMNS_IN_A_PIPE = 160
 _BREAKS_SHOWN_MAX = 20
 """Per class on a screen; --json and the report have more."""
 
-_STYLES = {Verdict.MATCHED: "bold green", Verdict.INCONCLUSIVE: "bold yellow", Verdict.BROKEN: "bold red"}
+VERDICT_STYLES = {Verdict.MATCHED: "bold green", Verdict.INCONCLUSIVE: "bold yellow", Verdict.BROKEN: "bold red"}
 
 _STANDINGS = {Standing.OK: "green", Standing.AT_RISK: "bold red", Standing.UNKNOWN: "bold yellow"}
 
 _EFFECTS = {Effect.KEPT: "green", Effect.RE_EVALUATED: "bold yellow", Effect.REFUSED: "bold red"}
-
-
-def console(*, stderr: bool = False) -> Console:
-    """A console that takes every text as it is, and does not cut tables short in a pipe."""
-    found = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
-    if not found.is_terminal:
-        found.width = max(found.width, _COLUMNS_IN_A_PIPE)
-    return found
 
 
 def print_json(document: Any) -> None:
@@ -56,7 +46,7 @@ def print_json(document: Any) -> None:
 
 def print_contracts(contracts: Sequence[Contract]) -> None:
     """One line per contract that was accepted."""
-    table = _table("contract", ">version", "direction", "topics", "table", "schedule", "fingerprint")
+    table = Rows("contract", ">version", "direction", "topics", "table", "schedule", "fingerprint")
     for contract in contracts:
         table.add_row(
             contract.contract,
@@ -67,7 +57,7 @@ def print_contracts(contracts: Sequence[Contract]) -> None:
             contract.schedule,
             contract.fingerprint[:12],
         )
-    console().print(table)
+    _print_rows(table)
 
 
 def print_contract_changes(
@@ -83,7 +73,7 @@ def print_contract_changes(
     if not changes:
         out.print("Nothing differs.")
         return
-    table = _table("field", "before", "after", "effect", "what it does")
+    table = Rows("field", "before", "after", "effect", "what it does")
     for change in changes:
         table.add_row(
             change.field,
@@ -93,7 +83,7 @@ def print_contract_changes(
             change.why,
         )
     out.print()
-    out.print(table)
+    _print_rows(table)
     out.print()
     for sentence in _after_the_changes(stored, contract, changes):
         out.print(sentence)
@@ -117,7 +107,21 @@ def _after_the_changes(stored: NewestContract, contract: Contract, changes: Sequ
 
 def print_runs(runs: Sequence[RunSummary]) -> None:
     """One line per run, newest first."""
-    table = _table("run", "verdict", "window", ">breaks", ">at stake", "doubts", "stored at")
+    _print_rows(runs_table(runs))
+
+
+def runs_table(runs: Iterable[RunSummary]) -> Rows:
+    """One row per run, in the order given."""
+    table = Rows(
+        "run",
+        "verdict",
+        "window",
+        ">breaks",
+        ">at stake",
+        "doubts",
+        "stored at",
+        spared=("stored at", "doubts", "window"),
+    )
     for run in runs:
         table.add_row(
             f"{run.contract}/{run.cut_n}",
@@ -128,12 +132,12 @@ def print_runs(runs: Sequence[RunSummary]) -> None:
             ", ".join(dict.fromkeys(found.doubt for found in run.doubts)) or "none",
             format_time(run.recorded_at),
         )
-    console().print(table)
+    return table
 
 
 def _verdict_cell(run: RunSummary) -> Text:
     """The verdict; beside it, what later read what this run could not."""
-    verdict = Text(run.verdict, style=_STYLES[run.verdict])
+    verdict = Text(run.verdict, style=VERDICT_STYLES[run.verdict])
     if run.read_whole_by is not None:
         verdict.append(f", read whole by cut {run.read_whole_by}", style="dim")
     return verdict
@@ -145,7 +149,9 @@ def print_run(run: StoredRun) -> None:
     words = said_of_inputs if result.of_inputs else str
     window = format_window(run.window_start_utc, run.window_end_utc)
     out.print(
-        Text.assemble((str(result.verdict), _STYLES[result.verdict]), f"  {result.contract}/{result.cut_n}  {window}")
+        Text.assemble(
+            (str(result.verdict), VERDICT_STYLES[result.verdict]), f"  {result.contract}/{result.cut_n}  {window}"
+        )
     )
     out.print(foreign_text(verdict_sentence(result)))
     out.print(Text(f"The ledger is read {run.ledger_guarantee}.", style="dim"))
@@ -166,7 +172,7 @@ def print_run(run: StoredRun) -> None:
         money = foreign_text(format_money(money_at_stake(breaks)))
         out.print(Text(f"{words(text.title)}: {counted(len(breaks), 'break')}, {money}", style="bold red"))
         out.print(f"Check first: {words(text.check_first)}")
-        out.print(_breaks_table(breaks))
+        _print_rows(_breaks_table(breaks))
         if len(breaks) > _BREAKS_SHOWN_MAX:
             out.print(f"and {len(breaks) - _BREAKS_SHOWN_MAX:,} more; --json and the report have them")
     if result.figures.census:
@@ -180,7 +186,7 @@ def print_census(census: Sequence[PartitionCensus]) -> None:
     compacted = any(part.compacted for part in census)
     columns = [">start", ">end", ">committed", ">plain", ">aborted", ">markers"]
     columns += [*([">compacted"] if compacted else []), ">unexplained", *([">Spark's rows"] if compared else [])]
-    table = _table("partition", *columns)
+    table = Rows("partition", *columns, spared=("start", "end", "markers"))
     for part in census:
         table.add_row(
             f"{part.topic}[{part.partition}]",
@@ -194,15 +200,15 @@ def print_census(census: Sequence[PartitionCensus]) -> None:
             Text(f"{part.unexplained:,}", style="bold red" if part.unexplained else ""),
             *([f"{part.spark_rows:,}" if part.spark_rows is not None else "not counted"] if compared else []),
         )
-    console().print(table)
+    _print_rows(table)
 
 
 def print_posture(lines: Sequence[PostureLine]) -> None:
     """One line per setting; below, what to do about those that are not ok."""
-    out, table = console(), _table("where", "setting", "value", "standing", "what the promise needs")
+    out, table = console(), Rows("where", "setting", "value", "standing", "what the promise needs")
     for line in lines:
         table.add_row(line.scope, line.setting, line.value, Text(line.standing, _STANDINGS[line.standing]), line.needs)
-    out.print(table)
+    _print_rows(table)
     for line in lines:
         if line.do:
             out.print()
@@ -224,7 +230,7 @@ def print_story(told: ToldBreak, story: Story) -> None:
     if strip is not None:
         out.print()
         out.print(Text(f"The log around it: {strip.topic_partition}", style="bold"))
-        out.print(_strip_table(strip))
+        _print_rows(_strip_table(strip))
 
 
 def print_written_off(done: BreakWrittenOff) -> None:
@@ -247,8 +253,8 @@ def print_attempts(page: Alert, attempts: Sequence[tuple[str, Attempt]]) -> None
         out.print(f"{name}: {'taken' if attempt.delivered else 'NOT taken'}: {attempt.detail}")
 
 
-def _strip_table(strip: LogStrip) -> Table:
-    table = _table("", ">from", ">to", "what", ">producer", ">epoch")
+def _strip_table(strip: LogStrip) -> Rows:
+    table = Rows("", ">from", ">to", "what", ">producer", ">epoch")
     for batch in strip.batches:
         ours = batch.kafka_offset_start <= strip.kafka_offset < batch.kafka_offset_end
         table.add_row(
@@ -262,15 +268,9 @@ def _strip_table(strip: LogStrip) -> Table:
     return table
 
 
-def _table(*columns: str) -> Table:
-    """A table without lines, so that it can be cut and grepped; > aligns a column to the right."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        if column.startswith(">"):
-            table.add_column(column[1:], justify="right", no_wrap=True)
-        else:
-            table.add_column(column, overflow="fold")
-    return table
+def _print_rows(rows: Rows) -> None:
+    out = console()
+    out.print(rows.fitting(out.width))
 
 
 def _by_class(breaks: Iterable[Break]) -> list[tuple[Any, list[Break]]]:
@@ -280,8 +280,8 @@ def _by_class(breaks: Iterable[Break]) -> list[tuple[Any, list[Break]]]:
     return sorted(groups.items())
 
 
-def _breaks_table(breaks: list[Break]) -> Table:
-    table = _table(">at stake", "leg", "match key", "what happened")
+def _breaks_table(breaks: list[Break]) -> Rows:
+    table = Rows(">at stake", "leg", "match key", "what happened")
     largest = sorted(breaks, key=lambda one: (-one.amount_minor, one.match_key, str(one.break_id)))
     for item_break in largest[:_BREAKS_SHOWN_MAX]:
         amount = format_minor(item_break.amount_minor, item_break.currency) if item_break.currency else "not known"

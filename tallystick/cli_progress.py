@@ -1,12 +1,15 @@
 """Shows on stderr how far a run is: a line that moves in a terminal, a line per step elsewhere."""
 
+import time
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
 from rich.status import Status
 
-from tallystick.cli_output import console
+from tallystick.cli_table import console
+from tallystick.pages.span_text import span_text
 from tallystick.verdict_text import counted
 
 _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
@@ -20,6 +23,7 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "scanning": lambda found: f"Reading {counted(found['offsets'], 'offset')} and the ledger's slice",
     "index_written": lambda found: "Wrote the index of keys",
     "scanned": lambda found: f"Read {found['topic_rows']:,} records and {found['ledger_rows']:,} ledger rows",
+    "counting": lambda found: f"Counted {found['done']:,} of {counted(found['of'], 'offset')}",
     "census_taken": lambda found: f"Counted every offset: {found['unexplained']:,} unexplained",
     "investigated": lambda found: f"Looked up {counted(found['keys'], 'key')} that did not simply pair",
     "judged": lambda found: f"Judged: {found['verdict']}",
@@ -42,10 +46,12 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "evidence_kept": lambda found: "The trail has what stands there",
     "marked": lambda found: "Kafka has the ABORT marker",
     "started": lambda found: f"Airflow has run {found['dag_run_id']} of {found['dag_id']}",
-    "begun": lambda found: "The producer transaction has begun",
+    "begun": lambda found: "The transaction has begun",
     "produced": lambda found: f"Record {found['record']} of {found['of']} is on its way",
     "flushed": lambda found: "Kafka has every record",
     "published": lambda found: "The producer transaction is committed",
+    "inserted": lambda found: "The ledger's transaction has the rows",
+    "posted": lambda found: "The ledger's transaction is committed",
     "aborted": lambda found: f"Kafka could not take the producer transaction: {found['error']}",
     "recorded": lambda found: f"The store has the outcome of event {found['item']}",
     "finished": lambda found: f"Finished: {counted(len(found['outcomes']), 'event')}",
@@ -59,10 +65,17 @@ _STAYS = ("not_settled", "unfinished_cut", "alerts_owed", "report")
 """Lines that stand after the run, also in a terminal."""
 
 
-class Progress:
-    """Use as a context; `tell` is the observer that a run takes."""
+_LONG_WORK = 100_000
+"""Elsewhere than in a terminal, only counts from so many on are told, at every tenth."""
 
-    def __init__(self) -> None:
+
+class Progress:
+    """Use as a context; `tell` is the observer that a run takes. clock: seconds, from any beginning."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._begun = clock()
+        self._tenths = 0
         self._console = console(stderr=True)
         self._status = Status("Starting", console=self._console) if self._console.is_terminal else None
         self._last = ""
@@ -81,6 +94,12 @@ class Progress:
     def tell(self, step: str, figures: Mapping[str, Any]) -> None:
         """Show a step. A line that is the same as the one before is not written again."""
         line = step_line(step, figures)
+        if step == "scanning":
+            self._begun, self._tenths = self._clock(), 0
+        if step == "counting":
+            if not self._status and not self._another_tenth(figures):
+                return
+            line += self._pace(figures)
         if line == self._last:
             return
         self._last = line
@@ -88,6 +107,23 @@ class Progress:
             self._status.update(line)
         if not self._status or step in _STAYS:
             self._console.print(line, soft_wrap=True)
+
+    def _another_tenth(self, figures: Mapping[str, Any]) -> bool:
+        tenths = 10 * figures["done"] // max(figures["of"], 1)
+        before, self._tenths = self._tenths, tenths
+        return bool(figures["of"] >= _LONG_WORK and tenths > before)
+
+    def _pace(self, figures: Mapping[str, Any]) -> str:
+        """How fast it goes, and how long it takes still if it goes on so; nothing before that is known."""
+        return pace_text(figures["done"], figures["of"], seconds=self._clock() - self._begun)
+
+
+def pace_text(done: int, of: int, *, seconds: float) -> str:
+    """Of a count: its rate, and the time left at that rate. Empty at both ends."""
+    if not 0 < done < of or seconds <= 0:
+        return ""
+    left = timedelta(seconds=(of - done) * seconds / done)
+    return f", {done / seconds:,.0f} a second, {span_text(left)} left"
 
 
 def step_line(step: str, figures: Mapping[str, Any]) -> str:

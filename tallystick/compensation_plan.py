@@ -4,7 +4,7 @@ A plan names each thing it will do and each break it leaves alone, with the reas
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cached_property
@@ -16,9 +16,10 @@ from pydantic import TypeAdapter
 
 from tallystick.abort_plan import AbortItem, abort_items, abort_words, why_not_abort
 from tallystick.break_class import BreakClass, Doubt
-from tallystick.contract import POSTABLE, REVERSIBLE, CompensationRules, Contract
+from tallystick.contract import COUNTERPOSTABLE, POSTABLE, REVERSIBLE, CompensationRules, Contract
 from tallystick.money_text import format_minor, format_money
 from tallystick.run_result import Break, DoubtFound, total_money
+from tallystick.slice_scan import ledger_item_id
 from tallystick.store.run_store import OutstandingBreak, StoredRun
 from tallystick.surroundings import Surroundings
 from tallystick.verdict_text import counted
@@ -87,6 +88,18 @@ class SourceRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StandingRow(SourceRow):
+    """A row as it stands in the ledger. takes_back: row id of the one that it names as taken back, "" for any other."""
+
+    takes_back: str = ""
+
+    @property
+    def source(self) -> SourceRow:
+        """What it says of its event."""
+        return SourceRow(**{column.name: getattr(self, column.name) for column in fields(SourceRow)})
+
+
+@dataclass(frozen=True, kw_only=True)
 class Spent:
     """What other plans have begun to move on this day. moved_minor: per currency in minor units, without signs."""
 
@@ -99,7 +112,7 @@ class Candidate:
     """An outstanding break with every ledger row of its key."""
 
     outstanding: OutstandingBreak
-    rows: tuple[SourceRow, ...]
+    rows: tuple[StandingRow, ...]
 
     @property
     def item_break(self) -> Break:
@@ -110,20 +123,26 @@ class Kind(StrEnum):
     """What an item does.
 
     republish: publish the event that the topic lacks. reverse: take a copy back, by an event that names it. post: write
-    the rows that the ledger lacks. trigger: start a DAG that somebody else wrote, with the plan as its conf.
+    the rows that the ledger lacks. counterpost: take a row back, by a compensating entry that names it. trigger: start
+    a DAG that somebody else wrote, with the plan as its conf.
     """
 
     REPUBLISH = "republish"
     REVERSE = "reverse"
     POST = "post"
+    COUNTERPOST = "counterpost"
     TRIGGER = "trigger"
+
+
+INTO_LEDGER = (Kind.POST, Kind.COUNTERPOST)
+"""What is written into the ledger, by the connection of compensation.post."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanItem(SourceRow):
     """One event to publish. action_id is the same in every plan that repairs this break.
 
-    reverses: item id of the copy that is one too many; "" where nothing is taken back. posts: item id of the event
+    reverses: item id of the copy or row that is taken back; "" where nothing is taken back. posts: item id of the event
     whose rows are written into the ledger; "" where none is. triggers: id of the DAG that is started; "" where none is.
     """
 
@@ -239,20 +258,20 @@ def make_plan(
         else:
             aborts.append(abort)
             room.take(abort.place, abort.moved_minor)
-    for candidate in sorted(candidates, key=_oldest_first):
-        found, source = candidate.item_break, _source_of(candidate)
+    for candidate, place in _placed(sorted(candidates, key=_oldest_first)):
+        found, source = candidate.item_break, _source_of(candidate, place)
         action_id = action_id_of(contract.contract, found.break_id)
         reason = (
             unclean
             or _not_ours(contract, rules, found)
             or ("another plan has it" if action_id in taken else None)
-            or _row_fault(rules, candidate)
+            or _row_fault(rules, candidate, place)
             or room.refusal(found.match_key, source.moved_minor)
         )
         if reason:
             left_out.append(LeftOut(break_id=found.break_id, match_key=found.match_key, reason=reason))
         else:
-            items.append(_item(contract, rules, found, source, action_id))
+            items.append(_item(contract, rules, found, place, source, action_id))
             room.take(found.match_key, source.moved_minor)
     return Plan(
         contract=contract.contract,
@@ -423,24 +442,35 @@ def _not_ours(contract: Contract, rules: CompensationRules, found: Break) -> str
         return "the contract names no topic for its leg"
     if rules.post is not None and found.leg not in rules.post.rows:
         return "the contract names no rows for its leg"
-    if found.break_class in REVERSIBLE + POSTABLE and not _place_of(found).startswith(
-        f"topic:{contract.legs[found.leg]}:"
-    ):
+    if found.break_class in REVERSIBLE + POSTABLE and not _at(found).startswith(f"topic:{contract.legs[found.leg]}:"):
         return "the copy does not stand on the topic of its leg"
     return None
 
 
-def _place_of(found: Break) -> str:
-    """Item id of the copy that a break is about."""
+def _at(found: Break) -> str:
     return str(found.evidence.get("at", ""))
 
 
-def _row_fault(rules: CompensationRules, candidate: Candidate) -> str | None:
+def _placed(candidates: Sequence[Candidate]) -> Iterator[tuple[Candidate, str]]:
+    """Each with the item id of the copy that it is about: of two equal rows ours, unless that was taken back or an
+    older break is about it.
+    """
+    named: set[str] = set()
+    for candidate in candidates:
+        ours = str(candidate.item_break.evidence.get("ours", ""))
+        named |= {ledger_item_id(row.takes_back) for row in candidate.rows if row.takes_back}
+        yield candidate, _at(candidate.item_break) if not ours or ours in named else ours
+        named.add(ours)
+
+
+def _row_fault(rules: CompensationRules, candidate: Candidate, place: str) -> str | None:
     found, rows = candidate.item_break, candidate.rows
     if rules.dag_of(found.break_class):
         return None
     if found.break_class in POSTABLE:
         return f"the ledger has {len(rows)} rows of its key, expected none" if rows else None
+    if found.break_class in COUNTERPOSTABLE:
+        return _row_too_many_fault(found, rows, place)
     if len(rows) != 1:
         return f"the ledger has {len(rows)} rows of its key, expected 1"
     expected = found.match_key, found.transaction_key, found.leg, found.amount_minor, found.currency
@@ -450,10 +480,36 @@ def _row_fault(rules: CompensationRules, candidate: Candidate) -> str | None:
     return None
 
 
-def _source_of(candidate: Candidate) -> SourceRow:
-    """What its event or its rows are made from: the ledger row; or the event itself, where the ledger has none."""
+def _row_too_many_fault(found: Break, rows: Sequence[StandingRow], place: str) -> str | None:
+    row = next((one for one in rows if ledger_item_id(one.row_id) == place), None)
+    if row is None:
+        return "the row that is one too many is not in the ledger any more"
+    expected = found.match_key, found.transaction_key, found.leg, found.amount_minor, found.currency
+    if expected != (row.match_key, row.transaction_key, row.leg, row.amount_minor, row.currency):
+        return "the ledger row has changed since the run"
+    return why_not_counterpostable(row, rows)
+
+
+def rows_in_force(rows: Sequence[StandingRow]) -> tuple[StandingRow, ...]:
+    """The rows of one key that no row takes back; those that take others back are none."""
+    taken_back = {row.takes_back for row in rows if row.takes_back}
+    return tuple(row for row in rows if not row.takes_back and row.row_id not in taken_back)
+
+
+def why_not_counterpostable(row: StandingRow, rows: Sequence[StandingRow]) -> str | None:
+    """What speaks against taking a row back, by all rows of its key; None: nothing."""
+    if row.takes_back:
+        return f"the row takes row {row.takes_back} back itself"
+    in_force = rows_in_force(rows)
+    if row not in in_force:
+        return "it was taken back already"
+    return "no other row of its key is in force" if len(in_force) < 2 else None
+
+
+def _source_of(candidate: Candidate, place: str) -> SourceRow:
+    """What its event or its rows are made from: the ledger row, that of a row too many; or, without one, the event."""
     if candidate.rows:
-        return candidate.rows[0]
+        return next((row for row in candidate.rows if ledger_item_id(row.row_id) == place), candidate.rows[0]).source
     found = candidate.item_break
     return SourceRow(
         row_id="",
@@ -466,11 +522,13 @@ def _source_of(candidate: Candidate) -> SourceRow:
     )
 
 
-def _item(contract: Contract, rules: CompensationRules, found: Break, row: SourceRow, action_id: UUID) -> PlanItem:
-    kind, place = _kind_of(rules, found.break_class), _place_of(found)
+def _item(
+    contract: Contract, rules: CompensationRules, found: Break, place: str, row: SourceRow, action_id: UUID
+) -> PlanItem:
+    kind = _kind_of(rules, found.break_class)
     return PlanItem(
         kind=kind,
-        reverses=place if kind is Kind.REVERSE else "",
+        reverses=place if kind in (Kind.REVERSE, Kind.COUNTERPOST) else "",
         posts=place if kind is Kind.POST else "",
         triggers=rules.dag_of(found.break_class) or "",
         action_id=action_id,
@@ -486,14 +544,36 @@ def _kind_of(rules: CompensationRules, break_class: BreakClass) -> Kind:
         return Kind.TRIGGER
     if break_class in REVERSIBLE:
         return Kind.REVERSE
+    if break_class in COUNTERPOSTABLE:
+        return Kind.COUNTERPOST
     return Kind.POST if break_class in POSTABLE else Kind.REPUBLISH
 
 
-_INTENTS = {
-    Kind.REPUBLISH: "publish {count} events again from the ledger, each once, worth {money}",
-    Kind.REVERSE: "take back {count} copies, each by one event that names it, worth {money}; no record is deleted",
-    Kind.POST: "write the rows of {count} events into the ledger, each once, worth {money}",
-    Kind.TRIGGER: "hand {count} breaks worth {money} to DAGs, each in one run; what those do is not seen from here",
+@dataclass(frozen=True, kw_only=True)
+class KindWords:
+    """What items of a kind do, in words: intent with {count} of noun; and what follows the money, "" where nothing."""
+
+    intent: str
+    noun: str
+    remark: str = ""
+
+
+KIND_WORDS = {
+    Kind.REPUBLISH: KindWords(intent="publish {count} again from the ledger, each once", noun="event"),
+    Kind.REVERSE: KindWords(
+        intent="take back {count}, each by one event that names it", noun="copy", remark="; no record is deleted"
+    ),
+    Kind.POST: KindWords(intent="write the rows of {count} into the ledger, each once", noun="event"),
+    Kind.COUNTERPOST: KindWords(
+        intent="take back {count} of the ledger, each by one compensating entry that names it",
+        noun="row",
+        remark="; no row is changed or deleted",
+    ),
+    Kind.TRIGGER: KindWords(
+        intent="hand {count} to DAGs, each in one run",
+        noun="break",
+        remark="; what those do is not seen from here, the next window says whether it helped",
+    ),
 }
 
 
@@ -507,11 +587,11 @@ def _intent(plan: Plan) -> str:
             f"{format_money(total_money(pair for one in plan.aborts for pair in one.own_money_minor.items()))} will "
             "count as aborted; nothing else of their producers is touched, and no record is deleted"
         )
-    for kind, words in _INTENTS.items():
+    for kind, words in KIND_WORDS.items():
         items = [item for item in plan.items if item.kind is kind]
         if items or (kind is Kind.REPUBLISH and not plan.actions):
-            money = total_money((item.currency, item.amount_minor) for item in items)
-            intents.append(words.format(count=len(items), money=format_money(money)))
+            money = format_money(total_money((item.currency, item.amount_minor) for item in items))
+            intents.append(f"{words.intent.format(count=counted(len(items), words.noun))}, worth {money}{words.remark}")
     start = "Dry run, nothing is published: would " if plan.dry_run else "Will "
     return f"{start}{', and '.join(intents)}."
 
@@ -520,14 +600,15 @@ def _abort_lines(aborts: Sequence[AbortItem]) -> list[str]:
     return [line for one in aborts for line in (f"- End {abort_words(one)}.", "")]
 
 
-def _deed(item: PlanItem) -> str:
-    if item.kind is Kind.REVERSE:
-        return f"take back {_plain(item.reverses.removeprefix('topic:'))}"
+def deed_of(item: PlanItem, place: Callable[[str], str]) -> str:
+    """What is done for one break, in words; what others wrote stands in it as it is. place: says an item id."""
+    if item.kind in (Kind.REVERSE, Kind.COUNTERPOST):
+        return f"take back {place(item.reverses)}"
     if item.kind is Kind.POST:
-        return f"post {_plain(item.posts.removeprefix('topic:'))}"
+        return f"post {place(item.posts)}"
     if item.kind is Kind.TRIGGER:
-        return f"start {_plain(item.triggers)}"
-    return f"publish from row {_plain(item.row_id)}"
+        return f"start {item.triggers}"
+    return f"publish from row {item.row_id} to {item.topic}"
 
 
 def _item_lines(items: Sequence[PlanItem], shown_key: Callable[[str], str]) -> list[str]:
@@ -535,11 +616,16 @@ def _item_lines(items: Sequence[PlanItem], shown_key: Callable[[str], str]) -> l
         return ["Nothing is to be published."]
     rows = [
         f"| {_plain(shown_key(item.match_key))} | {_plain(item.topic)} "
-        f"| {format_minor(item.amount_minor, item.currency)} | {_deed(item)} | {item.break_class} |"
+        f"| {format_minor(item.amount_minor, item.currency)} | {_plain(deed_of(item, _bare_place))} "
+        f"| {item.break_class} |"
         for item in items[:_SHOWN]
     ]
     more = [f"... and {len(items) - _SHOWN} more."] if len(items) > _SHOWN else []
     return ["| event | topic | amount | what is done | class |", "|---|---|---|---|---|", *rows, *more]
+
+
+def _bare_place(item_id: str) -> str:
+    return item_id.removeprefix("topic:").replace("ledger:", "row ")
 
 
 def _left_out_lines(left_out: Sequence[LeftOut], shown_key: Callable[[str], str]) -> list[str]:

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from tallystick import ledger_sql
 from tallystick.abort_plan import AbortItem, abort_items, why_not_abort
-from tallystick.compensation_plan import Candidate, Plan, PlanRefused, SourceRow, StoodAround, make_plan
+from tallystick.compensation_plan import Candidate, Plan, PlanRefused, StandingRow, StoodAround, make_plan
 from tallystick.connections import Connections
 from tallystick.contract import Contract, LedgerSide
 from tallystick.ledger_reader import describe_table, open_ledger
@@ -54,7 +54,9 @@ def draw_plan(
     )
 
 
-def _rows_now(contract: Contract, connections: Connections, keys: Collection[str]) -> dict[str, tuple[SourceRow, ...]]:
+def _rows_now(
+    contract: Contract, connections: Connections, keys: Collection[str]
+) -> dict[str, tuple[StandingRow, ...]]:
     with open_ledger(connections.ledger_dsn) as ledger:
         return read_source_rows(ledger, contract.ledger, keys)
 
@@ -77,20 +79,22 @@ def _read_surroundings(engine: Engine, contract: Contract, cut_n: int) -> Surrou
 
 def read_source_rows(
     connection: psycopg.Connection, ledger: LedgerSide, match_keys: Collection[str]
-) -> dict[str, tuple[SourceRow, ...]]:
+) -> dict[str, tuple[StandingRow, ...]]:
     """Every visible row of these keys. Keys that stand nowhere are not in the answer. Raises LedgerRefused."""
     table = describe_table(connection, ledger)
+    reverses = ledger.columns.reverses
     query = f"""
-        SELECT {ledger_sql.column_list(ledger)}, {ledger.columns.occurred_at} AS occurred_at
+        SELECT {ledger_sql.column_list(ledger)}, {ledger.columns.occurred_at} AS occurred_at,
+               {f"coalesce({reverses}::text, '')" if reverses else "''"} AS takes_back
         FROM {ledger.table}
         WHERE {ledger_sql.pairing_condition(ledger)} AND {ledger.columns.match_key} = ANY(ARRAY(
             SELECT CASE WHEN pg_input_is_valid(asked, %(type)s) THEN asked::{table.key_type} END
             FROM unnest(%(keys)s::text[]) AS asked))
         ORDER BY 1"""
-    found: dict[str, list[SourceRow]] = {}
+    found: dict[str, list[StandingRow]] = {}
     with connection.cursor(row_factory=dict_row) as cursor:
         for row in cursor.execute(query, {"type": table.key_type, "keys": sorted(match_keys)}):
-            source = SourceRow(**row | {"occurred_at": _as_text(row["occurred_at"])})
+            source = StandingRow(**row | {"occurred_at": _as_text(row["occurred_at"])})
             found.setdefault(source.match_key, []).append(source)
     return {key: tuple(rows) for key, rows in found.items()}
 

@@ -199,6 +199,11 @@ class LedgerColumns(_Part):
     """Partition of the broker's acknowledgement that the producer stored in the row. Goes with receipt_offset."""
     receipt_offset: _Column | None = None
     """Offset of that acknowledgement, on the topic of the row's leg; empty or negative: none was stored."""
+    reverses: _Column | None = None
+    """Row id of the row that this one takes back; empty in all others. topic_to_ledger only."""
+    action_id: _Column | None = None
+    """Id of the compensation that wrote the row; empty in all others. With it, a row that its consumer posts behind
+    ours is told apart from any other duplicate. topic_to_ledger only."""
 
     @model_validator(mode="after")
     def _receipt_complete(self) -> Self:
@@ -307,6 +312,10 @@ class LedgerSide(_Part):
             raise ValueError(
                 "expected no where and no receipt columns with kind parquet: its files hold only the postings that "
                 "pair, and are not changed"
+            )
+        if self.kind != "postgres" and (self.columns.reverses or self.columns.action_id):
+            raise ValueError(
+                f"expected no columns reverses and action_id with kind {self.kind}: only postgres has them"
             )
         if self.kind in ("jdbc", "parquet") and self.slice_by != "xmin":
             raise ValueError(f"expected no slice_by with kind {self.kind}: only postgres slices by transaction id")
@@ -434,10 +443,11 @@ class LedgerPost(_Part):
     """schema.table in the ledger's database, of ours, with action_id uuid PRIMARY KEY and plan_hash text. A row is
     written in the transaction that posts, so that an action posts once."""
     columns: dict[_Column, _Field] = Field(min_length=1)
-    """Column to the key of the event's JSON payload that it is copied from."""
+    """Column to the key of the event's JSON payload that it is copied from. A row that takes another back copies them
+    from that row."""
     rows: dict[_Name, tuple[dict[_Column, str], ...]] = Field(min_length=1)
-    """Leg to the rows that an event of it makes: for each, columns with their constant text, such as side: credit. An
-    event of a leg that is not named is not posted."""
+    """Leg to the rows that an event of it makes: for each, columns with their constant text, such as side: credit. As
+    many take a row back. Of a leg that is not named nothing is posted."""
 
     @field_validator("rows")
     @classmethod
@@ -470,13 +480,14 @@ class CompensationRules(_Part):
     classes: tuple[BreakClass, ...] = ()
     """Only these classes are repaired; at least one, or trigger, or abort_hanging_transactions. What is missing in the
     topic is published again from the ledger; a copy that the topic has too many is taken back by an event of ours; what
-    is missing in the ledger is posted from the topic."""
-    reversal: Literal["negated", "header"] | None = None
-    """Goes with classes of copies too many: how the event says that it takes one back, beside the header
-    tallystick-reverses, which names topic, partition and offset. negated: its amount has the other sign. header: it is
-    that copy, byte by byte; consumers must know the header."""
+    is missing in the ledger is posted from the topic; a row that the ledger has twice is taken back by rows of ours."""
+    reversal: Literal["negated", "header", "column"] | None = None
+    """Goes with classes of copies too many: how an event says that it takes one back, beside the header
+    tallystick-reverses, which names topic, partition and offset; or a row, beside ledger.columns.reverses. negated: its
+    amount has the other sign. header: it is that event, byte by byte; consumers must know the header. column: it has
+    that row's amount; whoever sums must know the column."""
     post: LedgerPost | None = None
-    """Goes with missing_in_ledger: how an event is posted."""
+    """Goes with missing_in_ledger, duplicate_in_ledger and duplicate_in_ledger_compensated: how rows are written."""
     trigger: DagTrigger | None = None
     """Which other classes are handed to a DAG."""
     abort_hanging_transactions: Annotated[bool, Field(strict=True)] = False
@@ -511,8 +522,8 @@ class CompensationRules(_Part):
     @classmethod
     def _repairable(cls, classes: tuple[BreakClass, ...]) -> tuple[BreakClass, ...]:
         for break_class in classes:
-            if break_class not in REPUBLISHABLE + REVERSIBLE + POSTABLE:
-                expected = _one_of(REPUBLISHABLE + REVERSIBLE + POSTABLE)
+            if break_class not in _REPAIRABLE:
+                expected = _one_of(_REPAIRABLE)
                 raise ValueError(f"{break_class} is nothing that a compensation repairs: expected {expected}")
         return classes
 
@@ -540,10 +551,15 @@ class CompensationRules(_Part):
 
     @model_validator(mode="after")
     def _says_how(self) -> Self:
-        if any(one in REVERSIBLE for one in self.classes) != (self.reversal is not None):
+        if any(one in REVERSIBLE + COUNTERPOSTABLE for one in self.classes) != (self.reversal is not None):
             raise ValueError("expected reversal with classes of copies too many, and only with them")
-        if any(one in POSTABLE for one in self.classes) != (self.post is not None):
-            raise ValueError("expected post with missing_in_ledger, and only with it")
+        if any(one in POSTABLE + COUNTERPOSTABLE for one in self.classes) != (self.post is not None):
+            raise ValueError("expected post with missing_in_ledger and classes of rows too many, and only with them")
+        of_rows = any(one in COUNTERPOSTABLE for one in self.classes)
+        if self.reversal == ("header" if of_rows else "column"):
+            raise ValueError(
+                f"expected no reversal {self.reversal} with these classes: a row has no header, and an event no column"
+            )
         return self
 
 
@@ -558,6 +574,8 @@ REVERSIBLE = (
     BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN,
     BreakClass.COMPENSATED_TWICE,
 )
+COUNTERPOSTABLE = (BreakClass.DUPLICATE_IN_LEDGER, BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED)
+_REPAIRABLE = REPUBLISHABLE + REVERSIBLE + POSTABLE + COUNTERPOSTABLE
 
 
 class Contract(_Part):
@@ -676,6 +694,17 @@ class Contract(_Part):
 
     @field_validator("ledger")
     @classmethod
+    def _takes_back_behind_the_topic(cls, ledger: LedgerSide, info: ValidationInfo) -> LedgerSide:
+        named = ledger.columns.reverses or ledger.columns.action_id
+        if named and info.data.get("direction") is not Direction.TOPIC_TO_LEDGER:
+            raise ValueError(
+                "expected columns reverses and action_id with direction topic_to_ledger only: what an outbox holds is "
+                "published"
+            )
+        return ledger
+
+    @field_validator("ledger")
+    @classmethod
     def _has_a_consumer(cls, ledger: LedgerSide, info: ValidationInfo) -> LedgerSide:
         if ledger.consumer_isolation is not None and info.data.get("direction") is Direction.LEDGER_TO_TOPIC:
             raise ValueError(
@@ -706,7 +735,7 @@ class Contract(_Part):
             )
         posts = info.data.get("direction") is Direction.TOPIC_TO_LEDGER
         for one in rules.classes:
-            if (one in POSTABLE) != posts:
+            if (one in POSTABLE + COUNTERPOSTABLE) != posts:
                 raise ValueError(
                     f"expected no class {one} with direction {info.data.get('direction')}: only the side that is "
                     "written second is repaired"
@@ -716,6 +745,8 @@ class Contract(_Part):
             raise ValueError(f"expected none with ledger.kind {ledger.kind}: it repairs from and in PostgreSQL only")
         if posts and ledger is not None and ledger.amount_unit == "major":
             raise ValueError("expected none with ledger.amount_unit major: amounts are posted as the event has them")
+        if ledger is not None:
+            _refuse_columns_unfit_to_post(rules, ledger.columns)
         event = info.data.get("event", EventFields())
         if event.amount_unit == "major" or info.data.get("currency_case") == "ignored":
             raise ValueError(
@@ -749,6 +780,11 @@ class Contract(_Part):
     def event_on(self, topic: str) -> EventFields:
         """Keys of an event of this topic, be it an input or an output."""
         return self.input_event if topic in self.ledger.topics else self.event
+
+    @property
+    def rows_keep_sign(self) -> bool:
+        """Does a row that takes one back have that one's amount, and not the same with the other sign?"""
+        return self.compensation is not None and self.compensation.reversal == "column"
 
     @property
     def partner_grace(self) -> timedelta:
@@ -786,6 +822,22 @@ class Contract(_Part):
         stated = self.model_dump(mode="json", exclude_defaults=True)
         document = json.dumps(stated, sort_keys=True, separators=(",", ":"))
         return sha256(document.encode()).hexdigest()
+
+
+def _refuse_columns_unfit_to_post(rules: CompensationRules, columns: LedgerColumns) -> None:
+    takes_back = any(one in COUNTERPOSTABLE for one in rules.classes)
+    if takes_back and columns.reverses is None:
+        raise ValueError("expected ledger.columns.reverses with classes of rows too many: it names the row taken back")
+    if rules.post is None:
+        return
+    if takes_back and columns.amount_minor not in rules.post.columns:
+        raise ValueError(
+            f"expected {columns.amount_minor} in post.columns: a row that takes another back has its amount"
+        )
+    constants = {column for rows in rules.post.rows.values() for row in rows for column in row}
+    ours = {columns.row_id, columns.reverses, columns.action_id} & (constants | set(rules.post.columns))
+    if ours:
+        raise ValueError(f"expected no {min(filter(None, ours))} in post: its value is the ledger's, or ours")
 
 
 def load_contract(path: Path) -> Contract:

@@ -151,12 +151,19 @@ def _quiet_changes(field: str, before: int | None, after: int | None) -> tuple[C
     return rule(field, before, after)
 
 
+def _reversal_changes(field: str, before: str | None, after: str | None) -> tuple[ContractChange, ...]:
+    """column is how rows say that they take one back; all others leave it to the sign, which no event is asked for."""
+    rule = _anew(_ROWS_KEEP_SIGN) if "column" in (before, after) else _kept(_REPAIRS_ONLY)
+    return rule(field, before, after)
+
+
 def _actions_table_changes(field: str, before: str | None, after: str | None) -> tuple[ContractChange, ...]:
     """It may come and go with its section. Another one does not know what was posted."""
     rule = _kept(_REPAIRS_ONLY) if None in (before, after) else _refused(_POSTED_THERE)
     return rule(field, before, after)
 
 
+_ROWS_KEEP_SIGN = "From the next cut on a row takes another one back only with the sign that this says."
 _QUIET_SHORTER = "From the next cut on files are taken that much sooner; one that is written to after that is a doubt."
 _QUIET_LONGER = (
     "Cuts have taken files up to a later moment than the new rule allows: the horizon would fall back behind it."
@@ -285,6 +292,10 @@ RULES: Mapping[str, Rule] = {
     ),
     "ledger.columns.receipt_partition": _anew(_RECEIPTS),
     "ledger.columns.receipt_offset": _anew(_RECEIPTS),
+    "ledger.columns.reverses": _anew(
+        "From the next cut on a row is taken back by one that names it there; earlier cuts do not change."
+    ),
+    "ledger.columns.action_id": _anew("From the next cut on rows of ours are known by it; earlier cuts do not change."),
     "ledger.amount_unit": _refused(_MONEY_ITEMS_HOLD),
     "ledger.consumer_isolation": _kept(_NOTICE_ONLY),
     "currency_case": _currency_case_changes,
@@ -314,7 +325,7 @@ RULES: Mapping[str, Rule] = {
     "alert.backfilled": _kept(_TOLD_ONLY),
     "alert.match_keys": _kept(_TOLD_ONLY),
     "compensation.classes": _kept(_REPAIRS_ONLY),
-    "compensation.reversal": _kept(_REPAIRS_ONLY),
+    "compensation.reversal": _reversal_changes,
     "compensation.post.connection": _kept(_REPAIRS_ONLY),
     "compensation.post.actions_table": _actions_table_changes,
     "compensation.post.columns": _kept(_REPAIRS_ONLY),

@@ -1,6 +1,7 @@
-"""What other programs may rely on in our JSON: an alert as it is sent, a run as `tallystick show --json` prints it,
-a break inside one, a plan as `tallystick compensation plan --json` prints it and DAGs get it, and what an asset event
-in Airflow says of a run. `python -m tallystick.document_schema` writes docs/schemas/.
+"""What other programs may rely on in our JSON: an alert as it is sent, a run as `tallystick show --json` prints it and
+on one line as `runs` and `watch` do, a break inside one and its story as `explain` tells it, a plan as
+`tallystick compensation plan --json` prints it and DAGs get it, and what an asset event in Airflow says of a run.
+`python -m tallystick.document_schema` writes docs/schemas/.
 
 A key that is added does not change a version; one that goes, or means something else, does.
 """
@@ -20,6 +21,7 @@ from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.compensation_plan import SCHEMA_VERSION as PLAN_VERSION
 from tallystick.compensation_plan import Kind
 from tallystick.contract import Severity
+from tallystick.run_result import ItemState
 from tallystick.verdict import Verdict
 
 MinorUnits = dict[str, int]
@@ -155,6 +157,76 @@ class VerdictDocument(_Document):
     """Which attempt stored it."""
     recorded_at: datetime
     """When."""
+
+
+class RunDocument(_Document):
+    """One judged run on one line, as `tallystick runs --json` lists them and `watch --json` tells them."""
+
+    run: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*/\d+$")]
+    """Contract and cut; `tallystick show` takes it."""
+    contract: str
+    """Its name."""
+    cut: Count
+    """Its number; 0 is the baseline."""
+    verdict: Verdict
+    """MATCHED, INCONCLUSIVE or BROKEN."""
+    window_start_utc: datetime
+    """First moment of the window; a label, not what was read."""
+    window_end_utc: datetime
+    """First moment after it."""
+    breaks: Count
+    """How many it found."""
+    money_at_stake_minor: MinorUnits
+    """Of these breaks."""
+    doubts: list[Doubt]
+    """Why it is not proven; empty where it is."""
+    read_whole_by_cut: Count | None
+    """Where a side was held: the later cut that read what this one could not; null until there is one."""
+    scheduler_run_id: str
+    """The scheduler's name for the run that made the cut."""
+    recorded_at: datetime
+    """When the verdict was stored."""
+
+
+class ParagraphDocument(_Document):
+    """One part of a story."""
+
+    heading: str
+    """What it is about."""
+    sentences: list[str]
+    """What it says."""
+
+
+class LifeStepDocument(_Document):
+    """What became of an item of a break."""
+
+    cut: Count
+    """Whose run wrote it; for what a person did, the newest cut of then."""
+    judged_as_of_utc: datetime
+    """The moment that this cut was judged by."""
+    item_id: str
+    """Where the copy stands."""
+    state: ItemState
+    """What it was from then on."""
+    reason: str
+    """Why."""
+    cleared_by: str
+    """What cleared it; else empty."""
+    written_off: dict[str, str] | None
+    """By whom, why and when a person gave it up; else null."""
+
+
+class StoryDocument(BreakDocument):
+    """One break with its story and its life, as `tallystick explain --json` tells it."""
+
+    run: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*/\d+$")]
+    """Contract and cut that found it."""
+    title: str
+    """Its class in words."""
+    paragraphs: list[ParagraphDocument]
+    """What each side says, who wrote it, what was ruled out, what to check."""
+    life: list[LifeStepDocument]
+    """What became of its items, oldest first."""
 
 
 class VerdictEventDocument(_Document):
@@ -304,6 +376,8 @@ SCHEMAS: Mapping[str, type[BaseModel]] = {
     f"alert.v{SCHEMA_VERSION}.json": AlertDocument,
     "break.v1.json": BreakDocument,
     f"plan.v{PLAN_VERSION}.json": PlanDocument,
+    "run.v1.json": RunDocument,
+    "story.v1.json": StoryDocument,
     "verdict.v1.json": VerdictDocument,
     "verdict_event.v1.json": VerdictEventDocument,
 }

@@ -6,8 +6,9 @@ from typing import Any
 
 
 class ExecutorStep(StrEnum):
-    """In the order of one attempt. evidence_kept, marked: of a hanging transaction. started: of a DAG's run. aborted:
-    back to fenced. stopped: ends it at any step, with the error's name.
+    """In the order of one attempt. evidence_kept, marked: of a hanging transaction. started: of a DAG's run. begun: a
+    producer transaction, or one in the ledger, which has the action's id. inserted, posted: of rows in the ledger.
+    aborted: back to fenced. stopped: ends it at any step, with the error's name.
     """
 
     APPROVED = "approved"
@@ -22,6 +23,8 @@ class ExecutorStep(StrEnum):
     PRODUCED = "produced"
     FLUSHED = "flushed"
     PUBLISHED = "published"
+    INSERTED = "inserted"
+    POSTED = "posted"
     ABORTED = "aborted"
     RECORDED = "recorded"
     FINISHED = "finished"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from tallystick.census import take_census, with_compaction
+from tallystick.census import CountedOffsets, Tell, take_census, with_compaction
 from tallystick.cluster_snapshot import read_clusters
 from tallystick.contract import Contract
 from tallystick.cursor_trail import LOOK_BACK_CUTS, held_positions
@@ -22,7 +22,7 @@ from tallystick.lag import Grace, TopicLag, grace_in_force
 from tallystick.ledger import HorizonHolder
 from tallystick.log_record import LogRecord
 from tallystick.look_ups import LookUps, look_up
-from tallystick.pairing import Copy, Deadlines, KeyCase, may_be_taken_back, pair_key, topic_of
+from tallystick.pairing import Copy, Deadlines, KeyCase, Sighting, may_be_taken_back, pair_key, topic_of
 from tallystick.receipts import without_compacted
 from tallystick.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
 from tallystick.settling import BothSides
@@ -54,7 +54,7 @@ class Past:
     clean_lags: tuple[tuple[TopicLag, ...], ...] = ()
     """What MATCHED runs just before this one measured."""
     too_many: tuple[OpenItem, ...] = ()
-    """Events that are one too many, and that nothing but a reversal ends: no part of the pairing."""
+    """Copies that are one too many, and that nothing but a reversal ends: no part of the pairing."""
 
 
 def read_past(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenItem, ...]) -> Past:
@@ -86,9 +86,10 @@ def open_indexes(engine: Engine, contract: Contract, cut: Cut, artifacts: Path) 
     return replace(indexes, reach=starts)
 
 
-def take_cut_census(sides: BothSides, cut: Cut) -> tuple[PartitionCensus, ...]:
-    """Census of every slice of the cut. Raises OffsetNotInLog where the log no longer holds it."""
+def take_cut_census(sides: BothSides, cut: Cut, tell: Tell) -> tuple[PartitionCensus, ...]:
+    """Census of every slice of the cut. tell: how far it is. Raises OffsetNotInLog where the log no longer holds it."""
     fetch = sides.fetcher()
+    told = CountedOffsets(sum(len(part.readable) for part in cut.topic_slices), tell)
     return tuple(
         take_census(
             fetch,
@@ -96,6 +97,7 @@ def take_cut_census(sides: BothSides, cut: Cut) -> tuple[PartitionCensus, ...]:
             log_start=part.snapshot.log_start,
             lso=part.snapshot.lso,
             high_watermark=part.snapshot.high_watermark,
+            told=told,
         )
         for part in cut.topic_slices
     )
@@ -144,6 +146,7 @@ def investigate(
         around = read_surroundings(engine, sides, cut, past, partitions_before=partitions_before)
         look_ups = replace(look_ups, surroundings=around)
     around = look_ups.surroundings
+    cases = with_row_reversals(cases, look_ups.by_key, too_many.values())
     census = [with_compaction(one, compacts=around.compacts(one.topic)) for one in census]
     lost_offsets = _lost_offsets(cut, past, grace, around, census)
     deadlines = Deadlines(
@@ -164,6 +167,7 @@ def investigate(
             direction=contract.direction,
             deadlines=deadlines,
             legs=contract.legs,
+            rows_keep_sign=contract.rows_keep_sign,
         )
         for case in cases
     )
@@ -291,7 +295,7 @@ def _carried_copy(item: OpenItem, *, ignore_case: bool) -> Copy:
 
 def possible_reversals(cases: Iterable[KeyCase], too_many: Iterable[OpenItem]) -> frozenset[str]:
     """Item ids of the new events whose key has a copy that was one too many: what they say, only the log tells."""
-    keys = {item.match_key for item in too_many}
+    keys = {item.match_key for item in too_many if item.side is ItemSide.TOPIC}
     return frozenset(
         copy.item_id
         for case in cases
@@ -325,6 +329,48 @@ def _naming_what_it_reverses(copy: Copy, record: LogRecord | None) -> Copy:
     if record is None or not record.reverses:
         return copy
     return replace(copy, reverses=record.reverses, action_id=record.action_id)
+
+
+def with_row_reversals(
+    cases: Iterable[KeyCase], sightings: Mapping[str, Sequence[Sighting]], too_many: Iterable[OpenItem]
+) -> tuple[KeyCase, ...]:
+    """The same cases, in which a row says what it takes back and what wrote it, beside the rows that were one too many.
+
+    sightings: by match key; what they tell of the rows is all that is known of that.
+    """
+    extra: dict[str, list[OpenItem]] = {}
+    for item in too_many:
+        if item.side is ItemSide.LEDGER:
+            extra.setdefault(item.match_key, []).append(item)
+    return tuple(
+        _with_rows_too_many(_with_what_rows_say(case, sightings.get(case.match_key, ())), extra.get(case.match_key, ()))
+        for case in cases
+    )
+
+
+def _with_what_rows_say(case: KeyCase, sightings: Sequence[Sighting]) -> KeyCase:
+    said = {seen.item_id: seen.detail for seen in sightings if seen.side is ItemSide.LEDGER}
+    return replace(
+        case,
+        copies=tuple(
+            replace(
+                copy,
+                reverses=str(said[copy.item_id].get("reverses", "")),
+                action_id=str(said[copy.item_id].get("action_id", "")),
+            )
+            if copy.item_id in said
+            else copy
+            for copy in case.copies
+        ),
+    )
+
+
+def _with_rows_too_many(case: KeyCase, items: Sequence[OpenItem]) -> KeyCase:
+    known = {copy.item_id for copy in case.copies}
+    if not any(copy.reverses and copy.carried is None for copy in case.side(ItemSide.LEDGER)):
+        return case
+    beside = (_carried_copy(item, ignore_case=False) for item in items if item.item_id not in known)
+    return replace(case, copies=(*case.copies, *beside))
 
 
 def group_by_transaction(copies: Iterable[Copy], carried: Iterable[OpenItem]) -> tuple[LegsCase, ...]:

@@ -46,7 +46,8 @@ class LedgerDescription:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerRow:
-    """One row with its position. receipt_*: the acknowledgement it holds, if any.
+    """One row with its position. receipt_*: the acknowledgement it holds, if any. reverses: row id of the row that it
+    takes back. action_id: of the compensation that wrote it; both "" for any other row.
 
     was_read: False where it lies in a slice of an earlier cut, and nobody can say that the cut has seen it there.
     """
@@ -60,6 +61,8 @@ class LedgerRow:
     row_xid: int
     receipt_partition: int | None = None
     receipt_offset: int | None = None
+    reverses: str = ""
+    action_id: str = ""
     was_read: bool = True
 
 

@@ -1,14 +1,15 @@
-"""Writes into the ledger what it lacks: an event's rows and its action id in one database transaction, once for ever.
+"""Writes into the ledger what it lacks, or what takes a row back: rows and action id in one database transaction, once.
 
 How it works. The owner's database has a table of action ids. The id is inserted first: of two executors the second
-waits for the first, and then finds it. Then no row of the key may stand; the rows are inserted as the contract names
-them; and the contract's own reading of the table must show exactly the event. Anything else is rolled back and refused.
+waits for the first, and then finds it. Then no row of the key may stand, or the row to take back and another one must;
+rows are inserted as the contract names them; and the contract's own reading of the table must show exactly the event,
+or one row that takes that one back. Anything else is rolled back and refused. No row is changed or deleted.
 
 What it cannot do. A writer of the owner's own that posts the event between our look and our commit makes a second row,
 unless the owner has a unique key; the next run finds it.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -19,9 +20,10 @@ from psycopg import sql
 from tallystick.compensation_plan import PlanItem
 from tallystick.compensation_source import read_source_rows
 from tallystick.contract import Contract, LedgerPost
+from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
 from tallystick.ledger import LedgerRefused
 from tallystick.ledger_reader import open_ledger
-from tallystick.repair_effect import has_its_row
+from tallystick.repair_effect import has_its_row, is_taken_back_once, why_not_taken_back
 
 _PATIENCE = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'"
 """An executor that is stopped must hold neither the next one nor the ledger's horizon."""
@@ -39,20 +41,48 @@ class _Refused(Exception):
     """Nothing of this item may stand: roll back."""
 
 
-def post_once(dsn: str, contract: Contract, item: PlanItem, event: Mapping[str, Any], *, plan_hash: str) -> Posted:
-    """Insert the rows of one event, or find that its action did. event: the JSON payload.
+def post_once(
+    dsn: str,
+    contract: Contract,
+    item: PlanItem,
+    event: Mapping[str, Any],
+    *,
+    plan_hash: str,
+    tell: Tell = tell_nobody,
+) -> Posted:
+    """Insert the rows of one event, or find that its action did. event: the JSON payload. tell: of each step.
 
     Raises LedgerRefused where the table of action ids is not there or may not be written, LedgerUnreachable, and
     psycopg.OperationalError where only the next attempt can find out what stands.
     """
-    assert contract.compensation is not None
-    assert contract.compensation.post is not None
-    post = contract.compensation.post
+    return _once(dsn, contract, item, lambda it: _post(it, contract, _rules_of(contract), item, event), plan_hash, tell)
+
+
+def counterpost_once(
+    dsn: str, contract: Contract, item: PlanItem, *, plan_hash: str, tell: Tell = tell_nobody
+) -> Posted:
+    """Insert the compensating entry of one row, or find that its action did. Raises the same."""
+    return _once(dsn, contract, item, lambda it: _counterpost(it, contract, _rules_of(contract), item), plan_hash, tell)
+
+
+def _once(
+    dsn: str,
+    contract: Contract,
+    item: PlanItem,
+    write: Callable[[psycopg.Connection], None],
+    plan_hash: str,
+    tell: Tell,
+) -> Posted:
+    post = _rules_of(contract)
     with open_ledger(dsn) as connection:
         connection.execute(_PATIENCE)
         try:
             with connection.transaction():
-                return _post(connection, contract, post, item, event, plan_hash)
+                if not _claim(connection, post, item, plan_hash):
+                    return Posted(already=True)
+                tell(ExecutorStep.BEGUN, {})
+                write(connection)
+                tell(ExecutorStep.INSERTED, {})
         except _Refused as refused:
             return Posted(refused=str(refused))
         except (psycopg.IntegrityError, psycopg.DataError) as error:
@@ -60,19 +90,25 @@ def post_once(dsn: str, contract: Contract, item: PlanItem, event: Mapping[str, 
             return Posted(refused=f"the ledger refused its rows: {type(error).__name__} of {about}")
         except _NOT_OURS as error:
             raise _unusable(contract, post, error) from error
+    tell(ExecutorStep.POSTED, {})
+    return Posted()
 
 
 def read_posted(dsn: str, contract: Contract, action_ids: Collection[UUID]) -> frozenset[UUID]:
     """Which of these actions have posted, whatever the store knows of it. Raises LedgerRefused, LedgerUnreachable."""
-    assert contract.compensation is not None
-    assert contract.compensation.post is not None
-    post = contract.compensation.post
+    post = _rules_of(contract)
     asked = sql.SQL("SELECT action_id FROM {} WHERE action_id = ANY(%s)").format(_table(post.actions_table))
     with open_ledger(dsn) as connection:
         try:
             return frozenset(row[0] for row in connection.execute(asked, (list(action_ids),)))
         except _NOT_OURS as error:
             raise _unusable(contract, post, error) from error
+
+
+def _rules_of(contract: Contract) -> LedgerPost:
+    assert contract.compensation is not None
+    assert contract.compensation.post is not None
+    return contract.compensation.post
 
 
 _NOT_OURS = (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege)
@@ -85,29 +121,25 @@ def _unusable(contract: Contract, post: LedgerPost, error: psycopg.Error) -> Led
     )
 
 
+def _claim(connection: psycopg.Connection, post: LedgerPost, item: PlanItem, plan_hash: str) -> bool:
+    """False where the action has posted already."""
+    claim = sql.SQL("INSERT INTO {} (action_id, plan_hash) VALUES (%s, %s) ON CONFLICT DO NOTHING")
+    return connection.execute(claim.format(_table(post.actions_table)), (item.action_id, plan_hash)).rowcount > 0
+
+
 def _post(
-    connection: psycopg.Connection,
-    contract: Contract,
-    post: LedgerPost,
-    item: PlanItem,
-    event: Mapping[str, Any],
-    plan_hash: str,
-) -> Posted:
-    claim = sql.SQL("INSERT INTO {} (action_id, plan_hash) VALUES (%s, %s) ON CONFLICT DO NOTHING").format(
-        _table(post.actions_table)
-    )
-    if connection.execute(claim, (item.action_id, plan_hash)).rowcount == 0:
-        return Posted(already=True)
+    connection: psycopg.Connection, contract: Contract, post: LedgerPost, item: PlanItem, event: Mapping[str, Any]
+) -> None:
     if read_source_rows(connection, contract.ledger, [item.match_key]):
         raise _Refused("the ledger has a row of it")
     absent = sorted(set(post.columns.values()) - event.keys())
     if absent:
         raise _Refused(f"the event has no {absent[0]}")
     for constants in post.rows[item.leg]:
-        columns = {column: event[field] for column, field in post.columns.items()} | dict(constants)
+        columns = {column: event[field] for column, field in post.columns.items()} | _named(contract, item, constants)
         insert = sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
             _table(contract.ledger.table),
-            sql.SQL(", ").join(map(sql.Identifier, columns)),
+            _list(columns),
             sql.SQL(", ").join(sql.Placeholder() * len(columns)),
         )
         connection.execute(insert, tuple(columns.values()))
@@ -116,7 +148,49 @@ def _post(
         raise _Refused(
             f"the contract reads {len(rows)} rows of what would be inserted, expected 1 that equals the event"
         )
-    return Posted()
+
+
+def _counterpost(connection: psycopg.Connection, contract: Contract, post: LedgerPost, item: PlanItem) -> None:
+    """The columns come from the row itself, so nothing is taken back but what stands there."""
+    rows = read_source_rows(connection, contract.ledger, [item.match_key]).get(item.match_key, ())
+    if reason := why_not_taken_back(item, rows):
+        raise _Refused(reason)
+    ledger = contract.ledger.columns
+    assert ledger.reverses is not None
+    copied = {column: _copied(contract, column) for column in post.columns}
+    for constants in post.rows[item.leg]:
+        named = {column: sql.Literal(value) for column, value in _named(contract, item, constants).items()}
+        values = copied | named | {ledger.reverses: sql.Identifier(ledger.row_id)}
+        insert = sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {} WHERE {} = %s AND {}::text = %s").format(
+            _table(contract.ledger.table),
+            _list(values),
+            sql.SQL(", ").join(values.values()),
+            _table(contract.ledger.table),
+            sql.Identifier(ledger.match_key),
+            sql.Identifier(ledger.row_id),
+        )
+        connection.execute(insert, (item.match_key, item.row_id))
+    rows = read_source_rows(connection, contract.ledger, [item.match_key]).get(item.match_key, ())
+    if not is_taken_back_once(item, rows):
+        raise _Refused(
+            f"the contract does not read what would be inserted as one row that takes row {item.row_id} back"
+        )
+
+
+def _copied(contract: Contract, column: str) -> sql.Composable:
+    assert contract.compensation is not None
+    negated = contract.compensation.reversal == "negated" and column == contract.ledger.columns.amount_minor
+    return sql.SQL("-{}" if negated else "{}").format(sql.Identifier(column))
+
+
+def _named(contract: Contract, item: PlanItem, constants: Mapping[str, str]) -> dict[str, str]:
+    """Columns whose values neither the event nor another row says."""
+    action_id = contract.ledger.columns.action_id
+    return dict(constants) | ({action_id: str(item.action_id)} if action_id else {})
+
+
+def _list(columns: Iterable[str]) -> sql.Composable:
+    return sql.SQL(", ").join(map(sql.Identifier, columns))
 
 
 def _table(name: str) -> sql.Identifier:

@@ -156,7 +156,8 @@ def describe_table(connection: psycopg.Connection, ledger: LedgerSide) -> Ledger
     try:
         connection.execute(
             f"SELECT {ledger_sql.column_list(ledger)}, {ledger_sql.receipt_list(ledger)}, "
-            f"{ledger_sql.written_ms(ledger)}, {ledger_sql.row_xid(ledger, near_xid=0)} "
+            f"{ledger_sql.repair_list(ledger)}, {ledger_sql.written_ms(ledger)}, "
+            f"{ledger_sql.row_xid(ledger, near_xid=0)} "
             f"FROM {ledger.table} WHERE {ledger_sql.pairing_condition(ledger)} LIMIT 0"
         )
     except psycopg.OperationalError:
@@ -263,7 +264,7 @@ def look_up_rows(
     """
     pairing = ledger_sql.pairing_condition(ledger).replace("%", "%%")
     query = f"""
-        SELECT {ledger_sql.column_list(ledger)}, {ledger_sql.receipt_list(ledger)},
+        SELECT {ledger_sql.column_list(ledger)}, {ledger_sql.receipt_list(ledger)}, {ledger_sql.repair_list(ledger)},
                {ledger_sql.row_xid(ledger, near_xid=near_xid)} AS row_xid
         FROM {ledger.table}
         WHERE {pairing} AND {ledger.columns.match_key} = ANY(ARRAY(
@@ -280,7 +281,9 @@ def look_up_rows(
 def keys_seen_before(
     connection: psycopg.Connection, ledger: LedgerSide, *, xid_start: int, xid_end: int
 ) -> tuple[str, ...]:
-    """Keys of the slice that also stand in older rows. One query; needless where the key has a unique index."""
+    """Keys of the slice that also stand in older rows, or whose row takes another one back. One query; needless where
+    the key has a unique index, and no column names what a row takes back.
+    """
     key = ledger.columns.match_key
     inside = ledger_sql.slice_condition(ledger, xid_start=xid_start, xid_end=xid_end)
     pairing = ledger_sql.pairing_condition(ledger)
@@ -289,7 +292,12 @@ def keys_seen_before(
         SELECT DISTINCT slice.key::text FROM
             (SELECT {key} AS key FROM {ledger.table} WHERE {inside} AND {pairing}) AS slice
             JOIN (SELECT {key} AS key, {row_xid} AS row_xid FROM {ledger.table} WHERE {pairing}) AS older USING (key)
-        WHERE older.row_xid < {xid_start} ORDER BY 1"""
+        WHERE older.row_xid < {xid_start}"""
+    if reverses := ledger.columns.reverses:
+        query += (
+            f" UNION SELECT {key}::text FROM {ledger.table} WHERE {inside} AND {pairing} AND {reverses} IS NOT NULL"
+        )
+    query += " ORDER BY 1"
     return tuple(row[0] for row in connection.execute(query))
 
 
@@ -310,7 +318,8 @@ class PostgresLedger:
 
     def describe(self) -> LedgerDescription:
         table = describe_table(self.connection, self.ledger)
-        return LedgerDescription(key_is_unique=table.key_is_unique, halves_by=table.halves_by)
+        known_alone = table.key_is_unique and self.ledger.columns.reverses is None
+        return LedgerDescription(key_is_unique=known_alone, halves_by=table.halves_by)
 
     def read_snapshot(self) -> LedgerSnapshot:
         return read_ledger_snapshot(self.connection)

@@ -109,6 +109,13 @@ def receipt_list(ledger: LedgerSide) -> str:
     return f"{partition}::int AS receipt_partition, {offset}::bigint AS receipt_offset"
 
 
+def repair_list(ledger: LedgerSide) -> str:
+    """Which row this one takes back, and the compensation that wrote it; empty where the contract names no columns."""
+    named = {"reverses": ledger.columns.reverses, "action_id": ledger.columns.action_id}
+    said = {name: f"coalesce({column}::text, '')" if column else "''" for name, column in named.items()}
+    return ", ".join(f"{text} AS {name}" for name, text in said.items())
+
+
 def slice_queries(ledger: LedgerSide, *, xid_start: int, xid_end: int, block_count: int | None) -> tuple[str, ...]:
     """Queries that together read the slice once; two halves by physical place where the table has blocks of its own.
 

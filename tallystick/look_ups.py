@@ -325,9 +325,12 @@ def ledger_sighting(row: LedgerRow, ledger_slice: LedgerSlice) -> Sighting:
         place = Place.SLICE
     else:
         place = Place.PENDING
-    return Sighting(
-        side=ItemSide.LEDGER, place=place, item_id=ledger_item_id(row.row_id), detail={"transaction_id": row.row_xid}
-    )
+    detail: dict[str, Any] = {"transaction_id": row.row_xid}
+    if row.reverses:
+        detail["reverses"] = ledger_item_id(row.reverses)
+    if row.action_id:
+        detail |= {"action_id": row.action_id, "amount_minor": row.amount_minor, "currency": row.currency}
+    return Sighting(side=ItemSide.LEDGER, place=place, item_id=ledger_item_id(row.row_id), detail=detail)
 
 
 def topic_sighting(

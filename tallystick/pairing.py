@@ -12,13 +12,14 @@ The rule for a copy without partner is the *place* of what else stands under its
 - a sibling that was paired, now or in an earlier slice: this copy is an extra one, a duplicate;
 - nothing, and the other side has settled past the deadline: it is alone, which is proven.
 
-A reversal of ours and the copy that it takes back are taken out together before anything is paired.
+A reversal of ours and the copy that it takes back are taken out together before anything is paired. A row that names
+any other row as taken back pairs with nothing and is one too many itself.
 
 An event pairs by its key whatever its topic; one whose leg belongs to another topic is misrouted, also where it pairs.
 A copy on a topic of no leg pairs with nothing and doubles nothing: nobody of this contract reads it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -72,7 +73,8 @@ class Copy:
     """One event or ledger row that takes part in the pairing. carried: what earlier cuts said of it, None if new.
 
     written_ms: when it was written, by its record's timestamp or its row's column; None where nobody says.
-    reverses, action_id: of a reversal of ours, the item id of the copy it takes back, and the action that published it.
+    reverses: of a reversal, the item id of the copy it takes back. action_id: the action of ours that wrote this copy;
+    of events only of reversals.
     """
 
     side: ItemSide
@@ -106,9 +108,13 @@ class KeyCase:
         return tuple(sorted((copy for copy in self.copies if copy.side is side), key=_first_seen))
 
     def places(self, side: ItemSide) -> frozenset[Place]:
-        """Places seen on one side, copies that take part in the pairing left out."""
+        """Places seen on one side, without copies that take part in the pairing and rows that take others back."""
         known = {copy.item_id for copy in self.copies}
-        return frozenset(seen.place for seen in self.sightings if seen.side is side and seen.item_id not in known)
+        return frozenset(
+            seen.place
+            for seen in self.sightings
+            if seen.side is side and seen.item_id not in known and not seen.detail.get("reverses")
+        )
 
 
 def _first_seen(copy: Copy) -> tuple[bool, int, int, str]:
@@ -201,21 +207,29 @@ NO_LEGS: Mapping[str, str] = MappingProxyType({})
 
 
 def pair_key(
-    case: KeyCase, *, direction: Direction, deadlines: Deadlines, legs: Mapping[str, str] = NO_LEGS
+    case: KeyCase,
+    *,
+    direction: Direction,
+    deadlines: Deadlines,
+    legs: Mapping[str, str] = NO_LEGS,
+    rows_keep_sign: bool = False,
 ) -> KeyOutcome:
     """Pair one key. The order of rows, and on which side a copy was read first, change nothing.
 
-    legs: leg name to topic; without them no event is misrouted.
+    legs: leg name to topic; without them no event is misrouted. rows_keep_sign: does a row that takes one back have
+    that one's amount, and not the same with the other sign?
     """
-    netted = tuple(_reversals(case))
-    case = _without(case, netted)
+    netted = tuple(_reversals(case, rows_keep_sign=rows_keep_sign))
+    case = _without(case, [copy for pair in netted for copy in pair])
+    idle = [copy for copy in case.side(ItemSide.LEDGER) if copy.reverses and copy.carried is None]
+    case = _without(case, idle)
     origin = origin_side(direction)
     origins, followers = case.side(origin), case.side(other_side(origin))
     pairs = _pair(origins, followers)
     extras = frozenset(copy.item_id for copy in _extra_origins(origins, _was_consumed(case, origin)))
     key_was_paired = bool(pairs) or _was_consumed(case, other_side(origin))
     partner = {copy.item_id: other for pair in pairs for copy, other in (pair, pair[::-1])}
-    residues: list[Residue] = []
+    residues = [_idle_reversal(case, copy, followers) for copy in idle]
     for copy in origins:
         residues += _judge_origin(case, copy, partner.get(copy.item_id), copy.item_id in extras, origins, deadlines)
     for copy in followers:
@@ -247,42 +261,92 @@ ONE_TOO_MANY = ("duplicate_", BreakClass.COMPENSATED_TWICE, BreakClass.BLED_INTO
 
 
 def may_be_taken_back(item: OpenItem) -> bool:
-    """Did an earlier run judge this event one too many? Also where a repair of it was told to be without effect."""
+    """Did an earlier run judge this copy one too many? Also where a repair of it was told to be without effect."""
     return (
-        item.side is ItemSide.TOPIC
+        item.side is not ItemSide.LEGS
         and item.state in (ItemState.BROKEN, ItemState.WRITTEN_OFF)
         and item.reason.startswith((*ONE_TOO_MANY, BreakClass.COMPENSATION_NOT_EFFECTIVE))
     )
 
 
-def _reversals(case: KeyCase) -> Iterable[tuple[Copy, Copy]]:
-    """Each copy that was one too many with the first new event that takes it back: same leg, currency and money.
+def _reversals(case: KeyCase, *, rows_keep_sign: bool) -> Iterable[tuple[Copy, Copy]]:
+    """Each copy that was one too many with the first new one that takes it back: same leg, currency and money.
 
-    An event that names any other copy as reversed is an event like every other, and one too many itself.
+    Any other event that names a copy as reversed is an event like every other, and one too many itself.
     """
-    by_place: dict[str, Copy] = {}
-    for copy in case.side(ItemSide.TOPIC):
-        if copy.carried is None and copy.reverses:
-            by_place.setdefault(copy.reverses, copy)
-    for copy in case.side(ItemSide.TOPIC):
-        reversal = by_place.get(copy.item_id)
-        if reversal is None or copy.carried is None:
+    copies = (*case.side(ItemSide.TOPIC), *case.side(ItemSide.LEDGER))
+    free = [copy for copy in copies if copy.carried is None and copy.reverses]
+    for copy in copies:
+        if copy.carried is None or not may_be_taken_back(copy.carried):
             continue
-        if may_be_taken_back(copy.carried) and _takes_back(reversal, copy):
+        places = (copy.item_id, *_rows_of_ours_doubled_by(case, copy))
+        expected = _amounts_taking_back(copy, rows_keep_sign=rows_keep_sign)
+        reversal = next(
+            (one for one in free if one.reverses in places and _is_beside(one, copy) and one.amount_minor in expected),
+            None,
+        )
+        if reversal is not None:
+            free.remove(reversal)
             yield copy, reversal
 
 
-def _takes_back(reversal: Copy, copy: Copy) -> bool:
-    same_place = (reversal.transaction_key, reversal.leg, reversal.currency) == (
+def _rows_of_ours_doubled_by(case: KeyCase, copy: Copy) -> tuple[str, ...]:
+    """Item ids of rows that compensations posted and this one repeats: of two equal rows either may be taken back."""
+    if copy.side is not ItemSide.LEDGER:
+        return ()
+    return tuple(seen.item_id for seen in rows_of_ours(case.sightings, copy, new=frozenset(map(_item_id, case.copies))))
+
+
+def rows_of_ours(sightings: Iterable[Sighting], copy: Copy, *, new: Collection[str] = ()) -> tuple[Sighting, ...]:
+    """Other rows with this one's money that a compensation posted, and that no row takes back. new: rows that do not
+    count as such, since they are judged just now.
+    """
+    rows = [seen for seen in sightings if seen.side is ItemSide.LEDGER and seen.item_id != copy.item_id]
+    taken_back = {seen.detail.get("reverses") for seen in rows if seen.item_id not in new}
+    return tuple(
+        seen
+        for seen in rows
+        if seen.detail.get("action_id")
+        and not seen.detail.get("reverses")
+        and seen.item_id not in taken_back
+        and (seen.detail.get("amount_minor"), seen.detail.get("currency")) == copy.compared
+    )
+
+
+def _item_id(copy: Copy) -> str:
+    return copy.item_id
+
+
+def _amounts_taking_back(copy: Copy, *, rows_keep_sign: bool) -> tuple[int, ...]:
+    """An event may say it either way: its header is what consumers go by."""
+    if copy.side is ItemSide.TOPIC:
+        return copy.amount_minor, -copy.amount_minor
+    return (copy.amount_minor if rows_keep_sign else -copy.amount_minor,)
+
+
+def _is_beside(reversal: Copy, copy: Copy) -> bool:
+    return (reversal.side, reversal.transaction_key, reversal.leg, reversal.currency) == (
+        copy.side,
         copy.transaction_key,
         copy.leg,
         copy.currency,
     )
-    return same_place and abs(reversal.amount_minor) == abs(copy.amount_minor)
 
 
-def _without(case: KeyCase, netted: Iterable[tuple[Copy, Copy]]) -> KeyCase:
-    gone = {copy.item_id for pair in netted for copy in pair}
+def _idle_reversal(case: KeyCase, copy: Copy, followers: tuple[Copy, ...]) -> Residue:
+    """A row that says that it takes one back, and does not: it is booked, and stands for no event."""
+    reason = f"it takes back {copy.reverses}, which is no row of its leg and money that a run judged one too many"
+    return Residue(
+        copy=copy,
+        fate=Fate.EXTRA,
+        reason=reason,
+        original=next(iter(followers), None),
+        sightings=case.sightings,
+    )
+
+
+def _without(case: KeyCase, copies: Iterable[Copy]) -> KeyCase:
+    gone = {copy.item_id for copy in copies}
     if not gone:
         return case
     return KeyCase(

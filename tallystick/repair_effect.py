@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from enum import StrEnum
 
-from tallystick.compensation_plan import Kind, PlanItem, SourceRow
+from tallystick.compensation_plan import Kind, PlanItem, StandingRow, rows_in_force, why_not_counterpostable
 from tallystick.contract import EventFields
 from tallystick.republished_event import StandingEvent, in_force, says_the_same
 
@@ -25,15 +25,18 @@ class Effect(StrEnum):
 
 
 def effect_of(
-    item: PlanItem, standing: Collection[StandingEvent], rows: Sequence[SourceRow], names: EventFields
+    item: PlanItem, standing: Collection[StandingEvent], rows: Sequence[StandingRow], names: EventFields
 ) -> Effect:
     """standing: every event of the item's key on the retained log. rows: every row of it in the ledger.
 
-    A row that is posted is looked for in the ledger alone: the log may have forgotten the event by then.
+    What is posted is looked for in the ledger alone: the log may have forgotten the event by then.
     """
     if not _is_done(item, standing, rows):
         return Effect.NOT_CLEARED
-    if not has_its_row(item, rows):
+    left = rows_in_force(rows)
+    if item.kind is Kind.COUNTERPOST:
+        return Effect.CLEARED if len(left) == 1 and is_taken_back_once(item, rows) else Effect.CHANGED
+    if not has_its_row(item, left):
         return Effect.CHANGED
     if item.kind is Kind.POST:
         return Effect.CLEARED
@@ -42,16 +45,33 @@ def effect_of(
     return Effect.CLEARED if alone and len(_reversals(item, standing)) < 2 else Effect.CHANGED
 
 
-def has_its_row(item: PlanItem, rows: Sequence[SourceRow]) -> bool:
+def is_taken_back_once(item: PlanItem, rows: Sequence[StandingRow]) -> bool:
+    """Does exactly one row name the item's as taken back, with its money, whatever the sign?"""
+    by = [row for row in rows if row.takes_back == item.row_id]
+    said = [(row.transaction_key, row.leg, abs(row.amount_minor), row.currency) for row in by]
+    return said == [(item.transaction_key, item.leg, abs(item.amount_minor), item.currency)]
+
+
+def why_not_taken_back(item: PlanItem, rows: Sequence[StandingRow]) -> str | None:
+    """What speaks against taking the item's row back, by all rows of its key; None: nothing."""
+    row = next((row for row in rows if row.row_id == item.row_id), None)
+    if row is None or row.source != item.row:
+        return "the ledger row is gone or changed"
+    return why_not_counterpostable(row, rows)
+
+
+def has_its_row(item: PlanItem, rows: Sequence[StandingRow]) -> bool:
     """Does the ledger have exactly one row of the event, and an equal one?"""
     said = [(row.match_key, row.transaction_key, row.leg, row.amount_minor, row.currency) for row in rows]
     return said == [(item.match_key, item.transaction_key, item.leg, item.amount_minor, item.currency)]
 
 
-def _is_done(item: PlanItem, standing: Collection[StandingEvent], rows: Sequence[SourceRow]) -> bool:
+def _is_done(item: PlanItem, standing: Collection[StandingEvent], rows: Sequence[StandingRow]) -> bool:
     match item.kind:
         case Kind.POST:
             return bool(rows)
+        case Kind.COUNTERPOST:
+            return any(row.takes_back == item.row_id for row in rows)
         case Kind.REVERSE:
             return bool(_reversals(item, standing))
         case Kind.REPUBLISH:

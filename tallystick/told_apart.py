@@ -74,6 +74,10 @@ TOLD_APART: Mapping[BreakClass, tuple[str, ...]] = {
         "It follows no doubled event: the topic has fewer committed copies than the ledger has rows.",
         "It is no rewritten row: the rows stand beside one another under ids of their own.",
     ),
+    BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED: (
+        "It is no second posting by the consumer: one of the two rows holds the id of our compensating action.",
+        "It is no repair that is over: no row takes our row back.",
+    ),
     BreakClass.PHANTOM_IN_TOPIC: (
         _NOT_LATE,
         _NOT_HELD_LEDGER,

@@ -1,6 +1,6 @@
 """The census of a whole topic as it stands, without a contract or a cut."""
 
-from tallystick.census import take_census
+from tallystick.census import CountedOffsets, Tell, take_census
 from tallystick.connections import KafkaSettings
 from tallystick.log_fetch import fetcher, open_admin
 from tallystick.offsets import OffsetRange
@@ -8,13 +8,14 @@ from tallystick.run_result import PartitionCensus
 from tallystick.topic_snapshot import read_topic_snapshot
 
 
-def census_of_topic(kafka: KafkaSettings, topic: str) -> tuple[PartitionCensus, ...]:
-    """Count each partition from its log start to its LSO; what lies above is not decided yet.
+def census_of_topic(kafka: KafkaSettings, topic: str, *, tell: Tell) -> tuple[PartitionCensus, ...]:
+    """Count each partition from its log start to its LSO; what lies above is not decided yet. tell: how far it is.
 
     Raises BrokerUnreachable, TopicNotFound, OffsetNotInLog.
     """
     with open_admin(kafka) as admin:
-        fetch = fetcher(admin)
+        fetch, parts = fetcher(admin), read_topic_snapshot(admin, (topic,))
+        told = CountedOffsets(sum(part.lso - part.log_start for part in parts), tell)
         return tuple(
             take_census(
                 fetch,
@@ -27,6 +28,7 @@ def census_of_topic(kafka: KafkaSettings, topic: str) -> tuple[PartitionCensus, 
                 log_start=part.log_start,
                 lso=part.lso,
                 high_watermark=part.high_watermark,
+                told=told,
             )
-            for part in read_topic_snapshot(admin, (topic,))
+            for part in parts
         )

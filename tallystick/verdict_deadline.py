@@ -14,10 +14,15 @@ def verdict_due_utc(contract: Contract, *, window_end_utc: datetime, begun_utc: 
     return max(window_end_utc, begun_utc) + contract.verdict_timeout
 
 
+def next_verdict_due_utc(contract: Contract, *, judged_until_utc: datetime, begun_utc: datetime) -> datetime:
+    """When the verdict of the window that follows the newest judged one is due. Its end is the schedule's next tick."""
+    next_end_utc = next_firing(contract.schedule, judged_until_utc)
+    return verdict_due_utc(contract, window_end_utc=next_end_utc, begun_utc=begun_utc)
+
+
 def is_overdue(contract: Contract, *, judged_until_utc: datetime, begun_utc: datetime, now_utc: datetime) -> bool:
-    """Should there be a verdict of the window that follows the newest judged one? Its end is the schedule's next tick.
+    """Should there be a verdict of the window that follows the newest judged one?
 
     So after an outage the books are overdue until all that was missed is caught up.
     """
-    next_end_utc = next_firing(contract.schedule, judged_until_utc)
-    return verdict_due_utc(contract, window_end_utc=next_end_utc, begun_utc=begun_utc) <= now_utc
+    return next_verdict_due_utc(contract, judged_until_utc=judged_until_utc, begun_utc=begun_utc) <= now_utc

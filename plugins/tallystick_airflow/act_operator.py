@@ -29,7 +29,8 @@ class ActOperator(ContractOperator):
     reached: "Connections | None" = None
 
     def execute(self, context: Context) -> dict[str, int]:
-        from tallystick.compensation import ItemFate, execute_plan  # Kafka's client: not while parsing
+        from tallystick.compensation import execute_plan  # Kafka's client: not while parsing
+        from tallystick.executor_work import ItemFate
 
         contract = self.read_contract()
         shown, approver = approved_plan(context)

@@ -16,6 +16,7 @@ from tallystick.classes.compensated_twice import compensated_twice
 from tallystick.classes.compensation_not_effective import compensation_not_effective
 from tallystick.classes.cursor_stopped import cursor_stopped
 from tallystick.classes.duplicate_in_ledger import duplicate_in_ledger
+from tallystick.classes.duplicate_in_ledger_compensated import duplicate_in_ledger_compensated
 from tallystick.classes.duplicate_in_topic import duplicate_in_topic
 from tallystick.classes.empty_transaction import empty_transaction
 from tallystick.classes.foreign_in_topic import foreign_in_topic
@@ -82,6 +83,7 @@ CLASSES: tuple[ClassRule, ...] = (
     ),
     ClassRule(names=(BreakClass.COMPENSATED_TWICE,), letters="C1", judge=compensated_twice),
     ClassRule(names=(BreakClass.DUPLICATE_IN_LEDGER,), letters="D5 K2", judge=duplicate_in_ledger),
+    ClassRule(names=(BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED,), letters="D7", judge=duplicate_in_ledger_compensated),
     ClassRule(names=(BreakClass.PHANTOM_IN_TOPIC,), letters="P1", judge=phantom_in_topic),
     ClassRule(names=(BreakClass.PHANTOM_IN_LEDGER,), letters="P1", judge=phantom_in_ledger),
     ClassRule(names=(BreakClass.FOREIGN_IN_TOPIC,), letters="P3", judge=foreign_in_topic),

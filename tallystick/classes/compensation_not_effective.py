@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from tallystick.break_class import BreakClass
 from tallystick.evidence import Evidence
-from tallystick.pairing import may_be_taken_back
+from tallystick.pairing import may_be_taken_back, origin_side
 from tallystick.run_result import Break, ItemSide, break_id
 from tallystick.surroundings import ExecutedAction
 
@@ -38,7 +38,7 @@ def _paired(evidence: Evidence) -> set[str]:
 
 def _must_have_been_read(evidence: Evidence, action: ExecutedAction) -> bool:
     cut, topic = evidence.cut, evidence.contract.legs.get(action.item.leg)
-    if _was_posted(action):
+    if _was_posted(action) or _was_counterposted(evidence, action):
         held = cut.ledger_slice.held
     else:
         held = any(part.held for part in cut.topic_slices if part.offsets.topic == topic)
@@ -51,11 +51,20 @@ def _was_posted(action: ExecutedAction) -> bool:
     return action.item.side is ItemSide.TOPIC and not may_be_taken_back(action.item)
 
 
+def _was_counterposted(evidence: Evidence, action: ExecutedAction) -> bool:
+    """So is a row that is one too many; what an outbox holds is repaired on the topic."""
+    return (
+        action.item.side is ItemSide.LEDGER
+        and origin_side(evidence.contract.direction) is ItemSide.TOPIC
+        and may_be_taken_back(action.item)
+    )
+
+
 def _without_effect(evidence: Evidence, action: ExecutedAction) -> Break:
     item, break_class = action.item, BreakClass.COMPENSATION_NOT_EFFECTIVE
     if _was_posted(action):
         done, found = f"The rows of {item.item_id} were posted", "the event is still without its row"
-    elif item.side is ItemSide.TOPIC:
+    elif item.side is ItemSide.TOPIC or _was_counterposted(evidence, action):
         done, found = f"{item.item_id} was taken back", "no reversal of it was found, and it is still one too many"
     else:
         done, found = f"The event of {item.item_id} was published again", "the row is still without its event"

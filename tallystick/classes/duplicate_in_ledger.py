@@ -1,7 +1,8 @@
 """D5, K2: the ledger has a row more than once.
 
 topic_to_ledger: more rows than the topic has copies; rows that follow a doubled event are that event's duplicate, not
-this.
+this. So is a row that says that it takes another one back, and does not. Not to be mistaken for one that comes behind a
+row that a compensation posted, see duplicate_in_ledger_compensated.
 ledger_to_topic: the ledger itself wrote the key twice.
 """
 
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 
 from tallystick.break_class import BreakClass
 from tallystick.classes.breaks import break_of
+from tallystick.classes.duplicate_in_ledger_compensated import rows_behind_ours
 from tallystick.evidence import Evidence
 from tallystick.pairing import Fate
 from tallystick.run_result import Break, ItemSide
@@ -16,7 +18,10 @@ from tallystick.run_result import Break, ItemSide
 
 def duplicate_in_ledger(evidence: Evidence) -> Iterator[Break]:
     """One break per extra row."""
+    behind_ours = rows_behind_ours(evidence)
     for residue in evidence.residues(Fate.EXTRA, ItemSide.LEDGER):
+        if residue.copy.item_id in behind_ours:
+            continue
         original = residue.original.item_id if residue.original else "an earlier row"
         story = f"{residue.copy.item_id} repeats {original}: {residue.reason}."
         yield break_of(

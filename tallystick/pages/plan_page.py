@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from tallystick.abort_plan import AbortItem, abort_words
-from tallystick.compensation_plan import Kind, PlanItem
+from tallystick.compensation_plan import KIND_WORDS, PlanItem, deed_of
 from tallystick.contract import CompensationRules, Contract
 from tallystick.explain import describe_place
 from tallystick.masking import Mask
@@ -147,15 +147,6 @@ def _asking_run(told: PlanTold) -> str:
     return str(asked[-1].detail.get("scheduler_run_id", "")) if asked else ""
 
 
-_INTENTS = {
-    Kind.REPUBLISH: "Publish {count} again from the ledger, each once: {money}.",
-    Kind.REVERSE: "Take back {count}, each by one event that names it: {money}; no record is deleted.",
-    Kind.POST: "Write the rows of {count} into the ledger, each once: {money}.",
-    Kind.TRIGGER: "Hand {count} to a DAG, a run of it for each: {money}; the next window says whether that helped.",
-}
-_NOUNS = {Kind.REPUBLISH: "event", Kind.REVERSE: "copy", Kind.POST: "event", Kind.TRIGGER: "break"}
-
-
 def _ends_intent(aborts: Sequence[AbortItem]) -> Iterator[str]:
     if aborts:
         money = foreign_text(format_money(total_money(pair for one in aborts for pair in one.own_money_minor.items())))
@@ -166,10 +157,11 @@ def _ends_intent(aborts: Sequence[AbortItem]) -> Iterator[str]:
 
 
 def _intents(sums: tuple[PlanSum, ...]) -> Iterator[str]:
-    for kind, words in _INTENTS.items():
+    for kind, words in KIND_WORDS.items():
         mine = tuple(one for one in sums if one.kind is kind)
         if mine:
-            yield words.format(count=counted(sum(one.items for one in mine), _NOUNS[kind]), money=money_of(mine))
+            intent = words.intent.format(count=counted(sum(one.items for one in mine), words.noun))
+            yield f"{intent[0].upper()}{intent[1:]}: {money_of(mine)}{words.remark}."
 
 
 def _done(counts: Mapping[ActionState, int]) -> str:
@@ -208,7 +200,7 @@ def _item_row(item: PlanItem, actions: Mapping[UUID, ActionTold]) -> PlanItemRow
         break_id=item.break_id,
         match_key=foreign_text(item.match_key),
         amount=foreign_text(format_minor(item.amount_minor, item.currency)),
-        deed=_deed(item),
+        deed=foreign_text(deed_of(item, describe_place)),
         **_fate(actions.get(item.action_id)),
     )
 
@@ -216,16 +208,6 @@ def _item_row(item: PlanItem, actions: Mapping[UUID, ActionTold]) -> PlanItemRow
 def _fate(action: ActionTold | None) -> dict[str, str]:
     state, tone = _STATES[action.state] if action else ("not begun", "none")
     return {"state": state, "tone": tone, "reason": _reason(action)}
-
-
-def _deed(item: PlanItem) -> str:
-    if item.kind is Kind.REVERSE:
-        return f"take back {describe_place(item.reverses)}"
-    if item.kind is Kind.POST:
-        return f"post {describe_place(item.posts)}"
-    if item.kind is Kind.TRIGGER:
-        return f"start {foreign_text(item.triggers)}"
-    return f"publish from row {foreign_text(item.row_id)} to {foreign_text(item.topic)}"
 
 
 def _reason(action: ActionTold | None) -> str:

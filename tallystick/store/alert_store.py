@@ -71,6 +71,12 @@ def firing_seen_by(connection: Connection, contract_name: str) -> dict[str, Aler
 
 def pending_alerts(engine: Engine, contract_name: str) -> tuple[PendingAlert, ...]:
     """Alerts that are owed to some sink, oldest first."""
+    with engine.connect() as connection:
+        return owed_seen_by(connection, contract_name)
+
+
+def owed_seen_by(connection: Connection, contract_name: str) -> tuple[PendingAlert, ...]:
+    """The same, as this connection's transaction sees it."""
     later = alert_table.alias("later")
     sink = func.jsonb_array_elements_text(alert_table.c.sinks).table_valued("value", name="sink")
     taken = (
@@ -88,8 +94,7 @@ def pending_alerts(engine: Engine, contract_name: str) -> tuple[PendingAlert, ..
     )
     owed = select(func.array_agg(sink.c.value)).select_from(sink).where(~taken).scalar_subquery()
     found = _alerts(contract_name).add_columns(owed.label("owed")).subquery()
-    with engine.connect() as connection:
-        rows = connection.execute(select(found).where(found.c.owed.is_not(None)).order_by(found.c.alert_id)).all()
+    rows = connection.execute(select(found).where(found.c.owed.is_not(None)).order_by(found.c.alert_id)).all()
     return tuple(_pending(_alert_of(row), row.owed) for row in rows)
 
 

@@ -167,18 +167,23 @@ def read_run_head(engine: Engine, contract_name: str, n: int) -> StoredRun | Non
 def list_runs(engine: Engine, contract_name: str | None = None, *, limit: int) -> tuple[RunSummary, ...]:
     """The newest runs first, of one contract or of all."""
     runs = (
-        select(
-            verdict_table,
-            cut_table.c.window_start_utc,
-            cut_table.c.window_end_utc,
-            cut_table.c.scheduler_run_id,
-        )
-        .join(cut_table, (verdict_table.c.contract == cut_table.c.contract) & (verdict_table.c.cut_n == cut_table.c.n))
+        _summaries()
         .order_by(verdict_table.c.recorded_at.desc(), verdict_table.c.contract, verdict_table.c.cut_n.desc())
         .limit(limit)
     )
     if contract_name is not None:
         runs = runs.where(verdict_table.c.contract == contract_name)
+    with engine.connect() as connection:
+        return tuple(_summary(connection, row) for row in connection.execute(runs).all())
+
+
+def runs_after(engine: Engine, contract_name: str, n: int) -> tuple[RunSummary, ...]:
+    """Runs of the cuts after cut n, in order."""
+    runs = (
+        _summaries()
+        .where(verdict_table.c.contract == contract_name, verdict_table.c.cut_n > n)
+        .order_by(verdict_table.c.cut_n)
+    )
     with engine.connect() as connection:
         return tuple(_summary(connection, row) for row in connection.execute(runs).all())
 
@@ -207,11 +212,13 @@ def open_items_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenIt
 
 
 def items_too_many_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenItem, ...]:
-    """Events that no cut before n could pair any more, broken still: copies one too many. Only a reversal ends them."""
+    """Events and rows that no cut before n could pair any more, broken still: copies one too many. Only what takes them
+    back ends them.
+    """
     newest = _newest_items(contract_name, standing_at=n, known=open_item.c.cut_n < n).subquery()
     statement = (
         select(newest)
-        .where(newest.c.state == ItemState.BROKEN, ~newest.c.pairable, newest.c.side == ItemSide.TOPIC)
+        .where(newest.c.state == ItemState.BROKEN, ~newest.c.pairable)
         .order_by(newest.c.item_id.collate("C"))
     )
     with engine.connect() as connection:
@@ -587,6 +594,15 @@ def _money_by_run(connection: Connection, row: Row[Any]) -> tuple[int, dict[str,
     sums = connection.execute(statement).all()
     money = total_money((currency, int(amount)) for currency, _, amount in sums if currency)
     return sum(count for _, count, _ in sums), money
+
+
+def _summaries() -> Select[Any]:
+    return select(
+        verdict_table,
+        cut_table.c.window_start_utc,
+        cut_table.c.window_end_utc,
+        cut_table.c.scheduler_run_id,
+    ).join(cut_table, (verdict_table.c.contract == cut_table.c.contract) & (verdict_table.c.cut_n == cut_table.c.n))
 
 
 def _summary(connection: Connection, row: Row[Any]) -> RunSummary:

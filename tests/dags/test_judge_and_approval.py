@@ -13,7 +13,9 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, D
 
 from tallystick import compensation, compensation_source
 from tallystick.break_class import BreakClass
-from tallystick.compensation import Effect, ItemCheck, VerifyResult
+from tallystick.compensation import VerifyResult
+from tallystick.executor_work import ItemCheck
+from tallystick.repair_effect import Effect
 from tallystick.store import plan_store, run_store
 from tallystick.verdict import Verdict, merge_verdicts
 from tallystick_airflow import approve_operator, judge_operator, offer_compensation_operator, verify_operator

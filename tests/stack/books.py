@@ -99,6 +99,20 @@ def payments(*names: str) -> tuple[Event, ...]:
     return tuple(payment(name) for name in names)
 
 
+@dataclass(frozen=True)
+class RawEvent:
+    """An event as the lab's raw producer wants it."""
+
+    event: Event
+
+    @property
+    def message_key(self) -> bytes:
+        return self.event.payment_id.encode()
+
+    def to_json(self) -> bytes:
+        return self.event.value
+
+
 @dataclass(frozen=True, kw_only=True)
 class LiveBooks:
     """One contract, its topics and its ledger table, all of this test's own."""

@@ -8,19 +8,31 @@ import os
 import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
+import psycopg
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from psycopg import sql
 from sqlalchemy import Engine, text
 
 from lab.step_by_step import run_step_by_step
-from tallystick import compensation, compensation_plan, compensation_source, event_publisher
+from tallystick import (
+    compensation,
+    compensation_plan,
+    compensation_source,
+    event_publisher,
+    executor_work,
+    hanging_abort,
+)
+from tallystick.abort_plan import AbortItem
 from tallystick.committed_records import SettledTopics
 from tallystick.compensation_plan import Plan
 from tallystick.connections import KafkaSettings
 from tallystick.event_publisher import OutgoingRecord, TransactionAborted, publish_together
 from tallystick.progress_topic import Progress, progress_topic_name
+from tallystick.store import plan_store
 
 
 def transaction_dropped() -> None:
@@ -41,7 +53,7 @@ def transaction_dropped() -> None:
 
 def fresh_transactional_id() -> None:
     """Nobody is fenced by a name that was never heard of."""
-    compensation._Work.transactional_id = property(lambda self: f"tallystick-{uuid.uuid4()}")  # type: ignore[assignment]
+    executor_work.Work.transactional_id = property(lambda self: f"tallystick-{uuid.uuid4()}")  # type: ignore[assignment]
 
 
 def progress_outside_the_transaction() -> None:
@@ -129,7 +141,50 @@ def refusal_of_the_overtaken() -> None:
             connection.execute(statement, row)
         return True
 
-    compensation.record_refusal = refuse
+    executor_work.record_refusal = refuse
+
+
+def post_without_a_key() -> None:
+    """The action's id is not inserted with the rows."""
+
+    class Keyless(psycopg.Connection[Any]):
+        def execute(self, query: Any, *arguments: Any, **told: Any) -> Any:
+            if "ON CONFLICT DO NOTHING" in (query.as_string() if isinstance(query, sql.Composed) else query):
+                return super().execute("SELECT 1")
+            return super().execute(query, *arguments, **told)
+
+    psycopg.connect = Keyless.connect
+
+
+def evidence_not_kept() -> None:
+    """What stood there before the marker is not written into the trail."""
+    kept = plan_store.append_audit
+
+    def append_audit(*arguments: Any, event: str, **entry: Any) -> None:
+        if event != "evidence":
+            kept(*arguments, event=event, **entry)
+
+    _put(kept, append_audit)
+
+
+def second_look_left_out() -> None:
+    """The marker is written on what the first look found."""
+    looked = hanging_abort.look_at
+    found: dict[uuid.UUID, hanging_abort.Standing] = {}
+
+    def look_once(admin: Any, item: AbortItem) -> hanging_abort.Standing:
+        if item.action_id not in found:
+            found[item.action_id] = looked(admin, item)
+        return found[item.action_id]
+
+    _put(looked, look_once, but_not_in=hanging_abort)
+
+
+def _put(own: Any, broken: Any, *, but_not_in: ModuleType | None = None) -> None:
+    """Under each name that some module of ours has it by."""
+    for module in [one for name, one in sys.modules.items() if name.startswith("tallystick") and one is not but_not_in]:
+        for name in [name for name, value in vars(module).items() if value is own]:
+            setattr(module, name, broken)
 
 
 def _kafka() -> dict[str, Any]:
@@ -147,6 +202,9 @@ RULES = {
         key_of_the_plan,
         progress_in_group_offsets,
         refusal_of_the_overtaken,
+        post_without_a_key,
+        evidence_not_kept,
+        second_look_left_out,
     )
 }
 

@@ -33,7 +33,7 @@ from tallystick import compensation, progress_topic
 from tallystick.acting_rules import ActingStopped, OutsideActingHours, SwitchSetting
 from tallystick.break_class import BreakClass, Doubt
 from tallystick.cli import app
-from tallystick.compensation import Execution, ItemFate, execute_plan, verify_and_keep, verify_plan
+from tallystick.compensation import Execution, verify_and_keep, verify_plan
 from tallystick.compensation_plan import (
     CapsExceeded,
     CompensationOff,
@@ -48,6 +48,7 @@ from tallystick.connections import Connections, KafkaSettings
 from tallystick.contract import Contract
 from tallystick.contract_change import ContractChangeRefused
 from tallystick.event_publisher import TransactionAborted
+from tallystick.executor_work import ItemFate
 from tallystick.progress_topic import ProgressLost, progress_topic_name
 from tallystick.repair_effect import Effect
 from tallystick.run_result import ItemState
@@ -63,6 +64,8 @@ from tallystick.store.plan_store import (
 from tallystick.store.run_store import outstanding_breaks
 from tallystick.store.switch_store import set_switch
 from tallystick.verdict import Verdict
+
+from .repairs import executed, planned
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 KILLED_EXECUTOR = Path(__file__).with_name("killed_executor.py")
@@ -116,23 +119,10 @@ class Books:
         self.runs.commit(self.store, self.runs.result(n, verdict=Verdict.BROKEN, breaks=found, items=items))
 
     def plan(self, *, cut_n: int = 1, dry_run: bool = False) -> Plan:
-        plan = draw_plan(self.store, self.contract, self.connections, cut_n=cut_n, dry_run=dry_run)
-        save_plan(self.store, plan, requested_by="ada")
-        return plan
+        return planned(self, cut_n, dry_run=dry_run)
 
-    def execute(
-        self, plan: Plan, *, contract: Contract | None = None, approved_hash: str | None = None, **how: Any
-    ) -> Execution:
-        return execute_plan(
-            self.store,
-            contract or self.contract,
-            self.connections,
-            plan,
-            approved_hash=approved_hash or plan.plan_hash,
-            approver="bob",
-            environment="test",
-            **how,
-        )
+    def execute(self, plan: Plan, **how: Any) -> Execution:
+        return executed(self, plan, **how)
 
     def start_executor(self, plan: Plan, *, die_at: str) -> subprocess.Popen[str]:
         told = {
@@ -666,7 +656,7 @@ def test_an_event_that_came_meanwhile_is_not_published_again(world: Books) -> No
 
 
 def test_what_an_open_transaction_may_hide_is_refused_for_now(world: Books, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compensation, "_SETTLE_SECONDS", 0.3)
+    monkeypatch.setattr(compensation, "SETTLE_SECONDS", 0.3)
     rows = world.pay(2)
     world.find_missing(rows)
     plan = world.plan()

@@ -10,16 +10,20 @@ from sqlalchemy import Engine
 from lab.airflow import AirflowStack, start_airflow
 from lab.airflow_environment import AirflowSettings
 from lab.stack import LabStack
-from tallystick import compensation
-from tallystick.compensation import Effect, Execution, ItemFate, execute_plan, verify_plan
+from tallystick import executor_work
+from tallystick.compensation import Execution
 from tallystick.compensation_plan import Plan, conf_of
 from tallystick.compensation_source import draw_plan
 from tallystick.connections import Connections, HttpAccount, KafkaSettings
 from tallystick.contract import Contract
 from tallystick.dag_trigger import AirflowRefused, open_airflow
 from tallystick.document_schema import PlanDocument
-from tallystick.store.plan_store import executed_actions, save_plan
+from tallystick.executor_work import ItemFate
+from tallystick.repair_effect import Effect
+from tallystick.store.plan_store import executed_actions
 from tallystick.verdict import Verdict
+
+from .repairs import effects, executed, planned
 
 DAG_ID = "repair_by_hand"
 HAND_MADE = f'''
@@ -57,7 +61,11 @@ class World:
     contract: Contract
     runs: Any
 
-    def connections(self, user: str = "approver") -> Connections:
+    @property
+    def connections(self) -> Connections:
+        return self.connections_of("approver")
+
+    def connections_of(self, user: str) -> Connections:
         account = HttpAccount(address=self.airflow.base_url, login=user, secret=self.airflow.passwords[user])
         return Connections(KafkaSettings({"bootstrap.servers": "nobody:9092"}), ledger_dsn="", airflow=account)
 
@@ -67,24 +75,9 @@ class World:
         found = tuple(self.runs.missing(f"event-{amount}", amount_minor=amount) for amount in amounts)
         items = tuple(self.runs.item(one, n=1) for one in found)
         self.runs.commit(self.store, self.runs.result(1, verdict=Verdict.BROKEN, breaks=found, items=items))
-        plan = draw_plan(self.store, self.contract, self.connections(), cut_n=1, dry_run=False)
+        plan = planned(self, 1)
         assert len(plan.items) == len(amounts)
-        save_plan(self.store, plan, requested_by="ada")
         return plan
-
-    def execute(self, plan: Plan, *, user: str = "approver") -> Execution:
-        return execute_plan(
-            self.store,
-            self.contract,
-            self.connections(user),
-            plan,
-            approved_hash=plan.plan_hash,
-            approver="bob",
-            environment="test",
-        )
-
-    def effects(self, plan: Plan) -> list[Effect]:
-        return [check.effect for check in verify_plan(self.contract, plan, self.connections()).checks]
 
     def confs(self) -> dict[str, Any]:
         return {run["dag_run_id"]: run["conf"] for run in self.airflow.runs(DAG_ID)}
@@ -111,7 +104,7 @@ def test_each_break_gets_one_run_with_the_plan_as_conf_whatever_outcome_was_lost
 ) -> None:
     before = world.confs()
     plan = world.plan(700, 13)
-    assert world.effects(plan) == [Effect.NOT_CLEARED] * 2
+    assert effects(world, plan) == [Effect.NOT_CLEARED] * 2
     lost = iter([True])
 
     def dies_once(*arguments: Any, **named: Any) -> None:
@@ -119,12 +112,12 @@ def test_each_break_gets_one_run_with_the_plan_as_conf_whatever_outcome_was_lost
             raise RuntimeError("killed here")
         record_done(*arguments, **named)
 
-    record_done = compensation.record_done
-    monkeypatch.setattr(compensation, "record_done", dies_once)
+    record_done = executor_work.record_done
+    monkeypatch.setattr(executor_work, "record_done", dies_once)
     with pytest.raises(RuntimeError, match="killed here"):
-        world.execute(plan)
-    assert fates(world.execute(plan)) == [ItemFate.ALREADY_DONE, ItemFate.DONE]
-    assert fates(world.execute(plan)) == [ItemFate.ALREADY_DONE] * 2
+        executed(world, plan)
+    assert fates(executed(world, plan)) == [ItemFate.ALREADY_DONE, ItemFate.DONE]
+    assert fates(executed(world, plan)) == [ItemFate.ALREADY_DONE] * 2
     started = {run_id: conf for run_id, conf in world.confs().items() if run_id not in before}
     assert started == {str(item.action_id): conf_of(plan, item) for item in plan.items}
     for conf in started.values():
@@ -133,10 +126,10 @@ def test_each_break_gets_one_run_with_the_plan_as_conf_whatever_outcome_was_lost
     (fine, failing) = sorted(plan.items, key=lambda item: item.amount_minor, reverse=True)
     ended = {item.action_id: world.airflow.wait_run(DAG_ID, str(item.action_id)) for item in (fine, failing)}
     assert list(ended.values()) == ["success", "failed"]
-    effects = dict(zip((item.action_id for item in plan.items), world.effects(plan), strict=True))
-    assert effects == {fine.action_id: Effect.HANDED_OVER, failing.action_id: Effect.NOT_CLEARED}
+    found = dict(zip((item.action_id for item in plan.items), effects(world, plan), strict=True))
+    assert found == {fine.action_id: Effect.HANDED_OVER, failing.action_id: Effect.NOT_CLEARED}
     assert executed_actions(world.store, world.contract.contract) == {}
-    again = draw_plan(world.store, world.contract, world.connections(), cut_n=1)
+    again = draw_plan(world.store, world.contract, world.connections, cut_n=1)
     assert [one.reason for one in again.left_out] == ["another plan has it"] * 2
 
 
@@ -145,15 +138,15 @@ def test_a_run_of_that_id_with_another_conf_a_pause_and_a_lesser_account_are_ref
     theirs, ours = plan.items
     world.airflow.trigger(DAG_ID, run_id=str(theirs.action_id), conf={"items": "theirs"})
     with pytest.raises(AirflowRefused, match="answered 403"):
-        world.execute(plan, user="viewer")
+        executed(world, plan, connections=world.connections_of("viewer"))
     world.airflow.call("PATCH", f"/api/v2/dags/{DAG_ID}", json={"is_paused": True})
     try:
-        outcomes = world.execute(plan).outcomes
+        outcomes = executed(world, plan).outcomes
     finally:
         world.airflow.call("PATCH", f"/api/v2/dags/{DAG_ID}", json={"is_paused": False})
     assert [outcome.fate for outcome in outcomes] == [ItemFate.REFUSED] * 2
     assert "with another conf" in outcomes[0].reason
     assert "is paused" in outcomes[1].reason
     assert str(ours.action_id) not in world.confs()
-    with open_airflow(world.connections().airflow) as api:  # type: ignore[arg-type]
+    with open_airflow(world.connections.airflow) as api:  # type: ignore[arg-type]
         assert api.start_once("nobodys", "run", {}).refused.startswith("Airflow has no DAG nobodys")

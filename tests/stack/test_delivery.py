@@ -15,10 +15,9 @@ from sqlalchemy import Engine, text
 
 from lab.ports import free_port
 from tallystick.acknowledgement import AcknowledgementRefused
-from tallystick.alert import Alert, AlertAction
+from tallystick.alert import Alert
 from tallystick.alert_message import SinkFailed, SinkRefused
 from tallystick.alertmanager_sink import AlertmanagerSink
-from tallystick.contract import Severity
 from tallystick.delivery import DeliveryFailed, DeliverySummary, deliver_pending
 from tallystick.file_sink import FileSink
 from tallystick.pagerduty_sink import PagerDutySink
@@ -30,7 +29,7 @@ from tallystick.store.plan_store import read_audit
 from tallystick.webhook_sink import WebhookSink
 from tests.alert_receiver import Receiver, receiving
 
-PAGER = "webhook:pager"
+from .alerts import PAGER, alert
 
 
 def sink(receiver: Receiver, name: str = PAGER, *, timeout_seconds: float = 60) -> WebhookSink:
@@ -41,21 +40,6 @@ def sink(receiver: Receiver, name: str = PAGER, *, timeout_seconds: float = 60) 
 def receiver() -> Iterator[Receiver]:
     with receiving() as told:
         yield told
-
-
-def alert(
-    n: int, topic: str = "phantom_in_topic", *, action: str = "trigger", sinks: tuple[str, ...] = (PAGER,)
-) -> Alert:
-    return Alert(
-        contract="payouts",
-        cut_n=n,
-        topic=topic,
-        action=AlertAction(action),
-        severity=Severity.ERROR,
-        summary=f"cut {n}",
-        details={"new": n, "money_minor": {"EUR": 2**53 + 1}},
-        sinks=sinks,
-    )
 
 
 def attempts(store: Engine) -> list[tuple[int, str, bool, str]]:
@@ -124,7 +108,7 @@ def test_a_receiver_that_is_down_is_told_later(store: Engine, books: Any) -> Non
 
 def test_a_later_alert_of_a_key_waits_for_the_earlier_one(store: Engine, books: Any, receiver: Receiver) -> None:
     books.commit(store, books.result(0), alerts=(alert(0),))
-    books.commit(store, books.result(1), alerts=(alert(1, action="resolve"), alert(1, "inconclusive")))
+    books.commit(store, books.result(1), alerts=(alert(1, action="resolve"), alert(1, topic="inconclusive")))
     receiver.answer = 500
     with pytest.raises(DeliveryFailed) as raised:
         deliver_pending(store, "payouts", [sink(receiver)])
@@ -200,7 +184,7 @@ def test_a_message_that_is_refused_once_more_after_its_resolve_was_taken_is_owed
     store: Engine, books: Any, receiver: Receiver
 ) -> None:
     books.commit(store, books.result(0), alerts=(alert(0),))
-    books.commit(store, books.result(1), alerts=(alert(1, action="resolve"), alert(1, "inconclusive")))
+    books.commit(store, books.result(1), alerts=(alert(1, action="resolve"), alert(1, topic="inconclusive")))
     refusing = Choosy("cut 0", sink(receiver))
     with pytest.raises(DeliveryFailed, match="refused"):
         deliver_pending(store, "payouts", [refusing])
@@ -236,7 +220,7 @@ def test_a_failure_that_time_may_cure_is_curable_also_beside_a_refusal(
 def test_a_sink_that_asks_to_be_left_alone_is_not_asked_until_then(
     store: Engine, books: Any, receiver: Receiver
 ) -> None:
-    books.commit(store, books.result(0), alerts=(alert(0), alert(0, "inconclusive")))
+    books.commit(store, books.result(0), alerts=(alert(0), alert(0, topic="inconclusive")))
     receiver.answer, receiver.answer_headers = 429, {"Retry-After": "3000"}
     for held_back, failed in ((1, 1), (2, 0)):
         with pytest.raises(DeliveryFailed, match="webhook:pager: it asked to be left alone for") as raised:

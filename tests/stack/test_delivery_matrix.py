@@ -17,9 +17,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from lab.process import wait_until
-from tallystick.alert import Alert, AlertAction
 from tallystick.alertmanager_sink import AlertmanagerSink
-from tallystick.contract import Severity
 from tallystick.delivery import DeliveryFailed, DeliverySummary, deliver_pending
 from tallystick.pagerduty_sink import PagerDutySink
 from tallystick.sinks import AlertSink
@@ -27,6 +25,8 @@ from tallystick.slack_sink import SlackSink
 from tallystick.store.engine import connect_store
 from tallystick.webhook_sink import WebhookSink
 from tests.alert_receiver import Receiver, receiving
+
+from .alerts import alert
 
 FAR = datetime(2100, 1, 1, tzinfo=UTC)
 PATIENT, SHORT = 60, 0.2
@@ -107,19 +107,6 @@ def desk() -> Iterator[Desk]:
         yield Desk({name: parts.enter_context(receiving()) for name in NAMES})
 
 
-def alert(n: int, action: str = "trigger", *, topic: str = "phantom_in_topic", sinks: tuple[str, ...] = NAMES) -> Alert:
-    return Alert(
-        contract="payouts",
-        cut_n=n,
-        topic=topic,
-        action=AlertAction(action),
-        severity=Severity.ERROR,
-        summary=f"cut {n}",
-        details={"contract": "payouts", "owner": "payouts-team"},
-        sinks=sinks,
-    )
-
-
 KEY = "tallystick/payouts/phantom_in_topic"
 ONE_INCIDENT = [("trigger", KEY), ("resolve", KEY)]
 NOTHING = DeliverySummary(delivered=0, failed=0, held_back=0)
@@ -131,11 +118,11 @@ def test_receivers_that_fail_are_told_one_incident_once_they_are_back(
 ) -> None:
     limit = PATIENT if isinstance(fault, int) or fault == "reset" else SHORT
     desk.answer(fault)
-    books.commit(store, books.result(0), alerts=(alert(0),))
+    books.commit(store, books.result(0), alerts=(alert(0, sinks=NAMES),))
     with pytest.raises(DeliveryFailed) as down:
         deliver_pending(store, "payouts", desk.sinks(limit))
     assert down.value.summary == DeliverySummary(delivered=0, failed=4, held_back=0)
-    books.commit(store, books.result(1), alerts=(alert(1, "resolve"),))
+    books.commit(store, books.result(1), alerts=(alert(1, "resolve", sinks=NAMES),))
     with pytest.raises(DeliveryFailed) as still_down:
         deliver_pending(store, "payouts", desk.sinks(limit))
     assert still_down.value.summary == DeliverySummary(delivered=0, failed=4, held_back=4)
@@ -165,7 +152,7 @@ def test_what_a_receiver_took_too_late_for_us_is_sent_again_under_the_same_keys(
 def test_one_receiver_that_is_down_delays_nobody_else(store: Engine, books: Any, desk: Desk, down: str) -> None:
     desk.answer(500, only=(down,))
     for n, action in enumerate(("trigger", "resolve")):
-        books.commit(store, books.result(n), alerts=(alert(n, action),))
+        books.commit(store, books.result(n), alerts=(alert(n, action, sinks=NAMES),))
         with pytest.raises(DeliveryFailed):
             deliver_pending(store, "payouts", desk.sinks())
     assert desk.said() == dict.fromkeys(NAMES, ONE_INCIDENT) | {down: []}
@@ -177,8 +164,8 @@ def test_one_receiver_that_is_down_delays_nobody_else(store: Engine, books: Any,
 def test_alerts_that_were_written_before_a_restart_are_delivered_after_it(
     store_dsn: str, store: Engine, books: Any, desk: Desk
 ) -> None:
-    books.commit(store, books.result(0), alerts=(alert(0),))
-    books.commit(store, books.result(1), alerts=(alert(1, "resolve"),))
+    books.commit(store, books.result(0), alerts=(alert(0, sinks=NAMES),))
+    books.commit(store, books.result(1), alerts=(alert(1, "resolve", sinks=NAMES),))
     store.dispose()
     deliver_pending(connect_store(store_dsn), "payouts", desk.sinks())
     assert desk.said() == dict.fromkeys(NAMES, ONE_INCIDENT)
@@ -231,7 +218,7 @@ def test_whatever_fails_and_whenever_no_alert_is_lost_or_overtaken(
         told = []
         for topic in changed:
             fires[topic] = not fires[topic]
-            told.append(alert(n, "trigger" if fires[topic] else "resolve", topic=topic))
+            told.append(alert(n, "trigger" if fires[topic] else "resolve", topic=topic, sinks=NAMES))
         written += [(one.action, one.dedup_key) for one in told]
         books.commit(store, books.result(n), alerts=tuple(told))
         for receiver in desk.receivers.values():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,17 +13,18 @@ from sqlalchemy import text
 
 from lab.process import wait_until
 from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
-from tallystick import compensation
+from tallystick import executor_work
 from tallystick.batch_header import Marker, coordinator_epoch
 from tallystick.break_class import Doubt
 from tallystick.census import walk_batches
-from tallystick.compensation import Effect, Execution, ItemFate, execute_plan, verify_plan
+from tallystick.compensation import Execution
 from tallystick.compensation_plan import OnePersonOnly, Plan
-from tallystick.compensation_source import draw_plan
-from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
+from tallystick.executor_step import ExecutorStep
+from tallystick.executor_work import ItemFate
 from tallystick.log_fetch import fetcher, open_admin
 from tallystick.offsets import OffsetRange
 from tallystick.open_transactions import OpenTransaction, read_open_transactions
+from tallystick.repair_effect import Effect
 from tallystick.run_result import DoubtFound, RunFigures, RunResult
 from tallystick.store.cut_store import claim_attempt
 from tallystick.store.plan_store import read_audit, save_plan
@@ -32,26 +33,13 @@ from tallystick.surroundings import SURROUNDINGS, FirstSight, HeldEvents, Surrou
 from tallystick.topic_settings import read_broker_settings
 from tallystick.verdict import Verdict
 
-from .books import Event, LiveBooks, doubts, payment, payments
+from .books import LiveBooks, RawEvent, doubts, payment, payments
 from .live import NewBooks
+from .repairs import effects, executed, planned, trail
 
 ABORTS = {"abort_hanging_transactions": True, "max_amount_minor": {"EUR": 100_000}}
 HOURS = timedelta(hours=2)  # beyond the lab's transaction.max.timeout.ms
 PATIENT = {"transaction.timeout.ms": 30 * 60 * 1000}  # a live transaction outlasts a slow test
-
-
-@dataclass(frozen=True)
-class _Raw:
-    """An event as the raw producer wants it."""
-
-    event: Event
-
-    @property
-    def message_key(self) -> bytes:
-        return self.event.payment_id.encode()
-
-    def to_json(self) -> bytes:
-        return self.event.value
 
 
 HUNG = payment("hung", 700)
@@ -77,12 +65,12 @@ def hang(books: LiveBooks) -> RawProducer:
         producer = RawProducer(admin, f"{books.contract.contract}-hanging")
         producer.open()
         producer.add_partition(*place(books))
-        producer.produce(*place(books), _Raw(ON_ITS_PARTITION[0]), {})  # type: ignore[arg-type]
+        producer.produce(*place(books), RawEvent(ON_ITS_PARTITION[0]), {})  # type: ignore[arg-type]
         producer.end(commit=True)
         books.post(ON_ITS_PARTITION[0])
         books.wait_stable()
         with unverified_transactions(admin):
-            producer.produce(*place(books), _Raw(HUNG), {})  # type: ignore[arg-type]
+            producer.produce(*place(books), RawEvent(HUNG), {})  # type: ignore[arg-type]
         return producer
 
 
@@ -154,31 +142,8 @@ FIGURES = RunFigures(
 )
 
 
-def planned(books: LiveBooks, cut_n: int) -> Plan:
-    plan = draw_plan(books.store, books.contract, books.connections, cut_n=cut_n, dry_run=False)
-    save_plan(books.store, plan, requested_by="ada")
-    return plan
-
-
-def executed(books: LiveBooks, plan: Plan, *, approver: str = "bob", tell: Tell = tell_nobody) -> Execution:
-    return execute_plan(
-        books.store,
-        books.contract,
-        books.connections,
-        plan,
-        approved_hash=plan.plan_hash,
-        approver=approver,
-        environment="test",
-        tell=tell,
-    )
-
-
 def fates(execution: Execution) -> list[tuple[ItemFate, str]]:
     return [(outcome.fate, outcome.reason) for outcome in execution.outcomes]
-
-
-def effects(books: LiveBooks, plan: Plan) -> list[Effect]:
-    return [check.effect for check in verify_plan(books.contract, plan, books.connections).checks]
 
 
 def markers(books: LiveBooks, producer_id: int) -> list[tuple[Marker | None, int, int]]:
@@ -193,10 +158,6 @@ def markers(books: LiveBooks, producer_id: int) -> list[tuple[Marker | None, int
             for batch in walk_batches(fetcher(admin), whole, read_committed=False)
             if batch.header.is_control and batch.header.producer_id == producer_id
         ]
-
-
-def trail(books: LiveBooks, plan: Plan) -> list[str]:
-    return [entry.event for entry in read_audit(books.store, books.contract.contract, plan_id=plan.plan_id)]
 
 
 def committed_keys(books: LiveBooks) -> list[bytes]:
@@ -305,7 +266,7 @@ def test_an_executor_that_lost_its_outcome_finds_its_marker_and_writes_no_second
         raise RuntimeError("killed here")
 
     with monkeypatch.context() as patch:
-        patch.setattr(compensation, "record_done", dies)
+        patch.setattr(executor_work, "record_done", dies)
         with pytest.raises(RuntimeError, match="killed here"):
             executed(books, plan)
     assert fates(executed(books, plan)) == [(ItemFate.ALREADY_DONE, "")]

@@ -12,21 +12,22 @@ from sqlalchemy import text
 from tallystick import compensation, ledger_post
 from tallystick.acting_rules import ActingStopped, SwitchSetting
 from tallystick.break_class import BreakClass
-from tallystick.compensation import Execution, ItemFate, execute_plan, verify_plan
+from tallystick.compensation import Execution
 from tallystick.compensation_plan import Kind, Plan, PlanRefused
-from tallystick.compensation_source import draw_plan
 from tallystick.contract import Contract
+from tallystick.executor_work import ItemFate
 from tallystick.ledger_reader import LedgerRefused
 from tallystick.repair_effect import Effect
 from tallystick.run_result import ItemState
 from tallystick.store.break_store import find_break
-from tallystick.store.plan_store import read_audit, save_plan
+from tallystick.store.plan_store import read_audit
 from tallystick.store.run_store import StoredRun, outstanding_breaks
 from tallystick.store.switch_store import set_switch
 from tallystick.verdict import Verdict
 
 from .books import Event, LiveBooks, payment
 from .live import NewBooks
+from .repairs import effects, executed, planned
 
 COPIED = ("event_id", "payment_id", "leg", "amount_minor", "currency", "occurred_at")
 LOST = payment("lost", 700)
@@ -64,22 +65,14 @@ def missing(books: LiveBooks, *lost: Event) -> tuple[StoredRun, Plan]:
     books.produce(*lost)
     books.both(payment("w1"))
     run = books.next_run()
-    plan = draw_plan(books.store, books.contract, books.connections, cut_n=run.cut.n, dry_run=False)
+    plan = planned(books, run.cut.n)
     assert [item.kind for item in plan.items] == [Kind.POST] * len(lost)
-    save_plan(books.store, plan, requested_by="ada")
     return run, plan
 
 
-def executed(books: LiveBooks, plan: Plan) -> Execution:
-    return execute_plan(
-        books.store,
-        books.contract,
-        replace(books.connections, poster_dsn=books.stack.ledger_owner_dsn),
-        plan,
-        approved_hash=plan.plan_hash,
-        approver="bob",
-        environment="test",
-    )
+def posted(books: LiveBooks, plan: Plan) -> Execution:
+    """Carried out by whoever may write into the ledger."""
+    return executed(books, plan, connections=replace(books.connections, poster_dsn=books.stack.ledger_owner_dsn))
 
 
 def rows_of(books: LiveBooks) -> list[tuple[str, int]]:
@@ -88,32 +81,20 @@ def rows_of(books: LiveBooks) -> list[tuple[str, int]]:
     return books.ledger.execute(asked, (LOST.event_id,)).fetchall()
 
 
-def effects(books: LiveBooks, plan: Plan) -> list[Effect]:
-    return [check.effect for check in verify_plan(books.contract, plan, books.connections).checks]
-
-
 def test_a_missing_row_is_posted_once_also_when_its_outcome_was_lost_and_the_next_run_is_clean(
     books: LiveBooks,
 ) -> None:
     _, plan = missing(books, LOST)
     assert effects(books, plan) == [Effect.NOT_CLEARED]
     with pytest.raises(PlanRefused, match=r"expected the connection of compensation\.post, got none"):
-        execute_plan(
-            books.store,
-            books.contract,
-            books.connections,
-            plan,
-            approved_hash=plan.plan_hash,
-            approver="bob",
-            environment="test",
-        )
-    assert executed(books, plan).count(ItemFate.PUBLISHED) == 1
+        executed(books, plan)
+    assert posted(books, plan).count(ItemFate.PUBLISHED) == 1
     with books.store.begin() as connection:
         forget = text("delete from tallystick.compensation_action where plan_id = :plan")
         connection.execute(forget, {"plan": plan.plan_id})
     books.ledger.execute(f"DELETE FROM {books.table} WHERE event_id = %s AND side = 'debit'", (LOST.event_id,))
     with pytest.raises(PlanRefused, match="ask for a new plan"):
-        executed(books, plan)
+        posted(books, plan)
     with books.store.begin() as connection:
         begun = text(
             "insert into tallystick.compensation_action (action_id, break_id, plan_id, state) "
@@ -123,7 +104,7 @@ def test_a_missing_row_is_posted_once_also_when_its_outcome_was_lost_and_the_nex
         connection.execute(begun, {"action": item.action_id, "break": item.break_id, "plan": plan.plan_id})
     end = books.snapshot()[LOST.partition].high_watermark
     books.delete_records("payment", LOST.partition, before=end)
-    assert executed(books, plan).count(ItemFate.ALREADY_PUBLISHED) == 1
+    assert posted(books, plan).count(ItemFate.ALREADY_PUBLISHED) == 1
     assert rows_of(books) == [("credit", 700)]
     assert effects(books, plan) == [Effect.CLEARED]
     books.both(payment("w2"))
@@ -146,7 +127,7 @@ def test_a_missing_row_is_posted_once_also_when_its_outcome_was_lost_and_the_nex
 def test_rows_that_came_meanwhile_or_that_the_contract_would_not_read_are_not_doubled(books: LiveBooks) -> None:
     _, plan = missing(books, LOST)
     books.ledger.execute(f"ALTER TABLE {books.table} ADD CONSTRAINT no_debit CHECK (side <> 'debit') NOT VALID")
-    (refused,) = executed(books, plan).outcomes
+    (refused,) = posted(books, plan).outcomes
     assert (refused.fate, refused.reason) == (
         ItemFate.REFUSED,
         "the ledger refused its rows: CheckViolation of no_debit",
@@ -155,11 +136,11 @@ def test_rows_that_came_meanwhile_or_that_the_contract_would_not_read_are_not_do
     books.ledger.execute(f"ALTER TABLE {books.table} DROP CONSTRAINT no_debit")
     books.ledger.execute(f"ALTER TABLE {books.contract.contract}.posted_action RENAME TO kept")
     with pytest.raises(LedgerRefused, match="action_id uuid PRIMARY KEY"):
-        executed(books, plan)
+        posted(books, plan)
     assert rows_of(books) == []
     books.ledger.execute(f"ALTER TABLE {books.contract.contract}.kept RENAME TO posted_action")
     books.post(LOST)
-    (refused,) = executed(books, plan).outcomes
+    (refused,) = posted(books, plan).outcomes
     assert (refused.fate, refused.reason) == (ItemFate.REFUSED, "the ledger has a row of it")
     assert rows_of(books) == [("credit", 700), ("debit", 700)]
     asked = f"SELECT count(*) FROM {books.contract.contract}.posted_action"
@@ -176,9 +157,9 @@ def test_an_executor_that_is_stopped_in_its_transaction_keeps_the_next_one_from_
     with psycopg.connect(books.stack.ledger_owner_dsn) as first:
         first.execute(f"INSERT INTO {table} VALUES (%s, %s)", (plan.items[0].action_id, plan.plan_hash))
         with pytest.raises(ConnectionError, match="lock"):
-            executed(books, plan)
+            posted(books, plan)
         first.rollback()
-    assert executed(books, plan).count(ItemFate.PUBLISHED) == 1
+    assert posted(books, plan).count(ItemFate.PUBLISHED) == 1
     assert rows_of(books) == [("credit", 700), ("debit", 700)]
 
 
@@ -199,13 +180,13 @@ def test_a_switch_thrown_between_two_posts_keeps_the_first_and_does_no_more(
     post_once = compensation.post_once
     monkeypatch.setattr(compensation, "post_once", post_then_stop)
     with pytest.raises(ActingStopped):
-        executed(books, plan)
+        posted(books, plan)
     assert len(all_rows(books)) == 2
     assert [entry.event for entry in read_audit(books.store, name, plan_id=plan.plan_id)] == [
         "planned", "approved", "executing", "published", "stopped"
     ]  # fmt: skip
     turn(stopped=False)
-    done = executed(books, plan)
+    done = posted(books, plan)
     assert (done.count(ItemFate.ALREADY_PUBLISHED), done.count(ItemFate.PUBLISHED)) == (1, 1)
     assert sorted(all_rows(books)) == [("credit", 300), ("credit", 700), ("debit", 300), ("debit", 700)]
 

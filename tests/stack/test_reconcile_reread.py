@@ -53,6 +53,15 @@ def test_reading_again_fetches_every_byte_again_and_changes_nothing(
     assert _rows_read(spark, after=last_query) == figures.topic_rows + figures.ledger_rows
 
 
+def test_pairing_row_by_row_gives_the_same_digest(
+    judged: tuple[LiveBooks, StoredRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first reading went by cells; none of the fast path's answers may differ from those of the full one."""
+    monkeypatch.setenv(reconcile_app.SCAN_VARIABLE, reconcile_app.PAIR_BY_PAIR)
+    monkeypatch.setattr(reconcile_app, "scan_cells", _must_not_be_called)
+    _reread(*judged)
+
+
 @pytest.mark.parametrize("partitions", [1, 5])
 def test_order_and_partitioning_change_no_digest(
     judged: tuple[LiveBooks, StoredRun], spark: SparkSession, monkeypatch: pytest.MonkeyPatch, partitions: int
@@ -134,3 +143,7 @@ def _rows_read(spark: SparkSession, *, after: int) -> int:
                     if metric.name() == "number of output rows" and values.contains(metric.accumulatorId()):
                         rows += int(values.get(metric.accumulatorId()).get())
     return rows
+
+
+def _must_not_be_called(*_: object, **__: object) -> None:
+    raise AssertionError("the quick way was turned off")

@@ -11,17 +11,15 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tallystick import compensation
 from tallystick.break_class import Doubt, Notice
-from tallystick.compensation import execute_plan
 from tallystick.compensation_plan import PlanItem
-from tallystick.compensation_source import draw_plan
 from tallystick.contract import EventFields
 from tallystick.run_result import ItemState
-from tallystick.store.plan_store import save_plan
 from tallystick.store.run_store import StoredRun
 from tallystick.verdict import Verdict
 
 from .books import TWO_LEGS, Event, LiveBooks, both_legs, doubts, expected, invoice, kinds, payment, payments
 from .live import NewBooks
+from .repairs import executed, planned
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -317,17 +315,8 @@ def test_a_repair_without_effect_is_told_once_and_is_not_planned_again(
         books.post(repaired, botched)
         missing = books.next_run()
         assert len(missing.result.breaks) == 2
-        plan = draw_plan(books.store, books.contract, books.connections, cut_n=missing.cut.n, dry_run=False)
-        save_plan(books.store, plan, requested_by="ada")
-        execute_plan(
-            books.store,
-            books.contract,
-            books.connections,
-            plan,
-            approved_hash=plan.plan_hash,
-            approver="bob",
-            environment="test",
-        )
+        plan = planned(books, missing.cut.n)
+        executed(books, plan)
         books.both(payment("b"))
         run = books.next_run()
         assert _states(run)[repaired.event_id] is ItemState.CLEARED
@@ -339,5 +328,4 @@ def test_a_repair_without_effect_is_told_once_and_is_not_planned_again(
         books.both(payment("c"))
         after = books.next_run()
         assert (after.result.verdict, kinds(after)) == (Verdict.MATCHED, [])
-        again = draw_plan(books.store, books.contract, books.connections, cut_n=after.cut.n, dry_run=False)
-        assert again.items == ()
+        assert planned(books, after.cut.n).items == ()

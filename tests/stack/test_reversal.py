@@ -7,46 +7,23 @@ import pytest
 from kafka import KafkaConsumer, TopicPartition
 
 from tallystick.break_class import BreakClass
-from tallystick.compensation import Execution, ItemFate, execute_plan, verify_plan
-from tallystick.compensation_plan import Kind, Plan
-from tallystick.compensation_source import draw_plan
+from tallystick.compensation_plan import Kind
 from tallystick.contract import REPUBLISHABLE, REVERSIBLE
+from tallystick.executor_work import ItemFate
 from tallystick.repair_effect import Effect
 from tallystick.run_result import ItemState
-from tallystick.store.plan_store import save_plan
 from tallystick.store.run_store import StoredRun, outstanding_breaks
 from tallystick.verdict import Verdict
 
 from .books import LiveBooks, payment, payments
 from .live import NewBooks
+from .repairs import effects, executed, planned
 
 REPAIRS = {
     "classes": [*REPUBLISHABLE, *REVERSIBLE],
     "reversal": "negated",
     "max_amount_minor": {"EUR": 10_000},
 }
-
-
-def planned(books: LiveBooks, run: StoredRun) -> Plan:
-    plan = draw_plan(books.store, books.contract, books.connections, cut_n=run.cut.n, dry_run=False)
-    save_plan(books.store, plan, requested_by="ada")
-    return plan
-
-
-def executed(books: LiveBooks, plan: Plan) -> Execution:
-    return execute_plan(
-        books.store,
-        books.contract,
-        books.connections,
-        plan,
-        approved_hash=plan.plan_hash,
-        approver="bob",
-        environment="test",
-    )
-
-
-def effects(books: LiveBooks, plan: Plan) -> list[Effect]:
-    return [check.effect for check in verify_plan(books.contract, plan, books.connections).checks]
 
 
 def records_of(books: LiveBooks, key: str) -> list[Any]:
@@ -78,7 +55,7 @@ def test_a_late_original_behind_its_repair_is_taken_back_once_and_the_books_agre
     with new_books(direction="ledger_to_topic", compensation=REPAIRS) as books:
         books.take_cut()
         books.post(lost)
-        repair = planned(books, next_window(books, "w1"))
+        repair = planned(books, next_window(books, "w1").cut.n)
         assert [item.kind for item in repair.items] == [Kind.REPUBLISH]
         executed(books, repair)
         assert effects(books, repair) == [Effect.CLEARED]
@@ -88,7 +65,7 @@ def test_a_late_original_behind_its_repair_is_taken_back_once_and_the_books_agre
         assert effects(books, repair) == [Effect.CHANGED]
         doubled = next_window(books, "w3")
         assert [one.break_class for one in doubled.result.breaks] == [BreakClass.DUPLICATE_IN_TOPIC_COMPENSATED]
-        plan = planned(books, doubled)
+        plan = planned(books, doubled.cut.n)
         assert [item.kind for item in plan.items] == [Kind.REVERSE]
         assert effects(books, plan) == [Effect.NOT_CLEARED]
         assert executed(books, plan).count(ItemFate.PUBLISHED) == 1
@@ -107,7 +84,7 @@ def test_a_late_original_behind_its_repair_is_taken_back_once_and_the_books_agre
         assert (item.state, item.cleared_by) == (ItemState.CLEARED, f"action:{plan.items[0].action_id}")
         assert outstanding_breaks(books.store, books.contract.contract) == ()
         assert books.judge_again(clean).digest == clean.result.digest
-        again = planned(books, next_window(books, "w5"))
+        again = planned(books, next_window(books, "w5").cut.n)
         assert (again.items, again.left_out) == ((), ())
 
 

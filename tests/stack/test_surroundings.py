@@ -1,7 +1,6 @@
 """What stands around a cut, for real: hanging, created again, changed while it is read, compacted, about to expire."""
 
 import time
-from dataclasses import dataclass
 
 import pytest
 from confluent_kafka import Producer
@@ -22,24 +21,10 @@ from tallystick.store.run_store import StoredRun
 from tallystick.surroundings import Surroundings
 from tallystick.verdict import Verdict
 
-from .books import Event, LiveBooks, doubts, payment, payments
+from .books import Event, LiveBooks, RawEvent, doubts, payment, payments
 from .live import NewBooks
 
 pytestmark = pytest.mark.usefixtures("spark")
-
-
-@dataclass(frozen=True)
-class _Raw:
-    """An event as the raw producer wants it."""
-
-    event: Event
-
-    @property
-    def message_key(self) -> bytes:
-        return self.event.payment_id.encode()
-
-    def to_json(self) -> bytes:
-        return self.event.value
 
 
 def test_a_hanging_transaction_is_told_from_a_live_one_and_from_what_stands_behind_it(new_books: NewBooks) -> None:
@@ -217,7 +202,7 @@ def _hang(books: LiveBooks, event: Event) -> RawProducer:
         producer = RawProducer(admin, f"{books.contract.contract}-hanging")
         producer.open()
         with unverified_transactions(admin):
-            producer.produce(books.contract.legs["payment"], event.partition, _Raw(event), {})  # type: ignore[arg-type]
+            producer.produce(books.contract.legs["payment"], event.partition, RawEvent(event), {})  # type: ignore[arg-type]
         return producer
 
 

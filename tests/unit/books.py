@@ -17,14 +17,14 @@ from tallystick.contract import Contract, Direction
 from tallystick.cut import Cut, LedgerSlice, TopicSlice
 from tallystick.evidence import Evidence, LegsCase, UnreadableRecord
 from tallystick.explain import LifeStep
-from tallystick.investigation import group_by_key, group_by_transaction
+from tallystick.investigation import group_by_key, group_by_transaction, with_row_reversals
 from tallystick.judging import judge
 from tallystick.ledger import LedgerRow
 from tallystick.log_record import LogRecord
 from tallystick.look_ups import LookUps, ledger_sighting, needs_topic, topic_sighting
 from tallystick.offsets import TopicPartition
 from tallystick.open_transactions import OpenTransaction
-from tallystick.pairing import Copy, Deadlines, KeyCase, Sighting, pair_key
+from tallystick.pairing import Copy, Deadlines, KeyCase, Sighting, may_be_taken_back, pair_key
 from tallystick.run_result import Break, ItemState, OpenItem, PartitionCensus, RunResult
 from tallystick.slice_scan import ledger_item_id, topic_item_id
 from tallystick.write_off import items_written_off
@@ -119,8 +119,10 @@ class Books:
         *,
         leg: str = "payout",
         payment: str | None = None,
+        reverses: str = "",
+        action_id: str = "",
     ) -> str:
-        """Commit a ledger row in a transaction of its own; its row id."""
+        """Commit a ledger row in a transaction of its own; its row id. reverses: row id of the one it takes back."""
         posted = LedgerRow(
             row_id=str(len(self.rows) + 1),
             match_key=key,
@@ -129,6 +131,8 @@ class Books:
             amount_minor=amount_minor,
             currency=currency,
             row_xid=self.next_xid,
+            reverses=reverses,
+            action_id=action_id,
         )
         self.rows[posted.row_id] = posted
         self.next_xid += 1
@@ -203,7 +207,7 @@ class Books:
                 deadlines=deadlines,
                 legs=self.legs,
             )
-            for case in group_by_key(copies, carried)
+            for case in with_row_reversals(group_by_key(copies, carried), look_ups.by_key, self._too_many(cut.n))
         )
         legs = group_by_transaction(self._incomplete(readable), carried) if len(self.legs) > 1 else ()
         evidence = Evidence(
@@ -305,15 +309,22 @@ class Books:
 
     def _carried(self, n: int) -> tuple[OpenItem, ...]:
         """As `run_store.open_items_as_of` has it."""
-        newest = {}
+        return tuple(
+            item
+            for item in self._newest_items(n)
+            if item.state is ItemState.OPEN or (item.pairable and item.state is not ItemState.CLEARED)
+        )
+
+    def _too_many(self, n: int) -> tuple[OpenItem, ...]:
+        """As `run_store.items_too_many_as_of` has it."""
+        return tuple(item for item in self._newest_items(n) if may_be_taken_back(item))
+
+    def _newest_items(self, n: int) -> Iterable[OpenItem]:
+        newest: dict[str, OpenItem] = {}
         for result in self.results[: n - 1]:
             newest |= {item.item_id: item for item in result.items}
             newest |= {item.item_id: item for after, item in self.written_off if after == result.cut_n}
-        return tuple(
-            item
-            for item in newest.values()
-            if item.state is ItemState.OPEN or (item.pairable and item.state is not ItemState.CLEARED)
-        )
+        return newest.values()
 
     def _read_events(self, cut: Cut) -> list[Written]:
         return [one for topic_slice in cut.topic_slices for one in self._events(topic_slice)]
@@ -337,7 +348,7 @@ class Books:
         if self.unique_key:
             return set()
         older = {one.match_key for one in self.rows.values() if one.row_xid < cut.ledger_slice.xid_start}
-        return {one.match_key for one in rows} & older
+        return {one.match_key for one in rows if one.reverses or one.match_key in older}
 
     def _sightings(self, case: KeyCase, cut: Cut) -> tuple[Sighting, ...]:
         in_ledger = [

@@ -13,6 +13,7 @@ from tallystick.batch_header import Marker
 from tallystick.census import (
     LOOK_AROUND_OFFSETS,
     PATIENCE,
+    CountedOffsets,
     Outcome,
     batch_at,
     take_census,
@@ -43,6 +44,25 @@ def counts(log: SyntheticLog, start: int, end: int) -> dict[str, int]:
 
 
 # Literal logs.
+
+
+def test_a_census_tells_how_far_it_is_over_all_partitions_and_no_oftener_than_by_hundredths() -> None:
+    log = SyntheticLog()
+    for _ in range(500):
+        log.append(b"a", b"b")
+    heard: list[dict[str, int]] = []
+    told = CountedOffsets(2_000, lambda step, figures: heard.append({"step": step, **figures}))
+    counted = [take_census(log.fetch, offsets(0, 1_000), told=told) for _ in range(2)]
+    assert counted == [census(log, 0, 1_000)] * 2
+    assert {one["step"] for one in heard} == {"counting"}
+    assert [one["done"] for one in heard] == list(range(20, 2_001, 20))
+    assert {one["of"] for one in heard} == {2_000}
+
+
+def test_a_census_of_nothing_tells_nothing() -> None:
+    heard: list[str] = []
+    take_census(SyntheticLog().fetch, offsets(0, 0), told=CountedOffsets(0, lambda step, _: heard.append(step)))
+    assert heard == []
 
 
 def test_plain_and_idempotent_records_are_plain_and_only_the_first_lack_a_producer() -> None:

@@ -372,6 +372,11 @@ PAIRS: dict[Name, Pair] = {
         twin=evidence_of(event(11), event(12), row(1), row(2), direction=T2L),  # it follows a doubled event
         twin_is=frozenset({BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN}),
     ),
+    BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED: Pair(
+        fires=evidence_of(event(11), row(1), replace(row(2), action_id="a-1"), direction=T2L),
+        twin=evidence_of(event(11), row(1), row(2), direction=T2L),
+        twin_is=frozenset({BreakClass.DUPLICATE_IN_LEDGER}),
+    ),
     BreakClass.PHANTOM_IN_TOPIC: Pair(
         fires=evidence_of(event(11)),
         twin=evidence_of(event(11), sightings=[seen(LEDGER, Place.PENDING, 1)]),  # its row is behind the horizon

@@ -33,6 +33,7 @@ COMMANDS = [
     ("runs",),
     ("show",),
     ("report",),
+    ("watch",),
     ("explain",),
     ("write-off",),
     ("compensation", "plan"),
@@ -43,6 +44,9 @@ COMMANDS = [
     ("alert", "test"),
     ("posture",),
     ("census",),
+    ("metrics", "show"),
+    ("metrics", "serve"),
+    ("metrics", "push"),
 ]
 
 
@@ -87,6 +91,7 @@ def test_the_help_names_every_command_and_every_exit_code() -> None:
         "alert",
         "posture",
         "census",
+        "metrics",
     ):
         assert f" {name} " in output
     for code in ("0 matched", "1 broken", "2 refused", "3 inconclusive", "70 a bug", "130 interrupted"):
@@ -194,6 +199,9 @@ def test_wrong_usage_ends_with_2_and_says_what_was_expected(arguments: tuple[str
         ("compensation", "stop", "--by", "Ada", "--because", "it hangs"),
         ("alert", "ack", "billing", "missing_in_ledger", "--by", "Ada"),
         ("store", "migrate"),
+        ("metrics", "show"),
+        ("metrics", "serve"),
+        ("metrics", "push"),
     ],
     ids=" ".join,
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.cli_progress import _LINES, Progress, step_line
+from tallystick.cli_progress import _LINES, Progress, pace_text, step_line
 from tallystick.executor_step import ExecutorStep
 
 APP = Path(__file__).parents[2] / "spark_apps" / "reconcile_app.py"
@@ -33,6 +33,39 @@ def test_a_step_with_other_figures_is_shown_by_its_name(figures: dict[str, objec
 
 def test_a_step_that_nobody_knows_is_shown_by_its_name() -> None:
     assert step_line("warming_up", {"x": 1}) == "warming up"
+
+
+@pytest.mark.parametrize(
+    ("done", "seconds", "expected"),
+    [
+        (250_000, 10.0, ", 25,000 a second, 30 s left"),
+        (999_999, 10.0, ", 100,000 a second, 0 s left"),
+        (1, 3_600.0, ", 0 a second, 41,666 d 15 h left"),
+        (0, 10.0, ""),
+        (1_000_000, 10.0, ""),
+        (10, 0.0, ""),
+    ],
+)
+def test_a_count_says_its_rate_and_the_time_left(done: int, seconds: float, expected: str) -> None:
+    assert pace_text(done, 1_000_000, seconds=seconds) == expected
+
+
+def test_elsewhere_than_in_a_terminal_long_counts_are_told_at_every_tenth(capsys: pytest.CaptureFixture[str]) -> None:
+    times = iter(range(1_000))
+    with Progress(clock=lambda: next(times)) as progress:
+        progress.tell("scanning", {"offsets": 1_000_000})
+        for done in range(10_000, 1_000_001, 10_000):
+            progress.tell("counting", {"done": done, "of": 1_000_000})
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1 + 10
+    assert lines[1] == "Counted 100,000 of 1,000,000 offsets, 100,000 a second, 9 s left"
+    assert lines[-1] == "Counted 1,000,000 of 1,000,000 offsets"
+
+
+def test_short_counts_are_not_told_there(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress() as progress:
+        progress.tell("counting", {"done": 50, "of": 99})
+    assert capsys.readouterr().err == ""
 
 
 def test_without_a_terminal_each_step_is_one_plain_line_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,8 +18,8 @@ from tallystick.compensation_plan import (
     Kind,
     OnePersonOnly,
     Plan,
-    SourceRow,
     Spent,
+    StandingRow,
     action_id_of,
     conf_of,
     make_plan,
@@ -104,8 +104,8 @@ def run(*doubts: Doubt) -> StoredRun:
     )
 
 
-def row(key: str, *, amount_minor: int = 100, currency: str = "EUR") -> SourceRow:
-    return SourceRow(
+def row(key: str, *, amount_minor: int = 100, currency: str = "EUR") -> StandingRow:
+    return StandingRow(
         row_id=f"row-{key}",
         match_key=key,
         transaction_key=f"transaction-{key}",
@@ -124,7 +124,7 @@ def candidate(
     leg: str = "payout",
     amount_minor: int = 100,
     currency: str = "EUR",
-    rows: tuple[SourceRow, ...] | None = None,
+    rows: tuple[StandingRow, ...] | None = None,
     at: str = "",
 ) -> Candidate:
     found = Break(
@@ -157,7 +157,7 @@ def reasons(planned: Plan) -> dict[str, str]:
 def test_a_missing_event_is_planned_from_its_ledger_row() -> None:
     planned = plan(candidate("a"))
     (item,) = planned.items
-    assert item.row == row("a")
+    assert item.row == row("a").source
     assert (item.topic, item.break_class) == ("billing.payouts", NEVER_PRODUCED)
     assert item.action_id == action_id_of("payouts", item.break_id)
     assert planned.money_minor == {"EUR": 100}
@@ -363,8 +363,11 @@ def test_the_approver_reads_what_will_be_done_what_not_and_why() -> None:
         "",
         "| event | topic | amount | what is done | class |",
         "|---|---|---|---|---|",
-        "| a | billing.payouts | 1.00 EUR | publish from row row-a | missing_in_topic_never_produced |",
-        "| c | billing.payouts | 1.00 EUR | publish from row row-c | missing_in_topic_never_produced |",
+        *(
+            f"| {key} | billing.payouts | 1.00 EUR | publish from row row-{key} to billing.payouts "
+            "| missing_in_topic_never_produced |"
+            for key in ("a", "c")
+        ),
         "",
         "Left out: 1 outstanding breaks.",
         "",
@@ -375,7 +378,7 @@ def test_the_approver_reads_what_will_be_done_what_not_and_why() -> None:
 
 
 def test_a_dry_run_says_so() -> None:
-    assert "Dry run, nothing is published: would publish 1 events" in describe_plan(plan(candidate("a")))
+    assert "Dry run, nothing is published: would publish 1 event" in describe_plan(plan(candidate("a")))
     assert "Nothing is to be published." in describe_plan(plan())
 
 
@@ -390,10 +393,14 @@ def test_a_copy_too_many_is_taken_back_by_its_place_and_the_words_say_so() -> No
     )
     missing, doubled = planned.items
     assert (missing.kind, missing.reverses) == (Kind.REPUBLISH, "")
-    assert (doubled.kind, doubled.reverses, doubled.row) == (Kind.REVERSE, "topic:billing.payouts:1:17", row("b"))
+    assert (doubled.kind, doubled.reverses, doubled.row) == (
+        Kind.REVERSE,
+        "topic:billing.payouts:1:17",
+        row("b").source,
+    )
     body = describe_plan(planned)
     assert (
-        "Will publish 1 events again from the ledger, each once, worth 1.00 EUR, and take back 1 copies, each by one "
+        "Will publish 1 event again from the ledger, each once, worth 1.00 EUR, and take back 1 copy, each by one "
         "event that names it, worth 1.00 EUR; no record is deleted." in body
     )
     assert "| b | billing.payouts | 1.00 EUR | take back billing.payouts:1:17 | duplicate_in_topic_zombie |" in body
@@ -440,7 +447,7 @@ def test_what_the_ledger_lacks_is_posted_from_the_event_and_the_words_say_so() -
     assert (item.kind, item.posts, item.reverses) == (Kind.POST, "topic:billing.payouts:1:17", "")
     assert (item.match_key, item.amount_minor, item.currency, item.row_id) == ("a", 100, "EUR", "")
     body = describe_plan(planned)
-    assert "Will write the rows of 1 events into the ledger, each once, worth 1.00 EUR." in body
+    assert "Will write the rows of 1 event into the ledger, each once, worth 1.00 EUR." in body
     assert "| a | billing.payouts | 1.00 EUR | post billing.payouts:1:17 | missing_in_ledger |" in body
 
 
@@ -469,8 +476,8 @@ def test_a_class_with_a_dag_is_handed_to_it_whatever_the_ledger_says_and_the_wor
     assert handed.action_id == action_id_of("payouts", handed.break_id)
     body = describe_plan(planned)
     assert (
-        "Will publish 1 events again from the ledger, each once, worth 1.00 EUR, and hand 1 breaks worth 1.00 EUR to "
-        "DAGs, each in one run; what those do is not seen from here." in body
+        "Will publish 1 event again from the ledger, each once, worth 1.00 EUR, and hand 1 break to DAGs, each in one "
+        "run, worth 1.00 EUR; what those do is not seen from here, the next window says whether it helped." in body
     )
     assert "| b |  | 1.00 EUR | start by_hand | phantom_in_topic |" in body
 
@@ -513,3 +520,81 @@ def test_a_long_plan_shows_its_beginning_and_counts_the_rest() -> None:
 def test_a_key_is_shown_without_what_a_template_or_markdown_would_act_on() -> None:
     body = describe_plan(plan(candidate("{{ conf }}|`<b>")))
     assert "| ?? conf ?????b? |" in body
+
+
+TAKES_ROWS_BACK = {
+    "classes": ["duplicate_in_ledger", "duplicate_in_ledger_compensated"],
+    "reversal": "negated",
+    "max_amount_minor": {"EUR": 1000},
+    "post": {
+        "connection": "poster",
+        "actions_table": "billing.posted_action",
+        "columns": {"event_id": "event_id", "amount_minor": "amount_minor"},
+        "rows": {"payout": [{"side": "credit"}]},
+    },
+}
+FIRST, SECOND, THIRD = (replace(row("a"), row_id=str(n)) for n in (1, 2, 3))
+
+
+def taking_back(of: int, row_id: int = 9) -> StandingRow:
+    return replace(row("a", amount_minor=-100), row_id=str(row_id), takes_back=str(of))
+
+
+def doubled_row(*rows: StandingRow, at: int = 2, ours: int | None = None, cut_n: int = 5) -> Candidate:
+    """A break about row `at`; ours: the row that a compensation posted."""
+    plain = candidate("a", cut_n=cut_n, break_class=BreakClass.DUPLICATE_IN_LEDGER, at=f"ledger:{at}", rows=rows)
+    found = plain.item_break
+    if ours is not None:
+        found = replace(found, break_class=BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED)
+        found = replace(found, evidence={"at": f"ledger:{at}", "ours": f"ledger:{ours}"})
+    found = replace(
+        found, break_id=break_id(contract="p", break_class=found.break_class, match_key="a", position=str(at))
+    )
+    return replace(plain, outstanding=replace(plain.outstanding, item_break=found))
+
+
+def plan_rows(*candidates: Candidate, taken: Sequence[UUID] = ()) -> Plan:
+    document = contract().model_dump(mode="json", exclude_defaults=True)
+    document |= {"direction": "topic_to_ledger", "compensation": TAKES_ROWS_BACK}
+    document["ledger"] |= {"columns": {"reverses": "reverses_entry"}}
+    return make_plan(Contract.model_validate(document), run(), candidates, taken=taken, dry_run=False)
+
+
+def test_a_row_too_many_is_taken_back_by_its_id_and_the_words_say_so() -> None:
+    planned = plan_rows(doubled_row(FIRST, SECOND))
+    (item,) = planned.items
+    assert (item.kind, item.reverses, item.row) == (Kind.COUNTERPOST, "ledger:2", SECOND.source)
+    body = describe_plan(planned)
+    assert (
+        "Will take back 1 row of the ledger, each by one compensating entry that names it, worth 1.00 EUR; no row is "
+        "changed or deleted." in body
+    )
+    assert "| a | billing.payouts | 1.00 EUR | take back row 2 | duplicate_in_ledger |" in body
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ((FIRST,), "the row that is one too many is not in the ledger any more"),
+        ((SECOND,), "no other row of its key is in force"),
+        ((FIRST, SECOND, taking_back(1)), "no other row of its key is in force"),
+        ((FIRST, SECOND, THIRD, taking_back(2)), "it was taken back already"),
+        ((FIRST, replace(SECOND, amount_minor=99)), "the ledger row has changed since the run"),
+        ((FIRST, THIRD, replace(SECOND, takes_back="7")), "the row takes row 7 back itself"),
+    ],
+)
+def test_a_row_that_may_not_be_taken_back_is_left_out(rows: tuple[StandingRow, ...], reason: str) -> None:
+    assert reasons(plan_rows(doubled_row(*rows))) == {"a": reason}
+
+
+def test_of_two_equal_rows_ours_is_taken_back_unless_it_was_or_an_older_break_is_about_it() -> None:
+    def places(*candidates: Candidate, taken: Sequence[UUID] = ()) -> list[str]:
+        return [item.reverses for item in plan_rows(*candidates, taken=taken).items]
+
+    assert places(doubled_row(FIRST, SECOND, at=2, ours=1)) == ["ledger:1"]
+    gone = (FIRST, SECOND, THIRD, taking_back(1))
+    assert places(doubled_row(*gone, at=2, ours=1)) == ["ledger:2"]
+    older = doubled_row(FIRST, SECOND, THIRD, at=2, ours=1, cut_n=4)
+    younger = doubled_row(FIRST, SECOND, THIRD, at=3, ours=1, cut_n=5)
+    assert places(younger, older) == ["ledger:1"]
+    assert places(younger, older, taken=[action_id_of("payouts", older.item_break.break_id)]) == ["ledger:3"]

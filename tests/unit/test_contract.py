@@ -11,6 +11,7 @@ import yaml
 
 from tallystick.break_class import BreakClass
 from tallystick.contract import (
+    COUNTERPOSTABLE,
     POSTABLE,
     REPUBLISHABLE,
     REVERSIBLE,
@@ -45,7 +46,7 @@ TRIGGERS: dict[str, Any] = {
         "dags": {"missing_in_topic_never_produced": "by_hand", "foreign_in_topic": "b.c"},
     },
 }
-REPAIRABLE = REPUBLISHABLE + REVERSIBLE + POSTABLE
+REPAIRABLE = REPUBLISHABLE + REVERSIBLE + POSTABLE + COUNTERPOSTABLE
 POSTS: dict[str, Any] = {
     "classes": ["missing_in_ledger"],
     "max_amount_minor": {"EUR": 100_000},
@@ -56,6 +57,12 @@ POSTS: dict[str, Any] = {
         "rows": {"payment": [{"side": "debit"}, {"side": "credit"}]},
     },
 }
+TAKES_BACK: dict[str, Any] = POSTS | {
+    "classes": ["duplicate_in_ledger"],
+    "reversal": "negated",
+    "post": POSTS["post"] | {"columns": {"event_id": "event_id", "amount_minor": "amount_minor"}},
+}
+NAMED: dict[str, Any] = {"direction": "topic_to_ledger", "ledger__columns": {"reverses": "reverses_entry"}}
 
 
 def shown(value: object) -> str:
@@ -238,12 +245,12 @@ ORDERED = {"ordering_key": "account", "sequence": "number"}
         (
             {"compensation": {**POSTS, "post": None}, "direction": "topic_to_ledger"},
             'compensation: got {"classes": ["missing_in_ledger"], "max_amount_minor": {"EUR": 100000}, "post": ...; '
-            "expected post with missing_in_ledger, and only with it",
+            "expected post with missing_in_ledger and classes of rows too many, and only with them",
         ),
         (
             {"compensation": {**REPAIR, "post": POSTS["post"]}},
             'compensation: got {"classes": ["missing_in_topic_never_produced"], "max_amount_minor": {"EUR": 100...; '
-            "expected post with missing_in_ledger, and only with it",
+            "expected post with missing_in_ledger and classes of rows too many, and only with them",
         ),
         (
             {"compensation": POSTS},
@@ -275,6 +282,49 @@ ORDERED = {"ordering_key": "account", "sequence": "number"}
             for changes, cut in (
                 ({"classes": ["duplicate_in_topic_zombie"]}, "000}}"),
                 ({"reversal": "negated"}, "..."),
+            )
+        ),
+        *(
+            (changes, expected)
+            for changes, expected in (
+                (
+                    {"direction": "topic_to_ledger", "compensation": TAKES_BACK},
+                    f"compensation: got {shown(TAKES_BACK)}; expected ledger.columns.reverses with classes of rows too",
+                ),
+                (
+                    NAMED | {"compensation": TAKES_BACK | {"post": POSTS["post"]}},
+                    f"compensation: got {shown(TAKES_BACK | {'post': POSTS['post']})}; expected amount_minor in "
+                    "post.columns",
+                ),
+                (
+                    NAMED
+                    | {
+                        "compensation": POSTS
+                        | {"post": POSTS["post"] | {"rows": {"payment": [{"reverses_entry": "4"}]}}}
+                    },
+                    f"compensation: got {shown(POSTS)}; expected no reverses_entry in post: its value is",
+                ),
+                (
+                    NAMED | {"compensation": TAKES_BACK | {"reversal": "header"}},
+                    f"compensation: got {shown(TAKES_BACK)}; expected no reversal header with these classes",
+                ),
+                (
+                    {"compensation": {**REPAIR, "classes": ["duplicate_in_topic_zombie"], "reversal": "column"}},
+                    'compensation: got {"classes": ["duplicate_in_topic_zombie"], "max_amount_minor": {"EUR": 100000}, '
+                    "...; expected no reversal column with these classes",
+                ),
+                (
+                    {"compensation": TAKES_BACK},
+                    f"compensation: got {shown(TAKES_BACK)}; expected no class duplicate_in_ledger with direction",
+                ),
+                *(
+                    (
+                        {"ledger": {"connection": "l", "table": "a.b", "columns": {name: "a"}}},
+                        f'ledger: got {{"connection": "l", "table": "a.b", "columns": {{"{name}": "a"}}}}; expected '
+                        "columns reverses and action_id with direction topic_to_ledger only",
+                    )
+                    for name in ("reverses", "action_id")
+                ),
             )
         ),
         (
@@ -492,6 +542,8 @@ def test_a_bad_field_is_refused_with_its_path_its_value_and_what_was_expected(
         {"compensation": {**REPAIR, "acting_minutes": "* 6-17 * * 1-5", "max_items_per_day": 1}},
         {"compensation": REPAIR, "ledger__amount_unit": "major"},
         {"compensation": POSTS, "direction": "topic_to_ledger"},
+        NAMED | {"compensation": TAKES_BACK},
+        NAMED | {"compensation": TAKES_BACK | {"reversal": "column", "classes": ["duplicate_in_ledger_compensated"]}},
         {"event": {"amount_unit": "major"}, "ledger__amount_unit": "minor", "currency_case": "ignored"},
         {"event": ORDERED},
         {"event": {"ordering_key": "payment_id", "sequence": "number"}},

@@ -42,6 +42,19 @@ def posting(**changes: Any) -> Contract:
     return contract_of(Direction.TOPIC_TO_LEDGER, compensation=rules)
 
 
+def counterposting(reversal: str) -> Contract:
+    post = {
+        "connection": "poster",
+        "actions_table": "billing.posted_action",
+        "columns": {"amount_minor": "amount_minor"},
+        "rows": {"payout": [{"side": "credit"}]},
+    }
+    rules = {"classes": ["duplicate_in_ledger"], "max_amount_minor": {"EUR": 100}, "post": post, "reversal": reversal}
+    ledger = contract_of().model_dump(mode="json", exclude_defaults=True)["ledger"]
+    columns = {"reverses": "reverses_entry"}
+    return contract_of(Direction.TOPIC_TO_LEDGER, ledger=ledger | {"columns": columns}, compensation=rules)
+
+
 def with_parts(**parts: dict[str, Any]) -> Contract:
     """The plain contract; each part's keys are added to it."""
     plain = contract_of().model_dump(mode="json")
@@ -58,6 +71,7 @@ def with_inputs(**ledger: Any) -> Contract:
 
 
 PLAIN = contract_of()
+PLAIN_LEDGER = PLAIN.model_dump(mode="json", exclude_defaults=True)["ledger"]
 BY_WRITTEN_XID = with_columns()
 TRIGGER: dict[str, Any] = {"connection": "airflow", "dags": {"phantom_in_topic": "by_hand"}}
 REPAIRED = contract_of(compensation=REPAIRS)
@@ -88,6 +102,15 @@ def test_every_field_of_a_contract_has_its_rule_and_no_rule_is_without_field() -
 
 
 CASES = [
+    *(
+        (
+            f"ledger.columns.{name}",
+            contract_of(Direction.TOPIC_TO_LEDGER),
+            contract_of(Direction.TOPIC_TO_LEDGER, ledger=PLAIN_LEDGER | {"columns": {name: "other"}}),
+            ANEW,
+        )
+        for name in ("reverses", "action_id")
+    ),
     ("contract", PLAIN, contract_of(contract="another"), REFUSED),
     ("version", PLAIN, contract_of(version=2), KEPT),
     ("description", PLAIN, contract_of(description="Payouts."), KEPT),
@@ -211,6 +234,12 @@ CASES = [
         contract_of(compensation=REVERSES | {"reversal": "negated"}),
         contract_of(compensation=REVERSES | {"reversal": "header"}),
         KEPT,
+    ),
+    (
+        "compensation.reversal",
+        counterposting("negated"),
+        counterposting("column"),
+        ANEW,
     ),
 ]
 

@@ -7,10 +7,20 @@ import pytest
 
 from lab.crash_score import EventEnd, RoundEnd, Told, crash_figures
 
-PUBLISHED = EventEnd(match_key="pay-7", copies=1, told=Told(fate="published"), state="done")
+PUBLISHED = EventEnd(match_key="pay-7", counted_as="pay-7", copies=1, told=Told(fate="published"), state="done")
 HELD = Told(fate="refused", reason="not provable now: an open producer transaction holds payouts")
-REFUSED = EventEnd(match_key="pay-8", copies=0, told=HELD, state="refused")
-ROUND = RoundEnd(name="7.113", step="begun", fault="frozen", events=(PUBLISHED, REFUSED), starts=2, hung=0, seconds=5.0)
+REFUSED = EventEnd(match_key="pay-8", counted_as="pay-8", copies=0, told=HELD, state="refused")
+ROUND = RoundEnd(
+    name="7.113",
+    kind="republish",
+    step="begun",
+    fault="frozen",
+    events=(PUBLISHED, REFUSED),
+    starts=2,
+    hung=0,
+    seconds=5.0,
+    may_refuse=1,
+)
 
 
 def ends_as(event: EventEnd, **fields: Any) -> str:
@@ -20,6 +30,17 @@ def ends_as(event: EventEnd, **fields: Any) -> str:
 def test_an_event_that_stands_once_and_is_told_so_is_exactly_once() -> None:
     assert ends_as(PUBLISHED) == "exactly_once"
     assert ends_as(PUBLISHED, told=Told(fate="already_published")) == "exactly_once"
+
+
+@pytest.mark.parametrize("fate", ["done", "already_done"])
+def test_a_marker_that_stands_once_is_told_as_done(fate: str) -> None:
+    assert ends_as(PUBLISHED, told=Told(fate=fate)) == "exactly_once"
+
+
+def test_a_marker_of_which_no_evidence_was_kept_is_without_evidence_and_one_that_was_not_written_needs_none() -> None:
+    assert ends_as(PUBLISHED, evidence=False) == "without_evidence"
+    assert ends_as(PUBLISHED, evidence=False, copies=2) == "doubled"
+    assert ends_as(REFUSED, evidence=False) == "refused"
 
 
 def test_an_event_that_stands_nowhere_and_was_refused_with_a_reason_is_refused() -> None:
@@ -54,8 +75,13 @@ def test_a_round_without_a_fault_differs_in_nothing() -> None:
     assert ROUND.counts == {"events": 2, "exactly_once": 1, "refused": 1}
 
 
+def test_a_refusal_where_nothing_spoke_against_the_event_is_told_and_so_is_one_that_was_due_and_did_not_come() -> None:
+    assert replace(ROUND, may_refuse=0).differs == (f"1 refused, expected 0: {REFUSED.sentence}",)
+    assert replace(ROUND, events=(PUBLISHED, PUBLISHED)).differs == ("0 refused, expected 1",)
+
+
 def test_a_round_without_an_event_proves_nothing() -> None:
-    assert replace(ROUND, events=()).differs == ("it has no event, so it proves nothing",)
+    assert replace(ROUND, events=(), may_refuse=0).differs == ("it has no event, so it proves nothing",)
 
 
 def test_a_doubled_event_is_told_with_what_was_said_of_it() -> None:
@@ -70,7 +96,7 @@ def test_what_else_went_wrong_is_told_too() -> None:
 
 
 def test_the_figures_sum_all_rounds_up_and_each_step_and_fault() -> None:
-    other = replace(ROUND, name="7.114", step="flushed", events=(PUBLISHED,), starts=3, hung=1)
+    other = replace(ROUND, name="7.114", step="flushed", events=(PUBLISHED,), starts=3, hung=1, may_refuse=0)
     figures = crash_figures([ROUND, other])
     assert (figures["events"], figures["exactly_once"], figures["refused"]) == (3, 2, 1)
     assert (figures["starts"], figures["hung"], figures["cells"]) == (5, 1, 2)
@@ -84,7 +110,10 @@ def test_the_figures_sum_all_rounds_up_and_each_step_and_fault() -> None:
         "doubled": 0,
         "lost": 0,
         "mistold": 0,
+        "without_evidence": 0,
     }
+    by_kind: Any = figures["by_kind"]
+    assert (by_kind["republish"]["rounds"], by_kind["republish"]["events"]) == (2, 3)
     by_fault: Any = figures["by_fault"]
     assert by_fault["frozen"]["rounds"] == 2
 
@@ -93,6 +122,6 @@ def test_the_figures_say_how_a_round_that_failed_is_run_alone() -> None:
     lost = replace(REFUSED, told=Told())
     figures = crash_figures([ROUND, replace(ROUND, events=(lost,))])
     assert figures["differs"] == [
-        "round 7.113 (begun, frozen): event pay-8 stands 0 times; executor: nothing; store: refused; "
+        "round 7.113 (republish, begun, frozen): event pay-8 stands 0 times; executor: nothing; store: refused; "
         "alone: make crash ROUNDS=1 SEED=7.113"
     ]

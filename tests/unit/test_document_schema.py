@@ -18,19 +18,25 @@ from tallystick.document_schema import (
     AlertDocument,
     BreakDocument,
     LeftOutDocument,
+    LifeStepDocument,
+    ParagraphDocument,
     PlanDocument,
     PlanItemDocument,
+    StoryDocument,
     VerdictDocument,
     VerdictEventDocument,
     schema_text,
 )
-from tallystick.run_document import run_document, verdict_event_document
+from tallystick.run_document import run_document, story_document, verdict_event_document
+from tallystick.run_result import ItemState
 from tallystick.store.run_store import StoredRun
 from tests.alert_snapshots import FOLDER as SNAPSHOTS
 
 from .test_abort_plan import AROUND
 from .test_compensation_plan import NEVER_PRODUCED, PHANTOM, candidate, contract
 from .test_compensation_plan import run as clean_run
+from .test_explain import a_break, told
+from .test_explain import item as open_item
 
 SCHEMA_FOLDER = Path(__file__).parents[2] / "docs" / "schemas"
 
@@ -71,6 +77,16 @@ def test_a_run_is_what_its_schema_says_with_no_key_more_or_less(document: Any) -
     assert set(document) == keys_of(VerdictDocument)
     for one in document["breaks"]:
         assert set(one) == keys_of(BreakDocument)
+
+
+def test_a_story_is_what_its_schema_says_with_no_key_more_or_less() -> None:
+    story = told(a_break(), open_item(ItemState.OPEN), open_item(ItemState.BROKEN))
+    document = json.loads(json.dumps(story_document(story)))
+    StoryDocument.model_validate_json(json.dumps(document), strict=True)
+    assert set(document) == keys_of(StoryDocument)
+    for name, model in (("paragraphs", ParagraphDocument), ("life", LifeStepDocument)):
+        assert [set(one) for one in document[name]] == [keys_of(model)] * len(document[name])
+        assert document[name]
 
 
 def test_an_event_of_a_verdict_is_what_its_schema_says_and_says_what_the_run_says(
@@ -140,6 +156,6 @@ def test_a_plan_that_is_not_is_refused(changes: dict[str, Any]) -> None:
 
 
 def test_every_key_has_its_sentence() -> None:
-    parts = (PlanItemDocument, AbortDocument, LeftOutDocument)
+    parts = (PlanItemDocument, AbortDocument, LeftOutDocument, ParagraphDocument, LifeStepDocument)
     for model in (*SCHEMAS.values(), *parts):
         assert [name for name, field in model.model_fields.items() if not field.description] == []

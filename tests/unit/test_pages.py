@@ -377,6 +377,7 @@ def test_a_plan_says_of_every_kind_of_item_what_it_does() -> None:
             Kind.REPUBLISH: "publish from row 1 to billing.payouts",
             Kind.REVERSE: f"take back {describe_place(item.reverses)}",
             Kind.POST: f"post {describe_place(item.posts)}",
+            Kind.COUNTERPOST: f"take back {describe_place(item.reverses)}",
             Kind.TRIGGER: "start by_hand",
         }[kind]
         assert page.items[0].deed == deed

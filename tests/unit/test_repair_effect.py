@@ -8,13 +8,13 @@ from uuid import UUID
 import pytest
 
 from tallystick.break_class import BreakClass
-from tallystick.compensation_plan import Kind, PlanItem, SourceRow
+from tallystick.compensation_plan import Kind, PlanItem, StandingRow
 from tallystick.contract import EventFields
 from tallystick.repair_effect import Effect, effect_of
 from tallystick.republished_event import StandingEvent
 
 NAMES = EventFields()
-ROW = SourceRow(
+ROW = StandingRow(
     row_id="7",
     match_key="ev-1",
     transaction_key="12",
@@ -24,7 +24,7 @@ ROW = SourceRow(
     occurred_at="2026-03-01T12:00:00+00:00",
 )
 REPUBLISH = PlanItem(
-    **vars(ROW),
+    **vars(ROW.source),
     action_id=UUID(int=1),
     break_id=UUID(int=2),
     break_class=BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED,
@@ -62,7 +62,7 @@ def at(offset: int, *, reverses: int | None = None, **fields: Any) -> StandingEv
     ids=["published", "its row sent", "a second copy taken back", "taken back", "posted", "posted, its event expired"],
 )
 def test_a_break_is_cleared_when_one_event_and_one_row_stand(
-    item: PlanItem, standing: list[StandingEvent], rows: list[SourceRow]
+    item: PlanItem, standing: list[StandingEvent], rows: list[StandingRow]
 ) -> None:
     assert effect_of(item, standing, rows, NAMES) is Effect.CLEARED
 
@@ -73,7 +73,7 @@ def test_a_break_is_cleared_when_one_event_and_one_row_stand(
     ids=["nothing published", "nothing published, its row gone", "nothing taken back", "nothing posted"],
 )
 def test_it_is_not_cleared_while_nothing_of_the_repair_stands(
-    item: PlanItem, standing: list[StandingEvent], rows: list[SourceRow]
+    item: PlanItem, standing: list[StandingEvent], rows: list[StandingRow]
 ) -> None:
     assert effect_of(item, standing, rows, NAMES) is Effect.NOT_CLEARED
 
@@ -110,6 +110,6 @@ def test_it_is_not_cleared_while_nothing_of_the_repair_stands(
     ],
 )
 def test_it_has_changed_when_anything_else_stands(
-    item: PlanItem, standing: list[StandingEvent], rows: list[SourceRow]
+    item: PlanItem, standing: list[StandingEvent], rows: list[StandingRow]
 ) -> None:
     assert effect_of(item, standing, rows, NAMES) is Effect.CHANGED

@@ -1,0 +1,71 @@
+"""The product's own reconciliation, nothing left out: cut, census, match, classes, stored verdict.
+
+    python -m bench.ours_app --contract FILE --contract FILE --result FILE
+
+One window of each contract, one after the other in one session. They have the same two sides and differ in their name
+only, so each reads the same for the first time. The store is found as every task finds it, by TALLYSTICK_STORE_DSN;
+each contract's baseline is in it.
+"""
+
+import argparse
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine
+
+from bench.spark_session import open_session, time_each
+from spark_apps.reconcile_app import run_cut
+from tallystick.connections import connections_from_environment, store_dsn
+from tallystick.contract import Contract, load_contract
+from tallystick.cut import Cut
+from tallystick.cutting import resolve_cut
+from tallystick.store.engine import open_store
+from tallystick.store.run_store import read_run
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--contract", type=Path, action="append", required=True, help="a contract's file")
+    parser.add_argument("--result", type=Path, required=True, help="where the figures go")
+    given = parser.parse_args()
+    contracts, engine = iter([load_contract(path) for path in given.contract]), open_store(store_dsn())
+    open_session("ours")
+    time_each(len(given.contract), lambda: reconcile(engine, next(contracts)), given.result)
+
+
+def reconcile(engine: Engine, contract: Contract) -> dict[str, Any]:
+    """One window since the baseline."""
+    cut = take_cut(engine, contract)
+    run_cut(engine, contract, cut)
+    stored = read_run(engine, contract.contract, cut.n)
+    assert stored is not None
+    result = stored.result
+    return {
+        "verdict": str(result.verdict),
+        "digest": result.digest,
+        "topic_rows": result.figures.topic_rows,
+        "ledger_rows": result.figures.ledger_rows,
+        "breaks": Counter(str(one.break_class) for one in result.breaks),
+        "doubts": [str(found.doubt) for found in result.doubts],
+    }
+
+
+def take_cut(engine: Engine, contract: Contract) -> Cut:
+    """Fix the cut of the window that ends now; a contract's first one is its baseline."""
+    end = datetime.now(UTC)
+    connections = connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
+    return resolve_cut(
+        engine,
+        contract,
+        connections,
+        window_start_utc=end - timedelta(hours=1),
+        window_end_utc=end,
+        now_utc=end,
+        scheduler_run_id=f"bench-{end.isoformat()}",
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""The one Spark session that every program of the benchmark gets, and how each of them is timed."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from lab.process import REPOSITORY
+
+JARS = REPOSITORY / ".jars" / "spark"
+SETTINGS = {
+    "spark.jars": ",".join(str(jar) for jar in sorted(JARS.glob("*.jar"))),
+    "spark.driver.memory": "4g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.session.timeZone": "UTC",
+}
+"""Two cores and few shuffle partitions: what suits this machine is given to all of them alike."""
+
+
+def open_session(name: str) -> SparkSession:
+    """A session on two cores."""
+    builder = SparkSession.builder.master("local[2]").appName(name)
+    for key, value in SETTINGS.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def time_each(times: int, once: Callable[[], dict[str, Any]], to: Path) -> None:
+    """Run it so many times in this session; writes the seconds of each, and what the last one answered."""
+    seconds, answer = [], {}
+    for _ in range(times):
+        started = time.perf_counter()
+        answer = once()
+        seconds.append(time.perf_counter() - started)
+    to.write_text(json.dumps({"seconds": seconds, "answer": answer}))

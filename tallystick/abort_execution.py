@@ -1,0 +1,98 @@
+"""Carries out the aborts of a plan, rehearses them, and looks at them afterwards, by hanging_abort.py.
+
+A marker is its own progress: the next start finds it, or proves again that the transaction hangs.
+"""
+
+from typing import Any
+
+from kafka.admin import KafkaAdminClient
+
+from tallystick.abort_plan import AbortItem
+from tallystick.compensation_plan import Plan
+from tallystick.connections import Connections
+from tallystick.executor_step import ExecutorStep
+from tallystick.executor_work import SETTLE_SECONDS, ItemCheck, ItemFate, ItemOutcome, Work, do_each
+from tallystick.hanging_abort import Standing, State, look_at, read_evidence, wait_ended, write_abort
+from tallystick.log_fetch import BrokerUnreachable, open_admin
+from tallystick.repair_effect import Effect
+from tallystick.store.plan_store import ActionState, StoredAction, ending_alone
+
+
+def execute_aborts(work: Work) -> tuple[ItemOutcome, ...]:
+    """Each by itself, and by one executor at a time."""
+    if not work.plan.aborts:
+        return ()
+    actions = work.claim(work.plan.aborts)
+    work.audit("executing", transactions=[item.place for item in work.plan.aborts])
+    work.tell(ExecutorStep.EXECUTING, {"transactions": len(work.plan.aborts)})
+    return do_each(
+        work,
+        work.plan.aborts,
+        lambda item: _abort(work, item, actions[item.action_id]),
+        alone=lambda: ending_alone(work.engine, work.contract.contract),
+    )
+
+
+def rehearse_aborts(work: Work) -> tuple[ItemOutcome, ...]:
+    """Prove each, and write nothing."""
+    if not work.plan.aborts:
+        return ()
+    with open_admin(work.connections.kafka) as admin:
+        return tuple(_outcome(item, look_at(admin, item), ItemFate.WOULD_DO) for item in work.plan.aborts)
+
+
+def check_aborts(plan: Plan, connections: Connections) -> tuple[ItemCheck, ...]:
+    """Is each transaction ended by our marker, and has the LSO passed its beginning?"""
+    if not plan.aborts:
+        return ()
+    with open_admin(connections.kafka) as admin:
+        found = [(item, look_at(admin, item)) for item in plan.aborts]
+    return tuple(
+        ItemCheck(match_key=item.place, effect=_effect(standing), places=(standing.place,) if standing.place else ())
+        for item, standing in found
+    )
+
+
+def _abort(work: Work, item: AbortItem, action: StoredAction) -> ItemOutcome:
+    if action.state is ActionState.DONE:
+        return ItemOutcome(
+            action_id=item.action_id, match_key=item.place, fate=ItemFate.ALREADY_DONE, place=action.outcome
+        )
+    with open_admin(work.connections.kafka) as admin:
+        return _end(work, admin, item)
+
+
+def _end(work: Work, admin: KafkaAdminClient, item: AbortItem) -> ItemOutcome:
+    """Evidence, proof, marker, and a look at what stands; in this order, and nothing between proof and marker."""
+    standing = look_at(admin, item)
+    if standing.state is not State.HANGS:
+        return _outcome(item, standing, ItemFate.ALREADY_DONE)
+    work.audit("evidence", action_id=str(item.action_id), **read_evidence(admin, item))
+    work.audit("ending", action_id=str(item.action_id), place=item.place)
+    work.tell(ExecutorStep.EVIDENCE_KEPT, {})
+    standing = look_at(admin, item)
+    if standing.state is not State.HANGS:
+        return _outcome(item, standing, ItemFate.ALREADY_DONE)
+    write_abort(admin, item)
+    work.tell(ExecutorStep.MARKED, {})
+    standing = wait_ended(admin, item, wait_seconds=SETTLE_SECONDS)
+    if standing.state is not State.ABORTED:
+        raise BrokerUnreachable(
+            f"{work.contract.contract}: {item.place}: the marker was written, and within {SETTLE_SECONDS} s it is not "
+            f"seen to have ended the transaction{f': {standing.reason}' if standing.reason else ''}"
+        )
+    return _outcome(item, standing, ItemFate.DONE)
+
+
+def _outcome(item: AbortItem, standing: Standing, fate: ItemFate) -> ItemOutcome:
+    """fate: where it hangs or our marker has ended it; else it is refused."""
+    about: dict[str, Any] = {"action_id": item.action_id, "match_key": item.place, "place": standing.place}
+    if standing.state in (State.UNPROVEN, State.ENDED):
+        return ItemOutcome(fate=ItemFate.REFUSED, reason=standing.reason, **about)
+    return ItemOutcome(fate=fate, **about)
+
+
+def _effect(standing: Standing) -> Effect:
+    if standing.state is State.ABORTED and standing.stable:
+        return Effect.CLEARED
+    return {State.HANGS: Effect.NOT_CLEARED, State.ENDED: Effect.CHANGED}.get(standing.state, Effect.HIDDEN)

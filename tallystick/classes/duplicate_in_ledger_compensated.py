@@ -1,0 +1,54 @@
+"""D7 in the ledger: a compensation posted the event's row, and its consumer's own came after all.
+
+Evidence: of two rows with the same money, one holds the id of an action of ours (`ledger.columns.action_id`), and no
+row takes it back. Not to be mistaken for a row that its consumer posts twice; nor for one of another amount, which says
+something else than our repair: both are duplicate_in_ledger.
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import BreakClass
+from tallystick.classes.breaks import break_of
+from tallystick.evidence import Evidence
+from tallystick.pairing import Fate, Residue, rows_of_ours
+from tallystick.run_result import Break, ItemSide
+
+
+def duplicate_in_ledger_compensated(evidence: Evidence) -> Iterator[Break]:
+    """One break per row of ours that is doubled. ours, action_id: the row to take back, and what posted it."""
+    doubled = rows_behind_ours(evidence)
+    for residue in evidence.residues(Fate.EXTRA, ItemSide.LEDGER):
+        if residue.copy.item_id not in doubled:
+            continue
+        ours, action_id = doubled[residue.copy.item_id]
+        yield break_of(
+            evidence.contract,
+            residue,
+            BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED,
+            f"{residue.copy.item_id} is one row too many: compensation {action_id} posted {ours}, and the other row of "
+            "the event came too.",
+            evidence={"ours": ours, "action_id": action_id},
+        )
+
+
+def rows_behind_ours(evidence: Evidence) -> dict[str, tuple[str, str]]:
+    """Item id of each such extra row, to the row of ours and its action. One row of ours answers for one extra row."""
+    found: dict[str, tuple[str, str]] = {}
+    for residue in evidence.residues(Fate.EXTRA, ItemSide.LEDGER):
+        row = _row_of_ours(residue)
+        if row is not None and row not in found.values():
+            found[residue.copy.item_id] = row
+    return found
+
+
+def _row_of_ours(residue: Residue) -> tuple[str, str] | None:
+    """Item id and action id of the one of the two rows that a compensation posted; None where none did."""
+    copy, original = residue.copy, residue.original
+    if copy.reverses:
+        return None
+    if copy.action_id:
+        return copy.item_id, copy.action_id
+    if original is not None and original.action_id and original.compared == copy.compared:
+        return original.item_id, original.action_id
+    seen = next(iter(rows_of_ours(residue.sightings, copy)), None)
+    return (seen.item_id, str(seen.detail["action_id"])) if seen else None

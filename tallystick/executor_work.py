@@ -1,0 +1,172 @@
+"""What all kinds of repair share: whose plan is carried out, and how each outcome is kept, audited and told."""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypeVar
+from uuid import UUID
+
+from sqlalchemy import Engine
+
+from tallystick.abort_plan import AbortItem
+from tallystick.acting_rules import refuse_outside_hours, refuse_stopped
+from tallystick.compensation_plan import Plan, PlanItem, refuse_over_caps
+from tallystick.connections import Connections
+from tallystick.contract import Contract
+from tallystick.event_publisher import ExecutorFenced
+from tallystick.executor_step import ExecutorStep, Tell
+from tallystick.repair_effect import Effect
+from tallystick.store.plan_store import StoredAction, append_audit, claim_actions, record_done, record_refusal
+from tallystick.store.switch_store import read_switch
+from tallystick.verdict import Verdict
+
+SETTLE_SECONDS = 10
+"""How long an open transaction may keep us from proving an absence before its topic's items are refused for now."""
+
+
+class ItemFate(StrEnum):
+    """What came of one action of the plan. done, already_done, would_do: of one that neither publishes nor posts."""
+
+    PUBLISHED = "published"
+    ALREADY_PUBLISHED = "already_published"
+    REFUSED = "refused"
+    WOULD_PUBLISH = "would_publish"
+    DONE = "done"
+    ALREADY_DONE = "already_done"
+    WOULD_DO = "would_do"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemOutcome:
+    """place: topic, partition and offset of the event or the marker, where known. reason: why it was refused."""
+
+    action_id: UUID
+    match_key: str
+    fate: ItemFate
+    place: Mapping[str, Any] | None = None
+    reason: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "action_id": str(self.action_id),
+            "match_key": self.match_key,
+            "fate": str(self.fate),
+            "place": dict(self.place) if self.place else None,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemCheck:
+    """Where one event of the plan stands after the fact."""
+
+    match_key: str
+    effect: Effect
+    places: tuple[Mapping[str, Any], ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.effect in (Effect.HIDDEN, Effect.HANDED_OVER):
+            return Verdict.INCONCLUSIVE
+        return Verdict.MATCHED if self.effect is Effect.CLEARED else Verdict.BROKEN
+
+
+_Action = TypeVar("_Action", AbortItem, PlanItem)
+
+
+@dataclass(frozen=True)
+class Work:
+    """One start of an executor."""
+
+    engine: Engine
+    contract: Contract
+    connections: Connections
+    plan: Plan
+    approver: str
+    environment: str
+    tell: Tell
+    now: Callable[[], datetime]
+    executor: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    @property
+    def transactional_id(self) -> str:
+        return f"tallystick-compensation-{self.environment}-{self.contract.contract}"
+
+    def audit(self, event: str, **detail: Any) -> None:
+        append_audit(
+            self.engine,
+            self.contract.contract,
+            plan_id=self.plan.plan_id,
+            actor=self.approver,
+            event=event,
+            detail={"plan_hash": self.plan.plan_hash} | detail,
+        )
+
+    def refuse_for_now(self) -> None:
+        """Raises ActingStopped, OutsideActingHours."""
+        refuse_stopped(self.contract, *read_switch(self.engine, self.contract.contract))
+        refuse_outside_hours(self.contract, now_utc=self.now())
+
+    def claim(self, actions: Sequence[AbortItem | PlanItem], **outcome: Any) -> dict[UUID, StoredAction]:
+        """Mark them as executing. Raises PlanStale, CapsExceeded."""
+        return claim_actions(
+            self.engine,
+            self.plan,
+            actions,
+            executor=self.executor,
+            outcome=outcome,
+            allow=lambda spent: refuse_over_caps(self.contract, self.plan, spent=spent),
+        )
+
+
+def do_each(
+    work: Work,
+    actions: Sequence[_Action],
+    act: Callable[[_Action], ItemOutcome],
+    *,
+    alone: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> tuple[ItemOutcome, ...]:
+    """One after the other: may it be done now, do it, keep what came of it, and tell. alone: held around all but that.
+
+    The switch and the minutes are asked before each.
+    """
+    outcomes = []
+    for n, action in enumerate(actions, start=1):
+        with alone():
+            work.refuse_for_now()
+            outcome = act(action)
+            record(work, outcome)
+        _tell_recorded(work, n, outcome)
+        outcomes.append(outcome)
+    return tuple(outcomes)
+
+
+def record_each(work: Work, outcomes: Sequence[ItemOutcome]) -> None:
+    """Keep what came of actions that were done together."""
+    for n, outcome in enumerate(outcomes, start=1):
+        record(work, outcome)
+        _tell_recorded(work, n, outcome)
+
+
+def record(work: Work, outcome: ItemOutcome) -> None:
+    """Raises ExecutorFenced instead of a refusal that a later start may be making untrue."""
+    if outcome.fate is ItemFate.REFUSED:
+        detail: dict[str, Any] = {"reason": outcome.reason}
+        if not record_refusal(work.engine, outcome.action_id, executor=work.executor, outcome=detail):
+            raise ExecutorFenced(f"{work.contract.contract}: another executor has claimed {outcome.action_id} since")
+    else:
+        detail = dict(outcome.place or {})
+        record_done(work.engine, outcome.action_id, outcome=detail)
+    work.audit(str(outcome.fate), action_id=str(outcome.action_id), **detail)
+
+
+def refused(item: PlanItem, reason: str) -> ItemOutcome:
+    """What was not done, and why."""
+    return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ItemFate.REFUSED, reason=reason)
+
+
+def _tell_recorded(work: Work, n: int, outcome: ItemOutcome) -> None:
+    work.tell(ExecutorStep.RECORDED, {"item": n, "fate": outcome.fate})

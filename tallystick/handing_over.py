@@ -1,0 +1,93 @@
+"""Hands the breaks of a plan to DAGs that others wrote, rehearses that, and looks at their runs, by dag_trigger.py.
+
+A run with the action's id is its own progress.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from tallystick.compensation_plan import Kind, Plan, PlanItem, PlanRefused, conf_of
+from tallystick.connections import Connections, HttpAccount
+from tallystick.contract import Contract
+from tallystick.dag_trigger import AirflowApi, DagRun, open_airflow
+from tallystick.executor_step import ExecutorStep
+from tallystick.executor_work import ItemCheck, ItemFate, ItemOutcome, Work, do_each, refused
+from tallystick.repair_effect import Effect
+from tallystick.store.plan_store import ActionState, StoredAction
+
+
+def hand_over(work: Work) -> tuple[ItemOutcome, ...]:
+    """A run of its DAG for each."""
+    items = _handed_over(work.plan)
+    if not items:
+        return ()
+    account = _airflow_of(work.contract, work.connections)
+    actions = work.claim(items)
+    work.audit("executing", dags=sorted({item.triggers for item in items}))
+    work.tell(ExecutorStep.EXECUTING, {"dags": len({item.triggers for item in items})})
+    with open_airflow(account) as airflow:
+        return do_each(work, items, lambda item: _start(work, airflow, item, actions[item.action_id]))
+
+
+def rehearse_handing_over(work: Work) -> dict[UUID, ItemOutcome]:
+    """Ask of each DAG whether its run would begin."""
+    items = _handed_over(work.plan)
+    if not items:
+        return {}
+    with open_airflow(_airflow_of(work.contract, work.connections)) as airflow:
+        reasons = {item.action_id: airflow.why_not_startable(item.triggers) for item in items}
+    return {
+        item.action_id: refused(item, reason)
+        if (reason := reasons[item.action_id])
+        else ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ItemFate.WOULD_DO)
+        for item in items
+    }
+
+
+def check_handed_over(contract: Contract, plan: Plan, connections: Connections) -> dict[UUID, ItemCheck]:
+    """Does each DAG's run stand, and has it not failed? That it repaired anything is not proven by that."""
+    items = _handed_over(plan)
+    if not items:
+        return {}
+    with open_airflow(_airflow_of(contract, connections)) as airflow:
+        return {
+            item.action_id: ItemCheck(
+                match_key=item.match_key,
+                effect=_effect(airflow.find_run(item.triggers, str(item.action_id)), conf_of(plan, item)),
+                places=(_run_place(item),),
+            )
+            for item in items
+        }
+
+
+def _handed_over(plan: Plan) -> Sequence[PlanItem]:
+    return [item for item in plan.items if item.kind is Kind.TRIGGER]
+
+
+def _airflow_of(contract: Contract, connections: Connections) -> HttpAccount:
+    if connections.airflow is None:
+        raise PlanRefused(f"{contract.contract}: expected the connection of compensation.trigger, got none")
+    return connections.airflow
+
+
+def _start(work: Work, airflow: AirflowApi, item: PlanItem, action: StoredAction) -> ItemOutcome:
+    if action.state is ActionState.DONE:
+        fate = ItemFate.ALREADY_DONE
+    else:
+        started = airflow.start_once(item.triggers, str(item.action_id), conf_of(work.plan, item))
+        if started.refused:
+            return refused(item, started.refused)
+        work.tell(ExecutorStep.STARTED, {"dag_id": item.triggers, "dag_run_id": str(item.action_id)})
+        fate = ItemFate.ALREADY_DONE if started.already else ItemFate.DONE
+    return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=fate, place=_run_place(item))
+
+
+def _run_place(item: PlanItem) -> dict[str, str]:
+    return {"dag_id": item.triggers, "dag_run_id": str(item.action_id)}
+
+
+def _effect(run: DagRun | None, conf: Mapping[str, Any]) -> Effect:
+    if run is None or run.state == "failed":
+        return Effect.NOT_CLEARED
+    return Effect.HANDED_OVER if run.conf == conf else Effect.CHANGED

@@ -1,0 +1,105 @@
+"""What the metrics say, read from the store in one moment: sums that triggers keep, and the newest verdict's row."""
+
+from collections import Counter
+from datetime import datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import Connection, Engine, Row, and_, cast, func, select
+from sqlalchemy.dialects.postgresql import JSONPATH
+
+from tallystick.metric_figures import ContractFigures, JudgedWindow, SinkFigures
+from tallystick.store.alert_store import owed_seen_by
+from tallystick.store.book_store import contract_of, standing_of_rows
+from tallystick.store.schema import alert, alert_delivery, standing_total
+from tallystick.store.schema import cut as cut_table
+from tallystick.store.schema import verdict as verdict_table
+from tallystick.verdict import Verdict
+from tallystick.verdict_deadline import next_verdict_due_utc
+
+_MOMENT, _MOMENTS = TypeAdapter(datetime | None), TypeAdapter(list[datetime])
+
+
+def read_figures(engine: Engine) -> tuple[ContractFigures, ...]:
+    """The figures of every contract that has books, by name; all as of one moment."""
+    newest = select(cut_table.c.contract, func.max(cut_table.c.n).label("n")).group_by(cut_table.c.contract).subquery()
+    cuts = (
+        select(cut_table)
+        .join(newest, and_(cut_table.c.contract == newest.c.contract, cut_table.c.n == newest.c.n))
+        .order_by(cut_table.c.contract)
+    )
+    with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
+        return tuple(_figures(connection, cut) for cut in connection.execute(cuts).all())
+
+
+def _figures(connection: Connection, cut: Row[Any]) -> ContractFigures:
+    name = cut.contract
+    contract = contract_of(connection, name, cut.contract_fingerprint)
+    begun_utc = connection.scalar(
+        select(cut_table.c.marked_at_utc).where(cut_table.c.contract == name, cut_table.c.n == 0)
+    )
+    judged = _judged(connection, name)
+    until_utc = judged.window_end_utc if judged else begun_utc
+    assert begun_utc is not None and until_utc is not None  # the newest cut follows cut 0
+    standing = connection.execute(select(standing_total).where(standing_total.c.contract == name)).all()
+    return ContractFigures(
+        contract=name,
+        due_utc=next_verdict_due_utc(contract, judged_until_utc=until_utc, begun_utc=begun_utc),
+        judged=judged,
+        standing=standing_of_rows(standing),
+        sinks=_sinks(connection, name),
+    )
+
+
+def _judged(connection: Connection, contract_name: str) -> JudgedWindow | None:
+    look_ups = verdict_table.c.look_ups
+    expiries = func.jsonb_path_query_array(look_ups, cast("$.surroundings.expiries[*].expires_utc", JSONPATH))
+    statement = (
+        select(
+            verdict_table.c.verdict,
+            cut_table.c.window_end_utc,
+            func.extract("epoch", verdict_table.c.recorded_at - cut_table.c.recorded_at).label("run_seconds"),
+            expiries.label("expiries"),
+        )
+        .join(cut_table, and_(cut_table.c.contract == verdict_table.c.contract, cut_table.c.n == verdict_table.c.cut_n))
+        .where(verdict_table.c.contract == contract_name)
+        .order_by(verdict_table.c.cut_n.desc())
+        .limit(1)
+    )
+    row = connection.execute(statement).first()
+    if row is None:
+        return None
+    return JudgedWindow(
+        verdict=Verdict(row.verdict),
+        window_end_utc=row.window_end_utc,
+        run_seconds=float(row.run_seconds),
+        topic_settled_until_utc=_settled_until(connection, contract_name, "topic_settled_until_utc"),
+        ledger_settled_until_utc=_settled_until(connection, contract_name, "ledger_settled_until_utc"),
+        expires_utc=min(_MOMENTS.validate_python(row.expiries), default=None),
+    )
+
+
+def _settled_until(connection: Connection, contract_name: str, side: str) -> datetime | None:
+    """As the newest run knew it that did: one whose side is held reaches none of its own samples."""
+    until = verdict_table.c.look_ups[side].as_string()
+    statement = (
+        select(until)
+        .where(verdict_table.c.contract == contract_name, until.is_not(None))
+        .order_by(verdict_table.c.cut_n.desc())
+        .limit(1)
+    )
+    return _MOMENT.validate_python(connection.scalar(statement))
+
+
+def _sinks(connection: Connection, contract_name: str) -> tuple[SinkFigures, ...]:
+    failures = (
+        select(alert_delivery.c.sink, func.count().filter(~alert_delivery.c.delivered).label("failures"))
+        .join(alert, alert.c.alert_id == alert_delivery.c.alert_id)
+        .where(alert.c.contract == contract_name)
+        .group_by(alert_delivery.c.sink)
+    )
+    failed = {row.sink: row.failures for row in connection.execute(failures)}
+    owed = Counter(sink for pending in owed_seen_by(connection, contract_name) for sink in pending.owed_to)
+    return tuple(
+        SinkFigures(sink=sink, failures=failed.get(sink, 0), owed=owed[sink]) for sink in sorted({*failed, *owed})
+    )

@@ -1,0 +1,144 @@
+"""A row that the ledger has twice is taken back once, by a compensating entry of ours; the next run nets both."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from tallystick import executor_work
+from tallystick.break_class import BreakClass
+from tallystick.compensation import Execution
+from tallystick.compensation_plan import Kind, Plan
+from tallystick.contract import Contract
+from tallystick.executor_work import ItemFate
+from tallystick.repair_effect import Effect
+from tallystick.run_result import ItemState
+from tallystick.store.run_store import StoredRun, outstanding_breaks
+from tallystick.verdict import Verdict
+
+from .books import LiveBooks, payment
+from .live import NewBooks
+from .repairs import effects, executed, planned
+
+COPIED = ("event_id", "payment_id", "leg", "amount_minor", "currency", "occurred_at")
+TWICE = payment("twice", 700)
+LOST = payment("lost", 900)
+
+
+@pytest.fixture
+def books(new_books: NewBooks, spark: object) -> Iterator[LiveBooks]:
+    """Books begun, whose contract posts and takes back two rows an event; the owner has made what that needs."""
+    columns = {"reverses": "reverses_entry", "action_id": "action_id"}
+    with new_books(direction="topic_to_ledger") as opened:
+        schema = opened.contract.contract
+        rules = {
+            "classes": ["missing_in_ledger", "duplicate_in_ledger", "duplicate_in_ledger_compensated"],
+            "reversal": "negated",
+            "max_amount_minor": {"EUR": 10_000},
+            "post": {
+                "connection": "ledger_poster",
+                "actions_table": f"{schema}.posted_action",
+                "columns": {column: column for column in COPIED},
+                "rows": {"payment": [{"side": "debit"}, {"side": "credit"}]},
+            },
+        }
+        document = opened.contract.model_dump(mode="json", exclude_defaults=True) | {"compensation": rules}
+        document["ledger"] |= {"columns": columns}
+        contract = Contract.model_validate(document)
+        opened.contract_file.write_text(contract.model_dump_json(exclude_defaults=True))
+        opened.ledger.execute(f"ALTER TABLE {opened.table} ADD reverses_entry bigint, ADD action_id uuid")
+        opened.ledger.execute(
+            f"CREATE TABLE {schema}.posted_action (action_id uuid PRIMARY KEY, plan_hash text NOT NULL)"
+        )
+        books = replace(opened, contract=contract)
+        books.take_cut()
+        yield books
+
+
+def repaired(books: LiveBooks, plan: Plan) -> Execution:
+    """Carried out by whoever may write into the ledger."""
+    return executed(books, plan, connections=replace(books.connections, poster_dsn=books.stack.ledger_owner_dsn))
+
+
+def next_window(books: LiveBooks, name: str) -> StoredRun:
+    """A run whose window has an event of its own on both sides."""
+    books.both(payment(name))
+    return books.next_run()
+
+
+def rows_of(books: LiveBooks, event_id: str) -> list[tuple[str, int, int | None]]:
+    """Side, amount and what is taken back, of every row of an event, by plain SQL."""
+    asked = f"SELECT side, amount_minor, reverses_entry FROM {books.table} WHERE event_id = %s ORDER BY entry_id"
+    return books.ledger.execute(asked, (event_id,)).fetchall()
+
+
+def credits_of(books: LiveBooks, event_id: str) -> list[int]:
+    asked = f"SELECT entry_id FROM {books.table} WHERE event_id = %s AND side = 'credit' ORDER BY entry_id"
+    return [entry_id for (entry_id,) in books.ledger.execute(asked, (event_id,))]
+
+
+def test_a_doubled_row_is_taken_back_once_whatever_outcome_was_lost_and_the_books_agree(
+    books: LiveBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    books.both(TWICE)
+    books.post(TWICE)
+    doubled = next_window(books, "w1")
+    assert [one.break_class for one in doubled.result.breaks] == [BreakClass.DUPLICATE_IN_LEDGER]
+    plan = planned(books, doubled.cut.n)
+    _, second = credits_of(books, TWICE.event_id)
+    assert [(item.kind, item.reverses, item.amount_minor) for item in plan.items] == [
+        (Kind.COUNTERPOST, f"ledger:{second}", 700)
+    ]
+    assert effects(books, plan) == [Effect.NOT_CLEARED]
+
+    def dies(*arguments: object, **named: object) -> None:
+        raise RuntimeError("killed here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(executor_work, "record_done", dies)
+        with pytest.raises(RuntimeError, match="killed here"):
+            repaired(books, plan)
+    assert repaired(books, plan).count(ItemFate.ALREADY_PUBLISHED) == 1
+    whole = [("debit", 700, None), ("credit", 700, None)]
+    assert rows_of(books, TWICE.event_id) == [*whole, *whole, ("debit", -700, second), ("credit", -700, second)]
+    assert effects(books, plan) == [Effect.CLEARED]
+
+    clean = next_window(books, "w2")
+    assert (clean.result.verdict, clean.result.breaks) == (Verdict.MATCHED, ())
+    (item,) = (one for one in clean.result.items if one.match_key == TWICE.event_id)
+    assert (item.item_id, item.state) == (f"ledger:{second}", ItemState.CLEARED)
+    assert item.cleared_by == f"action:{plan.items[0].action_id}"
+    assert outstanding_breaks(books.store, books.contract.contract) == ()
+    assert books.judge_again(clean).digest == clean.result.digest
+    assert planned(books, clean.cut.n).actions == ()
+
+    twice_back = f"INSERT INTO {books.table} (event_id, payment_id, leg, side, amount_minor, currency, reverses_entry)"
+    books.ledger.execute(
+        f"{twice_back} VALUES (%s, %s, 'payment', 'credit', -700, 'EUR', %s)",
+        (TWICE.event_id, TWICE.payment_id, second),
+    )
+    assert effects(books, plan) == [Effect.CHANGED]
+    (again,) = next_window(books, "w3").result.breaks
+    assert (again.break_class, again.match_key) == (BreakClass.DUPLICATE_IN_LEDGER, TWICE.event_id)
+    assert f"it takes back ledger:{second}" in again.story
+
+
+def test_a_row_that_comes_late_behind_ours_has_ours_taken_back_and_the_books_agree(books: LiveBooks) -> None:
+    books.produce(LOST)
+    posting = planned(books, next_window(books, "w1").cut.n)
+    assert repaired(books, posting).count(ItemFate.PUBLISHED) == 1
+    assert next_window(books, "w2").result.breaks == ()
+    books.post(LOST)  # its consumer, late
+    doubled = next_window(books, "w3")
+    assert [one.break_class for one in doubled.result.breaks] == [BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED]
+    ours, late = credits_of(books, LOST.event_id)
+    plan = planned(books, doubled.cut.n)
+    assert [(item.kind, item.reverses) for item in plan.items] == [(Kind.COUNTERPOST, f"ledger:{ours}")]
+    repaired(books, plan)
+    assert effects(books, plan) == [Effect.CLEARED]
+    clean = next_window(books, "w4")
+    assert (clean.result.verdict, clean.result.breaks) == (Verdict.MATCHED, ())
+    (item,) = (one for one in clean.result.items if one.match_key == LOST.event_id)
+    assert (item.item_id, item.state) == (f"ledger:{late}", ItemState.CLEARED)
+    assert outstanding_breaks(books.store, books.contract.contract) == ()
+    assert books.judge_again(clean).digest == clean.result.digest
