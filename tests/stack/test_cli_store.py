@@ -199,7 +199,6 @@ def test_a_break_is_explained_by_its_id_or_by_the_beginning_of_it() -> None:
     assert [step["state"] for step in document["life"]] == ["broken"]
 
 
-@pytest.mark.usefixtures("three_runs")
 @pytest.mark.parametrize("shown", [[], ["match_key", "transaction_key"]], ids=["hidden", "shown"])
 def test_a_key_is_told_only_where_the_contract_shows_it(
     store: Engine, books: Any, new_contract: Callable[..., Contract], shown: list[str]
@@ -213,6 +212,7 @@ def test_a_key_is_told_only_where_the_contract_shows_it(
             assert ("ev-7" in run(*command, *as_json).stdout) == bool(shown), (command, as_json)
 
 
+@pytest.mark.usefixtures("three_runs")
 def test_a_break_that_is_not_there_is_refused_by_name() -> None:
     unknown = run("explain", "00000000")
     assert (unknown.exit_code, unknown.stderr) == (
