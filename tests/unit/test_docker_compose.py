@@ -19,9 +19,9 @@ AIRFLOW: dict[str, str] = COMPOSE["x-airflow"]["environment"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 
 CODE_FOLDERS = ("tallystick", "spark_apps", "plugins", "expectations", "dags")
-TUNING = {
-    "TALLYSTICK_SCAN",  # variables with a default that suits the containers
+TUNING = {  # variables with a default that suits the containers
     "TALLYSTICK_RUNBOOKS_URL",
+    "TALLYSTICK_SCAN",
     "TALLYSTICK_SPARK_CONF",
     "TALLYSTICK_SPARK_MASTER",
     "TALLYSTICK_SPARK_POOL",
