@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from unittest.mock import Mock
 from uuid import UUID
 
 import pytest
@@ -78,8 +78,8 @@ def test_the_log_of_what_was_done_names_actions_and_never_keys(tmp_path: Path, m
     outcome = ItemOutcome(action_id=UUID(int=7), match_key=KEY, fate=ItemFate.PUBLISHED)
     done = Execution(plan_id=UUID(int=1), plan_hash="h", dry_run=False, outcomes=(outcome,))
     monkeypatch.setattr(compensation, "execute_plan", lambda *_, **__: done)
-    logged: list[Any] = []
-    log = SimpleNamespace(info=lambda words, *values: logged.append(words % values))
+    log = Mock()
     monkeypatch.setattr(ActOperator, "log", log)
     ActOperator(task_id="act", contract_file=contract_file(tmp_path), cut_n="27").execute({})
+    logged = [call.args[0] % call.args[1:] for call in log.info.call_args_list]
     assert logged == [f"action {UUID(int=7)}: published "]

@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from tallystick.break_class import Doubt
 from tallystick.cli import app
+from tallystick.contract import Contract
 from tallystick.store.contract_store import read_contract
 from tallystick.verdict import Verdict
 
@@ -199,6 +200,19 @@ def test_a_break_is_explained_by_its_id_or_by_the_beginning_of_it() -> None:
 
 
 @pytest.mark.usefixtures("three_runs")
+@pytest.mark.parametrize("shown", [[], ["match_key", "transaction_key"]], ids=["hidden", "shown"])
+def test_a_key_is_told_only_where_the_contract_shows_it(
+    store: Engine, books: Any, new_contract: Callable[..., Contract], shown: list[str]
+) -> None:
+    own = type(books)(new_contract(shown_keys=shown))
+    found = own.missing("ev-7")
+    own.commit(store, own.result(0))
+    own.commit(store, own.result(1, verdict=Verdict.BROKEN, breaks=(found,), items=(own.item(found, n=1),)))
+    for command in (("show", "payouts/1"), ("explain", str(found.break_id))):
+        for as_json in ((), ("--json",)):
+            assert ("ev-7" in run(*command, *as_json).stdout) == bool(shown), (command, as_json)
+
+
 def test_a_break_that_is_not_there_is_refused_by_name() -> None:
     unknown = run("explain", "00000000")
     assert (unknown.exit_code, unknown.stderr) == (
