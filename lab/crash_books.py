@@ -27,7 +27,6 @@ POSTER = "poster_lab"
 HANGING_PARTITION = 0
 _AMOUNT_MINOR_MAX = 10_000_000
 _BEYOND_ALL_TIME_OUTS = timedelta(hours=2)
-_DOUBLED = ("duplicate_in_topic_new_session", "duplicate_in_topic_reprocessed")
 _COPIED = ("event_id", "payment_id", "leg", "amount_minor", "currency", "occurred_at")
 _ACTIONS = "CREATE TABLE {}.posted_action (action_id uuid PRIMARY KEY, plan_hash text NOT NULL)"
 _SEEN_EARLIER = """
@@ -60,7 +59,9 @@ def crash_contract(kind: Kind, name: str) -> dict[str, Any]:
         case Kind.REPUBLISH:
             return payouts_contract(name, name, compensation=caps | {"classes": ["missing_in_topic_never_produced"]})
         case Kind.REVERSE:
-            return payouts_contract(name, name, compensation=caps | {"classes": [*_DOUBLED], "reversal": "negated"})
+            return payouts_contract(
+                name, name, compensation=caps | {"classes": ["duplicate_in_topic_new_session"], "reversal": "negated"}
+            )
         case Kind.POST:
             post = {
                 "connection": POSTER,

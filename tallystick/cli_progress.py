@@ -22,6 +22,7 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "claimed": lambda found: f"{found['contract']}/{found['cut']}: attempt {found['attempt']}",
     "scanning": lambda found: f"Reading {counted(found['offsets'], 'offset')} and the ledger's slice",
     "index_written": lambda found: "Wrote the index of keys",
+    "pairing_all": lambda found: "Much differs: pairing all rows, which reads both sides again",
     "scanned": lambda found: f"Read {found['topic_rows']:,} records and {found['ledger_rows']:,} ledger rows",
     "counting": lambda found: f"Counted {found['done']:,} of {counted(found['of'], 'offset')}",
     "census_taken": lambda found: f"Counted every offset: {found['unexplained']:,} unexplained",

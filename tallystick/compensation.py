@@ -51,6 +51,7 @@ from tallystick.executor_work import (
     do_each,
     record,
     record_each,
+    refuse_begun,
     refused,
 )
 from tallystick.handing_over import check_handed_over, hand_over, rehearse_handing_over
@@ -134,7 +135,7 @@ def execute_plan(
     A plan that has begun is finished as it was approved; a new one must still be what the store would plan now.
     A dry run proves every item, publishes nothing and writes only the audit trail.
     The kill switch and the acting hours are asked before each producer transaction: what was committed by then stays
-    and is told, the rest is not done.
+    and is told, the rest is refused for now.
     Raises PlanRefused (PlanStale, CompensationOff, CapsExceeded, OnePersonOnly, ActingStopped, OutsideActingHours),
     ContractChangeRefused, ProgressLost; what another start can cure: ProgressHeld, ExecutorFenced, TransactionAborted.
     """
@@ -145,6 +146,8 @@ def execute_plan(
         tell(ExecutorStep.APPROVED, {})
         outcomes = _rehearse(work) if plan.dry_run else _execute(work)
     except (RuntimeError, ConnectionError, KafkaException, ContractChangeRefused, LedgerRefused) as error:
+        if isinstance(error, PlanRefused | LedgerRefused):
+            refuse_begun(work, str(error))
         tell(ExecutorStep.STOPPED, {"error": type(error).__name__, "message": str(error)})
         work.audit("stopped", error=type(error).__name__, message=str(error))
         raise
@@ -331,7 +334,7 @@ def _attempt(work: Work, items: Sequence[PlanItem], actions: Mapping[UUID, Store
         try:
             work.refuse_for_now()
         except PlanRefused:
-            for outcome in published.values():
+            for outcome in (*filter(None, fates.values()), *published.values()):
                 record(work, outcome)
             raise
         published |= _publish_batch(work, publisher, publish[first : first + _TOGETHER], proof)

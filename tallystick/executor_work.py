@@ -79,7 +79,7 @@ _Action = TypeVar("_Action", AbortItem, PlanItem)
 
 @dataclass(frozen=True)
 class Work:
-    """One start of an executor."""
+    """One start of an executor. begun: actions that it was the first to begin, and of which it has recorded nothing."""
 
     engine: Engine
     contract: Contract
@@ -90,6 +90,7 @@ class Work:
     tell: Tell
     now: Callable[[], datetime]
     executor: str = field(default_factory=lambda: str(uuid.uuid4()))
+    begun: set[UUID] = field(default_factory=set)
 
     @property
     def transactional_id(self) -> str:
@@ -110,9 +111,9 @@ class Work:
         refuse_stopped(self.contract, *read_switch(self.engine, self.contract.contract))
         refuse_outside_hours(self.contract, now_utc=self.now())
 
-    def claim(self, actions: Sequence[AbortItem | PlanItem], **outcome: Any) -> dict[UUID, StoredAction]:
+    def claim(self, actions: Sequence[AbortItem | PlanItem], **outcome: Any) -> Mapping[UUID, StoredAction]:
         """Mark them as executing. Raises PlanStale, CapsExceeded."""
-        return claim_actions(
+        claims = claim_actions(
             self.engine,
             self.plan,
             actions,
@@ -120,6 +121,8 @@ class Work:
             outcome=outcome,
             allow=lambda spent: refuse_over_caps(self.contract, self.plan, spent=spent),
         )
+        self.begun.update(claims.begun)
+        return claims.actions
 
 
 def do_each(
@@ -160,7 +163,20 @@ def record(work: Work, outcome: ItemOutcome) -> None:
     else:
         detail = dict(outcome.place or {})
         record_done(work.engine, outcome.action_id, outcome=detail)
+    work.begun.discard(outcome.action_id)
     work.audit(str(outcome.fate), action_id=str(outcome.action_id), **detail)
+
+
+def refuse_begun(work: Work, reason: str) -> None:
+    """Say of what this start alone has begun that it was not done, so that the next start or plan may take it up.
+
+    An action that an earlier start had begun stays as it is: that one may have done it. So does one that a later start
+    has claimed since.
+    """
+    for action_id in sorted(work.begun):
+        if record_refusal(work.engine, action_id, executor=work.executor, outcome={"reason": reason}):
+            work.audit(ItemFate.REFUSED, action_id=str(action_id), reason=reason)
+    work.begun.clear()
 
 
 def refused(item: PlanItem, reason: str) -> ItemOutcome:

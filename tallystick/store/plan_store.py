@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import Connection, Engine, Row, Text, Update, cast, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.exc import OperationalError
 
 from tallystick.abort_plan import AbortItem
 from tallystick.compensation_plan import Plan, PlanItem, PlanStale, Spent
@@ -47,6 +48,20 @@ class StoredAction:
     state: ActionState
     outcome: Mapping[str, Any]
     recorded_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claims:
+    """Actions as they are once a start has claimed them. begun: those that no start had begun before, or that are begun
+    again after a refusal; of the others nobody can say without a look whether they were done.
+    """
+
+    actions: Mapping[UUID, StoredAction]
+    begun: frozenset[UUID]
+
+
+class EndingHeld(ConnectionError):
+    """Another executor ends transactions of the contract, and did not make room. A retry may cure it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +162,7 @@ def claim_actions(
     executor: str,
     outcome: Mapping[str, Any],
     allow: Callable[[Spent], None],
-) -> dict[UUID, StoredAction]:
+) -> Claims:
     """Mark these actions of the plan as executing, all or none; one that this plan has begun or done stays as it is.
 
     executor: this start's own word; from now on no earlier start may refuse one of them. outcome: kept with those that
@@ -159,8 +174,7 @@ def claim_actions(
         connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"acting {plan.contract}", 0))))
         if not _has_begun(connection, plan):
             allow(_spent_today(connection, plan.contract))
-        for action in actions:
-            _claim(connection, plan, action, outcome)
+        begun = frozenset(one.action_id for one in actions if _claim(connection, plan, one, outcome))
         ids = [action.action_id for action in actions]
         connection.execute(_taken_over(ids, executor))
         statement = select(compensation_action).where(compensation_action.c.action_id.in_(ids))
@@ -168,18 +182,23 @@ def claim_actions(
         for stored in claimed.values():
             if stored.plan_id != plan.plan_id:
                 raise PlanStale(f"{plan.contract}: action {stored.action_id} belongs to plan {stored.plan_id}")
-    return claimed
+    return Claims(actions=claimed, begun=begun)
 
 
 @contextmanager
 def ending_alone(engine: Engine, contract_name: str) -> Iterator[None]:
     """For the length of a block: no other executor ends transactions of this contract. Waits for one that does.
 
-    Raises sqlalchemy's OperationalError where that takes too long; a retry may cure it.
+    Raises EndingHeld where that takes too long.
     """
     with engine.begin() as connection:
         connection.execute(text(_PATIENCE))
-        connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"ending {contract_name}", 0))))
+        try:
+            connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"ending {contract_name}", 0))))
+        except OperationalError as error:
+            raise EndingHeld(
+                f"{contract_name}: another executor ends transactions of it; expected it to be through by now"
+            ) from error
         yield
 
 
@@ -268,17 +287,19 @@ def _spent_today(connection: Connection, contract_name: str) -> Spent:
     return Spent(items=len(actions), moved_minor=moved)
 
 
-def _claim(connection: Connection, plan: Plan, action: AbortItem | PlanItem, outcome: Mapping[str, Any]) -> None:
+def _claim(connection: Connection, plan: Plan, action: AbortItem | PlanItem, outcome: Mapping[str, Any]) -> bool:
+    """False where a start has begun it already, or done it."""
     begin = {"plan_id": plan.plan_id, "state": ActionState.EXECUTING, "outcome": dict(outcome)}
     break_id = action.break_id if isinstance(action, PlanItem) else None
     statement = upsert(compensation_action).values(action_id=action.action_id, break_id=break_id, **begin)
-    connection.execute(
+    claimed = connection.execute(
         statement.on_conflict_do_update(
             index_elements=[compensation_action.c.action_id],
             set_=begin | {"recorded_at": func.clock_timestamp()},
             where=compensation_action.c.state == ActionState.REFUSED,
-        )
+        ).returning(compensation_action.c.action_id)
     )
+    return claimed.first() is not None
 
 
 def _taken_over(action_ids: Sequence[UUID], executor: str) -> Update:

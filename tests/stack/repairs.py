@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from tallystick.compensation import Execution, execute_plan, verify_plan
 from tallystick.compensation_plan import Plan
@@ -52,3 +52,12 @@ def effects(books: Repaired, plan: Plan) -> list[Effect]:
 def trail(books: Repaired, plan: Plan) -> list[str]:
     """Events of the audit trail about a plan, oldest first."""
     return [entry.event for entry in read_audit(books.store, books.contract.contract, plan_id=plan.plan_id)]
+
+
+def action_states(books: Repaired, plan: Plan) -> list[tuple[str, str]]:
+    """State and reason of each action of a plan that was begun, in the plan's order."""
+    asked = text("select action_id, state, outcome from tallystick.compensation_action where plan_id = :plan")
+    with books.store.connect() as connection:
+        found = {row.action_id: row for row in connection.execute(asked, {"plan": plan.plan_id})}
+    begun = [found[item.action_id] for item in plan.actions if item.action_id in found]
+    return [(row.state, str(row.outcome.get("reason", ""))) for row in begun]

@@ -592,9 +592,9 @@ def test_a_switch_thrown_in_the_middle_of_a_plan_keeps_what_was_committed_and_do
     with pytest.raises(ActingStopped, match="eve stopped all compensations"):
         world.execute(plan)
     assert sum(world.copies().values()) == 1
-    assert world.states() == {"done": 1, "executing": 2}
+    assert world.states() == {"done": 1, "refused": 2}
     assert world.events() == [
-        "planned", "approved", "executing", "publishing", "published", "published", "stopped"
+        "planned", "approved", "executing", "publishing", "published", "published", "refused", "refused", "stopped"
     ]  # fmt: skip
     monkeypatch.setattr(compensation, "_publish_batch", publish)
     with pytest.raises(ActingStopped):

@@ -23,7 +23,7 @@ from tallystick.repair_effect import Effect
 from tallystick.store.plan_store import executed_actions
 from tallystick.verdict import Verdict
 
-from .repairs import effects, executed, planned
+from .repairs import action_states, effects, executed, planned, trail
 
 DAG_ID = "repair_by_hand"
 HAND_MADE = f'''
@@ -139,6 +139,10 @@ def test_a_run_of_that_id_with_another_conf_a_pause_and_a_lesser_account_are_ref
     world.airflow.trigger(DAG_ID, run_id=str(theirs.action_id), conf={"items": "theirs"})
     with pytest.raises(AirflowRefused, match="answered 403"):
         executed(world, plan, connections=world.connections_of("viewer"))
+    other_conf, not_allowed = action_states(world, plan)
+    assert (other_conf[0], not_allowed[0]) == ("refused", "refused")
+    assert "answered 403" in not_allowed[1]
+    assert trail(world, plan)[-3:] == ["refused", "refused", "stopped"]
     world.airflow.call("PATCH", f"/api/v2/dags/{DAG_ID}", json={"is_paused": True})
     try:
         outcomes = executed(world, plan).outcomes

@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from lab.process import wait_until
 from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
-from tallystick import executor_work
+from tallystick import abort_execution, executor_work
 from tallystick.batch_header import Marker, coordinator_epoch
 from tallystick.break_class import Doubt
 from tallystick.census import walk_batches
@@ -21,13 +21,15 @@ from tallystick.compensation import Execution
 from tallystick.compensation_plan import OnePersonOnly, Plan
 from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import ItemFate
+from tallystick.hanging_abort import MarkerRefused
 from tallystick.log_fetch import fetcher, open_admin
 from tallystick.offsets import OffsetRange
 from tallystick.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.repair_effect import Effect
 from tallystick.run_result import DoubtFound, RunFigures, RunResult
+from tallystick.store import plan_store
 from tallystick.store.cut_store import claim_attempt
-from tallystick.store.plan_store import read_audit, save_plan
+from tallystick.store.plan_store import EndingHeld, ending_alone, read_audit, save_plan
 from tallystick.store.run_store import commit_run
 from tallystick.surroundings import SURROUNDINGS, FirstSight, HeldEvents, Surroundings
 from tallystick.topic_settings import read_broker_settings
@@ -35,7 +37,7 @@ from tallystick.verdict import Verdict
 
 from .books import LiveBooks, RawEvent, doubts, payment, payments
 from .live import NewBooks
-from .repairs import effects, executed, planned, trail
+from .repairs import action_states, effects, executed, planned, trail
 
 ABORTS = {"abort_hanging_transactions": True, "max_amount_minor": {"EUR": 100_000}}
 HOURS = timedelta(hours=2)  # beyond the lab's transaction.max.timeout.ms
@@ -289,6 +291,35 @@ def test_a_second_executor_waits_for_the_first_and_finds_its_marker(books: LiveB
     with ThreadPoolExecutor(1) as pool:
         first = executed(books, plan, tell=start_another)
         assert [fates(first), fates(second[0].result(60))] == [[(ItemFate.DONE, "")], [(ItemFate.ALREADY_DONE, "")]]
+    assert [kind for kind, *_ in markers(books, hung.producer_id)] == [Marker.COMMIT, Marker.ABORT]
+
+
+def test_what_was_not_done_since_the_broker_or_another_executor_refused_is_taken_up_by_the_next_start(
+    books: LiveBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hung = hang(books)
+    plan = found_hanging(books, *open_now(books))
+
+    def may_not(*_: object) -> None:
+        raise MarkerRefused("expected ALTER on the cluster")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(abort_execution, "write_abort", may_not)
+        with pytest.raises(MarkerRefused):
+            executed(books, plan)
+    assert action_states(books, plan) == [("refused", "expected ALTER on the cluster")]
+    assert trail(books, plan)[-4:] == ["evidence", "ending", "refused", "stopped"]
+    monkeypatch.setattr(plan_store, "_PATIENCE", "set local lock_timeout = '300ms'")
+    with ending_alone(books.store, books.contract.contract), pytest.raises(EndingHeld):
+        executed(books, plan)
+    assert action_states(books, plan) == [("executing", "")]
+    assert trail(books, plan)[-2:] == ["executing", "stopped"]
+    with monkeypatch.context() as patch:
+        patch.setattr(abort_execution, "write_abort", may_not)
+        with pytest.raises(MarkerRefused):
+            executed(books, plan)
+    assert action_states(books, plan) == [("executing", "")]  # an earlier start may have done it
+    assert fates(executed(books, plan)) == [(ItemFate.DONE, "")]
     assert [kind for kind, *_ in markers(books, hung.producer_id)] == [Marker.COMMIT, Marker.ABORT]
 
 

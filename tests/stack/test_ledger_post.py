@@ -15,6 +15,7 @@ from tallystick.break_class import BreakClass
 from tallystick.compensation import Execution
 from tallystick.compensation_plan import Kind, Plan, PlanRefused
 from tallystick.contract import Contract
+from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import ItemFate
 from tallystick.ledger_reader import LedgerRefused
 from tallystick.repair_effect import Effect
@@ -27,7 +28,7 @@ from tallystick.verdict import Verdict
 
 from .books import Event, LiveBooks, payment
 from .live import NewBooks
-from .repairs import effects, executed, planned
+from .repairs import action_states, effects, executed, planned
 
 COPIED = ("event_id", "payment_id", "leg", "amount_minor", "currency", "occurred_at")
 LOST = payment("lost", 700)
@@ -70,9 +71,10 @@ def missing(books: LiveBooks, *lost: Event) -> tuple[StoredRun, Plan]:
     return run, plan
 
 
-def posted(books: LiveBooks, plan: Plan) -> Execution:
+def posted(books: LiveBooks, plan: Plan, **how: Any) -> Execution:
     """Carried out by whoever may write into the ledger."""
-    return executed(books, plan, connections=replace(books.connections, poster_dsn=books.stack.ledger_owner_dsn))
+    connections = replace(books.connections, poster_dsn=books.stack.ledger_owner_dsn)
+    return executed(books, plan, connections=connections, **how)
 
 
 def rows_of(books: LiveBooks) -> list[tuple[str, int]]:
@@ -139,8 +141,14 @@ def test_rows_that_came_meanwhile_or_that_the_contract_would_not_read_are_not_do
         posted(books, plan)
     assert rows_of(books) == []
     books.ledger.execute(f"ALTER TABLE {books.contract.contract}.kept RENAME TO posted_action")
-    books.post(LOST)
-    (refused,) = posted(books, plan).outcomes
+    (stopped,) = action_states(books, plan)
+    assert (stopped[0], "action_id uuid PRIMARY KEY" in stopped[1]) == ("refused", True)
+
+    def its_consumer(step: str, figures: object) -> None:
+        if step == ExecutorStep.PROVED:
+            books.post(LOST)
+
+    (refused,) = posted(books, plan, tell=its_consumer).outcomes
     assert (refused.fate, refused.reason) == (ItemFate.REFUSED, "the ledger has a row of it")
     assert rows_of(books) == [("credit", 700), ("debit", 700)]
     asked = f"SELECT count(*) FROM {books.contract.contract}.posted_action"
@@ -183,7 +191,7 @@ def test_a_switch_thrown_between_two_posts_keeps_the_first_and_does_no_more(
         posted(books, plan)
     assert len(all_rows(books)) == 2
     assert [entry.event for entry in read_audit(books.store, name, plan_id=plan.plan_id)] == [
-        "planned", "approved", "executing", "published", "stopped"
+        "planned", "approved", "executing", "published", "refused", "stopped"
     ]  # fmt: skip
     turn(stopped=False)
     done = posted(books, plan)

@@ -404,7 +404,7 @@ def acted_on(copy: Any, reason: str, *copies: Any, **about: Any) -> Evidence:
     return evidence_of(carried, *copies, surroundings=Surroundings(actions=(action,)), **about)
 
 
-ZOMBIE, UNPOSTED = "duplicate_in_topic_zombie", "missing_in_ledger"
+ZOMBIE, UNPOSTED, SECOND_ROW = "duplicate_in_topic_zombie", "missing_in_ledger", "duplicate_in_ledger"
 
 
 @pytest.mark.parametrize(
@@ -412,14 +412,17 @@ ZOMBIE, UNPOSTED = "duplicate_in_topic_zombie", "missing_in_ledger"
     [
         (ZOMBIE, Direction.LEDGER_TO_TOPIC, {}, "no reversal of it was found, and it is still one too many"),
         (UNPOSTED, Direction.TOPIC_TO_LEDGER, {}, "the event is still without its row"),
+        (SECOND_ROW, Direction.TOPIC_TO_LEDGER, {}, "no reversal of it was found, and it is still one too many"),
     ],
 )
 def test_a_reversal_or_a_post_without_effect_is_told(reason: str, direction: Direction, about: Any, story: str) -> None:
-    found = the_break(acted_on(event(4), reason, direction=direction, **about))
+    copy = row(4) if reason == SECOND_ROW else event(4)
+    found = the_break(acted_on(copy, reason, direction=direction, **about))
     assert found.break_class is BreakClass.COMPENSATION_NOT_EFFECTIVE
     assert story in found.story
 
 
+ROW_TOOK_BACK = replace(row(11, amount_minor=-1_000), reverses=row(4).item_id)
 TOOK_BACK = replace(event(11, amount_minor=-1_000), reverses=event(4).item_id)
 
 
@@ -434,8 +437,21 @@ TOOK_BACK = replace(event(11, amount_minor=-1_000), reverses=event(4).item_id)
             direction=Direction.TOPIC_TO_LEDGER,
             cut=cut_of(ledger_slice=ledger_slice_of(100, 200, mark=201)),
         ),
+        acted_on(row(4), SECOND_ROW, ROW_TOOK_BACK, direction=Direction.TOPIC_TO_LEDGER),
+        acted_on(
+            row(4),
+            SECOND_ROW,
+            direction=Direction.TOPIC_TO_LEDGER,
+            cut=cut_of(ledger_slice=ledger_slice_of(100, 200, mark=201)),
+        ),
     ],
-    ids=["its reversal came", "its reversal may lie behind an open transaction", "its row may lie behind the horizon"],
+    ids=[
+        "its reversal came",
+        "its reversal may lie behind an open transaction",
+        "its row may lie behind the horizon",
+        "its compensating row came",
+        "its compensating row may lie behind the horizon",
+    ],
 )
 def test_a_reversal_or_a_post_that_may_have_its_effect_is_not(evidence: Evidence) -> None:
     assert BreakClass.COMPENSATION_NOT_EFFECTIVE not in classes(evidence)

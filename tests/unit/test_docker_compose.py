@@ -21,6 +21,7 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text()
 CODE_FOLDERS = ("tallystick", "spark_apps", "plugins", "expectations", "dags")
 TUNING = {  # variables with a default that suits the containers
     "TALLYSTICK_RUNBOOKS_URL",
+    "TALLYSTICK_SCAN",
     "TALLYSTICK_SPARK_CONF",
     "TALLYSTICK_SPARK_MASTER",
     "TALLYSTICK_SPARK_POOL",

@@ -10,7 +10,7 @@ import pytest
 from tallystick.break_class import BreakClass
 from tallystick.compensation_plan import Kind, PlanItem, StandingRow
 from tallystick.contract import EventFields
-from tallystick.repair_effect import Effect, effect_of
+from tallystick.repair_effect import Effect, effect_of, why_not_taken_back
 from tallystick.republished_event import StandingEvent
 
 NAMES = EventFields()
@@ -113,3 +113,49 @@ def test_it_has_changed_when_anything_else_stands(
     item: PlanItem, standing: list[StandingEvent], rows: list[StandingRow]
 ) -> None:
     assert effect_of(item, standing, rows, NAMES) is Effect.CHANGED
+
+
+SECOND = replace(ROW, row_id="8")
+BACK = replace(ROW, row_id="9", amount_minor=-250, takes_back="8")
+COUNTERPOST = replace(REPUBLISH, **vars(SECOND.source), kind=Kind.COUNTERPOST, reverses="ledger:8")
+
+
+@pytest.mark.parametrize(
+    ("rows", "effect"),
+    [
+        ([ROW, SECOND, BACK], Effect.CLEARED),
+        ([ROW, SECOND], Effect.NOT_CLEARED),
+        ([ROW, SECOND, replace(BACK, takes_back="7")], Effect.NOT_CLEARED),
+        ([ROW, SECOND, BACK, replace(BACK, row_id="10")], Effect.CHANGED),
+        ([ROW, SECOND, replace(BACK, amount_minor=-249)], Effect.CHANGED),
+        ([ROW, SECOND, replace(BACK, currency="USD")], Effect.CHANGED),
+        ([ROW, SECOND, replace(SECOND, row_id="11"), BACK], Effect.CHANGED),
+        ([SECOND, BACK], Effect.CHANGED),
+    ],
+    ids=["taken back", "not", "another", "twice", "other money", "other currency", "a third row", "no row left"],
+)
+def test_what_became_of_a_row_too_many_stands_in_the_ledger_alone(rows: list[StandingRow], effect: Effect) -> None:
+    for standing in ([], [at(4)], [at(4), at(9)]):
+        assert effect_of(COUNTERPOST, standing, rows, EventFields()) is effect
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ([ROW, SECOND], None),
+        ([ROW], "the ledger row is gone or changed"),
+        ([ROW, replace(SECOND, amount_minor=249)], "the ledger row is gone or changed"),
+        ([ROW, SECOND, BACK, replace(SECOND, row_id="11")], "it was taken back already"),
+        ([SECOND], "no other row of its key is in force"),
+        ([ROW, replace(SECOND, takes_back="7")], "the row takes row 7 back itself"),
+    ],
+)
+def test_a_row_is_taken_back_only_while_it_stands_and_another_one_does(
+    rows: list[StandingRow], reason: str | None
+) -> None:
+    assert why_not_taken_back(COUNTERPOST, rows) == reason
+
+
+def test_a_posted_row_that_is_taken_back_for_a_late_one_leaves_its_repair_cleared() -> None:
+    assert effect_of(POST, [], [ROW, SECOND], EventFields()) is Effect.CHANGED
+    assert effect_of(POST, [], [ROW, SECOND, BACK], EventFields()) is Effect.CLEARED

@@ -223,6 +223,17 @@ def test_a_late_row_behind_ours_is_told_apart_and_ours_is_taken_back(together: b
     assert classes_of(run(books)) == ["duplicate_in_ledger"]
 
 
+def test_of_two_late_rows_behind_ours_one_has_ours_taken_back_and_one_is_taken_back_itself() -> None:
+    books, ours = posted_by_us()
+    assert run(books).verdict is Verdict.MATCHED
+    late = [books.post(), books.post()]
+    assert sorted(classes_of(run(books))) == ["duplicate_in_ledger", COMPENSATED]
+    for of in (ours, late[1]):
+        books.post(amount_minor=-1_000, reverses=of)
+    assert run(books).verdict is Verdict.MATCHED
+    assert not books.outstanding()
+
+
 def test_a_late_row_of_other_money_says_something_else_than_ours() -> None:
     books, _ = posted_by_us()
     assert run(books).verdict is Verdict.MATCHED
