@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock demo lab lab-long soak backfill history crash up down browser-setup promtool-setup lint format test test-unit test-spark test-dags test-pages test-stack test-rules test-browser bench bench-census clean
+.PHONY: help setup lock demo lab lab-long soak backfill history crash up down browser-setup promtool-setup lint format test test-unit test-spark test-dags test-pages test-stack test-rules test-browser bench bench-census bench-pages clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -88,6 +88,9 @@ promtool-setup: setup ## Fetch promtool from Debian's package of Prometheus wher
 
 bench-census: setup ## Classify ten million batch headers in bounded memory
 	$(BIN)/python -m bench.census_headers
+
+bench-pages: setup ## Twenty readers of the pages, over a year of windows and a million breaks
+	$(BIN)/python -m bench.pages
 
 clean: setup ## Remove what runs leave behind; keeps .venv and .jars
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log
