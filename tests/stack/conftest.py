@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from lab.postgres import STORE_DATABASE
+from lab.postgres import AIRFLOW_DATABASE, STORE_DATABASE
 from lab.process import REPOSITORY
-from lab.stack import LabStack, start_stack
+from lab.stack import LabAddresses, LabStack, start_stack
 from tallystick.alert import Alert
 from tallystick.break_class import BreakClass, Doubt
 from tallystick.contract import Contract
@@ -73,6 +73,16 @@ def store_template(stack: LabStack) -> str:
     _create_database(stack, _TEMPLATE)
     migrate(connect_store(stack.store_server.dsn(STORE_DATABASE, _TEMPLATE)))
     return _TEMPLATE
+
+
+@pytest.fixture(scope="module")
+def airflow_stack(stack: LabStack) -> Iterator[LabAddresses]:
+    """The stack's addresses, with a database of the module's own for Airflow: two in one stack do not meet."""
+    name = f"airflow_{uuid.uuid4().hex}"
+    _create_database(stack, name, owner=AIRFLOW_DATABASE)
+    yield replace(stack.addresses(), airflow_dsn=stack.store_server.dsn(AIRFLOW_DATABASE, name))
+    with stack.store_server.connect() as admin:
+        admin.execute(f"drop database {name} with (force)")
 
 
 @pytest.fixture
@@ -279,6 +289,6 @@ def _database(stack: LabStack, *, template: str) -> Iterator[str]:
         admin.execute(f"drop database {name} with (force)")
 
 
-def _create_database(stack: LabStack, name: str, *, template: str = "template1") -> None:
+def _create_database(stack: LabStack, name: str, *, template: str = "template1", owner: str = STORE_DATABASE) -> None:
     with stack.store_server.connect() as admin:
-        admin.execute(f"create database {name} template {template} owner {STORE_DATABASE}")
+        admin.execute(f"create database {name} template {template} owner {owner}")

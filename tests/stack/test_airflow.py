@@ -22,7 +22,7 @@ from lab.mode import DeliveryMode
 from lab.pager import Pager, start_pager
 from lab.process import REPOSITORY, wait_until
 from lab.rounds import prepare
-from lab.stack import LabStack
+from lab.stack import LabAddresses, LabStack
 from tallystick.contract import Contract
 from tallystick.store.engine import connect_store, migrate
 
@@ -56,7 +56,7 @@ def store_dsn(stack: LabStack) -> str:
 
 @pytest.fixture(scope="module")
 def airflow(
-    stack: LabStack, store_dsn: str, pager: Pager, tmp_path_factory: pytest.TempPathFactory
+    airflow_stack: LabAddresses, store_dsn: str, pager: Pager, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AirflowStack]:
     """One for all tests here, with the example of a DAG that is scheduled on verdicts; it has no contracts at first."""
     folder = tmp_path_factory.mktemp("airflow")
@@ -69,7 +69,7 @@ def airflow(
     settings = AirflowSettings(
         home=home, contracts=contracts, dags=dags, artifacts=folder / "artifacts", webhook=pager.address
     )
-    with start_airflow(settings, stack, deadline_seconds=PATIENCE_SECONDS) as airflow:
+    with start_airflow(settings, airflow_stack, deadline_seconds=PATIENCE_SECONDS) as airflow:
         yield airflow
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from lab.airflow import AirflowStack, start_airflow
 from lab.airflow_environment import AirflowSettings
-from lab.stack import LabStack
+from lab.stack import LabAddresses
 from tallystick import executor_work
 from tallystick.compensation import Execution
 from tallystick.compensation_plan import Plan, conf_of
@@ -39,7 +39,7 @@ with DAG("{DAG_ID}", schedule=None):
 
 
 @pytest.fixture(scope="module")
-def airflow(stack: LabStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowStack]:
+def airflow(airflow_stack: LabAddresses, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowStack]:
     """One whose only DAG is somebody's own."""
     folder = tmp_path_factory.mktemp("airflow")
     home, contracts, dags = (folder / name for name in ("home", "contracts", "dags"))
@@ -47,7 +47,7 @@ def airflow(stack: LabStack, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         one.mkdir()
     (dags / "by_hand.py").write_text(HAND_MADE)
     settings = AirflowSettings(home=home, contracts=contracts, artifacts=folder / "artifacts", dags=dags)
-    with start_airflow(settings, stack, deadline_seconds=300) as started:
+    with start_airflow(settings, airflow_stack, deadline_seconds=300) as started:
         started.wait_dag(DAG_ID, deadline_seconds=180)
         yield started
 
