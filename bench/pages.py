@@ -315,7 +315,7 @@ def _figures_of(milliseconds: list[float]) -> dict[str, float]:
 def _resident_mb() -> float:
     """Of the api-server with all its processes."""
     ours = psutil.Process().children(recursive=True)
-    return sum(one.memory_info().rss for one in ours if "api-server" in " ".join(one.cmdline())) / 2**20
+    return sum(one.memory_info().rss for one in ours if "api_server" in " ".join(one.cmdline())) / 2**20
 
 
 def _serve(folder: Path, server: PostgresServer) -> AbstractContextManager[AirflowStack]:

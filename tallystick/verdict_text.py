@@ -45,10 +45,10 @@ def verdict_sentence_of(result: RunResult, found: BreakSums) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """1 break, 2 breaks, 3 classes, 4 currencies."""
+    """1 break, 2 breaks, 3 classes, 4 currencies, 5 keys."""
     if number == 1:
         return f"1 {noun}"
-    if noun.endswith("y"):
+    if noun.endswith("y") and noun[-2] not in "aeiou":
         return f"{number:,} {noun[:-1]}ies"
     return f"{number:,} {noun}{'es' if noun.endswith('s') else 's'}"
 

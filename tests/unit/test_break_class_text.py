@@ -76,7 +76,13 @@ def test_a_matched_run_never_shows_doubts(matched_run: StoredRun) -> None:
 
 @pytest.mark.parametrize(
     ("number", "noun", "text"),
-    [(1, "break", "1 break"), (0, "break", "0 breaks"), (2, "class", "2 classes"), (1200, "entry", "1,200 entries")],
+    [
+        (1, "break", "1 break"),
+        (0, "break", "0 breaks"),
+        (2, "class", "2 classes"),
+        (1200, "entry", "1,200 entries"),
+        (0, "key", "0 keys"),
+    ],
 )
 def test_a_noun_follows_its_number(number: int, noun: str, text: str) -> None:
     assert counted(number, noun) == text
