@@ -241,7 +241,7 @@ def _topic_figures(plan: CellPlan, topic: DataFrame, legs: Mapping[str, str]) ->
         "readable": F.col("readable"),
         "currency": F.when(F.col("readable"), F.col("currency")),
         "cell": plan.cell("match_key", planted=planted),
-        "amount_minor": F.when(F.col("readable"), F.col("amount_minor")),
+        "amount_minor": F.col("amount_minor"),
         "compared": F.xxhash64("match_key", "amount_minor", "currency"),
         "content": F.xxhash64("topic", "partition", "kafka_offset", "value_hash"),
         "misrouted": F.coalesce(F.col("readable") & elsewhere & F.lit(len(legs) > 1), F.lit(False)),
