@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock demo lab lab-long soak backfill history crash up down browser-setup promtool-setup lint format test test-unit test-spark test-dags test-pages test-stack test-rules test-browser bench bench-census bench-pages clean
+.PHONY: help setup lock demo lab lab-long soak backfill history crash cluster up down browser-setup promtool-setup lint format test test-unit test-spark test-dags test-pages test-stack test-rules test-browser bench bench-shapes bench-eos bench-cost bench-keep bench-census bench-pages clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -37,6 +37,9 @@ history: setup ## Run 10 against the last of a year of windows (WINDOWS=365 BOOK
 
 crash: setup ## Strike the compensating job at every step; each effect must happen once (ROUNDS=200 SEED=1, or SEED=1.17)
 	$(BIN)/python -m lab.crash --rounds $(or $(ROUNDS),200) --seed $(or $(SEED),1)
+
+cluster: setup ## A Spark master and two workers here until Ctrl-C; prints the master's address (WORKERS=2)
+	$(BIN)/python -m lab.spark_cluster --workers $(or $(WORKERS),2)
 
 up: setup ## Start broker, ledger and Airflow here, without Docker
 	$(BIN)/python -m lab.up
@@ -88,6 +91,18 @@ promtool-setup: setup ## Fetch promtool from Debian's package of Prometheus wher
 
 bench-census: setup ## Classify ten million batch headers in bounded memory
 	$(BIN)/python -m bench.census_headers
+
+bench-shapes: setup ## The same on large payloads, hot partition, many partitions, hot key (EVENTS=300000 TIMES=3)
+	$(BIN)/python -m bench.shapes --events $(or $(EVENTS),300000) --times $(or $(TIMES),3)
+
+bench-eos: setup ## What exactly-once costs a producer, beside what Kafka's authors published (ROUNDS=4 MIB=400)
+	$(BIN)/python -m bench.exactly_once --rounds $(or $(ROUNDS),4) --mib $(or $(MIB),400)
+
+bench-cost: setup ## What a reconciliation costs, told without a clock: bytes, rows, jobs, shuffles (EVENTS=60000)
+	$(BIN)/python -m bench.cost --events $(or $(EVENTS),60000)
+
+bench-keep: setup ## Keep what was measured last as this release's, in bench/results/
+	$(BIN)/python -m bench.keep
 
 bench-pages: setup ## Twenty readers of the pages, over a year of windows and a million breaks
 	$(BIN)/python -m bench.pages

@@ -7,7 +7,7 @@ does, so that both sides agree under read_committed and only there.
 import random
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -23,18 +23,24 @@ AGREES, BROKEN = "bench.agrees", "bench.broken"
 
 _MAKE_TABLE = """
 CREATE TABLE {table} (
-    entry_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, event_id uuid NOT NULL UNIQUE, payment_id text NOT NULL,
+    entry_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, event_id uuid NOT NULL, payment_id text NOT NULL,
     leg text NOT NULL, amount_minor bigint NOT NULL, currency text NOT NULL,
     written_xid bigint DEFAULT pg_current_xact_id()::text::bigint);
+CREATE {unique} INDEX ON {table} (event_id);
 GRANT SELECT ON {table} TO tallystick_reader;
 """
 _COLUMNS = "event_id, payment_id, leg, amount_minor, currency"
 _WRONG_OF_A_HUNDRED = 1
+_MOVED_MINOR = 500
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSize:
-    """How much of what. filler_bytes: so much text that nobody asks for is in each event."""
+    """How much of what.
+
+    filler_bytes: so much text that nobody asks for is in each event. hot_key_copies: the first so many events are one
+    and the same, id and all; beyond 1 the ledger's key is then not unique, and only the table that agrees is filled.
+    """
 
     events: int = 3_000_000
     partitions: int = 2
@@ -42,6 +48,7 @@ class DataSize:
     aborted_percent: int = 5
     filler_bytes: int = 0
     hot_partition_percent: int = 0
+    hot_key_copies: int = 1
     seed: int = 1
 
 
@@ -49,26 +56,16 @@ def make_empty(stack: LabStack, size: DataSize) -> None:
     """The topic and both tables, with nothing in them: here the books begin."""
     admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
     admin.create_topics([NewTopic(TOPIC, num_partitions=size.partitions)])[TOPIC].result(30)
+    unique = "UNIQUE" if size.hot_key_copies == 1 else ""
     with psycopg.connect(stack.ledger_owner_dsn, autocommit=True) as owner:
         owner.execute("CREATE SCHEMA bench; GRANT USAGE ON SCHEMA bench TO tallystick_reader")
         for table in (AGREES, BROKEN):
-            owner.execute(_MAKE_TABLE.format(table=table))
+            owner.execute(_MAKE_TABLE.format(table=table, unique=unique))
 
 
 def write_topic(stack: LabStack, size: DataSize) -> None:
     """Write the events, transaction by transaction."""
-    producer = Producer(
-        {
-            "bootstrap.servers": stack.bootstrap_servers,
-            "transactional.id": "bench-writer",
-            "linger.ms": 20,
-            "queue.buffering.max.messages": 1_000_000,
-            "enable.metrics.push": False,
-            "log_level": 0,
-        }
-    )
-    producer.init_transactions(60)
-    chance = random.Random(size.seed)
+    producer, chance = _producer(stack, "bench-writer"), random.Random(size.seed)
     for first in range(0, size.events, size.transaction_events):
         members = range(first, min(first + size.transaction_events, size.events))
         if chance.randrange(100) < size.aborted_percent:
@@ -78,11 +75,11 @@ def write_topic(stack: LabStack, size: DataSize) -> None:
         producer.commit_transaction()
 
 
-def write_ledger(stack: LabStack, size: DataSize) -> dict[str, int]:
-    """Write the rows of both tables by COPY, and vacuum; returns how many rows of the broken one are wrong, by kind."""
+def write_ledger(stack: LabStack, size: DataSize, tables: Collection[str] = (AGREES, BROKEN)) -> dict[str, int]:
+    """Write the rows of the tables by COPY, and vacuum; returns how many rows of the broken one are wrong, by kind."""
     wrong: Counter[str] = Counter()
     with psycopg.connect(stack.ledger_owner_dsn, autocommit=True) as owner:
-        for table in (AGREES, BROKEN):
+        for table in tables:
             chance = random.Random(size.seed + 1)
             with owner.cursor() as cursor, cursor.copy(f"COPY {table} ({_COLUMNS}) FROM STDIN") as rows:
                 for number in range(size.events):
@@ -103,11 +100,53 @@ def write_ledger(stack: LabStack, size: DataSize) -> dict[str, int]:
     return dict(wrong)
 
 
+def plant_amounts(stack: LabStack, size: DataSize) -> None:
+    """In the table that agrees, make one amount a cent more, and move five units from one key to another.
+
+    The table's sum shows the first only, its count of rows neither.
+    """
+    cent = size.events // 3
+    giver = next(number for number in range(size.events // 2, size.events) if event(size, number)[2] > _MOVED_MINOR)
+    changes = {cent: 1, giver: -_MOVED_MINOR, giver + 1: _MOVED_MINOR}
+    with psycopg.connect(stack.ledger_owner_dsn) as owner:
+        for number, more_minor in changes.items():
+            update = f"UPDATE {AGREES} SET amount_minor = amount_minor + %s WHERE event_id = %s"
+            owner.execute(update, (more_minor, event(size, number)[0]))
+
+
+def plant_copies(stack: LabStack, size: DataSize) -> None:
+    """Write one event a second time, and its row too; for that the table's key is unique no longer."""
+    number = size.events // 4
+    producer = _producer(stack, "bench-second-writer")
+    _write(producer, size, range(number, number + 1))
+    producer.commit_transaction()
+    with psycopg.connect(stack.ledger_owner_dsn) as owner:
+        owner.execute(f"DROP INDEX {AGREES}_event_id_idx; CREATE INDEX ON {AGREES} (event_id)")
+        copy = f"INSERT INTO {AGREES} ({_COLUMNS}) SELECT {_COLUMNS} FROM {AGREES} WHERE event_id = %s"
+        owner.execute(copy, (event(size, number)[0],))
+
+
 def event(size: DataSize, number: int) -> tuple[str, str, int]:
     """Event id, payment id and amount of one event. Follows from seed and number alone."""
+    number = 0 if number < size.hot_key_copies else number
     digest = blake2b(b"%d:%d" % (size.seed, number), digest_size=20).digest()
     amount_minor = 1 + int.from_bytes(digest[16:]) % 1_000_000
     return str(uuid.UUID(bytes=digest[:16], version=4)), f"p-{number:010d}", amount_minor
+
+
+def _producer(stack: LabStack, transactional_id: str) -> Producer:
+    producer = Producer(
+        {
+            "bootstrap.servers": stack.bootstrap_servers,
+            "transactional.id": transactional_id,
+            "linger.ms": 20,
+            "queue.buffering.max.messages": 1_000_000,
+            "enable.metrics.push": False,
+            "log_level": 0,
+        }
+    )
+    producer.init_transactions(60)
+    return producer
 
 
 def _write(producer: Producer, size: DataSize, members: range) -> None:

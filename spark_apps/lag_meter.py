@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from spark_apps.topic_frame import topic_number
 from tallystick.contract import Direction
 from tallystick.lag import EDGES_MS, TopicLag
 
@@ -18,10 +19,7 @@ class LagMeter:
 
     def event_columns(self) -> tuple[Column, ...]:
         """What an event brings. Its topic travels as a number: text would turn the aggregation into a sort."""
-        number = F.lit(-1)
-        for position, topic in enumerate(self.topics):
-            number = F.when(F.col("topic") == topic, position).otherwise(number)
-        return number.alias("topic_number"), F.col("written_ms")
+        return topic_number(self.topics).alias("topic_number"), F.col("written_ms")
 
     def row_columns(self) -> tuple[Column, ...]:
         """What a ledger row brings, in the same shape."""

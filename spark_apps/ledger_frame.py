@@ -3,8 +3,11 @@
 Shape: row_id, match_key, transaction_key, leg, amount_minor, currency, written_ms (null unless the contract names it).
 """
 
-from functools import reduce
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial, reduce
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from sqlalchemy import make_url
@@ -18,6 +21,22 @@ from tallystick.ledger_reader import PostgresLedger
 from tallystick.parquet_ledger import ParquetLedger
 
 _FETCH_ROWS = "10000"
+
+LEDGER_ROWS = pa.schema(
+    [
+        ("row_id", pa.string()),
+        ("match_key", pa.string()),
+        ("transaction_key", pa.string()),
+        ("leg", pa.string()),
+        ("amount_minor", pa.int64()),
+        ("currency", pa.string()),
+        ("written_ms", pa.int64()),
+    ]
+)
+"""The shape above, in Arrow."""
+
+RowsById = Callable[[Collection[int]], Sequence[Mapping[str, Any]]]
+"""Row ids -> rows of the shape above."""
 
 
 def read_ledger(
@@ -45,6 +64,13 @@ def read_ledger(
             return _read_parquet(spark, ledger, ledger_slice)
         case _:
             raise TypeError(f"no reader of {type(ledger).__name__}")
+
+
+def rows_by_id(ledger: Ledger, described: LedgerDescription, ledger_slice: LedgerSlice) -> RowsById | None:
+    """How to read single rows of the slice; None where this kind of ledger, or this table, does not offer it."""
+    if not isinstance(ledger, PostgresLedger) or not described.row_id_is_integer:
+        return None
+    return partial(ledger.rows_by_id, ledger_slice=ledger_slice)
 
 
 def input_rows(inputs: DataFrame, *, only_leg: str | None) -> DataFrame:

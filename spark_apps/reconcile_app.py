@@ -20,28 +20,20 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Engine
 
-from spark_apps.canary_rows import canary_ledger_rows, canary_records
-from spark_apps.cell_scan import Side, scan_cells, takes
-from spark_apps.key_index_frame import index_of, keys_in_indexes, write_index
-from spark_apps.ledger_frame import input_rows, read_ledger
-from spark_apps.slice_matching import scan_slices
-from spark_apps.topic_frame import parse_events, read_topics
+from spark_apps.cut_scan import reads_log, scan_cut
 from tallystick.alert import alerts_for
 from tallystick.breaks_file import write_breaks_file
-from tallystick.canaries import canary_events, canary_rows, missed_canaries
-from tallystick.classes.timestamp_skew import possible_ms
+from tallystick.canaries import missed_canaries
 from tallystick.connections import (
-    Connections,
     artifacts_folder,
     connections_from_environment,
     kafka_from_environment,
@@ -49,18 +41,15 @@ from tallystick.connections import (
 )
 from tallystick.contract import Contract, load_contract
 from tallystick.contract_change import refuse_other_books
-from tallystick.cut import Cut, TopicSlice, without_expired
-from tallystick.input_topic import input_kafka
+from tallystick.cut import Cut, without_expired
 from tallystick.investigation import investigate, open_indexes, read_past, take_cut_census
 from tallystick.judging import judge
-from tallystick.key_index import ReadableIndexes, first_kept, forget, index_folder, seal
-from tallystick.ledger_kinds import open_ledger_of
+from tallystick.key_index import first_kept, forget, index_folder, seal
 from tallystick.log_fetch import fetcher, open_admin
 from tallystick.log_strip import FETCH_BYTES, position_of, with_strips
 from tallystick.look_ups import LookUps
 from tallystick.run_result import Break, RunResult
 from tallystick.settling import open_both_sides
-from tallystick.slice_scan import SliceScan
 from tallystick.store.alert_store import firing_alerts
 from tallystick.store.contract_store import read_contract
 from tallystick.store.cut_store import claim_attempt, read_cut
@@ -68,8 +57,6 @@ from tallystick.store.engine import open_store
 from tallystick.store.run_store import commit_run, open_items_as_of, outstanding_classes, read_run
 
 _PR_SET_PDEATHSIG = 1
-SCAN_VARIABLE, PAIR_BY_PAIR = "TALLYSTICK_SCAN", "pair_by_pair"
-"""The variable and its value that turn the quick way off. Both ways give the same answers."""
 
 
 class CutNotStored(LookupError):
@@ -256,7 +243,8 @@ def judge_cut(
     with open_both_sides(engine, contract, connections) as sides, ThreadPoolExecutor(1) as beside:
         partitions = sides.read_partitions()
         cut = without_expired(cut, partitions)
-        census = beside.submit(take_cut_census, sides, cut, announce_figures)
+        by_log = reads_log(contract)
+        census = None if by_log else beside.submit(take_cut_census, sides, cut, announce_figures)
         announce("scanning", offsets=sum(len(part.readable) for part in cut.topic_slices))
         known = {item.match_key for item in past.carried}
         indexes = None
@@ -264,9 +252,21 @@ def judge_cut(
             known |= set(stored_look_ups.by_key)
         elif contract.input_topics:
             indexes = open_indexes(engine, contract, cut, artifacts_folder())
-        scan = scan_cut(engine, contract, connections, cut, past.previous, known, indexes=indexes, index_to=index_to)
+        scan, counted = scan_cut(
+            engine,
+            contract,
+            connections,
+            cut,
+            past.previous,
+            known,
+            by_log=by_log,
+            tell=announce_figures,
+            indexes=indexes,
+            index_to=index_to,
+        )
         announce("scanned", topic_rows=scan.topic_rows, ledger_rows=scan.ledger_rows, exceptional=len(scan.copies))
-        counted = census.result()
+        if census is not None:
+            counted = census.result()
         announce("census_taken", unexplained=sum(one.unexplained for one in counted))
         evidence, look_ups = investigate(
             engine,
@@ -289,100 +289,6 @@ def judge_cut(
         look_ups=look_ups.to_json(),
         carried=past.carried,
     )
-
-
-def scan_cut(
-    engine: Engine,
-    contract: Contract,
-    connections: Connections,
-    cut: Cut,
-    previous: Cut,
-    known: set[str],
-    *,
-    indexes: ReadableIndexes | None = None,
-    index_to: Path | None = None,
-) -> SliceScan:
-    """The first reader: Spark, both sides, one cut."""
-    spark = SparkSession.builder.appName(f"tallystick {contract.contract}/{cut.n}").getOrCreate()
-    with open_ledger_of(engine, contract, connections) as ledger:
-        described = ledger.describe()
-        if not described.key_is_unique:
-            known |= set(ledger.keys_seen_before(cut.ledger_slice))
-        with ledger.held_in_place():
-            records = read_topics(spark, connections.kafka, slices_on(cut, contract.topics))
-            planted = canary_records(records, canary_events(contract), written_at=cut.marked_at_utc)
-            topic = Side(read=parse_events(records, contract.event), planted=parse_events(planted, contract.event))
-            inputs = None
-            if contract.input_topics:
-                read = read_topics(spark, input_kafka(contract, connections), slices_on(cut, contract.input_topics))
-                topic, inputs = (
-                    replace(topic, read=topic.read.persist()),
-                    parse_events(read, contract.input_event).persist(),
-                )
-                known |= keys_in_indexes(spark, inputs, indexes.paths if indexes else ())
-                if index_to is not None:
-                    write_index(index_of(topic.all, inputs), index_to)
-                    announce("index_written")
-                rows = input_rows(inputs, only_leg=min(contract.legs) if len(contract.legs) == 1 else None)
-            else:
-                rows = read_ledger(spark, connections, ledger, cut.ledger_slice, described)
-            sides = topic, Side(read=rows, planted=canary_ledger_rows(rows, canary_rows(contract)))
-            return _scan(contract, cut, previous, sides, known, inputs, key_is_unique=described.key_is_unique)
-
-
-def _scan(
-    contract: Contract,
-    cut: Cut,
-    previous: Cut,
-    sides: tuple[Side, Side],
-    known: set[str],
-    inputs: DataFrame | None,
-    *,
-    key_is_unique: bool,
-) -> SliceScan:
-    """By cells where that gives the same answers, and where little differs; else pair by pair."""
-    topic, ledger = sides
-    timed = not (cut.by_time or previous.by_time)
-    possible = possible_ms(cut, previous, tolerance_seconds=contract.timestamp_tolerance_seconds) if timed else None
-    lag_of = contract.direction if contract.ledger.columns.written_at else None
-    ignore_case = contract.currency_case == "ignored"
-    slices = slices_on(cut, contract.topics)
-    offsets = sum(len(part.readable) for part in slices)
-    if os.environ.get(SCAN_VARIABLE) != PAIR_BY_PAIR and takes(
-        offsets=offsets,
-        key_is_unique=key_is_unique,
-        has_sequence=contract.event.sequence is not None,
-        ignore_case=ignore_case,
-        has_inputs=inputs is not None,
-    ):
-        scan = scan_cells(
-            topic,
-            ledger,
-            legs=contract.legs,
-            known_elsewhere=known,
-            offsets=offsets,
-            partitions=len(slices),
-            possible_ms=possible,
-            lag_of=lag_of,
-        )
-        if scan is not None:
-            return scan
-        announce("pairing_all")
-    return scan_slices(
-        topic.all,
-        ledger.all,
-        legs=contract.legs,
-        known_elsewhere=known,
-        ignore_case=ignore_case,
-        possible_ms=possible,
-        lag_of=lag_of,
-        inputs=inputs,
-    )
-
-
-def slices_on(cut: Cut, topics: Collection[str]) -> list[TopicSlice]:
-    """The cut's slices of these topics."""
-    return [part for part in cut.topic_slices if part.offsets.topic in topics]
 
 
 def die_with_parent() -> None:

@@ -7,7 +7,7 @@ leg's topic, and nothing is known of it from elsewhere. All copies of every othe
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from pyspark.sql import DataFrame, Row, Window
+from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
@@ -164,10 +164,15 @@ def exceptional_keys(paired: DataFrame, known_elsewhere: Collection[str]) -> Dat
 
 def misrouted_keys(topic: DataFrame, legs: Mapping[str, str]) -> DataFrame:
     """Keys of events that name a leg whose topic is another one. Shape: match_key. A filter: no shuffle."""
+    return topic.where(is_misrouted(legs)).select("match_key")
+
+
+def is_misrouted(legs: Mapping[str, str]) -> Column:
+    """Does an event name a leg whose topic is another one?"""
     elsewhere = F.lit(False)
     for leg, name in sorted(legs.items()):
         elsewhere = elsewhere | ((F.col("leg") == leg) & (F.col("topic") != name))
-    return topic.where(elsewhere).select("match_key")
+    return elsewhere
 
 
 def _ignoring_case(side: DataFrame) -> DataFrame:
@@ -219,7 +224,7 @@ def _topic_totals(topic: DataFrame, possible_ms: tuple[int, int] | None) -> list
     figures = [
         F.count("*").alias("rows"),
         F.sum(F.when(F.col("readable"), F.col("amount_minor")).cast("decimal(38,0)")).alias("amount"),
-        *_fingerprint(F.xxhash64("topic", "partition", "kafka_offset", "value_hash")),
+        *fingerprint(event_content(), "xor", "sum"),
     ]
     if possible_ms is not None:
         first, last = possible_ms
@@ -252,16 +257,30 @@ def record_times_of(totals: list[Total]) -> tuple[RecordTimes, ...]:
 
 
 def _ledger_totals(ledger: DataFrame) -> list[Total]:
-    row_hash = F.xxhash64("row_id", "match_key", "transaction_key", "leg", "amount_minor", "currency")
     amount = F.sum(F.col("amount_minor").cast("decimal(38,0)")).alias("amount")
     real = ledger.where(~F.col("match_key").startswith(CANARY))
-    totals = real.groupBy("currency").agg(F.count("*").alias("rows"), amount, *_fingerprint(row_hash))
+    totals = real.groupBy("currency").agg(F.count("*").alias("rows"), amount, *fingerprint(row_content(), "xor", "sum"))
     return [row.asDict() for row in totals.orderBy("currency").collect()]
 
 
-def _fingerprint(row_hash: object) -> tuple[object, object]:
-    """Order-free and multiset-safe: xor alone would cancel a doubled row."""
-    return F.bit_xor(row_hash).alias("xor"), F.sum(row_hash.bitwiseAND(F.lit(_LOW_32_BITS))).alias("sum")
+def event_content() -> Column:
+    """What the content digest of a topic is made of."""
+    return F.xxhash64("topic", "partition", "kafka_offset", "value_hash")
+
+
+def row_content() -> Column:
+    """What the content digest of a ledger is made of."""
+    return F.xxhash64("row_id", "match_key", "transaction_key", "leg", "amount_minor", "currency")
+
+
+def fingerprint(row_hash: Column, xor: str, total: str) -> tuple[Column, Column]:
+    """Two figures under these names. Order-free and multiset-safe: xor alone would cancel a doubled row."""
+    return F.bit_xor(row_hash).alias(xor), F.sum(low_32_bits(row_hash)).alias(total)
+
+
+def low_32_bits(number: Column) -> Column:
+    """So few that a sum of them does not overflow a long."""
+    return number.bitwiseAND(F.lit(_LOW_32_BITS))
 
 
 def content_digest(totals: list[Total]) -> str:

@@ -11,8 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tallystick.connections import KafkaSettings
-from tallystick.contract import EventFields
-from tallystick.cut import TopicSlice
+from tallystick.contract_event import EventFields
 from tallystick.money_text import codes_by_digits
 from tallystick.offsets import OffsetRange
 
@@ -37,9 +36,9 @@ def use_kafka_v2_source(spark: SparkSession) -> None:
     spark.conf.set(name, ",".join(sources))
 
 
-def read_topics(spark: SparkSession, kafka: KafkaSettings, slices: Iterable[TopicSlice]) -> DataFrame:
-    """Read the slices' records, unparsed. Raises IsolationNotReadCommitted when the plan says otherwise."""
-    offsets = _not_empty([part.readable for part in slices])
+def read_topics(spark: SparkSession, kafka: KafkaSettings, ranges: Sequence[OffsetRange]) -> DataFrame:
+    """Read the ranges' records, unparsed. Raises IsolationNotReadCommitted when the plan says otherwise."""
+    offsets = _not_empty(ranges)
     use_kafka_v2_source(spark)
     source = (
         spark.read.format("kafka")
@@ -110,6 +109,14 @@ def parse_events(source: DataFrame, fields: EventFields) -> DataFrame:
     for name in ("match_key", "currency"):
         complete = complete & (F.col(name) != "")
     return parsed.withColumn("readable", complete)
+
+
+def topic_number(topics: Sequence[str]) -> Column:
+    """An event's topic as its place among these; -1 for any other."""
+    number = F.lit(-1)
+    for position, topic in enumerate(topics):
+        number = F.when(F.col("topic") == topic, position).otherwise(number)
+    return number
 
 
 _DECIMAL = r"^(-?[0-9]+)(?:\.(?=[0-9])([0-9]*[1-9])?0*)?$"

@@ -3,9 +3,18 @@
 A marker is its own progress: the next start finds it, or proves again that the transaction hangs.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from kafka.admin import KafkaAdminClient
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_delay,
+    wait_exponential,
+)
 
 from tallystick.abort_plan import AbortItem
 from tallystick.compensation_plan import Plan
@@ -16,6 +25,11 @@ from tallystick.hanging_abort import Standing, State, look_at, read_evidence, wa
 from tallystick.log_fetch import BrokerUnreachable, open_admin
 from tallystick.repair_effect import Effect
 from tallystick.store.plan_store import ActionState, StoredAction, ending_alone
+
+_ANSWER_SECONDS = 20
+"""How long we look for an answer of all coordinators. Another broker takes a dead one's over within 9 s (Kafka's
+broker.session.timeout.ms) and loads them. Twice this and SETTLE_SECONDS are less than the next executor waits for us.
+"""
 
 
 def execute_aborts(work: Work) -> tuple[ItemOutcome, ...]:
@@ -64,13 +78,13 @@ def _abort(work: Work, item: AbortItem, action: StoredAction) -> ItemOutcome:
 
 def _end(work: Work, admin: KafkaAdminClient, item: AbortItem) -> ItemOutcome:
     """Evidence, proof, marker, and a look at what stands; in this order, and nothing between proof and marker."""
-    standing = look_at(admin, item)
+    standing = _prove(work, admin, item)
     if standing.state is not State.HANGS:
         return _outcome(item, standing, ItemFate.ALREADY_DONE)
     work.audit("evidence", action_id=str(item.action_id), **read_evidence(admin, item))
     work.audit("ending", action_id=str(item.action_id), place=item.place)
     work.tell(ExecutorStep.EVIDENCE_KEPT, {})
-    standing = look_at(admin, item)
+    standing = _prove(work, admin, item)
     if standing.state is not State.HANGS:
         return _outcome(item, standing, ItemFate.ALREADY_DONE)
     write_abort(admin, item)
@@ -84,12 +98,41 @@ def _end(work: Work, admin: KafkaAdminClient, item: AbortItem) -> ItemOutcome:
     return _outcome(item, standing, ItemFate.DONE)
 
 
+def _prove(work: Work, admin: KafkaAdminClient, item: AbortItem) -> Standing:
+    """How it stands by the first look that the cluster answers fully; unanswered where it answers none in time.
+
+    The switch and the minutes are asked before each look. Raises ActingStopped, OutsideActingHours; BrokerUnreachable,
+    where the last look found no broker.
+    """
+
+    def give_up(looked: RetryCallState) -> Standing:
+        assert looked.outcome is not None
+        standing: Standing = looked.outcome.result()
+        return replace(standing, reason=f"{standing.reason}; looked for {_ANSWER_SECONDS} s")
+
+    until_answered = Retrying(
+        stop=stop_after_delay(_ANSWER_SECONDS),
+        wait=wait_exponential(multiplier=0.1, max=2),
+        retry=retry_if_result(_is_unanswered) | retry_if_exception_type(BrokerUnreachable),
+        before=lambda _: work.refuse_for_now(),
+        before_sleep=lambda looked: work.tell(
+            ExecutorStep.UNANSWERED, {"place": item.place, "looks": looked.attempt_number}
+        ),
+        retry_error_callback=give_up,
+    )
+    return until_answered(look_at, admin, item)
+
+
+def _is_unanswered(standing: Standing) -> bool:
+    return standing.state is State.UNANSWERED
+
+
 def _outcome(item: AbortItem, standing: Standing, fate: ItemFate) -> ItemOutcome:
     """fate: where it hangs or our marker has ended it; else it is refused."""
     about: dict[str, Any] = {"action_id": item.action_id, "match_key": item.place, "place": standing.place}
-    if standing.state in (State.UNPROVEN, State.ENDED):
-        return ItemOutcome(fate=ItemFate.REFUSED, reason=standing.reason, **about)
-    return ItemOutcome(fate=fate, **about)
+    if standing.state in (State.HANGS, State.ABORTED):
+        return ItemOutcome(fate=fate, **about)
+    return ItemOutcome(fate=ItemFate.REFUSED, reason=standing.reason, **about)
 
 
 def _effect(standing: Standing) -> Effect:

@@ -16,7 +16,8 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from tallystick.break_class import BreakClass, Doubt, Notice
-from tallystick.contract import AlertRules, AlertSink, Contract, Severity
+from tallystick.contract import Contract
+from tallystick.contract_alert import AlertRules, AlertSink, Severity
 from tallystick.cut import Cut
 from tallystick.money_text import format_money
 from tallystick.plain_text import foreign_text, format_time

@@ -3,7 +3,8 @@
 from datetime import datetime
 
 from tallystick.alert import TEST, Alert, AlertAction, sink_name
-from tallystick.contract import Contract, Severity
+from tallystick.contract import Contract
+from tallystick.contract_alert import Severity
 from tallystick.plain_text import format_time
 
 

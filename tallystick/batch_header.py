@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
+HEADER_BYTES = _HEADER.size
 _LENGTH_END = 12
 _CONTROL_TYPE = struct.Struct(">hh")
 _CONTROL_KEY_AT = 66
@@ -57,7 +58,7 @@ def read_batches(buffer: bytes) -> Iterator[tuple[BatchHeader, memoryview]]:
     Raises ValueError for a batch that is not of format v2: older ones have no producer id.
     """
     position, view, size_of_buffer = 0, memoryview(buffer), len(buffer)
-    unpack, header_size = _HEADER.unpack_from, _HEADER.size
+    unpack, header_size = _HEADER.unpack_from, HEADER_BYTES
     while position + header_size <= size_of_buffer:
         (
             base_offset,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tallystick.garbage import seldom_collected
 from tallystick.run_result import RunResult
 
 _SCHEMA = pa.schema(
@@ -25,6 +26,7 @@ _SCHEMA = pa.schema(
 )
 
 
+@seldom_collected()
 def write_breaks_file(result: RunResult, artifacts: Path) -> Path:
     """Write <artifacts>/breaks/<contract>/cut=<n>/breaks.parquet, whole or not at all; again gives the same rows."""
     path = artifacts / "breaks" / result.contract / f"cut={result.cut_n}" / "breaks.parquet"

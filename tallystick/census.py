@@ -5,10 +5,10 @@ my slice", since a slice begins inside transactions and ends before their marker
 may carry a later one. Source: KIP-98; the client's rule is in Kafka's CompletedFetch.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from tallystick.batch_header import NO_PRODUCER_ID, BatchHeader, Marker, read_batches
 from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog
@@ -143,7 +143,27 @@ def take_census(
     high_watermark: int = 0,
     told: CountedOffsets | None = None,
 ) -> PartitionCensus:
-    """Count what every offset of [start, end) is; end must not be above the LSO. The last three are passed through.
+    """Count what every offset of the range is, as `walk_counted` does."""
+    counting = walk_counted(fetch, offsets, log_start=log_start, lso=lso, high_watermark=high_watermark, told=told)
+    while True:
+        try:
+            next(counting)
+        except StopIteration as ended:
+            return cast(PartitionCensus, ended.value)
+
+
+def walk_counted(
+    fetch: Fetch,
+    offsets: OffsetRange,
+    *,
+    log_start: int = 0,
+    lso: int = 0,
+    high_watermark: int = 0,
+    told: CountedOffsets | None = None,
+) -> Generator[DecidedBatch, None, PartitionCensus]:
+    """Walk the batches of [start, end), counting what every offset is; end must not be above the LSO.
+
+    Yields each batch that it counts, returns the census. log_start, lso, high_watermark are passed through.
 
     Unexplained are holes between and inside batches, record counts that the offsets cannot hold, batches whose leader
     epoch goes backwards, and what a truncated log has lost at its end. Of transactions that the slice cuts through, the
@@ -162,6 +182,7 @@ def take_census(
             if clipped_start > position:
                 holes += clipped_start - position
             position = next_offset if next_offset < end else end
+            yield batch
             if header.leader_epoch < leader_epoch:
                 continue
             leader_epoch = header.leader_epoch

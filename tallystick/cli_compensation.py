@@ -46,9 +46,11 @@ def show_plan(
     """
     from tallystick.acting_rules import words_of
     from tallystick.cli_output import print_json
-    from tallystick.compensation_plan import PlanRefused, describe_plan, plan_document
+    from tallystick.compensation_plan import PlanRefused
     from tallystick.compensation_source import draw_plan
     from tallystick.masking import Mask
+    from tallystick.plan_document import plan_document
+    from tallystick.plan_text import describe_plan
     from tallystick.store.engine import open_store
     from tallystick.store.plan_store import save_plan
     from tallystick.store.run_store import list_runs

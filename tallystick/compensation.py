@@ -38,8 +38,9 @@ from tallystick.compensation_plan import (
 )
 from tallystick.compensation_source import draw_plan, read_source_rows
 from tallystick.connections import Connections
-from tallystick.contract import Contract, EventFields
+from tallystick.contract import Contract
 from tallystick.contract_change import ContractChangeRefused
+from tallystick.contract_event import EventFields
 from tallystick.event_publisher import OutgoingRecord, TransactionAborted, open_publisher, publish_together
 from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
 from tallystick.executor_work import (

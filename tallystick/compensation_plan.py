@@ -4,20 +4,20 @@ A plan names each thing it will do and each break it leaves alone, with the reas
 """
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
 from uuid import UUID, uuid5
 
 from pydantic import TypeAdapter
 
-from tallystick.abort_plan import AbortItem, abort_items, abort_words, why_not_abort
+from tallystick.abort_plan import AbortItem, abort_items, why_not_abort
 from tallystick.break_class import BreakClass, Doubt
-from tallystick.contract import COUNTERPOSTABLE, POSTABLE, REVERSIBLE, CompensationRules, Contract
-from tallystick.money_text import format_minor, format_money
+from tallystick.contract import Contract
+from tallystick.contract_compensation import COUNTERPOSTABLE, POSTABLE, REVERSIBLE, CompensationRules
+from tallystick.money_text import format_money
 from tallystick.run_result import Break, DoubtFound, total_money
 from tallystick.slice_scan import ledger_item_id
 from tallystick.store.run_store import OutstandingBreak, StoredRun
@@ -41,12 +41,6 @@ UNCLEAN = (
     Doubt.LEDGER_IDS_REUSED,
 )
 """Doubts under which an absence is not proven well enough to act on it."""
-
-SCHEMA_VERSION = 1
-"""Of a plan as JSON."""
-
-_SHOWN = 20
-"""Events that a person is shown; the plan itself has them all."""
 
 
 class PlanRefused(RuntimeError):
@@ -334,43 +328,6 @@ def refuse_one_person(contract: Contract, plan: Plan, *, approver: str, requeste
         )
 
 
-def describe_plan(plan: Plan, *, shown_key: Callable[[str], str]) -> str:
-    """Markdown for the person who approves. What Markdown, HTML or Jinja would act on in a key is shown as "?".
-
-    shown_key: what people see of a match key, by the contract.
-    """
-    lines = [
-        f"**{_plain(plan.contract)}**, cut {plan.cut_n}. {_intent(plan)}",
-        "",
-        *_abort_lines(plan.aborts),
-        *([] if plan.aborts and not plan.items else _item_lines(plan.items, shown_key)),
-        "",
-        *_left_out_lines(plan.left_out, shown_key),
-        "",
-        f"Plan hash: `{plan.plan_hash}`",
-    ]
-    return "\n".join(lines)
-
-
-def plan_document(plan: Plan) -> dict[str, Any]:
-    """The plan for machines: what would be done, what not and why, and what an approval names."""
-    document: dict[str, Any] = _PLAN.dump_python(plan, mode="json")
-    head = {
-        "schema_version": SCHEMA_VERSION,
-        "plan_id": str(plan.plan_id),
-        "plan_hash": plan.plan_hash,
-        "sentence": _intent(plan),
-        "money_minor": plan.money_minor,
-    }
-    return head | document
-
-
-def conf_of(plan: Plan, item: PlanItem) -> dict[str, Any]:
-    """What a DAG gets: the plan with this break alone, under the id and hash of the plan that was approved."""
-    alone = plan_document(replace(plan, items=(item,), aborts=(), left_out=()))
-    return alone | {"plan_id": str(plan.plan_id), "plan_hash": plan.plan_hash}
-
-
 class _Room:
     """What the caps still allow, and which events the plan has already."""
 
@@ -547,107 +504,3 @@ def _kind_of(rules: CompensationRules, break_class: BreakClass) -> Kind:
     if break_class in COUNTERPOSTABLE:
         return Kind.COUNTERPOST
     return Kind.POST if break_class in POSTABLE else Kind.REPUBLISH
-
-
-@dataclass(frozen=True, kw_only=True)
-class KindWords:
-    """What items of a kind do, in words: intent with {count} of noun; and what follows the money, "" where nothing."""
-
-    intent: str
-    noun: str
-    remark: str = ""
-
-
-KIND_WORDS = {
-    Kind.REPUBLISH: KindWords(intent="publish {count} again from the ledger, each once", noun="event"),
-    Kind.REVERSE: KindWords(
-        intent="take back {count}, each by one event that names it", noun="copy", remark="; no record is deleted"
-    ),
-    Kind.POST: KindWords(intent="write the rows of {count} into the ledger, each once", noun="event"),
-    Kind.COUNTERPOST: KindWords(
-        intent="take back {count} of the ledger, each by one compensating entry that names it",
-        noun="row",
-        remark="; no row is changed or deleted",
-    ),
-    Kind.TRIGGER: KindWords(
-        intent="hand {count} to DAGs, each in one run",
-        noun="break",
-        remark="; what those do is not seen from here, the next window says whether it helped",
-    ),
-}
-
-
-def _intent(plan: Plan) -> str:
-    """What it will do, how many and how much money, kind by kind."""
-    intents = []
-    if plan.aborts:
-        intents.append(
-            f"end {counted(len(plan.aborts), 'hanging transaction')} by an ABORT marker, each on its partition alone, "
-            f"so that {counted(sum(one.own_events for one in plan.aborts), 'record')} worth "
-            f"{format_money(total_money(pair for one in plan.aborts for pair in one.own_money_minor.items()))} will "
-            "count as aborted; nothing else of their producers is touched, and no record is deleted"
-        )
-    for kind, words in KIND_WORDS.items():
-        items = [item for item in plan.items if item.kind is kind]
-        if items or (kind is Kind.REPUBLISH and not plan.actions):
-            money = format_money(total_money((item.currency, item.amount_minor) for item in items))
-            intents.append(f"{words.intent.format(count=counted(len(items), words.noun))}, worth {money}{words.remark}")
-    start = "Dry run, nothing is published: would " if plan.dry_run else "Will "
-    return f"{start}{', and '.join(intents)}."
-
-
-def _abort_lines(aborts: Sequence[AbortItem]) -> list[str]:
-    return [line for one in aborts for line in (f"- End {abort_words(one)}.", "")]
-
-
-def deed_of(item: PlanItem, place: Callable[[str], str]) -> str:
-    """What is done for one break, in words; what others wrote stands in it as it is. place: says an item id."""
-    if item.kind in (Kind.REVERSE, Kind.COUNTERPOST):
-        return f"take back {place(item.reverses)}"
-    if item.kind is Kind.POST:
-        return f"post {place(item.posts)}"
-    if item.kind is Kind.TRIGGER:
-        return f"start {item.triggers}"
-    return f"publish from row {item.row_id} to {item.topic}"
-
-
-def _item_lines(items: Sequence[PlanItem], shown_key: Callable[[str], str]) -> list[str]:
-    if not items:
-        return ["Nothing is to be published."]
-    rows = [
-        f"| {_plain(shown_key(item.match_key))} | {_plain(item.topic)} "
-        f"| {format_minor(item.amount_minor, item.currency)} | {_plain(deed_of(item, _bare_place))} "
-        f"| {item.break_class} |"
-        for item in items[:_SHOWN]
-    ]
-    more = [f"... and {len(items) - _SHOWN} more."] if len(items) > _SHOWN else []
-    return ["| event | topic | amount | what is done | class |", "|---|---|---|---|---|", *rows, *more]
-
-
-def _bare_place(item_id: str) -> str:
-    return item_id.removeprefix("topic:").replace("ledger:", "row ")
-
-
-def _left_out_lines(left_out: Sequence[LeftOut], shown_key: Callable[[str], str]) -> list[str]:
-    if not left_out:
-        return ["No outstanding break is left out."]
-    by_reason: dict[str, list[str]] = {}
-    for one in left_out:
-        by_reason.setdefault(one.reason, []).append(shown_key(one.match_key) if one.break_id else one.match_key)
-    hanging = sum(one.break_id is None for one in left_out)
-    breaks = [f"{len(left_out) - hanging} outstanding breaks"] if hanging < len(left_out) else []
-    transactions = [counted(hanging, "hanging transaction")] if hanging else []
-    return [
-        f"Left out: {' and '.join([*breaks, *transactions])}.",
-        "",
-        *(f"- {len(keys)}: {_plain(reason)} ({_some(keys)})" for reason, keys in sorted(by_reason.items())),
-    ]
-
-
-def _some(keys: Sequence[str]) -> str:
-    return ", ".join(_plain(key) for key in keys[:3]) + (", ..." if len(keys) > 3 else "")
-
-
-def _plain(text: str) -> str:
-    """Keys are written by others, and the body of an approval is a template."""
-    return "".join(character if character.isalnum() or character in " .,:_-/+=@" else "?" for character in text)

@@ -12,7 +12,8 @@ from tallystick import ledger_sql
 from tallystick.abort_plan import AbortItem, abort_items, why_not_abort
 from tallystick.compensation_plan import Candidate, Plan, PlanRefused, StandingRow, StoodAround, make_plan
 from tallystick.connections import Connections
-from tallystick.contract import Contract, LedgerSide
+from tallystick.contract import Contract
+from tallystick.contract_ledger import LedgerSide
 from tallystick.ledger_reader import describe_table, open_ledger
 from tallystick.store.contract_store import require_same_books
 from tallystick.store.plan_store import open_actions, spent_today

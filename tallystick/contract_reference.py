@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tallystick.break_class_text import BREAK_TEXTS
-from tallystick.contract import PATTERNS, Contract
+from tallystick.contract import Contract
+from tallystick.contract_values import PATTERNS
 
 EXAMPLE = """\
 contract: billing_payouts

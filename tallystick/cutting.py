@@ -10,7 +10,8 @@ from sqlalchemy import Engine
 
 from tallystick.break_class import Doubt
 from tallystick.connections import Connections
-from tallystick.contract import Contract, LedgerSide
+from tallystick.contract import Contract
+from tallystick.contract_ledger import LedgerSide
 from tallystick.cut import (
     Cut,
     Discontinuity,

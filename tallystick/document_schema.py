@@ -18,9 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from tallystick.alert import AlertAction
 from tallystick.alert_message import SCHEMA_VERSION
 from tallystick.break_class import BreakClass, Doubt, Notice
-from tallystick.compensation_plan import SCHEMA_VERSION as PLAN_VERSION
 from tallystick.compensation_plan import Kind
-from tallystick.contract import Severity
+from tallystick.contract_alert import Severity
+from tallystick.plan_document import SCHEMA_VERSION as PLAN_VERSION
 from tallystick.run_result import ItemState
 from tallystick.verdict import Verdict
 

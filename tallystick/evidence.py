@@ -9,6 +9,7 @@ from tallystick.cut import Cut, LedgerSnapshot
 from tallystick.lag import Grace, TopicLag
 from tallystick.ledger import HorizonHolder
 from tallystick.log_record import LogRecord
+from tallystick.offsets import OffsetRange
 from tallystick.pairing import Copy, Deadlines, Fate, KeyOutcome, Residue, Sighting
 from tallystick.run_result import BledBatch, ItemSide, Money, OpenItem, PartitionCensus
 from tallystick.surroundings import Surroundings
@@ -71,6 +72,19 @@ class RecordTimes:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SecondReading:
+    """Offsets that Kafka's own client was given to read, too, where the first reader is ours.
+
+    rows, client_rows: records that each of them saw there. is_same: byte by byte, at the same offsets.
+    """
+
+    offsets: OffsetRange
+    rows: int
+    client_rows: int
+    is_same: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class Evidence:
     """One run's evidence. identities: who produced a topic copy, by item id, for breaks that need it.
 
@@ -101,6 +115,7 @@ class Evidence:
     out_of_order: tuple[OutOfOrderEvent, ...] = ()
     out_of_order_count: int = 0
     record_times: tuple[RecordTimes, ...] = ()
+    second_readings: tuple[SecondReading, ...] = ()
     missed_canaries: tuple[str, ...] = ()
     lags: tuple[TopicLag, ...] = ()
     measured_grace: Grace | None = None

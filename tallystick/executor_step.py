@@ -6,9 +6,10 @@ from typing import Any
 
 
 class ExecutorStep(StrEnum):
-    """In the order of one attempt. evidence_kept, marked: of a hanging transaction. started: of a DAG's run. begun: a
-    producer transaction, or one in the ledger, which has the action's id. inserted, posted: of rows in the ledger.
-    aborted: back to fenced. stopped: ends it at any step, with the error's name.
+    """In the order of one attempt. evidence_kept, marked: of a hanging transaction; unanswered: before either, as often
+    as the cluster does not say all that its proof needs. started: of a DAG's run. begun: a producer transaction, or one
+    in the ledger, which has the action's id. inserted, posted: of rows in the ledger. aborted: back to fenced. stopped:
+    ends it at any step, with the error's name.
     """
 
     APPROVED = "approved"
@@ -16,6 +17,7 @@ class ExecutorStep(StrEnum):
     FENCED = "fenced"
     PROGRESS_READ = "progress_read"
     PROVED = "proved"
+    UNANSWERED = "unanswered"
     EVIDENCE_KEPT = "evidence_kept"
     MARKED = "marked"
     STARTED = "started"

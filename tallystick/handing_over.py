@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from tallystick.compensation_plan import Kind, Plan, PlanItem, PlanRefused, conf_of
+from tallystick.compensation_plan import Kind, Plan, PlanItem, PlanRefused
 from tallystick.connections import Connections, HttpAccount
 from tallystick.contract import Contract
 from tallystick.dag_trigger import AirflowApi, DagRun, open_airflow
 from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import ItemCheck, ItemFate, ItemOutcome, Work, do_each, refused
+from tallystick.plan_document import conf_of
 from tallystick.repair_effect import Effect
 from tallystick.store.plan_store import ActionState, StoredAction
 

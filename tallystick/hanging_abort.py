@@ -34,6 +34,7 @@ from tallystick.topic_snapshot import read_topic_snapshot
 _BATCHES_KEPT = 1000
 """Of the transaction's own batches, as evidence; how many there are is told beside them."""
 _LOOK_AGAIN_SECONDS = 0.1
+_UNANSWERED = "not provable now: not every coordinator answers, or none shows this account a transactional id"
 
 
 class MarkerRefused(PlanRefused):
@@ -41,9 +42,13 @@ class MarkerRefused(PlanRefused):
 
 
 class State(StrEnum):
-    """How the planned transaction stands. ended: by a marker that is not the planned one."""
+    """How the planned transaction stands. ended: by a marker that is not the planned one.
+
+    unanswered: the cluster did not say all that a proof needs, and may a moment later.
+    """
 
     HANGS = "hangs"
+    UNANSWERED = "unanswered"
     UNPROVEN = "unproven"
     ABORTED = "aborted"
     ENDED = "ended"
@@ -68,7 +73,11 @@ def look_at(admin: KafkaAdminClient, item: AbortItem) -> Standing:
     found = next((one for one in read_open_transactions(admin, [part]) if item.is_same(one)), None)
     if found is None:
         return _ended(admin, item)
-    reason = _why_not_hanging(item, found) or why_too_young(item.age_seconds, read_broker_settings(admin))
+    if reason := _why_not_hanging(item, found):
+        return Standing(state=State.UNPROVEN, reason=reason)
+    if not found.confirmed:
+        return Standing(state=State.UNANSWERED, reason=_UNANSWERED)
+    reason = why_too_young(item.age_seconds, read_broker_settings(admin))
     return Standing(state=State.UNPROVEN if reason else State.HANGS, reason=reason or "")
 
 
@@ -132,8 +141,6 @@ def _why_not_hanging(item: AbortItem, found: OpenTransaction) -> str | None:
         return f"its producer's epoch is {found.producer_epoch} now, the plan has {item.producer_epoch}"
     if found.will_end:
         return f"the coordinator of {found.transactional_id} will end it ({found.coordinator_state})"
-    if not found.confirmed:
-        return "not provable now: not every coordinator answers, or none shows this account a transactional id"
     return None
 
 

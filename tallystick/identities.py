@@ -8,13 +8,15 @@ from dataclasses import replace
 
 from tallystick.classes.duplicate_in_topic import original_item_id
 from tallystick.classes.torn_transaction import absent_legs, judge_legs
-from tallystick.contract import Contract, EventFields
+from tallystick.contract import Contract
+from tallystick.contract_event import EventFields
 from tallystick.evidence import LegsCase, bled_item_ids
 from tallystick.log_fetch import Fetch
 from tallystick.log_record import LogRecord, read_records
 from tallystick.offsets import TopicPartition
 from tallystick.pairing import Deadlines, Fate, KeyOutcome, Place, Residue
 from tallystick.run_result import ItemSide, PartitionCensus
+from tallystick.slice_scan import topic_place
 from tallystick.transaction_span import read_spans
 
 _BREAKS = frozenset(
@@ -73,9 +75,9 @@ def read_identities(
     """
     offsets: dict[TopicPartition, set[int]] = {}
     for item_id in item_ids:
-        topic, partition, offset = item_id.removeprefix("topic:").rsplit(":", 2)
-        if int(partition) >= 0:
-            offsets.setdefault(TopicPartition(topic=topic, partition=int(partition)), set()).add(int(offset))
+        part, offset = topic_place(item_id)
+        if part.partition >= 0:
+            offsets.setdefault(part, set()).add(offset)
     found: dict[str, LogRecord] = {}
     for part, wanted in sorted(offsets.items()):
         records = list(read_records(fetch, part, wanted, event_on(part.topic)))

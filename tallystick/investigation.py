@@ -16,6 +16,7 @@ from tallystick.contract import Contract
 from tallystick.cursor_trail import LOOK_BACK_CUTS, held_positions
 from tallystick.cut import Cut, LedgerSnapshot, PartitionSnapshot, goes_on, is_recreated
 from tallystick.evidence import Evidence, LegsCase
+from tallystick.garbage import seldom_collected
 from tallystick.identities import read_identities, wanted_identities
 from tallystick.key_index import ReadableIndexes, readable_indexes
 from tallystick.lag import Grace, TopicLag, grace_in_force
@@ -103,6 +104,7 @@ def take_cut_census(sides: BothSides, cut: Cut, tell: Tell) -> tuple[PartitionCe
     )
 
 
+@seldom_collected()
 def investigate(
     engine: Engine,
     sides: BothSides,
@@ -140,6 +142,7 @@ def investigate(
             if (case.carried.due_utc if case.carried else new_copies_due_utc) <= cut.now_utc
         },
         new_copies_due_utc=new_copies_due_utc,
+        scan=scan,
         indexes=indexes,
     )
     if stored_look_ups is None:
@@ -201,6 +204,7 @@ def investigate(
         out_of_order=scan.out_of_order,
         out_of_order_count=scan.out_of_order_count,
         record_times=scan.record_times,
+        second_readings=scan.second_readings,
         lags=scan.lags,
         measured_grace=grace,
         lost_indexes=look_ups.lost_indexes,

@@ -37,7 +37,7 @@ from sqlalchemy.exc import DBAPIError, NoSuchTableError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from tallystick.connections import JdbcSettings
-from tallystick.contract import LedgerSide
+from tallystick.contract_ledger import LedgerSide
 from tallystick.cut import FileChange, LedgerSlice, LedgerSnapshot
 from tallystick.ledger import (
     HorizonHolder,

@@ -13,6 +13,7 @@ from tallystick.classes.breaks import with_identity
 from tallystick.classes.torn_transaction import absent_legs, judge_legs, posted_strays
 from tallystick.contract import Direction
 from tallystick.evidence import Evidence, LegsCase
+from tallystick.garbage import seldom_collected
 from tallystick.lag import RunLag, TopicLag, add_lags, lags_of_pairs
 from tallystick.pairing import ONE_TOO_MANY, Copy, Fate, Residue, topic_of
 from tallystick.run_result import (
@@ -30,6 +31,7 @@ from tallystick.side_words import in_words_of
 from tallystick.verdict import Verdict, merge_verdicts
 
 
+@seldom_collected()
 def judge(
     evidence: Evidence,
     *,
@@ -86,9 +88,10 @@ def judge(
 
 def _in_its_words(evidence: Evidence, found: Break | DoubtFound | NoticeFound) -> Break | DoubtFound | NoticeFound:
     direction = evidence.contract.direction
-    if isinstance(found, Break):
-        return replace(found, story=in_words_of(direction, found.story))
-    return replace(found, sentence=in_words_of(direction, found.sentence))
+    if not isinstance(found, Break):
+        return replace(found, sentence=in_words_of(direction, found.sentence))
+    story = in_words_of(direction, found.story)
+    return found if story == found.story else replace(found, story=story)
 
 
 def _lags_of(evidence: Evidence) -> tuple[TopicLag, ...]:

@@ -38,10 +38,14 @@ class HorizonHolder:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerDescription:
-    """What a scan must know of the ledger. halves_by: blocks to cut the scan at; None where it is not cut."""
+    """What a scan must know of the ledger. halves_by: blocks to cut the scan at; None where it is not cut.
+
+    row_id_is_integer: and rows can be read by it.
+    """
 
     key_is_unique: bool
     halves_by: int | None = None
+    row_id_is_integer: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

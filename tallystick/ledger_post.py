@@ -19,7 +19,8 @@ from psycopg import sql
 
 from tallystick.compensation_plan import PlanItem
 from tallystick.compensation_source import read_source_rows
-from tallystick.contract import Contract, LedgerPost
+from tallystick.contract import Contract
+from tallystick.contract_compensation import LedgerPost
 from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
 from tallystick.ledger import LedgerRefused
 from tallystick.ledger_reader import open_ledger

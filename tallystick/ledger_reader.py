@@ -7,13 +7,14 @@ from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import psycopg
 from psycopg import adapters
-from psycopg.rows import class_row
+from psycopg.rows import class_row, dict_row
 
 from tallystick import ledger_sql
-from tallystick.contract import LedgerSide
+from tallystick.contract_ledger import LedgerSide
 from tallystick.cut import FileChange, LedgerSlice, LedgerSnapshot
 from tallystick.ledger import (
     HorizonHolder,
@@ -55,6 +56,8 @@ _DESCRIBE = """
 SELECT pg_is_in_recovery() AS on_standby, row_security_active(c.oid) AS rows_hidden, c.relkind::text AS kind,
        (pg_relation_size(c.oid) / current_setting('block_size')::int)::int AS block_count,
        format_type(a.atttypid, a.atttypmod) AS key_type,
+       EXISTS (SELECT 1 FROM pg_attribute r WHERE r.attrelid = c.oid AND r.attname = %(row_id)s AND NOT r.attisdropped
+               AND r.atttypid IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype)) AS row_id_is_integer,
        (SELECT d.oid IS NOT NULL OR w.attgenerated <> '' OR EXISTS (
                    SELECT 1 FROM pg_trigger g WHERE g.tgrelid = c.oid AND g.tgtype & 7 = 7 AND NOT g.tgisinternal)
         FROM pg_attribute w LEFT JOIN pg_attrdef d ON d.adrelid = w.attrelid AND d.adnum = w.attnum
@@ -80,6 +83,7 @@ class LedgerTable:
     kind: str
     block_count: int
     key_type: str | None
+    row_id_is_integer: bool
     key_is_unique: bool
     on_standby: bool
     rows_hidden: bool
@@ -135,8 +139,9 @@ def describe_table(connection: psycopg.Connection, ledger: LedgerSide) -> Ledger
     """Look the table up. Raises LedgerRefused unless it is a base table with the contract's columns, on a primary
     server, of which this role sees every row.
     """
+    named = {"table": ledger.table, "key": ledger.columns.match_key, "row_id": ledger.columns.row_id}
     with connection.cursor(row_factory=class_row(LedgerTable)) as cursor:
-        table = cursor.execute(_DESCRIBE, {"table": ledger.table, "key": ledger.columns.match_key}).fetchone()
+        table = cursor.execute(_DESCRIBE, named).fetchone()
     if table is None:
         raise LedgerRefused(f"ledger table {ledger.table}: no such table, or this role may not see its schema")
     if table.kind not in ("r", "p"):
@@ -319,7 +324,9 @@ class PostgresLedger:
     def describe(self) -> LedgerDescription:
         table = describe_table(self.connection, self.ledger)
         known_alone = table.key_is_unique and self.ledger.columns.reverses is None
-        return LedgerDescription(key_is_unique=known_alone, halves_by=table.halves_by)
+        return LedgerDescription(
+            key_is_unique=known_alone, halves_by=table.halves_by, row_id_is_integer=table.row_id_is_integer
+        )
 
     def read_snapshot(self) -> LedgerSnapshot:
         return read_ledger_snapshot(self.connection)
@@ -347,6 +354,11 @@ class PostgresLedger:
         return keys_seen_before(
             self.connection, self.ledger, xid_start=ledger_slice.xid_start, xid_end=ledger_slice.xid_end
         )
+
+    def rows_by_id(self, row_ids: Collection[int], ledger_slice: LedgerSlice) -> list[dict[str, Any]]:
+        """The slice's rows of these ids, as a scan of the slice reads them. Needs `row_id_is_integer`."""
+        query = ledger_sql.rows_query(self.ledger, xid_start=ledger_slice.xid_start, xid_end=ledger_slice.xid_end)
+        return self.connection.cursor(row_factory=dict_row).execute(query, [list(row_ids)]).fetchall()
 
     def held_in_place(self) -> AbstractContextManager[None]:
         return rows_held_in_place(self.connection, self.ledger)

@@ -6,7 +6,7 @@ xmax is the last completed one plus one, so with open writers a row read by age 
 Identifiers come from a validated contract (lower case letters, digits, _), so they need no quoting.
 """
 
-from tallystick.contract import LedgerSide
+from tallystick.contract_ledger import LedgerSide
 from tallystick.money_text import codes_by_digits
 
 _XID_MASK = 4294967295
@@ -127,6 +127,12 @@ def slice_queries(ledger: LedgerSide, *, xid_start: int, xid_end: int, block_cou
         return (select,)
     middle = block_count // 2
     return (f"{select} AND ctid < '({middle},0)'::tid", f"{select} AND ctid >= '({middle},0)'::tid")
+
+
+def rows_query(ledger: LedgerSide, *, xid_start: int, xid_end: int) -> str:
+    """The slice's rows of some ids, as `slice_queries` reads them. The one parameter is the ids, an array of bigint."""
+    (whole,) = slice_queries(ledger, xid_start=xid_start, xid_end=xid_end, block_count=None)
+    return f"{whole.replace('%', '%%')} AND {ledger.columns.row_id} = ANY(%s::bigint[])"
 
 
 def first_xid_query(ledger: LedgerSide, *, xid_start: int, xid_end: int) -> str:

@@ -8,10 +8,10 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
 
-from kafka.record.default_records import DefaultRecordBatch
+from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch
 
 from tallystick.census import DecidedBatch, Outcome, batch_at, decide_batches, read_log_start
-from tallystick.contract import EventFields
+from tallystick.contract_event import EventFields
 from tallystick.log_fetch import Fetch, OffsetNotInLog
 from tallystick.money_text import minor_unit_digits
 from tallystick.offsets import TopicPartition
@@ -27,6 +27,7 @@ REVERSES_HEADER = "tallystick-reverses"
 """Item id (topic, partition, offset) of the copy that this event of ours takes back."""
 HEADER_LENGTH = 200
 """In characters. Longer header values, and those that are no text, are not kept."""
+_JSON = json.JSONDecoder(parse_float=Decimal)
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -96,34 +97,44 @@ def records_of(
     wanted: Callable[[int], bool] = lambda offset: True,
 ) -> Iterator[LogRecord]:
     """Decode the records of a data batch at the wanted offsets. A value that is no JSON object has empty keys."""
-    header = batch.header
-    is_major = fields.amount_unit == "major"
-    for record in DefaultRecordBatch(bytes(batch.raw)):
-        if not wanted(record.offset):
-            continue
-        headers = {name: value for name, value in record.headers or () if value is not None}
-        document = _document(record.value)
-        currency = _key(document.get(fields.currency))
-        yield LogRecord(
-            topic_partition=topic_partition,
-            kafka_offset=record.offset,
-            outcome=batch.outcome,
-            producer_id=header.producer_id,
-            producer_epoch=header.producer_epoch,
-            sequence=header.base_sequence + record.offset - header.base_offset if header.base_sequence >= 0 else -1,
-            is_transactional=header.is_transactional,
-            timestamp_ms=record.timestamp,
-            match_key=_key(document.get(fields.match_key)),
-            transaction_key=_key(document.get(fields.transaction_key)),
-            session=_text(headers.get(SESSION_HEADER)),
-            source=_text(headers.get(SOURCE_HEADER)),
-            leg=_key(document.get(fields.leg)),
-            amount_minor=_amount_minor(document.get(fields.amount_minor), currency if is_major else None),
-            currency=currency,
-            value_digest=_digest(record.key, record.value),
-            headers=_short_texts(headers),
-            reverses=_text(headers.get(REVERSES_HEADER)) or "",
-        )
+    for record in open_batch(batch):
+        if wanted(record.offset):
+            yield record_of(record, batch, topic_partition, fields)
+
+
+def open_batch(batch: DecidedBatch) -> DefaultRecordBatch:
+    """The records of a data batch as they lie in the log, to be walked once."""
+    return DefaultRecordBatch(bytes(batch.raw))
+
+
+def record_of(
+    record: DefaultRecord, batch: DecidedBatch, topic_partition: TopicPartition, fields: EventFields
+) -> LogRecord:
+    """One record of a data batch, decoded. A value that is no JSON object has empty keys."""
+    header, is_major = batch.header, fields.amount_unit == "major"
+    headers = {name: value for name, value in record.headers or () if value is not None}
+    document = _document(record.value)
+    currency = _key(document.get(fields.currency))
+    return LogRecord(
+        topic_partition=topic_partition,
+        kafka_offset=record.offset,
+        outcome=batch.outcome,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        sequence=header.base_sequence + record.offset - header.base_offset if header.base_sequence >= 0 else -1,
+        is_transactional=header.is_transactional,
+        timestamp_ms=record.timestamp,
+        match_key=_key(document.get(fields.match_key)),
+        transaction_key=_key(document.get(fields.transaction_key)),
+        session=_text(headers.get(SESSION_HEADER)),
+        source=_text(headers.get(SOURCE_HEADER)),
+        leg=_key(document.get(fields.leg)),
+        amount_minor=_amount_minor(document.get(fields.amount_minor), currency if is_major else None),
+        currency=currency,
+        value_digest=_digest(record.key, record.value),
+        headers=_short_texts(headers),
+        reverses=_text(headers.get(REVERSES_HEADER)) or "",
+    )
 
 
 def read_record(fetch: Fetch, topic_partition: TopicPartition, offset: int, fields: EventFields) -> LogRecord:
@@ -169,7 +180,7 @@ def read_records(
 
 def _document(value: bytes | None) -> dict[str, object]:
     try:
-        document = json.loads((value or b"null").decode("utf-8-sig"), parse_float=Decimal)
+        document = _JSON.decode((value or b"null").decode("utf-8-sig"))
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}

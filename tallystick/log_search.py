@@ -1,37 +1,53 @@
 """Finding records by key in what a log retains, without reading most of it: look-ups only.
 
-Pure but for the fetch it is given. A batch whose bytes hold none of the keys is passed over before it is decoded, which
-is what the cost of a look-up is made of.
+Pure but for the fetch it is given. For few keys, a batch whose bytes hold none of them is passed over before it is
+decoded; for many, of each record only the two keys are decoded. Only what may be wanted is read as a whole.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
 
-from kafka.record.default_records import DefaultRecordBatch
+import msgspec
+from aiokafka.codec import gzip_decode, lz4_decode, snappy_decode, zstd_decode
+from aiokafka.record.default_records import DefaultRecord
 
+from tallystick.batch_header import HEADER_BYTES
 from tallystick.census import DecidedBatch, Outcome, walk_batches
-from tallystick.contract import EventFields
+from tallystick.contract_event import EventFields
 from tallystick.log_fetch import Fetch
-from tallystick.log_record import LogRecord, records_of
+from tallystick.log_record import LogRecord, open_batch, record_of
 from tallystick.offsets import OffsetRange, TopicPartition
 
-NEEDLES_MAX = 256
-"""Above it, looking for each key in each batch costs more than decoding them all."""
+NEEDLES_MAX = 4
+"""Above it, looking for each key in each batch costs more than decoding the keys of all records."""
 _WRITTEN_AS_IT_IS = re.compile(r'[^"/\[\\\]{}]+', re.ASCII)
 """Keys that JSON writes byte by byte, save for \\u escapes; those of other characters have several spellings."""
 _ESCAPE = rb"\u"
 _CODEC_AT, _CODEC = 22, 0x07
 """The low byte of a batch's attributes; of it the bits that name a compression. Source: Kafka protocol guide."""
+_UNPACK = {0: bytes, 1: gzip_decode, 2: snappy_decode, 3: lz4_decode, 4: zstd_decode}
+_WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,4299}", re.ASCII)
+"""What a JSON integer reads as. Python reads none of more digits."""
+_SCANNED = (Outcome.COMMITTED, Outcome.PLAIN)
+_REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, TypeError)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What is looked for: records of one of these keys, or at one of these places."""
+    """What is looked for: records of one of these keys, or at one of these places.
+
+    known: at most one range of a partition, in which every committed and plain record of these keys stands at one of
+    the places; there only what was aborted is searched for keys.
+    """
 
     match_keys: frozenset[str] = frozenset()
     transaction_keys: frozenset[str] = frozenset()
     places: frozenset[tuple[TopicPartition, int]] = frozenset()
+    known: tuple[OffsetRange, ...] = ()
 
     def __contains__(self, record: LogRecord) -> bool:
         return (
@@ -55,29 +71,96 @@ def find_records(
 
     Reads to each range's end, also past the LSO.
     """
-    needles = wanted.needles
+    possible: Iterable[DefaultRecord]
+    needles, keys = wanted.needles, _KeyFilter(fields, wanted)
     for offsets in ranges:
         places = sorted(offset for part, offset in wanted.places if part == offsets.topic_partition)
+        at_places = frozenset(places)
+        known = [part for part in wanted.known if part.topic_partition == offsets.topic_partition]
         for batch in _walk_past_lso(fetch, offsets):
-            if batch.outcome is Outcome.MARKER or not _may_hold(batch, needles, places):
+            if batch.outcome is Outcome.MARKER:
                 continue
-            for record in records_of(batch, offsets.topic_partition, fields):
+            if _is_known(batch, known):
+                possible = _standing_at(batch, at_places) if _any_inside(batch, places) else ()
+            else:
+                possible = keys.possible(batch, at_places) if _may_hold(batch, needles, places) else ()
+            for found in possible:
+                record = record_of(found, batch, offsets.topic_partition, fields)
                 inside = offsets.kafka_offset_start <= record.kafka_offset < offsets.kafka_offset_end
                 if inside and record in wanted:
                     yield record
 
 
-def _may_hold(batch: DecidedBatch, needles: tuple[bytes, ...] | None, places: list[int]) -> bool:
+def _is_known(batch: DecidedBatch, known: Sequence[OffsetRange]) -> bool:
+    """Does all of a batch lie where its records' places are known, if they are wanted?"""
+    return batch.outcome in _SCANNED and any(
+        part.kafka_offset_start <= batch.header.base_offset and batch.header.next_offset <= part.kafka_offset_end
+        for part in known
+    )
+
+
+def _standing_at(batch: DecidedBatch, places: Collection[int]) -> Iterator[DefaultRecord]:
+    return (record for record in open_batch(batch) if record.offset in places)
+
+
+class _KeyFilter:
+    """Tells from two fields of an event whether its record may be wanted. Only a no is certain.
+
+    The decoder is strict where `record_of` is lenient; what it refuses may be wanted. Where the empty key is, so may
+    all be, since what cannot be read has it.
+    """
+
+    def __init__(self, fields: EventFields, wanted: Wanted) -> None:
+        self._match_keys = _as_decoded(wanted.match_keys)
+        self._transaction_keys = _as_decoded(wanted.transaction_keys)
+        self._all = "" in wanted.match_keys | wanted.transaction_keys
+        self._decode = msgspec.json.Decoder(_two_keys(fields)).decode
+
+    def possible(self, batch: DecidedBatch, places: Collection[int]) -> Iterator[DefaultRecord]:
+        """The batch's records that may be wanted for their key, and those at these places."""
+        if self._all:
+            yield from open_batch(batch)
+            return
+        decode, match_keys, transaction_keys = self._decode, self._match_keys, self._transaction_keys
+        for record in open_batch(batch):
+            try:
+                event = decode(record.value)
+            except _REFUSED:
+                yield record
+                continue
+            if event.match_key in match_keys or event.transaction_key in transaction_keys or record.offset in places:
+                yield record
+
+
+def _two_keys(fields: EventFields) -> Any:
+    kind = str | int | None
+    if fields.match_key == fields.transaction_key:
+        of_match_key = property(attrgetter("match_key"))
+        shape, renamed = [("match_key", kind, None)], {"match_key": fields.match_key}
+        return msgspec.defstruct("Keys", shape, rename=renamed, namespace={"transaction_key": of_match_key}, gc=False)
+    shape = [("match_key", kind, None), ("transaction_key", kind, None)]
+    renamed = {"match_key": fields.match_key, "transaction_key": fields.transaction_key}
+    return msgspec.defstruct("Keys", shape, rename=renamed, gc=False)
+
+
+def _as_decoded(keys: Iterable[str]) -> frozenset[str | int]:
+    """The same keys, and the numbers that read as one of them."""
+    texts = frozenset(keys)
+    return texts | {int(key) for key in texts if _WHOLE_NUMBER.fullmatch(key)}
+
+
+def _may_hold(batch: DecidedBatch, needles: tuple[bytes, ...] | None, places: Sequence[int]) -> bool:
     """May a batch hold a wanted record? Only a no is certain."""
-    if needles is None or any(batch.header.base_offset <= place <= batch.header.last_offset for place in places):
+    if needles is None or _any_inside(batch, places):
         return True
-    if batch.raw[_CODEC_AT] & _CODEC:
-        opened = DefaultRecordBatch(batch.raw)
-        opened._maybe_uncompress()
-        records = bytes(opened._buffer)
-    else:
-        records = bytes(batch.raw)
+    records = _UNPACK[batch.raw[_CODEC_AT] & _CODEC](bytes(batch.raw[HEADER_BYTES:]))
     return _ESCAPE in records or any(needle in records for needle in needles)
+
+
+def _any_inside(batch: DecidedBatch, places: Sequence[int]) -> bool:
+    """places: sorted offsets."""
+    first = bisect_left(places, batch.header.base_offset)
+    return first < len(places) and places[first] <= batch.header.last_offset
 
 
 def _walk_past_lso(fetch: Fetch, offsets: OffsetRange) -> Iterator[DecidedBatch]:

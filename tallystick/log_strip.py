@@ -7,7 +7,7 @@ class only the breaks with the most money have one: its cost does not grow with 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby, islice
 from typing import Any
 from uuid import UUID
 
@@ -97,9 +97,8 @@ def strip_of(item_break: Break) -> LogStrip | None:
 
 def position_of(item_break: Break) -> tuple[TopicPartition, int] | None:
     """Where on a topic a break is: its own record, else the first that its evidence names, by the keys' order."""
-    own = item_break.evidence.get("at", "")
-    found = (_topic_place(text) for text in (own, *_texts(item_break.evidence)))
-    return next((place for place in found if place is not None), None)
+    texts = chain([item_break.evidence.get("at", "")], _texts(item_break.evidence))
+    return next((place for place in map(_topic_place, texts) if place is not None), None)
 
 
 def read_strip(fetch: Fetch, topic_partition: TopicPartition, kafka_offset: int) -> LogStrip:
@@ -153,12 +152,9 @@ def _strip_batch(batch: DecidedBatch) -> StripBatch:
 
 def _drawn(breaks: Iterable[Break]) -> Iterator[Break]:
     """Of each class those with the most money that stand on a topic."""
-    placed = sorted(
-        (one for one in breaks if position_of(one) is not None),
-        key=lambda one: (one.break_class, -one.amount_minor, one.match_key, str(one.break_id)),
-    )
-    for _, members in groupby(placed, key=lambda one: one.break_class):
-        yield from list(members)[:STRIPS_PER_CLASS_MAX]
+    ordered = sorted(breaks, key=lambda one: (one.break_class, -one.amount_minor, one.match_key, one.break_id.int))
+    for _, members in groupby(ordered, key=lambda one: one.break_class):
+        yield from islice((one for one in members if position_of(one) is not None), STRIPS_PER_CLASS_MAX)
 
 
 def _with_strip(item_break: Break, strip: LogStrip | None) -> Break:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tallystick.census import Outcome
 from tallystick.contract import Direction
-from tallystick.cut import Cut, LedgerSlice, PartitionSnapshot, Sample, is_recreated
+from tallystick.cut import Cut, LedgerSlice, PartitionSnapshot, Sample, TopicSlice, is_recreated
 from tallystick.key_index import ReadableIndexes
 from tallystick.ledger import LedgerRow
 from tallystick.log_record import LogRecord
@@ -23,7 +23,7 @@ from tallystick.receipts import Receipt, receipt_sighting, receipts_of
 from tallystick.run_result import ItemSide
 from tallystick.settlement import ledger_settled_until, topic_settled_until
 from tallystick.settling import BothSides
-from tallystick.slice_scan import input_row_id, ledger_item_id, topic_item_id
+from tallystick.slice_scan import SliceScan, input_row_id, ledger_item_id, topic_item_id, topic_place
 from tallystick.surroundings import SURROUNDINGS, Surroundings
 from tallystick.topic_snapshot import read_topic_snapshot
 
@@ -87,11 +87,13 @@ def look_up(
     cases: Sequence[KeyCase],
     transaction_keys: Collection[str],
     new_copies_due_utc: datetime,
+    scan: SliceScan,
     indexes: ReadableIndexes | None = None,
 ) -> LookUps:
     """Ask both sides. The bounds are read first, so that what ended below them is visible to the look-up itself.
 
-    indexes: where the ledger is a topic; what lies beyond its retained log is asked there.
+    scan: of the cut itself; what it brought home is not searched for again. indexes: where the ledger is a topic; what
+    lies beyond its retained log is asked there.
     """
     contract = sides.contract
     snapshot = sides.ledger.read_snapshot()
@@ -133,6 +135,7 @@ def look_up(
         match_keys=topic_keys,
         transaction_keys=set(transaction_keys),
         receipts=receipts,
+        scan=scan,
     )
     for key, seen in indexed.items():
         _add_unseen(in_topics.by_key.setdefault(key, []), (one for one in seen if one.side is ItemSide.TOPIC))
@@ -210,6 +213,7 @@ def _look_up_topics(
     match_keys: set[str],
     transaction_keys: set[str],
     receipts: Sequence[Receipt],
+    scan: SliceScan,
 ) -> _InTopics:
     """One pass over what the topics retain, only when somebody asks for it; the stray ones too."""
     found = _InTopics()
@@ -217,11 +221,10 @@ def _look_up_topics(
         return found
     stray_topics = sides.contract.kafka.stray_topics
     strays = read_topic_snapshot(sides.admin, stray_topics) if stray_topics else ()
-    wanted = Wanted(
-        match_keys=frozenset(match_keys),
-        transaction_keys=frozenset(transaction_keys),
-        places=frozenset((receipt.topic_partition, receipt.kafka_offset) for receipt in receipts),
-    )
+    asked = frozenset((receipt.topic_partition, receipt.kafka_offset) for receipt in receipts)
+    keys = Wanted(match_keys=frozenset(match_keys), transaction_keys=frozenset(transaction_keys), places=asked)
+    read = [part for part in cut.topic_slices if part.offsets.topic in sides.contract.topics]
+    wanted = without_what_came_home(keys, read, scan)
     retained = (*(part for part in partitions if not is_recreated(cut, part)), *strays)
     records = tuple(_read_log(sides, retained, wanted))
     undecided = {record.topic_partition for record in records if record.outcome is Outcome.OPEN}
@@ -246,6 +249,24 @@ def _look_up_topics(
         if sighting is not None:
             found.by_key.setdefault(receipt.match_key, []).append(sighting)
     return found
+
+
+def without_what_came_home(wanted: Wanted, slices: Iterable[TopicSlice], scan: SliceScan) -> Wanted:
+    """The same records, those that the scan brought home by their places: a slice is not searched twice.
+
+    The scan brings home all copies of a key that anybody may ask for, and of a transaction all events as long as it
+    lacks a leg. slices: those of the topics that it read. Where it came across what it could not read, or where no
+    event of a wanted transaction came home, they are searched like the rest of the log.
+    """
+    if scan.unreadable_count or not wanted.transaction_keys <= {copy.transaction_key for copy in scan.incomplete}:
+        return wanted
+    at_home = frozenset(
+        topic_place(copy.item_id)
+        for copy in (*scan.copies, *scan.incomplete)
+        if copy.side is ItemSide.TOPIC
+        if copy.match_key in wanted.match_keys or copy.transaction_key in wanted.transaction_keys
+    )
+    return replace(wanted, places=wanted.places | at_home, known=tuple(part.readable for part in slices))
 
 
 def needs_topic(

@@ -237,7 +237,7 @@ def pair_key(
             first = next((other for other in followers if other.item_id in partner), followers[0])
             residues.append(_judge_follower(case, copy, key_was_paired, first, deadlines))
     residues = [_judge_route(residue, legs) for residue in residues]
-    residues = [replace(residue, reason=in_words_of(direction, residue.reason)) for residue in residues]
+    residues = [_in_its_words(residue, direction) for residue in residues]
     odd = {residue.copy.item_id for residue in residues}
     equal = tuple(
         pair if origin is ItemSide.TOPIC else pair[::-1]
@@ -254,6 +254,11 @@ def pair_key(
         ),
         netted=netted,
     )
+
+
+def _in_its_words(residue: Residue, direction: Direction) -> Residue:
+    reason = in_words_of(direction, residue.reason)
+    return residue if reason == residue.reason else replace(residue, reason=reason)
 
 
 ONE_TOO_MANY = ("duplicate_", BreakClass.COMPENSATED_TWICE, BreakClass.BLED_INTO_TRANSACTION)

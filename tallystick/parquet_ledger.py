@@ -13,16 +13,18 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
-from tallystick.contract import LedgerSide
+from tallystick.contract_ledger import LedgerSide
 from tallystick.cut import FileChange, LedgerFile, LedgerSlice, LedgerSnapshot
 from tallystick.ledger import HorizonHolder, LedgerDescription, LedgerRefused, LedgerRow, LedgerUnreachable
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -218,7 +220,9 @@ class ParquetLedger:
             table = dataset.to_table(columns=columns, filter=key.isin(pa.array(sorted(match_keys), pa.string())))
             yield file, table.to_pylist()
 
-    def _dataset(self, files: Sequence[LedgerFile]) -> ds.Dataset:
+    def _dataset(self, files: Sequence[LedgerFile]) -> "ds.Dataset":
+        import pyarrow.dataset as ds  # it brings pandas along: for ledgers of files alone
+
         paths = [f"{self._root}/{file.path}" for file in files]
         return ds.dataset(paths, format="parquet", filesystem=self._system)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tallystick.committed_records import CommittedRecord
 from tallystick.compensation_plan import PlanItem
-from tallystick.contract import EventFields
+from tallystick.contract_event import EventFields
 from tallystick.log_record import ACTION_HEADER, REVERSES_HEADER, SESSION_HEADER
 
 

@@ -12,8 +12,8 @@ from tallystick.alert import Alert, sink_name
 from tallystick.alert_message import SinkRefused
 from tallystick.alertmanager_sink import AlertmanagerSink
 from tallystick.apprise_sink import AppriseSink
-from tallystick.contract import AlertSink as SinkRule
 from tallystick.contract import Contract
+from tallystick.contract_alert import AlertSink as SinkRule
 from tallystick.email_sink import ENCRYPTIONS, EmailSink
 from tallystick.file_sink import FileSink
 from tallystick.pagerduty_sink import EVENTS_ADDRESS, PagerDutySink

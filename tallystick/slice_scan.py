@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tallystick.evidence import OutOfOrderEvent, RecordTimes, UnreadableRecord
+from tallystick.evidence import OutOfOrderEvent, RecordTimes, SecondReading, UnreadableRecord
 from tallystick.lag import TopicLag
+from tallystick.offsets import TopicPartition
 from tallystick.pairing import Copy
 from tallystick.run_result import Money
 
@@ -38,6 +39,7 @@ class SliceScan:
     OUT_OF_ORDER_MAX by place; out_of_order_count counts all. record_times: none where no times were asked about.
     content_digests: order-free figures over each side's rows; the same bytes give the same figures. lags: of the pairs
     that are simply one event and one equal row, where the contract names the column that says when a row was written.
+    second_readings: where the first reader is our own.
     """
 
     rows_by_partition: Mapping[tuple[str, int], int]
@@ -56,6 +58,7 @@ class SliceScan:
     out_of_order_count: int = 0
     record_times: tuple[RecordTimes, ...] = ()
     lags: tuple[TopicLag, ...] = ()
+    second_readings: tuple[SecondReading, ...] = ()
     canaries: CanaryScan
     input_rows_by_partition: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """Records of the topics that play the ledger's part, readable or not."""
@@ -68,6 +71,12 @@ class SliceScan:
 
 def topic_item_id(topic: str, partition: int, kafka_offset: int) -> str:
     return f"topic:{topic}:{partition}:{kafka_offset}"
+
+
+def topic_place(item_id: str) -> tuple[TopicPartition, int]:
+    """Partition and offset that `topic_item_id` made one text of."""
+    topic, partition, offset = item_id.removeprefix("topic:").rsplit(":", 2)
+    return TopicPartition(topic=topic, partition=int(partition)), int(offset)
 
 
 def input_row_id(topic: str, partition: int, kafka_offset: int) -> str:

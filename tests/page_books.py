@@ -16,7 +16,8 @@ from sqlalchemy import Engine
 from tallystick.alert import Alert, AlertAction
 from tallystick.break_class import BreakClass, Doubt
 from tallystick.compensation_plan import LeftOut, Plan, PlanItem, action_id_of
-from tallystick.contract import Contract, Severity, load_contract
+from tallystick.contract import Contract, load_contract
+from tallystick.contract_alert import Severity
 from tallystick.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
 from tallystick.lag import Grace, RunLag, lags_of_pairs
 from tallystick.offsets import OffsetRange, TopicPartition

@@ -17,7 +17,8 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from tallystick.connections import ConnectionNotGiven, Connections, HttpAccount, KafkaSettings, environment_variable
-from tallystick.contract import Contract, LedgerSide
+from tallystick.contract import Contract
+from tallystick.contract_ledger import LedgerSide
 from tallystick.sink_connection import SinkConnection
 
 STORE_CONNECTION = "tallystick_store"

@@ -18,9 +18,9 @@ class PlanOperator(ContractOperator):
     """
 
     def execute(self, context: Context) -> dict[str, Any]:
-        from tallystick.compensation_plan import describe_plan  # database clients: not while parsing
-        from tallystick.compensation_source import draw_plan
+        from tallystick.compensation_source import draw_plan  # database clients: not while parsing
         from tallystick.masking import Mask
+        from tallystick.plan_text import describe_plan
         from tallystick.store.plan_store import save_plan
 
         contract, cut_n = self.read_contract(), require_cut_n(self.cut_n)

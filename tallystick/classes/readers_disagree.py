@@ -1,7 +1,8 @@
 """Q1: two independent readers of the same offsets must see the same number of records.
 
 Spark reads as read_committed, the census counts committed and plain records from batch headers. More rows in Spark: it
-was shown aborted or open data. Fewer: it skipped some.
+was shown aborted or open data. Fewer: it skipped some. Where Spark's rows come from a reader of our own, Kafka's client
+reads some of the same offsets, and must see the same bytes there.
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from tallystick.run_result import DoubtFound
 
 
 def readers_disagree(evidence: Evidence) -> Iterator[DoubtFound]:
-    """One per partition; a partition that Spark did not count disagrees too."""
+    """One per partition, and one per second reading; a partition that Spark did not count disagrees too."""
     for census in evidence.census:
         if census.spark_rows != census.readable_records:
             yield DoubtFound(
@@ -24,5 +25,22 @@ def readers_disagree(evidence: Evidence) -> Iterator[DoubtFound]:
                     "partition": census.partition,
                     "spark_rows": census.spark_rows,
                     "census_rows": census.readable_records,
+                },
+            )
+    for reading in evidence.second_readings:
+        if not reading.is_same:
+            offsets = reading.offsets
+            yield DoubtFound(
+                doubt=Doubt.READERS_DISAGREE,
+                sentence=f"{offsets.topic_partition}: at offsets {offsets.kafka_offset_start} to "
+                f"{offsets.kafka_offset_end - 1} Kafka's own client reads {reading.client_rows} records and Tallystick "
+                f"{reading.rows}; they are not the same, byte by byte.",
+                details={
+                    "topic": offsets.topic,
+                    "partition": offsets.partition,
+                    "kafka_offset_start": offsets.kafka_offset_start,
+                    "kafka_offset_end": offsets.kafka_offset_end,
+                    "spark_rows": reading.rows,
+                    "client_rows": reading.client_rows,
                 },
             )

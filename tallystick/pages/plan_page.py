@@ -6,12 +6,14 @@ from datetime import datetime
 from uuid import UUID
 
 from tallystick.abort_plan import AbortItem, abort_words
-from tallystick.compensation_plan import KIND_WORDS, PlanItem, deed_of
-from tallystick.contract import CompensationRules, Contract
+from tallystick.compensation_plan import PlanItem
+from tallystick.contract import Contract
+from tallystick.contract_compensation import CompensationRules
 from tallystick.explain import describe_place
 from tallystick.masking import Mask
 from tallystick.money_text import format_minor, format_money
 from tallystick.plain_text import foreign_text
+from tallystick.plan_text import KIND_WORDS, deed_of
 from tallystick.run_result import total_money
 from tallystick.store.plan_life_store import PLAN_EVENTS, ActionTold, PlanSum, PlanTold
 from tallystick.store.plan_store import ASKED, ActionState, AuditEntry

@@ -15,6 +15,7 @@ from tallystick.alert import Alert, Outstanding
 from tallystick.break_class import BreakClass, Doubt
 from tallystick.contract import Contract
 from tallystick.cut import Cut
+from tallystick.garbage import seldom_collected
 from tallystick.lag import CLEAN_CUTS, RunLag, TopicLag
 from tallystick.ledger import ReadSlice
 from tallystick.run_result import (
@@ -111,6 +112,7 @@ class OutstandingBreak:
     first_seen_utc: datetime
 
 
+@seldom_collected()
 def commit_run(engine: Engine, result: RunResult, *, attempt: int, alerts: Sequence[Alert]) -> Verdict:
     """Store verdict, breaks, items and alerts, and close the cut: all or nothing.
 
@@ -134,6 +136,7 @@ def commit_run(engine: Engine, result: RunResult, *, attempt: int, alerts: Seque
     return result.verdict
 
 
+@seldom_collected()
 def read_run(engine: Engine, contract_name: str, n: int) -> StoredRun | None:
     """The committed run of cut n, whole."""
     verdict_of_cut = select(verdict_table).where(verdict_table.c.contract == contract_name, verdict_table.c.cut_n == n)

@@ -10,7 +10,9 @@ from sqlalchemy import Engine
 
 from tallystick.alert import Alert, AlertAction
 from tallystick.break_class import BreakClass
-from tallystick.contract import Contract, PayloadKey, Severity
+from tallystick.contract import Contract
+from tallystick.contract_alert import Severity
+from tallystick.contract_event import PayloadKey
 from tallystick.report import write_report
 from tallystick.store import standing_store
 from tallystick.store.alert_store import append_alerts

@@ -1,10 +1,14 @@
 """One small Spark session for all tests here: two threads, no UI, nothing but literal rows."""
 
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+
+os.environ["PYSPARK_PYTHON"] = sys.executable
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,5 +1,7 @@
 """Fixtures for judging real books: one Spark session, one store, and a way to open books of a test's own."""
 
+import os
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -15,6 +17,8 @@ from lab.stack import LabStack
 from tallystick.store.engine import open_store
 
 from .books import LiveBooks, environment_of, open_live_books
+
+os.environ["PYSPARK_PYTHON"] = sys.executable
 
 SPARK_SETTINGS = {
     "spark.jars": ",".join(str(jar) for jar in sorted((REPOSITORY / ".jars" / "spark").glob("*.jar"))),

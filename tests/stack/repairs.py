@@ -1,5 +1,8 @@
-"""Plans, repairs and looks again, with the real servers: ada asks, bob approves."""
+"""Plans, repairs and looks again, with the real servers: ada asks, bob approves. And books that need a repair."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Any, Protocol
 
 from sqlalchemy import Engine, text
@@ -9,8 +12,16 @@ from tallystick.compensation_plan import Plan
 from tallystick.compensation_source import draw_plan
 from tallystick.connections import Connections
 from tallystick.contract import Contract
+from tallystick.open_transactions import OpenTransaction
 from tallystick.repair_effect import Effect
 from tallystick.store.plan_store import read_audit, save_plan
+from tallystick.surroundings import FirstSight, HeldEvents, Surroundings
+from tallystick.topic_settings import BrokerSettings
+
+from .books import LiveBooks
+
+COPIED = ("event_id", "payment_id", "leg", "amount_minor", "currency", "occurred_at")
+"""Columns that a posted row copies from its event."""
 
 
 class Repaired(Protocol):
@@ -61,3 +72,65 @@ def action_states(books: Repaired, plan: Plan) -> list[tuple[str, str]]:
         found = {row.action_id: row for row in connection.execute(asked, {"plan": plan.plan_id})}
     begun = [found[item.action_id] for item in plan.actions if item.action_id in found]
     return [(row.state, str(row.outcome.get("reason", ""))) for row in begun]
+
+
+def posting_books(opened: LiveBooks, *, columns: Mapping[str, str] | None = None, **rules: Any) -> LiveBooks:
+    """The same books, whose contract posts two rows an event; the owner has made the table of actions.
+
+    columns: those of the ledger beside the defaults. rules: of the compensation, beside what is posted.
+    """
+    actions_table = f"{opened.contract.contract}.posted_action"
+    document = opened.contract.model_dump(mode="json", exclude_defaults=True)
+    document["ledger"] |= {"columns": columns or {}}
+    document["compensation"] = rules | {
+        "max_amount_minor": {"EUR": 10_000},
+        "post": {
+            "connection": "ledger_poster",
+            "actions_table": actions_table,
+            "columns": {column: column for column in COPIED},
+            "rows": {"payment": [{"side": "debit"}, {"side": "credit"}]},
+        },
+    }
+    contract = Contract.model_validate(document)
+    opened.contract_file.write_text(contract.model_dump_json(exclude_defaults=True))
+    opened.ledger.execute(f"CREATE TABLE {actions_table} (action_id uuid PRIMARY KEY, plan_hash text NOT NULL)")
+    return replace(opened, contract=contract)
+
+
+def posted(books: LiveBooks, plan: Plan, **how: Any) -> Execution:
+    """Carried out by whoever may write into the ledger."""
+    connections = replace(books.connections, poster_dsn=books.stack.ledger_owner_dsn)
+    return executed(books, plan, connections=connections, **how)
+
+
+def all_hanging(
+    found: Sequence[OpenTransaction], settings: BrokerSettings, *, first_seen_utc: datetime
+) -> Surroundings:
+    """What stood around a cut whose run calls these hanging, each with one event of 7.00 EUR, whatever they are."""
+    return Surroundings(
+        broker_settings=settings,
+        open_transactions=tuple(
+            replace(one, confirmed=True, coordinator_state="", lists_partition=False) for one in found
+        ),
+        first_sights=tuple(
+            FirstSight(
+                topic_partition=one.topic_partition,
+                producer_id=one.producer_id,
+                kafka_offset_start=one.kafka_offset_start,
+                first_seen_utc=first_seen_utc,
+            )
+            for one in found
+        ),
+        held_events=tuple(
+            HeldEvents(
+                topic_partition=one.topic_partition,
+                producer_id=one.producer_id,
+                producer_epoch=one.producer_epoch,
+                kafka_offset_start=one.kafka_offset_start,
+                events=1,
+                money={"EUR": 700},
+                holds=True,
+            )
+            for one in found
+        ),
+    )

@@ -1,15 +1,12 @@
 """A row that the ledger has twice is taken back once, by a compensating entry of ours; the next run nets both."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
 from tallystick import executor_work
 from tallystick.break_class import BreakClass
-from tallystick.compensation import Execution
-from tallystick.compensation_plan import Kind, Plan
-from tallystick.contract import Contract
+from tallystick.compensation_plan import Kind
 from tallystick.executor_work import ItemFate
 from tallystick.repair_effect import Effect
 from tallystick.run_result import ItemState
@@ -18,9 +15,8 @@ from tallystick.verdict import Verdict
 
 from .books import Event, LiveBooks, payment
 from .live import NewBooks
-from .repairs import effects, executed, planned
+from .repairs import effects, planned, posted, posting_books
 
-COPIED = ("event_id", "payment_id", "leg", "amount_minor", "currency", "occurred_at")
 TWICE = payment("twice", 700)
 LOST = payment("lost", 900)
 UNPAID = payment("unpaid", 500)
@@ -29,36 +25,16 @@ UNPAID = payment("unpaid", 500)
 @pytest.fixture
 def books(new_books: NewBooks, spark: object) -> Iterator[LiveBooks]:
     """Books begun, whose contract posts and takes back two rows an event; the owner has made what that needs."""
-    columns = {"reverses": "reverses_entry", "action_id": "action_id"}
     with new_books(direction="topic_to_ledger") as opened:
-        schema = opened.contract.contract
-        rules = {
-            "classes": ["missing_in_ledger", "duplicate_in_ledger", "duplicate_in_ledger_compensated"],
-            "reversal": "negated",
-            "max_amount_minor": {"EUR": 10_000},
-            "post": {
-                "connection": "ledger_poster",
-                "actions_table": f"{schema}.posted_action",
-                "columns": {column: column for column in COPIED},
-                "rows": {"payment": [{"side": "debit"}, {"side": "credit"}]},
-            },
-        }
-        document = opened.contract.model_dump(mode="json", exclude_defaults=True) | {"compensation": rules}
-        document["ledger"] |= {"columns": columns}
-        contract = Contract.model_validate(document)
-        opened.contract_file.write_text(contract.model_dump_json(exclude_defaults=True))
         opened.ledger.execute(f"ALTER TABLE {opened.table} ADD reverses_entry bigint, ADD action_id uuid")
-        opened.ledger.execute(
-            f"CREATE TABLE {schema}.posted_action (action_id uuid PRIMARY KEY, plan_hash text NOT NULL)"
+        books = posting_books(
+            opened,
+            columns={"reverses": "reverses_entry", "action_id": "action_id"},
+            classes=["missing_in_ledger", "duplicate_in_ledger", "duplicate_in_ledger_compensated"],
+            reversal="negated",
         )
-        books = replace(opened, contract=contract)
         books.take_cut()
         yield books
-
-
-def repaired(books: LiveBooks, plan: Plan) -> Execution:
-    """Carried out by whoever may write into the ledger."""
-    return executed(books, plan, connections=replace(books.connections, poster_dsn=books.stack.ledger_owner_dsn))
 
 
 def next_window(books: LiveBooks, name: str) -> StoredRun:
@@ -107,8 +83,8 @@ def test_a_doubled_row_is_taken_back_once_whatever_outcome_was_lost_and_the_book
     with monkeypatch.context() as patch:
         patch.setattr(executor_work, "record_done", dies)
         with pytest.raises(RuntimeError, match="killed here"):
-            repaired(books, plan)
-    assert repaired(books, plan).count(ItemFate.ALREADY_PUBLISHED) == 1
+            posted(books, plan)
+    assert posted(books, plan).count(ItemFate.ALREADY_PUBLISHED) == 1
     whole = [("debit", 700, None), ("credit", 700, None)]
     assert rows_of(books, TWICE.event_id) == [*whole, *whole, ("debit", -700, second), ("credit", -700, second)]
     assert effects(books, plan) == [Effect.CLEARED]
@@ -138,7 +114,7 @@ def test_a_doubled_row_is_taken_back_once_whatever_outcome_was_lost_and_the_book
 def test_a_row_that_comes_late_behind_ours_has_ours_taken_back_and_the_books_agree(books: LiveBooks) -> None:
     books.produce(LOST)
     posting = planned(books, next_window(books, "w1").cut.n)
-    assert repaired(books, posting).count(ItemFate.PUBLISHED) == 1
+    assert posted(books, posting).count(ItemFate.PUBLISHED) == 1
     assert next_window(books, "w2").result.breaks == ()
     books.post(LOST)  # its consumer, late
     doubled = next_window(books, "w3")
@@ -146,7 +122,7 @@ def test_a_row_that_comes_late_behind_ours_has_ours_taken_back_and_the_books_agr
     ours, late = credits_of(books, LOST.event_id)
     plan = planned(books, doubled.cut.n)
     assert [(item.kind, item.reverses) for item in plan.items] == [(Kind.COUNTERPOST, f"ledger:{ours}")]
-    repaired(books, plan)
+    posted(books, plan)
     assert effects(books, plan) == [Effect.CLEARED]
     clean = next_window(books, "w4")
     assert (clean.result.verdict, clean.result.breaks) == (Verdict.MATCHED, ())

@@ -47,12 +47,13 @@ from tallystick.contract import load_contract
 from tallystick.log_fetch import open_admin
 from tallystick.open_transactions import read_open_transactions
 from tallystick.run_result import Break
-from tallystick.surroundings import SURROUNDINGS, FirstSight, HeldEvents, Surroundings
+from tallystick.surroundings import SURROUNDINGS, Surroundings
 from tallystick.topic_settings import read_broker_settings
 from tallystick.topic_snapshot import read_topic_snapshot
 from tallystick.verdict import Verdict
 
 from . import broken_executor
+from .repairs import all_hanging
 
 BROKEN_EXECUTOR = str(Path(__file__).with_name("broken_executor.py"))
 
@@ -212,31 +213,7 @@ def surroundings(stack: LabStack, runs: Any) -> Any:
         hanging = read_open_transactions(
             admin, [part.topic_partition for part in read_topic_snapshot(admin, runs.contract.topics)]
         )
-    around = Surroundings(
-        broker_settings=settings,
-        open_transactions=hanging,
-        first_sights=tuple(
-            FirstSight(
-                topic_partition=one.topic_partition,
-                producer_id=one.producer_id,
-                kafka_offset_start=one.kafka_offset_start,
-                first_seen_utc=runs.cut(1).now_utc - timedelta(hours=2),
-            )
-            for one in hanging
-        ),
-        held_events=tuple(
-            HeldEvents(
-                topic_partition=one.topic_partition,
-                producer_id=one.producer_id,
-                producer_epoch=one.producer_epoch,
-                kafka_offset_start=one.kafka_offset_start,
-                events=1,
-                money={"EUR": 700},
-                holds=True,
-            )
-            for one in hanging
-        ),
-    )
+    around = all_hanging(hanging, settings, first_seen_utc=runs.cut(1).now_utc - timedelta(hours=2))
     return SURROUNDINGS.dump_python(around, mode="json")
 
 

@@ -12,13 +12,14 @@ from lab.airflow_environment import AirflowSettings
 from lab.stack import LabAddresses
 from tallystick import executor_work
 from tallystick.compensation import Execution
-from tallystick.compensation_plan import Plan, conf_of
+from tallystick.compensation_plan import Plan
 from tallystick.compensation_source import draw_plan
 from tallystick.connections import Connections, HttpAccount, KafkaSettings
 from tallystick.contract import Contract
 from tallystick.dag_trigger import AirflowRefused, open_airflow
 from tallystick.document_schema import PlanDocument
 from tallystick.executor_work import ItemFate
+from tallystick.plan_document import conf_of
 from tallystick.repair_effect import Effect
 from tallystick.store.plan_store import executed_actions
 from tallystick.verdict import Verdict

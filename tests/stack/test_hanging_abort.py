@@ -1,6 +1,6 @@
 """A transaction that nobody will end is ended once, by one marker; one that is merely slow is left alone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -11,9 +11,11 @@ from kafka import KafkaConsumer
 from kafka import TopicPartition as ClientPartition
 from sqlalchemy import text
 
+from lab.broker import Broker
 from lab.process import wait_until
 from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
-from tallystick import abort_execution, executor_work
+from tallystick import abort_execution, executor_work, open_transactions
+from tallystick.acting_rules import ActingStopped, SwitchSetting
 from tallystick.batch_header import Marker, coordinator_epoch
 from tallystick.break_class import Doubt
 from tallystick.census import walk_batches
@@ -22,7 +24,7 @@ from tallystick.compensation_plan import OnePersonOnly, Plan
 from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import ItemFate
 from tallystick.hanging_abort import MarkerRefused
-from tallystick.log_fetch import fetcher, open_admin
+from tallystick.log_fetch import BrokerUnreachable, fetcher, open_admin
 from tallystick.offsets import OffsetRange
 from tallystick.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.repair_effect import Effect
@@ -31,13 +33,15 @@ from tallystick.store import plan_store
 from tallystick.store.cut_store import claim_attempt
 from tallystick.store.plan_store import EndingHeld, ending_alone, read_audit, save_plan
 from tallystick.store.run_store import commit_run
-from tallystick.surroundings import SURROUNDINGS, FirstSight, HeldEvents, Surroundings
+from tallystick.store.switch_store import set_switch
+from tallystick.surroundings import SURROUNDINGS
 from tallystick.topic_settings import read_broker_settings
 from tallystick.verdict import Verdict
 
 from .books import LiveBooks, RawEvent, doubts, payment, payments
+from .conftest import NOON
 from .live import NewBooks
-from .repairs import action_states, effects, executed, planned, trail
+from .repairs import action_states, all_hanging, effects, executed, planned, trail
 
 ABORTS = {"abort_hanging_transactions": True, "max_amount_minor": {"EUR": 100_000}}
 HOURS = timedelta(hours=2)  # beyond the lab's transaction.max.timeout.ms
@@ -76,6 +80,22 @@ def hang(books: LiveBooks) -> RawProducer:
         return producer
 
 
+def come_back_and_commit(books: LiveBooks) -> RawProducer:
+    """Whoever left it there ends it, by the commit of its next transaction."""
+    with open_raw_admin(books.stack.bootstrap_servers) as admin:
+        again = RawProducer(admin, f"{books.contract.contract}-hanging")
+        again.open()
+        again.add_partition(*place(books))
+        again.end(commit=True)
+    books.wait_stable()
+    return again
+
+
+def revive(broker: Broker) -> None:
+    if not broker.is_running:
+        broker.start()
+
+
 def open_now(books: LiveBooks) -> tuple[OpenTransaction, ...]:
     with open_admin(books.connections.kafka) as admin:
         return read_open_transactions(admin, [part.topic_partition for part in books.snapshot()])
@@ -86,33 +106,7 @@ def found_hanging(books: LiveBooks, *found: OpenTransaction) -> Plan:
     cut = books.take_cut(settled=False, later=HOURS)
     with open_admin(books.connections.kafka) as admin:
         settings = read_broker_settings(admin)
-    around = Surroundings(
-        broker_settings=settings,
-        open_transactions=tuple(
-            replace(one, confirmed=True, coordinator_state="", lists_partition=False) for one in found
-        ),
-        first_sights=tuple(
-            FirstSight(
-                topic_partition=one.topic_partition,
-                producer_id=one.producer_id,
-                kafka_offset_start=one.kafka_offset_start,
-                first_seen_utc=cut.now_utc - HOURS,
-            )
-            for one in found
-        ),
-        held_events=tuple(
-            HeldEvents(
-                topic_partition=one.topic_partition,
-                producer_id=one.producer_id,
-                producer_epoch=one.producer_epoch,
-                kafka_offset_start=one.kafka_offset_start,
-                events=1,
-                money={"EUR": 700},
-                holds=True,
-            )
-            for one in found
-        ),
-    )
+    around = all_hanging(found, settings, first_seen_utc=cut.now_utc - HOURS)
     result = RunResult(
         contract=books.contract.contract,
         cut_n=cut.n,
@@ -326,14 +320,119 @@ def test_what_was_not_done_since_the_broker_or_another_executor_refused_is_taken
 def test_one_that_its_next_transaction_has_committed_meanwhile_is_left_as_it_is(books: LiveBooks) -> None:
     hung = hang(books)
     plan = found_hanging(books, *open_now(books))
-    with open_raw_admin(books.stack.bootstrap_servers) as admin:
-        again = RawProducer(admin, f"{books.contract.contract}-hanging")
-        again.open()
-        again.add_partition(*place(books))
-        again.end(commit=True)
-    books.wait_stable()
+    again = come_back_and_commit(books)
     (outcome,) = executed(books, plan).outcomes
     assert outcome.fate is ItemFate.REFUSED
     assert outcome.reason.startswith(f"it has ended: commit of epoch {again.producer_epoch} at ")
     assert Marker.ABORT not in [kind for kind, *_ in markers(books, hung.producer_id)]
     assert effects(books, plan) == [Effect.CHANGED]
+
+
+@pytest.fixture
+def no_coordinator_answers(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Until it is undone, some coordinator is always missing."""
+    monkeypatch.setattr(open_transactions, "_all_coordinators_answer", lambda _: False)
+    return monkeypatch
+
+
+def test_a_broker_that_dies_before_the_marker_is_waited_for_and_the_transaction_ended_by_the_same_start(
+    books: LiveBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(abort_execution, "_ANSWER_SECONDS", 300)
+    hung = hang(books)
+    plan = found_hanging(books, *open_now(books))
+    steps: list[str] = []
+    looks: list[object] = []
+
+    def strike(step: str, figures: Mapping[str, object]) -> None:
+        steps.append(step)
+        if step == ExecutorStep.EVIDENCE_KEPT:
+            books.stack.broker.kill()
+        if step == ExecutorStep.UNANSWERED:
+            looks.append(figures["looks"])
+            revive(books.stack.broker)
+
+    try:
+        execution = executed(books, plan, tell=strike)
+    finally:
+        revive(books.stack.broker)  # other tests need it too
+    assert fates(execution) == [(ItemFate.DONE, "")]
+    before, after = steps.index(ExecutorStep.EVIDENCE_KEPT), steps.index(ExecutorStep.MARKED)
+    assert set(steps[before + 1 : after]) == {ExecutorStep.UNANSWERED}
+    assert looks == list(range(1, len(looks) + 1))
+    assert [kind for kind, *_ in markers(books, hung.producer_id)] == [Marker.COMMIT, Marker.ABORT]
+    assert effects(books, plan) == [Effect.CLEARED]
+
+
+def test_what_the_coordinators_never_answer_is_refused_with_its_line_and_ended_by_a_start_that_they_do_answer(
+    books: LiveBooks, no_coordinator_answers: pytest.MonkeyPatch
+) -> None:
+    hung = hang(books)
+    plan = found_hanging(books, *open_now(books))
+    no_coordinator_answers.setattr(abort_execution, "_ANSWER_SECONDS", 0.5)
+    (outcome,) = executed(books, plan).outcomes
+    assert outcome.fate is ItemFate.REFUSED
+    assert outcome.reason == (
+        "not provable now: not every coordinator answers, or none shows this account a transactional id; looked for "
+        "0.5 s"
+    )
+    assert action_states(books, plan) == [("refused", outcome.reason)]
+    assert trail(books, plan)[-3:] == ["executing", "refused", "finished"]
+    assert [kind for kind, *_ in markers(books, hung.producer_id)] == [Marker.COMMIT]
+    no_coordinator_answers.undo()
+    assert fates(executed(books, plan)) == [(ItemFate.DONE, "")]
+
+
+def test_a_broker_that_stays_away_stops_the_start_and_leaves_what_it_has_begun_to_the_next(
+    books: LiveBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hang(books)
+    plan = found_hanging(books, *open_now(books))
+
+    def away(*_: object) -> None:
+        raise BrokerUnreachable("no broker")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(abort_execution, "_ANSWER_SECONDS", 0.5)
+        patch.setattr(abort_execution, "look_at", away)
+        with pytest.raises(BrokerUnreachable, match="no broker"):
+            executed(books, plan)
+    assert action_states(books, plan) == [("executing", "")]
+    assert trail(books, plan)[-2:] == ["executing", "stopped"]
+    assert fates(executed(books, plan)) == [(ItemFate.DONE, "")]
+
+
+def test_one_that_ends_while_the_coordinators_are_asked_again_is_refused_at_once(
+    books: LiveBooks, no_coordinator_answers: pytest.MonkeyPatch
+) -> None:
+    hung = hang(books)
+    plan = found_hanging(books, *open_now(books))
+    no_coordinator_answers.setattr(abort_execution, "_ANSWER_SECONDS", 300)
+    looks: list[RawProducer] = []
+
+    def end_it(step: str, figures: object) -> None:
+        if step == ExecutorStep.UNANSWERED:
+            looks.append(come_back_and_commit(books))
+
+    (outcome,) = executed(books, plan, tell=end_it).outcomes
+    (again,) = looks
+    assert outcome.reason.startswith(f"it has ended: commit of epoch {again.producer_epoch} at ")
+    assert Marker.ABORT not in [kind for kind, *_ in markers(books, hung.producer_id)]
+
+
+def test_a_switch_that_is_thrown_while_the_coordinators_are_asked_again_stops_it(
+    books: LiveBooks, no_coordinator_answers: pytest.MonkeyPatch
+) -> None:
+    hung = hang(books)
+    plan = found_hanging(books, *open_now(books))
+    no_coordinator_answers.setattr(abort_execution, "_ANSWER_SECONDS", 300)
+    stop = SwitchSetting(contract=books.contract.contract, stopped=True, by="eve", because="wait", at_utc=NOON)
+
+    def throw(step: str, figures: object) -> None:
+        if step == ExecutorStep.UNANSWERED:
+            no_coordinator_answers.undo()
+            set_switch(books.store, stop)
+
+    with pytest.raises(ActingStopped):
+        executed(books, plan, tell=throw)
+    assert [kind for kind, *_ in markers(books, hung.producer_id)] == [Marker.COMMIT]

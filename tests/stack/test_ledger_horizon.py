@@ -14,8 +14,15 @@ import pytest
 
 from lab.stack import LabStack
 from tallystick import ledger_sql
-from tallystick.contract import LedgerSide
-from tallystick.ledger_reader import count_older_rows, open_ledger, read_horizon_holder, read_ledger_snapshot
+from tallystick.contract_ledger import LedgerSide
+from tallystick.cut import LedgerSlice
+from tallystick.ledger_reader import (
+    PostgresLedger,
+    count_older_rows,
+    open_ledger,
+    read_horizon_holder,
+    read_ledger_snapshot,
+)
 
 _TABLE = """
 CREATE TABLE {table} (
@@ -361,3 +368,28 @@ def test_a_reader_that_only_looks_holds_nothing(table: Table) -> None:
         snapshot = read_ledger_snapshot(table.reader)
         assert snapshot.xmin == snapshot.xmax
         looking.execute("ROLLBACK")
+
+
+def test_single_rows_are_read_by_their_id_out_of_the_slice_only(table: Table) -> None:
+    with table.connect() as writer:
+        table.insert(writer, "before")
+        start = table.horizon()
+        table.insert(writer, "one")
+        table.insert(writer, "other")
+        end = table.horizon()
+        table.insert(writer, "after")
+    ledger = PostgresLedger(connection=table.reader, ledger=table.by_xmin)
+    snapshot = ledger.read_snapshot()
+    between = LedgerSlice(xid_start=start, xid_end=end, snapshot=snapshot, mark=end, baseline_xid=start)
+    found = ledger.rows_by_id([1, 2, 4, 99], between)
+    assert [(row["row_id"], row["match_key"], row["amount_minor"], row["written_ms"]) for row in found] == [
+        ("2", "one", 1, None)
+    ]
+
+
+def test_rows_are_read_by_their_id_only_where_that_is_an_integer(table: Table) -> None:
+    assert PostgresLedger(connection=table.reader, ledger=table.by_xmin).describe().row_id_is_integer
+    by_text = table.by_xmin.model_copy(
+        update={"columns": table.by_xmin.columns.model_copy(update={"row_id": "event_id"})}
+    )
+    assert not PostgresLedger(connection=table.reader, ledger=by_text).describe().row_id_is_integer

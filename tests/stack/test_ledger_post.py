@@ -1,7 +1,6 @@
 """What the ledger lacks is posted once, in one database transaction with its action's id, whatever was lost before."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,9 +11,7 @@ from sqlalchemy import text
 from tallystick import compensation, ledger_post
 from tallystick.acting_rules import ActingStopped, SwitchSetting
 from tallystick.break_class import BreakClass
-from tallystick.compensation import Execution
 from tallystick.compensation_plan import Kind, Plan, PlanRefused
-from tallystick.contract import Contract
 from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import ItemFate
 from tallystick.ledger_reader import LedgerRefused
@@ -28,9 +25,8 @@ from tallystick.verdict import Verdict
 
 from .books import Event, LiveBooks, payment
 from .live import NewBooks
-from .repairs import action_states, effects, executed, planned
+from .repairs import action_states, effects, executed, planned, posted, posting_books
 
-COPIED = ("event_id", "payment_id", "leg", "amount_minor", "currency", "occurred_at")
 LOST = payment("lost", 700)
 ALSO_LOST = payment("also lost", 300)
 
@@ -39,24 +35,7 @@ ALSO_LOST = payment("also lost", 300)
 def books(new_books: NewBooks, spark: object) -> Iterator[LiveBooks]:
     """Books begun, whose contract posts two rows an event; the owner has made the table of actions."""
     with new_books(direction="topic_to_ledger") as opened:
-        schema = opened.contract.contract
-        rules = {
-            "classes": ["missing_in_ledger"],
-            "max_amount_minor": {"EUR": 10_000},
-            "post": {
-                "connection": "ledger_poster",
-                "actions_table": f"{schema}.posted_action",
-                "columns": {column: column for column in COPIED},
-                "rows": {"payment": [{"side": "debit"}, {"side": "credit"}]},
-            },
-        }
-        document = opened.contract.model_dump(mode="json", exclude_defaults=True) | {"compensation": rules}
-        contract = Contract.model_validate(document)
-        opened.contract_file.write_text(contract.model_dump_json(exclude_defaults=True))
-        opened.ledger.execute(
-            f"CREATE TABLE {schema}.posted_action (action_id uuid PRIMARY KEY, plan_hash text NOT NULL)"
-        )
-        books = replace(opened, contract=contract)
+        books = posting_books(opened, classes=["missing_in_ledger"])
         books.take_cut()
         yield books
 
@@ -69,12 +48,6 @@ def missing(books: LiveBooks, *lost: Event) -> tuple[StoredRun, Plan]:
     plan = planned(books, run.cut.n)
     assert [item.kind for item in plan.items] == [Kind.POST] * len(lost)
     return run, plan
-
-
-def posted(books: LiveBooks, plan: Plan, **how: Any) -> Execution:
-    """Carried out by whoever may write into the ledger."""
-    connections = replace(books.connections, poster_dsn=books.stack.ledger_owner_dsn)
-    return executed(books, plan, connections=connections, **how)
 
 
 def rows_of(books: LiveBooks) -> list[tuple[str, int]]:

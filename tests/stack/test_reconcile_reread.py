@@ -6,15 +6,18 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_apps import reconcile_app
-from tallystick import settling
-from tallystick.log_fetch import Fetch, FetchedLog
-from tallystick.offsets import TopicPartition
+from spark_apps import cut_scan, reconcile_app
+from spark_apps.hash_scan import HashScan
+from tallystick.run_result import ItemSide
 from tallystick.store.run_store import StoredRun
 from tallystick.verdict import Verdict
 
 from .books import TWO_LEGS, LiveBooks, both_legs, invoice, payment, table_contents
 from .live import NewBooks
+
+NUMBERS = b'{"event_id":12,"payment_id":7,"leg":"payment","amount_minor":1,"currency":"EUR"}'
+TAIL = b'{"event_id":"t","payment_id":"t","leg":"payment","amount_minor":1,"currency":"EUR"} tail'
+OBJECT = b'{"event_id":{"a":1.5},"payment_id":"t","leg":"payment","amount_minor":1,"currency":"EUR"}'
 
 
 @pytest.fixture(scope="module")
@@ -42,24 +45,67 @@ def _reread(books: LiveBooks, run: StoredRun) -> None:
 def test_reading_again_fetches_every_byte_again_and_changes_nothing(
     judged: tuple[LiveBooks, StoredRun], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Each slice is walked again, and what it holds is all read by Kafka's client too, for there is little of it.
+
+    Ledger rows are read once, those that differ too: these come home by their ids.
+    """
     books, run = judged
-    before, last_query, fetched = table_contents(books.store), _last_query(spark), []
-    monkeypatch.setattr(settling, "fetcher", _counting(settling.fetcher, fetched))
+    before, last_query, scans = table_contents(books.store), _last_query(spark), []
+    monkeypatch.setattr(cut_scan, "scan_by_hash", _kept(cut_scan.scan_by_hash, scans))
     _reread(books, run)
     assert table_contents(books.store) == before
-    offsets = {part.offsets.topic_partition for part in run.cut.topic_slices}
-    assert {part for part, size in fetched if size} == offsets
-    figures = run.result.figures
+    (scan,) = scans
+    offsets = {(part.offsets.topic, part.offsets.partition) for part in run.cut.topic_slices}
+    assert {(one.census.topic, one.census.partition) for one in scan.walked if one.fetched_bytes} == offsets
+    figures, exceptional = run.result.figures, scan.scan.copies
+    assert {copy.side for copy in exceptional} == {ItemSide.TOPIC, ItemSide.LEDGER}
     assert _rows_read(spark, after=last_query) == figures.topic_rows + figures.ledger_rows
 
 
 def test_pairing_row_by_row_gives_the_same_digest(
     judged: tuple[LiveBooks, StoredRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first reading went by cells; none of the fast path's answers may differ from those of the full one."""
-    monkeypatch.setenv(reconcile_app.SCAN_VARIABLE, reconcile_app.PAIR_BY_PAIR)
-    monkeypatch.setattr(reconcile_app, "scan_cells", _must_not_be_called)
+    """The first reading was by the log and by hash; none of its answers may differ from those of the full way."""
+    monkeypatch.setenv(cut_scan.SCAN_VARIABLE, cut_scan.PAIR_BY_PAIR)
+    monkeypatch.setattr(cut_scan, "scan_by_hash", _must_not_be_called)
     _reread(*judged)
+
+
+def test_reading_by_kafkas_client_gives_the_same_digest(
+    judged: tuple[LiveBooks, StoredRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(cut_scan.SCAN_VARIABLE, cut_scan.BY_CLIENT)
+    monkeypatch.setattr(cut_scan, "LogTopic", _must_not_be_called)
+    _reread(*judged)
+
+
+@pytest.mark.parametrize(
+    ("odd", "needs_client"),
+    [
+        ((b'{"event_id":"x"', None, b"", b'{"event_id":{"a":[1]},"amount_minor":"1"}', b"[]", NUMBERS), False),
+        ((TAIL, OBJECT), True),
+    ],
+    ids=["unreadable", "readable"],
+)
+def test_odd_payloads_give_the_same_digest_in_every_way(
+    new_books: NewBooks,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    odd: tuple[bytes | None, ...],
+    needs_client: bool,
+) -> None:
+    with new_books(direction="topic_to_ledger") as books:
+        books.take_cut()
+        books.both(payment("a"))
+        for value in odd:
+            books.produce_raw(value)
+        capsys.readouterr()
+        run = books.next_run()
+        assert ("reading_by_client" in capsys.readouterr().out) is needs_client
+        for way in (cut_scan.BY_CLIENT, cut_scan.PAIR_BY_PAIR):
+            monkeypatch.setenv(cut_scan.SCAN_VARIABLE, way)
+            _reread(books, run)
 
 
 @pytest.mark.parametrize("partitions", [1, 5])
@@ -75,8 +121,9 @@ def test_order_and_partitioning_change_no_digest(
 
         return read_and_shuffle
 
+    monkeypatch.setenv(cut_scan.SCAN_VARIABLE, cut_scan.BY_CLIENT)
     for reader in ("read_topics", "read_ledger"):
-        monkeypatch.setattr(reconcile_app, reader, shuffled(getattr(reconcile_app, reader)))
+        monkeypatch.setattr(cut_scan, reader, shuffled(getattr(cut_scan, reader)))
     shuffle_partitions = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
     try:
@@ -112,18 +159,12 @@ def test_records_that_have_left_the_log_since_are_noticed_and_store_nothing(
     assert table_contents(books.store) == before
 
 
-def _counting(fetcher: Callable[..., Fetch], fetched: list[tuple[TopicPartition, int]]) -> Callable[..., Fetch]:
-    def counting(*arguments: object, **settings: object) -> Fetch:
-        fetch = fetcher(*arguments, **settings)
+def _kept(scan: Callable[..., HashScan], scans: list[HashScan]) -> Callable[..., HashScan]:
+    def keeping(*arguments: object, **named: object) -> HashScan:
+        scans.append(scan(*arguments, **named))
+        return scans[-1]
 
-        def counted(part: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
-            answer = fetch(part, offset, read_committed)
-            fetched.append((part, len(answer.records)))
-            return answer
-
-        return counted
-
-    return counting
+    return keeping
 
 
 def _last_query(spark: SparkSession) -> int:

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tallystick import compensation
 from tallystick.break_class import Doubt, Notice
 from tallystick.compensation_plan import PlanItem
-from tallystick.contract import EventFields
+from tallystick.contract_event import EventFields
 from tallystick.run_result import ItemState
 from tallystick.store.run_store import StoredRun
 from tallystick.verdict import Verdict

@@ -8,7 +8,7 @@ from kafka import KafkaConsumer, TopicPartition
 
 from tallystick.break_class import BreakClass
 from tallystick.compensation_plan import Kind
-from tallystick.contract import REPUBLISHABLE, REVERSIBLE
+from tallystick.contract_compensation import REPUBLISHABLE, REVERSIBLE
 from tallystick.executor_work import ItemFate
 from tallystick.repair_effect import Effect
 from tallystick.run_result import ItemState

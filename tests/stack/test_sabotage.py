@@ -14,11 +14,11 @@ from psycopg import Connection
 from psycopg.rows import class_row
 from pyspark.sql import DataFrame
 
-from spark_apps import cell_scan, reconcile_app, slice_matching, topic_frame
+from spark_apps import cut_scan, hash_scan, slice_matching, topic_frame
 from tallystick import cutting, investigation, ledger_reader, ledger_sql, look_ups
 from tallystick.batch_header import Marker
 from tallystick.census import DecidedBatch, Outcome, take_census, walk_batches
-from tallystick.contract import LedgerSide
+from tallystick.contract_ledger import LedgerSide
 from tallystick.cut import LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice, next_topic_slice
 from tallystick.ledger import LedgerRow
 from tallystick.log_fetch import Fetch
@@ -100,13 +100,14 @@ def multiset_turned_into_a_set(patch: Patch) -> None:
         return whole(topic.dropDuplicates(["match_key"]), ledger.dropDuplicates(["match_key"]), **lag)
 
     patch.setattr(slice_matching, "pair_by_key", as_sets)
-    patch.setenv(reconcile_app.SCAN_VARIABLE, reconcile_app.PAIR_BY_PAIR)
+    patch.setenv(cut_scan.SCAN_VARIABLE, cut_scan.PAIR_BY_PAIR)
 
 
-def doubles_equal_in_a_cell(patch: Patch) -> None:
-    """Two sides that are doubled alike are the same multiset."""
-    unequal = cell_scan._unequal_cells
-    patch.setattr(cell_scan, "_unequal_cells", lambda *sides, **_: unequal(*sides, own_cells_only=False))
+def hashes_turned_into_a_set(patch: Patch) -> None:
+    events, rows = hash_scan.hashed_events, hash_scan.hashed_ledger_rows
+    patch.setattr(hash_scan, "hashed_events", lambda *side, **how: events(*side, **how).dropDuplicates(["key_hash"]))
+    patch.setattr(hash_scan, "hashed_ledger_rows", lambda side, **how: rows(side, **how).dropDuplicates(["key_hash"]))
+    patch.setenv(cut_scan.SCAN_VARIABLE, cut_scan.BY_CLIENT)
 
 
 def lso_bound_dropped(patch: Patch) -> None:
@@ -220,7 +221,7 @@ class Sabotage:
 SABOTAGE = (
     Sabotage(isolation_left_out, an_aborted_payment_changes_nothing),
     Sabotage(multiset_turned_into_a_set, an_event_doubled_on_both_sides_is_a_duplicate),
-    Sabotage(doubles_equal_in_a_cell, an_event_doubled_on_both_sides_is_a_duplicate),
+    Sabotage(hashes_turned_into_a_set, an_event_doubled_on_both_sides_is_a_duplicate),
     Sabotage(lso_bound_dropped, a_cut_ends_at_the_lso),
     Sabotage(horizon_by_age, a_row_below_open_writers_is_in_the_slice, ("table",)),
     Sabotage(

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, StatementError
 
 from tallystick.alert import Alert, AlertAction, Outstanding
 from tallystick.break_class import BreakClass, Doubt
-from tallystick.contract import Severity
+from tallystick.contract_alert import Severity
 from tallystick.cut import Sample
 from tallystick.offsets import TopicPartition
 from tallystick.run_result import ItemState

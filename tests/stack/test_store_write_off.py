@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from tallystick.alert import Alert, AlertAction
 from tallystick.cli import app
-from tallystick.contract import Severity
+from tallystick.contract_alert import Severity
 from tallystick.run_result import Break, ItemState, WriteOff
 from tallystick.store.alert_store import firing_topics, pending_alerts
 from tallystick.store.cut_store import CutAlreadyOpen, claim_attempt, no_run_under_way

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tallystick import compensation_plan
+from tallystick import plan_text
 from tallystick.abort_plan import AbortItem, why_too_young
 from tallystick.break_class import Doubt
 from tallystick.compensation_plan import (
@@ -27,7 +27,7 @@ from .builders import PART
 from .test_classes_hanging import BEHIND, HANGING, LIVE, OWN, SETTINGS, SIGHT
 from .test_compensation_plan import NOON, candidate, contract, run
 
-describe_plan = partial(compensation_plan.describe_plan, shown_key=str)
+describe_plan = partial(plan_text.describe_plan, shown_key=str)
 
 OLD = replace(SIGHT, first_seen_utc=NOON - timedelta(seconds=7_500))
 AROUND = Surroundings(

@@ -11,7 +11,8 @@ import pytest
 from tallystick.alert import Alert, AlertAction, Outstanding, alerts_for, severity_of
 from tallystick.alert_message import message_of
 from tallystick.break_class import BreakClass, Doubt, Notice
-from tallystick.contract import AlertRules, Contract, Severity
+from tallystick.contract import Contract
+from tallystick.contract_alert import AlertRules, Severity
 from tallystick.cut import Cut, LedgerSlice, LedgerSnapshot
 from tallystick.run_result import Break, DoubtFound, NoticeFound, RunFigures, RunResult, break_id, money_at_stake
 from tallystick.verdict import Verdict

@@ -17,7 +17,7 @@ from tallystick.canary_cases import name_of
 from tallystick.census import with_compaction
 from tallystick.classes import CLASSES
 from tallystick.cut import Cut, PartitionSnapshot
-from tallystick.evidence import Evidence, LegsCase, OutOfOrderEvent, RecordTimes, UnreadableRecord
+from tallystick.evidence import Evidence, LegsCase, OutOfOrderEvent, RecordTimes, SecondReading, UnreadableRecord
 from tallystick.judging import judge
 from tallystick.log_record import ACTION_HEADER, LogRecord
 from tallystick.marker_protocol import MarkerProtocol
@@ -725,6 +725,13 @@ def test_a_partition_without_a_census_is_a_gap() -> None:
 
 def test_a_reader_that_counted_nothing_disagrees() -> None:
     assert found_in(replace(CLEAN, census=(replace(census_of(SLICE), spark_rows=None),))) == {Doubt.READERS_DISAGREE}
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_second_reading_that_is_not_the_same_is_a_doubt(is_same: bool) -> None:
+    """With as many records: what counts is their bytes."""
+    reading = SecondReading(offsets=SLICE.readable, rows=9, client_rows=9, is_same=is_same)
+    assert found_in(replace(CLEAN, second_readings=(reading,))) == (set() if is_same else {Doubt.READERS_DISAGREE})
 
 
 def test_the_guard_of_older_rows_is_silent_where_the_slicing_column_makes_it_needless() -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from tallystick import compensation_plan
+from tallystick import plan_text
 from tallystick.break_class import BreakClass, Doubt
 from tallystick.compensation_plan import (
     Candidate,
@@ -21,18 +21,18 @@ from tallystick.compensation_plan import (
     Spent,
     StandingRow,
     action_id_of,
-    conf_of,
     make_plan,
     refuse_one_person,
     refuse_over_caps,
 )
 from tallystick.contract import Contract
 from tallystick.cut import Cut, LedgerSlice, LedgerSnapshot
+from tallystick.plan_document import conf_of
 from tallystick.run_result import Break, DoubtFound, RunFigures, RunResult, break_id
 from tallystick.store.run_store import OutstandingBreak, StoredRun
 from tallystick.verdict import Verdict
 
-describe_plan = partial(compensation_plan.describe_plan, shown_key=str)
+describe_plan = partial(plan_text.describe_plan, shown_key=str)
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 COMPENSATED = BreakClass.DUPLICATE_IN_TOPIC_COMPENSATED

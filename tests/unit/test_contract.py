@@ -10,17 +10,8 @@ import pytest
 import yaml
 
 from tallystick.break_class import BreakClass
-from tallystick.contract import (
-    COUNTERPOSTABLE,
-    POSTABLE,
-    REPUBLISHABLE,
-    REVERSIBLE,
-    Contract,
-    ContractRefused,
-    Direction,
-    load_contract,
-    load_contracts,
-)
+from tallystick.contract import Contract, ContractRefused, Direction, load_contract, load_contracts
+from tallystick.contract_compensation import COUNTERPOSTABLE, POSTABLE, REPUBLISHABLE, REVERSIBLE
 
 GOOD: dict[str, Any] = {
     "contract": "billing",

@@ -6,7 +6,7 @@ from typing import Any, get_origin
 import pytest
 from pydantic import BaseModel
 
-from tallystick.contract import Contract, Direction, InputFields
+from tallystick.contract import Contract, Direction
 from tallystick.contract_change import (
     RULES,
     ContractChange,
@@ -17,6 +17,7 @@ from tallystick.contract_change import (
     refuse_other_books,
     value_text,
 )
+from tallystick.contract_event import InputFields
 from tallystick.contract_faults import model_inside
 from tallystick.cutting import next_topic_slices
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.contract import LedgerSide
+from tallystick.contract_ledger import LedgerSide
 from tallystick.cut import (
     Cut,
     Discontinuity,

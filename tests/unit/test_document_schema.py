@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from tallystick.compensation_plan import StoodAround, conf_of, make_plan, plan_document
+from tallystick.compensation_plan import StoodAround, make_plan
 from tallystick.document_schema import (
     SCHEMAS,
     AbortDocument,
@@ -27,6 +27,7 @@ from tallystick.document_schema import (
     VerdictEventDocument,
     schema_text,
 )
+from tallystick.plan_document import conf_of, plan_document
 from tallystick.run_document import run_document, story_document, verdict_event_document
 from tallystick.run_result import ItemState
 from tallystick.store.run_store import StoredRun

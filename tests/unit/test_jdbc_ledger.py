@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 
 from tallystick.connections import ConnectionNotGiven, jdbc_settings
-from tallystick.contract import LedgerSide
+from tallystick.contract_ledger import LedgerSide
 from tallystick.cut import LedgerSlice, LedgerSnapshot
 from tallystick.cutting import next_ledger_slice
 from tallystick.jdbc_ledger import JdbcLedger, open_jdbc_ledger, snapshot_behind

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tallystick.census import Outcome
-from tallystick.contract import EventFields
+from tallystick.contract_event import EventFields
 from tallystick.log_record import ACTION_HEADER, HEADER_LENGTH, read_record, read_records
 
 from .builders import PART

@@ -1,21 +1,30 @@
 """A look-up finds every copy of a key, whatever became of it and however it is written; most batches it passes over."""
 
 import json
+from dataclasses import replace
 
 import pytest
+from aiokafka.record.default_records import DefaultRecordBatch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick import log_search
+from tallystick.batch_header import Marker
 from tallystick.census import DecidedBatch, Outcome
-from tallystick.contract import EventFields
-from tallystick.log_record import LogRecord, read_record, records_of
+from tallystick.contract_event import EventFields
+from tallystick.log_record import open_batch, read_record
 from tallystick.log_search import NEEDLES_MAX, Wanted, find_records
 
 from .builders import LAW, PART, offsets
 from .synthetic_log import SyntheticLog, a_log, value
 
 FIELDS = EventFields()
+COMPRESSIONS = range(5)
+"""None, gzip, snappy, lz4, zstd."""
+LONG = "pay" * 100
+"""Bytes that each of them makes shorter; a batch that would not be is left as it is."""
+MANY = frozenset(f"no such event {number}" for number in range(NEEDLES_MAX))
+"""With one more, so many that they are not looked for one by one."""
 
 
 def found(log: SyntheticLog, start: int, end: int, wanted: Wanted) -> list[tuple[int, Outcome]]:
@@ -55,20 +64,21 @@ def decoded(log: SyntheticLog, wanted: Wanted, monkeypatch: pytest.MonkeyPatch) 
     """First offsets of the batches that a search decodes."""
     seen = []
 
-    def counted(batch: DecidedBatch, *rest: object) -> list[LogRecord]:
+    def counted(batch: DecidedBatch) -> DefaultRecordBatch:
         seen.append(batch.header.base_offset)
-        return list(records_of(batch, PART, FIELDS))
+        return open_batch(batch)
 
-    monkeypatch.setattr(log_search, "records_of", counted)
+    monkeypatch.setattr(log_search, "open_batch", counted)
     found(log, 0, log.end, wanted)
     return seen
 
 
-@pytest.mark.parametrize("compression", [0, 1])
+@pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_a_batch_without_any_of_the_keys_is_passed_over(compression: int, monkeypatch: pytest.MonkeyPatch) -> None:
     log = SyntheticLog()
     for number in range(5):
-        log.append(value(f"ev-{number}"), compression=compression)
+        log.append(value(f"ev-{number}", LONG), compression=compression)
+        assert log.batches[-1].raw[22] == compression
     assert decoded(log, Wanted(match_keys=frozenset({"ev-3"})), monkeypatch) == [3]
 
 
@@ -77,6 +87,20 @@ def test_a_batch_at_a_wanted_place_is_decoded_and_so_is_one_with_an_escape(monke
     log.append(value("ev-0"), value("ev-1"))
     log.append(value("caf\u00e9"))
     assert decoded(log, Wanted(match_keys=frozenset({"no"}), places=frozenset({(PART, 1)})), monkeypatch) == [0, 2]
+
+
+def test_where_places_are_known_only_what_stands_there_or_was_aborted_is_decoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = SyntheticLog()
+    for number in range(4):
+        log.append(value(f"ev-{number}"), value("ev-9"))
+    log.append(value("ev-9"), producer_id=7, transactional=True)
+    log.end_transaction(7, Marker.ABORT)
+    wanted = Wanted(match_keys=MANY | {"ev-9"}, places=frozenset({(PART, 5)}))
+    assert decoded(log, wanted, monkeypatch) == [0, 2, 4, 6, 8]
+    assert decoded(log, replace(wanted, known=(offsets(1, 20),)), monkeypatch) == [0, 4, 8]
+    assert decoded(log, replace(wanted, known=(offsets(0, 20, topic="another"),)), monkeypatch) == [0, 2, 4, 6, 8]
 
 
 @pytest.mark.parametrize("key", ["", 'quo"ted', "a/b", "back\\slash", "[1, 2]", "{}", "caf\u00e9", "tab\t"])
@@ -94,8 +118,8 @@ def spelled(key: object, escaped: bool) -> bytes:
     """A payload whose text may be written by escapes from its first character on."""
     if escaped and isinstance(key, str):
         text = "".join(f"\\u{ord(one):04x}" for one in key if ord(one) < 0x10000)
-        return b'{"event_id": "%b"}' % text.encode()
-    return json.dumps({"event_id": key}, ensure_ascii=escaped).encode()
+        return b'{"event_id": "%b", "payment_id": "%b"}' % (text.encode(), LONG.encode())
+    return json.dumps({"event_id": key, "payment_id": LONG}, ensure_ascii=escaped).encode()
 
 
 KEYS = st.one_of(
@@ -109,12 +133,59 @@ KEYS = st.one_of(
 
 
 @LAW
-@given(st.lists(st.tuples(KEYS, st.booleans()), min_size=1, max_size=6), st.integers(0, 1))
-def test_what_is_passed_over_never_held_the_key(payloads: list[tuple[object, bool]], compression: int) -> None:
+@given(st.lists(st.tuples(KEYS, st.booleans()), min_size=1, max_size=6), st.sampled_from(COMPRESSIONS), st.booleans())
+def test_what_is_passed_over_never_held_the_key(
+    payloads: list[tuple[object, bool]], compression: int, among_many: bool
+) -> None:
     log = SyntheticLog()
     for key, escaped in payloads:
         log.append(spelled(key, escaped), compression=compression)
     read = [read_record(log.fetch, PART, offset, FIELDS).match_key for offset in range(log.end)]
     for key in read:
         expected = [offset for offset, one in enumerate(read) if one == key]
-        assert [offset for offset, _ in found(log, 0, log.end, Wanted(match_keys=frozenset({key})))] == expected
+        wanted = Wanted(match_keys=frozenset({key}) | (MANY if among_many else set()))
+        assert [offset for offset, _ in found(log, 0, log.end, wanted)] == expected
+
+
+ODD_PAYLOADS = [
+    None,
+    b"",
+    b"null",
+    b"[1]",
+    b"no json",
+    b"\xef\xbb\xbf" + b'{"event_id": "7"}',
+    b'{"event_id": "7", "payment_id": NaN}',
+    b'{"event_id": 7, "payment_id": -0, "event_id": "8"}',
+    b'{"event_id": 7.0}',
+    b'{"event_id": 7, "note": "\xff"}',
+    b'{"event_id": "7", "payment_id": ["8"]}',
+    b'{"ev\\u0065nt_id": "7"} ',
+    b'{"event_id": 7}',
+    b'{"event_id": -12345678901234567890123, "payment_id": true}',
+]
+SEVERAL_FIELDS = [FIELDS, EventFields(match_key="payment_id"), EventFields(match_key="x", transaction_key="event_id")]
+
+
+@LAW
+@given(
+    st.lists(st.sampled_from(ODD_PAYLOADS) | st.tuples(KEYS, KEYS).map(lambda keys: value(*keys)), max_size=8),
+    st.sampled_from(SEVERAL_FIELDS),
+    st.sets(st.sampled_from(["", "7", "8", "0", "true", "7.0", '"7.0"', '["8"]', "-12345678901234567890123"])),
+    st.sets(st.sampled_from(["", "7", "8", "0", "true"])),
+    st.sets(st.integers(0, 8)),
+)
+def test_of_many_keys_the_same_records_are_found_as_by_reading_all(
+    payloads: list[bytes], fields: EventFields, match_keys: set[str], transaction_keys: set[str], places: set[int]
+) -> None:
+    log = SyntheticLog()
+    for first in range(0, len(payloads), 3):
+        log.append(*payloads[first : first + 3])
+    wanted = Wanted(
+        match_keys=match_keys | MANY | {"one more"},
+        transaction_keys=frozenset(transaction_keys),
+        places=frozenset((PART, offset) for offset in places),
+    )
+    assert wanted.needles is None
+    everything = [read_record(log.fetch, PART, offset, fields) for offset in range(log.end)]
+    found_ones = list(find_records(log.fetch, [offsets(0, log.end)], fields, wanted))
+    assert found_ones == [record for record in everything if record in wanted]

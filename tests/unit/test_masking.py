@@ -6,13 +6,14 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
-from tallystick.compensation_plan import describe_plan
-from tallystick.contract import Contract, PayloadKey
+from tallystick.contract import Contract
+from tallystick.contract_event import PayloadKey
 from tallystick.explain import LifeStep, ToldBreak, explain
 from tallystick.masking import MASKED, Mask
 from tallystick.pages import render_page
 from tallystick.pages.break_page import break_page
 from tallystick.pages.plan_page import plan_page
+from tallystick.plan_text import describe_plan
 from tallystick.report import render_report
 from tallystick.run_document import run_document, story_document
 from tallystick.run_result import Break, ItemState

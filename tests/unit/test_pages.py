@@ -11,7 +11,7 @@ from tallystick.abort_plan import abort_words
 from tallystick.alert import AlertAction
 from tallystick.break_class import BreakClass, Doubt
 from tallystick.compensation_plan import Kind
-from tallystick.contract import Severity
+from tallystick.contract_alert import Severity
 from tallystick.explain import LifeStep, ToldBreak, describe_place
 from tallystick.pages import ASSETS, render_page
 from tallystick.pages.break_page import BreakPage, break_page, side_by_side, standing_words

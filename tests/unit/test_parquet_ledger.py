@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tallystick.break_class import Doubt
 from tallystick.classes.ledger_changed import ledger_rewritten
-from tallystick.contract import LedgerColumns, LedgerSide
+from tallystick.contract_ledger import LedgerColumns, LedgerSide
 from tallystick.cut import FileChange, LedgerFile, LedgerSlice
 from tallystick.ledger import LedgerRefused, LedgerUnreachable
 from tallystick.look_ups import ledger_sighting

@@ -1,15 +1,18 @@
 """The quick way says of both sides what pairing all of them says, word by word."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
-from spark_apps import cell_scan
-from spark_apps.cell_scan import CellPlan, Side, scan_cells, takes
+from spark_apps import hashed_rows
+from spark_apps.hash_scan import ParsedEvents, ParsedRows, Planted, SidesMoved, scan_by_hash, takes
+from spark_apps.ledger_frame import LEDGER_ROWS, RowsById
 from spark_apps.slice_matching import scan_slices
 from tallystick.contract import Direction
 from tallystick.slice_scan import CANARY, CANARY_PARTITION, SliceScan
@@ -34,22 +37,31 @@ def both(
     known: Iterable[str] = (),
     legs: dict[str, str] = LEGS,
     planted: tuple[Sequence[Event], Sequence[LedgerRow]] = (PLANTED_EVENTS, PLANTED_ROWS),
-    offsets: int | None = None,
+    by_id: RowsById | None = None,
     **asked: Any,
-) -> tuple[SliceScan | None, SliceScan]:
+) -> tuple[SliceScan, SliceScan]:
     """What the quick way says, and the full one."""
-    read, canaries = frames(spark, events, rows), frames(spark, *planted)
-    topic, ledger = (Side(read=one, planted=other) for one, other in zip(read, canaries, strict=True))
-    quick = scan_cells(
-        topic,
-        ledger,
+    (topic, ledger), (canary_events, canary_rows) = (
+        frames(spark, [one for one in in_topic if one[0] in legs.values()], in_ledger)
+        for in_topic, in_ledger in ((events, rows), planted)
+    )
+    quick = scan_by_hash(
+        ParsedEvents(events=topic, legs=legs),
+        ParsedRows(rows=ledger, by_id=by_id),
+        Planted(events=canary_events, rows=canary_rows),
         legs=legs,
         known_elsewhere=set(known),
-        offsets=len(events) if offsets is None else offsets,
-        partitions=4,
+        offsets=len(events),
         **asked,
     )
-    return quick, scan_slices(topic.all, ledger.all, legs=legs, known_elsewhere=set(known), **asked)
+    full = scan_slices(
+        topic.unionByName(canary_events),
+        ledger.unionByName(canary_rows),
+        legs=legs,
+        known_elsewhere=set(known),
+        **asked,
+    )
+    return quick.scan, full
 
 
 def in_order(scan: SliceScan) -> SliceScan:
@@ -66,7 +78,6 @@ def in_order(scan: SliceScan) -> SliceScan:
 
 def test_every_case_of_the_full_way(spark: SparkSession) -> None:
     quick, full = both(spark, EVENTS, ROWS, known=("known",), possible_ms=(1, 2))
-    assert quick is not None
     assert in_order(quick) == in_order(full)
     assert full.copies
     assert full.incomplete
@@ -77,52 +88,44 @@ def test_every_case_of_the_full_way(spark: SparkSession) -> None:
 
 def test_two_empty_sides(spark: SparkSession) -> None:
     quick, full = both(spark, (), (), planted=((), ()))
-    assert quick is not None
     assert in_order(quick) == in_order(full)
 
 
 def test_an_equal_pair_on_another_legs_topic(spark: SparkSession) -> None:
     events = [(PAYMENTS, *event(0, "wrong leg", leg="invoice")[1:]), event(1, "right leg")]
     quick, full = both(spark, events, [row(1, "wrong leg"), row(2, "right leg")])
-    assert quick is not None
     assert in_order(quick) == in_order(full)
     assert {copy.match_key for copy in quick.copies} == {"wrong leg"}
 
 
-def test_lags_are_those_of_all_pairs_where_each_key_has_a_cell_of_its_own(spark: SparkSession) -> None:
+def test_lags_are_those_of_all_pairs_of_a_small_slice(spark: SparkSession) -> None:
     events = [event(n, f"key {n}", written_ms=5_000) for n in range(20)]
     rows = [row(n, f"key {n}", 999 if n == 17 else 1_000, written_ms=5_000 + 7 * n) for n in range(19)]
     quick, full = both(spark, events, rows, legs=ONE_LEG, known=("key 3",), lag_of=Direction.TOPIC_TO_LEDGER)
-    assert quick is not None
     assert in_order(quick) == in_order(full)
     assert sum(sum(lag.pairs) for lag in quick.lags) == 18
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_sides_whose_keys_share_cells(spark: SparkSession, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The ledger's key is unique, as takes() asks for; the topic doubles, loses, swaps and tears."""
-    monkeypatch.setattr(cell_scan, "OWN_CELLS", 10)
-    monkeypatch.setattr(CellPlan, "shared_cells", 7)
+def test_random_sides(spark: SparkSession, seed: int) -> None:
+    """Both sides double and lose; amounts are swapped and changed, transactions torn."""
     dice, events, rows = random.Random(seed), [], []
     for number in range(150):
         key, amount = f"key {number}", dice.randint(-(2**62), 2**62)
         for copy in range(dice.choice((1,) * 40 + (0, 2))):
             events.append(event(2 * number + copy, key, amount, partition=number % 2, payment=f"pay {number // 2}"))
-        if dice.random() < 0.97:
-            rows.append(row(number, key, amount + dice.choice((0,) * 40 + (1,))))
+        for _ in range(dice.choice((1,) * 40 + (0, 2))):
+            rows.append(row(len(rows), key, amount + dice.choice((0,) * 40 + (1,))))
     amounts = [one[4] for one in rows[:2]]
     rows[:2] = [(*rows[0][:4], amounts[1], *rows[0][5:]), (*rows[1][:4], amounts[0], *rows[1][5:])]
     quick, full = both(spark, events, rows, legs=dict(ONE_LEG), known=("key 5", "nowhere"), possible_ms=(0, 9))
-    assert quick is not None
     assert in_order(quick) == in_order(full)
     assert len(full.copies) > 3
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_random_transactions_of_two_legs(spark: SparkSession, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_transactions_of_two_legs(spark: SparkSession, seed: int) -> None:
     """A leg that the ledger lacks tears nothing; one that the topic lacks does, and a doubled one does not."""
-    monkeypatch.setattr(cell_scan, "OWN_CELLS", 10)
-    monkeypatch.setattr(CellPlan, "shared_cells", 7)
     dice, events, rows = random.Random(seed), [], []
     for number in range(80):
         for leg in LEGS:
@@ -132,41 +135,71 @@ def test_random_transactions_of_two_legs(spark: SparkSession, seed: int, monkeyp
             if dice.random() < 0.95:
                 rows.append(row(len(rows), key))
     quick, full = both(spark, events, rows)
-    assert quick is not None
     assert in_order(quick) == in_order(full)
     assert full.incomplete
 
 
-def test_a_swap_of_two_amounts_in_one_cell_is_seen(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cell_scan, "OWN_CELLS", 1)
-    monkeypatch.setattr(CellPlan, "shared_cells", 1)
+def rows_of(rows: Sequence[LedgerRow], ids: Collection[int]) -> list[dict[str, Any]]:
+    """What a ledger finds that can be asked for single rows."""
+    return [dict(zip(LEDGER_ROWS.names, one, strict=True)) for one in rows if int(str(one[0])) in ids]
+
+
+def test_only_what_differs_is_asked_for_by_its_id(spark: SparkSession) -> None:
+    rows, asked = [row(1, "equal"), row(2, "more", 1_001), row(3, "alone"), row(4, "twice"), row(5, "twice")], []
+    events = [event(0, "equal"), event(1, "more"), event(2, "twice")]
+
+    def by_id(ids: Collection[int]) -> list[dict[str, Any]]:
+        asked.extend(ids)
+        return rows_of(rows, ids)
+
+    quick, full = both(spark, events, rows, legs=ONE_LEG, by_id=by_id)
+    assert in_order(quick) == in_order(full)
+    assert sorted(asked) == [2, 3, 4, 5]
+
+
+def test_an_id_that_two_keys_share_brings_home_only_the_one_that_differs(spark: SparkSession) -> None:
+    rows = [row(7, "equal"), row(7, "alone")]
+    quick, full = both(spark, [event(0, "equal")], rows, legs=ONE_LEG, by_id=partial(rows_of, rows))
+    assert in_order(quick) == in_order(full)
+
+
+def test_rows_whose_id_says_nothing_are_found_by_reading_all_again(spark: SparkSession) -> None:
+    rows = [row(0, "alone"), row(3, "alone too")]
+    quick, full = both(spark, [event(0, "equal")], rows, legs=ONE_LEG, by_id=lambda ids: [])
+    assert in_order(quick) == in_order(full)
+
+
+def test_a_row_that_is_gone_at_the_second_look_fails_the_attempt(spark: SparkSession) -> None:
+    with pytest.raises(SidesMoved, match="expected 0 events and 1 ledger rows at the second look, got 0 and 0"):
+        both(spark, [], [row(1, "alone")], legs=ONE_LEG, by_id=lambda ids: [])
+
+
+def test_two_keys_of_one_hash_are_told_apart_at_home(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were all hashes the same, everything would come home, and nothing be called wrong that is not."""
+    one_for_all = F.lit(5).cast("bigint")
+    monkeypatch.setattr(hashed_rows, "key_hash", lambda: one_for_all)
+    events = [event(n, f"key {n}", payment=f"pay {n}") for n in range(6)]
+    quick, full = both(spark, events, [row(n, f"key {n}") for n in range(1, 7)], legs=ONE_LEG, planted=((), ()))
+    assert in_order(quick) == in_order(full)
+    assert {copy.match_key for copy in quick.copies} == {"key 0", "key 6"}
+
+
+def test_a_swap_of_two_amounts_is_seen(spark: SparkSession) -> None:
     events = [event(0, "one", 1_000), event(1, "other", 2_000), event(2, "third", 5)]
     swapped = [row(1, "one", 2_000), row(2, "other", 1_000), row(3, "third", 5)]
     quick, full = both(spark, events, swapped, legs=ONE_LEG)
-    assert quick is not None
     assert in_order(quick) == in_order(full)
     assert {copy.match_key for copy in quick.copies} == {"one", "other"}
-
-
-def test_where_too_much_differs_the_full_way_is_taken(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    events = [event(n, f"key {n}") for n in range(5)]
-    monkeypatch.setattr(cell_scan, "HOME_ROWS_MAX", 4)
-    assert both(spark, events, [], legs=ONE_LEG)[0] is None
-    assert both(spark, events[:4], [], legs=ONE_LEG)[0] is not None
 
 
 @pytest.mark.parametrize(
     ("asked", "taken"),
     [
         ({}, True),
-        ({"offsets": cell_scan.OWN_CELLS + 1}, True),
-        ({"key_is_unique": False}, True),
-        ({"key_is_unique": False, "offsets": cell_scan.OWN_CELLS + 1}, False),
         ({"has_sequence": True}, False),
         ({"ignore_case": True}, False),
         ({"has_inputs": True}, False),
     ],
 )
-def test_it_is_taken_where_it_answers_the_same(asked: dict[str, Any], taken: bool) -> None:
-    usual = {"offsets": 5, "key_is_unique": True, "has_sequence": False, "ignore_case": False, "has_inputs": False}
-    assert takes(**{**usual, **asked}) is taken
+def test_it_is_taken_where_it_answers_the_same(asked: dict[str, bool], taken: bool) -> None:
+    assert takes(**{"has_sequence": False, "ignore_case": False, "has_inputs": False, **asked}) is taken

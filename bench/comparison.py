@@ -1,0 +1,144 @@
+"""One measurement: a data set by seed on a real broker and a real PostgreSQL, and all programs on it in turn."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bench.answers import disagreements, expected_answers, ratios
+from bench.arms import FOLDER, KAFKA, LEDGER, read_both_sides, run_datacompy, run_naive, run_ours
+from bench.data_set import (
+    AGREES,
+    BROKEN,
+    TOPIC,
+    DataSize,
+    make_empty,
+    plant_amounts,
+    plant_copies,
+    write_ledger,
+    write_topic,
+)
+from bench.machine import machine
+from bench.ours_app import take_cut
+from lab.long_run import LongRun
+from lab.stack import LabStack, start_stack
+from tallystick.connections import environment_variable
+from tallystick.contract import load_contract
+from tallystick.store.engine import connect_store, migrate, open_store
+
+DATACOMPY, BROKEN_TABLE, PLANTED = "datacompy", "broken", "planted"
+PARTS = (DATACOMPY, BROKEN_TABLE, PLANTED)
+"""What a measurement can do without."""
+
+
+def measure(run: LongRun, size: DataSize, *, times: int, without: Collection[str] = ()) -> dict[str, Any]:
+    """Write the data set and run each arm so many times in its session; returns all figures, as `build/` keeps them.
+
+    With a hot key only the table that agrees is there: any other fault would be counted once for each pair of copies.
+    """
+    left_out = {*without, BROKEN_TABLE, PLANTED} if size.hot_key_copies > 1 else {*without}
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True)
+    run.say("starting a broker and two databases")
+    with start_stack(FOLDER / "lab") as stack, environment(stack):
+        make_empty(stack, size)
+        contracts = begin_books(stack, times)
+        tables = (AGREES,) if BROKEN_TABLE in left_out else (AGREES, BROKEN)
+        run.say(f"writing {size.events:,} events, and as many rows of {' and of '.join(tables)}")
+        write_topic(stack, size)
+        wrong_rows = write_ledger(stack, size, tables)
+        arms: dict[str, Any] = {}
+        for name, arm in _arms(stack, size, contracts, times, left_out):
+            arms[name] = arm
+            run.say(f"{name}: {_in_words(arm)}")
+    expected = expected_answers(wrong_rows, hot_key_copies=size.hot_key_copies)
+    return {
+        "size": asdict(size),
+        "times": times,
+        "wrong_rows": wrong_rows,
+        "arms": arms,
+        "ratios": ratios(arms),
+        "disagreements": disagreements(arms, expected),
+        **machine(),
+    }
+
+
+def begin_books(stack: LabStack, times: int) -> dict[str, list[Path]]:
+    """So many contracts on each table, and two for the planted faults; each begins here, before any event."""
+    migrate(connect_store(stack.store_dsn))
+    counts = {AGREES: times, BROKEN: times, PLANTED: 2}
+    contracts = {
+        name: [_contract(AGREES if name == PLANTED else name, f"{name.replace('.', '_')}_{n}") for n in range(count)]
+        for name, count in counts.items()
+    }
+    engine = open_store(stack.store_dsn)
+    for path in (path for paths in contracts.values() for path in paths):
+        take_cut(engine, load_contract(path))
+    return contracts
+
+
+def _arms(
+    stack: LabStack, size: DataSize, contracts: Mapping[str, Sequence[Path]], times: int, without: Collection[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    yield "floor", read_both_sides(stack, size, times)
+    for table, suffix in ((AGREES, ""), (BROKEN, "_broken")):
+        if table == BROKEN and BROKEN_TABLE in without:
+            continue
+        yield f"ours{suffix}", run_ours(contracts[table])
+        yield f"naive{suffix}", run_naive(stack, table, times)
+        if DATACOMPY not in without:
+            yield f"datacompy{suffix}", run_datacompy(stack, table)
+    if PLANTED not in without:
+        amounts, copies = contracts[PLANTED]
+        plant_amounts(stack, size)
+        yield "ours_planted", run_ours([amounts])
+        plant_copies(stack, size)
+        yield "ours_doubled", run_ours([copies])
+
+
+def _in_words(arm: Mapping[str, Any]) -> str:
+    return f"{arm['warm_seconds']:.2f} s, of {', '.join(f'{one:.2f}' for one in arm['seconds'])}"
+
+
+def _contract(table: str, name: str) -> Path:
+    path = FOLDER / f"{name}.yaml"
+    document = {
+        "contract": name,
+        "version": 1,
+        "owner": "bench",
+        "direction": "topic_to_ledger",
+        "schedule": "0 * * * *",
+        "start_date": "2026-01-01T00:00:00Z",
+        "kafka": {"connection": KAFKA},
+        "legs": {"payment": TOPIC},
+        "ledger": {"connection": LEDGER, "table": table, "slice_by": "written_xid"},
+        "partner_grace_seconds": 0,
+    }
+    path.write_text(json.dumps(document))
+    return path
+
+
+@contextmanager
+def environment(stack: LabStack) -> Iterator[None]:
+    """What a task of ours finds in its environment, for the programs that are started from here."""
+    given = {
+        "TALLYSTICK_STORE_DSN": stack.store_dsn,
+        environment_variable(KAFKA): json.dumps({"bootstrap.servers": stack.bootstrap_servers}),
+        environment_variable(LEDGER): stack.ledger_reader_dsn,
+        "TALLYSTICK_ARTIFACTS_DIR": str(FOLDER / "artifacts"),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    before = dict(os.environ)
+    os.environ.update(given)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

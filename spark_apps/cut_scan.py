@@ -1,0 +1,249 @@
+"""The first reader: Spark, both sides of one cut, in one of three ways that give the same answers.
+
+By our own reader of the log, matched by hash: the census comes with it, and Kafka's client reads a sample again. By
+Kafka's client, matched by hash: where a contract's fields need Spark's parser. By Kafka's client, pair by pair: where a
+contract asks for more than pairs.
+"""
+
+import os
+import sys
+from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Event, Thread
+
+from pyspark import SparkConf
+from pyspark.accumulators import Accumulator
+from pyspark.sql import DataFrame, SparkSession
+from sqlalchemy import Engine
+
+from spark_apps.canary_rows import canary_ledger_rows, canary_records
+from spark_apps.event_decode import can_decode
+from spark_apps.hash_scan import HashScan, ParsedEvents, ParsedRows, Planted, TopicSide, scan_by_hash, takes
+from spark_apps.key_index_frame import index_of, keys_in_indexes, write_index
+from spark_apps.ledger_frame import RowsById, input_rows, read_ledger, rows_by_id
+from spark_apps.log_reader import LogTopic, as_raised_in_the_task
+from spark_apps.second_reading import choose_sample, compare, read_by_client
+from spark_apps.slice_matching import scan_slices
+from spark_apps.topic_frame import parse_events, read_topics
+from tallystick.canaries import canary_events, canary_rows
+from tallystick.census import Tell
+from tallystick.classes.timestamp_skew import possible_ms
+from tallystick.connections import Connections, KafkaSettings
+from tallystick.contract import Contract, Direction
+from tallystick.cut import Cut, TopicSlice
+from tallystick.input_topic import input_kafka
+from tallystick.key_index import ReadableIndexes
+from tallystick.ledger_kinds import open_ledger_of
+from tallystick.run_result import PartitionCensus
+from tallystick.slice_scan import SliceScan
+
+SCAN_VARIABLE, BY_CLIENT, PAIR_BY_PAIR = "TALLYSTICK_SCAN", "by_client", "pair_by_pair"
+"""The variable, and its values that turn the quick ways off: the first one, or both."""
+_LOOK_EVERY_SECONDS = 0.5
+_WORKERS_PYTHON = "PYSPARK_PYTHON"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """Parsed events or ledger rows: those that were read, and the planted ones."""
+
+    read: DataFrame
+    planted: DataFrame
+
+    @property
+    def all(self) -> DataFrame:
+        return self.read.unionByName(self.planted)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides:
+    """What a match takes. by_id: asks the ledger for single rows, where it can."""
+
+    topic: Side
+    ledger: Side
+    by_id: RowsById | None
+
+
+def reads_log(contract: Contract) -> bool:
+    """Whether the events are read from the log by a reader of ours, which counts its offsets in the same walk."""
+    return os.environ.get(SCAN_VARIABLE) is None and matches_by_hash(contract) and can_decode(contract.event)
+
+
+def matches_by_hash(contract: Contract) -> bool:
+    """Whether the quick match answers as the full one does."""
+    return os.environ.get(SCAN_VARIABLE) != PAIR_BY_PAIR and takes(
+        has_sequence=contract.event.sequence is not None,
+        ignore_case=contract.currency_case == "ignored",
+        has_inputs=bool(contract.input_topics),
+    )
+
+
+def scan_cut(
+    engine: Engine,
+    contract: Contract,
+    connections: Connections,
+    cut: Cut,
+    previous: Cut,
+    known: set[str],
+    *,
+    by_log: bool,
+    tell: Tell,
+    indexes: ReadableIndexes | None = None,
+    index_to: Path | None = None,
+) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
+    """Read and match. by_log: as `reads_log` says; only then the census comes with it. tell: steps, as they happen."""
+    spark = _open_session(f"tallystick {contract.contract}/{cut.n}")
+    with open_ledger_of(engine, contract, connections) as ledger:
+        described = ledger.describe()
+        if not described.key_is_unique:
+            known |= set(ledger.keys_seen_before(cut.ledger_slice))
+        with ledger.held_in_place():
+            slices = slices_on(cut, contract.topics)
+            records = read_topics(spark, connections.kafka, [part.readable for part in slices])
+            planted = canary_records(records, canary_events(contract), written_at=cut.marked_at_utc)
+            topic = Side(read=parse_events(records, contract.event), planted=parse_events(planted, contract.event))
+            inputs = None
+            if contract.input_topics:
+                input_slices = [part.readable for part in slices_on(cut, contract.input_topics)]
+                read = read_topics(spark, input_kafka(contract, connections), input_slices)
+                topic, inputs = (
+                    replace(topic, read=topic.read.persist()),
+                    parse_events(read, contract.input_event).persist(),
+                )
+                known |= keys_in_indexes(spark, inputs, indexes.paths if indexes else ())
+                if index_to is not None:
+                    write_index(index_of(topic.all, inputs), index_to)
+                    tell("index_written", {})
+                rows = input_rows(inputs, only_leg=min(contract.legs) if len(contract.legs) == 1 else None)
+            else:
+                rows = read_ledger(spark, connections, ledger, cut.ledger_slice, described)
+            sides = Sides(
+                topic=topic,
+                ledger=Side(read=rows, planted=canary_ledger_rows(rows, canary_rows(contract))),
+                by_id=rows_by_id(ledger, described, cut.ledger_slice),
+            )
+            if by_log:
+                return _scan_log(spark, contract, connections.kafka, cut, previous, sides, known, tell)
+            return _scan(contract, cut, previous, sides, known, inputs), ()
+
+
+def _open_session(name: str) -> SparkSession:
+    """Where Spark's tasks run in this process's machine, they run Python as we do, unless somebody says otherwise."""
+    if _WORKERS_PYTHON not in os.environ and str(SparkConf().get("spark.master", "")).startswith("local"):
+        os.environ[_WORKERS_PYTHON] = sys.executable
+    return SparkSession.builder.appName(name).getOrCreate()
+
+
+def _scan_log(
+    spark: SparkSession,
+    contract: Contract,
+    kafka: KafkaSettings,
+    cut: Cut,
+    previous: Cut,
+    sides: Sides,
+    known: set[str],
+    tell: Tell,
+) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
+    """By our reader of the log, beside a second reading by Kafka's client; by that alone where ours leaves too much."""
+    slices = slices_on(cut, contract.topics)
+    sample = choose_sample(slices, seed=f"{contract.contract}/{cut.n}")
+    log = LogTopic(
+        spark=spark,
+        kafka=kafka,
+        slices=tuple(slices),
+        fields=contract.event,
+        legs=contract.legs,
+        sample=sample,
+        counted=spark.sparkContext.accumulator(0),
+    )
+    of = sum(len(part.readable) for part in slices)
+    with as_raised_in_the_task(), ThreadPoolExecutor(1) as beside, _telling_how_far(log.counted, of, tell):
+        by_client = beside.submit(read_by_client, spark, kafka, sample)
+        read = _by_hash(contract, cut, previous, log, sides, known)
+        second_readings = compare(sample, read.seen, by_client.result())
+    order = {(part.offsets.topic, part.offsets.partition): place for place, part in enumerate(cut.topic_slices)}
+    census = [walked.census for walked in read.walked]
+    tell("fetched", {"bytes": sum(walked.fetched_bytes for walked in read.walked)})
+    scan = read.scan
+    if read.odd and not log.events_at(read.odd).where("readable").isEmpty():
+        tell("reading_by_client", {})
+        scan = _scan(contract, cut, previous, sides, known, None)
+    ordered = sorted(census, key=lambda one: order[one.topic, one.partition])
+    return replace(scan, second_readings=second_readings), tuple(ordered)
+
+
+@contextmanager
+def _telling_how_far(counted: Accumulator[int], of: int, tell: Tell) -> Iterator[None]:
+    """Tell how many offsets the tasks that are done have counted, as they end."""
+    over = Event()
+
+    def watch() -> None:
+        told = 0
+        while not over.wait(_LOOK_EVERY_SECONDS):
+            if counted.value > told:
+                told = counted.value
+                tell("counting", {"done": told, "of": of})
+
+    watcher = Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _by_hash(contract: Contract, cut: Cut, previous: Cut, topic: TopicSide, sides: Sides, known: set[str]) -> HashScan:
+    return scan_by_hash(
+        topic,
+        ParsedRows(rows=sides.ledger.read, by_id=sides.by_id),
+        Planted(events=sides.topic.planted, rows=sides.ledger.planted),
+        legs=contract.legs,
+        known_elsewhere=known,
+        offsets=sum(len(part.readable) for part in slices_on(cut, contract.topics)),
+        possible_ms=_possible(contract, cut, previous),
+        lag_of=_lag_of(contract),
+    )
+
+
+def _scan(
+    contract: Contract,
+    cut: Cut,
+    previous: Cut,
+    sides: Sides,
+    known: set[str],
+    inputs: DataFrame | None,
+) -> SliceScan:
+    """By Kafka's client; by hash where that gives the same answers, else pair by pair."""
+    if matches_by_hash(contract):
+        parsed = ParsedEvents(events=sides.topic.read, legs=contract.legs)
+        return _by_hash(contract, cut, previous, parsed, sides, known).scan
+    return scan_slices(
+        sides.topic.all,
+        sides.ledger.all,
+        legs=contract.legs,
+        known_elsewhere=known,
+        ignore_case=contract.currency_case == "ignored",
+        possible_ms=_possible(contract, cut, previous),
+        lag_of=_lag_of(contract),
+        inputs=inputs,
+    )
+
+
+def _possible(contract: Contract, cut: Cut, previous: Cut) -> tuple[int, int] | None:
+    """First and last timestamp that the window can hold; None where a cut ends by time itself."""
+    if cut.by_time or previous.by_time:
+        return None
+    return possible_ms(cut, previous, tolerance_seconds=contract.timestamp_tolerance_seconds)
+
+
+def _lag_of(contract: Contract) -> Direction | None:
+    return contract.direction if contract.ledger.columns.written_at else None
+
+
+def slices_on(cut: Cut, topics: Collection[str]) -> list[TopicSlice]:
+    """The cut's slices of these topics."""
+    return [part for part in cut.topic_slices if part.offsets.topic in topics]

@@ -1,0 +1,429 @@
+"""The first reader's quick way: both sides matched by the hashes of their keys, and only what differs comes home.
+
+Each side is read once. Its tasks hash its rows into a few large blobs, one shuffle brings those of one bucket of keys
+together, and what is not one event and one equal row is told by its place (`side_summary`, `hash_match`). A second look
+brings those rows home, where they are paired by their real keys. `takes` tells where this way gives the same answers as
+`slice_matching.scan_slices`.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial, reduce
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from spark_apps import hashed_rows
+from spark_apps.hash_match import match
+from spark_apps.hashed_rows import SUMMARY_SHAPE, hashed_events, hashed_ledger_rows
+from spark_apps.ledger_frame import LEDGER_ROWS, RowsById
+from spark_apps.log_blobs import Seen, Walked, seen_in, walked_in
+from spark_apps.side_summary import (
+    NO_BUCKET,
+    PARTITIONS,
+    PLANTED,
+    GroupTotal,
+    Kind,
+    Numbers,
+    ScanPlan,
+    add_totals,
+    bucket_of,
+    by_bucket,
+    first_places,
+    numbers_in,
+    summarise_events,
+    summarise_rows,
+    totals_in,
+)
+from spark_apps.slice_matching import (
+    Total,
+    apart,
+    content_digest,
+    ledger_copy,
+    record_times_of,
+    rows_by_partition_of,
+    topic_copy,
+)
+from tallystick.contract import Direction
+from tallystick.evidence import UnreadableRecord
+from tallystick.lag import TopicLag, lags_of_pairs
+from tallystick.offsets import TopicPartition
+from tallystick.run_result import total_money
+from tallystick.slice_scan import CANARY_PARTITION, CanaryScan, SliceScan
+
+LAGS_MEASURED = 50_000
+"""About so many keys of a slice have their lag measured."""
+
+ROWS_BY_ID_MAX = 200_000
+"""Rows that the ledger is asked for one by one; of more, all are read again."""
+
+_TOPIC, _LEDGER = 0, 1
+_PLACE = "topic string, partition int, kafka_offset bigint"
+_BYTES_PER_BATCH = ("spark.sql.execution.arrow.maxBytesPerBatch", str(32 << 20))
+"""Blobs are tens of kilobytes: by rows alone a batch of them could be hundreds of megabytes."""
+
+Row = Mapping[str, Any]
+
+
+class SidesMoved(RuntimeError):
+    """The second look did not find the rows that the first one told of: log or ledger changed in between."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HashScan:
+    """A scan, and what only a reader of the log itself adds to it.
+
+    walked: each slice, with its census. seen: what it saw of the offsets that are read twice. odd: offsets, by topic
+    and partition, of events that it left unparsed and that are unreadable in the scan.
+    """
+
+    scan: SliceScan
+    walked: tuple[Walked, ...]
+    seen: Mapping[TopicPartition, Seen]
+    odd: Mapping[tuple[str, int], Numbers]
+
+
+class TopicSide(Protocol):
+    """The events of a cut, as often as they are asked for."""
+
+    def summaries(self, plan: ScanPlan) -> DataFrame:
+        """All of them, by `summarise_events`. Shape: SUMMARY."""
+
+    def events_at(self, places: Mapping[tuple[str, int], Numbers]) -> DataFrame:
+        """Those at these offsets, by topic and partition. Shape: as `topic_frame` parses them."""
+
+
+class LedgerSide(Protocol):
+    """The rows of a cut, as often as they are asked for."""
+
+    def summaries(self, plan: ScanPlan) -> DataFrame:
+        """All of them, by `summarise_rows`. Shape: SUMMARY."""
+
+    def rows_of(self, key_hashes: Numbers, places: Numbers) -> DataFrame:
+        """All rows of these keys; place by place the rows as they were summarised. Shape: as in `ledger_frame`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParsedEvents:
+    """A TopicSide over a frame of parsed events."""
+
+    events: DataFrame
+    legs: Mapping[str, str]
+
+    def summaries(self, plan: ScanPlan) -> DataFrame:
+        hashed = hashed_events(self.events, topics=plan.topics, legs=self.legs)
+        return hashed.mapInArrow(partial(summarise_events, plan=plan), SUMMARY_SHAPE)
+
+    def events_at(self, places: Mapping[tuple[str, int], Numbers]) -> DataFrame:
+        wanted = pa.concat_tables(
+            pa.table(
+                {
+                    "topic": pa.repeat(topic, len(offsets)),
+                    "partition": pa.repeat(pa.scalar(partition, pa.int32()), len(offsets)),
+                    "kafka_offset": pa.array(offsets, pa.int64()),
+                }
+            )
+            for (topic, partition), offsets in places.items()
+        )
+        frame = self.events.sparkSession.createDataFrame(wanted)
+        return self.events.join(F.broadcast(frame), ["topic", "partition", "kafka_offset"], "left_semi")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParsedRows:
+    """A LedgerSide over a frame of ledger rows.
+
+    by_id: reads the slice's rows of some ids, where ids are integers; else, and where they are too many, all are read
+    again.
+    """
+
+    rows: DataFrame
+    by_id: RowsById | None = None
+
+    def summaries(self, plan: ScanPlan) -> DataFrame:
+        hashed = hashed_ledger_rows(self.rows, placed=self.by_id is not None)
+        return hashed.mapInArrow(partial(summarise_rows, plan=plan), SUMMARY_SHAPE)
+
+    def rows_of(self, key_hashes: Numbers, places: Numbers) -> DataFrame:
+        spark, rows = self.rows.sparkSession, self.rows
+        if self.by_id is not None and len(places) <= ROWS_BY_ID_MAX and places.all():
+            found = self.by_id(np.unique(places).tolist())
+            rows = spark.createDataFrame(pa.Table.from_pylist(found, schema=LEDGER_ROWS))
+        wanted = spark.createDataFrame(pa.table({"wanted": np.unique(key_hashes)}))
+        return rows.join(F.broadcast(wanted), hashed_rows.key_hash() == F.col("wanted"), "left_semi")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planted:
+    """Canaries: parsed events on their own partition, each at another offset, and ledger rows."""
+
+    events: DataFrame
+    rows: DataFrame
+
+    def summaries(self, plan: ScanPlan, legs: Mapping[str, str]) -> DataFrame:
+        """Both sides. Shape: SUMMARY."""
+        events = ParsedEvents(events=self.events.coalesce(1), legs=legs).summaries(plan)
+        rows = hashed_ledger_rows(self.rows.coalesce(1), placed=False)
+        return events.union(rows.mapInArrow(partial(summarise_rows, plan=plan, planted=True), SUMMARY_SHAPE))
+
+    def told(self, kinds: Mapping[Kind, Numbers]) -> tuple[list[Row], list[Row]]:
+        """Those that the match told of."""
+        offsets = {*kinds[Kind.HOME_EVENTS][:, 2].tolist(), *kinds[Kind.INCOMPLETE][:, 1].tolist()}
+        hashes = set(kinds[Kind.HOME_ROWS][:, 0].tolist())
+        rows = self.rows.withColumn("key_hash", hashed_rows.key_hash()).collect()
+        return (
+            [event.asDict() for event in self.events.collect() if event["kafka_offset"] in offsets],
+            [row.asDict() for row in rows if row["key_hash"] in hashes],
+        )
+
+
+def takes(*, has_sequence: bool, ignore_case: bool, has_inputs: bool) -> bool:
+    """Whether the quick way answers as the full one does."""
+    return not (has_sequence or ignore_case or has_inputs)
+
+
+def scan_by_hash(
+    topic: TopicSide,
+    ledger: LedgerSide,
+    planted: Planted,
+    *,
+    legs: Mapping[str, str],
+    known_elsewhere: Collection[str],
+    offsets: int,
+    possible_ms: tuple[int, int] | None = None,
+    lag_of: Direction | None = None,
+) -> HashScan:
+    """Scan both sides once, and what is exceptional a second time.
+
+    offsets: of the topics' slices together. The other arguments are those of `scan_slices`. Raises SidesMoved.
+    """
+    plan = ScanPlan(
+        topics=tuple(sorted(set(legs.values()))),
+        legs=len(legs),
+        possible_ms=possible_ms,
+        lag_of_one_in=max(1, -(-offsets // LAGS_MEASURED)) if lag_of else None,
+    )
+    known = frozenset(known_elsewhere)
+    found = _first_look(topic, ledger, planted, plan, legs, known)
+    events, rows = _second_look(topic, ledger, planted, plan, found)
+    return HashScan(
+        scan=_assemble(plan, found, events, rows, legs, known, lag_of),
+        walked=tuple(map(walked_in, found.beside[Kind.WALKED])),
+        seen=dict(map(seen_in, found.beside[Kind.SEEN])),
+        odd=_by_partition(plan, numbers_in(Kind.ODD, found.beside[Kind.ODD])),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """What matching told. read, planted: rows of numbers by kind. beside: what a reader of the log adds, by kind."""
+
+    event_totals: list[GroupTotal]
+    row_totals: list[GroupTotal]
+    unreadable: Numbers
+    read: Mapping[Kind, Numbers]
+    planted: Mapping[Kind, Numbers]
+    beside: Mapping[Kind, list[bytes]]
+
+
+def _first_look(
+    topic: TopicSide,
+    ledger: LedgerSide,
+    planted: Planted,
+    plan: ScanPlan,
+    legs: Mapping[str, str],
+    known: frozenset[str],
+) -> _Found:
+    """The one job that reads both sides."""
+    spark = planted.rows.sparkSession
+    spark.conf.set(*_BYTES_PER_BATCH)
+    sides = [topic.summaries(plan), ledger.summaries(plan), planted.summaries(plan, legs)]
+    if known:
+        sides.append(_wanted(spark, known))
+    by_bucket = reduce(DataFrame.union, sides).repartition("bucket").sortWithinPartitions("bucket")
+    told = by_bucket.mapInArrow(partial(match, plan=plan), SUMMARY_SHAPE).toArrow()
+    kinds, buckets = told["kind"].to_numpy(), told["bucket"].to_numpy()
+
+    def blobs(kind: Kind, wanted: np.ndarray[Any, Any]) -> list[bytes]:
+        return list(told["blob"].filter(pa.array(wanted & (kinds == kind))).to_pylist())
+
+    whole = buckets == NO_BUCKET
+    told_kinds = (Kind.HOME_EVENTS, Kind.HOME_ROWS, Kind.INCOMPLETE, Kind.LAGS)
+    return _Found(
+        event_totals=add_totals(total for blob in blobs(Kind.EVENT_TOTALS, whole) for total in totals_in(blob)),
+        row_totals=add_totals(total for blob in blobs(Kind.ROW_TOTALS, whole) for total in totals_in(blob)),
+        unreadable=first_places(numbers_in(Kind.UNREADABLE, blobs(Kind.UNREADABLE, whole))),
+        read={kind: numbers_in(kind, blobs(kind, buckets != PLANTED)) for kind in told_kinds},
+        planted={kind: numbers_in(kind, blobs(kind, buckets == PLANTED)) for kind in told_kinds},
+        beside={kind: blobs(kind, whole) for kind in (Kind.WALKED, Kind.SEEN, Kind.ODD)},
+    )
+
+
+def _wanted(spark: SparkSession, keys: Collection[str]) -> DataFrame:
+    """Keys that come home whatever they look like. Shape: SUMMARY."""
+    named = spark.createDataFrame(pa.table({"match_key": sorted(keys)}))
+    hashes = named.select(hashed_rows.key_hash().alias("key_hash")).toArrow()["key_hash"].to_numpy()
+    blobs = by_bucket(Kind.WANTED, bucket_of(hashes), hashes[:, np.newaxis])
+    return spark.createDataFrame(pa.Table.from_batches([blobs]))
+
+
+def _second_look(
+    topic: TopicSide, ledger: LedgerSide, planted: Planted, plan: ScanPlan, found: _Found
+) -> tuple[list[Row], list[Row]]:
+    """Events and ledger rows that were told of. Raises SidesMoved."""
+    places = np.unique(np.vstack([found.read[Kind.HOME_EVENTS][:, 1:], found.read[Kind.INCOMPLETE]]), axis=0)
+    keys = found.read[Kind.HOME_ROWS]
+    frames = []
+    if len(places):
+        frames.append(topic.events_at(_by_partition(plan, places)).withColumn("side", F.lit(_TOPIC)))
+    if len(keys):
+        frames.append(ledger.rows_of(keys[:, 0], keys[:, 1]).withColumn("side", F.lit(_LEDGER)))
+    home = [row for frame in frames[:1] for row in reduce(_both, frames[1:], frame).toArrow().to_pylist()]
+    events = [row for row in home if row["side"] == _TOPIC]
+    rows = [row for row in home if row["side"] == _LEDGER]
+    if (len(events), len(rows)) != (len(places), len(keys)):
+        raise SidesMoved(
+            f"expected {len(places)} events and {len(keys)} ledger rows at the second look, got {len(events)} and "
+            f"{len(rows)}: log or ledger changed while it was read; the next attempt reads both again"
+        )
+    canary_events, canary_rows = planted.told(found.planted)
+    return [*events, *canary_events], [*rows, *canary_rows]
+
+
+def _both(one: DataFrame, other: DataFrame) -> DataFrame:
+    return one.unionByName(other, allowMissingColumns=True)
+
+
+def _by_partition(plan: ScanPlan, places: Numbers) -> dict[tuple[str, int], Numbers]:
+    """Offsets by topic and partition, of rows of part and place."""
+    return {_partition(plan, part): places[places[:, 0] == part][:, 1] for part in np.unique(places[:, 0]).tolist()}
+
+
+def _partition(plan: ScanPlan, part: int) -> tuple[str, int]:
+    return plan.topics[part // PARTITIONS], part % PARTITIONS - 1
+
+
+def _assemble(
+    plan: ScanPlan,
+    found: _Found,
+    events: Sequence[Row],
+    rows: Sequence[Row],
+    legs: Mapping[str, str],
+    known: frozenset[str],
+    lag_of: Direction | None,
+) -> SliceScan:
+    """The same words as `scan_slices` says it in."""
+    topic_totals, planted_totals = _topic_totals(plan, found.event_totals)
+    ledger_totals = _ledger_totals(found.row_totals)
+    paired, whole = _of_keys_and_transactions(plan, found, events)
+    copies = _exceptional(paired, rows, legs, known)
+    topic_copies, topic_canaries = apart(map(topic_copy, copies[0]))
+    ledger_copies, ledger_canaries = apart(map(ledger_copy, copies[1]))
+    incomplete, incomplete_canaries = apart(map(topic_copy, _incomplete(whole, legs)))
+    money = total_money((total["currency"], total["amount"]) for total in ledger_totals)
+    exceptional = total_money((copy.currency, copy.amount_minor) for copy in ledger_copies)
+    ledger_rows = sum(total["rows"] for total in ledger_totals)
+    return SliceScan(
+        rows_by_partition=rows_by_partition_of(topic_totals),
+        ledger_rows=ledger_rows,
+        matched_rows=ledger_rows - len(ledger_copies),
+        matched_money={currency: amount - exceptional.get(currency, 0) for currency, amount in money.items()},
+        copies=topic_copies + ledger_copies,
+        incomplete=incomplete,
+        unreadable_count=sum(total["rows"] for total in topic_totals if not total["readable"]),
+        unreadable_sample=_unreadable_sample(plan, found.unreadable),
+        content_digests={"topic": content_digest(topic_totals), "ledger": content_digest(ledger_totals)},
+        topic_money=total_money((total["currency"], total["amount"]) for total in topic_totals if total["readable"]),
+        ledger_money=money,
+        record_times=record_times_of(topic_totals) if plan.possible_ms else (),
+        lags=_lags(plan, found.read[Kind.LAGS], lag_of) if lag_of else (),
+        canaries=CanaryScan(
+            copies=topic_canaries + ledger_canaries,
+            incomplete=incomplete_canaries,
+            unreadable=sum(total["rows"] for total in planted_totals if not total["readable"]),
+        ),
+    )
+
+
+def _of_keys_and_transactions(plan: ScanPlan, found: _Found, events: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """Events of which all copies of their key are here, and those of which the whole transaction is."""
+
+    def told(kind: Kind, first: int) -> set[tuple[str, int, int]]:
+        rows = np.vstack([side[kind] for side in (found.read, found.planted)])[:, first:].tolist()
+        return {(*_partition(plan, part), place) for part, place in rows}
+
+    def at(event: Row) -> tuple[str, int, int]:
+        return event["topic"], event["partition"], event["kafka_offset"]
+
+    of_keys, of_transactions = told(Kind.HOME_EVENTS, 1), told(Kind.INCOMPLETE, 0)
+    return [one for one in events if at(one) in of_keys], [one for one in events if at(one) in of_transactions]
+
+
+def _unreadable_sample(plan: ScanPlan, places: Numbers) -> tuple[UnreadableRecord, ...]:
+    named = ((*_partition(plan, part), offset) for part, offset in places.tolist())
+    return tuple(UnreadableRecord(topic=topic, partition=part, kafka_offset=offset) for topic, part, offset in named)
+
+
+def _exceptional(
+    events: Iterable[Row], rows: Iterable[Row], legs: Mapping[str, str], known: frozenset[str]
+) -> tuple[list[Row], list[Row]]:
+    """Copies of the keys that are not one event and one equal row, lie on another leg's topic, or are known."""
+    by_key: dict[str, tuple[list[Row], list[Row]]] = {}
+    for event in events:
+        by_key.setdefault(event["match_key"], ([], []))[0].append(event)
+    for row in rows:
+        by_key.setdefault(row["match_key"], ([], []))[1].append(row)
+    copies: tuple[list[Row], list[Row]] = ([], [])
+    for key, (in_topic, in_ledger) in by_key.items():
+        if key in known or not _is_simple(in_topic, in_ledger, legs):
+            copies[0].extend(in_topic)
+            copies[1].extend(in_ledger)
+    return copies
+
+
+def _is_simple(in_topic: Sequence[Row], in_ledger: Sequence[Row], legs: Mapping[str, str]) -> bool:
+    if len(in_topic) != 1 or len(in_ledger) != 1:
+        return False
+    (event,), (row,) = in_topic, in_ledger
+    misrouted = len(legs) > 1 and legs.get(event["leg"], event["topic"]) != event["topic"]
+    return not misrouted and all(event[name] == row[name] for name in ("amount_minor", "currency"))
+
+
+def _incomplete(events: Iterable[Row], legs: Mapping[str, str]) -> list[Row]:
+    """All events of transactions that lack a leg. Which leg an event is, its topic says."""
+    by_transaction: dict[str, list[Row]] = {}
+    for event in events:
+        by_transaction.setdefault(event["transaction_key"], []).append(event)
+    lacking = (some for some in by_transaction.values() if len({one["topic"] for one in some}) < len(legs))
+    return [event for some in lacking for event in some]
+
+
+def _topic_totals(plan: ScanPlan, totals: Iterable[GroupTotal]) -> tuple[list[Total], list[Total]]:
+    """By partition, readable or not, and currency, as `scan_slices` has them: what was read, and what was planted."""
+    named = []
+    for total in totals:
+        topic, partition = _partition(plan, total.part)
+        figures = {name: value for name, value in asdict(total).items() if name != "part"}
+        named.append({"topic": topic, "partition": partition, **figures})
+    named.sort(key=lambda one: (one["topic"], one["partition"], one["readable"], *_nulls_first(one["currency"])))
+    read = [total for total in named if total["partition"] != CANARY_PARTITION]
+    return read, [total for total in named if total["partition"] == CANARY_PARTITION]
+
+
+def _ledger_totals(totals: Iterable[GroupTotal]) -> list[Total]:
+    wanted = ("currency", "rows", "amount", "xor", "sum")
+    named = [{name: getattr(total, name) for name in wanted} for total in totals]
+    return sorted(named, key=lambda total: _nulls_first(total["currency"]))
+
+
+def _nulls_first(text: str | None) -> tuple[bool, str]:
+    return text is not None, text or ""
+
+
+def _lags(plan: ScanPlan, measured: Numbers, direction: Direction) -> tuple[TopicLag, ...]:
+    """All pairs of a small slice, a sample of a large one."""
+    sign = 1 if direction is Direction.TOPIC_TO_LEDGER else -1
+    return lags_of_pairs((plan.topics[topic], sign * lag_ms) for topic, lag_ms in measured.tolist())

@@ -1,0 +1,46 @@
+"""What a reader of the log tells beside its events, as blobs: from our own tasks to our own driver."""
+
+import pickle
+from typing import NamedTuple
+
+from tallystick.offsets import TopicPartition
+from tallystick.run_result import PartitionCensus
+
+
+class Seen(NamedTuple):
+    """Records of a range. xor, total: of their content, as `slice_matching.event_content` has it."""
+
+    rows: int
+    xor: int
+    total: int
+
+    def plus(self, more: "Seen") -> "Seen":
+        """Of both; they have no record in common."""
+        return Seen(self.rows + more.rows, self.xor ^ more.xor, self.total + more.total)
+
+
+NOTHING_SEEN = Seen(0, 0, 0)
+
+
+class Walked(NamedTuple):
+    """One slice that was walked. fetched_bytes: of its log, batches beyond its end and transactions around it too."""
+
+    census: PartitionCensus
+    fetched_bytes: int
+
+
+def walked_blob(walked: Walked) -> bytes:
+    return pickle.dumps(tuple(walked))
+
+
+def walked_in(blob: bytes) -> Walked:
+    return Walked(*pickle.loads(blob))
+
+
+def seen_blob(topic_partition: TopicPartition, seen: Seen) -> bytes:
+    return pickle.dumps((topic_partition, seen))
+
+
+def seen_in(blob: bytes) -> tuple[TopicPartition, Seen]:
+    topic_partition, seen = pickle.loads(blob)
+    return topic_partition, Seen(*seen)

@@ -1,0 +1,335 @@
+"""The log's own batches, read once on the executors: events for the match, and the census of every offset, in one walk.
+
+Each task walks whole partitions, one after the other, through the broker's fetch protocol under read_committed, counts
+every offset as `tallystick.census` does, and decodes the records of committed and plain batches. A batch whose checksum
+is wrong ends the attempt.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from aiokafka.record.default_records import DefaultRecordBatch
+from pyspark.accumulators import Accumulator
+from pyspark.errors import PythonException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from spark_apps.event_decode import EventDecoder, WholeEvents, whole_of
+from spark_apps.hashed_rows import SUMMARY_SHAPE
+from spark_apps.log_blobs import NOTHING_SEEN, Seen, Walked, seen_blob, walked_blob
+from spark_apps.side_summary import (
+    HASHED_EVENTS,
+    LOW_32_BITS,
+    NO_BUCKET,
+    PARTITIONS,
+    Kind,
+    Numbers,
+    ScanPlan,
+    blobs_of,
+    summarise_events,
+)
+from spark_apps.spark_hash import hash_bytes, hash_longs, hash_pairs, hash_place
+from spark_apps.topic_frame import parse_events
+from tallystick.census import DecidedBatch, LogEndsEarly, Outcome, walk_batches, walk_counted
+from tallystick.connections import KafkaSettings
+from tallystick.contract_event import EventFields
+from tallystick.cut import TopicSlice
+from tallystick.garbage import seldom_collected
+from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog, fetcher, open_admin
+from tallystick.offsets import OffsetRange, TopicPartition
+
+CHUNK_RECORDS = 2_000
+CHUNK_BYTES = 16 << 20
+"""So much is decoded together. More costs more for each: two thousand events stay in a core's cache."""
+TASKS_PER_CORE = 4
+TASK_OFFSETS_MIN = 20_000
+"""A task is a client of its own to the broker: what is smaller is read together."""
+
+_READ = (Outcome.COMMITTED, Outcome.PLAIN)
+_RECORDS = "topic string, partition int, offset bigint, key binary, value binary, timestamp_ms bigint"
+_EVENT_KINDS = {field.name: field.type for field in HASHED_EVENTS}
+
+
+class CorruptBatch(ValueError):
+    """A batch's bytes are not those that its checksum was made of."""
+
+
+@contextmanager
+def as_raised_in_the_task() -> Iterator[None]:
+    """What a task of this reader raised, itself, instead of Spark's account of it."""
+    try:
+        yield
+    except PythonException as error:
+        for line in str(error).splitlines():
+            name, _, sentence = line.partition(": ")
+            for kind in (CorruptBatch, LogEndsEarly, OffsetNotInLog):
+                if name == f"{kind.__module__}.{kind.__name__}":
+                    raise kind(sentence) from error
+        raise
+
+
+class Records(NamedTuple):
+    """Records of one partition in log order, a list of each figure."""
+
+    offsets: list[int]
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    timestamps_ms: list[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogTopic:
+    """One cut's events, read from the log itself: a scan's TopicSide.
+
+    slices: of the contract's topics, whether anything is in them or not. sample: what is counted by itself, for Kafka's
+    own client to read again; at most one range of a partition. counted: grows by the offsets of each task that is done.
+    """
+
+    spark: SparkSession
+    kafka: KafkaSettings
+    slices: tuple[TopicSlice, ...]
+    fields: EventFields
+    legs: Mapping[str, str]
+    sample: tuple[OffsetRange, ...]
+    counted: Accumulator[int]
+
+    def summaries(self, plan: ScanPlan) -> DataFrame:
+        """What `summarise_events` makes of the slices; beside it of each what is WALKED, SEEN and ODD.
+
+        An event that is not decoded is ODD, and counts as unreadable here. Raises, by the task: CorruptBatch,
+        OffsetNotInLog.
+        """
+        kafka, fields, legs = self.kafka, self.fields, dict(self.legs)
+        sample, counted = {part.topic_partition: part for part in self.sample}, self.counted
+
+        def read(slices: Sequence[TopicSlice]) -> Iterator[pa.RecordBatch]:
+            with open_admin(kafka) as admin:
+                yield from summaries_of(fetcher(admin), slices, plan, EventDecoder(fields), legs, sample)
+            counted.add(sum(len(part.readable) for part in slices))
+
+        return _in_tasks(self.spark, self.slices, lambda part: len(part.readable), read, SUMMARY_SHAPE)
+
+    def events_at(self, places: Mapping[tuple[str, int], Numbers]) -> DataFrame:
+        """The events at these offsets, parsed by Spark. Shape: `topic_frame`'s."""
+        kafka = self.kafka
+
+        def read(wanted: Sequence[_Wanted]) -> Iterator[pa.RecordBatch]:
+            with open_admin(kafka) as admin:
+                fetch = fetcher(admin)
+                for one in wanted:
+                    yield from _records_at(fetch, one)
+
+        wanted = [
+            _Wanted(part.readable, places[part.readable.topic, part.readable.partition])
+            for part in self.slices
+            if len(places.get((part.readable.topic, part.readable.partition), ()))
+        ]
+        records = _in_tasks(self.spark, wanted, lambda one: len(one.range), read, _RECORDS)
+        return parse_events(records.withColumn("timestamp", F.timestamp_millis("timestamp_ms")), self.fields)
+
+
+class _Wanted(NamedTuple):
+    range: OffsetRange
+    offsets: Numbers
+
+
+def _in_tasks(
+    spark: SparkSession,
+    shares: Sequence[Any],
+    weight: Callable[[Any], int],
+    read: Callable[[Sequence[Any]], Iterator[pa.RecordBatch]],
+    shape: str,
+) -> DataFrame:
+    """What `read` yields of each task's shares. A task has one large share, or several small ones."""
+    worth = 1 + sum(map(weight, shares)) // TASK_OFFSETS_MIN
+    tasks = max(1, min(len(shares), worth, TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
+    loads: list[list[Any]] = [[] for _ in range(tasks)]
+    weights = [0] * tasks
+    for share in sorted(shares, key=weight, reverse=True):
+        lightest = weights.index(min(weights))
+        loads[lightest].append(share)
+        weights[lightest] += weight(share)
+
+    def run(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with seldom_collected():
+            for batch in numbers:
+                for number in batch.column("id").to_pylist():
+                    yield from read(loads[number])
+
+    return spark.range(0, tasks, 1, tasks).mapInArrow(run, shape)
+
+
+def summaries_of(
+    fetch: Fetch,
+    slices: Sequence[TopicSlice],
+    plan: ScanPlan,
+    decoder: EventDecoder,
+    legs: Mapping[str, str],
+    sample: Mapping[TopicPartition, OffsetRange],
+) -> Iterator[pa.RecordBatch]:
+    """One task's slices, as `LogTopic.summaries` has them. Shape: SUMMARY."""
+    beside: list[pa.RecordBatch] = []
+
+    def hashed() -> Iterator[pa.RecordBatch]:
+        for part in slices:
+            hasher = _Hasher(part.readable, plan, legs, decoder)
+            sampled, seen = sample.get(part.readable.topic_partition), NOTHING_SEEN
+            for records in _chunks(_walk(fetch, part, beside), part.readable):
+                events, odd = hasher.hashed(records)
+                yield events
+                if len(odd):
+                    places = np.column_stack([np.full(len(odd), hasher.part), odd])
+                    beside.append(blobs_of(Kind.ODD, NO_BUCKET, [places.astype("<i8").tobytes()]))
+                if sampled is not None:
+                    seen = seen.plus(_seen(events, sampled))
+            if sampled is not None:
+                beside.append(blobs_of(Kind.SEEN, NO_BUCKET, [seen_blob(part.readable.topic_partition, seen)]))
+
+    yield from summarise_events(hashed(), plan)
+    yield from beside
+
+
+def _seen(events: pa.RecordBatch, inside: OffsetRange) -> Seen:
+    offsets = events["place"].to_numpy()
+    first, last = np.searchsorted(offsets, [inside.kafka_offset_start, inside.kafka_offset_end])
+    content = events["content"].to_numpy()[first:last]
+    return Seen(len(content), int(np.bitwise_xor.reduce(content)), int((content & LOW_32_BITS).sum()))
+
+
+def _walk(fetch: Fetch, part: TopicSlice, beside: list[pa.RecordBatch]) -> Iterator[DecidedBatch]:
+    """The slice's batches; leaves its census beside them."""
+    fetched_bytes = 0
+
+    def counting(topic_partition: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
+        nonlocal fetched_bytes
+        fetched = fetch(topic_partition, offset, read_committed)
+        fetched_bytes += len(fetched.records)
+        return fetched
+
+    census = yield from walk_counted(
+        counting,
+        part.readable,
+        log_start=part.snapshot.log_start,
+        lso=part.snapshot.lso,
+        high_watermark=part.snapshot.high_watermark,
+    )
+    beside.append(blobs_of(Kind.WALKED, NO_BUCKET, [walked_blob(Walked(census, fetched_bytes))]))
+
+
+def _chunks(
+    batches: Iterable[DecidedBatch], inside: OffsetRange, wanted: Callable[[int], bool] | None = None
+) -> Iterator[Records]:
+    """The committed and plain records of a range, many at a time; of these only the wanted offsets."""
+    some, size = Records([], [], [], []), 0
+    for batch in batches:
+        if batch.outcome not in _READ:
+            continue
+        before = len(some.offsets)
+        _append(some, batch, inside, wanted)
+        size += len(batch.raw) if len(some.offsets) > before else 0
+        if len(some.offsets) >= CHUNK_RECORDS or size >= CHUNK_BYTES:
+            yield some
+            some, size = Records([], [], [], []), 0
+    if some.offsets:
+        yield some
+
+
+def _append(some: Records, batch: DecidedBatch, inside: OffsetRange, wanted: Callable[[int], bool] | None) -> None:
+    decoded = DefaultRecordBatch(bytes(batch.raw))
+    if not decoded.validate_crc():
+        raise CorruptBatch(f"{inside.topic_partition}: the batch at offset {batch.header.base_offset} is corrupt")
+    records = list(decoded)
+    start, end = inside.kafka_offset_start, inside.kafka_offset_end
+    if batch.header.base_offset < start or batch.header.last_offset >= end:
+        records = [record for record in records if start <= record.offset < end]
+    if wanted is not None:
+        records = [record for record in records if wanted(record.offset)]
+    some.offsets.extend([record.offset for record in records])
+    some.keys.extend([record.key for record in records])
+    some.values.extend([record.value for record in records])
+    some.timestamps_ms.extend([record.timestamp for record in records])
+
+
+class _Hasher:
+    """Turns the records of one partition into HASHED_EVENTS."""
+
+    def __init__(self, inside: OffsetRange, plan: ScanPlan, legs: Mapping[str, str], decoder: EventDecoder) -> None:
+        self.part = plan.topics.index(inside.topic) * PARTITIONS + inside.partition + 1
+        self._place_hash = hash_place(inside.topic, inside.partition)
+        self._several_legs = len(legs) > 1
+        self._elsewhere = {leg for leg, topic in legs.items() if topic != inside.topic}
+        self._decoder = decoder
+
+    def hashed(self, records: Records) -> tuple[pa.RecordBatch, Numbers]:
+        """The records as HASHED_EVENTS, and the offsets of those that the decoder leaves alone."""
+        count, offsets = len(records.offsets), np.array(records.offsets, dtype=np.int64)
+        content = hash_longs(
+            hash_pairs(records.keys, records.values).view(np.int64), hash_longs(offsets, self._place_hash)
+        )
+        odd: list[int] = []
+        readable = np.ones(count, dtype=bool)
+        whole = self._decoder.decode_whole(records.values)
+        if whole is not None:
+            figures = self._figures(whole)
+        else:
+            events, taken, odd = self._decoder.decode(records.values)
+            places, whole = whole_of(events)
+            rows = np.full(count, -1)
+            rows[np.asarray(taken, dtype=np.int64)[places]] = np.arange(len(places))
+            readable = rows >= 0
+            at = pa.array(rows, mask=~readable)
+            figures = {name: values.take(at) for name, values in self._figures(whole).items()}
+        figures |= {
+            "part": pa.array(np.full(count, self.part)),
+            "place": pa.array(offsets),
+            "readable": pa.array(readable),
+            "content": pa.array(content.view(np.int64)),
+            "written_ms": pa.array(records.timestamps_ms, pa.int64()),
+        }
+        columns = [figures[name] if name in figures else pa.nulls(count, kind) for name, kind in _EVENT_KINDS.items()]
+        return pa.record_batch(columns, schema=HASHED_EVENTS), offsets[odd]
+
+    def _figures(self, events: WholeEvents) -> dict[str, pa.Array]:
+        """What the fields of readable events give."""
+        different = sorted(set(events.currencies))
+        of_currency = dict(zip(different, _hashes(different).tolist(), strict=True))
+        if len(different) == 1:
+            currencies, hashes = pa.repeat(different[0], len(events.currencies)), next(iter(of_currency.values()))
+        else:
+            currencies = pa.array(events.currencies, pa.string())
+            hashes = np.array([of_currency[currency] for currency in events.currencies], dtype=np.int64)
+        figures = {
+            "key_hash": pa.array(hash_bytes(events.match_keys, len(events.match_keys)).view(np.int64)),
+            "fields": pa.array(events.amounts_minor ^ hashes),
+            "amount_minor": pa.array(events.amounts_minor),
+            "currency": currencies,
+        }
+        if self._several_legs:
+            figures["transaction_hash"] = pa.array(_hashes(events.transaction_keys))
+            figures["misrouted"] = pa.array([leg in self._elsewhere for leg in events.legs], pa.bool_())
+        return figures
+
+
+def _hashes(texts: Sequence[str]) -> Numbers:
+    return hash_bytes([text.encode() for text in texts], len(texts)).view(np.int64)
+
+
+def _records_at(fetch: Fetch, wanted: _Wanted) -> Iterator[pa.RecordBatch]:
+    """The records at some offsets, as they are."""
+    inside, left = wanted.range, set(wanted.offsets.tolist())
+    span = replace(inside, kafka_offset_start=min(left), kafka_offset_end=max(left) + 1)
+    for records in _chunks(walk_batches(fetch, span), span, left.__contains__):
+        count = len(records.offsets)
+        columns = [
+            pa.array([inside.topic] * count, pa.string()),
+            pa.array(np.full(count, inside.partition), pa.int32()),
+            pa.array(records.offsets, pa.int64()),
+            pa.array(records.keys, pa.binary()),
+            pa.array(records.values, pa.binary()),
+            pa.array(records.timestamps_ms, pa.int64()),
+        ]
+        yield pa.record_batch(columns, names=["topic", "partition", "offset", "key", "value", "timestamp_ms"])

@@ -1,0 +1,202 @@
+"""What a contract says of the ledger's side: its kind, its place, its columns, and which of these go together."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+from tallystick.contract_event import InputFields
+from tallystick.contract_values import AmountUnit, ColumnName, ContractPart, Name, Seconds, TableName, TopicName
+
+
+class LedgerColumns(ContractPart):
+    """Which columns of the ledger's table carry what; same words as the event's fields."""
+
+    row_id: ColumnName = "entry_id"
+    """The table's own key, shown as evidence."""
+    match_key: ColumnName = "event_id"
+    """Pairs with the event's match_key."""
+    transaction_key: ColumnName = "payment_id"
+    """Identifies the business transaction."""
+    leg: ColumnName = "leg"
+    """Which expected record of the business transaction this is."""
+    amount_minor: ColumnName = "amount_minor"
+    """Money, in the unit of ledger.amount_unit. Compared."""
+    currency: ColumnName = "currency"
+    """ISO 4217 code. Compared."""
+    occurred_at: ColumnName = "occurred_at"
+    """When the business says it happened; copied into a republished event, never used to slice."""
+    written_at: ColumnName | None = None
+    """A timestamptz, set once, when the row is written: measures how late partners come. Never used to slice."""
+    receipt_partition: ColumnName | None = None
+    """Partition of the broker's acknowledgement that the producer stored in the row. Goes with receipt_offset."""
+    receipt_offset: ColumnName | None = None
+    """Offset of that acknowledgement, on the topic of the row's leg; empty or negative: none was stored."""
+    reverses: ColumnName | None = None
+    """Row id of the row that this one takes back; empty in all others. topic_to_ledger only."""
+    action_id: ColumnName | None = None
+    """Id of the compensation that wrote the row; empty in all others. With it, a row that its consumer posts behind
+    ours is told apart from any other duplicate. topic_to_ledger only."""
+
+    @model_validator(mode="after")
+    def _receipt_complete(self) -> Self:
+        if (self.receipt_partition is None) != (self.receipt_offset is None):
+            raise ValueError("expected receipt_partition and receipt_offset together, or neither")
+        return self
+
+
+class LedgerSide(ContractPart):
+    """The source of truth."""
+
+    kind: Literal["postgres", "jdbc", "parquet", "topic"] = "postgres"
+    """postgres: a base table in PostgreSQL, read by its transactions' horizon. jdbc: a table of any database, read by a
+    column that grows, with an overlap. parquet: a folder of files, each read once, by path and modification. topic:
+    with direction topic_to_topic, the topics that a service consumes and transforms."""
+    connection: Name
+    """Id of the Airflow connection: type postgres; jdbc with an SQLAlchemy URL in its extra; parquet with a folder's
+    address there; kafka for topic. Reading is enough."""
+    table: Annotated[TableName, Field(validate_default=True)] = ""
+    """schema.table. Not for kind topic. In SQLite main.table, of parquet the folder schema/table; kind postgres refuses
+    a view, which has no transaction ids, when the cut is made."""
+    order_by: ColumnName | None = None
+    """jdbc only: the column that grows, an integer or a timestamp that each row gets once; in UTC where it has no
+    zone."""
+    overlap: Annotated[int, Field(ge=0, strict=True)] | None = None
+    """jdbc only: how far behind the newest value a row may still come into sight; values of an integer, seconds of a
+    timestamp, which also cover how far clocks differ. 0: rows are committed in the column's order."""
+    quiet_seconds: Seconds | None = None
+    """parquet only: for how long a file must not have changed before a cut takes it."""
+    topics: Annotated[tuple[TopicName, ...], Field(validate_default=True)] = ()
+    """The input topics. For kind topic; each event there becomes one event on a topic of the legs."""
+    event: InputFields = InputFields()
+    """topic: keys of the input's JSON payload, where they differ from those of the output."""
+    index_windows: Annotated[int, Field(gt=0, strict=True)] = 168
+    """topic: how many windows back the index of keys is read; what is older is found only while the log retains it."""
+    where: Annotated[str, Field(min_length=1)] | None = None
+    """SQL condition that picks the posting that pairs, e.g. side = 'credit'."""
+    slice_by: Literal["xmin", "written_xid"] = "xmin"
+    """xmin: append-only tables, guarded by a count of older rows. written_xid: the owner's column; rows may change."""
+    columns: LedgerColumns = LedgerColumns()
+    """Column names, where they differ from the defaults."""
+    amount_unit: AmountUnit = "minor"
+    """minor: whole minor units. major: a numeric or integer column, never floating point; an amount that is no whole
+    number of its currency's minor units (ISO 4217) equals nothing."""
+    consumer_isolation: Literal["read_committed", "read_uncommitted"] | None = None
+    """topic_to_ledger only: the isolation.level of the consumer that writes the ledger, where its owner knows it."""
+
+    @model_validator(mode="after")
+    def _receipts_fit(self) -> Self:
+        if self.columns.receipt_offset and self.by_xmin:
+            raise ValueError(
+                "expected slice_by: written_xid with receipt columns: storing a receipt updates the row, "
+                "and an updated row has a new xmin"
+            )
+        return self
+
+    @field_validator("table", mode="wrap")
+    @classmethod
+    def _table_unless_topics(cls, table: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> str:
+        if table or info.data.get("kind") != "topic":
+            return str(check(_stated(table)))
+        return ""
+
+    @field_validator("topics", mode="wrap")
+    @classmethod
+    def _topics_of_topic(
+        cls, topics: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo
+    ) -> tuple[str, ...]:
+        needed = info.data.get("kind") == "topic"
+        checked: tuple[str, ...] = check(_stated(topics) if needed else topics)
+        if len(set(checked)) < len(checked):
+            raise ValueError("expected each input topic once")
+        return checked
+
+    @model_validator(mode="after")
+    def _fields_of_its_kind(self) -> Self:
+        for name in _FIELDS_OF_TABLES if self.kind == "topic" else _FIELDS_OF_INPUTS:
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"expected no {name} with kind {self.kind}")
+        return self
+
+    @model_validator(mode="after")
+    def _fields_of_one_kind(self) -> Self:
+        for field, kind, why in _OF_ONE_KIND:
+            stated = getattr(self, field) is not None
+            if stated and self.kind != kind:
+                raise ValueError(f"expected no {field} with kind {self.kind}: only {kind} is read by it")
+            if not stated and self.kind == kind:
+                raise ValueError(f"expected {field} with kind {kind}: {why}")
+        if self.kind == "parquet" and (self.where or self.columns.receipt_offset):
+            raise ValueError(
+                "expected no where and no receipt columns with kind parquet: its files hold only the postings that "
+                "pair, and are not changed"
+            )
+        if self.kind != "postgres" and (self.columns.reverses or self.columns.action_id):
+            raise ValueError(
+                f"expected no columns reverses and action_id with kind {self.kind}: only postgres has them"
+            )
+        if self.kind in ("jdbc", "parquet") and self.slice_by != "xmin":
+            raise ValueError(f"expected no slice_by with kind {self.kind}: only postgres slices by transaction id")
+        if self.kind in ("jdbc", "parquet") and self.amount_unit != "minor":
+            raise ValueError(
+                f"expected amount_unit minor with kind {self.kind}: major units are read from postgres only"
+            )
+        return self
+
+    @property
+    def place(self) -> str:
+        """What is read there, in a word."""
+        return self.table or ", ".join(self.topics)
+
+    @property
+    def by_xmin(self) -> bool:
+        """Is a row's position 32 bits of the id of the transaction that wrote it last?"""
+        return self.kind == "postgres" and self.slice_by == "xmin"
+
+    @property
+    def waits_by_rule(self) -> bool:
+        """Is what waits behind the horizon held back by the contract's own rule, and by nobody's transaction?"""
+        return self.kind in ("jdbc", "parquet")
+
+    @property
+    def overlap_text(self) -> str:
+        """In words. Unit: values of an integer, seconds of a timestamp."""
+        return f"{self.overlap} on {self.order_by}"
+
+    @property
+    def guarantee(self) -> str:
+        """By what it is sliced and how strong that is, in short; the report says it in full."""
+        return {
+            "postgres": f"by horizon ({self.slice_by}): strong",
+            "jdbc": f"by the column {self.order_by} with an overlap of {self.overlap}: weaker than a horizon",
+            "parquet": f"by manifest of files left alone for {self.quiet_seconds} s: weaker than a horizon",
+            "topic": f"by LSO, with an index of the keys of {self.index_windows} windows: strong within them",
+        }[self.kind]
+
+    @property
+    def positions(self) -> str:
+        """What the ledger's positions are, in words."""
+        return {
+            "postgres": "transaction ids",
+            "jdbc": f"values of {self.order_by}",
+            "parquet": "milliseconds of modification time",
+            "topic": "offsets",
+        }[self.kind]
+
+
+_OF_ONE_KIND = (
+    ("order_by", "jdbc", "the column that grows"),
+    ("overlap", "jdbc", "how far behind the newest value a row may come into sight"),
+    ("quiet_seconds", "parquet", "how long a file that is still being written must have been left alone"),
+)
+"""Fields that one kind of ledger needs and no other has, with what they say."""
+
+
+def _stated(value: Any) -> Any:
+    if not value:
+        raise PydanticCustomError("missing", "Field required")
+    return value
+
+
+_FIELDS_OF_TABLES = ("table", "where", "slice_by", "columns", "consumer_isolation")
+_FIELDS_OF_INPUTS = ("topics", "event", "index_windows")

@@ -1,0 +1,70 @@
+"""The words and numbers that a contract is written in, each with its rule; and what all its parts have in common."""
+
+from datetime import UTC
+from typing import Annotated, Any, Literal
+
+from croniter import croniter
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+)
+
+from tallystick.money_text import is_known_currency
+
+PATTERNS = {
+    r"^[a-z][a-z0-9_]{0,62}$": "a name in lower case letters, digits and _, beginning with a letter",
+    r"^[a-zA-Z0-9._-]{1,249}$": "a Kafka topic name: letters, digits, '.', '_' and '-'",
+    r"^[a-z_][a-z0-9_]{0,62}$": "a column name in lower case letters, digits and _",
+    r"^[A-Za-z_][A-Za-z0-9_]{0,62}$": "a key of the JSON payload: letters, digits and _",
+    r"^[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*$": "schema.table, such as ledger.posting",
+    r"^[a-zA-Z0-9._-]{1,250}$": "a DAG's id: letters, digits, '.', '_' and '-'",
+}
+"""Each regular expression with its meaning, for the reference and for whoever breaks it."""
+
+_NAME, _TOPIC, _COLUMN, _FIELD, _TABLE, _DAG = PATTERNS
+
+
+def _is_currency(code: str) -> str:
+    if not is_known_currency(code):
+        raise ValueError("expected an ISO 4217 code, such as 'EUR'")
+    return code
+
+
+def is_cron(expression: str) -> bool:
+    """Is it a cron expression of five fields?"""
+    return len(expression.split()) == 5 and croniter.is_valid(expression)
+
+
+def _is_written_out(moment: Any) -> Any:
+    if isinstance(moment, int | float):
+        raise ValueError("expected a time with its zone, such as 2026-01-31T00:00:00Z")
+    return moment
+
+
+Name = Annotated[str, Field(pattern=_NAME)]
+TopicName = Annotated[str, Field(pattern=_TOPIC)]
+ColumnName = Annotated[str, Field(pattern=_COLUMN)]
+PayloadField = Annotated[str, Field(pattern=_FIELD)]
+TableName = Annotated[str, Field(pattern=_TABLE)]
+DagId = Annotated[str, Field(pattern=_DAG)]
+CurrencyCode = Annotated[
+    str, AfterValidator(_is_currency), WithJsonSchema({"type": "string", "format": "an ISO 4217 code"})
+]
+MinorUnits = Annotated[int, Field(ge=0, strict=True)]
+Seconds = Annotated[int, Field(ge=0, strict=True)]
+AmountUnit = Literal["minor", "major"]
+CronExpression = Annotated[str, WithJsonSchema({"type": "string", "format": "a cron expression of five fields"})]
+Moment = Annotated[
+    AwareDatetime, BeforeValidator(_is_written_out), AfterValidator(lambda moment: moment.astimezone(UTC))
+]
+
+
+class ContractPart(BaseModel):
+    """A mapping of the file: it has no other keys than its fields, and their docstrings are the reference."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)

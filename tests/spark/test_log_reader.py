@@ -1,0 +1,186 @@
+"""Our reader of the log sees what Kafka's client sees: compared with Spark's own parsing and hashing of the records."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from spark_apps.event_decode import EventDecoder
+from spark_apps.hashed_rows import hashed_events
+from spark_apps.log_blobs import Seen, seen_in, walked_in
+from spark_apps.log_reader import CorruptBatch, summaries_of
+from spark_apps.side_summary import (
+    GroupTotal,
+    Kind,
+    ScanPlan,
+    add_totals,
+    numbers_in,
+    summarise_events,
+    totals_in,
+)
+from spark_apps.topic_frame import parse_events
+from tallystick.batch_header import Marker
+from tallystick.census import take_census
+from tallystick.contract_event import EventFields
+from tallystick.cut import PartitionSnapshot, TopicSlice
+from tallystick.log_fetch import Fetch, FetchedLog
+from tallystick.offsets import OffsetRange, TopicPartition
+from tests.unit.synthetic_log import SyntheticLog
+
+TOPIC, OTHER = "payments", "invoices"
+LEGS = {"payment": TOPIC, "invoice": OTHER}
+PLAN = ScanPlan(topics=(OTHER, TOPIC), legs=2, possible_ms=(0, 2**40))
+FIELDS = EventFields()
+KEYS = st.sampled_from(["a", "b", "", "é", 7, None])
+VALUES = st.builds(
+    lambda key, payment, leg, amount, currency: json.dumps(
+        {"event_id": key, "payment_id": payment, "leg": leg, "amount_minor": amount, "currency": currency}
+    ).encode(),
+    KEYS,
+    KEYS,
+    st.sampled_from(["payment", "invoice", "refund", None]),
+    st.integers(-(2**63), 2**63 - 1) | st.none(),
+    st.sampled_from(["EUR", "USD", "", None]),
+)
+UNREADABLE = st.sampled_from([b"", b"no json", b'{"event_id":"a","amount_minor":"1"}', b'{"event_id":{"a":1}}', b"[1]"])
+PLAIN, COMMITTED, ABORTED = range(3)
+BATCHES = st.lists(
+    st.tuples(
+        st.sampled_from([PLAIN, COMMITTED, ABORTED]),
+        st.lists(VALUES | UNREADABLE, min_size=1, max_size=4),
+        st.sampled_from([0, 1, 3]),
+    ),
+    min_size=1,
+    max_size=12,
+)
+Batches = Sequence[tuple[int, Sequence[bytes], int]]
+
+
+def log_of(batches: Batches) -> tuple[SyntheticLog, list[tuple[int, bytes, int]]]:
+    """The log, and (offset, value, timestamp) of what a read_committed reader may see of it."""
+    log, visible = SyntheticLog(fetch_batches=3), []
+    for number, (outcome, values, compression) in enumerate(batches):
+        transactional = outcome != PLAIN
+        producer = {"producer_id": number, "transactional": True} if transactional else {}
+        first = log.append(*values, compression=compression, **producer)
+        if transactional:
+            log.end_transaction(number, Marker.ABORT if outcome == ABORTED else Marker.COMMIT)
+        if outcome != ABORTED:
+            visible += [(first + at, value, 1_700_000_000_000 + at) for at, value in enumerate(values)]
+    return log, visible
+
+
+def slice_of(log: SyntheticLog, start: int, end: int) -> TopicSlice:
+    return TopicSlice(
+        offsets=OffsetRange(topic=TOPIC, partition=3, kafka_offset_start=start, kafka_offset_end=end),
+        snapshot=PartitionSnapshot(
+            topic=TOPIC, partition=3, topic_id="", leader_epoch=0, log_start=0, lso=log.lso, high_watermark=log.end
+        ),
+        mark=end,
+    )
+
+
+def read(fetch: Fetch, part: TopicSlice, sample: OffsetRange | None = None) -> list[pa.RecordBatch]:
+    sampled = {} if sample is None else {sample.topic_partition: sample}
+    return list(summaries_of(fetch, [part], PLAN, EventDecoder(FIELDS), LEGS, sampled))
+
+
+def by_spark(spark: SparkSession, records: Sequence[tuple[int, bytes, int]]) -> list[pa.RecordBatch]:
+    """The same records, as Kafka's source gives them to Spark."""
+    source = spark.createDataFrame(
+        [(TOPIC, 3, offset, bytearray(b"key"), bytearray(value), written_ms) for offset, value, written_ms in records],
+        "topic string, partition int, offset bigint, key binary, value binary, written_ms bigint",
+    ).withColumn("timestamp", F.timestamp_millis("written_ms"))
+    hashed = hashed_events(parse_events(source, FIELDS), topics=PLAN.topics, legs=LEGS)
+    return list(summarise_events(hashed.toArrow().to_batches(), PLAN))
+
+
+def totals(summaries: Sequence[pa.RecordBatch]) -> set[GroupTotal]:
+    return set(add_totals(total for blob in blobs(summaries, Kind.EVENT_TOTALS) for total in totals_in(blob)))
+
+
+def rows(summaries: Sequence[pa.RecordBatch], kind: Kind) -> Counter[tuple[int, ...]]:
+    """Numbers of a kind with their bucket."""
+    found: Counter[tuple[int, ...]] = Counter()
+    for batch in summaries:
+        for one, bucket, blob in zip(*(batch[name].to_pylist() for name in ("kind", "bucket", "blob")), strict=True):
+            if one == kind:
+                found.update((bucket, *row) for row in numbers_in(kind, [blob]).tolist())
+    return found
+
+
+def blobs(summaries: Sequence[pa.RecordBatch], kind: Kind) -> list[bytes]:
+    return [
+        blob
+        for batch in summaries
+        for one, blob in zip(batch["kind"].to_pylist(), batch["blob"].to_pylist(), strict=True)
+        if one == kind
+    ]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(batches=BATCHES, cut=st.tuples(st.floats(0, 1), st.floats(0, 1)))
+def test_the_same_totals_keys_and_transactions(spark: SparkSession, batches: Batches, cut: tuple[float, float]) -> None:
+    """Of any slice of any log: aborted data, other batches' compression and unreadable values in it."""
+    log, visible = log_of(batches)
+    start, end = sorted(round(share * log.end) for share in cut)
+    part = slice_of(log, start, end)
+    ours, theirs = read(log.fetch, part), by_spark(spark, [one for one in visible if start <= one[0] < end])
+    assert totals(ours) == totals(theirs)
+    for kind in (Kind.EVENTS, Kind.TRANSACTIONS, Kind.WANTED, Kind.UNREADABLE):
+        assert rows(ours, kind) == rows(theirs, kind)
+    (walked,) = map(walked_in, blobs(ours, Kind.WALKED))
+    snapshot = part.snapshot
+    assert walked.census == take_census(
+        log.fetch, part.readable, lso=snapshot.lso, high_watermark=snapshot.high_watermark
+    )
+
+
+def test_what_only_spark_can_judge_is_told_apart_and_unreadable_so_far() -> None:
+    odd = b'{"event_id":"a","payment_id":"p","leg":"payment","amount_minor":1,"currency":"EUR"} and more'
+    log, _ = log_of([(COMMITTED, [odd.removesuffix(b" and more"), odd], 0)])
+    summaries = read(log.fetch, slice_of(log, 0, log.end))
+    assert [row[-1] for row in rows(summaries, Kind.ODD)] == [1]
+    assert {(total.readable, total.rows) for total in totals(summaries)} == {(True, 1), (False, 1)}
+
+
+@pytest.mark.parametrize("spoilt", [True, False])
+def test_a_batch_that_is_not_what_its_checksum_covers_ends_the_attempt(spoilt: bool) -> None:
+    log, _ = log_of([(COMMITTED, [b"{}", b"{}"], 0)])
+
+    def fetch(topic_partition: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
+        fetched = log.fetch(topic_partition, offset, read_committed)
+        records = fetched.records.replace(b"{}", b"{ ", 1) if spoilt else fetched.records
+        return FetchedLog(
+            records=records,
+            high_watermark=fetched.high_watermark,
+            lso=fetched.lso,
+            log_start=fetched.log_start,
+            aborted=fetched.aborted,
+        )
+
+    if spoilt:
+        with pytest.raises(CorruptBatch, match=r"payments\[3\]: the batch at offset 0 is corrupt"):
+            read(fetch, slice_of(log, 0, log.end))
+    else:
+        assert read(fetch, slice_of(log, 0, log.end))
+
+
+@settings(max_examples=20, deadline=None)
+@given(batches=BATCHES, cut=st.tuples(st.floats(0, 1), st.floats(0, 1)))
+def test_the_sample_is_counted_by_itself(batches: Batches, cut: tuple[float, float]) -> None:
+    log, visible = log_of(batches)
+    start, end = sorted(round(share * log.end) for share in cut)
+    sample = OffsetRange(topic=TOPIC, partition=3, kafka_offset_start=start, kafka_offset_end=end)
+    (seen,) = map(seen_in, blobs(read(log.fetch, slice_of(log, 0, log.end), sample), Kind.SEEN))
+    alone = totals(read(log.fetch, slice_of(log, start, end)))
+    xor = int(np.bitwise_xor.reduce([total.xor for total in alone], dtype=np.int64))
+    assert seen == (sample.topic_partition, Seen(sum(one.rows for one in alone), xor, sum(one.sum for one in alone)))
+    assert seen[1].rows == sum(start <= offset < end for offset, _, _ in visible)

@@ -1,0 +1,72 @@
+"""What is chosen to be read twice, and when two readings are the same."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_apps.log_blobs import Seen
+from spark_apps.second_reading import SAMPLE_OFFSETS, choose_sample, compare
+from tallystick.cut import PartitionSnapshot, TopicSlice
+from tallystick.offsets import OffsetRange
+
+SLICES = st.lists(st.tuples(st.integers(0, 10**12), st.sampled_from([0, 1, 100, 9_999, 10_001, 10**6])), max_size=5)
+SEEN = Seen(3, 17, 40)
+
+
+def slices_of(sizes: list[tuple[int, int]]) -> list[TopicSlice]:
+    return [
+        TopicSlice(
+            offsets=OffsetRange(topic="t", partition=number, kafka_offset_start=start, kafka_offset_end=start + size),
+            snapshot=PartitionSnapshot(
+                topic="t",
+                partition=number,
+                topic_id="",
+                leader_epoch=0,
+                log_start=0,
+                lso=start + size,
+                high_watermark=start + size,
+            ),
+            mark=start + size,
+        )
+        for number, (start, size) in enumerate(sizes)
+    ]
+
+
+@given(sizes=SLICES, seed=st.text())
+def test_all_of_a_small_cut_and_a_part_of_a_large_one(sizes: list[tuple[int, int]], seed: str) -> None:
+    slices = slices_of(sizes)
+    chosen = choose_sample(slices, seed=seed)
+    assert chosen == choose_sample(slices, seed=seed)
+    whole = {part.readable.topic_partition: part.readable for part in slices}
+    for part in chosen:
+        inside = whole[part.topic_partition]
+        assert inside.kafka_offset_start <= part.kafka_offset_start
+        assert part.kafka_offset_end <= inside.kafka_offset_end
+    offsets = sum(size for _, size in sizes)
+    if offsets <= SAMPLE_OFFSETS:
+        assert sum(map(len, chosen)) == offsets
+    else:
+        assert len(chosen) == 1
+        assert 0 < len(chosen[0]) <= SAMPLE_OFFSETS
+
+
+def test_every_place_of_a_large_cut_may_be_chosen() -> None:
+    """First and last offset of each partition, the smaller one, too."""
+    slices = slices_of([(0, 3 * SAMPLE_OFFSETS), (0, SAMPLE_OFFSETS // 2)])
+    chosen = [choose_sample(slices, seed=str(number))[0] for number in range(500)]
+    assert {part.partition for part in chosen} == {0, 1}
+    starts = {part.kafka_offset_start for part in chosen if part.partition == 0}
+    assert min(starts) < SAMPLE_OFFSETS < max(starts)
+
+
+def test_two_readings_are_the_same_only_in_all_their_figures() -> None:
+    (part,) = (one.readable for one in slices_of([(5, 3)]))
+    at = part.topic_partition
+    (same,) = compare([part], {at: SEEN}, {at: SEEN})
+    assert (same.offsets, same.rows, same.client_rows, same.is_same) == (part, 3, 3, True)
+    for other in (SEEN._replace(rows=2), SEEN._replace(xor=1), SEEN._replace(total=1)):
+        (differs,) = compare([part], {at: SEEN}, {at: other})
+        assert (differs.client_rows, differs.is_same) == (other.rows, False)
+    (nothing,) = compare([part], {at: SEEN}, {})
+    assert (nothing.client_rows, nothing.is_same) == (0, False)
+    (neither,) = compare([part], {}, {})
+    assert neither.is_same

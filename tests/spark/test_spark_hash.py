@@ -1,0 +1,39 @@
+"""Hashes made in Python are those that Spark makes."""
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from spark_apps.spark_hash import hash_bytes, hash_longs, hash_pairs, hash_place
+
+BYTES = st.none() | st.binary()
+LONGS = st.integers(-(2**63), 2**63 - 1)
+FEW = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@FEW
+@given(
+    rows=st.lists(st.tuples(st.none() | st.binary(), st.none() | st.binary(), LONGS, LONGS), min_size=1, max_size=40)
+)
+def test_a_chain_of_columns(spark: SparkSession, rows: list[tuple[bytes | None, bytes | None, int, int]]) -> None:
+    """A hash seeds the next, and a null hands its seed on."""
+    frame = spark.createDataFrame(rows, "key binary, value binary, one long, other long")
+    told = frame.select(F.xxhash64("key", "value"), F.xxhash64("key", "value", "one", "other")).collect()
+    keys, values, ones, others = zip(*rows, strict=True)
+    pairs = hash_pairs(keys, values)
+    chained = hash_longs(np.array(others, np.int64), hash_longs(np.array(ones, np.int64), pairs))
+    assert [tuple(row) for row in told] == list(
+        zip(pairs.view(np.int64).tolist(), chained.view(np.int64).tolist(), strict=True)
+    )
+
+
+@FEW
+@given(texts=st.lists(st.text(), min_size=1, max_size=40), partition=st.integers(-1, 2**31 - 1))
+def test_text_and_place(spark: SparkSession, texts: list[str], partition: int) -> None:
+    frame = spark.createDataFrame([(text, partition) for text in texts], "text string, partition int")
+    told = [tuple(row) for row in frame.select(F.xxhash64("text"), F.xxhash64("text", "partition")).collect()]
+    hashed = hash_bytes([text.encode() for text in texts], len(texts)).view(np.int64)
+    places = np.array([hash_place(text, partition) for text in texts], np.uint64).view(np.int64)
+    assert told == list(zip(hashed.tolist(), places.tolist(), strict=True))

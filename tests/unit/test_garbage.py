@@ -1,0 +1,28 @@
+"""Garbage is searched for seldom where many values are kept, and as before afterwards."""
+
+import gc
+
+import pytest
+
+from tallystick.garbage import seldom_collected
+
+
+def test_the_threshold_is_high_inside_and_as_before_afterwards() -> None:
+    before = gc.get_threshold()
+    with seldom_collected():
+        assert gc.get_threshold()[0] > 100 * before[0] > 0
+    assert gc.get_threshold() == before
+
+
+def test_it_comes_back_after_an_error_too_and_from_one_inside_another() -> None:
+    before = gc.get_threshold()
+
+    @seldom_collected()
+    def fail() -> None:
+        raise LookupError
+
+    with seldom_collected():
+        with pytest.raises(LookupError):
+            fail()
+        assert gc.get_threshold()[0] > before[0]
+    assert gc.get_threshold() == before
