@@ -20,6 +20,7 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.session.timeZone": "UTC",
+    "spark.python.daemon.module": "spark_apps.worker_daemon",
 }
 """Two cores and few shuffle partitions: what suits this machine is given to all of them alike."""
 

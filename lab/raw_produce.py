@@ -15,6 +15,7 @@ from kafka.errors import (
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     NotCoordinatorError,
+    RequestTimedOutError,
     for_code,
 )
 from kafka.protocol.metadata import CoordinatorType
@@ -33,6 +34,7 @@ _COORDINATOR_NOT_READY = (
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     NotCoordinatorError,
+    RequestTimedOutError,
 )
 
 

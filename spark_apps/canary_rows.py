@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import datetime
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_apps.ledger_frame import LEDGER_ROWS
@@ -44,7 +44,7 @@ def canary_records(source: DataFrame, planted: Sequence[CanaryEvent], *, written
     return filled.select(source.columns)
 
 
-def canary_ledger_rows(ledger: DataFrame, planted: Sequence[CanaryRow]) -> DataFrame:
+def canary_ledger_rows(spark: SparkSession, planted: Sequence[CanaryRow]) -> DataFrame:
     """Planted rows. Shape: as the ledger's."""
     rows = [asdict(row) | {"written_ms": None} for row in planted]
-    return ledger.sparkSession.createDataFrame(pa.Table.from_pylist(rows, schema=LEDGER_ROWS))
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=LEDGER_ROWS))

@@ -7,10 +7,11 @@ contract asks for more than pairs.
 
 import os
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Event, Thread
 
@@ -21,17 +22,27 @@ from sqlalchemy import Engine
 
 from spark_apps.canary_rows import canary_ledger_rows, canary_records
 from spark_apps.event_decode import can_decode
-from spark_apps.hash_scan import HashScan, ParsedEvents, ParsedRows, Planted, TopicSide, scan_by_hash, takes
+from spark_apps.hash_scan import (
+    HashScan,
+    LedgerSide,
+    ParsedEvents,
+    ParsedRows,
+    Planted,
+    TopicSide,
+    scan_by_hash,
+    takes,
+)
 from spark_apps.key_index_frame import index_of, keys_in_indexes, write_index
-from spark_apps.ledger_frame import RowsById, input_rows, read_ledger, rows_by_id
+from spark_apps.ledger_frame import RowsById, input_rows, read_ledger, rows_by_id, slice_queries
 from spark_apps.log_reader import LogTopic, as_raised_in_the_task
+from spark_apps.postgres_rows import PostgresRows
 from spark_apps.second_reading import choose_sample, compare, read_by_client
 from spark_apps.slice_matching import scan_slices
 from spark_apps.topic_frame import parse_events, read_topics
 from tallystick.canaries import canary_events, canary_rows
 from tallystick.census import Tell
 from tallystick.classes.timestamp_skew import possible_ms
-from tallystick.connections import Connections, KafkaSettings
+from tallystick.connections import Connections
 from tallystick.contract import Contract, Direction
 from tallystick.cut import Cut, TopicSlice
 from tallystick.input_topic import input_kafka
@@ -48,10 +59,14 @@ _WORKERS_PYTHON = "PYSPARK_PYTHON"
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """Parsed events or ledger rows: those that were read, and the planted ones."""
+    """Parsed events or ledger rows: those that are read, once somebody asks for them, and the planted ones."""
 
-    read: DataFrame
+    reading: Callable[[], DataFrame]
     planted: DataFrame
+
+    @cached_property
+    def read(self) -> DataFrame:
+        return self.reading()
 
     @property
     def all(self) -> DataFrame:
@@ -60,11 +75,15 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class Sides:
-    """What a match takes. by_id: asks the ledger for single rows, where it can."""
+    """What a match takes. by_id: asks the ledger for single rows, where it can. queries: what reads a PostgreSQL's."""
 
     topic: Side
     ledger: Side
     by_id: RowsById | None
+    queries: tuple[str, ...]
+
+    def parsed_rows(self) -> ParsedRows:
+        return ParsedRows(rows=self.ledger.read, by_id=self.by_id)
 
 
 def reads_log(contract: Contract) -> bool:
@@ -104,29 +123,30 @@ def scan_cut(
             slices = slices_on(cut, contract.topics)
             records = read_topics(spark, connections.kafka, [part.readable for part in slices])
             planted = canary_records(records, canary_events(contract), written_at=cut.marked_at_utc)
-            topic = Side(read=parse_events(records, contract.event), planted=parse_events(planted, contract.event))
+            topic = Side(
+                reading=partial(parse_events, records, contract.event), planted=parse_events(planted, contract.event)
+            )
             inputs = None
             if contract.input_topics:
                 input_slices = [part.readable for part in slices_on(cut, contract.input_topics)]
                 read = read_topics(spark, input_kafka(contract, connections), input_slices)
-                topic, inputs = (
-                    replace(topic, read=topic.read.persist()),
-                    parse_events(read, contract.input_event).persist(),
-                )
+                topic = replace(topic, reading=topic.read.persist)
+                inputs = parse_events(read, contract.input_event).persist()
                 known |= keys_in_indexes(spark, inputs, indexes.paths if indexes else ())
                 if index_to is not None:
                     write_index(index_of(topic.all, inputs), index_to)
                     tell("index_written", {})
-                rows = input_rows(inputs, only_leg=min(contract.legs) if len(contract.legs) == 1 else None)
+                reading = partial(input_rows, inputs, only_leg=min(contract.legs) if len(contract.legs) == 1 else None)
             else:
-                rows = read_ledger(spark, connections, ledger, cut.ledger_slice, described)
+                reading = partial(read_ledger, spark, connections, ledger, cut.ledger_slice, described)
             sides = Sides(
                 topic=topic,
-                ledger=Side(read=rows, planted=canary_ledger_rows(rows, canary_rows(contract))),
+                ledger=Side(reading=reading, planted=canary_ledger_rows(spark, canary_rows(contract))),
                 by_id=rows_by_id(ledger, described, cut.ledger_slice),
+                queries=slice_queries(ledger, described, cut.ledger_slice),
             )
             if by_log:
-                return _scan_log(spark, contract, connections.kafka, cut, previous, sides, known, tell)
+                return _scan_log(spark, contract, connections, cut, previous, sides, known, tell)
             return _scan(contract, cut, previous, sides, known, inputs), ()
 
 
@@ -140,29 +160,42 @@ def _open_session(name: str) -> SparkSession:
 def _scan_log(
     spark: SparkSession,
     contract: Contract,
-    kafka: KafkaSettings,
+    connections: Connections,
     cut: Cut,
     previous: Cut,
     sides: Sides,
     known: set[str],
     tell: Tell,
 ) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
-    """By our reader of the log, beside a second reading by Kafka's client; by that alone where ours leaves too much."""
+    """By our readers of log and ledger, beside a second reading by Kafka's client; by Spark's alone where that of the
+    log leaves too much.
+    """
     slices = slices_on(cut, contract.topics)
     sample = choose_sample(slices, seed=f"{contract.contract}/{cut.n}")
     log = LogTopic(
         spark=spark,
-        kafka=kafka,
+        kafka=connections.kafka,
         slices=tuple(slices),
         fields=contract.event,
         legs=contract.legs,
         sample=sample,
         counted=spark.sparkContext.accumulator(0),
     )
+    rows: LedgerSide
+    if sides.queries:
+        rows = PostgresRows(
+            spark=spark,
+            dsn=connections.ledger_dsn,
+            queries=sides.queries,
+            placed=sides.by_id is not None,
+            parsed=sides.parsed_rows,
+        )
+    else:
+        rows = sides.parsed_rows()
     of = sum(len(part.readable) for part in slices)
     with as_raised_in_the_task(), ThreadPoolExecutor(1) as beside, _telling_how_far(log.counted, of, tell):
-        by_client = beside.submit(read_by_client, spark, kafka, sample)
-        read = _by_hash(contract, cut, previous, log, sides, known)
+        by_client = beside.submit(read_by_client, spark, connections.kafka, sample)
+        read = _by_hash(contract, cut, previous, log, rows, sides, known)
         second_readings = compare(sample, read.seen, by_client.result())
     order = {(part.offsets.topic, part.offsets.partition): place for place, part in enumerate(cut.topic_slices)}
     census = [walked.census for walked in read.walked]
@@ -196,10 +229,12 @@ def _telling_how_far(counted: Accumulator[int], of: int, tell: Tell) -> Iterator
         watcher.join()
 
 
-def _by_hash(contract: Contract, cut: Cut, previous: Cut, topic: TopicSide, sides: Sides, known: set[str]) -> HashScan:
+def _by_hash(
+    contract: Contract, cut: Cut, previous: Cut, topic: TopicSide, rows: LedgerSide, sides: Sides, known: set[str]
+) -> HashScan:
     return scan_by_hash(
         topic,
-        ParsedRows(rows=sides.ledger.read, by_id=sides.by_id),
+        rows,
         Planted(events=sides.topic.planted, rows=sides.ledger.planted),
         legs=contract.legs,
         known_elsewhere=known,
@@ -220,7 +255,7 @@ def _scan(
     """By Kafka's client; by hash where that gives the same answers, else pair by pair."""
     if matches_by_hash(contract):
         parsed = ParsedEvents(events=sides.topic.read, legs=contract.legs)
-        return _by_hash(contract, cut, previous, parsed, sides, known).scan
+        return _by_hash(contract, cut, previous, parsed, sides.parsed_rows(), sides, known).scan
     return scan_slices(
         sides.topic.all,
         sides.ledger.all,

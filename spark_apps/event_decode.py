@@ -4,17 +4,19 @@ The decoder is strict where from_json is lenient: it takes no object for a strin
 text behind the object. What it refuses is told apart, for from_json itself to judge.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from tallystick.contract_event import EventFields
 
-_STRINGS = ("match_key", "transaction_key", "leg", "currency")
+_NEVER_EMPTY = ("match_key", "currency")
+_STRINGS = ("transaction_key", "leg", *_NEVER_EMPTY)
 _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, TypeError)
 
 
@@ -31,11 +33,10 @@ class DecodedEvents(NamedTuple):
 
 
 class WholeEvents(NamedTuple):
-    """Events that lack nothing, a column each. match_keys: as UTF-8. amounts_minor: int64."""
+    """Events that lack nothing and of which all texts are text, and of each a column. match_keys: as UTF-8."""
 
+    events: Sequence[Any]
     match_keys: list[bytes]
-    transaction_keys: list[str]
-    legs: list[str]
     amounts_minor: NDArray[np.int64]
     currencies: list[str]
 
@@ -44,32 +45,23 @@ class EventDecoder:
     """Decodes the fields of one contract, of which `can_decode` says yes."""
 
     def __init__(self, fields: EventFields) -> None:
-        names = {name: getattr(fields, name) for name in (*_STRINGS, "amount_minor")}
-        first = {json_name: name for name, json_name in reversed(names.items())}
-        kinds = [(name, (int if name == "amount_minor" else str | int) | None, None) for name in first.values()]
-        members = {name: property(attrgetter(first[names[name]])) for name in names if name not in first.values()}
-        shape = msgspec.defstruct(
-            "Event", kinds, rename={name: json_name for json_name, name in first.items()}, namespace=members, gc=False
-        )
-        self._decode = msgspec.json.Decoder(shape).decode
+        self._decode = _decoder(fields, {"amount_minor": int | None} | dict.fromkeys(_STRINGS, str | int | None), None)
+        text = dict.fromkeys(_STRINGS, str) | dict.fromkeys(_NEVER_EMPTY, Annotated[str, Meta(min_length=1)])
+        self._decode_whole = _decoder(fields, {"amount_minor": Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]} | text)
 
     def decode_whole(self, values: Sequence[bytes | None]) -> WholeEvents | None:
         """The events, if every one of them is whole and all their texts are text. Quick, for it is nearly always so."""
-        decode = self._decode
         try:
-            events = [decode(value) for value in values]  # type: ignore[arg-type]  # a tombstone ends it
-            whole = _columns(events)
-        except (*_REFUSED, AttributeError, OverflowError):
+            return _columns(list(map(self._decode_whole, values)))
+        except _REFUSED:  # a tombstone is a TypeError
             return None
-        is_whole = _is_text(whole) and b"" not in whole.match_keys and "" not in whole.currencies
-        return whole if is_whole else None
 
     def decode(self, values: Sequence[bytes | None]) -> DecodedEvents:
         """Decode what is plainly one JSON object with fields of the right kinds, or without some of them."""
         events, taken, odd = [], [], []
         for place, value in enumerate(values):
             try:
-                event = self._decode(value)  # type: ignore[arg-type]
+                event = self._decode(value)
             except _REFUSED:
                 event = None
             if event is not None and _is_long(event.amount_minor):
@@ -90,13 +82,27 @@ def whole_of(events: Sequence[Any]) -> tuple[list[int], WholeEvents]:
     """Places of the events that lack nothing, and these. An empty key or currency is none."""
     places = [place for place, event in enumerate(events) if _is_whole(event)]
     some = [events[place] for place in places]
-    try:
-        whole = _columns(some)
-    except AttributeError:
-        whole = None
-    if whole is None or not _is_text(whole):
-        whole = _columns([_Texts(event) for event in some])
-    return places, whole
+    is_text = all(isinstance(getattr(event, name), str) for event in some for name in _STRINGS)
+    return places, _columns(some if is_text else [_Texts(event) for event in some])
+
+
+def _decoder(fields: EventFields, kinds: Mapping[str, Any], *default: None) -> Callable[[bytes | None], Any]:
+    """Of one JSON object as an object with the contract's names; a field under two names is of the last one's kind."""
+    json_names = {name: getattr(fields, name) for name in kinds}
+    named = {json_name: name for name, json_name in json_names.items()}
+    shape = msgspec.defstruct(
+        "Event",
+        [(name, kinds[name], *default) for name in named.values()],
+        rename={name: json_name for json_name, name in named.items()},
+        namespace={
+            name: property(attrgetter(named[json_name]))
+            for name, json_name in json_names.items()
+            if name not in named.values()
+        },
+        gc=False,
+    )
+    decode: Callable[[bytes | None], Any] = msgspec.json.Decoder(shape).decode
+    return decode
 
 
 class _Texts:
@@ -108,15 +114,10 @@ class _Texts:
             setattr(self, name, str(getattr(event, name)))
 
 
-def _is_text(events: WholeEvents) -> bool:
-    return all(set(map(type, texts)) <= {str} for texts in (events.transaction_keys, events.legs, events.currencies))
-
-
 def _columns(events: Sequence[Any]) -> WholeEvents:
     return WholeEvents(
+        events=events,
         match_keys=[event.match_key.encode() for event in events],
-        transaction_keys=[event.transaction_key for event in events],
-        legs=[event.leg for event in events],
         amounts_minor=np.array([event.amount_minor for event in events], dtype=np.int64),
         currencies=[event.currency for event in events],
     )

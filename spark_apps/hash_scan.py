@@ -60,6 +60,11 @@ LAGS_MEASURED = 50_000
 ROWS_BY_ID_MAX = 200_000
 """Rows that the ledger is asked for one by one; of more, all are read again."""
 
+MATCHED_TOGETHER = 100_000
+"""Offsets that one task matches, at least."""
+
+TASKS_PER_CORE = 2
+
 _TOPIC, _LEDGER = 0, 1
 _PLACE = "topic string, partition int, kafka_offset bigint"
 _BYTES_PER_BATCH = ("spark.sql.execution.arrow.maxBytesPerBatch", str(32 << 20))
@@ -207,7 +212,7 @@ def scan_by_hash(
         lag_of_one_in=max(1, -(-offsets // LAGS_MEASURED)) if lag_of else None,
     )
     known = frozenset(known_elsewhere)
-    found = _first_look(topic, ledger, planted, plan, legs, known)
+    found = _first_look(topic, ledger, planted, plan, legs, known, tasks=_tasks(planted.rows.sparkSession, offsets))
     events, rows = _second_look(topic, ledger, planted, plan, found)
     return HashScan(
         scan=_assemble(plan, found, events, rows, legs, known, lag_of),
@@ -236,14 +241,16 @@ def _first_look(
     plan: ScanPlan,
     legs: Mapping[str, str],
     known: frozenset[str],
+    *,
+    tasks: int,
 ) -> _Found:
-    """The one job that reads both sides."""
+    """The one job that reads both sides. tasks: so many match."""
     spark = planted.rows.sparkSession
     spark.conf.set(*_BYTES_PER_BATCH)
     sides = [topic.summaries(plan), ledger.summaries(plan), planted.summaries(plan, legs)]
     if known:
         sides.append(_wanted(spark, known))
-    by_bucket = reduce(DataFrame.union, sides).repartition("bucket").sortWithinPartitions("bucket")
+    by_bucket = reduce(DataFrame.union, sides).repartition(tasks, "bucket").sortWithinPartitions("bucket")
     told = by_bucket.mapInArrow(partial(match, plan=plan), SUMMARY_SHAPE).toArrow()
     kinds, buckets = told["kind"].to_numpy(), told["bucket"].to_numpy()
 
@@ -260,6 +267,11 @@ def _first_look(
         planted={kind: numbers_in(kind, blobs(kind, buckets == PLANTED)) for kind in told_kinds},
         beside={kind: blobs(kind, whole) for kind in (Kind.WALKED, Kind.SEEN, Kind.ODD)},
     )
+
+
+def _tasks(spark: SparkSession, offsets: int) -> int:
+    """A few for each core, so that none waits long for the last one; of a small slice fewer: each has its start."""
+    return max(1, min(offsets // MATCHED_TOGETHER, TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
 
 
 def _wanted(spark: SparkSession, keys: Collection[str]) -> DataFrame:

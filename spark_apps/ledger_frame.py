@@ -49,12 +49,7 @@ def read_ledger(
     """Read the slice. The caller keeps rows in place (`Ledger.held_in_place`) until the scan is over."""
     match ledger:
         case PostgresLedger():
-            queries = ledger_sql.slice_queries(
-                ledger.ledger,
-                xid_start=ledger_slice.xid_start,
-                xid_end=ledger_slice.xid_end,
-                block_count=described.halves_by,
-            )
+            queries = slice_queries(ledger, described, ledger_slice)
             return reduce(
                 DataFrame.unionByName, (_read_query(spark, connections.ledger_dsn, query) for query in queries)
             )
@@ -64,6 +59,18 @@ def read_ledger(
             return _read_parquet(spark, ledger, ledger_slice)
         case _:
             raise TypeError(f"no reader of {type(ledger).__name__}")
+
+
+def slice_queries(ledger: Ledger, described: LedgerDescription, ledger_slice: LedgerSlice) -> tuple[str, ...]:
+    """Queries of the shape above that together read the slice once; none where no PostgreSQL keeps it."""
+    if not isinstance(ledger, PostgresLedger):
+        return ()
+    return ledger_sql.slice_queries(
+        ledger.ledger,
+        xid_start=ledger_slice.xid_start,
+        xid_end=ledger_slice.xid_end,
+        block_count=described.halves_by,
+    )
 
 
 def rows_by_id(ledger: Ledger, described: LedgerDescription, ledger_slice: LedgerSlice) -> RowsById | None:

@@ -309,8 +309,8 @@ class _Hasher:
             "currency": currencies,
         }
         if self._several_legs:
-            figures["transaction_hash"] = pa.array(_hashes(events.transaction_keys))
-            figures["misrouted"] = pa.array([leg in self._elsewhere for leg in events.legs], pa.bool_())
+            figures["transaction_hash"] = pa.array(_hashes([event.transaction_key for event in events.events]))
+            figures["misrouted"] = pa.array([event.leg in self._elsewhere for event in events.events], pa.bool_())
         return figures
 
 

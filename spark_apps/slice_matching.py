@@ -270,7 +270,7 @@ def event_content() -> Column:
 
 def row_content() -> Column:
     """What the content digest of a ledger is made of."""
-    return F.xxhash64("row_id", "match_key", "transaction_key", "leg", "amount_minor", "currency")
+    return F.xxhash64("row_id", F.xxhash64("match_key"), "transaction_key", "leg", "amount_minor", "currency")
 
 
 def fingerprint(row_hash: Column, xor: str, total: str) -> tuple[Column, Column]:

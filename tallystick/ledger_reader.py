@@ -25,7 +25,7 @@ from tallystick.ledger import (
     LedgerUnreachable,
 )
 
-_CONNECT_TIMEOUT_SECONDS = 10
+CONNECT_TIMEOUT_SECONDS = 10
 
 _SNAPSHOT = """
 SELECT xmin, greatest(xmax, xmin + age((xmin & 4294967295)::text::xid)) AS xmax,
@@ -106,7 +106,7 @@ def open_ledger(dsn: str) -> Iterator[psycopg.Connection]:
         connection = psycopg.connect(
             dsn,
             autocommit=True,
-            connect_timeout=_CONNECT_TIMEOUT_SECONDS,
+            connect_timeout=CONNECT_TIMEOUT_SECONDS,
             application_name="tallystick",
             options=f"-c {ledger_sql.HIDE_NOTHING}",
         )

@@ -57,6 +57,7 @@ def spark_settings(environment: Mapping[str, str]) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.driver.memory": "2g",
         "spark.sql.session.timeZone": "UTC",
+        "spark.python.daemon.module": "spark_apps.worker_daemon",
         **_own_settings(environment),
     }
 

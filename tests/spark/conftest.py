@@ -31,6 +31,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.local.dir", str(folder))
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.python.daemon.module", "spark_apps.worker_daemon")
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")

@@ -90,7 +90,8 @@ def test_the_quick_decoder_says_the_same_or_nothing(values: list[bytes]) -> None
     places, whole = whole_of(decoded.events)
     if quick is not None:
         assert len(places) == len(values)
-        assert [list(column) for column in quick] == [list(column) for column in whole]
+        assert list(map(_fields, quick.events)) == list(map(_fields, whole.events))
+        assert [list(column) for column in quick[1:]] == [list(column) for column in whole[1:]]
 
 
 @settings(max_examples=50)
@@ -104,6 +105,9 @@ def test_one_name_for_two_fields() -> None:
     assert can_decode(fields)
     (event,) = EventDecoder(fields).decode([b'{"event_id":"e","leg":"payment"}']).events
     assert (event.match_key, event.transaction_key, event.leg) == ("e", "e", "payment")
+    whole = b'{"event_id":"e","leg":"payment","amount_minor":1,"currency":"EUR"}'
+    assert EventDecoder(fields).decode_whole([whole]) is not None
+    assert EventDecoder(fields).decode_whole([whole.replace(b'"e"', b'""')]) is None
 
 
 @pytest.mark.parametrize(

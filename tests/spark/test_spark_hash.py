@@ -1,12 +1,15 @@
 """Hashes made in Python are those that Spark makes."""
 
 import numpy as np
+import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from xxhash import xxh64_intdigest
 
-from spark_apps.spark_hash import hash_bytes, hash_longs, hash_pairs, hash_place
+from spark_apps.spark_hash import hash_bytes, hash_longs, hash_pairs, hash_place, hash_texts
 
 BYTES = st.none() | st.binary()
 LONGS = st.integers(-(2**63), 2**63 - 1)
@@ -37,3 +40,20 @@ def test_text_and_place(spark: SparkSession, texts: list[str], partition: int) -
     hashed = hash_bytes([text.encode() for text in texts], len(texts)).view(np.int64)
     places = np.array([hash_place(text, partition) for text in texts], np.uint64).view(np.int64)
     assert told == list(zip(hashed.tolist(), places.tolist(), strict=True))
+
+
+@settings(deadline=None)
+@given(texts=st.lists(st.text(max_size=80), max_size=40), skipped=st.integers(0, 5), seed=st.integers(0, 2**64 - 1))
+def test_texts_of_many_lengths_each_with_its_seed(texts: list[str], skipped: int, seed: int) -> None:
+    """A column may be a part of a larger one; the C library says what is right."""
+    column = pa.array(texts, pa.string())[skipped:]
+    seeds = np.arange(len(column), dtype=np.uint64) + np.uint64(seed)
+    expected = [xxh64_intdigest(text.encode(), int(one)) for text, one in zip(texts[skipped:], seeds, strict=True)]
+    assert hash_texts(column, seeds).tolist() == expected
+
+
+@pytest.mark.parametrize("length", [0, 1, 3, 4, 8, 31, 32, 36, 64, 71])
+def test_texts_of_one_length(length: int) -> None:
+    """More of them than are hashed together."""
+    texts = [f"{number:0{length}d}"[-length:] if length else "" for number in range(10_000)]
+    assert hash_texts(pa.array(texts, pa.string())).tolist() == [xxh64_intdigest(text.encode(), 42) for text in texts]

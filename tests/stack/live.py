@@ -29,6 +29,7 @@ SPARK_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
+    "spark.python.daemon.module": "spark_apps.worker_daemon",
 }
 """For small data in a test; the app itself leaves these to whoever submits it."""
 

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from lab.postgres import LEDGER_DATABASE, LEDGER_OWNER, LEDGER_READER, PostgresServer
 from lab.process import wait_until
 from lab.stack import LabStack
-from spark_apps.ledger_frame import read_ledger
+from spark_apps.ledger_frame import read_ledger, slice_queries
+from spark_apps.postgres_rows import read_rows
 from tallystick.break_class import Doubt
 from tallystick.connections import environment_variable
 from tallystick.contract_ledger import LedgerSide
@@ -125,6 +126,15 @@ def scan(spark: SparkSession, books: LiveBooks, cut: Cut, *, dsn: str) -> None:
         read_ledger(spark, replace(books.connections, ledger_dsn=dsn), ledger, cut.ledger_slice, described).collect()
 
 
+def read_quickly(books: LiveBooks, cut: Cut, *, dsn: str) -> None:
+    """The same rows, as the executors read them where the match is by hash."""
+    with open_ledger(books.connections.ledger_dsn) as connection:
+        ledger = PostgresLedger(connection=connection, ledger=books.contract.ledger)
+        queries = slice_queries(ledger, LedgerDescription(key_is_unique=True), cut.ledger_slice)
+        for query in queries:
+            list(read_rows(dsn, query))
+
+
 def test_a_fail_over_between_the_cut_and_its_reading_is_doubted_and_so_is_the_next_cut(
     new_books: NewBooks, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +145,8 @@ def test_a_fail_over_between_the_cut_and_its_reading_is_doubted_and_so_is_the_ne
         catch_up(books.stack.ledger_server, other)
         with pytest.raises(Exception, match="targetServerType: primary"):
             scan(spark, books, cut, dsn=reader_of(other))
+        with pytest.raises(Exception, match="server is in hot standby mode"):
+            read_quickly(books, cut, dsn=reader_of(other))
         with other.connect() as admin:
             admin.execute("SELECT pg_promote()")
         monkeypatch.setenv(environment_variable(LEDGER), reader_of(other))

@@ -1,0 +1,83 @@
+"""A PostgreSQL ledger's slice, read by COPY into Arrow on the executors and hashed there; none of it passes Java."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from adbc_driver_postgresql import dbapi as postgresql
+from psycopg.conninfo import make_conninfo
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_apps.hash_scan import ParsedRows
+from spark_apps.hashed_rows import SUMMARY_SHAPE
+from spark_apps.side_summary import HASHED_ROWS, Numbers, ScanPlan, summarise_rows
+from spark_apps.spark_hash import hash_longs, hash_texts
+from tallystick import ledger_sql
+from tallystick.ledger_reader import CONNECT_TIMEOUT_SECONDS
+from tallystick.slice_scan import CANARY
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostgresRows:
+    """A scan's LedgerSide.
+
+    queries: each reads a part of the slice, by a task of its own. placed: row ids are integers. parsed: gives the same
+    rows, as Spark reads them.
+    """
+
+    spark: SparkSession
+    dsn: str
+    queries: tuple[str, ...]
+    placed: bool
+    parsed: Callable[[], ParsedRows]
+
+    def summaries(self, plan: ScanPlan) -> DataFrame:
+        """What `summarise_rows` makes of the slice. Shape: SUMMARY. Raises, by the task: adbc's Error."""
+        dsn, queries, placed = self.dsn, self.queries, self.placed
+
+        def run(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            wanted = (queries[number] for batch in numbers for number in batch.column("id").to_pylist())
+            hashed = (hashed_row_batch(rows, placed=placed) for query in wanted for rows in read_rows(dsn, query))
+            return summarise_rows(hashed, plan)
+
+        return self.spark.range(0, len(queries), 1, len(queries)).mapInArrow(run, SUMMARY_SHAPE)
+
+    def rows_of(self, key_hashes: Numbers, places: Numbers) -> DataFrame:
+        """As `ParsedRows` has it."""
+        return self.parsed().rows_of(key_hashes, places)
+
+
+def read_rows(dsn: str, query: str) -> Iterator[pa.RecordBatch]:
+    """A query's rows as they come. Shape: the query's. Raises adbc's Error."""
+    address = make_conninfo(
+        dsn,
+        application_name="tallystick",
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        options=f"-c {ledger_sql.HIDE_NOTHING}",
+        target_session_attrs="primary",
+    )
+    with postgresql.connect(address, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute(query)
+        yield from cursor.fetch_record_batch()
+
+
+def hashed_row_batch(rows: pa.RecordBatch, *, placed: bool) -> pa.RecordBatch:
+    """Ledger rows as numbers, as `hashed_rows.hashed_ledger_rows` makes them. Shape: LEDGER_ROWS -> HASHED_ROWS."""
+    amounts, currencies = rows["amount_minor"], rows["currency"]
+    key_hash = hash_texts(rows["match_key"]).view(np.int64)
+    content = hash_longs(key_hash, hash_texts(rows["row_id"]))
+    content = hash_texts(rows["leg"], hash_texts(rows["transaction_key"], content))
+    content = hash_texts(currencies, hash_longs(amounts.to_numpy(), content))
+    figures = {
+        "counted": pc.invert(pc.starts_with(rows["match_key"], CANARY)),
+        "place": pc.cast(rows["row_id"], pa.int64()) if placed else pa.array(np.zeros(len(rows), dtype=np.int64)),
+        "key_hash": pa.array(key_hash),
+        "fields": pa.array(amounts.to_numpy() ^ hash_texts(currencies).view(np.int64)),
+        "content": pa.array(content.view(np.int64)),
+        "amount_minor": amounts,
+        "currency": currencies,
+        "written_ms": rows["written_ms"],
+    }
+    return pa.record_batch([figures[name] for name in HASHED_ROWS.names], schema=HASHED_ROWS)

@@ -1,0 +1,39 @@
+"""Spark's Python daemon, which forks the workers: with what their tasks need in it already, and without its archives.
+
+Python's path begins with archives that Spark brings along, and each task reads the directories of all of them again,
+once for each package that came from them. Where Python has the very same pyspark installed it needs none. What is
+imported here is imported once, and not in each worker, and the search for garbage that Spark has each worker make after
+a task leaves it out. Together these cost each task a tenth to a fifth of a second.
+
+Spark starts it where `spark.python.daemon.module` names it.
+"""
+
+import gc
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+_TASKS = ("spark_apps.hash_match", "spark_apps.log_reader", "spark_apps.postgres_rows")
+
+
+def main() -> None:
+    sys.path[:] = without_archives(sys.path)
+    sys.path_importer_cache.clear()
+    for name in _TASKS:
+        import_module(name)
+    gc.freeze()
+    import_module("pyspark.daemon").manager()
+
+
+def without_archives(path: Sequence[str]) -> list[str]:
+    """The path without the archives that a package pyspark carries, if what is left of it leads to that package."""
+    rest = [place for place in path if not place.endswith((".zip", ".jar"))]
+    found = PathFinder.find_spec("pyspark", rest)
+    folders = [Path(folder) for folder in (found.submodule_search_locations or ()) if found] if found else []
+    return [place for place in path if place in rest or not any(folder in Path(place).parents for folder in folders)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""Ledger rows are hashed outside Spark as Spark hashes them."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from spark_apps.hashed_rows import hashed_ledger_rows
+from spark_apps.ledger_frame import LEDGER_ROWS
+from spark_apps.postgres_rows import hashed_row_batch
+from tallystick.slice_scan import CANARY
+
+LONGS = st.integers(-(2**63), 2**63 - 1)
+TEXT = st.text(max_size=70)
+ROWS = st.fixed_dictionaries(
+    {
+        "row_id": st.integers(1, 2**63 - 1).map(str),
+        "match_key": TEXT | TEXT.map(CANARY.__add__),
+        "transaction_key": TEXT,
+        "leg": st.sampled_from(["", "payment"]),
+        "amount_minor": LONGS,
+        "currency": st.sampled_from(["", "EUR", "JPY"]),
+        "written_ms": st.none() | LONGS,
+    }
+)
+
+
+@pytest.mark.parametrize("placed", [True, False])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(ROWS, min_size=1, max_size=40))
+def test_every_column_is_as_spark_has_it(spark: SparkSession, rows: list[dict[str, object]], placed: bool) -> None:
+    table = pa.Table.from_pylist(rows, schema=LEDGER_ROWS)
+    by_spark = hashed_ledger_rows(spark.createDataFrame(table), placed=placed).toArrow()
+    (batch,) = table.to_batches()
+    assert hashed_row_batch(batch, placed=placed).to_pylist() == by_spark.to_pylist()

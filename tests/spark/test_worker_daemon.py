@@ -1,0 +1,36 @@
+"""The daemon that forks Spark's workers."""
+
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyspark
+from pyspark.sql import SparkSession
+
+from spark_apps.worker_daemon import without_archives
+
+CARRIED = Path(pyspark.__file__).parent
+ARCHIVES = [str(CARRIED / "python" / "lib" / "pyspark.zip"), str(CARRIED / "jars" / "spark-core.jar")]
+INSTALLED = str(CARRIED.parent)
+
+
+def test_archives_of_the_installed_package_are_left_out() -> None:
+    assert without_archives(["here", *ARCHIVES, INSTALLED]) == ["here", INSTALLED]
+
+
+def test_archives_of_another_spark_stay(tmp_path: Path) -> None:
+    other = str(tmp_path / "spark" / "python" / "lib" / "pyspark.zip")
+    assert without_archives(["here", other, INSTALLED]) == ["here", other, INSTALLED]
+
+
+def test_archives_stay_where_python_has_no_pyspark_of_its_own() -> None:
+    assert without_archives([*ARCHIVES, "here"]) == [*ARCHIVES, "here"]
+
+
+def test_a_session_that_names_it_has_workers_without_archives(spark: SparkSession) -> None:
+    def tell(batches: object) -> object:
+        yield pa.RecordBatch.from_pydict({"place": sys.path})
+
+    told = {row["place"] for row in spark.range(1).mapInArrow(tell, "place string").collect()}  # type: ignore[arg-type]
+    assert not [place for place in told if place.startswith(f"{CARRIED}/") and place.endswith((".zip", ".jar"))]
+    assert INSTALLED in told
