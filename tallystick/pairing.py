@@ -105,15 +105,15 @@ class KeyCase:
 
     def side(self, side: ItemSide) -> tuple[Copy, ...]:
         """Copies of one side, as the cuts saw them: carried ones first, the oldest cut's first, in log or row order."""
-        return tuple(sorted((copy for copy in self.copies if copy.side is side), key=_first_seen))
+        found = [copy for copy in self.copies if copy.side is side]
+        return tuple(sorted(found, key=_first_seen) if len(found) > 1 else found)
 
     def places(self, side: ItemSide) -> frozenset[Place]:
         """Places seen on one side, without copies that take part in the pairing and rows that take others back."""
-        known = {copy.item_id for copy in self.copies}
+        there = [seen for seen in self.sightings if seen.side is side]
+        known = {copy.item_id for copy in self.copies} if there else ()
         return frozenset(
-            seen.place
-            for seen in self.sightings
-            if seen.side is side and seen.item_id not in known and not seen.detail.get("reverses")
+            [seen.place for seen in there if seen.item_id not in known and not seen.detail.get("reverses")]
         )
 
 
@@ -279,6 +279,8 @@ def _reversals(case: KeyCase, *, rows_keep_sign: bool) -> Iterable[tuple[Copy, C
 
     Any other event that names a copy as reversed is an event like every other, and one too many itself.
     """
+    if not any(copy.reverses for copy in case.copies):
+        return
     copies = (*case.side(ItemSide.TOPIC), *case.side(ItemSide.LEDGER))
     free = [copy for copy in copies if copy.carried is None and copy.reverses]
     for copy in copies:
