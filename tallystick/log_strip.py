@@ -11,7 +11,7 @@ from itertools import chain, groupby, islice
 from typing import Any
 from uuid import UUID
 
-from tallystick.census import DecidedBatch, Outcome, walk_batches
+from tallystick.census import DecidedBatch, Outcome, walk_past_lso
 from tallystick.log_fetch import Fetch, OffsetNotInLog
 from tallystick.offsets import OffsetRange, TopicPartition
 from tallystick.run_result import Break
@@ -108,7 +108,13 @@ def read_strip(fetch: Fetch, topic_partition: TopicPartition, kafka_offset: int)
         start = max(here.log_start, kafka_offset - reach)
         before.clear()
         after.clear()
-        for batch in _walk(fetch, topic_partition, start, lso=here.lso, high_watermark=here.high_watermark):
+        around = OffsetRange(
+            topic=topic_partition.topic,
+            partition=topic_partition.partition,
+            kafka_offset_start=start,
+            kafka_offset_end=max(start, here.high_watermark),
+        )
+        for batch in walk_past_lso(fetch, around, lso=here.lso):
             if batch.header.next_offset <= kafka_offset:
                 before.append(batch)
             else:
@@ -119,21 +125,6 @@ def read_strip(fetch: Fetch, topic_partition: TopicPartition, kafka_offset: int)
             break
     batches = tuple(_strip_batch(batch) for batch in (*before, *after))
     return LogStrip(topic_partition=topic_partition, kafka_offset=kafka_offset, batches=batches)
-
-
-def _walk(
-    fetch: Fetch, topic_partition: TopicPartition, start: int, *, lso: int, high_watermark: int
-) -> Iterator[DecidedBatch]:
-    """Below the LSO with the aborted list; above it all is open."""
-    middle = min(max(lso, start), high_watermark)
-    for first, end, read_committed in ((start, middle, True), (middle, high_watermark, False)):
-        part = OffsetRange(
-            topic=topic_partition.topic,
-            partition=topic_partition.partition,
-            kafka_offset_start=min(first, end),
-            kafka_offset_end=end,
-        )
-        yield from walk_batches(fetch, part, read_committed=read_committed)
 
 
 def _strip_batch(batch: DecidedBatch) -> StripBatch:
