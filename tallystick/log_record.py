@@ -1,6 +1,7 @@
 """Single records with their producer's identity: for breaks and look-ups only, so cost grows with breaks, not rows."""
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -153,7 +154,9 @@ def read_records(
     found: list[LogRecord] = []
 
     def meet(batch: DecidedBatch, inside: Sequence[int]) -> None:
-        found.extend(records_of(batch, topic_partition, fields, set(inside).__contains__))
+        asked = frozenset(inside)
+        records = [record for record in open_batch(batch) if record.offset in asked]
+        found.extend([record_of(record, batch, topic_partition, fields) for record in records])
 
     spans = read_spans(fetch, topic_partition, offsets, meet)
     for record in found:
@@ -163,7 +166,7 @@ def read_records(
 
 def _document(value: bytes | None) -> dict[str, object]:
     try:
-        document = _JSON.decode((value or b"null").decode("utf-8-sig"))
+        document = _JSON.decode((value or b"null").removeprefix(BOM_UTF8).decode())
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}

@@ -219,10 +219,13 @@ def pair_key(
     legs: leg name to topic; without them no event is misrouted. rows_keep_sign: does a row that takes one back have
     that one's amount, and not the same with the other sign?
     """
-    netted = tuple(_reversals(case, rows_keep_sign=rows_keep_sign))
-    case = _without(case, [copy for pair in netted for copy in pair])
-    idle = [copy for copy in case.side(ItemSide.LEDGER) if copy.reverses and copy.carried is None]
-    case = _without(case, idle)
+    netted: tuple[tuple[Copy, Copy], ...] = ()
+    idle: list[Copy] = []
+    if any(copy.reverses for copy in case.copies):
+        netted = tuple(_reversals(case, rows_keep_sign=rows_keep_sign))
+        case = _without(case, [copy for pair in netted for copy in pair])
+        idle = [copy for copy in case.side(ItemSide.LEDGER) if copy.reverses and copy.carried is None]
+        case = _without(case, idle)
     origin = origin_side(direction)
     origins, followers = case.side(origin), case.side(other_side(origin))
     pairs = _pair(origins, followers)
@@ -279,8 +282,6 @@ def _reversals(case: KeyCase, *, rows_keep_sign: bool) -> Iterable[tuple[Copy, C
 
     Any other event that names a copy as reversed is an event like every other, and one too many itself.
     """
-    if not any(copy.reverses for copy in case.copies):
-        return
     copies = (*case.side(ItemSide.TOPIC), *case.side(ItemSide.LEDGER))
     free = [copy for copy in copies if copy.carried is None and copy.reverses]
     for copy in copies:
@@ -354,8 +355,6 @@ def _idle_reversal(case: KeyCase, copy: Copy, followers: tuple[Copy, ...]) -> Re
 
 def _without(case: KeyCase, copies: Iterable[Copy]) -> KeyCase:
     gone = {copy.item_id for copy in copies}
-    if not gone:
-        return case
     return KeyCase(
         match_key=case.match_key,
         copies=tuple(copy for copy in case.copies if copy.item_id not in gone),

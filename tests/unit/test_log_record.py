@@ -60,6 +60,13 @@ def test_a_key_that_is_no_text_reads_as_the_scan_reads_it(key: object, read: str
     assert read_record(log.fetch, PART, 0, FIELDS).match_key == read
 
 
+@pytest.mark.parametrize(("marks", "read"), [(0, "ev-1"), (1, "ev-1"), (2, "")])
+def test_one_byte_order_mark_before_a_payload_is_no_part_of_it(marks: int, read: str) -> None:
+    log = SyntheticLog()
+    log.append(b"\xef\xbb\xbf" * marks + value("ev-1"))
+    assert read_record(log.fetch, PART, 0, FIELDS).match_key == read
+
+
 def test_a_key_that_is_null_is_no_key() -> None:
     log = SyntheticLog()
     log.append(value(None, None))
