@@ -137,7 +137,6 @@ def judge_stored_cuts(engine: Engine, orders: Iterable[Order]) -> None:
         raise failed
 
 
-@seldom_collected()
 def judge_stored(engine: Engine, contract: Contract, cut_n: int, *, reread: bool) -> None:
     """Judge one stored cut, unless it has its verdict; then read it again where that is asked for."""
     stored = read_run(engine, contract.contract, cut_n)
@@ -158,6 +157,7 @@ def stored_cut(engine: Engine, contract: Contract, n: int) -> Cut:
     return cut
 
 
+@seldom_collected()
 def run_cut(engine: Engine, contract: Contract, cut: Cut) -> None:
     """Judge an open cut and commit what was found. The attempt fences a driver that outlived its task.
 
@@ -205,6 +205,7 @@ def with_logs_around(contract: Contract, result: RunResult) -> RunResult:
         return replace(result, breaks=with_strips(fetch, result.breaks, not_on=contract.input_topics))
 
 
+@seldom_collected()
 def reread_cut(engine: Engine, contract: Contract, cut: Cut, before: RunResult) -> None:
     """Read the same bytes again, under the contract of then; look-ups are answered from the first time.
 
