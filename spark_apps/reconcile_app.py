@@ -42,13 +42,14 @@ from tallystick.connections import (
 from tallystick.contract import Contract, load_contract
 from tallystick.contract_change import refuse_other_books
 from tallystick.cut import Cut, without_expired
+from tallystick.garbage import seldom_collected
 from tallystick.investigation import investigate, open_indexes, read_past, take_cut_census
 from tallystick.judging import judge
 from tallystick.key_index import first_kept, forget, index_folder, seal
 from tallystick.log_fetch import fetcher, open_admin
-from tallystick.log_strip import FETCH_BYTES, position_of, with_strips
+from tallystick.log_strip import FETCH_BYTES, with_strips
 from tallystick.look_ups import LookUps
-from tallystick.run_result import Break, RunResult
+from tallystick.run_result import RunResult
 from tallystick.settling import open_both_sides
 from tallystick.store.alert_store import firing_alerts
 from tallystick.store.contract_store import read_contract
@@ -156,6 +157,7 @@ def stored_cut(engine: Engine, contract: Contract, n: int) -> Cut:
     return cut
 
 
+@seldom_collected()
 def run_cut(engine: Engine, contract: Contract, cut: Cut) -> None:
     """Judge an open cut and commit what was found. The attempt fences a driver that outlived its task.
 
@@ -199,17 +201,11 @@ def with_logs_around(contract: Contract, result: RunResult) -> RunResult:
     if not result.breaks:
         return result
     with open_admin(kafka_from_environment(contract.kafka.connection)) as admin:
-        on_outputs = [one for one in result.breaks if _topic_drawn(one) not in contract.input_topics]
-        drawn = {one.break_id: one for one in with_strips(fetcher(admin, fetch_bytes=FETCH_BYTES), on_outputs)}
-        return replace(result, breaks=tuple(drawn.get(one.break_id, one) for one in result.breaks))
+        fetch = fetcher(admin, fetch_bytes=FETCH_BYTES)
+        return replace(result, breaks=with_strips(fetch, result.breaks, not_on=contract.input_topics))
 
 
-def _topic_drawn(item_break: Break) -> str | None:
-    """The topic around whose record a break would be drawn."""
-    position = position_of(item_break)
-    return position[0].topic if position else None
-
-
+@seldom_collected()
 def reread_cut(engine: Engine, contract: Contract, cut: Cut, before: RunResult) -> None:
     """Read the same bytes again, under the contract of then; look-ups are answered from the first time.
 

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from heapq import nsmallest
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -366,7 +367,7 @@ def _standing(now: Outstanding) -> dict[str, Any]:
 
 def _samples(rules: AlertRules, breaks: Collection[Break]) -> list[dict[str, str]]:
     """The largest, by the ids that `tallystick explain` takes; by their keys only where the contract shows them."""
-    largest = sorted(breaks, key=lambda one: (-one.amount_minor, str(one.break_id)))[:SAMPLES_MAX]
+    largest = nsmallest(SAMPLES_MAX, breaks, key=lambda one: (-one.amount_minor, one.break_id.int))
     shown = rules.match_keys == "shown"
     return [
         {"break_id": str(one.break_id)} | ({"match_key": one.match_key} if shown and one.match_key else {})

@@ -80,6 +80,15 @@ def walk_batches(fetch: Fetch, offsets: OffsetRange, *, read_committed: bool = T
             )
 
 
+def walk_past_lso(fetch: Fetch, offsets: OffsetRange, *, lso: int) -> Iterator[DecidedBatch]:
+    """The same, below the LSO with the aborted list, at and above it without: all that lies there is open."""
+    start, end = offsets.kafka_offset_start, offsets.kafka_offset_end
+    middle = min(max(lso, start), end)
+    for first, last, read_committed in ((start, middle, True), (middle, end, False)):
+        part = replace(offsets, kafka_offset_start=first, kafka_offset_end=last)
+        yield from walk_batches(fetch, part, read_committed=read_committed)
+
+
 def decide_batches(fetched: FetchedLog, read_committed: bool) -> Iterator[DecidedBatch]:
     """Follow the aborted list through one answer: an entry ends at its producer's ABORT marker."""
     pending = sorted(fetched.aborted, key=lambda entry: entry[1], reverse=True)

@@ -132,14 +132,17 @@ class Evidence:
 
         But that a compared field differs from its row's is said too: that is another fault.
         """
-        return tuple(
-            residue
-            for outcome in self.outcomes
-            for residue in outcome.residues
-            if residue.fate is fate
-            and residue.copy.side is side
-            and (fate is Fate.UNEQUAL or residue.copy.item_id not in self.bled_records)
-        )
+        return self._residues.get((fate, side), ())
+
+    @cached_property
+    def _residues(self) -> Mapping[tuple[Fate, ItemSide], tuple[Residue, ...]]:
+        """Sorted out once, since each class asks for some of them."""
+        found: dict[tuple[Fate, ItemSide], list[Residue]] = {}
+        for outcome in self.outcomes:
+            for residue in outcome.residues:
+                if residue.fate is Fate.UNEQUAL or residue.copy.item_id not in self.bled_records:
+                    found.setdefault((residue.fate, residue.copy.side), []).append(residue)
+        return {key: tuple(residues) for key, residues in found.items()}
 
     @cached_property
     def rows_without_event(self) -> Mapping[tuple[str, str], Copy]:

@@ -3,8 +3,7 @@
 Cost grows with breaks, not with rows. A function of the log; but the log forgets, and then a copy has no identity.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
 
 from tallystick.classes.duplicate_in_topic import original_item_id
 from tallystick.classes.torn_transaction import absent_legs, judge_legs
@@ -17,7 +16,6 @@ from tallystick.offsets import TopicPartition
 from tallystick.pairing import Deadlines, Fate, KeyOutcome, Place, Residue
 from tallystick.run_result import ItemSide, PartitionCensus
 from tallystick.slice_scan import topic_place
-from tallystick.transaction_span import read_spans
 
 _BREAKS = frozenset(
     {Fate.EXTRA, Fate.ORIGIN_ABSENT, Fate.FOLLOWER_ABSENT, Fate.UNEQUAL, Fate.MISROUTED, Fate.ORIGIN_OPEN}
@@ -80,12 +78,6 @@ def read_identities(
             offsets.setdefault(part, set()).add(offset)
     found: dict[str, LogRecord] = {}
     for part, wanted in sorted(offsets.items()):
-        records = list(read_records(fetch, part, wanted, event_on(part.topic)))
-        producer_ids: Mapping[int, int] = {
-            record.kafka_offset: record.producer_id for record in records if record.is_transactional
-        }
-        spans = read_spans(fetch, part, producer_ids)
-        for record in records:
-            span = spans.get(record.kafka_offset)
-            found[record.item_id] = replace(record, span=span) if span else record
+        for record in read_records(fetch, part, wanted, event_on(part.topic)):
+            found[record.item_id] = record
     return found

@@ -16,7 +16,6 @@ from tallystick.contract import Contract
 from tallystick.cursor_trail import LOOK_BACK_CUTS, held_positions
 from tallystick.cut import Cut, LedgerSnapshot, PartitionSnapshot, goes_on, is_recreated
 from tallystick.evidence import Evidence, LegsCase
-from tallystick.garbage import seldom_collected
 from tallystick.identities import read_identities, wanted_identities
 from tallystick.key_index import ReadableIndexes, readable_indexes
 from tallystick.lag import Grace, TopicLag, grace_in_force
@@ -104,7 +103,6 @@ def take_cut_census(sides: BothSides, cut: Cut, tell: Tell) -> tuple[PartitionCe
     )
 
 
-@seldom_collected()
 def investigate(
     engine: Engine,
     sides: BothSides,
@@ -322,6 +320,8 @@ def with_reversals(
 def _with_what_it_reverses(
     case: KeyCase, records: Mapping[str, LogRecord], too_many: Mapping[str, OpenItem]
 ) -> KeyCase:
+    if not any(copy.item_id in records for copy in case.copies):
+        return case
     copies = [_naming_what_it_reverses(copy, records.get(copy.item_id)) for copy in case.copies]
     known = {copy.item_id for copy in copies}
     named = sorted({copy.reverses for copy in copies if copy.reverses in too_many} - known)
@@ -353,7 +353,13 @@ def with_row_reversals(
 
 
 def _with_what_rows_say(case: KeyCase, sightings: Sequence[Sighting]) -> KeyCase:
-    said = {seen.item_id: seen.detail for seen in sightings if seen.side is ItemSide.LEDGER}
+    said = {
+        seen.item_id: seen.detail
+        for seen in sightings
+        if seen.side is ItemSide.LEDGER and ("reverses" in seen.detail or "action_id" in seen.detail)
+    }
+    if not said:
+        return case
     return replace(
         case,
         copies=tuple(
@@ -370,9 +376,9 @@ def _with_what_rows_say(case: KeyCase, sightings: Sequence[Sighting]) -> KeyCase
 
 
 def _with_rows_too_many(case: KeyCase, items: Sequence[OpenItem]) -> KeyCase:
-    known = {copy.item_id for copy in case.copies}
-    if not any(copy.reverses and copy.carried is None for copy in case.side(ItemSide.LEDGER)):
+    if not items or not any(copy.reverses and copy.carried is None for copy in case.side(ItemSide.LEDGER)):
         return case
+    known = {copy.item_id for copy in case.copies}
     beside = (_carried_copy(item, ignore_case=False) for item in items if item.item_id not in known)
     return replace(case, copies=(*case.copies, *beside))
 

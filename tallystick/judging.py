@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
+from functools import partial
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
@@ -13,7 +14,6 @@ from tallystick.classes.breaks import with_identity
 from tallystick.classes.torn_transaction import absent_legs, judge_legs, posted_strays
 from tallystick.contract import Direction
 from tallystick.evidence import Evidence, LegsCase
-from tallystick.garbage import seldom_collected
 from tallystick.lag import RunLag, TopicLag, add_lags, lags_of_pairs
 from tallystick.pairing import ONE_TOO_MANY, Copy, Fate, Residue, topic_of
 from tallystick.run_result import (
@@ -31,7 +31,6 @@ from tallystick.side_words import in_words_of
 from tallystick.verdict import Verdict, merge_verdicts
 
 
-@seldom_collected()
 def judge(
     evidence: Evidence,
     *,
@@ -115,8 +114,8 @@ def _verdicts(breaks: Iterable[Break], doubts: Iterable[DoubtFound]) -> Iterator
     yield from (Verdict.INCONCLUSIVE for _ in doubts)
 
 
-def _break_order(item_break: Break) -> tuple[str, str, str]:
-    return (item_break.break_class, item_break.match_key, str(item_break.break_id))
+def _break_order(item_break: Break) -> tuple[str, str, int]:
+    return (item_break.break_class, item_break.match_key, item_break.break_id.int)
 
 
 def _open_after(carried: Iterable[OpenItem], changes: Iterable[OpenItem]) -> list[OpenItem]:
@@ -188,9 +187,8 @@ def _residue_item(evidence: Evidence, residue: Residue, item_break: Break | None
     copy, state = residue.copy, _STATE_OF[residue.fate]
     if copy.carried is not None and copy.carried.state is state and copy.carried.reason == residue.reason:
         return
-    item = copy.carried or _new_item(evidence, copy)
-    yield _change(
-        item,
+    make = partial(_change, copy.carried) if copy.carried else partial(_new_item, evidence, copy)
+    yield make(
         state=state,
         reason=str(item_break.break_class) if item_break else residue.reason,
         pairable=_is_pairable(evidence, residue),
@@ -226,7 +224,16 @@ def _follower(evidence: Evidence) -> ItemSide:
     return ItemSide.LEDGER if from_topic else ItemSide.TOPIC
 
 
-def _new_item(evidence: Evidence, copy: Copy) -> OpenItem:
+def _new_item(
+    evidence: Evidence,
+    copy: Copy,
+    *,
+    state: ItemState,
+    reason: str,
+    pairable: bool,
+    break_id: UUID | None,
+    cleared_by: str,
+) -> OpenItem:
     return OpenItem(
         item_id=copy.item_id,
         side=copy.side,
@@ -238,8 +245,11 @@ def _new_item(evidence: Evidence, copy: Copy) -> OpenItem:
         first_seen_cut=evidence.cut.n,
         first_seen_utc=evidence.cut.marked_at_utc,
         due_utc=evidence.deadlines.new_copies_due_utc,
-        state=ItemState.OPEN,
-        reason="",
+        state=state,
+        reason=reason,
+        pairable=pairable,
+        break_id=break_id,
+        cleared_by=cleared_by,
         written_ms=copy.written_ms,
     )
 

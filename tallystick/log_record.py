@@ -1,8 +1,9 @@
 """Single records with their producer's identity: for breaks and look-ups only, so cost grows with breaks, not rows."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from hashlib import sha256
 from types import MappingProxyType
@@ -10,12 +11,12 @@ from typing import Any
 
 from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch
 
-from tallystick.census import DecidedBatch, Outcome, batch_at, decide_batches, read_log_start
+from tallystick.census import DecidedBatch, Outcome, batch_at
 from tallystick.contract_event import EventFields
-from tallystick.log_fetch import Fetch, OffsetNotInLog
+from tallystick.log_fetch import Fetch
 from tallystick.money_text import minor_unit_digits
 from tallystick.offsets import TopicPartition
-from tallystick.transaction_span import TransactionSpan
+from tallystick.transaction_span import TransactionSpan, read_spans
 
 SESSION_HEADER = "session"
 """One value per producing process: tells a retry from a second process where there is no producer id."""
@@ -149,38 +150,23 @@ def read_record(fetch: Fetch, topic_partition: TopicPartition, offset: int, fiel
 def read_records(
     fetch: Fetch, topic_partition: TopicPartition, offsets: Iterable[int], fields: EventFields
 ) -> Iterator[LogRecord]:
-    """The records at many offsets, in log order; neighbours share a fetch. What the log does not hold is left out."""
-    waiting = sorted(set(offsets), reverse=True)
-    log_start = read_log_start(fetch, topic_partition, [waiting[0], waiting[-1]] if waiting else [])
-    if log_start is None:
-        return
-    while waiting:
-        offset = waiting[-1]
-        if offset < log_start:
-            waiting.pop()
-            continue
-        try:
-            fetched = fetch(topic_partition, offset, True)
-        except OffsetNotInLog:
-            return
-        read_committed = offset < fetched.lso
-        if not read_committed:
-            fetched = fetch(topic_partition, offset, False)
-        for batch in decide_batches(fetched, read_committed):
-            inside = set()
-            while waiting and waiting[-1] <= batch.header.last_offset:
-                inside.add(waiting.pop())
-            if inside and batch.outcome is not Outcome.MARKER:
-                yield from records_of(batch, topic_partition, fields, inside.__contains__)
-            if not waiting:
-                return
-        if waiting and waiting[-1] == offset:
-            waiting.pop()
+    """The records at many offsets, in log order, with their spans. What the log does not hold is left out."""
+    found: list[LogRecord] = []
+
+    def meet(batch: DecidedBatch, inside: Sequence[int]) -> None:
+        asked = frozenset(inside)
+        records = [record for record in open_batch(batch) if record.offset in asked]
+        found.extend([record_of(record, batch, topic_partition, fields) for record in records])
+
+    spans = read_spans(fetch, topic_partition, offsets, meet)
+    for record in found:
+        span = spans.get(record.kafka_offset)
+        yield replace(record, span=span) if span else record
 
 
 def _document(value: bytes | None) -> dict[str, object]:
     try:
-        document = _JSON.decode((value or b"null").decode("utf-8-sig"))
+        document = _JSON.decode((value or b"null").removeprefix(BOM_UTF8).decode())
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}

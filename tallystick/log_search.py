@@ -16,7 +16,7 @@ from aiokafka.codec import gzip_decode, lz4_decode, snappy_decode, zstd_decode
 from aiokafka.record.default_records import DefaultRecord
 
 from tallystick.batch_header import HEADER_BYTES
-from tallystick.census import DecidedBatch, Outcome, walk_batches
+from tallystick.census import DecidedBatch, Outcome, walk_past_lso
 from tallystick.contract_event import EventFields
 from tallystick.log_fetch import Fetch
 from tallystick.log_record import LogRecord, open_batch, record_of
@@ -77,7 +77,10 @@ def find_records(
         places = sorted(offset for part, offset in wanted.places if part == offsets.topic_partition)
         at_places = frozenset(places)
         known = [part for part in wanted.known if part.topic_partition == offsets.topic_partition]
-        for batch in _walk_past_lso(fetch, offsets):
+        if not len(offsets):
+            continue
+        lso = fetch(offsets.topic_partition, offsets.kafka_offset_start, True).lso
+        for batch in walk_past_lso(fetch, offsets, lso=lso):
             if batch.outcome is Outcome.MARKER:
                 continue
             if _is_known(batch, known):
@@ -161,19 +164,3 @@ def _any_inside(batch: DecidedBatch, places: Sequence[int]) -> bool:
     """places: sorted offsets."""
     first = bisect_left(places, batch.header.base_offset)
     return first < len(places) and places[first] <= batch.header.last_offset
-
-
-def _walk_past_lso(fetch: Fetch, offsets: OffsetRange) -> Iterator[DecidedBatch]:
-    """Below the LSO with the aborted list, at and above it without."""
-    if not len(offsets):
-        return
-    lso = fetch(offsets.topic_partition, offsets.kafka_offset_start, True).lso
-    middle = min(max(lso, offsets.kafka_offset_start), offsets.kafka_offset_end)
-    for start, end, read_committed in (
-        (offsets.kafka_offset_start, middle, True),
-        (middle, offsets.kafka_offset_end, False),
-    ):
-        part = OffsetRange(
-            topic=offsets.topic, partition=offsets.partition, kafka_offset_start=start, kafka_offset_end=end
-        )
-        yield from walk_batches(fetch, part, read_committed=read_committed)

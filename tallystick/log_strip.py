@@ -5,13 +5,13 @@ class only the breaks with the most money have one: its cost does not grow with 
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from typing import Any
 from uuid import UUID
 
-from tallystick.census import DecidedBatch, Outcome, walk_batches
+from tallystick.census import DecidedBatch, Outcome, walk_past_lso
 from tallystick.log_fetch import Fetch, OffsetNotInLog
 from tallystick.offsets import OffsetRange, TopicPartition
 from tallystick.run_result import Break
@@ -73,15 +73,13 @@ class LogStrip:
         )
 
 
-def with_strips(fetch: Fetch, breaks: Sequence[Break]) -> tuple[Break, ...]:
+def with_strips(fetch: Fetch, breaks: Sequence[Break], *, not_on: Collection[str] = ()) -> tuple[Break, ...]:
     """The same breaks; those that are drawn have their strip among their evidence.
 
-    What has left the log has none. Raises kafka.errors.KafkaError.
+    not_on: topics that `fetch` does not reach. What has left the log has none. Raises kafka.errors.KafkaError.
     """
     strips: dict[UUID, LogStrip] = {}
-    for item_break in _drawn(breaks):
-        position = position_of(item_break)
-        assert position is not None
+    for item_break, position in _drawn(breaks, not_on):
         try:
             strips[item_break.break_id] = read_strip(fetch, *position)
         except OffsetNotInLog:
@@ -110,7 +108,13 @@ def read_strip(fetch: Fetch, topic_partition: TopicPartition, kafka_offset: int)
         start = max(here.log_start, kafka_offset - reach)
         before.clear()
         after.clear()
-        for batch in _walk(fetch, topic_partition, start, lso=here.lso, high_watermark=here.high_watermark):
+        around = OffsetRange(
+            topic=topic_partition.topic,
+            partition=topic_partition.partition,
+            kafka_offset_start=start,
+            kafka_offset_end=max(start, here.high_watermark),
+        )
+        for batch in walk_past_lso(fetch, around, lso=here.lso):
             if batch.header.next_offset <= kafka_offset:
                 before.append(batch)
             else:
@@ -121,21 +125,6 @@ def read_strip(fetch: Fetch, topic_partition: TopicPartition, kafka_offset: int)
             break
     batches = tuple(_strip_batch(batch) for batch in (*before, *after))
     return LogStrip(topic_partition=topic_partition, kafka_offset=kafka_offset, batches=batches)
-
-
-def _walk(
-    fetch: Fetch, topic_partition: TopicPartition, start: int, *, lso: int, high_watermark: int
-) -> Iterator[DecidedBatch]:
-    """Below the LSO with the aborted list; above it all is open."""
-    middle = min(max(lso, start), high_watermark)
-    for first, end, read_committed in ((start, middle, True), (middle, high_watermark, False)):
-        part = OffsetRange(
-            topic=topic_partition.topic,
-            partition=topic_partition.partition,
-            kafka_offset_start=min(first, end),
-            kafka_offset_end=end,
-        )
-        yield from walk_batches(fetch, part, read_committed=read_committed)
 
 
 def _strip_batch(batch: DecidedBatch) -> StripBatch:
@@ -150,11 +139,12 @@ def _strip_batch(batch: DecidedBatch) -> StripBatch:
     )
 
 
-def _drawn(breaks: Iterable[Break]) -> Iterator[Break]:
-    """Of each class those with the most money that stand on a topic."""
+def _drawn(breaks: Iterable[Break], not_on: Collection[str]) -> Iterator[tuple[Break, tuple[TopicPartition, int]]]:
+    """Of each class those with the most money that stand on a topic, with where."""
     ordered = sorted(breaks, key=lambda one: (one.break_class, -one.amount_minor, one.match_key, one.break_id.int))
     for _, members in groupby(ordered, key=lambda one: one.break_class):
-        yield from islice((one for one in members if position_of(one) is not None), STRIPS_PER_CLASS_MAX)
+        placed = ((one, place) for one in members if (place := position_of(one)) and place[0].topic not in not_on)
+        yield from islice(placed, STRIPS_PER_CLASS_MAX)
 
 
 def _with_strip(item_break: Break, strip: LogStrip | None) -> Break:
@@ -178,7 +168,7 @@ def _texts(value: Any) -> Iterator[str]:
     match value:
         case str():
             yield value
-        case Mapping():
+        case dict() | Mapping():  # the first is told at once, and nearly all are one
             for key in sorted(value):
                 yield from _texts(value[key])
         case list() | tuple():

@@ -105,15 +105,15 @@ class KeyCase:
 
     def side(self, side: ItemSide) -> tuple[Copy, ...]:
         """Copies of one side, as the cuts saw them: carried ones first, the oldest cut's first, in log or row order."""
-        return tuple(sorted((copy for copy in self.copies if copy.side is side), key=_first_seen))
+        found = [copy for copy in self.copies if copy.side is side]
+        return tuple(sorted(found, key=_first_seen) if len(found) > 1 else found)
 
     def places(self, side: ItemSide) -> frozenset[Place]:
         """Places seen on one side, without copies that take part in the pairing and rows that take others back."""
-        known = {copy.item_id for copy in self.copies}
+        there = [seen for seen in self.sightings if seen.side is side]
+        known = {copy.item_id for copy in self.copies} if there else ()
         return frozenset(
-            seen.place
-            for seen in self.sightings
-            if seen.side is side and seen.item_id not in known and not seen.detail.get("reverses")
+            [seen.place for seen in there if seen.item_id not in known and not seen.detail.get("reverses")]
         )
 
 
@@ -219,10 +219,13 @@ def pair_key(
     legs: leg name to topic; without them no event is misrouted. rows_keep_sign: does a row that takes one back have
     that one's amount, and not the same with the other sign?
     """
-    netted = tuple(_reversals(case, rows_keep_sign=rows_keep_sign))
-    case = _without(case, [copy for pair in netted for copy in pair])
-    idle = [copy for copy in case.side(ItemSide.LEDGER) if copy.reverses and copy.carried is None]
-    case = _without(case, idle)
+    netted: tuple[tuple[Copy, Copy], ...] = ()
+    idle: list[Copy] = []
+    if any(copy.reverses for copy in case.copies):
+        netted = tuple(_reversals(case, rows_keep_sign=rows_keep_sign))
+        case = _without(case, [copy for pair in netted for copy in pair])
+        idle = [copy for copy in case.side(ItemSide.LEDGER) if copy.reverses and copy.carried is None]
+        case = _without(case, idle)
     origin = origin_side(direction)
     origins, followers = case.side(origin), case.side(other_side(origin))
     pairs = _pair(origins, followers)
@@ -352,8 +355,6 @@ def _idle_reversal(case: KeyCase, copy: Copy, followers: tuple[Copy, ...]) -> Re
 
 def _without(case: KeyCase, copies: Iterable[Copy]) -> KeyCase:
     gone = {copy.item_id for copy in copies}
-    if not gone:
-        return case
     return KeyCase(
         match_key=case.match_key,
         copies=tuple(copy for copy in case.copies if copy.item_id not in gone),

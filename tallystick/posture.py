@@ -87,12 +87,14 @@ def reconciliation_horizon(contract: Contract) -> timedelta:
 @lru_cache(maxsize=64)
 def longest_interval(schedule: str, start: datetime) -> timedelta:
     """The longest pause between two firings: of `0 * * * 1-5` it is the weekend."""
+    every_day_alike = schedule.split()[2:] == ["*", "*", "*"]
+    days = 2 if every_day_alike else 3 * 366
     firings = croniter(schedule, start)
     moments: Iterator[datetime] = (firings.get_next(datetime) for _ in range(_FIRINGS_MAX))
     longest = timedelta(0)
     for earlier, later in pairwise(moments):
         longest = max(longest, later - earlier)
-        if later - start > timedelta(days=3 * 366):
+        if later - start > timedelta(days=days):
             break
     return longest
 

@@ -5,19 +5,21 @@ two markers; it ends at the first control batch of that producer id after the re
 Source: KIP-98.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tallystick.batch_header import BatchHeader, Marker, coordinator_epoch
-from tallystick.census import DecidedBatch, read_log_start, walk_batches
-from tallystick.log_fetch import Fetch
+from tallystick.census import DecidedBatch, decide_batches, read_log_start, walk_past_lso
+from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog
 from tallystick.marker_protocol import MarkerProtocol, protocol_of_marker
 from tallystick.offsets import OffsetRange, TopicPartition
 
 LOOK_BACK_OFFSETS = 10_000
 """So far before a record its transaction's first record is looked for."""
 _NO_END = 1 << 62
+Meet = Callable[[DecidedBatch, Sequence[int]], None]
+"""(data batch, offsets asked for that it holds) -> None"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,32 +123,42 @@ def _span(span: _OpenSpan, marker: DecidedBatch | None, protocol: MarkerProtocol
 
 
 def read_spans(
-    fetch: Fetch, topic_partition: TopicPartition, producer_ids: Mapping[int, int]
+    fetch: Fetch, topic_partition: TopicPartition, offsets: Iterable[int], meet: Meet
 ) -> dict[int, TransactionSpan]:
-    """The span of each offset of a transactional record. producer_ids: offset to who wrote it.
+    """The span of each of these offsets that is a record of a producer transaction; meets each batch that holds some.
 
-    Neighbours share one pass over the batch headers, so no part of the log is read twice. What has left the log has no
-    span.
+    Neighbours share one walk, so no part of the log is read twice. What has left the log has no span.
     """
-    log_start = read_log_start(fetch, topic_partition, [max(producer_ids)] if producer_ids else [])
-    waiting = sorted((offset for offset in producer_ids if log_start is not None and offset >= log_start), reverse=True)
+    asked = sorted(set(offsets), reverse=True)
+    log_start = read_log_start(fetch, topic_partition, [asked[0], asked[-1]] if asked else [])
+    waiting = [offset for offset in asked if log_start is not None and offset >= log_start]
     found: dict[int, TransactionSpan] = {}
     while waiting and log_start is not None:
-        start = max(log_start, waiting[-1] - LOOK_BACK_OFFSETS)
+        try:
+            here = fetch(topic_partition, waiting[-1], True)
+        except OffsetNotInLog:
+            break
+        looks_back = _may_be_transactional(here)
+        start = max(log_start, waiting[-1] - LOOK_BACK_OFFSETS) if looks_back else waiting[-1]
         sweep = _Sweep(start)
-        everything = OffsetRange(
+        onwards = OffsetRange(
             topic=topic_partition.topic,
             partition=topic_partition.partition,
             kafka_offset_start=start,
             kafka_offset_end=_NO_END,
         )
-        for batch in walk_batches(fetch, everything, read_committed=False):
+        for batch in walk_past_lso(fetch, onwards, lso=here.lso):
             header = batch.header
+            if header.is_transactional and not looks_back and waiting and waiting[-1] <= header.last_offset:
+                break  # its transaction may begin before this sweep did
             inside = list(_take_up_to(waiting, header.last_offset))
             if header.is_control:
                 sweep.add_marker(batch)
-            elif header.is_transactional:
-                sweep.add_data(header, [at for at in inside if producer_ids[at] == header.producer_id])
+            else:
+                if inside:
+                    meet(batch, inside)
+                if header.is_transactional:
+                    sweep.add_data(header, inside)
             nothing_near = not waiting or waiting[-1] - LOOK_BACK_OFFSETS > header.last_offset
             if nothing_near and not sweep.waiting:
                 break
@@ -154,6 +166,12 @@ def read_spans(
             waiting.clear()
         found |= sweep.spans()
     return found
+
+
+def _may_be_transactional(fetched: FetchedLog) -> bool:
+    """Does a producer transaction's batch stand first in an answer, for all that it shows?"""
+    first = next(decide_batches(fetched, True), None)
+    return first is None or first.header.is_transactional
 
 
 def _take_up_to(waiting: list[int], last_offset: int) -> Iterator[int]:

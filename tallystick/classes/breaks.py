@@ -1,7 +1,6 @@
 """Build a break from a residue: the same fields for every class."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from tallystick.break_class import BreakClass
@@ -54,8 +53,8 @@ def identity_json(record: LogRecord | None) -> dict[str, Any] | None:
 
 def with_identity(found: Break, identities: Mapping[str, LogRecord]) -> Break:
     """Join the producer identity of the copy that a break is about; where that is a row, of the record it followed."""
-    about = (found.evidence.get("at"), *(seen["at"] for seen in found.evidence.get("found_elsewhere", ())))
+    about = [found.evidence.get("at"), *[seen["at"] for seen in found.evidence.get("found_elsewhere", ())]]
     record = next((identities[item_id] for item_id in about if item_id in identities), None)
     if record is None:
         return found
-    return replace(found, evidence={**found.evidence, "identity": record.as_json()})
+    return Break(**{**vars(found), "evidence": {**found.evidence, "identity": record.as_json()}})

@@ -27,8 +27,10 @@ def foreign_in_topic(evidence: Evidence) -> Iterator[Break]:
 def is_foreign(evidence: Evidence, residue: Residue) -> bool:
     """Did somebody unknown write this event? Never, where the contract does not say who is known."""
     header = evidence.contract.event.origin_header
+    if not header:
+        return False
     record = evidence.identities.get(residue.copy.item_id)
-    return bool(header and record and record.header(header) not in evidence.contract.event.known_origins)
+    return record is not None and record.header(header) not in evidence.contract.event.known_origins
 
 
 def _foreign(evidence: Evidence, residue: Residue) -> Break:

@@ -56,8 +56,10 @@ def _proven(evidence: Evidence) -> Iterator[Residue]:
 
 def _effect(residue: Residue) -> Money:
     """What one error changes of topic minus ledger, per currency, without those in which it changes nothing."""
-    copies = (residue.copy,) if residue.partner is None else (residue.copy, residue.partner)
-    net = total_money((copy.currency, _signed(copy)) for copy in copies)
+    copy, partner = residue.copy, residue.partner
+    if partner is None:
+        return {copy.currency: _signed(copy)} if copy.amount_minor else {}
+    net = total_money([(copy.currency, _signed(copy)), (partner.currency, _signed(partner))])
     return {currency: amount for currency, amount in net.items() if amount}
 
 

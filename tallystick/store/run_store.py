@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import msgspec
 from psycopg import sql
-from psycopg.types.json import Jsonb
 from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, Table, func, insert, or_, select, true, update
 
@@ -43,6 +43,7 @@ from tallystick.verdict import Verdict
 _DOUBTS, _FIGURES = TypeAdapter(tuple[DoubtFound, ...]), TypeAdapter(RunFigures)
 _NOTICES = TypeAdapter(tuple[NoticeFound, ...])
 _LAG, _KEY_INDEX = TypeAdapter(RunLag), TypeAdapter(KeyIndex)
+_AS_JSON = msgspec.json.Encoder()
 _OFFSETS_LOST = (
     Doubt.LOG_EXPIRED,
     Doubt.LOG_COMPACTED,
@@ -112,7 +113,6 @@ class OutstandingBreak:
     first_seen_utc: datetime
 
 
-@seldom_collected()
 def commit_run(engine: Engine, result: RunResult, *, attempt: int, alerts: Sequence[Alert]) -> Verdict:
     """Store verdict, breaks, items and alerts, and close the cut: all or nothing.
 
@@ -487,7 +487,7 @@ def _break_row(result: RunResult, found: Break) -> dict[str, Any]:
         "contract": result.contract,
         "cut_n": result.cut_n,
         "break_class": str(found.break_class),
-        "evidence": Jsonb(dict(found.evidence)),
+        "evidence": _AS_JSON.encode(found.evidence).decode(),
     }
 
 

@@ -122,6 +122,17 @@ def test_only_the_largest_of_a_class_are_drawn_and_nothing_else_of_a_break_chang
     assert log.fetches < 100
 
 
+def test_breaks_on_topics_that_cannot_be_fetched_are_not_drawn_and_take_no_place_of_those_that_are(
+    log: SyntheticLog,
+) -> None:
+    elsewhere = [a_break(n, amount_minor=900, at="topic:billing.requests:0:3") for n in range(STRIPS_PER_CLASS_MAX)]
+    here = a_break(99, at=f"topic:{TOPIC}:0:3")
+    drawn = with_strips(log.fetch, [*elsewhere, here], not_on=["billing.requests"])
+    assert [strip_of(one) is not None for one in drawn] == [False] * STRIPS_PER_CLASS_MAX + [True]
+    drawn = with_strips(log.fetch, [*elsewhere, here])
+    assert [strip_of(one) is not None for one in drawn] == [True] * STRIPS_PER_CLASS_MAX + [False]
+
+
 @pytest.mark.parametrize(
     ("evidence", "offset"),
     [

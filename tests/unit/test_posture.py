@@ -152,6 +152,7 @@ def test_every_topic_of_the_contract_has_its_lines() -> None:
     ("schedule", "longest"),
     [
         ("0 * * * *", HOUR),
+        ("0 9,11 * * *", 22 * HOUR),
         ("* * * * 1-5", 48 * HOUR + timedelta(minutes=1)),
         ("0 9 * * 1-5", 72 * HOUR),
         ("0 0 1 * *", timedelta(days=31)),

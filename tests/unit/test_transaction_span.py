@@ -13,8 +13,12 @@ COMMIT, ABORT = Marker.COMMIT, Marker.ABORT
 CONSTANT, MOVING, UNKNOWN = MarkerProtocol
 
 
-def span_of(log: SyntheticLog, offset: int, producer_id: int = 7) -> TransactionSpan:
-    return read_spans(log.fetch, PART, {offset: producer_id})[offset]
+def spans_of(log: SyntheticLog, *offsets: int) -> dict[int, TransactionSpan]:
+    return read_spans(log.fetch, PART, offsets, lambda batch, inside: None)
+
+
+def span_of(log: SyntheticLog, offset: int) -> TransactionSpan:
+    return spans_of(log, offset)[offset]
 
 
 def transaction(log: SyntheticLog, marker: Marker, *, data_epoch: int, marker_epoch: int, records: int = 2) -> int:
@@ -96,21 +100,21 @@ def test_what_has_left_the_log_has_no_span_and_the_rest_has() -> None:
     log = SyntheticLog(log_start=40)
     log.append(b"x", producer_id=7, transactional=True)
     log.end_transaction(7, COMMIT)
-    assert list(read_spans(log.fetch, PART, {3: 7, 40: 7})) == [40]
-    assert read_spans(log.fetch, PART, {3: 7}) == {}
-    assert read_spans(log.fetch, PART, {}) == {}
+    assert list(spans_of(log, 3, 40)) == [40]
+    assert spans_of(log, 3) == {}
+    assert spans_of(log) == {}
 
 
 def test_many_records_take_one_pass_and_share_their_spans() -> None:
     log = SyntheticLog(fetch_batches=100)
-    wanted = {}
+    wanted = []
     for _ in range(200):
         first = transaction(log, COMMIT, data_epoch=0, marker_epoch=0)
-        wanted |= {first: 7, first + 1: 7}
-    spans = read_spans(log.fetch, PART, wanted)
-    assert sorted(spans) == sorted(wanted)
+        wanted += [first, first + 1]
+    spans = spans_of(log, *wanted)
+    assert sorted(spans) == wanted
     assert all(span.marker_offset == span.first_offset + 2 for span in spans.values())
-    assert log.fetches <= 1 + len(log.batches) / 100 + 1
+    assert log.fetches <= 2 + len(log.batches) / 100 + 1
 
 
 def test_records_that_lie_far_apart_do_not_make_it_read_what_lies_between() -> None:
@@ -119,6 +123,42 @@ def test_records_that_lie_far_apart_do_not_make_it_read_what_lies_between() -> N
     for _ in range(200):
         log.append(*[b"z"] * 500)
     last = transaction(log, ABORT, data_epoch=0, marker_epoch=0)
-    spans = read_spans(log.fetch, PART, {first: 7, last: 7})
+    spans = spans_of(log, first, last)
     assert [spans[first].marker, spans[last].marker] == [COMMIT, ABORT]
     assert log.fetches < 20
+
+
+def a_transaction_among_plain_records(before: int) -> tuple[SyntheticLog, int, int]:
+    """A plain record; then, so many plain ones further, a transaction in two batches: where each of both stands."""
+    log = SyntheticLog(fetch_batches=1)
+    log.append(*[b"z"] * 500)
+    plain = log.append(b"y")
+    for _ in range(before):
+        log.append(*[b"z"] * 500)
+    log.append(b"x", producer_id=7, transactional=True)
+    log.append(b"x", producer_id=7, transactional=True)
+    log.end_transaction(7, COMMIT)
+    return log, plain, log.end - 2
+
+
+def test_for_a_plain_record_nothing_is_read_of_what_lies_before_it_nor_far_behind_it() -> None:
+    log, plain, _ = a_transaction_among_plain_records(before=40)
+    assert spans_of(log, plain) == {}
+    assert log.fetches == 3
+
+
+def test_a_transaction_that_comes_behind_a_plain_record_is_looked_for_from_where_it_may_begin() -> None:
+    log, plain, last = a_transaction_among_plain_records(before=1)
+    assert spans_of(log, plain, last) == spans_of(log, last)
+    assert spans_of(log, plain, last)[last].first_is_certain
+
+
+def test_each_batch_with_what_was_asked_for_is_met_once() -> None:
+    log = SyntheticLog(fetch_batches=1)
+    first = transaction(log, COMMIT, data_epoch=0, marker_epoch=0, records=3)
+    second = transaction(log, ABORT, data_epoch=0, marker_epoch=0)
+    plain = log.append(b"z")
+    met: list[tuple[str, list[int]]] = []
+    asked = [plain, first, first + 2, second, second + 2]
+    read_spans(log.fetch, PART, asked, lambda batch, inside: met.append((str(batch.outcome), list(inside))))
+    assert met == [("committed", [first, first + 2]), ("aborted", [second]), ("plain", [plain])]
