@@ -69,6 +69,7 @@ def kept_measurement(figures: Mapping[str, Any]) -> dict[str, Any]:
         name: {
             unit: round(arm[unit], 2) for unit in ("warm_seconds", "cold_process_seconds", "peak_mib") if unit in arm
         }
+        | {figure: arm[figure] for figure in ("reached",) if figure in arm}
         for name, arm in figures["arms"].items()
     }
     return {"size": figures["size"], "times": figures["times"], "ratios": figures["ratios"], "arms": arms} | _on(

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 from rich.table import Table
 
 from bench.answers import faster_than_ours
-from bench.comparison import BROKEN_TABLE, DATACOMPY, PLANTED, measure
+from bench.comparison import BROKEN_TABLE, COMMAND, DATACOMPY, PLANTED, measure
 from bench.data_set import DataSize
 from lab.long_run import LongRun
 from lab.process import REPOSITORY
 
 FIGURES = REPOSITORY / "build" / "bench_shapes.json"
-_NO_FAULTS = (BROKEN_TABLE, PLANTED)
+_NO_FAULTS = (BROKEN_TABLE, PLANTED, COMMAND)
 
 
 class Shape(NamedTuple):
@@ -39,7 +39,7 @@ def shapes(events: int) -> dict[str, Shape]:
     partitions it would take longer than all the rest, and is left out.
     """
     return {
-        "plain": Shape(DataSize(events=events), (PLANTED,)),
+        "plain": Shape(DataSize(events=events), (PLANTED, COMMAND)),
         "10 KB payloads": Shape(DataSize(events=events // 4, filler_bytes=10_000), _NO_FAULTS),
         "90 % on one partition": Shape(DataSize(events=events, hot_partition_percent=90), _NO_FAULTS),
         "1,000 partitions": Shape(DataSize(events=events // 4, partitions=1_000), (*_NO_FAULTS, DATACOMPY)),
