@@ -4,6 +4,7 @@ The command is `tallystick run`, whole processes of it, each on a contract of it
 its own lines and, between them, by Spark's event log. The machine's clock, so nothing else should run beside.
 """
 
+import os
 import subprocess
 import sys
 import time
@@ -34,11 +35,17 @@ class NotReached(LookupError):
 
 
 def run_command(contracts: Sequence[Path], log: Path) -> dict[str, Any]:
-    """An arm: seconds of each whole process, their median, and the median of when each moment was reached."""
+    """An arm: seconds of each whole process, their median, mean CPU time, medians of when each moment was reached."""
+    cpu_before = _cpu_of_children()
     runs = [_run_once(path, log) for path in contracts]
     reached = {moment: round(median(run[moment] for run in runs), 2) for moment in runs[0]}
     seconds = [run[ENDED] for run in runs]
-    return {"seconds": seconds, "cold_process_seconds": median(seconds), "reached": dict(in_order(reached))}
+    return {
+        "seconds": seconds,
+        "cold_process_seconds": median(seconds),
+        "cpu_seconds": (_cpu_of_children() - cpu_before) / len(runs),
+        "reached": dict(in_order(reached)),
+    }
 
 
 def _run_once(contract: Path, log: Path) -> dict[str, float]:
@@ -68,6 +75,12 @@ def _run_once(contract: Path, log: Path) -> dict[str, float]:
     }
 
 
+def _cpu_of_children() -> float:
+    """Seconds on any core, of children that have ended and of theirs."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
 def told_in(lines: Sequence[tuple[float, str]]) -> dict[str, float]:
     """Seconds by moment, of lines behind the seconds at which they came. Raises NotReached."""
     reached = {}
@@ -86,7 +99,7 @@ def in_order(reached: Mapping[str, float]) -> list[tuple[str, float]]:
 
 def start_up_table(arm: Mapping[str, Any]) -> Table:
     """A line for each moment: when, and how long after the one before."""
-    table = Table("tallystick run", "after, s", "took, s")
+    table = Table("tallystick run", "after, s", "took, s", caption=f"{arm['cpu_seconds']:.1f} s of CPU time a run")
     before = 0.0
     for moment, seconds in arm["reached"].items():
         table.add_row(moment, f"{seconds:.2f}", f"{seconds - before:.2f}")

@@ -28,6 +28,6 @@ def test_a_moment_that_no_line_tells_is_missed(missing: int) -> None:
 
 def test_what_took_how_long_is_told_in_the_order_in_which_it_came() -> None:
     told = in_order(told_in(LINES) | {ENDED: 13.5, FIRST_READ: 7.0})
-    table = start_up_table({"reached": dict(told)})
+    table = start_up_table({"reached": dict(told), "cpu_seconds": 20.0})
     assert [moment for moment, _ in told] == [*list(TOLD_BY)[:3], FIRST_READ, *list(TOLD_BY)[3:], ENDED]
     assert [*table.columns[2].cells] == ["1.50", "0.75", "2.75", "2.00", "2.00", "3.00", "1.00", "0.50"]
