@@ -1,7 +1,8 @@
 """What the measured seconds come to, and whether each answer is what was written. Pure: no clock, no file, no server.
 
 An arm is what bench/arms.py returns, by name: `floor`, `ours`, `naive`, `datacompy`, each but the floor also as
-`..._broken` on the table with wrong rows; `ours_planted` and `ours_doubled` on a few faults among all rows.
+`..._broken` on the table with wrong rows; `ours_planted` and `ours_doubled` on a few faults among all rows; `command`,
+which has whole processes only.
 A fast answer that is wrong counts for nothing, so `disagreements` holds each arm to what it can know: a join sees which
 rows lack a partner and which pairs differ, but no key that stands equally often on both sides.
 """
@@ -29,7 +30,10 @@ def ratios(arms: Arms) -> dict[str, float]:
         for other in ("floor", *(f"{name}{suffix}" for name in _OTHERS)):
             if ours is not None and other in arms:
                 found[f"ours{suffix}_over_{other}"] = ours["warm_seconds"] / arms[other]["warm_seconds"]
-    found["ours_over_naive_cold"] = arms["ours"]["cold_process_seconds"] / arms["naive"]["cold_process_seconds"]
+    for ours in ("ours", "command"):
+        if ours in arms:
+            cold, of_naive = (arms[one]["cold_process_seconds"] for one in (ours, "naive"))
+            found[f"{ours}_over_naive_cold"] = cold / of_naive
     return {name: round(value, 3) for name, value in found.items()}
 
 

@@ -6,7 +6,8 @@
   datacompy  SparkSQLCompare on the same two frames
   ours       cut, census, match, classes, stored verdict
 
-An arm is a dictionary: the seconds of each run, their median when warm, and what the last run answered.
+An arm is a dictionary: the seconds of each run, their median when warm, and what the last run answered. One more, the
+command itself, is in start_up.py.
 """
 
 import json

@@ -25,15 +25,17 @@ from bench.data_set import (
 )
 from bench.machine import machine
 from bench.ours_app import take_cut
+from bench.start_up import run_command
 from lab.long_run import LongRun
 from lab.stack import LabStack, start_stack
 from tallystick.connections import environment_variable
 from tallystick.contract import load_contract
 from tallystick.store.engine import connect_store, migrate, open_store
 
-DATACOMPY, BROKEN_TABLE, PLANTED = "datacompy", "broken", "planted"
-PARTS = (DATACOMPY, BROKEN_TABLE, PLANTED)
+DATACOMPY, BROKEN_TABLE, PLANTED, COMMAND = "datacompy", "broken", "planted", "command"
+PARTS = (DATACOMPY, BROKEN_TABLE, PLANTED, COMMAND)
 """What a measurement can do without."""
+_COMMAND_TIMES = 3
 
 
 def measure(run: LongRun, size: DataSize, *, times: int, without: Collection[str] = ()) -> dict[str, Any]:
@@ -41,7 +43,7 @@ def measure(run: LongRun, size: DataSize, *, times: int, without: Collection[str
 
     With a hot key only the table that agrees is there: any other fault would be counted once for each pair of copies.
     """
-    left_out = {*without, BROKEN_TABLE, PLANTED} if size.hot_key_copies > 1 else {*without}
+    left_out = {*without, BROKEN_TABLE, PLANTED, COMMAND} if size.hot_key_copies > 1 else {*without}
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
     run.say("starting a broker and two databases")
@@ -69,11 +71,11 @@ def measure(run: LongRun, size: DataSize, *, times: int, without: Collection[str
 
 
 def begin_books(stack: LabStack, times: int) -> dict[str, list[Path]]:
-    """So many contracts on each table, and two for the planted faults; each begins here, before any event."""
+    """Contracts on each table, for the command and for the planted faults; each begins here, before any event."""
     migrate(connect_store(stack.store_dsn))
-    counts = {AGREES: times, BROKEN: times, PLANTED: 2}
+    counts = {AGREES: times, BROKEN: times, COMMAND: _COMMAND_TIMES, PLANTED: 2}
     contracts = {
-        name: [_contract(AGREES if name == PLANTED else name, f"{name.replace('.', '_')}_{n}") for n in range(count)]
+        name: [_contract(BROKEN if name == BROKEN else AGREES, f"{name.replace('.', '_')}_{n}") for n in range(count)]
         for name, count in counts.items()
     }
     engine = open_store(stack.store_dsn)
@@ -93,6 +95,8 @@ def _arms(
         yield f"naive{suffix}", run_naive(stack, table, times)
         if DATACOMPY not in without:
             yield f"datacompy{suffix}", run_datacompy(stack, table)
+    if COMMAND not in without:
+        yield "command", run_command(contracts[COMMAND], FOLDER / "command.log")
     if PLANTED not in without:
         amounts, copies = contracts[PLANTED]
         plant_amounts(stack, size)
@@ -102,7 +106,8 @@ def _arms(
 
 
 def _in_words(arm: Mapping[str, Any]) -> str:
-    return f"{arm['warm_seconds']:.2f} s, of {', '.join(f'{one:.2f}' for one in arm['seconds'])}"
+    seconds = ", ".join(f"{one:.2f}" for one in arm["seconds"])
+    return f"{arm['warm_seconds']:.2f} s, of {seconds}" if "warm_seconds" in arm else f"cold, {seconds} s"
 
 
 def _contract(table: str, name: str) -> Path:

@@ -9,14 +9,10 @@ what they shuffled.
 
 import argparse
 import json
-import os
 import shutil
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import psutil
 import psycopg
@@ -24,11 +20,8 @@ import psycopg
 from bench.arms import FOLDER, run_ours
 from bench.comparison import begin_books, environment
 from bench.data_set import AGREES, TOPIC, DataSize, make_empty, write_ledger, write_topic
+from bench.event_log import SparkCost, recorded_events, spark_cost
 from lab.stack import LabStack, start_stack
-
-_SHUFFLED_ROWS = "internal.metrics.shuffle.write.recordsWritten"
-_SHUFFLED_BYTES = "internal.metrics.shuffle.write.bytesWritten"
-
 
 _FETCHED = '{"step": "fetched"'
 PROGRAM_LOG = FOLDER / "bench.ours_app.log"
@@ -36,17 +29,6 @@ PROGRAM_LOG = FOLDER / "bench.ours_app.log"
 
 class NothingFetched(LookupError):
     """The run did not say how much of the log it fetched."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SparkCost:
-    """Of one application, skipped stages left out. shuffled_rows: records written to any shuffle."""
-
-    jobs: int
-    stages: int
-    tasks: int
-    shuffled_rows: int
-    shuffled_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +60,7 @@ def main() -> None:
 def measure_cost(stack: LabStack, size: DataSize) -> Cost:
     """Write the data set and reconcile it once, in a process of its own, on a stack where nobody else works."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with environment(stack), _event_log() as event_log:
+    with environment(stack), recorded_events() as recorded:
         make_empty(stack, size)
         contracts = begin_books(stack, times=1)[AGREES]
         write_topic(stack, size)
@@ -86,7 +68,7 @@ def measure_cost(stack: LabStack, size: DataSize) -> Cost:
         sent_before, rows_before = _bytes_written(stack), _rows_read(stack)
         answer = run_ours(contracts)["answer"]
         sent_bytes, rows_read = _bytes_written(stack) - sent_before, _rows_read(stack) - rows_before
-        spark = read_event_log(line for file in event_log.iterdir() for line in file.read_text().splitlines())
+        spark = spark_cost(recorded())
     return Cost(
         verdict=answer["verdict"],
         log_bytes=sum(part.stat().st_size for part in Path(stack.folder).rglob(f"{TOPIC}-*/*.log")),
@@ -98,28 +80,6 @@ def measure_cost(stack: LabStack, size: DataSize) -> Cost:
     )
 
 
-def read_event_log(lines: Iterable[str]) -> SparkCost:
-    """Add up one application's event log, a JSON object a line."""
-    counts: Counter[str] = Counter()
-    for line in lines:
-        event = json.loads(line)
-        if event["Event"] == "SparkListenerJobStart":
-            counts["jobs"] += 1
-        elif event["Event"] == "SparkListenerStageCompleted":
-            stage = event["Stage Info"]
-            counts["stages"] += 1
-            counts["tasks"] += stage["Number of Tasks"]
-            for one in stage["Accumulables"]:
-                counts[one["Name"]] += int(one["Value"]) if one["Name"] in (_SHUFFLED_ROWS, _SHUFFLED_BYTES) else 0
-    return SparkCost(
-        jobs=counts["jobs"],
-        stages=counts["stages"],
-        tasks=counts["tasks"],
-        shuffled_rows=counts[_SHUFFLED_ROWS],
-        shuffled_bytes=counts[_SHUFFLED_BYTES],
-    )
-
-
 def read_fetched(lines: Iterable[str]) -> int:
     """Bytes of the log that one run said it fetched, among whatever else its log holds. Raises NothingFetched."""
     told = [json.loads(line) for line in lines if line.startswith(_FETCHED)]
@@ -128,23 +88,6 @@ def read_fetched(lines: Iterable[str]) -> int:
             f"expected one line {_FETCHED}...}} of the run, got {len(told)}; the log was read another way"
         )
     return int(told[0]["bytes"])
-
-
-@contextmanager
-def _event_log() -> Iterator[Path]:
-    """Spark reads its defaults from a folder that a variable names; so the program itself need not know."""
-    with TemporaryDirectory() as folder:
-        events, settings = Path(folder, "events"), Path(folder, "spark-defaults.conf")
-        events.mkdir()
-        settings.write_text(
-            f"spark.eventLog.enabled true\nspark.eventLog.dir {events.as_uri()}\n"
-            "spark.eventLog.rolling.enabled false\nspark.eventLog.compress false\n"
-        )
-        os.environ["SPARK_CONF_DIR"] = folder
-        try:
-            yield events
-        finally:
-            del os.environ["SPARK_CONF_DIR"]
 
 
 def _bytes_written(stack: LabStack) -> int:

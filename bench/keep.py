@@ -16,6 +16,7 @@ from bench.shapes import FIGURES as SHAPES
 from bench.side_by_side import FIGURES
 from lab.process import REPOSITORY
 
+_FIGURES_OF_AN_ARM = ("warm_seconds", "cold_process_seconds", "cpu_seconds", "peak_mib")
 RESULTS = REPOSITORY / "bench" / "results"
 
 
@@ -66,9 +67,8 @@ def kept_measurement(figures: Mapping[str, Any]) -> dict[str, Any]:
             f"expected right answers, got: {'; '.join(figures['disagreements'])}. Measure again once they are right"
         )
     arms = {
-        name: {
-            unit: round(arm[unit], 2) for unit in ("warm_seconds", "cold_process_seconds", "peak_mib") if unit in arm
-        }
+        name: {unit: round(arm[unit], 2) for unit in _FIGURES_OF_AN_ARM if unit in arm}
+        | {figure: arm[figure] for figure in ("reached",) if figure in arm}
         for name, arm in figures["arms"].items()
     }
     return {"size": figures["size"], "times": figures["times"], "ratios": figures["ratios"], "arms": arms} | _on(

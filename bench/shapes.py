@@ -1,10 +1,12 @@
 """On no shape of the data may what people use today be faster than ours.
 
     python -m bench.shapes --events 300000 --times 3
+    python -m bench.shapes --shape plain --shape "10 KB payloads"
 
 Each shape is a data set of its own on servers of its own, run under all programs of bench/arms.py: plain, also with one
-row of a hundred wrong; large payloads; one hot partition; many partitions; one hot key. Writes build/bench_shapes.json;
-ends with 1 when naive or datacompy is faster than ours on any of them, by medians of warm runs, or an answer is wrong.
+row of a hundred wrong; large payloads; one hot partition; many partitions; one hot key. Writes build/bench_shapes.json,
+in which shapes that were not asked for stay as they were measured before. Ends with 1 when naive or datacompy is faster
+than ours on any of them, by medians of warm runs, or an answer is wrong.
 """
 
 import argparse
@@ -16,13 +18,13 @@ from typing import Any, NamedTuple
 from rich.table import Table
 
 from bench.answers import faster_than_ours
-from bench.comparison import BROKEN_TABLE, DATACOMPY, PLANTED, measure
+from bench.comparison import BROKEN_TABLE, COMMAND, DATACOMPY, PLANTED, measure
 from bench.data_set import DataSize
 from lab.long_run import LongRun
 from lab.process import REPOSITORY
 
 FIGURES = REPOSITORY / "build" / "bench_shapes.json"
-_NO_FAULTS = (BROKEN_TABLE, PLANTED)
+_NO_FAULTS = (BROKEN_TABLE, PLANTED, COMMAND)
 
 
 class Shape(NamedTuple):
@@ -39,7 +41,7 @@ def shapes(events: int) -> dict[str, Shape]:
     partitions it would take longer than all the rest, and is left out.
     """
     return {
-        "plain": Shape(DataSize(events=events), (PLANTED,)),
+        "plain": Shape(DataSize(events=events), (PLANTED, COMMAND)),
         "10 KB payloads": Shape(DataSize(events=events // 4, filler_bytes=10_000), _NO_FAULTS),
         "90 % on one partition": Shape(DataSize(events=events, hot_partition_percent=90), _NO_FAULTS),
         "1,000 partitions": Shape(DataSize(events=events // 4, partitions=1_000), (*_NO_FAULTS, DATACOMPY)),
@@ -51,11 +53,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=300_000, help="of a plain shape (default 300000)")
     parser.add_argument("--times", type=int, default=3, help="runs in one session; the first is cold (default 3)")
+    parser.add_argument("--shape", choices=shapes(0), action="append", help="only this one; may be repeated")
     given = parser.parse_args()
-    run, measured = LongRun(), {}
+    run, measured = LongRun(), measured_before() if given.shape else {}
     for name, shape in shapes(given.events).items():
-        run.say(f"[bold]{name}[/bold]")
-        measured[name] = measure(run, shape.size, times=given.times, without=shape.without)
+        if name in (given.shape or shapes(0)):
+            run.say(f"[bold]{name}[/bold]")
+            measured[name] = measure(run, shape.size, times=given.times, without=shape.without)
     wrong = problems(measured)
     figures = {"shapes": measured, "problems": wrong, "seconds": round(run.seconds, 1)}
     FIGURES.write_text(json.dumps(figures, indent=2) + "\n")
@@ -63,6 +67,12 @@ def main() -> None:
     for problem in wrong:
         run.console.print(f"[red]{problem}[/red]", highlight=False, soft_wrap=True)
     sys.exit(1 if wrong else 0)
+
+
+def measured_before() -> dict[str, dict[str, Any]]:
+    """The shapes in build/, by name; none where there is no file."""
+    before: dict[str, dict[str, Any]] = json.loads(FIGURES.read_text())["shapes"] if FIGURES.exists() else {}
+    return before
 
 
 def problems(measured: Mapping[str, Mapping[str, Any]]) -> list[str]:

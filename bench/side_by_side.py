@@ -3,8 +3,9 @@
     python -m bench.side_by_side --events 3000000 --times 4
 
 The programs are those of bench/arms.py, on one data set by seed. Ratios count, absolute times drift: all of them are
-medians of warm runs of this one run. Afterwards a few faults are planted among all rows, which ours must find. Writes
-build/bench.json; ends with 1 when an answer is not what was written.
+medians of warm runs of this one run. `tallystick run` itself, whole and cold, is told moment by moment: when it reads
+its first byte, when the verdict is stored. In the end a few faults are planted among all rows, which ours must find.
+Writes build/bench.json; ends with 1 when an answer is not what was written.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from rich.table import Table
 
 from bench.comparison import PARTS, measure
 from bench.data_set import DataSize
+from bench.start_up import start_up_table
 from lab.long_run import LongRun
 from lab.process import REPOSITORY
 
@@ -46,6 +48,8 @@ def main() -> None:
     figures = measure(run, size, times=given.times, without=given.without)
     FIGURES.write_text(json.dumps(figures | {"seconds": round(run.seconds, 1)}, indent=2) + "\n")
     run.console.print(table_of(figures["arms"]))
+    if "command" in figures["arms"]:
+        run.console.print(start_up_table(figures["arms"]["command"]))
     for problem in figures["disagreements"]:
         run.console.print(f"[red]differs:[/red] {problem}", highlight=False)
     sys.exit(1 if figures["disagreements"] else 0)
@@ -56,13 +60,13 @@ def table_of(arms: Mapping[str, Mapping[str, Any]]) -> Table:
     table = Table("program", "warm, s", "cold process, s", "peak, MiB", "over the floor")
     floor = arms["floor"]["warm_seconds"]
     for name, arm in arms.items():
-        cold, peak = arm.get("cold_process_seconds"), arm.get("peak_mib")
+        warm, cold, peak = (arm.get(figure) for figure in ("warm_seconds", "cold_process_seconds", "peak_mib"))
         table.add_row(
             name,
-            f"{arm['warm_seconds']:.2f}",
+            "" if warm is None else f"{warm:.2f}",
             "" if cold is None else f"{cold:.1f}",
             "" if peak is None else f"{peak:,}",
-            f"{arm['warm_seconds'] / floor:.2f}",
+            "" if warm is None else f"{warm / floor:.2f}",
         )
     return table
 

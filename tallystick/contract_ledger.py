@@ -75,7 +75,8 @@ class LedgerSide(ContractPart):
     where: Annotated[str, Field(min_length=1)] | None = None
     """SQL condition that picks the posting that pairs, e.g. side = 'credit'."""
     slice_by: Literal["xmin", "written_xid"] = "xmin"
-    """xmin: append-only tables, guarded by a count of older rows. written_xid: the owner's column; rows may change."""
+    """xmin: append-only tables, guarded by a count of older rows; each run scans the whole table. written_xid: the
+    owner's column; rows may change. With an index on it a run reads its slice alone, without one the whole table."""
     columns: LedgerColumns = LedgerColumns()
     """Column names, where they differ from the defaults."""
     amount_unit: AmountUnit = "minor"

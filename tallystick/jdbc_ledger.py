@@ -36,9 +36,9 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError, NoSuchTableError, OperationalError
 from sqlalchemy.pool import NullPool
 
-from tallystick.connections import JdbcSettings
 from tallystick.contract_ledger import LedgerSide
 from tallystick.cut import FileChange, LedgerSlice, LedgerSnapshot
+from tallystick.jdbc_connection import JdbcSettings
 from tallystick.ledger import (
     HorizonHolder,
     LedgerDescription,

@@ -6,9 +6,10 @@ from functools import partial
 
 from sqlalchemy import Engine
 
-from tallystick.connections import Connections, jdbc_settings
+from tallystick.connections import Connections
 from tallystick.contract import Contract
 from tallystick.input_topic import open_input_topics
+from tallystick.jdbc_connection import jdbc_settings
 from tallystick.jdbc_ledger import open_jdbc_ledger
 from tallystick.ledger import Ledger
 from tallystick.ledger_reader import PostgresLedger, open_ledger

@@ -14,11 +14,7 @@ from tallystick.connections import Connections, runbook_links
 from tallystick.contract import Contract
 from tallystick.cut import Cut
 from tallystick.cutting import resolve_cut
-from tallystick.delivery import DeliveryFailed, deliver_pending
-from tallystick.no_verdict_alert import resolve_silences
-from tallystick.report import write_report
 from tallystick.settling import observe
-from tallystick.sinks import sinks_from_environment
 from tallystick.spark_job import Observer, SparkAppFailed, run_job, submit_argv
 from tallystick.store.contract_store import read_contract
 from tallystick.store.cut_store import last_cut, open_cut
@@ -126,6 +122,8 @@ def stored_run(engine: Engine, contract_name: str, n: int) -> StoredRun:
 
 def report_of(engine: Engine, run: StoredRun, artifacts: Path) -> Path:
     """Write the report of a run under the contract its cut was made with."""
+    from tallystick.report import write_report  # a verdict does not wait for what draws it
+
     contract = read_contract(engine, run.result.contract, run.result.cut_n)
     assert contract is not None  # a cut refers to its contract by a foreign key
     return write_report(run, contract, artifacts)
@@ -168,6 +166,10 @@ def _judge(cuts: Sequence[tuple[LocalRun, Cut]]) -> None:
 
 def _tell_people(local: LocalRun, run: StoredRun) -> Path:
     """Alerts and report. An alert that cannot be delivered stays owed and changes no verdict."""
+    from tallystick.delivery import DeliveryFailed, deliver_pending  # nor for what sends it
+    from tallystick.no_verdict_alert import resolve_silences
+    from tallystick.sinks import sinks_from_environment
+
     sinks = sinks_from_environment(local.contract, artifacts_folder=local.artifacts, environment=local.environment)
     resolve_silences(local.engine, local.contract, now_utc=local.now())
     try:

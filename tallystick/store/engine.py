@@ -5,15 +5,11 @@ Knows no table: schema.py says what the shape is, the migrations how it came abo
 
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, make_url, text
 from sqlalchemy.exc import ArgumentError, OperationalError
 
 from tallystick.connections import ConnectionNotGiven
-from tallystick.store.schema import SCHEMA
+from tallystick.store.schema import REVISION, SCHEMA
 
 VERSION_TABLE = "alembic_version"
 
@@ -35,10 +31,10 @@ def open_store(dsn: str) -> Engine:
     """Connect to a migrated store. Raises StoreUnreachable, StoreNotMigrated, ConnectionNotGiven."""
     engine = connect_store(dsn)
     with engine.connect() as connection:
-        found, expected = _revision(connection), _head()
-    if found != expected:
+        found = _revision(connection)
+    if found != REVISION:
         raise StoreNotMigrated(
-            f"{_place(engine.url)}: expected revision {expected}, got {found or 'none'}; run: tallystick store migrate"
+            f"{_place(engine.url)}: expected revision {REVISION}, got {found or 'none'}; run: tallystick store migrate"
         )
     return engine
 
@@ -85,6 +81,9 @@ def connect_store(dsn: str) -> Engine:
 
 def migrate(engine: Engine) -> None:
     """Bring the store to this version's shape, in one transaction. Quiet when it is there; two at once are safe."""
+    from alembic import command  # who only opens a store need not wait for it
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     with engine.begin() as connection:
@@ -119,11 +118,9 @@ def _reason(error: OperationalError, url: URL) -> str:
 
 
 def _revision(connection: Connection) -> str | None:
-    context = MigrationContext.configure(
-        connection, opts={"version_table": VERSION_TABLE, "version_table_schema": SCHEMA}
-    )
-    return context.get_current_revision()
-
-
-def _head() -> str | None:
-    return ScriptDirectory(str(_MIGRATIONS)).get_current_head()
+    """The newest migration that the store has; None where there was none."""
+    table = f"{SCHEMA}.{VERSION_TABLE}"
+    if connection.scalar(text("select to_regclass(:version_table) is null"), {"version_table": table}):
+        return None
+    found: str | None = connection.scalar(text(f"select version_num from {table}"))
+    return found

@@ -36,6 +36,9 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 SCHEMA = "tallystick"
 
+REVISION = "0010"
+"""Of this shape: the newest migration's."""
+
 metadata = MetaData(
     schema=SCHEMA,
     naming_convention={

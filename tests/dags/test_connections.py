@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from airflow.sdk import BaseHook
 
-from tallystick.connections import HttpAccount, connections_from_environment, jdbc_settings
+from tallystick.connections import HttpAccount, connections_from_environment
 from tallystick.contract import Contract, load_contract
 from tallystick.file_sink import FileSink
 from tallystick.input_topic import input_kafka
+from tallystick.jdbc_connection import jdbc_settings
 from tallystick.sink_connection import SinkConnection
 from tallystick.sinks import UnusableSink
 from tallystick_airflow.alert_sinks import read_sinks

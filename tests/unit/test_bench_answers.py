@@ -19,6 +19,7 @@ RIGHT = {
     "ours": {"warm_seconds": 3.0, "cold_process_seconds": 12.0, "answer": by_ours()},
     "naive": {"warm_seconds": 8.0, "cold_process_seconds": 10.0, "answer": NO_DIFFERENCE},
     "datacompy": {"warm_seconds": 60.0, "answer": NO_DIFFERENCE},
+    "command": {"cold_process_seconds": 13.0},
     "ours_broken": {
         "warm_seconds": 4.0,
         "answer": by_ours(missing_in_ledger=5, phantom_in_ledger=2, amount_mismatch=3),
@@ -79,6 +80,7 @@ def test_each_arm_is_divided_by_what_read_the_same_table() -> None:
         "ours_broken_over_naive_broken": 0.4,
         "ours_broken_over_datacompy_broken": 0.05,
         "ours_over_naive_cold": 1.2,
+        "command_over_naive_cold": 1.3,
     }
 
 

@@ -20,6 +20,7 @@ FIGURES: dict[str, Any] = {
             "peak_mib": 900,
             "answer": {"verdict": "MATCHED"},
         },
+        "command": {"seconds": [14.0, 13.0], "cold_process_seconds": 13.5, "reached": {"Spark called": 2.5}},
     },
     "ratios": {"ours_over_floor": 2.003},
     "disagreements": [],
@@ -36,6 +37,7 @@ def test_medians_and_ratios_are_kept_with_what_they_were_measured_on() -> None:
         "arms": {
             "floor": {"warm_seconds": 1.5},
             "ours": {"warm_seconds": 3.0, "cold_process_seconds": 12.0, "peak_mib": 900},
+            "command": {"cold_process_seconds": 13.5, "reached": {"Spark called": 2.5}},
         },
         **ON,
     }

@@ -1,11 +1,14 @@
 """On no shape may another program be faster than ours, and no answer may be wrong."""
 
+import json
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.console import Console
 
-from bench.shapes import problems, shapes, table_of
+from bench.shapes import measured_before, problems, shapes, table_of
 
 
 def figures(*, naive: float = 9.0, disagreements: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -54,3 +57,10 @@ def test_a_shape_has_a_line_for_each_ledger_and_says_who_did_not_run() -> None:
     first, second, third = [line for line in told.getvalue().splitlines() if "1.25" in line]
     assert "plain" in first and "one row of a hundred wrong" in second and "wide" in third
     assert all("not run" in line and "1,234" in line for line in (first, second, third))
+
+
+def test_shapes_that_are_not_measured_again_stay_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.shapes.FIGURES", tmp_path / "shapes.json")
+    assert measured_before() == {}
+    (tmp_path / "shapes.json").write_text(json.dumps({"shapes": {"plain": figures()}, "problems": [], "seconds": 9}))
+    assert measured_before() == {"plain": figures()}

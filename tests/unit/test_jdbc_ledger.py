@@ -10,10 +10,11 @@ from hypothesis import find, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 
-from tallystick.connections import ConnectionNotGiven, jdbc_settings
+from tallystick.connections import ConnectionNotGiven
 from tallystick.contract_ledger import LedgerSide
 from tallystick.cut import LedgerSlice, LedgerSnapshot
 from tallystick.cutting import next_ledger_slice
+from tallystick.jdbc_connection import jdbc_settings
 from tallystick.jdbc_ledger import JdbcLedger, open_jdbc_ledger, snapshot_behind
 from tallystick.ledger import LedgerRefused, LedgerUnreachable, ReadSlice, find_read_slice
 

@@ -2,24 +2,44 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from alembic.script import ScriptDirectory
 
-SLOW = ("airflow", "great_expectations", "pandas", "pyarrow.dataset", "opentelemetry", "jinja2")
+from tallystick.store import migrations
+from tallystick.store.schema import REVISION
+
+SLOW = ("airflow", "great_expectations", "pandas", "pyarrow.dataset", "opentelemetry", "jinja2", "httpx", "alembic")
 """Seconds of importing between them; none has a part in a verdict."""
+DATABASE_CLIENTS = ("sqlalchemy", "psycopg")
+"""A third of a second; an executor reads the ledger by Java's."""
 
 
 def imported_by(module: str) -> set[str]:
-    """Which of the slow ones a fresh interpreter has loaded after this import."""
+    """Which of these a fresh interpreter has loaded after this import."""
     code = f"import sys, {module}; print(*sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
-    return set(told.stdout.split()) & set(SLOW)
+    return set(told.stdout.split()) & {*SLOW, *DATABASE_CLIENTS}
 
 
-@pytest.mark.parametrize("module", ["spark_apps.reconcile_app", "tallystick.cli", "tallystick.cutting"])
+@pytest.mark.parametrize(
+    "module", ["spark_apps.reconcile_app", "tallystick.cli", "tallystick.cutting", "tallystick.local_run"]
+)
 def test_the_way_to_a_verdict_imports_nothing_that_has_no_part_in_it(module: str) -> None:
+    assert imported_by(module) & {*SLOW} == set()
+
+
+@pytest.mark.parametrize("module", ["spark_apps.log_reader", "spark_apps.side_summary", "spark_apps.hash_match"])
+def test_a_task_of_an_executor_imports_no_client_of_a_database_either(module: str) -> None:
     assert imported_by(module) == set()
+
+
+def test_the_revision_that_a_store_must_have_is_the_newest_migrations() -> None:
+    """It is written down, so that who opens a store need not load the migrations."""
+    assert ScriptDirectory(str(Path(migrations.__file__).parent)).get_current_head() == REVISION
 
 
 def test_the_guard_sees_what_an_import_brings_along() -> None:
     assert imported_by("pyarrow.dataset") == {"pandas", "pyarrow.dataset"}
+    assert imported_by("tallystick.store.cut_store") == {"sqlalchemy"}
