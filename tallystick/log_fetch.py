@@ -3,23 +3,19 @@
 Through kafka-python's network layer, so that TLS and SASL work as for any client. Decides nothing.
 """
 
-import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from kafka.admin import KafkaAdminClient
-from kafka.errors import KafkaConnectionError, KafkaError, for_code
-from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
+from kafka.errors import KafkaError, for_code
 from kafka.protocol.consumer import FetchRequest
 
 from tallystick.connections import KafkaSettings
 from tallystick.offsets import TopicPartition
 
 FETCH_BYTES = 8 << 20
-RECEIVE_BYTES = 256 << 10
-"""So much is asked of a socket at once. kafka-python asks for 4 KiB, which is 2,000 calls for one of our answers."""
 _FETCH_VERSIONS = {"min_version": 4, "max_version": 11}
 """11 is the last version before flexible fields; Kafka 4 still speaks 4 and up (KIP-896)."""
 _OFFSET_OUT_OF_RANGE = 1
@@ -125,25 +121,3 @@ async def _send_fetch(
     )
     response = await manager.send(request, node_id=node)
     return response.responses[0].partitions[0]
-
-
-def receive(transport: Any) -> tuple[bytes, KafkaError | None]:
-    """All that has come in on a connection, and the error where no more can: what kafka-python does, by larger pieces.
-
-    An encrypted socket keeps what it has decrypted, and nothing wakes us for that: it is asked until it has no more.
-    """
-    received: list[bytes] = []
-    while True:
-        try:
-            piece = transport._sock.recv(RECEIVE_BYTES)
-        except (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            return b"".join(received), None
-        except OSError as error:
-            return b"".join(received), KafkaConnectionError(error)
-        if not piece:
-            return b"".join(received), KafkaConnectionError("socket disconnected")
-        received.append(piece)
-
-
-KafkaTCPTransport._sock_recv = receive
-KafkaSSLTransport._sock_recv = receive
