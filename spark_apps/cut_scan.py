@@ -48,6 +48,7 @@ from tallystick.cut import Cut, TopicSlice
 from tallystick.input_topic import input_kafka
 from tallystick.key_index import ReadableIndexes
 from tallystick.ledger_kinds import open_ledger_of
+from tallystick.ledger_reader import scan_address
 from tallystick.run_result import PartitionCensus
 from tallystick.slice_scan import SliceScan
 
@@ -185,10 +186,10 @@ def _scan_log(
     if sides.queries:
         rows = PostgresRows(
             spark=spark,
-            dsn=connections.ledger_dsn,
+            address=scan_address(connections.ledger_dsn),
             queries=sides.queries,
             placed=sides.by_id is not None,
-            parsed=sides.parsed_rows,
+            rows_again=lambda key_hashes, places: sides.parsed_rows().rows_of(key_hashes, places),
         )
     else:
         rows = sides.parsed_rows()

@@ -1,21 +1,18 @@
 """A PostgreSQL ledger's slice, read by COPY into Arrow on the executors and hashed there; none of it passes Java."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import adbc_driver_postgresql
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from adbc_driver_postgresql import dbapi as postgresql
-from psycopg.conninfo import make_conninfo
+from adbc_driver_manager import AdbcConnection, AdbcStatement
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_apps.hash_scan import ParsedRows
 from spark_apps.hashed_rows import SUMMARY_SHAPE
 from spark_apps.side_summary import HASHED_ROWS, Numbers, ScanPlan, summarise_rows
 from spark_apps.spark_hash import hash_longs, hash_texts
-from tallystick import ledger_sql
-from tallystick.ledger_reader import CONNECT_TIMEOUT_SECONDS
 from tallystick.slice_scan import CANARY
 
 
@@ -23,44 +20,42 @@ from tallystick.slice_scan import CANARY
 class PostgresRows:
     """A scan's LedgerSide.
 
-    queries: each reads a part of the slice, by a task of its own. placed: row ids are integers. parsed: gives the same
-    rows, as Spark reads them.
+    address: as libpq reads it. queries: each reads a part of the slice, by a task of its own. placed: row ids are
+    integers. rows_again: `rows_of`, by another reader.
     """
 
     spark: SparkSession
-    dsn: str
+    address: str = field(repr=False)
     queries: tuple[str, ...]
     placed: bool
-    parsed: Callable[[], ParsedRows]
+    rows_again: Callable[[Numbers, Numbers], DataFrame]
 
     def summaries(self, plan: ScanPlan) -> DataFrame:
         """What `summarise_rows` makes of the slice. Shape: SUMMARY. Raises, by the task: adbc's Error."""
-        dsn, queries, placed = self.dsn, self.queries, self.placed
+        address, queries, placed = self.address, self.queries, self.placed
 
         def run(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             wanted = (queries[number] for batch in numbers for number in batch.column("id").to_pylist())
-            hashed = (hashed_row_batch(rows, placed=placed) for query in wanted for rows in read_rows(dsn, query))
+            hashed = (hashed_row_batch(rows, placed=placed) for query in wanted for rows in read_rows(address, query))
             return summarise_rows(hashed, plan)
 
         return self.spark.range(0, len(queries), 1, len(queries)).mapInArrow(run, SUMMARY_SHAPE)
 
     def rows_of(self, key_hashes: Numbers, places: Numbers) -> DataFrame:
-        """As `ParsedRows` has it."""
-        return self.parsed().rows_of(key_hashes, places)
+        """As LedgerSide has it."""
+        return self.rows_again(key_hashes, places)
 
 
-def read_rows(dsn: str, query: str) -> Iterator[pa.RecordBatch]:
-    """A query's rows as they come. Shape: the query's. Raises adbc's Error."""
-    address = make_conninfo(
-        dsn,
-        application_name="tallystick",
-        connect_timeout=CONNECT_TIMEOUT_SECONDS,
-        options=f"-c {ledger_sql.HIDE_NOTHING}",
-        target_session_attrs="primary",
-    )
-    with postgresql.connect(address, autocommit=True) as connection, connection.cursor() as cursor:
-        cursor.execute(query)
-        yield from cursor.fetch_record_batch()
+def read_rows(address: str, query: str) -> Iterator[pa.RecordBatch]:
+    """A query's rows as they come. Shape: the query's. Raises adbc_driver_manager.Error."""
+    with (
+        adbc_driver_postgresql.connect(address) as database,
+        AdbcConnection(database) as connection,
+        AdbcStatement(connection) as statement,
+    ):
+        statement.set_sql_query(query)
+        answer, _ = statement.execute_query()
+        yield from pa.RecordBatchReader.from_stream(answer)
 
 
 def hashed_row_batch(rows: pa.RecordBatch, *, placed: bool) -> pa.RecordBatch:

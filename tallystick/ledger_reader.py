@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 from psycopg import adapters
+from psycopg.conninfo import make_conninfo
 from psycopg.rows import class_row, dict_row
 
 from tallystick import ledger_sql
@@ -25,7 +26,7 @@ from tallystick.ledger import (
     LedgerUnreachable,
 )
 
-CONNECT_TIMEOUT_SECONDS = 10
+_CONNECT_TIMEOUT_SECONDS = 10
 
 _SNAPSHOT = """
 SELECT xmin, greatest(xmax, xmin + age((xmin & 4294967295)::text::xid)) AS xmax,
@@ -106,7 +107,7 @@ def open_ledger(dsn: str) -> Iterator[psycopg.Connection]:
         connection = psycopg.connect(
             dsn,
             autocommit=True,
-            connect_timeout=CONNECT_TIMEOUT_SECONDS,
+            connect_timeout=_CONNECT_TIMEOUT_SECONDS,
             application_name="tallystick",
             options=f"-c {ledger_sql.HIDE_NOTHING}",
         )
@@ -133,6 +134,17 @@ _CANCELLED = {
     "57P01": "somebody ended our session or stopped the server; try again",
 }
 """What to do, by SQLSTATE. A retry may cure each, so none leaves a verdict. Source: PostgreSQL manual, appendix A."""
+
+
+def scan_address(dsn: str) -> str:
+    """Where and how an executor reads a slice, as libpq reads it: as `open_ledger` does, and from a primary only."""
+    return make_conninfo(
+        dsn,
+        application_name="tallystick",
+        connect_timeout=_CONNECT_TIMEOUT_SECONDS,
+        options=f"-c {ledger_sql.HIDE_NOTHING}",
+        target_session_attrs="primary",
+    )
 
 
 def describe_table(connection: psycopg.Connection, ledger: LedgerSide) -> LedgerTable:

@@ -27,6 +27,7 @@ from tallystick.ledger_reader import (
     describe_table,
     open_ledger,
     read_ledger_snapshot,
+    scan_address,
 )
 from tallystick.ledger_sql import written_xid_statements
 from tallystick.store.cut_store import last_cut
@@ -132,7 +133,7 @@ def read_quickly(books: LiveBooks, cut: Cut, *, dsn: str) -> None:
         ledger = PostgresLedger(connection=connection, ledger=books.contract.ledger)
         queries = slice_queries(ledger, LedgerDescription(key_is_unique=True), cut.ledger_slice)
         for query in queries:
-            list(read_rows(dsn, query))
+            list(read_rows(scan_address(dsn), query))
 
 
 def test_a_fail_over_between_the_cut_and_its_reading_is_doubted_and_so_is_the_next_cut(

@@ -6,6 +6,7 @@ from pyspark.sql import SparkSession
 from spark_apps.ledger_frame import LEDGER_ROWS, read_ledger, slice_queries
 from spark_apps.postgres_rows import read_rows
 from tallystick.ledger_kinds import open_ledger_of
+from tallystick.ledger_reader import scan_address
 
 from .books import payment, payments
 from .live import NewBooks
@@ -41,7 +42,7 @@ def test_each_row_as_spark_reads_it(
             copied = [
                 row
                 for query in queries
-                for batch in read_rows(books.connections.ledger_dsn, query)
+                for batch in read_rows(scan_address(books.connections.ledger_dsn), query)
                 for row in batch.to_pylist()
             ]
     assert len(copied) == 8

@@ -13,7 +13,7 @@ from tallystick.store.schema import REVISION
 SLOW = ("airflow", "great_expectations", "pandas", "pyarrow.dataset", "opentelemetry", "jinja2", "httpx", "alembic")
 """Seconds of importing between them; none has a part in a verdict."""
 DATABASE_CLIENTS = ("sqlalchemy", "psycopg")
-"""A third of a second; an executor reads the ledger by Java's."""
+"""A third of a second; an executor reads the ledger without."""
 
 
 def imported_by(module: str) -> set[str]:
@@ -30,7 +30,7 @@ def test_the_way_to_a_verdict_imports_nothing_that_has_no_part_in_it(module: str
     assert imported_by(module) & {*SLOW} == set()
 
 
-@pytest.mark.parametrize("module", ["spark_apps.log_reader", "spark_apps.side_summary", "spark_apps.hash_match"])
+@pytest.mark.parametrize("module", ["spark_apps.log_reader", "spark_apps.postgres_rows", "spark_apps.hash_match"])
 def test_a_task_of_an_executor_imports_no_client_of_a_database_either(module: str) -> None:
     assert imported_by(module) == set()
 
