@@ -138,7 +138,7 @@ def receive(transport: Any) -> tuple[bytes, KafkaError | None]:
             piece = transport._sock.recv(RECEIVE_BYTES)
         except (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return b"".join(received), None
-        except OSError as error:
+        except (OSError, AttributeError) as error:  # once it was closed there is no socket
             return b"".join(received), KafkaConnectionError(error)
         if not piece:
             return b"".join(received), KafkaConnectionError("socket disconnected")

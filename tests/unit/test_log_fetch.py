@@ -33,6 +33,11 @@ def test_what_comes_by_more_pieces_than_one_is_received_whole() -> None:
     assert receive(SimpleNamespace(_sock=_Scripted(pieces))) == (b"a" * RECEIVE_BYTES + b"b", None)
 
 
+def test_a_connection_that_we_have_closed_is_an_error_and_no_crash() -> None:
+    received, error = receive(SimpleNamespace(_sock=None))
+    assert (received, type(error)) == (b"", KafkaConnectionError)
+
+
 def test_a_connection_that_was_closed_or_reset_is_an_error_behind_what_it_still_gave(
     ends: tuple[socket.socket, socket.socket],
 ) -> None:
