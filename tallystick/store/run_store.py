@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -460,10 +461,11 @@ def _copy(connection: Connection, table: Table, rows: Iterable[dict[str, Any]]) 
     statement = sql.SQL("copy {} ({}) from stdin").format(
         sql.Identifier(SCHEMA, table.name), sql.SQL(", ").join(map(sql.Identifier, names))
     )
+    in_order = itemgetter(*names)
     cursor = connection.connection.cursor()
     with cursor.copy(statement) as copy:
         for row in rows:
-            copy.write_row([row[name] for name in names])
+            copy.write_row(in_order(row))
 
 
 def _verdict_row(result: RunResult, attempt: int) -> dict[str, Any]:
