@@ -18,7 +18,7 @@ import psutil
 import psycopg
 
 from bench.arms import FOLDER, run_ours
-from bench.comparison import begin_books, environment
+from bench.comparison import PARTS, begin_books, environment
 from bench.data_set import AGREES, TOPIC, DataSize, make_empty, write_ledger, write_topic
 from bench.event_log import SparkCost, recorded_events, spark_cost
 from lab.stack import LabStack, start_stack
@@ -62,7 +62,7 @@ def measure_cost(stack: LabStack, size: DataSize) -> Cost:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with environment(stack), recorded_events() as recorded:
         make_empty(stack, size)
-        contracts = begin_books(stack, times=1)[AGREES]
+        contracts = begin_books(stack, times=1, without=PARTS)[AGREES]
         write_topic(stack, size)
         write_ledger(stack, size, (AGREES,))
         sent_before, rows_before = _bytes_written(stack), _rows_read(stack)

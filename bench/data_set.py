@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 import psycopg
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
+from lab import process
 from lab.stack import LabStack
 
 TOPIC = "bench.payments"
@@ -32,6 +33,7 @@ GRANT SELECT ON {table} TO tallystick_reader;
 _COLUMNS = "event_id, payment_id, leg, amount_minor, currency"
 _WRONG_OF_A_HUNDRED = 1
 _MOVED_MINOR = 500
+_MARKERS_SECONDS_MAX = 300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +66,10 @@ def make_empty(stack: LabStack, size: DataSize) -> None:
 
 
 def write_topic(stack: LabStack, size: DataSize) -> None:
-    """Write the events, transaction by transaction."""
+    """Write the events, transaction by transaction; returns once a reader of committed records sees all of them.
+
+    A commit is answered before its markers are written, and of a thousand partitions these take the broker seconds.
+    """
     producer, chance = _producer(stack, "bench-writer"), random.Random(size.seed)
     for first in range(0, size.events, size.transaction_events):
         members = range(first, min(first + size.transaction_events, size.events))
@@ -73,6 +78,20 @@ def write_topic(stack: LabStack, size: DataSize) -> None:
             producer.abort_transaction()
         _write(producer, size, members)
         producer.commit_transaction()
+    admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
+    committed, written = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
+    process.wait_until(
+        lambda: _ends(admin, size, committed) == _ends(admin, size, written),
+        what=f"all transactions on {TOPIC} ended",
+        deadline_seconds=_MARKERS_SECONDS_MAX,
+    )
+
+
+def _ends(admin: AdminClient, size: DataSize, isolation_level: IsolationLevel) -> list[int]:
+    """LSO or high watermark of each partition."""
+    asked = {TopicPartition(TOPIC, partition): OffsetSpec.latest() for partition in range(size.partitions)}
+    answers = admin.list_offsets(asked, isolation_level=isolation_level)
+    return [answers[one].result(60).offset for one in asked]
 
 
 def write_ledger(stack: LabStack, size: DataSize, tables: Collection[str] = (AGREES, BROKEN)) -> dict[str, int]:
