@@ -8,12 +8,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from lab.class_archive import archive_options
 from lab.process import REPOSITORY
 
 JARS = REPOSITORY / ".jars" / "spark"
 SETTINGS = {
     "spark.jars": ",".join(str(jar) for jar in sorted(JARS.glob("*.jar"))),
     "spark.driver.memory": "4g",
+    "spark.driver.extraJavaOptions": archive_options(),
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",

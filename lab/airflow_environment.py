@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from lab.class_archive import SMALL_JVM
 from lab.ports import free_port
 from lab.process import REPOSITORY
 from lab.stack import LabAddresses
@@ -32,7 +33,7 @@ SMALL_SPARK = {
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
     "spark.sql.adaptive.enabled": "false",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": SMALL_JVM,
 }
 """For a few thousand rows on two cores: fewer partitions, and half the CPU time, most of which was the compiler's."""
 

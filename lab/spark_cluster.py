@@ -23,12 +23,12 @@ from typing import Any
 import psutil
 
 from lab import process
+from lab.class_archive import SMALL_JVM
 from lab.ports import free_port
 
 _HOST = "127.0.0.1"
 _READY_SECONDS_MAX = 120.0  # JVMs start slowly beside others on two cores
 _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "JAVA_HOME", "USER")
-_SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _DAEMON_HEAP = "192m"
 
 
@@ -127,11 +127,12 @@ def start_cluster(folder: Path, *, workers: int = 2, cores: int = 1, memory_mib:
 
 
 def _spawn(server: str, *arguments: str, folder: Path) -> subprocess.Popen[bytes]:
-    (folder / "conf").mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {
-        "SPARK_CONF_DIR": str(folder / "conf"),  # ours is empty: settings of the machine's own Spark do not count
+        # Settings of the machine's own Spark do not count. An empty folder would: no archive fits a class path with it.
+        "SPARK_CONF_DIR": str(folder / "no_conf"),
         "SPARK_DAEMON_MEMORY": _DAEMON_HEAP,
-        "SPARK_DAEMON_JAVA_OPTS": _SMALL_JVM,
+        "SPARK_DAEMON_JAVA_OPTS": SMALL_JVM,
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_LOCAL_IP": _HOST,
     }

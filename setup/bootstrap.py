@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
 
+from class_archive import APP, ArchiveNotMade, describe_jars, make_archive
 from machine import Machine, find_problems, look_at
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -62,6 +63,7 @@ def main() -> int:
         with open(__file__) as this_file:  # a lock that needs no file of its own: two `make` at once take turns
             fcntl.flock(this_file, fcntl.LOCK_EX)
             make_all(steps)
+            make_archive_if_it_can_be(machine)
     except StepFailed as failed:
         print(f"setup: {failed}", file=sys.stderr)
         return 1
@@ -98,6 +100,25 @@ def make_all(steps: list[Step]) -> None:
         step.stamp.parent.mkdir(parents=True, exist_ok=True)
         step.stamp.write_text(step.key)
         print(f"setup {number}/{len(pending)}: done in {time.monotonic() - started:.1f} s", flush=True)
+
+
+def make_archive_if_it_can_be(machine: Machine) -> None:
+    """Make the archive of Spark's classes. It is speed only: where that fails, say so; the next run tries again.
+
+    Planned once the jars are there, since an archive holds for these very files, wherever they came from.
+    """
+    (pyspark_jars,) = VENV.glob("lib/python*/site-packages/pyspark/jars")
+    archive = JARS / "spark.jsa"
+    key = fingerprint(machine.java_said, describe_jars(pyspark_jars), LOCKS / "jars.lock", APP)
+    jars = sorted((JARS / "spark").glob("*.jar"))
+
+    def make() -> None:
+        make_archive(archive, python=PYTHON, jars=jars)
+
+    try:
+        make_all([Step("archive of Spark's classes", archive.with_name(".stamp-archive"), key, make)])
+    except ArchiveNotMade as fault:
+        print(f"setup: no archive of Spark's classes, so Spark starts more slowly: {fault}", file=sys.stderr)
 
 
 def make_installer(machine: Machine) -> None:

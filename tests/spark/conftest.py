@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from lab.class_archive import SMALL_JVM
+
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
 
@@ -24,6 +26,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         SparkSession.builder.master("local[2]")
         .appName("tallystick tests")
         .config("spark.driver.memory", "768m")
+        .config("spark.driver.extraJavaOptions", SMALL_JVM)
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.ui.enabled", "false")

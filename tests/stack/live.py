@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 
+from lab.class_archive import SMALL_JVM
 from lab.postgres import STORE_DATABASE
 from lab.process import REPOSITORY
 from lab.stack import LabStack
@@ -25,7 +26,7 @@ SPARK_SETTINGS = {
     "spark.driver.memory": "1g",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # starts soonest; tests live minutes
+    "spark.driver.extraJavaOptions": SMALL_JVM,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",

@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "docs": set(),  # an example is copied to where nothing of ours may lie beside it
     "lab": {"lab"},
     "bench": {"bench", "lab", "spark_apps", "tallystick"},
-    "setup": {"jars", "machine"},
+    "setup": {"class_archive", "jars", "machine"},
     "tests": {
         "tallystick",
         "spark_apps",
@@ -26,6 +26,7 @@ MAY_IMPORT = {
         "expectations",
         "lab",
         "bootstrap",
+        "class_archive",
         "jars",
         "machine",
         "tests",
