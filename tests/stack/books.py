@@ -312,15 +312,20 @@ def doubts(run: StoredRun) -> list[str]:
     return [str(found.doubt) for found in run.result.doubts]
 
 
-def table_contents(store: Engine, *, leave_out: Sequence[str] = ()) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row of every table of the store, without the columns named."""
-    names = text("SELECT table_name FROM information_schema.tables WHERE table_schema = 'tallystick' ORDER BY 1")
+def table_contents(
+    store: Engine, *, contract: str | None = None, leave_out: Sequence[str] = ()
+) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table of the store, or of one contract where a table names it; without the columns named."""
+    tables = text(
+        "SELECT table_name, bool_or(column_name = 'contract') FROM information_schema.columns "
+        "WHERE table_schema = 'tallystick' GROUP BY 1 ORDER BY 1"
+    )
     contents = {}
     with store.connect() as connection:
-        for name in connection.scalars(names).all():
-            rows = connection.execute(
-                text(f"SELECT to_jsonb(t) AS row FROM tallystick.{name} t ORDER BY t::text")
-            ).scalars()
+        for name, has_contract in connection.execute(tables).all():
+            own = "WHERE t.contract = coalesce(:contract, t.contract)" if has_contract else ""
+            query = text(f"SELECT to_jsonb(t) AS row FROM tallystick.{name} t {own} ORDER BY t::text")
+            rows = connection.execute(query, {"contract": contract} if has_contract else {}).scalars()
             contents[name] = [
                 tuple((key, str(value)) for key, value in sorted(row.items()) if key not in leave_out) for row in rows
             ]

@@ -201,12 +201,14 @@ def test_librdkafka_keeps_its_epoch_and_each_record_knows_its_marker(log: Log, f
     part = offsets.TopicPartition(topic=log.topic, partition=0)
     forward = outcomes_forward(fetch, log.range(0, end))
     wanted = {
-        at: batch.header.producer_id
+        at
         for batch in walk_batches(fetch, log.range(0, end))
         if batch.header.is_transactional and not batch.header.is_control
         for at in range(batch.header.base_offset, batch.header.next_offset)
     }
-    spans = read_spans(fetch, part, wanted)
+    met: list[int] = []
+    spans = read_spans(fetch, part, wanted, lambda batch, inside: met.extend(inside))
+    assert sorted(met) == sorted(wanted)
     assert sorted(spans) == sorted(wanted)
     for at, span in spans.items():
         assert span.marker is not None and span.marker_offset is not None
