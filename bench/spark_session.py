@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from lab.class_archive import archive_options
 from lab.process import REPOSITORY
+from tallystick.spark_job import WORKER_DAEMON
 
 JARS = REPOSITORY / ".jars" / "spark"
 SETTINGS = {
@@ -22,7 +23,7 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.session.timeZone": "UTC",
-    "spark.python.daemon.module": "spark_apps.worker_daemon",
+    **WORKER_DAEMON,
 }
 """Two cores and few shuffle partitions: what suits this machine is given to all of them alike."""
 

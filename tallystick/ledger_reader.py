@@ -104,13 +104,7 @@ def open_ledger(dsn: str) -> Iterator[psycopg.Connection]:
     Raises LedgerUnreachable without the password in its message, and LedgerReadCancelled.
     """
     try:
-        connection = psycopg.connect(
-            dsn,
-            autocommit=True,
-            connect_timeout=_CONNECT_TIMEOUT_SECONDS,
-            application_name="tallystick",
-            options=f"-c {ledger_sql.HIDE_NOTHING}",
-        )
+        connection = psycopg.connect(_address(dsn), autocommit=True)
     except psycopg.OperationalError as error:
         raise LedgerUnreachable(f"ledger: {str(error).strip().splitlines()[0]}") from None
     try:
@@ -138,12 +132,16 @@ _CANCELLED = {
 
 def scan_address(dsn: str) -> str:
     """Where and how an executor reads a slice, as libpq reads it: as `open_ledger` does, and from a primary only."""
+    return make_conninfo(_address(dsn), target_session_attrs="primary")
+
+
+def _address(dsn: str) -> str:
+    """With what every session that reads a ledger sets."""
     return make_conninfo(
         dsn,
         application_name="tallystick",
         connect_timeout=_CONNECT_TIMEOUT_SECONDS,
         options=f"-c {ledger_sql.HIDE_NOTHING}",
-        target_session_attrs="primary",
     )
 
 

@@ -20,6 +20,9 @@ _SECONDS_TO_STOP = 10
 _LAST_WORDS = re.compile(r"^(?:[\w.]+\.)?(\w*[A-Z]\w*: .*)$", re.MULTILINE)
 """The line of a Python traceback that names the error; Spark's own log lines begin with a date."""
 
+WORKER_DAEMON = {"spark.python.daemon.module": "spark_apps.worker_daemon"}
+"""The setting by which a session's Python workers are forked by ours; Spark reads it before its first Python task."""
+
 Observer = Callable[[str, Mapping[str, Any]], None]
 """(step, figures) -> None; called for each step that is reached."""
 
@@ -57,7 +60,7 @@ def spark_settings(environment: Mapping[str, str]) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.driver.memory": "2g",
         "spark.sql.session.timeZone": "UTC",
-        "spark.python.daemon.module": "spark_apps.worker_daemon",
+        **WORKER_DAEMON,
         **_own_settings(environment),
     }
 

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lab.class_archive import SMALL_JVM
+from tallystick.spark_job import WORKER_DAEMON
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
@@ -34,7 +35,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.local.dir", str(folder))
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.python.daemon.module", "spark_apps.worker_daemon")
+        .config(map=WORKER_DAEMON)
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")

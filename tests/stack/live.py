@@ -15,6 +15,7 @@ from lab.class_archive import SMALL_JVM
 from lab.postgres import STORE_DATABASE
 from lab.process import REPOSITORY
 from lab.stack import LabStack
+from tallystick.spark_job import WORKER_DAEMON
 from tallystick.store.engine import open_store
 
 from .books import LiveBooks, environment_of, open_live_books
@@ -30,7 +31,7 @@ SPARK_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
-    "spark.python.daemon.module": "spark_apps.worker_daemon",
+    **WORKER_DAEMON,
 }
 """For small data in a test; the app itself leaves these to whoever submits it."""
 
