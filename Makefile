@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock demo lab lab-long soak backfill history crash cluster up down browser-setup promtool-setup lint format test test-unit test-spark test-dags test-pages test-stack test-rules test-browser bench bench-shapes bench-eos bench-cost bench-keep bench-census bench-pages clean
+.PHONY: help setup lock demo lab lab-long soak backfill history crash cluster up down browser-setup promtool-setup lint format test test-unit test-spark test-dags test-pages test-stack test-rules test-browser bench bench-shapes bench-growth bench-eos bench-cost bench-keep bench-census bench-pages clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -94,6 +94,9 @@ bench-census: setup ## Classify ten million batch headers in bounded memory
 
 bench-shapes: setup ## The same on large payloads, hot partition, many partitions, hot key (EVENTS=300000 TIMES=3)
 	$(BIN)/python -m bench.shapes --events $(or $(EVENTS),300000) --times $(or $(TIMES),3)
+
+bench-growth: setup ## The floor and ours on one data set and on one ten times as large (EVENTS=3000000 FACTOR=10)
+	$(BIN)/python -m bench.growth --events $(or $(EVENTS),3000000) --factor $(or $(FACTOR),10)
 
 bench-eos: setup ## What exactly-once costs a producer, beside what Kafka's authors published (ROUNDS=4 MIB=400)
 	$(BIN)/python -m bench.exactly_once --rounds $(or $(ROUNDS),4) --mib $(or $(MIB),400)

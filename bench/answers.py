@@ -31,7 +31,7 @@ def ratios(arms: Arms) -> dict[str, float]:
             if ours is not None and other in arms:
                 found[f"ours{suffix}_over_{other}"] = ours["warm_seconds"] / arms[other]["warm_seconds"]
     for ours in ("ours", "command"):
-        if ours in arms:
+        if ours in arms and "naive" in arms:
             cold, of_naive = (arms[one]["cold_process_seconds"] for one in (ours, "naive"))
             found[f"{ours}_over_naive_cold"] = cold / of_naive
     return {name: round(value, 3) for name, value in found.items()}

@@ -2,9 +2,10 @@
 
     python -m bench.keep
 
-Takes medians and ratios, sizes, versions, cores and memory from build/bench.json, and from build/bench_shapes.json and
-build/bench_eos.json where they are. The keys and their order are the same in each file, so that a diff of two of them
-compares two releases; by ratios, for seconds depend on the machine. Refuses figures with a wrong answer.
+Takes medians and ratios, sizes, versions, cores and memory from build/bench.json, and from build/bench_shapes.json,
+build/bench_growth.json and build/bench_eos.json where they are. The keys and their order are the same in each file, so
+that a diff of two of them compares two releases; by ratios, for seconds depend on the machine. Refuses figures with a
+wrong answer.
 """
 
 import json
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench.exactly_once import FIGURES as EXACTLY_ONCE
+from bench.growth import FIGURES as GROWTH
 from bench.shapes import FIGURES as SHAPES
 from bench.side_by_side import FIGURES
 from lab.process import REPOSITORY
@@ -40,6 +42,10 @@ def main() -> None:
     if SHAPES.exists():
         measured = json.loads(SHAPES.read_text())["shapes"]
         kept["shapes"] = {name: kept_measurement(of_shape) for name, of_shape in measured.items()}
+    if GROWTH.exists():
+        grown = json.loads(GROWTH.read_text())
+        kept["sizes"] = {f"{one['size']['events']:,}": kept_measurement(one) for one in grown["sizes"]}
+        kept["growth"] = grown["growth"]
     if EXACTLY_ONCE.exists():
         kept["exactly_once"] = kept_promises(json.loads(EXACTLY_ONCE.read_text()))
     path = RESULTS / f"{measured_version(kept)}.json"
@@ -50,7 +56,7 @@ def main() -> None:
 
 def measured_version(kept: Mapping[str, Any]) -> str:
     """The one version of ours that all figures are of. Raises OtherVersion."""
-    parts = {"side_by_side": kept["side_by_side"], **kept.get("shapes", {})}
+    parts = {"side_by_side": kept["side_by_side"], **kept.get("shapes", {}), **kept.get("sizes", {})}
     parts |= {name: kept[name] for name in ("exactly_once",) if name in kept}
     versions = {name: part["versions"]["tallystick"] for name, part in parts.items()}
     if len(set(versions.values())) > 1:
