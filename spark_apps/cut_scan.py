@@ -206,7 +206,8 @@ def _scan_log(
         tell("reading_by_client", {})
         scan = _scan(contract, cut, previous, sides, known, None)
     ordered = sorted(census, key=lambda one: order[one.topic, one.partition])
-    return replace(scan, second_readings=second_readings), tuple(ordered)
+    heads = {walked.heads.offsets.topic_partition: walked.heads for walked in read.walked if walked.heads is not None}
+    return replace(scan, second_readings=second_readings, heads=heads), tuple(ordered)
 
 
 @contextmanager

@@ -6,7 +6,8 @@ brings those rows home, where they are paired by their real keys. `takes` tells 
 `slice_matching.scan_slices`.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial, reduce
 from typing import Any, Protocol
@@ -19,7 +20,7 @@ from pyspark.sql import functions as F
 from spark_apps import hashed_rows
 from spark_apps.hash_match import match
 from spark_apps.hashed_rows import SUMMARY_SHAPE, hashed_events, hashed_ledger_rows
-from spark_apps.ledger_frame import LEDGER_ROWS, RowsById
+from spark_apps.ledger_frame import RowsById
 from spark_apps.log_blobs import Seen, Walked, seen_in, walked_in
 from spark_apps.side_summary import (
     NO_BUCKET,
@@ -47,9 +48,11 @@ from spark_apps.slice_matching import (
     rows_by_partition_of,
     topic_copy,
 )
+from spark_apps.spark_hash import hash_bytes
 from tallystick.contract import Direction
 from tallystick.evidence import UnreadableRecord
 from tallystick.lag import TopicLag, lags_of_pairs
+from tallystick.log_record import LogRecord, unpacked
 from tallystick.offsets import TopicPartition
 from tallystick.run_result import total_money
 from tallystick.slice_scan import CANARY_PARTITION, CanaryScan, SliceScan
@@ -65,7 +68,6 @@ MATCHED_TOGETHER = 100_000
 
 TASKS_PER_CORE = 2
 
-_TOPIC, _LEDGER = 0, 1
 _PLACE = "topic string, partition int, kafka_offset bigint"
 _BYTES_PER_BATCH = ("spark.sql.execution.arrow.maxBytesPerBatch", str(32 << 20))
 """Blobs are tens of kilobytes: by rows alone a batch of them could be hundreds of megabytes."""
@@ -98,7 +100,9 @@ class TopicSide(Protocol):
         """All of them, by `summarise_events`. Shape: SUMMARY."""
 
     def events_at(self, places: Mapping[tuple[str, int], Numbers]) -> DataFrame:
-        """Those at these offsets, by topic and partition. Shape: as `topic_frame` parses them."""
+        """Those at these offsets, by topic and partition. Shape: as `topic_frame` parses them; who reads the log itself
+        adds `log_record`, as `log_record.packed` makes it.
+        """
 
 
 class LedgerSide(Protocol):
@@ -107,7 +111,7 @@ class LedgerSide(Protocol):
     def summaries(self, plan: ScanPlan) -> DataFrame:
         """All of them, by `summarise_rows`. Shape: SUMMARY."""
 
-    def rows_of(self, key_hashes: Numbers, places: Numbers) -> DataFrame:
+    def rows_of(self, key_hashes: Numbers, places: Numbers) -> Sequence[Row]:
         """All rows of these keys; place by place the rows as they were summarised. Shape: as in `ledger_frame`."""
 
 
@@ -152,13 +156,14 @@ class ParsedRows:
         hashed = hashed_ledger_rows(self.rows, placed=self.by_id is not None)
         return hashed.mapInArrow(partial(summarise_rows, plan=plan), SUMMARY_SHAPE)
 
-    def rows_of(self, key_hashes: Numbers, places: Numbers) -> DataFrame:
-        spark, rows = self.rows.sparkSession, self.rows
+    def rows_of(self, key_hashes: Numbers, places: Numbers) -> Sequence[Row]:
         if self.by_id is not None and len(places) <= ROWS_BY_ID_MAX and places.all():
             found = self.by_id(np.unique(places).tolist())
-            rows = spark.createDataFrame(pa.Table.from_pylist(found, schema=LEDGER_ROWS))
-        wanted = spark.createDataFrame(pa.table({"wanted": np.unique(key_hashes)}))
-        return rows.join(F.broadcast(wanted), hashed_rows.key_hash() == F.col("wanted"), "left_semi")
+            hashes = hash_bytes([row["match_key"].encode() for row in found], len(found)).view(np.int64)
+            return [row for row, is_asked in zip(found, np.isin(hashes, key_hashes), strict=True) if is_asked]
+        wanted = self.rows.sparkSession.createDataFrame(pa.table({"wanted": np.unique(key_hashes)}))
+        of_keys = self.rows.join(F.broadcast(wanted), hashed_rows.key_hash() == F.col("wanted"), "left_semi")
+        return of_keys.toArrow().to_pylist()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,14 +293,10 @@ def _second_look(
     """Events and ledger rows that were told of. Raises SidesMoved."""
     places = np.unique(np.vstack([found.read[Kind.HOME_EVENTS][:, 1:], found.read[Kind.INCOMPLETE]]), axis=0)
     keys = found.read[Kind.HOME_ROWS]
-    frames = []
-    if len(places):
-        frames.append(topic.events_at(_by_partition(plan, places)).withColumn("side", F.lit(_TOPIC)))
-    if len(keys):
-        frames.append(ledger.rows_of(keys[:, 0], keys[:, 1]).withColumn("side", F.lit(_LEDGER)))
-    home = [row for frame in frames[:1] for row in reduce(_both, frames[1:], frame).toArrow().to_pylist()]
-    events = [row for row in home if row["side"] == _TOPIC]
-    rows = [row for row in home if row["side"] == _LEDGER]
+    with ThreadPoolExecutor(1) as beside:
+        asked = beside.submit(ledger.rows_of, keys[:, 0], keys[:, 1]) if len(keys) else None
+        events = topic.events_at(_by_partition(plan, places)).toArrow().to_pylist() if len(places) else []
+        rows = asked.result() if asked else []
     if (len(events), len(rows)) != (len(places), len(keys)):
         raise SidesMoved(
             f"expected {len(places)} events and {len(keys)} ledger rows at the second look, got {len(events)} and "
@@ -303,10 +304,6 @@ def _second_look(
         )
     canary_events, canary_rows = planted.told(found.planted)
     return [*events, *canary_events], [*rows, *canary_rows]
-
-
-def _both(one: DataFrame, other: DataFrame) -> DataFrame:
-    return one.unionByName(other, allowMissingColumns=True)
 
 
 def _by_partition(plan: ScanPlan, places: Numbers) -> dict[tuple[str, int], Numbers]:
@@ -357,7 +354,12 @@ def _assemble(
             incomplete=incomplete_canaries,
             unreadable=sum(total["rows"] for total in planted_totals if not total["readable"]),
         ),
+        log_records={record.item_id: record for record in _log_records(events)},
     )
+
+
+def _log_records(events: Iterable[Row]) -> Iterator[LogRecord]:
+    return (unpacked(event["log_record"]) for event in events if event.get("log_record") is not None)
 
 
 def _of_keys_and_transactions(plan: ScanPlan, found: _Found, events: Sequence[Row]) -> tuple[list[Row], list[Row]]:

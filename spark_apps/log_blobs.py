@@ -3,6 +3,7 @@
 import pickle
 from typing import NamedTuple
 
+from tallystick.batch_heads import BatchHeads
 from tallystick.offsets import TopicPartition
 from tallystick.run_result import PartitionCensus
 
@@ -23,10 +24,14 @@ NOTHING_SEEN = Seen(0, 0, 0)
 
 
 class Walked(NamedTuple):
-    """One slice that was walked. fetched_bytes: of its log, batches beyond its end and transactions around it too."""
+    """One slice that was walked. fetched_bytes: of its log, batches beyond its end and transactions around it too.
+
+    heads: None where there are too many, or where the walk did not come across each offset.
+    """
 
     census: PartitionCensus
     fetched_bytes: int
+    heads: BatchHeads | None
 
 
 def walked_blob(walked: Walked) -> bytes:

@@ -34,12 +34,14 @@ from spark_apps.side_summary import (
 )
 from spark_apps.spark_hash import hash_bytes, hash_longs, hash_pairs, hash_place
 from spark_apps.topic_frame import parse_events
+from tallystick.batch_heads import HEADS_MAX, HeadKeeper
 from tallystick.census import DecidedBatch, LogEndsEarly, Outcome, walk_batches, walk_counted
 from tallystick.connections import KafkaSettings
 from tallystick.contract_event import EventFields
 from tallystick.cut import TopicSlice
 from tallystick.garbage import seldom_collected
 from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog, fetcher, open_admin
+from tallystick.log_record import open_batch, packed, record_of
 from tallystick.offsets import OffsetRange, TopicPartition
 
 CHUNK_RECORDS = 2_000
@@ -50,7 +52,9 @@ TASK_OFFSETS_MIN = 20_000
 """A task is a client of its own to the broker: what is smaller is read together."""
 
 _READ = (Outcome.COMMITTED, Outcome.PLAIN)
-_RECORDS = "topic string, partition int, offset bigint, key binary, value binary, timestamp_ms bigint"
+_RECORDS = (
+    "topic string, partition int, offset bigint, key binary, value binary, timestamp_ms bigint, log_record binary"
+)
 _EVENT_KINDS = {field.name: field.type for field in HASHED_EVENTS}
 
 
@@ -105,23 +109,26 @@ class LogTopic:
         """
         kafka, fields, legs = self.kafka, self.fields, dict(self.legs)
         sample, counted = {part.topic_partition: part for part in self.sample}, self.counted
+        heads_max = HEADS_MAX // max(1, len(self.slices))
 
         def read(slices: Sequence[TopicSlice]) -> Iterator[pa.RecordBatch]:
             with open_admin(kafka) as admin:
-                yield from summaries_of(fetcher(admin), slices, plan, EventDecoder(fields), legs, sample)
+                yield from summaries_of(
+                    fetcher(admin), slices, plan, EventDecoder(fields), legs, sample, heads_max=heads_max
+                )
             counted.add(sum(len(part.readable) for part in slices))
 
         return _in_tasks(self.spark, self.slices, lambda part: len(part.readable), read, SUMMARY_SHAPE)
 
     def events_at(self, places: Mapping[tuple[str, int], Numbers]) -> DataFrame:
-        """The events at these offsets, parsed by Spark. Shape: `topic_frame`'s."""
-        kafka = self.kafka
+        """The events at these offsets, parsed by Spark, and `log_record`. Shape: `topic_frame`'s."""
+        kafka, fields = self.kafka, self.fields
 
         def read(wanted: Sequence[_Wanted]) -> Iterator[pa.RecordBatch]:
             with open_admin(kafka) as admin:
                 fetch = fetcher(admin)
                 for one in wanted:
-                    yield from _records_at(fetch, one)
+                    yield from _records_at(fetch, one, fields)
 
         wanted = [
             _Wanted(part.readable, places[part.readable.topic, part.readable.partition])
@@ -129,7 +136,8 @@ class LogTopic:
             if len(places.get((part.readable.topic, part.readable.partition), ()))
         ]
         records = _in_tasks(self.spark, wanted, lambda one: len(one.range), read, _RECORDS)
-        return parse_events(records.withColumn("timestamp", F.timestamp_millis("timestamp_ms")), self.fields)
+        with_time = records.withColumn("timestamp", F.timestamp_millis("timestamp_ms"))
+        return parse_events(with_time, self.fields, beside=["log_record"])
 
 
 class _Wanted(NamedTuple):
@@ -170,15 +178,17 @@ def summaries_of(
     decoder: EventDecoder,
     legs: Mapping[str, str],
     sample: Mapping[TopicPartition, OffsetRange],
+    *,
+    heads_max: int = HEADS_MAX,
 ) -> Iterator[pa.RecordBatch]:
-    """One task's slices, as `LogTopic.summaries` has them. Shape: SUMMARY."""
+    """One task's slices, as `LogTopic.summaries` has them. heads_max: of each slice. Shape: SUMMARY."""
     beside: list[pa.RecordBatch] = []
 
     def hashed() -> Iterator[pa.RecordBatch]:
         for part in slices:
             hasher = _Hasher(part.readable, plan, legs, decoder)
             sampled, seen = sample.get(part.readable.topic_partition), NOTHING_SEEN
-            for records in _chunks(_walk(fetch, part, beside), part.readable):
+            for records in _chunks(_walk(fetch, part, beside, heads_max), part.readable):
                 events, odd = hasher.hashed(records)
                 yield events
                 if len(odd):
@@ -200,9 +210,9 @@ def _seen(events: pa.RecordBatch, inside: OffsetRange) -> Seen:
     return Seen(len(content), int(np.bitwise_xor.reduce(content)), int((content & LOW_32_BITS).sum()))
 
 
-def _walk(fetch: Fetch, part: TopicSlice, beside: list[pa.RecordBatch]) -> Iterator[DecidedBatch]:
-    """The slice's batches; leaves its census beside them."""
-    fetched_bytes = 0
+def _walk(fetch: Fetch, part: TopicSlice, beside: list[pa.RecordBatch], heads_max: int) -> Iterator[DecidedBatch]:
+    """The slice's batches; leaves its census and its heads beside them."""
+    fetched_bytes, keeper = 0, HeadKeeper(part.readable, heads_max=heads_max)
 
     def counting(topic_partition: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
         nonlocal fetched_bytes
@@ -210,27 +220,26 @@ def _walk(fetch: Fetch, part: TopicSlice, beside: list[pa.RecordBatch]) -> Itera
         fetched_bytes += len(fetched.records)
         return fetched
 
-    census = yield from walk_counted(
+    walk = walk_counted(
         counting,
         part.readable,
         log_start=part.snapshot.log_start,
         lso=part.snapshot.lso,
         high_watermark=part.snapshot.high_watermark,
     )
-    beside.append(blobs_of(Kind.WALKED, NO_BUCKET, [walked_blob(Walked(census, fetched_bytes))]))
+    census = yield from keeper.keeping(walk)
+    heads = None if census.unexplained else keeper.kept()
+    beside.append(blobs_of(Kind.WALKED, NO_BUCKET, [walked_blob(Walked(census, fetched_bytes, heads))]))
 
 
-def _chunks(
-    batches: Iterable[DecidedBatch], inside: OffsetRange, wanted: Callable[[int], bool] | None = None
-) -> Iterator[Records]:
-    """The committed and plain records of a range, many at a time; of these only the wanted offsets."""
+def _chunks(batches: Iterable[DecidedBatch], inside: OffsetRange) -> Iterator[Records]:
+    """The committed and plain records of a range, many at a time."""
     some, size = Records([], [], [], []), 0
     for batch in batches:
         if batch.outcome not in _READ:
             continue
-        before = len(some.offsets)
-        _append(some, batch, inside, wanted)
-        size += len(batch.raw) if len(some.offsets) > before else 0
+        _append(some, batch, inside)
+        size += len(batch.raw)
         if len(some.offsets) >= CHUNK_RECORDS or size >= CHUNK_BYTES:
             yield some
             some, size = Records([], [], [], []), 0
@@ -238,20 +247,23 @@ def _chunks(
         yield some
 
 
-def _append(some: Records, batch: DecidedBatch, inside: OffsetRange, wanted: Callable[[int], bool] | None) -> None:
-    decoded = DefaultRecordBatch(bytes(batch.raw))
-    if not decoded.validate_crc():
-        raise CorruptBatch(f"{inside.topic_partition}: the batch at offset {batch.header.base_offset} is corrupt")
-    records = list(decoded)
+def _append(some: Records, batch: DecidedBatch, inside: OffsetRange) -> None:
+    records = list(_checked(batch, inside.topic_partition))
     start, end = inside.kafka_offset_start, inside.kafka_offset_end
     if batch.header.base_offset < start or batch.header.last_offset >= end:
         records = [record for record in records if start <= record.offset < end]
-    if wanted is not None:
-        records = [record for record in records if wanted(record.offset)]
     some.offsets.extend([record.offset for record in records])
     some.keys.extend([record.key for record in records])
     some.values.extend([record.value for record in records])
     some.timestamps_ms.extend([record.timestamp for record in records])
+
+
+def _checked(batch: DecidedBatch, topic_partition: TopicPartition) -> DefaultRecordBatch:
+    """The batch's records, to be walked once. Raises CorruptBatch."""
+    opened = open_batch(batch)
+    if not opened.validate_crc():
+        raise CorruptBatch(f"{topic_partition}: the batch at offset {batch.header.base_offset} is corrupt")
+    return opened
 
 
 class _Hasher:
@@ -318,18 +330,24 @@ def _hashes(texts: Sequence[str]) -> Numbers:
     return hash_bytes([text.encode() for text in texts], len(texts)).view(np.int64)
 
 
-def _records_at(fetch: Fetch, wanted: _Wanted) -> Iterator[pa.RecordBatch]:
-    """The records at some offsets, as they are."""
-    inside, left = wanted.range, set(wanted.offsets.tolist())
-    span = replace(inside, kafka_offset_start=min(left), kafka_offset_end=max(left) + 1)
-    for records in _chunks(walk_batches(fetch, span), span, left.__contains__):
-        count = len(records.offsets)
+def _records_at(fetch: Fetch, wanted: _Wanted, fields: EventFields) -> Iterator[pa.RecordBatch]:
+    """The records at some offsets, as they are, and what `log_record` says of them."""
+    part, offsets = wanted.range.topic_partition, np.sort(wanted.offsets)
+    span = replace(wanted.range, kafka_offset_start=int(offsets[0]), kafka_offset_end=int(offsets[-1]) + 1)
+    for batch in walk_batches(fetch, span):
+        first, last = np.searchsorted(offsets, [batch.header.base_offset, batch.header.next_offset])
+        if batch.outcome not in _READ or first == last:
+            continue
+        asked = set(offsets[first:last].tolist())
+        records = [record for record in _checked(batch, part) if record.offset in asked]
         columns = [
-            pa.array([inside.topic] * count, pa.string()),
-            pa.array(np.full(count, inside.partition), pa.int32()),
-            pa.array(records.offsets, pa.int64()),
-            pa.array(records.keys, pa.binary()),
-            pa.array(records.values, pa.binary()),
-            pa.array(records.timestamps_ms, pa.int64()),
+            pa.array([part.topic] * len(records), pa.string()),
+            pa.array(np.full(len(records), part.partition), pa.int32()),
+            pa.array([record.offset for record in records], pa.int64()),
+            pa.array([record.key for record in records], pa.binary()),
+            pa.array([record.value for record in records], pa.binary()),
+            pa.array([record.timestamp for record in records], pa.int64()),
+            pa.array([packed(record_of(record, batch, part, fields)) for record in records], pa.binary()),
         ]
-        yield pa.record_batch(columns, names=["topic", "partition", "offset", "key", "value", "timestamp_ms"])
+        names = ["topic", "partition", "offset", "key", "value", "timestamp_ms", "log_record"]
+        yield pa.record_batch(columns, names=names)

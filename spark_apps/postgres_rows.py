@@ -1,7 +1,8 @@
 """A PostgreSQL ledger's slice, read by COPY into Arrow on the executors and hashed there; none of it passes Java."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import adbc_driver_postgresql
 import numpy as np
@@ -28,7 +29,7 @@ class PostgresRows:
     address: str = field(repr=False)
     queries: tuple[str, ...]
     placed: bool
-    rows_again: Callable[[Numbers, Numbers], DataFrame]
+    rows_again: Callable[[Numbers, Numbers], Sequence[Mapping[str, Any]]]
 
     def summaries(self, plan: ScanPlan) -> DataFrame:
         """What `summarise_rows` makes of the slice. Shape: SUMMARY. Raises, by the task: adbc's Error."""
@@ -41,7 +42,7 @@ class PostgresRows:
 
         return self.spark.range(0, len(queries), 1, len(queries)).mapInArrow(run, SUMMARY_SHAPE)
 
-    def rows_of(self, key_hashes: Numbers, places: Numbers) -> DataFrame:
+    def rows_of(self, key_hashes: Numbers, places: Numbers) -> Sequence[Mapping[str, Any]]:
         """As LedgerSide has it."""
         return self.rows_again(key_hashes, places)
 

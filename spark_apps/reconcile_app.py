@@ -31,7 +31,8 @@ from sqlalchemy import Engine
 
 from spark_apps.cut_scan import reads_log, scan_cut
 from tallystick.alert import alerts_for
-from tallystick.breaks_file import write_breaks_file
+from tallystick.batch_heads import BatchHeads, KeptHeads
+from tallystick.breaks_file import breaks_file
 from tallystick.canaries import missed_canaries
 from tallystick.connections import (
     artifacts_folder,
@@ -49,6 +50,7 @@ from tallystick.key_index import first_kept, forget, index_folder, seal
 from tallystick.log_fetch import fetcher, open_admin
 from tallystick.log_strip import FETCH_BYTES, with_strips
 from tallystick.look_ups import LookUps
+from tallystick.offsets import TopicPartition
 from tallystick.run_result import RunResult
 from tallystick.settling import open_both_sides
 from tallystick.store.alert_store import firing_alerts
@@ -145,7 +147,8 @@ def judge_stored(engine: Engine, contract: Contract, cut_n: int, *, reread: bool
     elif reread:
         reread_cut(engine, contract, stored.cut, stored.result)
     else:
-        write_breaks_file(stored.result, artifacts_folder())
+        with breaks_file(stored.result, artifacts_folder()):
+            pass
         announce("already_judged", verdict=stored.result.verdict, digest=stored.result.digest)
 
 
@@ -168,17 +171,17 @@ def run_cut(engine: Engine, contract: Contract, cut: Cut) -> None:
     announce("claimed", contract=contract.contract, cut=cut.n, attempt=attempt)
     artifacts = artifacts_folder()
     index_to = index_folder(artifacts, contract.contract, cut.n, attempt=attempt)
-    judged = judge_cut(engine, contract, cut, stored_look_ups=None, index_to=index_to)
-    result = with_logs_around(contract, with_index_of_keys(contract, judged, artifacts, index_to))
+    judged, heads = judge_cut(engine, contract, cut, stored_look_ups=None, index_to=index_to)
+    result = with_logs_around(contract, with_index_of_keys(contract, judged, artifacts, index_to), heads)
     announce("judged", verdict=result.verdict, breaks=len(result.breaks), doubts=[d.doubt for d in result.doubts])
     outstanding = outstanding_classes(engine, contract.contract, after=result)
     alerts = alerts_for(
         contract, result, cut=cut, firing=firing_alerts(engine, contract.contract), outstanding=outstanding
     )
     announce("committing")
-    commit_run(engine, result, attempt=attempt, alerts=alerts)
-    announce("committed", verdict=result.verdict, digest=result.digest)
-    write_breaks_file(result, artifacts)
+    with breaks_file(result, artifacts):
+        commit_run(engine, result, attempt=attempt, alerts=alerts)
+        announce("committed", verdict=result.verdict, digest=result.digest)
     if result.key_index is not None:
         forgotten = forget(artifacts, contract.contract, cut.n, attempt=attempt, kept_from=result.key_index.kept_from)
         announce("index_kept", size_bytes=result.key_index.size_bytes, forgotten_cuts=forgotten)
@@ -196,12 +199,16 @@ def with_index_of_keys(contract: Contract, result: RunResult, artifacts: Path, f
     return replace(result, key_index=seal(artifacts, folder, copies=copies, kept_from=kept_from))
 
 
-def with_logs_around(contract: Contract, result: RunResult) -> RunResult:
-    """The same result; its largest breaks keep the log around them. Only what is stored needs it: no digest has it."""
+def with_logs_around(contract: Contract, result: RunResult, heads: Mapping[TopicPartition, BatchHeads]) -> RunResult:
+    """The same result; its largest breaks keep the log around them. Only what is stored needs it: no digest has it.
+
+    heads: of the slices that were walked.
+    """
     if not result.breaks:
         return result
     with open_admin(kafka_from_environment(contract.kafka.connection)) as admin:
-        fetch = fetcher(admin, fetch_bytes=FETCH_BYTES)
+        kept = KeptHeads(of=heads, fetch_one=fetcher(admin, fetch_bytes=1))
+        fetch = kept.over(fetcher(admin, fetch_bytes=FETCH_BYTES))
         return replace(result, breaks=with_strips(fetch, result.breaks, not_on=contract.input_topics))
 
 
@@ -213,7 +220,7 @@ def reread_cut(engine: Engine, contract: Contract, cut: Cut, before: RunResult) 
     """
     of_then = read_contract(engine, contract.contract, cut.n)
     refuse_other_books(of_then, contract)
-    again = judge_cut(engine, of_then or contract, cut, stored_look_ups=LookUps.from_json(before.look_ups))
+    again, _ = judge_cut(engine, of_then or contract, cut, stored_look_ups=LookUps.from_json(before.look_ups))
     announce("reread", verdict=again.verdict, digest=again.digest, same=again.digest == before.digest)
     if again.digest != before.digest:
         raise DigestChanged(f"{contract.contract}/{cut.n}: digest {again.digest}, stored {before.digest}")
@@ -226,8 +233,8 @@ def judge_cut(
     *,
     stored_look_ups: LookUps | None,
     index_to: Path | None = None,
-) -> RunResult:
-    """Read both sides beside the census, investigate the exceptions, judge.
+) -> tuple[RunResult, Mapping[TopicPartition, BatchHeads]]:
+    """Read both sides beside the census, investigate the exceptions, judge. Beside the result: the heads of the slices.
 
     index_to: where to write the index of keys, if a topic plays the ledger's part; None writes none. A cut that is
     read again asks no index either: the keys that were in one are among the stored look-ups.
@@ -277,7 +284,7 @@ def judge_cut(
         )
         announce("investigated", keys=len(evidence.outcomes))
     evidence = replace(evidence, missed_canaries=missed_canaries(evidence, scan.canaries))
-    return judge(
+    result = judge(
         evidence,
         matched_rows=scan.matched_rows,
         matched_money=scan.matched_money,
@@ -285,6 +292,7 @@ def judge_cut(
         look_ups=look_ups.to_json(),
         carried=past.carried,
     )
+    return result, scan.heads
 
 
 def die_with_parent() -> None:

@@ -1,6 +1,9 @@
 """All breaks of a run as one Parquet file, for those who want to query them. Money as integers, evidence as JSON."""
 
 import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +30,27 @@ _SCHEMA = pa.schema(
 _AS_JSON = msgspec.json.Encoder(order="sorted", enc_hook=str)
 
 
-def write_breaks_file(result: RunResult, artifacts: Path) -> Path:
-    """Write <artifacts>/breaks/<contract>/cut=<n>/breaks.parquet, whole or not at all; again gives the same rows."""
+@contextmanager
+def breaks_file(result: RunResult, artifacts: Path) -> Iterator[None]:
+    """Write <artifacts>/breaks/<contract>/cut=<n>/breaks.parquet, whole or not at all; again gives the same rows.
+
+    It is written beside what is done meanwhile, such as committing the run, and is there only once that has succeeded.
+    """
     path = artifacts / "breaks" / result.contract / f"cut={result.cut_n}" / "breaks.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
+    try:
+        with ThreadPoolExecutor(1) as beside:
+            written = beside.submit(_write, result, unfinished)
+            yield
+        written.result()
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _write(result: RunResult, to: Path) -> None:
     columns: dict[str, list[Any]] = {name: [getattr(one, name) for one in result.breaks] for name in _SCHEMA.names}
     columns["break_id"] = list(map(str, columns["break_id"]))
     columns["evidence"] = list(map(_AS_JSON.encode, columns["evidence"]))
-    unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
-    pq.write_table(pa.table(columns, schema=_SCHEMA), unfinished)
-    unfinished.replace(path)
-    return path
+    pq.write_table(pa.table(columns, schema=_SCHEMA), to)

@@ -3,8 +3,10 @@
 Cost grows with breaks, not with rows. A function of the log; but the log forgets, and then a copy has no identity.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
+from tallystick.batch_heads import NO_HEADS, KeptHeads
 from tallystick.classes.duplicate_in_topic import original_item_id
 from tallystick.classes.torn_transaction import absent_legs, judge_legs
 from tallystick.contract import Contract
@@ -65,19 +67,25 @@ def _of_legs(case: LegsCase) -> Iterator[str]:
 
 
 def read_identities(
-    fetch: Fetch, item_ids: Iterable[str], event_on: Callable[[str], EventFields]
+    fetch: Fetch,
+    item_ids: Iterable[str],
+    event_on: Callable[[str], EventFields],
+    decoded: Mapping[str, LogRecord] = MappingProxyType({}),
+    heads: KeptHeads = NO_HEADS,
 ) -> dict[str, LogRecord]:
     """The record behind each item id, with its transaction's span. Planted copies, of no partition, have none.
 
-    event_on: the fields of an event, by its topic.
+    event_on: the fields of an event, by its topic. decoded: records that were read before, by item id; of these only
+    the spans are. heads: of slices that need not be fetched for it.
     """
-    offsets: dict[TopicPartition, set[int]] = {}
+    offsets: dict[TopicPartition, dict[int, LogRecord | None]] = {}
     for item_id in item_ids:
         part, offset = topic_place(item_id)
         if part.partition >= 0:
-            offsets.setdefault(part, set()).add(offset)
+            offsets.setdefault(part, {})[offset] = decoded.get(item_id)
     found: dict[str, LogRecord] = {}
     for part, wanted in sorted(offsets.items()):
-        for record in read_records(fetch, part, wanted, event_on(part.topic)):
+        known = {offset: record for offset, record in wanted.items() if record is not None}
+        for record in read_records(fetch, part, wanted, event_on(part.topic), known, heads):
             found[record.item_id] = record
     return found

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
+from tallystick.batch_heads import KeptHeads
 from tallystick.census import CountedOffsets, Tell, take_census, with_compaction
 from tallystick.cluster_snapshot import read_clusters
 from tallystick.contract import Contract
@@ -124,7 +125,9 @@ def investigate(
     cases = group_by_key(scan.copies, past.carried, ignore_case=contract.currency_case == "ignored")
     too_many = {item.item_id: item for item in (*past.carried, *past.too_many) if may_be_taken_back(item)}
     asked = possible_reversals(cases, too_many.values())
-    cases = with_reversals(cases, read_identities(sides.fetcher(), asked, contract.event_on), too_many)
+    heads = KeptHeads(of=scan.heads, fetch_one=sides.fetcher(fetch_bytes=1))
+    records = read_identities(sides.fetcher(), asked, contract.event_on, scan.log_records, heads)
+    cases = with_reversals(cases, records, too_many)
     legs = group_by_transaction(scan.incomplete, past.carried) if len(contract.legs) > 1 else ()
     grace = grace_in_force(contract, past.clean_lags)
     new_copies_due_utc = cut.marked_at_utc + grace.duration
@@ -141,6 +144,7 @@ def investigate(
         },
         new_copies_due_utc=new_copies_due_utc,
         scan=scan,
+        heads=heads,
         indexes=indexes,
     )
     if stored_look_ups is None:
@@ -191,7 +195,7 @@ def investigate(
         unreadable_sample=scan.unreadable_sample,
         outcomes=outcomes,
         incomplete=legs_cases,
-        identities=read_identities(sides.fetcher(), wanted, contract.event_on),
+        identities=read_identities(sides.fetcher(), wanted, contract.event_on, scan.log_records, heads),
         horizon_holder=_horizon_holder(sides, cut),
         deadlines=deadlines,
         surroundings=around,

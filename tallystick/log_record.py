@@ -9,8 +9,10 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch
 
+from tallystick.batch_heads import NO_HEADS, KeptHeads
 from tallystick.census import DecidedBatch, Outcome, batch_at
 from tallystick.contract_event import EventFields
 from tallystick.log_fetch import Fetch
@@ -91,6 +93,22 @@ class LogRecord:
         }
 
 
+_PACK = msgspec.msgpack.Encoder(enc_hook=dict)
+
+
+def packed(record: LogRecord) -> bytes:
+    """The record for another process."""
+    return _PACK.encode(record)
+
+
+def unpacked(record: bytes) -> LogRecord:
+    """What `packed` was given."""
+    return _UNPACK.decode(record)
+
+
+_UNPACK = msgspec.msgpack.Decoder(LogRecord)
+
+
 def records_of(
     batch: DecidedBatch,
     topic_partition: TopicPartition,
@@ -148,17 +166,28 @@ def read_record(fetch: Fetch, topic_partition: TopicPartition, offset: int, fiel
 
 
 def read_records(
-    fetch: Fetch, topic_partition: TopicPartition, offsets: Iterable[int], fields: EventFields
+    fetch: Fetch,
+    topic_partition: TopicPartition,
+    offsets: Iterable[int],
+    fields: EventFields,
+    decoded: Mapping[int, LogRecord] = MappingProxyType({}),
+    heads: KeptHeads = NO_HEADS,
 ) -> Iterator[LogRecord]:
-    """The records at many offsets, in log order, with their spans. What the log does not hold is left out."""
+    """The records at many offsets, with their spans. What the log does not hold is left out.
+
+    decoded: those that were decoded before, by offset; of these only the spans are read. heads: where they are kept, a
+    batch is fetched only if it has one of the others.
+    """
     found: list[LogRecord] = []
 
     def meet(batch: DecidedBatch, inside: Sequence[int]) -> None:
-        asked = frozenset(inside)
-        records = [record for record in open_batch(batch) if record.offset in asked]
-        found.extend([record_of(record, batch, topic_partition, fields) for record in records])
+        found.extend([decoded[offset] for offset in inside if offset in decoded])
+        if asked := frozenset(inside).difference(decoded):
+            whole = heads.whole(topic_partition, batch)
+            records = [record for record in open_batch(whole) if record.offset in asked]
+            found.extend([record_of(record, whole, topic_partition, fields) for record in records])
 
-    spans = read_spans(fetch, topic_partition, offsets, meet)
+    spans = read_spans(heads.over(fetch), topic_partition, offsets, meet)
     for record in found:
         span = spans.get(record.kafka_offset)
         yield replace(record, span=span) if span else record

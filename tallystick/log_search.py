@@ -16,6 +16,7 @@ from aiokafka.codec import gzip_decode, lz4_decode, snappy_decode, zstd_decode
 from aiokafka.record.default_records import DefaultRecord
 
 from tallystick.batch_header import HEADER_BYTES
+from tallystick.batch_heads import NO_HEADS, KeptHeads
 from tallystick.census import DecidedBatch, Outcome, walk_past_lso
 from tallystick.contract_event import EventFields
 from tallystick.log_fetch import Fetch
@@ -65,12 +66,13 @@ class Wanted:
 
 
 def find_records(
-    fetch: Fetch, ranges: Iterable[OffsetRange], fields: EventFields, wanted: Wanted
+    fetch: Fetch, ranges: Iterable[OffsetRange], fields: EventFields, wanted: Wanted, heads: KeptHeads = NO_HEADS
 ) -> Iterator[LogRecord]:
     """Every wanted record in the given ranges, whatever its outcome: committed, aborted, plain or open.
 
-    Reads to each range's end, also past the LSO.
+    Reads to each range's end, also past the LSO. heads: where they are kept, only what may hold one is fetched.
     """
+    fetch = heads.over(fetch)
     possible: Iterable[DefaultRecord]
     needles, keys = wanted.needles, _KeyFilter(fields, wanted)
     for offsets in ranges:
@@ -83,12 +85,16 @@ def find_records(
         for batch in walk_past_lso(fetch, offsets, lso=lso):
             if batch.outcome is Outcome.MARKER:
                 continue
-            if _is_known(batch, known):
-                possible = _standing_at(batch, at_places) if _any_inside(batch, places) else ()
+            is_known = _is_known(batch, known)
+            if is_known and not _any_inside(batch, places):
+                continue
+            whole = heads.whole(offsets.topic_partition, batch)
+            if is_known:
+                possible = _standing_at(whole, at_places)
             else:
-                possible = keys.possible(batch, at_places) if _may_hold(batch, needles, places) else ()
+                possible = keys.possible(whole, at_places) if _may_hold(whole, needles, places) else ()
             for found in possible:
-                record = record_of(found, batch, offsets.topic_partition, fields)
+                record = record_of(found, whole, offsets.topic_partition, fields)
                 inside = offsets.kafka_offset_start <= record.kafka_offset < offsets.kafka_offset_end
                 if inside and record in wanted:
                     yield record

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from tallystick.batch_heads import NO_HEADS, KeptHeads
 from tallystick.census import Outcome
 from tallystick.contract import Direction
 from tallystick.cut import Cut, LedgerSlice, PartitionSnapshot, Sample, TopicSlice, is_recreated
@@ -88,12 +89,13 @@ def look_up(
     transaction_keys: Collection[str],
     new_copies_due_utc: datetime,
     scan: SliceScan,
+    heads: KeptHeads = NO_HEADS,
     indexes: ReadableIndexes | None = None,
 ) -> LookUps:
     """Ask both sides. The bounds are read first, so that what ended below them is visible to the look-up itself.
 
-    scan: of the cut itself; what it brought home is not searched for again. indexes: where the ledger is a topic; what
-    lies beyond its retained log is asked there.
+    scan: of the cut itself; what it brought home is not searched for again. heads: of its slices. indexes: where the
+    ledger is a topic; what lies beyond its retained log is asked there.
     """
     contract = sides.contract
     snapshot = sides.ledger.read_snapshot()
@@ -136,6 +138,7 @@ def look_up(
         transaction_keys=set(transaction_keys),
         receipts=receipts,
         scan=scan,
+        heads=heads,
     )
     for key, seen in indexed.items():
         _add_unseen(in_topics.by_key.setdefault(key, []), (one for one in seen if one.side is ItemSide.TOPIC))
@@ -214,6 +217,7 @@ def _look_up_topics(
     transaction_keys: set[str],
     receipts: Sequence[Receipt],
     scan: SliceScan,
+    heads: KeptHeads,
 ) -> _InTopics:
     """One pass over what the topics retain, only when somebody asks for it; the stray ones too."""
     found = _InTopics()
@@ -224,9 +228,10 @@ def _look_up_topics(
     asked = frozenset((receipt.topic_partition, receipt.kafka_offset) for receipt in receipts)
     keys = Wanted(match_keys=frozenset(match_keys), transaction_keys=frozenset(transaction_keys), places=asked)
     read = [part for part in cut.topic_slices if part.offsets.topic in sides.contract.topics]
-    wanted = without_what_came_home(keys, read, scan)
+    wanted, at_home = without_what_came_home(keys, read, scan)
     retained = (*(part for part in partitions if not is_recreated(cut, part)), *strays)
-    records = tuple(_read_log(sides, retained, wanted))
+    found_in_log = _read_log(sides, retained, wanted, heads.worth_picking(wanted.known))
+    records = in_log_order([*found_in_log, *at_home], retained)
     undecided = {record.topic_partition for record in records if record.outcome is Outcome.OPEN}
     open_now = read_open_transactions(sides.admin, sorted(undecided)) if undecided else ()
     leg_of = {topic: leg for leg, topic in sides.contract.legs.items()}
@@ -251,22 +256,35 @@ def _look_up_topics(
     return found
 
 
-def without_what_came_home(wanted: Wanted, slices: Iterable[TopicSlice], scan: SliceScan) -> Wanted:
-    """The same records, those that the scan brought home by their places: a slice is not searched twice.
+def without_what_came_home(
+    wanted: Wanted, slices: Iterable[TopicSlice], scan: SliceScan
+) -> tuple[Wanted, tuple[LogRecord, ...]]:
+    """What is left to search for, and the wanted records that the scan brought home: a slice is not searched twice.
 
     The scan brings home all copies of a key that anybody may ask for, and of a transaction all events as long as it
-    lacks a leg. slices: those of the topics that it read. Where it came across what it could not read, or where no
-    event of a wanted transaction came home, they are searched like the rest of the log.
+    lacks a leg; those of which it brought no record are asked for by their places. slices: those of the topics that it
+    read. Where it came across what it could not read, or where no event of a wanted transaction came home, they are
+    searched like the rest of the log.
     """
     if scan.unreadable_count or not wanted.transaction_keys <= {copy.transaction_key for copy in scan.incomplete}:
-        return wanted
-    at_home = frozenset(
-        topic_place(copy.item_id)
+        return wanted, ()
+    at_home = {
+        copy.item_id: scan.log_records.get(copy.item_id)
         for copy in (*scan.copies, *scan.incomplete)
         if copy.side is ItemSide.TOPIC
         if copy.match_key in wanted.match_keys or copy.transaction_key in wanted.transaction_keys
-    )
-    return replace(wanted, places=wanted.places | at_home, known=tuple(part.readable for part in slices))
+    }
+    records = tuple(record for record in at_home.values() if record is not None)
+    places = wanted.places | {topic_place(item_id) for item_id, record in at_home.items() if record is None}
+    places -= {(record.topic_partition, record.kafka_offset) for record in records}
+    return replace(wanted, places=places, known=tuple(part.readable for part in slices)), records
+
+
+def in_log_order(records: Iterable[LogRecord], partitions: Iterable[PartitionSnapshot]) -> list[LogRecord]:
+    """Those of these partitions, one partition after the other, each by offset."""
+    order = {TopicPartition(topic=part.topic, partition=part.partition): n for n, part in enumerate(partitions)}
+    here = [record for record in records if record.topic_partition in order]
+    return sorted(here, key=lambda record: (order[record.topic_partition], record.kafka_offset))
 
 
 def needs_topic(
@@ -320,7 +338,9 @@ def input_sighting(record: LogRecord, cut: Cut, baseline: Cut) -> Sighting:
     )
 
 
-def _read_log(sides: BothSides, partitions: Iterable[PartitionSnapshot], wanted: Wanted) -> Iterator[LogRecord]:
+def _read_log(
+    sides: BothSides, partitions: Iterable[PartitionSnapshot], wanted: Wanted, heads: KeptHeads = NO_HEADS
+) -> Iterator[LogRecord]:
     """The wanted records of all that is retained."""
     ranges = [
         OffsetRange(
@@ -333,7 +353,7 @@ def _read_log(sides: BothSides, partitions: Iterable[PartitionSnapshot], wanted:
     ]
     fetch = sides.fetcher()
     for offsets in ranges:
-        yield from find_records(fetch, [offsets], sides.contract.event_on(offsets.topic), wanted)
+        yield from find_records(fetch, [offsets], sides.contract.event_on(offsets.topic), wanted, heads)
 
 
 def ledger_sighting(row: LedgerRow, ledger_slice: LedgerSlice) -> Sighting:

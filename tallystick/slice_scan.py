@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tallystick.batch_heads import BatchHeads
 from tallystick.evidence import OutOfOrderEvent, RecordTimes, SecondReading, UnreadableRecord
 from tallystick.lag import TopicLag
+from tallystick.log_record import LogRecord
 from tallystick.offsets import TopicPartition
 from tallystick.pairing import Copy
 from tallystick.run_result import Money
@@ -63,6 +65,10 @@ class SliceScan:
     input_rows_by_partition: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """Records of the topics that play the ledger's part, readable or not."""
     input_unreadable_count: int = 0
+    log_records: Mapping[str, LogRecord] = field(default_factory=dict)
+    """What the log says of copies that came home, by item id, without spans; of none but where our own reader read."""
+    heads: Mapping[TopicPartition, BatchHeads] = field(default_factory=dict)
+    """Of the slices that it walked, where it kept them."""
 
     @property
     def topic_rows(self) -> int:

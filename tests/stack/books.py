@@ -266,8 +266,8 @@ class LiveBooks:
     def judge_again(self, run: StoredRun) -> RunResult:
         """Read the cut of a stored run again, with the look-ups of the first time; stores nothing."""
         look_ups = LookUps.from_json(run.result.look_ups)
-        result = reconcile_app.judge_cut(self.store, self.contract, run.cut, stored_look_ups=look_ups)
-        return reconcile_app.with_logs_around(self.contract, result)
+        result, heads = reconcile_app.judge_cut(self.store, self.contract, run.cut, stored_look_ups=look_ups)
+        return reconcile_app.with_logs_around(self.contract, result, heads)
 
     def stored_run(self, cut: Cut) -> StoredRun:
         run = read_run(self.store, self.contract.contract, cut.n)

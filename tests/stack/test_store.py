@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -364,6 +365,34 @@ def test_a_broken_item_names_its_break(store: Engine, books: Any) -> None:
     attempt = claim_attempt(store, "payouts", 0)
     with pytest.raises(psycopg.errors.CheckViolation, match="open_item_broken_by_ck"):
         commit_run(store, books.result(0, items=(item,)), attempt=attempt, alerts=())
+
+
+def test_a_break_that_an_item_names_is_there(store: Engine, books: Any) -> None:
+    kept, none = books.missing("a"), books.missing("b")
+    books.save(store, books.cut(0))
+    items = tuple(books.item(found, n=0) for found in (kept, none))
+    attempt = claim_attempt(store, "payouts", 0)
+    with pytest.raises(psycopg.errors.ForeignKeyViolation, match=f"names break {none.break_id}, which is none"):
+        commit_run(store, books.result(0, breaks=(kept,), items=items), attempt=attempt, alerts=())
+    commit_run(store, books.result(0, breaks=(kept, none), items=items), attempt=attempt, alerts=())
+
+
+@pytest.mark.parametrize("table", ["item_break", "open_item"])
+@pytest.mark.parametrize("of_a_run", [True, False])
+def test_breaks_and_items_are_of_a_run_that_has_its_verdict(
+    store: Engine, books: Any, table: str, of_a_run: bool
+) -> None:
+    found = books.missing("a")
+    books.commit(store, books.result(0, breaks=(found,), items=(books.item(found, n=0),)))
+    again = (
+        f"create temp table again on commit drop as select * from tallystick.{table};"
+        f"update again set contract = '{'payouts' if of_a_run else 'nobody'}',"
+        f"{'break_id' if table == 'item_break' else 'item_id'} = gen_random_uuid();"
+        f"insert into tallystick.{table} select * from again"
+    )
+    refused = pytest.raises(IntegrityError, match=f"tallystick.{table}: nobody/0 has no verdict")
+    with nullcontext() if of_a_run else refused, store.begin() as connection:
+        connection.execute(text(again))
 
 
 def test_the_ledger_must_still_show_what_the_cut_before_counted(store: Engine, books: Any) -> None:

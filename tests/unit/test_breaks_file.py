@@ -1,0 +1,55 @@
+"""The file of all breaks is there once what is done beside it has succeeded, and never in parts."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tallystick.breaks_file import breaks_file
+from tallystick.run_result import RunResult
+from tallystick.verdict import Verdict
+
+from .conftest import item_break
+from .test_alert import FIGURES, MISSING
+
+RESULT = RunResult(
+    contract="payouts",
+    cut_n=7,
+    verdict=Verdict.BROKEN,
+    doubts=(),
+    breaks=(item_break(1, MISSING, "ev-1", 700, "EUR", "payout", "it is not there"),),
+    items=(),
+    figures=FIGURES,
+    digest="d",
+)
+FILE = "breaks/payouts/cut=7/breaks.parquet"
+
+
+class Fenced(RuntimeError):
+    """What is done beside the file fails."""
+
+
+def files(artifacts: Path) -> list[str]:
+    return [str(path.relative_to(artifacts)) for path in artifacts.rglob("*") if path.is_file()]
+
+
+def test_it_is_there_after_what_was_done_beside_it_and_not_before(tmp_path: Path) -> None:
+    with breaks_file(RESULT, tmp_path):
+        assert FILE not in files(tmp_path)
+    assert files(tmp_path) == [FILE]
+    assert pq.read_table(tmp_path / FILE)["match_key"].to_pylist() == ["ev-1"]
+
+
+def test_where_that_fails_there_is_none(tmp_path: Path) -> None:
+    with pytest.raises(Fenced), breaks_file(RESULT, tmp_path):
+        raise Fenced
+    assert files(tmp_path) == []
+
+
+def test_a_file_of_before_stays_as_it_was(tmp_path: Path) -> None:
+    with breaks_file(RESULT, tmp_path):
+        pass
+    before = (tmp_path / FILE).read_bytes()
+    with pytest.raises(Fenced), breaks_file(RESULT, tmp_path):
+        raise Fenced
+    assert (tmp_path / FILE).read_bytes() == before
