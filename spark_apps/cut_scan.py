@@ -202,12 +202,11 @@ def _scan_log(
     census = [walked.census for walked in read.walked]
     tell("fetched", {"bytes": sum(walked.fetched_bytes for walked in read.walked)})
     scan = read.scan
-    if read.odd and not log.events_at(read.odd).where("readable").isEmpty():
+    if read.odd and not log.events_at(read.odd, scan.heads).where("readable").isEmpty():
         tell("reading_by_client", {})
         scan = _scan(contract, cut, previous, sides, known, None)
     ordered = sorted(census, key=lambda one: order[one.topic, one.partition])
-    heads = {walked.heads.offsets.topic_partition: walked.heads for walked in read.walked if walked.heads is not None}
-    return replace(scan, second_readings=second_readings, heads=heads), tuple(ordered)
+    return replace(scan, second_readings=second_readings), tuple(ordered)
 
 
 @contextmanager

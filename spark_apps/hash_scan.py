@@ -8,7 +8,7 @@ brings those rows home, where they are paired by their real keys. `takes` tells 
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial, reduce
 from typing import Any, Protocol
 
@@ -21,7 +21,7 @@ from spark_apps import hashed_rows
 from spark_apps.hash_match import match
 from spark_apps.hashed_rows import SUMMARY_SHAPE, hashed_events, hashed_ledger_rows
 from spark_apps.ledger_frame import RowsById
-from spark_apps.log_blobs import Seen, Walked, seen_in, walked_in
+from spark_apps.log_blobs import Seen, Walked, heads_of, seen_in, walked_in
 from spark_apps.side_summary import (
     NO_BUCKET,
     PARTITIONS,
@@ -49,6 +49,7 @@ from spark_apps.slice_matching import (
     topic_copy,
 )
 from spark_apps.spark_hash import hash_bytes
+from tallystick.batch_heads import BatchHeads
 from tallystick.contract import Direction
 from tallystick.evidence import UnreadableRecord
 from tallystick.lag import TopicLag, lags_of_pairs
@@ -73,6 +74,8 @@ _BYTES_PER_BATCH = ("spark.sql.execution.arrow.maxBytesPerBatch", str(32 << 20))
 """Blobs are tens of kilobytes: by rows alone a batch of them could be hundreds of megabytes."""
 
 Row = Mapping[str, Any]
+Places = Mapping[tuple[str, int], Numbers]
+"""Offsets by topic and partition."""
 
 
 class SidesMoved(RuntimeError):
@@ -99,9 +102,9 @@ class TopicSide(Protocol):
     def summaries(self, plan: ScanPlan) -> DataFrame:
         """All of them, by `summarise_events`. Shape: SUMMARY."""
 
-    def events_at(self, places: Mapping[tuple[str, int], Numbers]) -> DataFrame:
+    def events_at(self, places: Places, heads: Mapping[TopicPartition, BatchHeads]) -> DataFrame:
         """Those at these offsets, by topic and partition. Shape: as `topic_frame` parses them; who reads the log itself
-        adds `log_record`, as `log_record.packed` makes it.
+        adds `log_record`, as `log_record.packed` makes it. heads: what the summaries kept of the log.
         """
 
 
@@ -126,7 +129,7 @@ class ParsedEvents:
         hashed = hashed_events(self.events, topics=plan.topics, legs=self.legs)
         return hashed.mapInArrow(partial(summarise_events, plan=plan), SUMMARY_SHAPE)
 
-    def events_at(self, places: Mapping[tuple[str, int], Numbers]) -> DataFrame:
+    def events_at(self, places: Places, heads: Mapping[TopicPartition, BatchHeads]) -> DataFrame:
         wanted = pa.concat_tables(
             pa.table(
                 {
@@ -218,10 +221,12 @@ def scan_by_hash(
     )
     known = frozenset(known_elsewhere)
     found = _first_look(topic, ledger, planted, plan, legs, known, tasks=_tasks(planted.rows.sparkSession, offsets))
-    events, rows = _second_look(topic, ledger, planted, plan, found)
+    walked = tuple(map(walked_in, found.beside[Kind.WALKED]))
+    heads = heads_of(walked)
+    events, rows = _second_look(topic, ledger, planted, plan, found, heads)
     return HashScan(
-        scan=_assemble(plan, found, events, rows, legs, known, lag_of),
-        walked=tuple(map(walked_in, found.beside[Kind.WALKED])),
+        scan=replace(_assemble(plan, found, events, rows, legs, known, lag_of), heads=heads),
+        walked=walked,
         seen=dict(map(seen_in, found.beside[Kind.SEEN])),
         odd=_by_partition(plan, numbers_in(Kind.ODD, found.beside[Kind.ODD])),
     )
@@ -288,14 +293,19 @@ def _wanted(spark: SparkSession, keys: Collection[str]) -> DataFrame:
 
 
 def _second_look(
-    topic: TopicSide, ledger: LedgerSide, planted: Planted, plan: ScanPlan, found: _Found
+    topic: TopicSide,
+    ledger: LedgerSide,
+    planted: Planted,
+    plan: ScanPlan,
+    found: _Found,
+    heads: Mapping[TopicPartition, BatchHeads],
 ) -> tuple[list[Row], list[Row]]:
     """Events and ledger rows that were told of. Raises SidesMoved."""
     places = np.unique(np.vstack([found.read[Kind.HOME_EVENTS][:, 1:], found.read[Kind.INCOMPLETE]]), axis=0)
     keys = found.read[Kind.HOME_ROWS]
     with ThreadPoolExecutor(1) as beside:
         asked = beside.submit(ledger.rows_of, keys[:, 0], keys[:, 1]) if len(keys) else None
-        events = topic.events_at(_by_partition(plan, places)).toArrow().to_pylist() if len(places) else []
+        events = topic.events_at(_by_partition(plan, places), heads).toArrow().to_pylist() if len(places) else []
         rows = asked.result() if asked else []
     if (len(events), len(rows)) != (len(places), len(keys)):
         raise SidesMoved(

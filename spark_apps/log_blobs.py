@@ -1,6 +1,7 @@
 """What a reader of the log tells beside its events, as blobs: from our own tasks to our own driver."""
 
 import pickle
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from tallystick.batch_heads import BatchHeads
@@ -32,6 +33,11 @@ class Walked(NamedTuple):
     census: PartitionCensus
     fetched_bytes: int
     heads: BatchHeads | None
+
+
+def heads_of(walked: Iterable[Walked]) -> dict[TopicPartition, BatchHeads]:
+    """Those that were kept."""
+    return {one.heads.offsets.topic_partition: one.heads for one in walked if one.heads is not None}
 
 
 def walked_blob(walked: Walked) -> bytes:

@@ -34,8 +34,8 @@ from spark_apps.side_summary import (
 )
 from spark_apps.spark_hash import hash_bytes, hash_longs, hash_pairs, hash_place
 from spark_apps.topic_frame import parse_events
-from tallystick.batch_heads import HEADS_MAX, HeadKeeper
-from tallystick.census import DecidedBatch, LogEndsEarly, Outcome, walk_batches, walk_counted
+from tallystick.batch_heads import HEADS_MAX, BatchHeads, HeadKeeper
+from tallystick.census import DecidedBatch, LogEndsEarly, Outcome, batch_at, walk_batches, walk_counted
 from tallystick.connections import KafkaSettings
 from tallystick.contract_event import EventFields
 from tallystick.cut import TopicSlice
@@ -120,29 +120,40 @@ class LogTopic:
 
         return _in_tasks(self.spark, self.slices, lambda part: len(part.readable), read, SUMMARY_SHAPE)
 
-    def events_at(self, places: Mapping[tuple[str, int], Numbers]) -> DataFrame:
-        """The events at these offsets, parsed by Spark, and `log_record`. Shape: `topic_frame`'s."""
+    def events_at(
+        self, places: Mapping[tuple[str, int], Numbers], heads: Mapping[TopicPartition, BatchHeads]
+    ) -> DataFrame:
+        """The events at these offsets, parsed by Spark, and `log_record`. Shape: `topic_frame`'s.
+
+        heads: where few batches hold them, these are fetched one by one.
+        """
         kafka, fields = self.kafka, self.fields
 
         def read(wanted: Sequence[_Wanted]) -> Iterator[pa.RecordBatch]:
             with open_admin(kafka) as admin:
-                fetch = fetcher(admin)
+                fetch, fetch_one = fetcher(admin), fetcher(admin, fetch_bytes=1)
                 for one in wanted:
-                    yield from _records_at(fetch, one, fields)
+                    yield from _records_at(fetch, fetch_one, one, fields)
 
-        wanted = [
-            _Wanted(part.readable, places[part.readable.topic, part.readable.partition])
-            for part in self.slices
-            if len(places.get((part.readable.topic, part.readable.partition), ()))
-        ]
-        records = _in_tasks(self.spark, wanted, lambda one: len(one.range), read, _RECORDS)
+        wanted = []
+        for inside in (part.readable for part in self.slices):
+            offsets, kept = places.get((inside.topic, inside.partition)), heads.get(inside.topic_partition)
+            if offsets is not None and len(offsets):
+                wanted.append(_Wanted(inside, np.sort(offsets), kept.picked(offsets.tolist()) if kept else None))
+        records = _in_tasks(self.spark, wanted, _Wanted.weight, read, _RECORDS)
         with_time = records.withColumn("timestamp", F.timestamp_millis("timestamp_ms"))
         return parse_events(with_time, self.fields, beside=["log_record"])
 
 
 class _Wanted(NamedTuple):
+    """Offsets of a range, sorted. picked: one of each batch that holds some; None: walk the range."""
+
     range: OffsetRange
     offsets: Numbers
+    picked: tuple[int, ...] | None
+
+    def weight(self) -> int:
+        return len(self.range) if self.picked is None else CHUNK_RECORDS * len(self.picked)
 
 
 def _in_tasks(
@@ -330,11 +341,12 @@ def _hashes(texts: Sequence[str]) -> Numbers:
     return hash_bytes([text.encode() for text in texts], len(texts)).view(np.int64)
 
 
-def _records_at(fetch: Fetch, wanted: _Wanted, fields: EventFields) -> Iterator[pa.RecordBatch]:
+def _records_at(fetch: Fetch, fetch_one: Fetch, wanted: _Wanted, fields: EventFields) -> Iterator[pa.RecordBatch]:
     """The records at some offsets, as they are, and what `log_record` says of them."""
-    part, offsets = wanted.range.topic_partition, np.sort(wanted.offsets)
+    part, offsets = wanted.range.topic_partition, wanted.offsets
     span = replace(wanted.range, kafka_offset_start=int(offsets[0]), kafka_offset_end=int(offsets[-1]) + 1)
-    for batch in walk_batches(fetch, span):
+    picked = (batch_at(fetch_one, part, offset) for offset in wanted.picked or ())
+    for batch in walk_batches(fetch, span) if wanted.picked is None else picked:
         first, last = np.searchsorted(offsets, [batch.header.base_offset, batch.header.next_offset])
         if batch.outcome not in _READ or first == last:
             continue

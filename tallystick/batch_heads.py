@@ -6,7 +6,7 @@ knows each batch's outcome.
 
 import struct
 from bisect import bisect_right
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -47,7 +47,15 @@ class BatchHeads:
     @property
     def are_worth_picking(self) -> bool:
         """Is it quicker to fetch each aborted batch by itself than to walk the slice?"""
-        return len(self.aborted) * FETCH_WORTH_BYTES < self.batch_bytes
+        return self._is_quicker(len(self.aborted))
+
+    def picked(self, offsets: Iterable[int]) -> tuple[int, ...] | None:
+        """One offset of each batch that holds some of these, in log order; None where walking the slice is quicker."""
+        of_batch = {bisect_right(self.next_offsets, offset): offset for offset in sorted(offsets)}
+        return tuple(of_batch.values()) if self._is_quicker(len(of_batch)) else None
+
+    def _is_quicker(self, fetches: int) -> bool:
+        return fetches * FETCH_WORTH_BYTES < self.batch_bytes
 
     def answer(self, offset: int, around: FetchedLog) -> FetchedLog:
         """As a broker answers under read_committed from this offset on, without records. around: where the log ends."""

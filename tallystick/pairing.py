@@ -111,7 +111,9 @@ class KeyCase:
     def places(self, side: ItemSide) -> frozenset[Place]:
         """Places seen on one side, without copies that take part in the pairing and rows that take others back."""
         there = [seen for seen in self.sightings if seen.side is side]
-        known = {copy.item_id for copy in self.copies} if there else ()
+        if not there:
+            return frozenset()
+        known = {copy.item_id for copy in self.copies}
         return frozenset(
             [seen.place for seen in there if seen.item_id not in known and not seen.detail.get("reverses")]
         )
@@ -229,8 +231,8 @@ def pair_key(
     origin = origin_side(direction)
     origins, followers = case.side(origin), case.side(other_side(origin))
     pairs = _pair(origins, followers)
-    extras = frozenset(copy.item_id for copy in _extra_origins(origins, _was_consumed(case, origin)))
-    key_was_paired = bool(pairs) or _was_consumed(case, other_side(origin))
+    extras = frozenset(copy.item_id for copy in _extra_origins(case, origins, origin))
+    key_was_paired = bool(pairs) or (bool(followers) and _was_consumed(case, other_side(origin)))
     partner = {copy.item_id: other for pair in pairs for copy, other in (pair, pair[::-1])}
     residues = [_idle_reversal(case, copy, followers) for copy in idle]
     for copy in origins:
@@ -418,10 +420,12 @@ def _was_consumed(case: KeyCase, side: ItemSide) -> bool:
     return any(Place.EARLIER_SLICE in case.places(one) for one in (ItemSide.TOPIC, ItemSide.LEDGER))
 
 
-def _extra_origins(origins: tuple[Copy, ...], consumed_earlier: bool) -> tuple[Copy, ...]:
+def _extra_origins(case: KeyCase, origins: tuple[Copy, ...], origin: ItemSide) -> tuple[Copy, ...]:
     """New copies beyond the key's first: a key stands once, even where the follower doubled it too."""
     new = [copy for copy in origins if copy.carried is None]
-    has_first = consumed_earlier or len(new) < len(origins)
+    if not new:
+        return ()
+    has_first = len(new) < len(origins) or _was_consumed(case, origin)
     return tuple(new if has_first else new[1:])
 
 

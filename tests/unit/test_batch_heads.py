@@ -163,6 +163,17 @@ def test_an_offset_that_has_left_the_log_meanwhile_is_not_there_any_more() -> No
         next(walk_batches(fetch, offsets(1, 3)))
 
 
+def test_of_few_offsets_one_of_each_batch_is_picked_and_of_many_none() -> None:
+    log = SyntheticLog()
+    for _ in range(4):
+        log.append(b"{}", b"{}", b"{}")
+    heads = keep(log, offsets(0, 12))
+    assert heads is not None
+    large = replace(heads, batch_bytes=2 * FETCH_WORTH_BYTES + 1)
+    assert large.picked([10, 4, 3]) == (4, 10)
+    assert large.picked([1, 4, 10]) is None
+
+
 @pytest.mark.parametrize(("batch_bytes", "picked"), [(2 * FETCH_WORTH_BYTES + 1, True), (2 * FETCH_WORTH_BYTES, False)])
 def test_where_much_was_aborted_the_log_is_walked(batch_bytes: int, picked: bool) -> None:
     inside = offsets(0, 9)
