@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 
 from tallystick.offsets import OffsetRange, TopicPartition
 
@@ -64,7 +65,11 @@ class Sample:
     ledger_xmax: int
 
     def high_watermark(self, topic_partition: TopicPartition) -> int | None:
-        return dict(self.high_watermarks).get(topic_partition)
+        return self._by_partition.get(topic_partition)
+
+    @cached_property
+    def _by_partition(self) -> Mapping[TopicPartition, int]:
+        return dict(self.high_watermarks)
 
     def of_topics(self, topics: Collection[str]) -> "Sample":
         """The same without the partitions of other topics."""
@@ -161,6 +166,26 @@ class Cut:
         """Did retention take any of its offsets before they were read?"""
         return any(part.expired for part in self.topic_slices)
 
+    def slice_of(self, topic_partition: TopicPartition) -> TopicSlice | None:
+        """One partition's part; None where the cut did not know it."""
+        return self._by_partition.get(topic_partition)
+
+    def topic_ids(self, topic: str) -> Collection[str]:
+        """The topic's ids, as its partitions were seen; none where the cut did not know it."""
+        return self._ids_by_topic.get(topic, ())
+
+    @cached_property
+    def _by_partition(self) -> Mapping[TopicPartition, TopicSlice]:
+        """Each partition asks for its own, and a topic may have thousands."""
+        return {part.offsets.topic_partition: part for part in self.topic_slices}
+
+    @cached_property
+    def _ids_by_topic(self) -> Mapping[str, Collection[str]]:
+        ids: dict[str, set[str]] = {}
+        for part in self.topic_slices:
+            ids.setdefault(part.offsets.topic, set()).add(part.snapshot.topic_id)
+        return ids
+
 
 def choose_sample(samples: Sequence[Sample], *, window_end_utc: datetime) -> Sample:
     """The first sample at or after the window's end; without one, the newest there is."""
@@ -223,14 +248,13 @@ def discontinuity(cut: Cut, now: PartitionSnapshot) -> Discontinuity | None:
     """Does this partition go on where the cut ended? One that the cut did not know does, if its topic is the same."""
     if is_recreated(cut, now):
         return Discontinuity.RECREATED
-    read = (part.offsets for part in cut.topic_slices if part.offsets.topic_partition == now.topic_partition)
-    return Discontinuity.TRUNCATED if any(now.high_watermark < part.kafka_offset_end for part in read) else None
+    read = cut.slice_of(now.topic_partition)
+    return Discontinuity.TRUNCATED if read and now.high_watermark < read.offsets.kafka_offset_end else None
 
 
 def is_recreated(cut: Cut, now: PartitionSnapshot) -> bool:
     """Has the topic another id than the one that the cut read?"""
-    ids = {part.snapshot.topic_id for part in cut.topic_slices if part.offsets.topic == now.topic}
-    return bool(ids - {now.topic_id})
+    return any(topic_id != now.topic_id for topic_id in cut.topic_ids(now.topic))
 
 
 def without_expired(cut: Cut, partitions: Sequence[PartitionSnapshot]) -> Cut:

@@ -3,8 +3,10 @@
 Not a function of the cut, so it is stored with the verdict and read back when the cut is judged again. Decides nothing.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from uuid import UUID
 
 from pydantic import TypeAdapter
@@ -187,15 +189,13 @@ class Surroundings:
 
     def discontinuity_of(self, cut: Cut, topic_slice: TopicSlice) -> Discontinuity | None:
         """Did the log go on where the slice ends, when the cut was made and before it was read?"""
-        stood = (topic_slice.snapshot, *self.partitions_before)
-        return next(
-            (
-                why
-                for one in stood
-                if one.topic_partition == topic_slice.offsets.topic_partition and (why := discontinuity(cut, one))
-            ),
-            None,
-        )
+        part = topic_slice.offsets.topic_partition
+        stood = (one for one in (topic_slice.snapshot, self._before.get(part)) if one and one.topic_partition == part)
+        return next((why for one in stood if (why := discontinuity(cut, one))), None)
+
+    @cached_property
+    def _before(self) -> Mapping[TopicPartition, PartitionSnapshot]:
+        return {one.topic_partition: one for one in self.partitions_before}
 
 
 SURROUNDINGS = TypeAdapter(Surroundings)

@@ -46,9 +46,8 @@ def possible_ms(cut: Cut, previous: Cut, *, tolerance_seconds: int) -> tuple[int
 
 def _early(times: RecordTimes, previous: Cut | None) -> int:
     part = TopicPartition(topic=times.topic, partition=times.partition)
-    before = previous.topic_slices if previous else ()
-    whole = any(one.offsets.topic_partition == part and not one.held for one in before)
-    return times.early if whole else 0
+    before = previous.slice_of(part) if previous else None
+    return times.early if before is not None and not before.held else 0
 
 
 def _details(times: RecordTimes, early: int) -> dict[str, object]:
