@@ -39,8 +39,9 @@ from tallystick.census import DecidedBatch, LogEndsEarly, Outcome, batch_at, wal
 from tallystick.connections import KafkaSettings
 from tallystick.contract_event import EventFields
 from tallystick.cut import TopicSlice
+from tallystick.fetch_ahead import fetch_ahead
 from tallystick.garbage import seldom_collected
-from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog, fetcher, open_admin
+from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog, fetcher, fetchers, open_admin
 from tallystick.log_record import open_batch, packed, record_of
 from tallystick.offsets import OffsetRange, TopicPartition
 
@@ -113,8 +114,9 @@ class LogTopic:
 
         def read(slices: Sequence[TopicSlice]) -> Iterator[pa.RecordBatch]:
             with open_admin(kafka) as admin:
+                fetch = fetch_ahead(*fetchers(admin), [part.readable for part in slices])
                 yield from summaries_of(
-                    fetcher(admin), slices, plan, EventDecoder(fields), legs, sample, heads_max=heads_max
+                    fetch, slices, plan, EventDecoder(fields), legs, sample, heads_max=heads_max
                 )
             counted.add(sum(len(part.readable) for part in slices))
 
@@ -131,7 +133,8 @@ class LogTopic:
 
         def read(wanted: Sequence[_Wanted]) -> Iterator[pa.RecordBatch]:
             with open_admin(kafka) as admin:
-                fetch, fetch_one = fetcher(admin), fetcher(admin, fetch_bytes=1)
+                fetch = fetch_ahead(*fetchers(admin), [one.span for one in wanted if one.picked is None])
+                fetch_one = fetcher(admin, fetch_bytes=1)
                 for one in wanted:
                     yield from _records_at(fetch, fetch_one, one, fields)
 
@@ -154,6 +157,12 @@ class _Wanted(NamedTuple):
 
     def weight(self) -> int:
         return len(self.range) if self.picked is None else CHUNK_RECORDS * len(self.picked)
+
+    @property
+    def span(self) -> OffsetRange:
+        """From the first one to the last."""
+        first, last = int(self.offsets[0]), int(self.offsets[-1])
+        return replace(self.range, kafka_offset_start=first, kafka_offset_end=last + 1)
 
 
 def _in_tasks(
@@ -344,9 +353,8 @@ def _hashes(texts: Sequence[str]) -> Numbers:
 def _records_at(fetch: Fetch, fetch_one: Fetch, wanted: _Wanted, fields: EventFields) -> Iterator[pa.RecordBatch]:
     """The records at some offsets, as they are, and what `log_record` says of them."""
     part, offsets = wanted.range.topic_partition, wanted.offsets
-    span = replace(wanted.range, kafka_offset_start=int(offsets[0]), kafka_offset_end=int(offsets[-1]) + 1)
     picked = (batch_at(fetch_one, part, offset) for offset in wanted.picked or ())
-    for batch in walk_batches(fetch, span) if wanted.picked is None else picked:
+    for batch in walk_batches(fetch, wanted.span) if wanted.picked is None else picked:
         first, last = np.searchsorted(offsets, [batch.header.base_offset, batch.header.next_offset])
         if batch.outcome not in _READ or first == last:
             continue

@@ -6,10 +6,10 @@ hides that from every count. Source: KIP-101, KIP-279.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from tallystick.batch_header import checksum
-from tallystick.census import walk_batches
+from tallystick.census import DecidedBatch, walk_batches
 from tallystick.log_fetch import Fetch, OffsetNotInLog
 from tallystick.offsets import OffsetRange, TopicPartition
 from tallystick.surroundings import BatchAnchor, RewrittenBatch
@@ -22,9 +22,22 @@ _REACH = 1_000
 
 def read_anchors(fetch: Fetch, offsets: OffsetRange, *, cut_n: int) -> tuple[BatchAnchor, ...]:
     """The last batches of a slice, oldest first. Raises OffsetNotInLog."""
+    batches = walk_batches(fetch, tail_of(offsets), read_committed=False)
+    return tuple(_anchor(offsets, batch, cut_n) for batch in deque(batches, maxlen=ANCHORS_MAX))
+
+
+def tail_of(offsets: OffsetRange) -> OffsetRange:
+    """The end of a slice, in which its last batches are looked for."""
     start = max(offsets.kafka_offset_start, offsets.kafka_offset_end - _REACH)
-    end = _range(offsets.topic_partition, start, offsets.kafka_offset_end)
-    return tuple(deque(_walk(fetch, end, cut_n), maxlen=ANCHORS_MAX))
+    return _range(offsets.topic_partition, start, offsets.kafka_offset_end)
+
+
+def span_of(anchors: Sequence[BatchAnchor], *, log_start: int) -> OffsetRange | None:
+    """Where anchors of one partition lie, oldest first, without those that retention has reached."""
+    kept = _kept(anchors, log_start=log_start)
+    if not kept:
+        return None
+    return _range(kept[0].topic_partition, kept[0].kafka_offset_start, kept[-1].kafka_offset_end)
 
 
 def newest_anchors(earlier: Iterable[BatchAnchor], new: Iterable[BatchAnchor]) -> tuple[BatchAnchor, ...]:
@@ -35,14 +48,21 @@ def newest_anchors(earlier: Iterable[BatchAnchor], new: Iterable[BatchAnchor]) -
 
 def find_rewritten(fetch: Fetch, anchors: Sequence[BatchAnchor], *, log_start: int) -> tuple[RewrittenBatch, ...]:
     """Anchors of one partition that the log holds otherwise. Those that retention has reached prove nothing."""
-    kept = [one for one in anchors if one.kafka_offset_start >= log_start]
-    if not kept:
+    span = span_of(anchors, log_start=log_start)
+    if span is None:
         return ()
-    span = _range(kept[0].topic_partition, kept[0].kafka_offset_start, kept[-1].kafka_offset_end)
+    kept = _kept(anchors, log_start=log_start)
     try:
-        return compare_anchors(kept, list(_walk(fetch, span, kept[-1].read_by_cut)))
+        found = [
+            _anchor(span, batch, kept[-1].read_by_cut) for batch in walk_batches(fetch, span, read_committed=False)
+        ]
     except OffsetNotInLog:
         return ()  # retention reached it meanwhile: the bounds around the scan tell
+    return compare_anchors(kept, found)
+
+
+def _kept(anchors: Iterable[BatchAnchor], *, log_start: int) -> list[BatchAnchor]:
+    return [one for one in anchors if one.kafka_offset_start >= log_start]
 
 
 def compare_anchors(anchors: Iterable[BatchAnchor], found: Iterable[BatchAnchor]) -> tuple[RewrittenBatch, ...]:
@@ -61,16 +81,15 @@ def compare_anchors(anchors: Iterable[BatchAnchor], found: Iterable[BatchAnchor]
     )
 
 
-def _walk(fetch: Fetch, offsets: OffsetRange, cut_n: int) -> Iterator[BatchAnchor]:
-    for batch in walk_batches(fetch, offsets, read_committed=False):
-        yield BatchAnchor(
-            topic_partition=offsets.topic_partition,
-            kafka_offset_start=batch.header.base_offset,
-            kafka_offset_end=batch.header.next_offset,
-            crc32c=checksum(batch.raw),
-            leader_epoch=batch.header.leader_epoch,
-            read_by_cut=cut_n,
-        )
+def _anchor(offsets: OffsetRange, batch: DecidedBatch, cut_n: int) -> BatchAnchor:
+    return BatchAnchor(
+        topic_partition=offsets.topic_partition,
+        kafka_offset_start=batch.header.base_offset,
+        kafka_offset_end=batch.header.next_offset,
+        crc32c=checksum(batch.raw),
+        leader_epoch=batch.header.leader_epoch,
+        read_by_cut=cut_n,
+    )
 
 
 def _identity(anchor: BatchAnchor) -> str:

@@ -6,13 +6,14 @@ from datetime import datetime
 
 from kafka.admin import KafkaAdminClient
 
-from tallystick.anchors import find_rewritten, newest_anchors, read_anchors
+from tallystick.anchors import find_rewritten, newest_anchors, read_anchors, span_of, tail_of
 from tallystick.contract import Contract
 from tallystick.cut import Cut, PartitionSnapshot, TopicSlice, discontinuity
 from tallystick.expiry import read_unread_expiry
+from tallystick.fetch_ahead import fetch_ahead
 from tallystick.held_events import read_held_events
-from tallystick.log_fetch import Fetch, fetcher
-from tallystick.offsets import OffsetRange
+from tallystick.log_fetch import Fetch, FetchTogether, fetchers
+from tallystick.offsets import OffsetRange, TopicPartition
 from tallystick.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.surroundings import BatchAnchor, FirstSight, HeldEvents, RewrittenBatch, Surroundings
 from tallystick.topic_settings import read_broker_settings, read_topic_settings
@@ -35,14 +36,14 @@ def read_cluster(
 
     Raises BrokerUnreachable, OffsetNotInLog.
     """
-    fetch = fetcher(admin, fetch_bytes=_FETCH_BYTES)
+    fetch, together = fetchers(admin, fetch_bytes=_FETCH_BYTES)
     after = read_topic_snapshot(admin, topics)
     settings = read_topic_settings(admin, topics)
     above = [part.topic_partition for part in after if part.lso < part.high_watermark]
     open_transactions = read_open_transactions(admin, above) if above else ()
     compacting = {one.topic for one in settings if one.compacts}
     anchors, rewritten = _read_anchors(
-        fetch, cut, [part for part in after if part.topic not in compacting], earlier.anchors
+        fetch, together, cut, [part for part in after if part.topic not in compacting], earlier.anchors
     )
     by_topic = {one.topic: one for one in settings}
     expiries = (
@@ -112,31 +113,38 @@ def first_sights(
 
 def _going_on(cut: Cut, after: Iterable[PartitionSnapshot]) -> list[tuple[TopicSlice, PartitionSnapshot]]:
     """Slices with their partition as it stands, where its log goes on at the slice's end."""
-    slices = {part.offsets.topic_partition: part for part in cut.topic_slices}
-    return [
-        (slices[now.topic_partition], now)
-        for now in after
-        if now.topic_partition in slices and discontinuity(cut, now) is None
-    ]
+    known = ((cut.slice_of(now.topic_partition), now) for now in after)
+    return [(read, now) for read, now in known if read is not None and discontinuity(cut, now) is None]
 
 
 def _read_anchors(
-    fetch: Fetch, cut: Cut, after: Sequence[PartitionSnapshot], earlier: Sequence[BatchAnchor]
+    fetch: Fetch,
+    together: FetchTogether,
+    cut: Cut,
+    after: Sequence[PartitionSnapshot],
+    earlier: Sequence[BatchAnchor],
 ) -> tuple[tuple[BatchAnchor, ...], tuple[RewrittenBatch, ...]]:
     """Anchors to keep, and what is not as it was read. Where a log does not go on, its old anchors wait for it."""
-    going_on = {now.topic_partition: (topic_slice, now) for topic_slice, now in _going_on(cut, after)}
-    anchors: list[BatchAnchor] = []
+    known: dict[TopicPartition, list[BatchAnchor]] = {now.topic_partition: [] for now in sorted(after, key=_place)}
+    for one in earlier:
+        if one.topic_partition in known:
+            known[one.topic_partition].append(one)
+    going_on = sorted(_going_on(cut, after), key=lambda pair: _place(pair[1]))
+    spans = [span_of(known[now.topic_partition], log_start=now.log_start) for _, now in going_on]
+    fetch_known = fetch_ahead(fetch, together, [span for span in spans if span])
+    fetch_new = fetch_ahead(fetch, together, [tail_of(topic_slice.readable) for topic_slice, _ in going_on])
     rewritten: list[RewrittenBatch] = []
-    for part in sorted({now.topic_partition for now in after}):
-        known = [one for one in earlier if one.topic_partition == part]
-        if part in going_on:
-            topic_slice, now = going_on[part]
-            differs = find_rewritten(fetch, known, log_start=now.log_start)
-            rewritten += differs
-            new = read_anchors(fetch, topic_slice.readable, cut_n=cut.n)
-            known = [*newest_anchors(() if differs else known, new)]
-        anchors += known
-    return tuple(anchors), tuple(rewritten)
+    for topic_slice, now in going_on:
+        before = known[now.topic_partition]
+        differs = find_rewritten(fetch_known, before, log_start=now.log_start)
+        rewritten += differs
+        new = read_anchors(fetch_new, topic_slice.readable, cut_n=cut.n)
+        known[now.topic_partition] = [*newest_anchors(() if differs else before, new)]
+    return tuple(one for anchors in known.values() for one in anchors), tuple(rewritten)
+
+
+def _place(now: PartitionSnapshot) -> TopicPartition:
+    return now.topic_partition
 
 
 def _read_held(

@@ -89,7 +89,7 @@ def open_indexes(engine: Engine, contract: Contract, cut: Cut, artifacts: Path) 
 
 def take_cut_census(sides: BothSides, cut: Cut, tell: Tell) -> tuple[PartitionCensus, ...]:
     """Census of every slice of the cut. tell: how far it is. Raises OffsetNotInLog where the log no longer holds it."""
-    fetch = sides.fetcher()
+    fetch = sides.fetcher(ahead=[part.readable for part in cut.topic_slices])
     told = CountedOffsets(sum(len(part.readable) for part in cut.topic_slices), tell)
     return tuple(
         take_census(

@@ -3,10 +3,10 @@
 Through kafka-python's network layer, so that TLS and SASL work as for any client. Decides nothing.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError, for_code
@@ -16,6 +16,8 @@ from tallystick.connections import KafkaSettings
 from tallystick.offsets import TopicPartition
 
 FETCH_BYTES = 8 << 20
+TOGETHER_BYTES = 1 << 20
+"""Of an answer about several partitions; so much that a round trip costs less than what it brings."""
 _FETCH_VERSIONS = {"min_version": 4, "max_version": 11}
 """11 is the last version before flexible fields; Kafka 4 still speaks 4 and up (KIP-896)."""
 _OFFSET_OUT_OF_RANGE = 1
@@ -47,6 +49,19 @@ Fetch = Callable[[TopicPartition, int, bool], FetchedLog]
 """(partition, offset, read_committed) -> what lies there. read_committed stops at the LSO and names the aborted."""
 
 
+class Asked(NamedTuple):
+    """What a Fetch is asked."""
+
+    topic_partition: TopicPartition
+    kafka_offset: int
+    read_committed: bool
+
+
+FetchTogether = Callable[[Sequence[Asked]], Mapping[Asked, FetchedLog]]
+"""What one request brought of several, all under one isolation; nothing of those that lie elsewhere than the first, or
+have nothing there, or for which the answer had no more room, or of which the broker tells an error."""
+
+
 @contextmanager
 def open_admin(kafka: KafkaSettings) -> Iterator[KafkaAdminClient]:
     """A connected client, closed at the end. Raises BrokerUnreachable."""
@@ -64,29 +79,46 @@ def open_admin(kafka: KafkaSettings) -> Iterator[KafkaAdminClient]:
 
 def fetcher(admin: KafkaAdminClient, *, fetch_bytes: int = FETCH_BYTES) -> Fetch:
     """A function that fetches from each partition's leader. Raises OffsetNotInLog, kafka.errors.KafkaError."""
+    return fetchers(admin, fetch_bytes=fetch_bytes)[0]
+
+
+def fetchers(admin: KafkaAdminClient, *, fetch_bytes: int = FETCH_BYTES) -> tuple[Fetch, FetchTogether]:
+    """The same, and one that asks a leader for several of its partitions at once."""
     leaders: dict[TopicPartition, int] = {}
 
-    def fetch(topic_partition: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
+    def leader_of(topic_partition: TopicPartition) -> int:
         if topic_partition not in leaders:
             leaders.update(_read_leaders(admin, topic_partition.topic))
-        answer = admin._manager.run(
-            _send_fetch, admin._manager, leaders[topic_partition], topic_partition, offset, read_committed, fetch_bytes
-        )
+        return leaders[topic_partition]
+
+    def fetch(topic_partition: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
+        asked = Asked(topic_partition, offset, read_committed)
+        ((_, answer),) = _send(admin, leader_of(topic_partition), [asked], fetch_bytes)
         if answer.error_code == _OFFSET_OUT_OF_RANGE:
             raise OffsetNotInLog(
                 f"{topic_partition}: offset {offset} is not in the log (log start {answer.log_start_offset})"
             )
         if answer.error_code:
             raise for_code(answer.error_code)(f"fetch of {topic_partition} at {offset}")
-        return FetchedLog(
-            records=bytes(answer.records or b""),
-            high_watermark=answer.high_watermark,
-            lso=answer.last_stable_offset,
-            log_start=answer.log_start_offset,
-            aborted=tuple((entry.producer_id, entry.first_offset) for entry in answer.aborted_transactions or ()),
-        )
+        return _fetched(answer)
 
-    return fetch
+    def together(group: Sequence[Asked]) -> dict[Asked, FetchedLog]:
+        node = leader_of(group[0].topic_partition)
+        there = [asked for asked in group if leader_of(asked.topic_partition) == node]
+        answers = _send(admin, node, there, min(fetch_bytes, TOGETHER_BYTES))
+        return {asked: _fetched(answer) for asked, answer in answers if answer.records and not answer.error_code}
+
+    return fetch, together
+
+
+def _fetched(answer: Any) -> FetchedLog:
+    return FetchedLog(
+        records=bytes(answer.records or b""),
+        high_watermark=answer.high_watermark,
+        lso=answer.last_stable_offset,
+        log_start=answer.log_start_offset,
+        aborted=tuple((entry.producer_id, entry.first_offset) for entry in answer.aborted_transactions or ()),
+    )
 
 
 def _read_leaders(admin: KafkaAdminClient, topic: str) -> dict[TopicPartition, int]:
@@ -97,27 +129,38 @@ def _read_leaders(admin: KafkaAdminClient, topic: str) -> dict[TopicPartition, i
     }
 
 
-async def _send_fetch(
-    manager: Any, node: int, topic_partition: TopicPartition, offset: int, read_committed: bool, fetch_bytes: int
-) -> Any:
-    partition = FetchRequest.FetchTopic.FetchPartition(
-        partition=topic_partition.partition,
-        current_leader_epoch=-1,
-        fetch_offset=offset,
-        log_start_offset=-1,
-        partition_max_bytes=fetch_bytes,
-    )
+def _send(admin: KafkaAdminClient, node: int, group: Sequence[Asked], fetch_bytes: int) -> list[tuple[Asked, Any]]:
+    """What one broker answers to each, in one request; all under the first one's isolation."""
+    response = admin._manager.run(_send_fetch, admin._manager, node, group, fetch_bytes)
+    asked = {(one.topic_partition.topic, one.topic_partition.partition): one for one in group}
+    return [
+        (asked[topic.topic, answer.partition_index], answer)
+        for topic in response.responses
+        for answer in topic.partitions
+    ]
+
+
+async def _send_fetch(manager: Any, node: int, group: Sequence[Asked], fetch_bytes: int) -> Any:
+    partitions: dict[str, list[Any]] = {}
+    for one in group:
+        partition = FetchRequest.FetchTopic.FetchPartition(
+            partition=one.topic_partition.partition,
+            current_leader_epoch=-1,
+            fetch_offset=one.kafka_offset,
+            log_start_offset=-1,
+            partition_max_bytes=fetch_bytes,
+        )
+        partitions.setdefault(one.topic_partition.topic, []).append(partition)
     request = FetchRequest(
         max_wait_ms=100,
         min_bytes=1,
         max_bytes=fetch_bytes,
-        isolation_level=int(read_committed),
+        isolation_level=int(group[0].read_committed),
         session_id=0,
         session_epoch=-1,
-        topics=[FetchRequest.FetchTopic(topic=topic_partition.topic, partitions=[partition])],
+        topics=[FetchRequest.FetchTopic(topic=topic, partitions=asked) for topic, asked in partitions.items()],
         forgotten_topics_data=[],
         rack_id="",
         **_FETCH_VERSIONS,
     )
-    response = await manager.send(request, node_id=node)
-    return response.responses[0].partitions[0]
+    return await manager.send(request, node_id=node)

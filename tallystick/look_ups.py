@@ -351,7 +351,7 @@ def _read_log(
         )
         for part in partitions
     ]
-    fetch = sides.fetcher()
+    fetch = sides.fetcher(ahead=ranges)
     for offsets in ranges:
         yield from find_records(fetch, [offsets], sides.contract.event_on(offsets.topic), wanted, heads)
 
@@ -426,10 +426,8 @@ def _wrote(transaction: OpenTransaction, record: LogRecord) -> bool:
 
 def _slice_bounds(cut: Cut, part: TopicPartition) -> tuple[int, int]:
     """[start, end) of one partition in a cut; (0, 0) for one that the cut did not know."""
-    for topic_slice in cut.topic_slices:
-        if topic_slice.offsets.topic_partition == part:
-            return topic_slice.offsets.kafka_offset_start, topic_slice.offsets.kafka_offset_end
-    return 0, 0
+    known = cut.slice_of(part)
+    return (known.offsets.kafka_offset_start, known.offsets.kafka_offset_end) if known else (0, 0)
 
 
 def _seen_json(seen: Sighting) -> dict[str, Any]:

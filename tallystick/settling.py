@@ -1,6 +1,6 @@
 """Look at both sides once: take a sample, store it, and say whether the window has settled."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,11 +11,12 @@ from sqlalchemy import Engine
 from tallystick.connections import Connections
 from tallystick.contract import Contract, Direction
 from tallystick.cut import LedgerSnapshot, PartitionSnapshot, Sample
+from tallystick.fetch_ahead import fetch_ahead
 from tallystick.input_topic import InputTopics
 from tallystick.ledger import Ledger
 from tallystick.ledger_kinds import open_ledger_of
-from tallystick.log_fetch import FETCH_BYTES, Fetch, FetchedLog, fetcher, open_admin
-from tallystick.offsets import TopicPartition
+from tallystick.log_fetch import Fetch, FetchedLog, fetchers, open_admin
+from tallystick.offsets import OffsetRange, TopicPartition
 from tallystick.settlement import Settlement, assess_settlement
 from tallystick.store.contract_store import require_same_books
 from tallystick.store.sample_store import append_sample, read_samples
@@ -49,13 +50,16 @@ class BothSides:
             (outputs, (self.ledger.admin, self.ledger.topics)) if isinstance(self.ledger, InputTopics) else (outputs,)
         )
 
-    def fetcher(self, *, fetch_bytes: int = FETCH_BYTES) -> Fetch:
-        """Fetches from the cluster that a topic lies on. Raises OffsetNotInLog, kafka.errors.KafkaError."""
-        outputs = fetcher(self.admin, fetch_bytes=fetch_bytes)
+    def fetcher(self, ahead: Sequence[OffsetRange] = ()) -> Fetch:
+        """Fetches from the cluster that a topic lies on. Raises OffsetNotInLog, kafka.errors.KafkaError.
+
+        ahead: ranges that will be walked in this order, one of a partition.
+        """
+        outputs = fetch_ahead(*fetchers(self.admin), ahead)
         if not isinstance(self.ledger, InputTopics):
             return outputs
-        inputs = fetcher(self.ledger.admin, fetch_bytes=fetch_bytes)
         names = self.ledger.topics
+        inputs = fetch_ahead(*fetchers(self.ledger.admin), [part for part in ahead if part.topic in names])
 
         def fetch(topic_partition: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
             return (inputs if topic_partition.topic in names else outputs)(topic_partition, offset, read_committed)
