@@ -115,9 +115,7 @@ class LogTopic:
         def read(slices: Sequence[TopicSlice]) -> Iterator[pa.RecordBatch]:
             with open_admin(kafka) as admin:
                 fetch = fetch_ahead(*fetchers(admin), [part.readable for part in slices])
-                yield from summaries_of(
-                    fetch, slices, plan, EventDecoder(fields), legs, sample, heads_max=heads_max
-                )
+                yield from summaries_of(fetch, slices, plan, EventDecoder(fields), legs, sample, heads_max=heads_max)
             counted.add(sum(len(part.readable) for part in slices))
 
         return _in_tasks(self.spark, self.slices, lambda part: len(part.readable), read, SUMMARY_SHAPE)

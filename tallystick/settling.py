@@ -15,7 +15,7 @@ from tallystick.fetch_ahead import fetch_ahead
 from tallystick.input_topic import InputTopics
 from tallystick.ledger import Ledger
 from tallystick.ledger_kinds import open_ledger_of
-from tallystick.log_fetch import Fetch, FetchedLog, fetchers, open_admin
+from tallystick.log_fetch import FETCH_BYTES, Fetch, FetchedLog, fetchers, open_admin
 from tallystick.offsets import OffsetRange, TopicPartition
 from tallystick.settlement import Settlement, assess_settlement
 from tallystick.store.contract_store import require_same_books
@@ -50,16 +50,17 @@ class BothSides:
             (outputs, (self.ledger.admin, self.ledger.topics)) if isinstance(self.ledger, InputTopics) else (outputs,)
         )
 
-    def fetcher(self, ahead: Sequence[OffsetRange] = ()) -> Fetch:
+    def fetcher(self, ahead: Sequence[OffsetRange] = (), *, fetch_bytes: int = FETCH_BYTES) -> Fetch:
         """Fetches from the cluster that a topic lies on. Raises OffsetNotInLog, kafka.errors.KafkaError.
 
         ahead: ranges that will be walked in this order, one of a partition.
         """
-        outputs = fetch_ahead(*fetchers(self.admin), ahead)
+        outputs = fetch_ahead(*fetchers(self.admin, fetch_bytes=fetch_bytes), ahead)
         if not isinstance(self.ledger, InputTopics):
             return outputs
         names = self.ledger.topics
-        inputs = fetch_ahead(*fetchers(self.ledger.admin), [part for part in ahead if part.topic in names])
+        of_inputs = fetchers(self.ledger.admin, fetch_bytes=fetch_bytes)
+        inputs = fetch_ahead(*of_inputs, [part for part in ahead if part.topic in names])
 
         def fetch(topic_partition: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
             return (inputs if topic_partition.topic in names else outputs)(topic_partition, offset, read_committed)
