@@ -1,5 +1,6 @@
 """The command line: help that teaches, one sentence per expected error, and exit codes that mean one thing each."""
 
+import gc
 import json
 import re
 from dataclasses import replace
@@ -257,6 +258,14 @@ def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.exit_code == 130
     assert "interrupted" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_garbage_is_searched_for_seldom_while_a_command_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, inside = gc.get_threshold(), []
+    monkeypatch.setattr(cli_output, "print_contracts", lambda *_: inside.append(gc.get_threshold()))
+    assert run("contract", "check", "dags/contracts").exit_code == 0
+    assert inside[0][0] > 100 * before[0]
+    assert gc.get_threshold() == before
 
 
 def test_a_closed_pipe_is_not_mistaken_for_broken_books(monkeypatch: pytest.MonkeyPatch) -> None:
