@@ -23,9 +23,9 @@ def lab_stack() -> Iterator[LabStack]:
         yield stack
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def lab_cluster() -> Iterator[LabStack]:
-    """The same with three brokers."""
+    """The same with three brokers, which take their time idle, too: they go with the module that asks for them."""
     with _new_folder() as folder, start_stack(folder, brokers=3) as stack:
         yield stack
 
