@@ -7,7 +7,7 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from confluent_kafka.admin import (
 )
 from sqlalchemy import Engine, text
 
+from lab.postgres import STORE_DATABASE
 from lab.process import wait_until
 from lab.stack import LabStack
 from spark_apps import reconcile_app
@@ -35,6 +36,7 @@ from tallystick.log_fetch import open_admin
 from tallystick.look_ups import LookUps
 from tallystick.run_result import RunResult
 from tallystick.settling import observe
+from tallystick.store.engine import open_store
 from tallystick.store.run_store import StoredRun, read_run
 from tallystick.topic_snapshot import read_topic_snapshot
 
@@ -383,6 +385,17 @@ def open_live_books(
             admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
             for future in admin.delete_topics([*books.contract.topics, *books.contract.input_topics]).values():
                 future.result(30)
+
+
+@contextmanager
+def copy_of_store(books: LiveBooks) -> Iterator[LiveBooks]:
+    """The same books in a store of their own, which begins as a copy of theirs and is gone afterwards."""
+    server, name = books.stack.store_server, f"copy_{uuid.uuid4().hex}"
+    with server.connect() as admin:
+        admin.execute(f"CREATE DATABASE {name} TEMPLATE {books.store.url.database} OWNER {STORE_DATABASE}")
+    yield replace(books, store=open_store(server.dsn(STORE_DATABASE, name)))
+    with server.connect() as admin:
+        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def environment_of(stack: LabStack, artifacts: Path) -> dict[str, str]:

@@ -11,7 +11,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from pyspark.sql import SparkSession
 from sqlalchemy.exc import OperationalError
 
 from lab import process
-from lab.postgres import STORE_DATABASE
 from lab.process import wait_until
 from spark_apps import reconcile_app
 from tallystick.cut import Cut
@@ -31,11 +30,10 @@ from tallystick.ledger import LedgerUnreachable
 from tallystick.ledger_reader import open_ledger, read_ledger_snapshot
 from tallystick.spark_job import submit_argv
 from tallystick.store.cut_store import open_cut
-from tallystick.store.engine import open_store
 from tallystick.store.run_store import read_run
 from tallystick.verdict import Verdict
 
-from .books import TWO_LEGS, LiveBooks, both_legs, invoice, payment, payments, table_contents
+from .books import TWO_LEGS, LiveBooks, both_legs, copy_of_store, invoice, payment, payments, table_contents
 from .live import SPARK_SETTINGS, NewBooks
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("spark")]
@@ -124,7 +122,7 @@ class Twins:
 
     def contents(self, books: LiveBooks) -> dict[str, Any]:
         """All rows about this contract, but for what counts attempts and moments."""
-        contents = table_contents(books.store, leave_out=CHANGES_BY_ATTEMPT)
+        contents = table_contents(books.store, contract=self.cut.contract, leave_out=CHANGES_BY_ATTEMPT)
         ours = ("contract", self.cut.contract)
         return {name: [row for row in rows if ours in row] for name, rows in contents.items()}
 
@@ -141,18 +139,8 @@ def twins(new_books: NewBooks, spark: SparkSession) -> Iterator[Twins]:
         books.post(invoice("unposted"))
         books.both(payment("torn"))
         cut = books.take_cut()
-        with _copy_of_store(books) as driver_killed, _copy_of_store(books) as jvm_killed:
+        with copy_of_store(books) as driver_killed, copy_of_store(books) as jvm_killed:
             yield Twins(books, (driver_killed, jvm_killed), cut)
-
-
-@contextmanager
-def _copy_of_store(books: LiveBooks) -> Iterator[LiveBooks]:
-    server, name = books.stack.store_server, f"twin_{uuid.uuid4().hex}"
-    with server.connect() as admin:
-        admin.execute(f"CREATE DATABASE {name} TEMPLATE {books.store.url.database} OWNER {STORE_DATABASE}")
-    yield replace(books, store=open_store(server.dsn(STORE_DATABASE, name)))
-    with server.connect() as admin:
-        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def test_killed_at_any_step_it_stores_nothing_and_the_next_attempt_stores_what_its_twin_did(
@@ -214,7 +202,7 @@ def test_a_store_that_dies_in_the_middle_of_the_commit_has_nothing_of_it(new_boo
         books.both(*payments("a", "b"))
         books.produce(payment("unposted"))
         cut = books.take_cut()
-        with _copy_of_store(books) as untouched:
+        with copy_of_store(books) as untouched:
             twins = Twins(untouched, (books,), cut)
             untouched.judge(cut)
             before = twins.contents(books)
