@@ -65,8 +65,8 @@ test-unit: setup ## The rules: no Spark, no Airflow, no broker
 test-rules: promtool-setup ## The sample alert rules and dashboard, by Prometheus's own engine, on what a real run said
 	$(PYTEST) -n 2 tests/prometheus
 
-test-spark: setup ## The Spark apps on literal rows
-	$(PYTEST) tests/spark
+test-spark: setup ## The Spark apps on literal rows, in two processes with a session each
+	$(PYTEST) -n 2 --dist loadfile tests/spark
 
 test-dags: setup ## The DAGs in Airflow, without a scheduler
 	$(PYTEST) tests/dags
@@ -74,7 +74,7 @@ test-dags: setup ## The DAGs in Airflow, without a scheduler
 test-pages: setup ## The pages against a real store, behind Airflow's own doors
 	$(PYTEST) tests/pages
 
-test-stack: setup ## Everything against a real broker and a real ledger, in three processes with a stack each; the soak first
+test-stack: setup ## Everything against a real broker and a real ledger, in three processes with a stack each; the longest first
 	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations 25 tests/soak tests/lab tests/stack
 
 test-browser: browser-setup ## A person reads the pages in a real Airflow, with Chromium; pictures in build/screens/
