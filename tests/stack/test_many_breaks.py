@@ -20,7 +20,7 @@ from tallystick.store.alert_store import pending_alerts
 from tallystick.store.run_store import StoredRun, outstanding_classes
 from tallystick.verdict import Verdict
 
-from .books import LiveBooks, payments
+from .books import LiveBooks, copy_of_store, payments
 from .live import NewBooks
 
 BREAKS = 200_000
@@ -43,9 +43,9 @@ class BadDay:
 
 @pytest.fixture(scope="module")
 def day(new_books: NewBooks, spark: SparkSession) -> Iterator[BadDay]:
-    """An outbox that nobody relays: rows without events, and two pairs."""
+    """An outbox that nobody relays: rows without events, and two pairs. In a store that no other test has to read."""
     sinks = {"sinks": [{"kind": "file", "path": "alerts.jsonl"}]}
-    with new_books(direction="ledger_to_topic", alert=sinks) as books:
+    with new_books(direction="ledger_to_topic", alert=sinks) as opened, copy_of_store(opened) as books:
         books.take_cut()
         books.both(*payments("a", "b"))
         books.ledger.execute(
