@@ -1,5 +1,17 @@
-"""The stack that the lab's tests use."""
+"""The stack that the soak strikes; it goes with the soak, since a broker takes its time idle, too."""
 
-from tests.lab.conftest import lab_folder, lab_stack
+from collections.abc import Iterator
+from pathlib import Path
 
-__all__ = ["lab_folder", "lab_stack"]  # fixtures
+import pytest
+
+from lab.stack import LabStack, start_stack
+from tests.lab.conftest import lab_folder
+
+__all__ = ["lab_folder"]  # a fixture
+
+
+@pytest.fixture(scope="module")
+def lab_stack(build_folder: Path) -> Iterator[LabStack]:
+    with start_stack(build_folder / "stack") as stack:
+        yield stack
