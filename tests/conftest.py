@@ -1,6 +1,7 @@
 """Makes a skipped test fail the run: what was not tried proved nothing. And a folder and a store for who asks."""
 
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,9 @@ import pytest
 
 from lab.postgres import PostgresServer, create_store
 from lab.process import REPOSITORY
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # by a shell's `&`; a test's processes would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
