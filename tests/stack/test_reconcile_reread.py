@@ -1,6 +1,6 @@
 """A judged cut read again: the same bytes give the same digest, others are noticed, and the store never changes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -8,6 +8,8 @@ from pyspark.sql import functions as F
 
 from spark_apps import cut_scan, reconcile_app
 from spark_apps.hash_scan import HashScan
+from tallystick import batch_heads
+from tallystick.batch_heads import BatchHeads
 from tallystick.run_result import ItemSide
 from tallystick.store.run_store import StoredRun
 from tallystick.verdict import Verdict
@@ -77,6 +79,24 @@ def test_reading_by_kafkas_client_gives_the_same_digest(
     monkeypatch.setenv(cut_scan.SCAN_VARIABLE, cut_scan.BY_CLIENT)
     monkeypatch.setattr(cut_scan, "LogTopic", _must_not_be_called)
     _reread(*judged)
+
+
+@pytest.mark.parametrize(("a_fetch_is_worth", "one_by_one"), [(0, True), (1 << 40, False)])
+def test_batches_that_are_brought_home_one_by_one_give_what_a_walk_gives(
+    judged: tuple[LiveBooks, StoredRun], monkeypatch: pytest.MonkeyPatch, a_fetch_is_worth: int, one_by_one: bool
+) -> None:
+    books, run = judged
+    picks: list[tuple[int, ...] | None] = []
+    picked = BatchHeads.picked
+
+    def keep(heads: BatchHeads, offsets: Iterable[int]) -> tuple[int, ...] | None:
+        picks.append(picked(heads, offsets))
+        return picks[-1]
+
+    monkeypatch.setattr(batch_heads, "FETCH_WORTH_BYTES", a_fetch_is_worth)
+    monkeypatch.setattr(BatchHeads, "picked", keep)
+    assert books.judge_again(run) == run.result
+    assert {one is not None for one in picks} == {one_by_one}
 
 
 @pytest.mark.parametrize(
