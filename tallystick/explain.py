@@ -107,7 +107,7 @@ def own_paragraphs(told: ToldBreak) -> tuple[Paragraph, ...]:
     """What is true of this break alone, beside its own sentence: not what its whole class means. None is empty."""
     item_break = told.item_break
     paragraphs = (
-        ("At stake", (_at_stake(item_break),)),
+        ("At stake", (_at_stake(item_break), *_unnamed(item_break.evidence))),
         (
             told.say("What the ledger says")[0],
             told.say(*_side(item_break, "ledger"), *_settled("ledger", told.ledger_settled_until_utc)),
@@ -132,6 +132,11 @@ def _at_stake(item_break: Break) -> str:
     of = f" of {foreign_text(item_break.transaction_key)}" if item_break.transaction_key else ""
     copies = f" in {item_break.copies} copies" if item_break.copies != 1 else ""
     return f"{amount_of(item_break)}{copies}: {key}{leg}{of}."
+
+
+def _unnamed(evidence: Mapping[str, Any]) -> Iterator[str]:
+    if unnamed := evidence.get("found_elsewhere_unnamed"):
+        yield f"Of the copies of its key that were found, {unnamed:,} more are not named here."
 
 
 _ABSENT_FROM = {

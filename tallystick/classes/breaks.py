@@ -1,13 +1,17 @@
 """Build a break from a residue: the same fields for every class."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from tallystick.break_class import BreakClass
 from tallystick.contract import Contract
 from tallystick.log_record import LogRecord
 from tallystick.pairing import Residue, Sighting
-from tallystick.run_result import Break, break_id
+from tallystick.run_result import Break, ItemSide, break_id
+
+NAMED_OF_A_SIDE_MAX = 20
+"""A break's evidence names so many copies of each side that a look-up found; of the others it has the number."""
 
 
 def break_of(
@@ -36,10 +40,21 @@ def break_of(
         evidence={
             "at": copy.item_id,
             "reason": residue.reason,
-            "found_elsewhere": [seen_as_json(seen) for seen in residue.sightings],
+            **_found_elsewhere(residue.sightings),
             **(evidence or {}),
         },
     )
+
+
+def _found_elsewhere(sightings: Sequence[Sighting]) -> dict[str, Any]:
+    """All of them, or the first few of each side: each copy of a key that stands a thousand times names the others."""
+    named: Sequence[Sighting] = sightings
+    if len(sightings) > NAMED_OF_A_SIDE_MAX:
+        sides = ((seen for seen in sightings if seen.side is side) for side in (ItemSide.TOPIC, ItemSide.LEDGER))
+        named = [seen for of_side in sides for seen in islice(of_side, NAMED_OF_A_SIDE_MAX)]
+    found: dict[str, Any] = {"found_elsewhere": [seen_as_json(seen) for seen in named]}
+    unnamed = len(sightings) - len(named)
+    return found | {"found_elsewhere_unnamed": unnamed} if unnamed else found
 
 
 def seen_as_json(seen: Sighting) -> dict[str, Any]:

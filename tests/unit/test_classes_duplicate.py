@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tallystick.break_class import BreakClass
+from tallystick.classes.breaks import NAMED_OF_A_SIDE_MAX
 from tallystick.classes.compensated_twice import compensated_twice
 from tallystick.classes.duplicate_in_topic import duplicate_in_topic, original_item_id, tell_cause
 from tallystick.log_record import ACTION_HEADER, LogRecord
@@ -237,6 +238,18 @@ def test_a_duplicate_says_whether_the_ledger_followed_it() -> None:
 
 def test_the_original_of_an_earlier_cut_is_found_by_the_look_up() -> None:
     (one,) = found(event(12), sightings=[seen(LEDGER, Place.EARLIER_SLICE, 1), seen(IN_TOPIC, Place.EARLIER_SLICE, 3)])
+    assert one.evidence["original"] == "topic:billing.payouts:0:3"
+
+
+@pytest.mark.parametrize(("rows", "named", "unnamed"), [(18, 18, None), (1_000, NAMED_OF_A_SIDE_MAX, 980)])
+def test_a_break_of_a_key_that_stands_a_thousand_times_names_a_few_copies_of_each_side(
+    rows: int, named: int, unnamed: int | None
+) -> None:
+    stand = [seen(LEDGER, Place.EARLIER_SLICE, n) for n in range(rows)]
+    (one,) = found(event(12), sightings=[*stand, *(seen(IN_TOPIC, Place.EARLIER_SLICE, n) for n in (3, 4))])
+    places = [copy["at"].split(":")[0] for copy in one.evidence["found_elsewhere"]]
+    assert (places.count("ledger"), places.count("topic")) == (named, 2)
+    assert one.evidence.get("found_elsewhere_unnamed") == unnamed
     assert one.evidence["original"] == "topic:billing.payouts:0:3"
 
 

@@ -187,6 +187,12 @@ def test_a_writer_that_left_the_log_is_said_to_be_unknown() -> None:
     assert sentences(story)["Who wrote it"][-1] == "Who wrote the other copy is not known: it had left the log."
 
 
+def test_a_story_says_how_many_copies_it_does_not_name() -> None:
+    in_part, whole = (sentences(explain(told(one))) for one in (a_break(found_elsewhere_unnamed=1_980), a_break()))
+    assert "1,980 more are not named here" in in_part["At stake"][1]
+    assert len(whole["At stake"]) == 1
+
+
 def test_every_leg_of_a_torn_transaction_names_its_place_and_its_writer() -> None:
     found = a_break(
         BreakClass.TORN_TRANSACTION,
