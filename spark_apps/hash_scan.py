@@ -303,8 +303,9 @@ def _second_look(
     """Events and ledger rows that were told of. Raises SidesMoved."""
     places = np.unique(np.vstack([found.read[Kind.HOME_EVENTS][:, 1:], found.read[Kind.INCOMPLETE]]), axis=0)
     keys = found.read[Kind.HOME_ROWS]
-    with ThreadPoolExecutor(1) as beside:
+    with ThreadPoolExecutor(2) as beside:
         asked = beside.submit(ledger.rows_of, keys[:, 0], keys[:, 1]) if len(keys) else None
+        canaries = beside.submit(planted.told, found.planted)
         events = topic.events_at(_by_partition(plan, places), heads).toArrow().to_pylist() if len(places) else []
         rows = asked.result() if asked else []
     if (len(events), len(rows)) != (len(places), len(keys)):
@@ -312,7 +313,7 @@ def _second_look(
             f"expected {len(places)} events and {len(keys)} ledger rows at the second look, got {len(events)} and "
             f"{len(rows)}: log or ledger changed while it was read; the next attempt reads both again"
         )
-    canary_events, canary_rows = planted.told(found.planted)
+    canary_events, canary_rows = canaries.result()
     return [*events, *canary_events], [*rows, *canary_rows]
 
 
