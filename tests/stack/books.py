@@ -203,6 +203,8 @@ class LiveBooks:
         made = admin.create_topics([NewTopic(topic, num_partitions=2) for topic in topics])
         for future in made.values():
             future.result(30)
+        # The controller answers before the broker tells others of the topic.
+        wait_until(lambda: set(topics) <= admin.list_topics(timeout=30).topics.keys(), what="the topics to be known")
 
     def remake_topic(self, leg: str, *, partitions: int = 2) -> None:
         """Delete a leg's topic and create it again: the same name, another id."""
