@@ -23,6 +23,7 @@ from tallystick.connections import connections_from_environment, store_dsn
 from tallystick.contract import Contract, load_contract
 from tallystick.cut import Cut
 from tallystick.cutting import resolve_cut
+from tallystick.spark_job import JAVA_OPTIONS
 from tallystick.store.engine import open_store
 from tallystick.store.run_store import read_run
 
@@ -33,7 +34,7 @@ def main() -> None:
     parser.add_argument("--result", type=Path, required=True, help="where the figures go")
     given = parser.parse_args()
     contracts, engine = iter([load_contract(path) for path in given.contract]), open_store(store_dsn())
-    open_session("ours")
+    open_session("ours", {"spark.driver.defaultJavaOptions": JAVA_OPTIONS})
     time_each(len(given.contract), lambda: reconcile(engine, next(contracts)), given.result)
 
 

@@ -2,8 +2,9 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -28,10 +29,10 @@ SETTINGS = {
 """Two cores and few shuffle partitions: what suits this machine is given to all of them alike."""
 
 
-def open_session(name: str) -> SparkSession:
-    """A session on two cores."""
+def open_session(name: str, more: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+    """A session on two cores. more: settings beside those that all have."""
     builder = SparkSession.builder.master("local[2]").appName(name)
-    for key, value in SETTINGS.items():
+    for key, value in (SETTINGS | more).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

@@ -9,7 +9,6 @@ from datetime import datetime
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from spark_apps.ledger_frame import LEDGER_ROWS
 from tallystick.canaries import CanaryEvent, CanaryRow
@@ -20,14 +19,15 @@ _RECORDS = pa.schema(
         ("topic", pa.string()),
         ("partition", pa.int32()),
         ("offset", pa.int64()),
+        ("key", pa.binary()),
         ("value", pa.binary()),
         ("timestamp", pa.timestamp("us", "UTC")),
     ]
 )
 
 
-def canary_records(source: DataFrame, planted: Sequence[CanaryEvent], *, written_at: datetime) -> DataFrame:
-    """Planted records. Shape: as Kafka's rows in `source`; columns that a canary does not fill are null."""
+def canary_records(spark: SparkSession, planted: Sequence[CanaryEvent], *, written_at: datetime) -> DataFrame:
+    """Planted records. Shape: what `parse_events` takes of Kafka's rows."""
     records = [
         {
             "topic": event.topic,
@@ -38,10 +38,7 @@ def canary_records(source: DataFrame, planted: Sequence[CanaryEvent], *, written
         }
         for event in planted
     ]
-    canaries = source.sparkSession.createDataFrame(pa.Table.from_pylist(records, schema=_RECORDS))
-    missing = [field for field in source.schema if field.name not in canaries.columns]
-    filled = canaries.withColumns({field.name: F.lit(None).cast(field.dataType) for field in missing})
-    return filled.select(source.columns)
+    return spark.createDataFrame(pa.Table.from_pylist(records, schema=_RECORDS))
 
 
 def canary_ledger_rows(spark: SparkSession, planted: Sequence[CanaryRow]) -> DataFrame:

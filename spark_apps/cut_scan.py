@@ -7,7 +7,7 @@ contract asks for more than pairs.
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -122,10 +122,10 @@ def scan_cut(
             known |= set(ledger.keys_seen_before(cut.ledger_slice))
         with ledger.held_in_place():
             slices = slices_on(cut, contract.topics)
-            records = read_topics(spark, connections.kafka, [part.readable for part in slices])
-            planted = canary_records(records, canary_events(contract), written_at=cut.marked_at_utc)
+            planted = canary_records(spark, canary_events(contract), written_at=cut.marked_at_utc)
             topic = Side(
-                reading=partial(parse_events, records, contract.event), planted=parse_events(planted, contract.event)
+                reading=partial(_read_events, spark, contract, connections, slices),
+                planted=parse_events(planted, contract.event),
             )
             inputs = None
             if contract.input_topics:
@@ -156,6 +156,13 @@ def _open_session(name: str) -> SparkSession:
     if _WORKERS_PYTHON not in os.environ and str(SparkConf().get("spark.master", "")).startswith("local"):
         os.environ[_WORKERS_PYTHON] = sys.executable
     return SparkSession.builder.appName(name).getOrCreate()
+
+
+def _read_events(
+    spark: SparkSession, contract: Contract, connections: Connections, slices: Sequence[TopicSlice]
+) -> DataFrame:
+    """By Kafka's client."""
+    return parse_events(read_topics(spark, connections.kafka, [part.readable for part in slices]), contract.event)
 
 
 def _scan_log(
@@ -202,7 +209,7 @@ def _scan_log(
     census = [walked.census for walked in read.walked]
     tell("fetched", {"bytes": sum(walked.fetched_bytes for walked in read.walked)})
     scan = read.scan
-    if read.odd and not log.events_at(read.odd, scan.heads).where("readable").isEmpty():
+    if read.odd and not log.parsed_at(read.odd, scan.heads).where("readable").isEmpty():
         tell("reading_by_client", {})
         scan = _scan(contract, cut, previous, sides, known, None)
     ordered = sorted(census, key=lambda one: order[one.topic, one.partition])

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial, reduce
+from itertools import compress
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,9 +24,12 @@ from spark_apps.hashed_rows import SUMMARY_SHAPE, hashed_events, hashed_ledger_r
 from spark_apps.ledger_frame import RowsById
 from spark_apps.log_blobs import Seen, Walked, heads_of, seen_in, walked_in
 from spark_apps.side_summary import (
+    HASHED_EVENTS,
+    HASHED_ROWS,
     NO_BUCKET,
     PARTITIONS,
     PLANTED,
+    SUMMARY,
     GroupTotal,
     Kind,
     Numbers,
@@ -102,9 +106,9 @@ class TopicSide(Protocol):
     def summaries(self, plan: ScanPlan) -> DataFrame:
         """All of them, by `summarise_events`. Shape: SUMMARY."""
 
-    def events_at(self, places: Places, heads: Mapping[TopicPartition, BatchHeads]) -> DataFrame:
-        """Those at these offsets, by topic and partition. Shape: as `topic_frame` parses them; who reads the log itself
-        adds `log_record`, as `log_record.packed` makes it. heads: what the summaries kept of the log.
+    def events_at(self, places: Places, heads: Mapping[TopicPartition, BatchHeads]) -> Sequence[Row]:
+        """Readable ones at these offsets, by topic and partition. What is in them: what `topic_copy` takes; who reads
+        the log itself adds `log_record`, as `log_record.packed` makes it. heads: what the summaries kept of the log.
         """
 
 
@@ -129,7 +133,7 @@ class ParsedEvents:
         hashed = hashed_events(self.events, topics=plan.topics, legs=self.legs)
         return hashed.mapInArrow(partial(summarise_events, plan=plan), SUMMARY_SHAPE)
 
-    def events_at(self, places: Places, heads: Mapping[TopicPartition, BatchHeads]) -> DataFrame:
+    def events_at(self, places: Places, heads: Mapping[TopicPartition, BatchHeads]) -> Sequence[Row]:
         wanted = pa.concat_tables(
             pa.table(
                 {
@@ -141,7 +145,8 @@ class ParsedEvents:
             for (topic, partition), offsets in places.items()
         )
         frame = self.events.sparkSession.createDataFrame(wanted)
-        return self.events.join(F.broadcast(frame), ["topic", "partition", "kafka_offset"], "left_semi")
+        found = self.events.join(F.broadcast(frame), ["topic", "partition", "kafka_offset"], "left_semi")
+        return found.toArrow().to_pylist()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,8 +167,7 @@ class ParsedRows:
     def rows_of(self, key_hashes: Numbers, places: Numbers) -> Sequence[Row]:
         if self.by_id is not None and len(places) <= ROWS_BY_ID_MAX and places.all():
             found = self.by_id(np.unique(places).tolist())
-            hashes = hash_bytes([row["match_key"].encode() for row in found], len(found)).view(np.int64)
-            return [row for row, is_asked in zip(found, np.isin(hashes, key_hashes), strict=True) if is_asked]
+            return list(compress(found, np.isin(_key_hashes(row["match_key"] for row in found), key_hashes)))
         wanted = self.rows.sparkSession.createDataFrame(pa.table({"wanted": np.unique(key_hashes)}))
         of_keys = self.rows.join(F.broadcast(wanted), hashed_rows.key_hash() == F.col("wanted"), "left_semi")
         return of_keys.toArrow().to_pylist()
@@ -177,20 +181,33 @@ class Planted:
     rows: DataFrame
 
     def summaries(self, plan: ScanPlan, legs: Mapping[str, str]) -> DataFrame:
-        """Both sides. Shape: SUMMARY."""
-        events = ParsedEvents(events=self.events.coalesce(1), legs=legs).summaries(plan)
-        rows = hashed_ledger_rows(self.rows.coalesce(1), placed=False)
-        return events.union(rows.mapInArrow(partial(summarise_rows, plan=plan, planted=True), SUMMARY_SHAPE))
+        """Both sides, summarised here: what are so few rows would wait for tasks of their own. Shape: SUMMARY."""
+        events = _collected(hashed_events(self.events, topics=plan.topics, legs=legs), HASHED_EVENTS)
+        rows = _collected(hashed_ledger_rows(self.rows, placed=False), HASHED_ROWS)
+        batches = [*summarise_events(events, plan), *summarise_rows(rows, plan, planted=True)]
+        # Spark 4 leaves out, without a word, what stands behind an empty batch of a table.
+        whole = pa.Table.from_batches(batches, schema=SUMMARY).combine_chunks()
+        return self.events.sparkSession.createDataFrame(whole)
 
     def told(self, kinds: Mapping[Kind, Numbers]) -> tuple[list[Row], list[Row]]:
         """Those that the match told of."""
         offsets = {*kinds[Kind.HOME_EVENTS][:, 2].tolist(), *kinds[Kind.INCOMPLETE][:, 1].tolist()}
-        hashes = set(kinds[Kind.HOME_ROWS][:, 0].tolist())
-        rows = self.rows.withColumn("key_hash", hashed_rows.key_hash()).collect()
+        rows = [row.asDict() for row in self.rows.collect()]
         return (
             [event.asDict() for event in self.events.collect() if event["kafka_offset"] in offsets],
-            [row.asDict() for row in rows if row["key_hash"] in hashes],
+            list(compress(rows, np.isin(_key_hashes(row["match_key"] for row in rows), kinds[Kind.HOME_ROWS][:, 0]))),
         )
+
+
+def _collected(hashed: DataFrame, schema: pa.Schema) -> list[pa.RecordBatch]:
+    """Rows that Spark keeps in its plan: no job."""
+    return pa.Table.from_pylist([row.asDict() for row in hashed.collect()], schema=schema).to_batches()
+
+
+def _key_hashes(keys: Iterable[str]) -> Numbers:
+    """As `hashed_rows.key_hash` has them."""
+    encoded = [key.encode() for key in keys]
+    return hash_bytes(encoded, len(encoded)).view(np.int64)
 
 
 def takes(*, has_sequence: bool, ignore_case: bool, has_inputs: bool) -> bool:
@@ -220,7 +237,8 @@ def scan_by_hash(
         lag_of_one_in=max(1, -(-offsets // LAGS_MEASURED)) if lag_of else None,
     )
     known = frozenset(known_elsewhere)
-    found = _first_look(topic, ledger, planted, plan, legs, known, tasks=_tasks(planted.rows.sparkSession, offsets))
+    tasks = tasks_to_match(offsets, cores=planted.rows.sparkSession.sparkContext.defaultParallelism)
+    found = _first_look(topic, ledger, planted, plan, legs, known, tasks=tasks)
     walked = tuple(map(walked_in, found.beside[Kind.WALKED]))
     heads = heads_of(walked)
     events, rows = _second_look(topic, ledger, planted, plan, found, heads)
@@ -279,15 +297,18 @@ def _first_look(
     )
 
 
-def _tasks(spark: SparkSession, offsets: int) -> int:
-    """A few for each core, so that none waits long for the last one; of a small slice fewer: each has its start."""
-    return max(1, min(offsets // MATCHED_TOGETHER, TASKS_PER_CORE * spark.sparkContext.defaultParallelism))
+def tasks_to_match(offsets: int, *, cores: int) -> int:
+    """A few for each core, so that none waits long for the last one; of a small slice fewer: each has its start.
+
+    As many for one core as for another: with three for two cores one of them waits.
+    """
+    worth = max(1, offsets // MATCHED_TOGETHER)
+    return worth if worth <= cores else min(worth // cores, TASKS_PER_CORE) * cores
 
 
 def _wanted(spark: SparkSession, keys: Collection[str]) -> DataFrame:
     """Keys that come home whatever they look like. Shape: SUMMARY."""
-    named = spark.createDataFrame(pa.table({"match_key": sorted(keys)}))
-    hashes = named.select(hashed_rows.key_hash().alias("key_hash")).toArrow()["key_hash"].to_numpy()
+    hashes = _key_hashes(keys)
     blobs = by_bucket(Kind.WANTED, bucket_of(hashes), hashes[:, np.newaxis])
     return spark.createDataFrame(pa.Table.from_batches([blobs]))
 
@@ -306,7 +327,7 @@ def _second_look(
     with ThreadPoolExecutor(2) as beside:
         asked = beside.submit(ledger.rows_of, keys[:, 0], keys[:, 1]) if len(keys) else None
         canaries = beside.submit(planted.told, found.planted)
-        events = topic.events_at(_by_partition(plan, places), heads).toArrow().to_pylist() if len(places) else []
+        events = topic.events_at(_by_partition(plan, places), heads) if len(places) else []
         rows = asked.result() if asked else []
     if (len(events), len(rows)) != (len(places), len(keys)):
         raise SidesMoved(

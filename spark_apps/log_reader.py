@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from aiokafka.record.default_records import DefaultRecordBatch
+from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch
 from pyspark.accumulators import Accumulator
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from spark_apps.event_decode import EventDecoder, WholeEvents, whole_of
 from spark_apps.hashed_rows import SUMMARY_SHAPE
@@ -53,8 +52,10 @@ TASK_OFFSETS_MIN = 20_000
 """A task is a client of its own to the broker: what is smaller is read together."""
 
 _READ = (Outcome.COMMITTED, Outcome.PLAIN)
-_RECORDS = (
-    "topic string, partition int, offset bigint, key binary, value binary, timestamp_ms bigint, log_record binary"
+_RECORDS = "topic string, partition int, offset bigint, key binary, value binary, timestamp timestamp"
+_EVENTS = (
+    "topic string, partition int, kafka_offset bigint, match_key string, transaction_key string, leg string, "
+    "amount_minor bigint, currency string, written_ms bigint, log_record binary"
 )
 _EVENT_KINDS = {field.name: field.type for field in HASHED_EVENTS}
 
@@ -84,6 +85,10 @@ class Records(NamedTuple):
     keys: list[bytes | None]
     values: list[bytes | None]
     timestamps_ms: list[int]
+
+
+_Maker = Callable[[TopicPartition, DecidedBatch, Sequence[DefaultRecord]], pa.RecordBatch]
+"""Of some records of one batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,31 +127,49 @@ class LogTopic:
 
     def events_at(
         self, places: Mapping[tuple[str, int], Numbers], heads: Mapping[TopicPartition, BatchHeads]
-    ) -> DataFrame:
-        """The events at these offsets, parsed by Spark, and `log_record`. Shape: `topic_frame`'s.
+    ) -> Sequence[Mapping[str, Any]]:
+        """The events at these offsets, and of each `log_record`. Those that the summaries had as readable are.
 
         heads: where few batches hold them, these are fetched one by one.
         """
-        kafka, fields = self.kafka, self.fields
+        fields = self.fields
+        found = self._read_at(places, heads, lambda: EventRows(EventDecoder(fields), fields), _EVENTS)
+        return list(found.toArrow().to_pylist())
 
-        def read(wanted: Sequence[_Wanted]) -> Iterator[pa.RecordBatch]:
+    def parsed_at(
+        self, places: Mapping[tuple[str, int], Numbers], heads: Mapping[TopicPartition, BatchHeads]
+    ) -> DataFrame:
+        """What Spark's own parser makes of the events at these offsets. Shape: `topic_frame`'s."""
+        return parse_events(self._read_at(places, heads, lambda: _raw_records, _RECORDS), self.fields)
+
+    def _read_at(
+        self,
+        places: Mapping[tuple[str, int], Numbers],
+        heads: Mapping[TopicPartition, BatchHeads],
+        makers: Callable[[], _Maker],
+        shape: str,
+    ) -> DataFrame:
+        """What each task's maker makes of the records at these offsets, batch by batch."""
+        kafka = self.kafka
+
+        def read(wanted: Sequence[Wanted]) -> Iterator[pa.RecordBatch]:
+            make = makers()
             with open_admin(kafka) as admin:
                 fetch = fetch_ahead(*fetchers(admin), [one.span for one in wanted if one.picked is None])
                 fetch_one = fetcher(admin, fetch_bytes=1)
                 for one in wanted:
-                    yield from _records_at(fetch, fetch_one, one, fields)
+                    part = one.range.topic_partition
+                    yield from (make(part, *found) for found in records_at(fetch, fetch_one, one))
 
         wanted = []
         for inside in (part.readable for part in self.slices):
             offsets, kept = places.get((inside.topic, inside.partition)), heads.get(inside.topic_partition)
             if offsets is not None and len(offsets):
-                wanted.append(_Wanted(inside, np.sort(offsets), kept.picked(offsets.tolist()) if kept else None))
-        records = _in_tasks(self.spark, wanted, _Wanted.weight, read, _RECORDS)
-        with_time = records.withColumn("timestamp", F.timestamp_millis("timestamp_ms"))
-        return parse_events(with_time, self.fields, beside=["log_record"])
+                wanted.append(Wanted(inside, np.sort(offsets), kept.picked(offsets.tolist()) if kept else None))
+        return _in_tasks(self.spark, wanted, Wanted.weight, read, shape)
 
 
-class _Wanted(NamedTuple):
+class Wanted(NamedTuple):
     """Offsets of a range, sorted. picked: one of each batch that holds some; None: walk the range."""
 
     range: OffsetRange
@@ -348,8 +371,10 @@ def _hashes(texts: Sequence[str]) -> Numbers:
     return hash_bytes([text.encode() for text in texts], len(texts)).view(np.int64)
 
 
-def _records_at(fetch: Fetch, fetch_one: Fetch, wanted: _Wanted, fields: EventFields) -> Iterator[pa.RecordBatch]:
-    """The records at some offsets, as they are, and what `log_record` says of them."""
+def records_at(
+    fetch: Fetch, fetch_one: Fetch, wanted: Wanted
+) -> Iterator[tuple[DecidedBatch, Sequence[DefaultRecord]]]:
+    """The records at some offsets, by batch."""
     part, offsets = wanted.range.topic_partition, wanted.offsets
     picked = (batch_at(fetch_one, part, offset) for offset in wanted.picked or ())
     for batch in walk_batches(fetch, wanted.span) if wanted.picked is None else picked:
@@ -357,15 +382,49 @@ def _records_at(fetch: Fetch, fetch_one: Fetch, wanted: _Wanted, fields: EventFi
         if batch.outcome not in _READ or first == last:
             continue
         asked = set(offsets[first:last].tolist())
-        records = [record for record in _checked(batch, part) if record.offset in asked]
-        columns = [
-            pa.array([part.topic] * len(records), pa.string()),
-            pa.array(np.full(len(records), part.partition), pa.int32()),
-            pa.array([record.offset for record in records], pa.int64()),
-            pa.array([record.key for record in records], pa.binary()),
-            pa.array([record.value for record in records], pa.binary()),
-            pa.array([record.timestamp for record in records], pa.int64()),
-            pa.array([packed(record_of(record, batch, part, fields)) for record in records], pa.binary()),
-        ]
-        names = ["topic", "partition", "offset", "key", "value", "timestamp_ms", "log_record"]
-        yield pa.record_batch(columns, names=names)
+        yield batch, [record for record in _checked(batch, part) if record.offset in asked]
+
+
+def _raw_records(part: TopicPartition, batch: DecidedBatch, records: Sequence[DefaultRecord]) -> pa.RecordBatch:
+    """Shape: _RECORDS."""
+    columns = {
+        **_places(part, records, "offset"),
+        "key": pa.array([record.key for record in records], pa.binary()),
+        "value": pa.array([record.value for record in records], pa.binary()),
+        "timestamp": pa.array([record.timestamp * 1_000 for record in records], pa.timestamp("us", "UTC")),
+    }
+    return pa.record_batch(columns)
+
+
+@dataclass(frozen=True)
+class EventRows:
+    """Makes records to events. One that it leaves alone is not among them."""
+
+    decoder: EventDecoder
+    fields: EventFields
+
+    def __call__(self, part: TopicPartition, batch: DecidedBatch, records: Sequence[DefaultRecord]) -> pa.RecordBatch:
+        """Shape: _EVENTS."""
+        decoded = self.decoder.decode([record.value for record in records])
+        places, whole = whole_of(decoded.events)
+        readable = [records[decoded.taken[place]] for place in places]
+        log_records = [packed(record_of(record, batch, part, self.fields)) for record in readable]
+        columns = {
+            **_places(part, readable, "kafka_offset"),
+            "match_key": pa.array(whole.match_keys, pa.binary()).cast(pa.string()),
+            "transaction_key": pa.array([event.transaction_key for event in whole.events], pa.string()),
+            "leg": pa.array([event.leg for event in whole.events], pa.string()),
+            "amount_minor": pa.array(whole.amounts_minor),
+            "currency": pa.array(whole.currencies, pa.string()),
+            "written_ms": pa.array([record.timestamp for record in readable], pa.int64()),
+            "log_record": pa.array(log_records, pa.binary()),
+        }
+        return pa.record_batch(columns)
+
+
+def _places(part: TopicPartition, records: Sequence[DefaultRecord], offset_name: str) -> dict[str, pa.Array]:
+    return {
+        "topic": pa.array([part.topic] * len(records), pa.string()),
+        "partition": pa.array([part.partition] * len(records), pa.int32()),
+        offset_name: pa.array([record.offset for record in records], pa.int64()),
+    }

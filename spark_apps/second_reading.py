@@ -40,8 +40,10 @@ def read_by_client(
     if not sample:
         return {}
     content = F.xxhash64("topic", "partition", "offset", F.xxhash64("key", "value"))
+    tasks = min(len(sample), spark.sparkContext.defaultParallelism)
     seen = (
         read_topics(spark, kafka, sample)
+        .coalesce(tasks)
         .groupBy("topic", "partition")
         .agg(F.count("*").alias("rows"), *fingerprint(content, "xor", "total"))
     )

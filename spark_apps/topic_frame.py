@@ -75,10 +75,10 @@ def assert_read_committed(source: DataFrame) -> None:
             raise IsolationNotReadCommitted(f"expected kafka.isolation.level={ISOLATION} in the plan, got {level}")
 
 
-def parse_events(source: DataFrame, fields: EventFields, beside: Sequence[str] = ()) -> DataFrame:
+def parse_events(source: DataFrame, fields: EventFields) -> DataFrame:
     """Parse the contract's fields from JSON. A record that lacks one is kept, with readable false.
 
-    An empty key or currency is none. beside: columns of the source that stay as they are.
+    An empty key or currency is none.
     """
     is_major = fields.amount_unit == "major"
     columns = {
@@ -99,7 +99,6 @@ def parse_events(source: DataFrame, fields: EventFields, beside: Sequence[str] =
         F.col("offset").alias("kafka_offset"),
         F.xxhash64("key", "value").alias("value_hash"),
         F.unix_millis("timestamp").alias("written_ms"),
-        *beside,
         *(F.col("event").getField(key).alias(name) for name, (key, _) in columns.items()),
     )
     if is_major:

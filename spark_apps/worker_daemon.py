@@ -31,8 +31,12 @@ def without_archives(path: Sequence[str]) -> list[str]:
     """The path without the archives that a package pyspark carries, if what is left of it leads to that package."""
     rest = [place for place in path if not place.endswith((".zip", ".jar"))]
     found = PathFinder.find_spec("pyspark", rest)
-    folders = [Path(folder) for folder in found.submodule_search_locations or ()] if found else []
-    return [place for place in path if place in rest or not any(folder in Path(place).parents for folder in folders)]
+    folders = [Path(folder).resolve() for folder in found.submodule_search_locations or ()] if found else []
+    return [
+        place
+        for place in path
+        if place in rest or not any(folder in Path(place).resolve().parents for folder in folders)
+    ]
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ class ReconcileOperator(SparkSubmitOperator):
     def _judge(self, context: Context, contract: Contract, cut_n: int) -> "StoredRun":
         check_spark_connection(SPARK_CONNECTION)
         try:
-            self.conf = {"spark.driver.defaultJavaOptions": _QUIET_LOG} | spark_settings(os.environ)
+            self.conf = spark_settings(os.environ, java_options=_QUIET_LOG)
             self.jars = ",".join(str(jar) for jar in find_jars(os.environ))
         except SparkNotReady as fault:
             raise AirflowFailException(str(fault)) from None

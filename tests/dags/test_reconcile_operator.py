@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from tallystick.spark_job import JAVA_OPTIONS
 from tallystick.verdict import Verdict
 from tallystick_airflow import reconcile_operator
 from tallystick_airflow.connections import ConnectionRefused
@@ -109,6 +110,9 @@ def test_the_labs_settings_go_before_ours(submissions: Submissions, monkeypatch:
     argv = submissions.call["argv"]
     assert {"spark.driver.memory=600m", "spark.x=1", "spark.ui.enabled=false"} <= set(argv)
     assert "spark.driver.memory=2g" not in argv
+    (java,) = (part for part in argv if part.startswith("spark.driver.defaultJavaOptions="))
+    assert JAVA_OPTIONS in java
+    assert "-Dlog4j2.configurationFile=" in java
 
 
 def test_a_stored_verdict_is_not_computed_again(submissions: Submissions) -> None:

@@ -11,7 +11,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from spark_apps import hashed_rows
-from spark_apps.hash_scan import ParsedEvents, ParsedRows, Planted, SidesMoved, scan_by_hash, takes
+from spark_apps.hash_scan import (
+    ParsedEvents,
+    ParsedRows,
+    Planted,
+    SidesMoved,
+    scan_by_hash,
+    takes,
+    tasks_to_match,
+)
 from spark_apps.ledger_frame import LEDGER_ROWS, RowsById
 from spark_apps.slice_matching import scan_slices
 from tallystick.contract import Direction
@@ -203,3 +211,11 @@ def test_a_swap_of_two_amounts_is_seen(spark: SparkSession) -> None:
 )
 def test_it_is_taken_where_it_answers_the_same(asked: dict[str, bool], taken: bool) -> None:
     assert takes(**{"has_sequence": False, "ignore_case": False, "has_inputs": False, **asked}) is taken
+
+
+@pytest.mark.parametrize(
+    ("offsets", "cores", "tasks"),
+    [(0, 2, 1), (199_999, 2, 1), (399_999, 2, 2), (400_000, 2, 4), (10**9, 2, 4), (799_999, 8, 7), (10**9, 8, 16)],
+)
+def test_each_core_matches_as_often_as_the_others(offsets: int, cores: int, tasks: int) -> None:
+    assert tasks_to_match(offsets, cores=cores) == tasks

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_apps.event_decode import EventDecoder
 from spark_apps.hashed_rows import hashed_events
 from spark_apps.log_blobs import Seen, seen_in, walked_in
-from spark_apps.log_reader import CorruptBatch, summaries_of
+from spark_apps.log_reader import CorruptBatch, EventRows, Wanted, records_at, summaries_of
 from spark_apps.side_summary import (
     GroupTotal,
     Kind,
@@ -31,6 +31,7 @@ from tallystick.census import take_census
 from tallystick.contract_event import EventFields
 from tallystick.cut import PartitionSnapshot, TopicSlice
 from tallystick.log_fetch import Fetch, FetchedLog
+from tallystick.log_record import unpacked
 from tallystick.offsets import OffsetRange, TopicPartition
 from tests.unit.synthetic_log import SyntheticLog
 
@@ -94,12 +95,16 @@ def read(fetch: Fetch, part: TopicSlice, sample: OffsetRange | None = None) -> l
 
 def by_spark(spark: SparkSession, records: Sequence[tuple[int, bytes, int]]) -> list[pa.RecordBatch]:
     """The same records, as Kafka's source gives them to Spark."""
+    hashed = hashed_events(parsed_by_spark(spark, records), topics=PLAN.topics, legs=LEGS)
+    return list(summarise_events(hashed.toArrow().to_batches(), PLAN))
+
+
+def parsed_by_spark(spark: SparkSession, records: Sequence[tuple[int, bytes, int]]) -> DataFrame:
     source = spark.createDataFrame(
         [(TOPIC, 3, offset, bytearray(b"key"), bytearray(value), written_ms) for offset, value, written_ms in records],
         "topic string, partition int, offset bigint, key binary, value binary, written_ms bigint",
     ).withColumn("timestamp", F.timestamp_millis("written_ms"))
-    hashed = hashed_events(parse_events(source, FIELDS), topics=PLAN.topics, legs=LEGS)
-    return list(summarise_events(hashed.toArrow().to_batches(), PLAN))
+    return parse_events(source, FIELDS)
 
 
 def totals(summaries: Sequence[pa.RecordBatch]) -> set[GroupTotal]:
@@ -123,6 +128,21 @@ def blobs(summaries: Sequence[pa.RecordBatch], kind: Kind) -> list[bytes]:
         for one, blob in zip(batch["kind"].to_pylist(), batch["blob"].to_pylist(), strict=True)
         if one == kind
     ]
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(batches=BATCHES)
+def test_events_come_home_as_spark_parses_them(spark: SparkSession, batches: Batches) -> None:
+    """All that are readable, of any log."""
+    log, visible = log_of(batches)
+    part, make = slice_of(log, 0, log.end).readable, EventRows(EventDecoder(FIELDS), FIELDS)
+    found = records_at(log.fetch, log.fetch, Wanted(part, np.arange(log.end), picked=None))
+    ours = [event for one in found for event in make(part.topic_partition, *one).to_pylist()]
+    log_records = [unpacked(event.pop("log_record")) for event in ours]
+    theirs = parsed_by_spark(spark, visible).where("readable").orderBy("kafka_offset")
+    assert ours == (theirs.select(list(ours[0])).toArrow().to_pylist() if ours else [])
+    assert len(ours) == theirs.count()
+    assert [record.kafka_offset for record in log_records] == [event["kafka_offset"] for event in ours]
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

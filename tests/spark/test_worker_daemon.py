@@ -27,6 +27,12 @@ def test_archives_stay_where_python_has_no_pyspark_of_its_own() -> None:
     assert without_archives([*ARCHIVES, "here"]) == [*ARCHIVES, "here"]
 
 
+def test_an_environment_by_another_name_is_the_same(tmp_path: Path) -> None:
+    link = tmp_path / "environment"
+    link.symlink_to(Path(INSTALLED), target_is_directory=True)
+    assert without_archives([*ARCHIVES, str(link)]) == [str(link)]
+
+
 def test_a_session_that_names_it_has_workers_without_archives(spark: SparkSession) -> None:
     def tell(batches: object) -> object:
         yield pa.RecordBatch.from_pydict({"place": sys.path})

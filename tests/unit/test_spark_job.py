@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tallystick.spark_job import SparkAppFailed, SparkNotReady, run_job, submit_argv
+from tallystick.spark_job import JAVA_OPTIONS, SparkAppFailed, SparkNotReady, run_job, submit_argv
 
 CONTRACT = Path("billing.yaml")
 OTHER = Path("dags/contracts/billing_payouts.yaml")
@@ -205,6 +205,13 @@ def test_own_settings_go_before_ours(jars: Path) -> None:
     assert "spark.driver.memory=8g" in argv
     assert "spark.driver.memory=2g" not in argv
     assert "spark.x=1" in argv
+    assert f"spark.driver.defaultJavaOptions={JAVA_OPTIONS}" in argv
+
+
+def test_own_java_options_stand_in_place_of_ours(jars: Path) -> None:
+    own = {"TALLYSTICK_JARS_DIR": str(jars), "TALLYSTICK_SPARK_CONF": '{"spark.driver.defaultJavaOptions": "-Dx=y"}'}
+    argv = submit_argv([(CONTRACT, 7)], reread=False, environment=own)
+    assert [part for part in argv if "defaultJavaOptions" in part] == ["spark.driver.defaultJavaOptions=-Dx=y"]
 
 
 @pytest.mark.parametrize(
