@@ -86,10 +86,7 @@ class Executor:
         process.kill_tree(self.child)
 
     def freeze(self) -> None:
-        """SIGSTOP; returns once it stands."""
-        self.child.send_signal(signal.SIGSTOP)
-        stat = Path(f"/proc/{self.child.pid}/stat")
-        process.wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", what="a frozen executor")
+        process.freeze(self.child)
 
     def wake(self) -> None:
         self.child.send_signal(signal.SIGCONT)

@@ -85,6 +85,13 @@ def stop(
         kill_tree(process)
 
 
+def freeze(process: subprocess.Popen[bytes]) -> None:
+    """SIGSTOP a child; returns once all its threads stand: those of a busy machine go on for a while."""
+    process.send_signal(signal.SIGSTOP)
+    states = os.WSTOPPED | os.WNOWAIT | os.WNOHANG
+    wait_until(lambda: os.waitid(os.P_PID, process.pid, states) is not None, what=f"process {process.pid} stopped")
+
+
 def kill_tree(process: subprocess.Popen[bytes] | None) -> None:
     """SIGKILL a child and all its descendants; returns once none of them is left."""
     if process is None:

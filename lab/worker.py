@@ -132,9 +132,9 @@ class Slot:
         self._start_process()
 
     def freeze(self) -> Running:
-        """SIGSTOP the process: it keeps its connections and knows nothing of what follows."""
+        """Freeze the process: it keeps its connections and knows nothing of what follows."""
         assert self._now is not None
-        self._now.child.send_signal(signal.SIGSTOP)
+        process.freeze(self._now.child)
         self._zombies.append(self._now)
         return self._now
 

@@ -4,6 +4,7 @@ import signal
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
+from subprocess import Popen
 
 import pytest
 
@@ -12,6 +13,7 @@ from lab.books import read_topic
 from lab.desk import Desk, Traffic
 from lab.event import Leg
 from lab.mode import DeliveryMode
+from lab.process import freeze
 from lab.rounds import prepare
 from lab.stack import LabStack
 
@@ -27,11 +29,11 @@ def desk(lab_stack: LabStack) -> Iterator[Desk]:
 
 
 @pytest.fixture
-def broker(lab_stack: LabStack) -> Iterator[Callable[[signal.Signals], None]]:
-    """Sends the broker a signal; afterwards it goes on."""
+def broker(lab_stack: LabStack) -> Iterator[Popen[bytes]]:
+    """Its process; afterwards it goes on."""
     child = lab_stack.broker.child
     assert child is not None
-    yield child.send_signal
+    yield child
     child.send_signal(signal.SIGCONT)
 
 
@@ -48,14 +50,14 @@ def _publish(traffic: Traffic, amid: Callable[[], None]) -> str:
 
 
 def test_a_client_whose_commit_does_not_return_is_replaced_and_its_batch_stands_once(
-    lab_stack: LabStack, desk: Desk, broker: Callable[[signal.Signals], None], monkeypatch: pytest.MonkeyPatch
+    lab_stack: LabStack, desk: Desk, broker: Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     traffic = Traffic(desk)
     first, open_writer = traffic.writer, traffic._open_writer
     monkeypatch.setattr(lab.desk, "_END_SECONDS", 3.0)
-    monkeypatch.setattr(traffic, "_open_writer", lambda: (broker(signal.SIGCONT), open_writer())[1])
+    monkeypatch.setattr(traffic, "_open_writer", lambda: (broker.send_signal(signal.SIGCONT), open_writer())[1])
 
-    event_id = _publish(traffic, lambda: broker(signal.SIGSTOP))
+    event_id = _publish(traffic, lambda: freeze(broker))
 
     assert traffic.writer is not first
     assert _committed(lab_stack, desk) == {event_id: 1}
