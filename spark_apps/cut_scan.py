@@ -42,8 +42,9 @@ from spark_apps.topic_frame import parse_events, read_topics
 from tallystick.canaries import canary_events, canary_rows
 from tallystick.census import Tell
 from tallystick.classes.timestamp_skew import possible_ms
-from tallystick.connections import Connections
+from tallystick.connections import Connections, KafkaSettings
 from tallystick.contract import Contract, Direction
+from tallystick.contract_event import EventFields
 from tallystick.cut import Cut, TopicSlice
 from tallystick.input_topic import input_kafka
 from tallystick.key_index import ReadableIndexes
@@ -124,15 +125,15 @@ def scan_cut(
             slices = slices_on(cut, contract.topics)
             planted = canary_records(spark, canary_events(contract), written_at=cut.marked_at_utc)
             topic = Side(
-                reading=partial(_read_events, spark, contract, connections, slices),
+                reading=partial(_read_events, spark, connections.kafka, slices, contract.event),
                 planted=parse_events(planted, contract.event),
             )
             inputs = None
             if contract.input_topics:
-                input_slices = [part.readable for part in slices_on(cut, contract.input_topics)]
-                read = read_topics(spark, input_kafka(contract, connections), input_slices)
                 topic = replace(topic, reading=topic.read.persist)
-                inputs = parse_events(read, contract.input_event).persist()
+                input_slices = slices_on(cut, contract.input_topics)
+                read = _read_events(spark, input_kafka(contract, connections), input_slices, contract.input_event)
+                inputs = read.persist()
                 known |= keys_in_indexes(spark, inputs, indexes.paths if indexes else ())
                 if index_to is not None:
                     write_index(index_of(topic.all, inputs), index_to)
@@ -159,10 +160,10 @@ def _open_session(name: str) -> SparkSession:
 
 
 def _read_events(
-    spark: SparkSession, contract: Contract, connections: Connections, slices: Sequence[TopicSlice]
+    spark: SparkSession, kafka: KafkaSettings, slices: Sequence[TopicSlice], fields: EventFields
 ) -> DataFrame:
     """By Kafka's client."""
-    return parse_events(read_topics(spark, connections.kafka, [part.readable for part in slices]), contract.event)
+    return parse_events(read_topics(spark, kafka, [part.readable for part in slices]), fields)
 
 
 def _scan_log(

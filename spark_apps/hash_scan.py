@@ -52,7 +52,7 @@ from spark_apps.slice_matching import (
     rows_by_partition_of,
     topic_copy,
 )
-from spark_apps.spark_hash import hash_bytes
+from spark_apps.spark_hash import hash_strings
 from tallystick.batch_heads import BatchHeads
 from tallystick.contract import Direction
 from tallystick.evidence import UnreadableRecord
@@ -167,7 +167,7 @@ class ParsedRows:
     def rows_of(self, key_hashes: Numbers, places: Numbers) -> Sequence[Row]:
         if self.by_id is not None and len(places) <= ROWS_BY_ID_MAX and places.all():
             found = self.by_id(np.unique(places).tolist())
-            return list(compress(found, np.isin(_key_hashes(row["match_key"] for row in found), key_hashes)))
+            return _of_keys(found, key_hashes)
         wanted = self.rows.sparkSession.createDataFrame(pa.table({"wanted": np.unique(key_hashes)}))
         of_keys = self.rows.join(F.broadcast(wanted), hashed_rows.key_hash() == F.col("wanted"), "left_semi")
         return of_keys.toArrow().to_pylist()
@@ -185,9 +185,7 @@ class Planted:
         events = _collected(hashed_events(self.events, topics=plan.topics, legs=legs), HASHED_EVENTS)
         rows = _collected(hashed_ledger_rows(self.rows, placed=False), HASHED_ROWS)
         batches = [*summarise_events(events, plan), *summarise_rows(rows, plan, planted=True)]
-        # Spark 4 leaves out, without a word, what stands behind an empty batch of a table.
-        whole = pa.Table.from_batches(batches, schema=SUMMARY).combine_chunks()
-        return self.events.sparkSession.createDataFrame(whole)
+        return _frame_of(self.events.sparkSession, batches)
 
     def told(self, kinds: Mapping[Kind, Numbers]) -> tuple[list[Row], list[Row]]:
         """Those that the match told of."""
@@ -195,7 +193,7 @@ class Planted:
         rows = [row.asDict() for row in self.rows.collect()]
         return (
             [event.asDict() for event in self.events.collect() if event["kafka_offset"] in offsets],
-            list(compress(rows, np.isin(_key_hashes(row["match_key"] for row in rows), kinds[Kind.HOME_ROWS][:, 0]))),
+            _of_keys(rows, kinds[Kind.HOME_ROWS][:, 0]),
         )
 
 
@@ -204,10 +202,15 @@ def _collected(hashed: DataFrame, schema: pa.Schema) -> list[pa.RecordBatch]:
     return pa.Table.from_pylist([row.asDict() for row in hashed.collect()], schema=schema).to_batches()
 
 
-def _key_hashes(keys: Iterable[str]) -> Numbers:
-    """As `hashed_rows.key_hash` has them."""
-    encoded = [key.encode() for key in keys]
-    return hash_bytes(encoded, len(encoded)).view(np.int64)
+def _frame_of(spark: SparkSession, summaries: Iterable[pa.RecordBatch]) -> DataFrame:
+    """Summaries that were made here. Shape: SUMMARY."""
+    # Spark 4 leaves out, without a word, what stands behind an empty batch of a table.
+    return spark.createDataFrame(pa.Table.from_batches(summaries, schema=SUMMARY).combine_chunks())
+
+
+def _of_keys(rows: Sequence[Row], key_hashes: Numbers) -> list[Row]:
+    """Those whose key has one of these hashes."""
+    return list(compress(rows, np.isin(hash_strings(row["match_key"] for row in rows), key_hashes)))
 
 
 def takes(*, has_sequence: bool, ignore_case: bool, has_inputs: bool) -> bool:
@@ -308,9 +311,8 @@ def tasks_to_match(offsets: int, *, cores: int) -> int:
 
 def _wanted(spark: SparkSession, keys: Collection[str]) -> DataFrame:
     """Keys that come home whatever they look like. Shape: SUMMARY."""
-    hashes = _key_hashes(keys)
-    blobs = by_bucket(Kind.WANTED, bucket_of(hashes), hashes[:, np.newaxis])
-    return spark.createDataFrame(pa.Table.from_batches([blobs]))
+    hashes = hash_strings(keys)
+    return _frame_of(spark, [by_bucket(Kind.WANTED, bucket_of(hashes), hashes[:, np.newaxis])])
 
 
 def _second_look(

@@ -8,6 +8,7 @@ is wrong ends the attempt.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ from spark_apps.side_summary import (
     blobs_of,
     summarise_events,
 )
-from spark_apps.spark_hash import hash_bytes, hash_longs, hash_pairs, hash_place
+from spark_apps.spark_hash import hash_bytes, hash_longs, hash_pairs, hash_place, hash_strings
 from spark_apps.topic_frame import parse_events
 from tallystick.batch_heads import HEADS_MAX, BatchHeads, HeadKeeper
 from tallystick.census import DecidedBatch, LogEndsEarly, Outcome, batch_at, walk_batches, walk_counted
@@ -87,8 +88,8 @@ class Records(NamedTuple):
     timestamps_ms: list[int]
 
 
-_Maker = Callable[[TopicPartition, DecidedBatch, Sequence[DefaultRecord]], pa.RecordBatch]
-"""Of some records of one batch."""
+Found = tuple[TopicPartition, DecidedBatch, Sequence[DefaultRecord]]
+"""Some records of one batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,34 +133,30 @@ class LogTopic:
 
         heads: where few batches hold them, these are fetched one by one.
         """
-        fields = self.fields
-        found = self._read_at(places, heads, lambda: EventRows(EventDecoder(fields), fields), _EVENTS)
+        found = self._read_at(places, heads, partial(event_rows, fields=self.fields), _EVENTS)
         return list(found.toArrow().to_pylist())
 
     def parsed_at(
         self, places: Mapping[tuple[str, int], Numbers], heads: Mapping[TopicPartition, BatchHeads]
     ) -> DataFrame:
         """What Spark's own parser makes of the events at these offsets. Shape: `topic_frame`'s."""
-        return parse_events(self._read_at(places, heads, lambda: _raw_records, _RECORDS), self.fields)
+        return parse_events(self._read_at(places, heads, _record_rows, _RECORDS), self.fields)
 
     def _read_at(
         self,
         places: Mapping[tuple[str, int], Numbers],
         heads: Mapping[TopicPartition, BatchHeads],
-        makers: Callable[[], _Maker],
+        rows_of: Callable[[Iterator[Found]], Iterator[pa.RecordBatch]],
         shape: str,
     ) -> DataFrame:
-        """What each task's maker makes of the records at these offsets, batch by batch."""
+        """What becomes of the records at these offsets in the tasks that read them."""
         kafka = self.kafka
 
         def read(wanted: Sequence[Wanted]) -> Iterator[pa.RecordBatch]:
-            make = makers()
             with open_admin(kafka) as admin:
                 fetch = fetch_ahead(*fetchers(admin), [one.span for one in wanted if one.picked is None])
                 fetch_one = fetcher(admin, fetch_bytes=1)
-                for one in wanted:
-                    part = one.range.topic_partition
-                    yield from (make(part, *found) for found in records_at(fetch, fetch_one, one))
+                yield from rows_of(found for one in wanted for found in records_at(fetch, fetch_one, one))
 
         wanted = []
         for inside in (part.readable for part in self.slices):
@@ -349,7 +346,7 @@ class _Hasher:
     def _figures(self, events: WholeEvents) -> dict[str, pa.Array]:
         """What the fields of readable events give."""
         different = sorted(set(events.currencies))
-        of_currency = dict(zip(different, _hashes(different).tolist(), strict=True))
+        of_currency = dict(zip(different, hash_strings(different).tolist(), strict=True))
         if len(different) == 1:
             currencies, hashes = pa.repeat(different[0], len(events.currencies)), next(iter(of_currency.values()))
         else:
@@ -362,18 +359,12 @@ class _Hasher:
             "currency": currencies,
         }
         if self._several_legs:
-            figures["transaction_hash"] = pa.array(_hashes([event.transaction_key for event in events.events]))
+            figures["transaction_hash"] = pa.array(hash_strings([event.transaction_key for event in events.events]))
             figures["misrouted"] = pa.array([event.leg in self._elsewhere for event in events.events], pa.bool_())
         return figures
 
 
-def _hashes(texts: Sequence[str]) -> Numbers:
-    return hash_bytes([text.encode() for text in texts], len(texts)).view(np.int64)
-
-
-def records_at(
-    fetch: Fetch, fetch_one: Fetch, wanted: Wanted
-) -> Iterator[tuple[DecidedBatch, Sequence[DefaultRecord]]]:
+def records_at(fetch: Fetch, fetch_one: Fetch, wanted: Wanted) -> Iterator[Found]:
     """The records at some offsets, by batch."""
     part, offsets = wanted.range.topic_partition, wanted.offsets
     picked = (batch_at(fetch_one, part, offset) for offset in wanted.picked or ())
@@ -382,33 +373,29 @@ def records_at(
         if batch.outcome not in _READ or first == last:
             continue
         asked = set(offsets[first:last].tolist())
-        yield batch, [record for record in _checked(batch, part) if record.offset in asked]
+        yield part, batch, [record for record in _checked(batch, part) if record.offset in asked]
 
 
-def _raw_records(part: TopicPartition, batch: DecidedBatch, records: Sequence[DefaultRecord]) -> pa.RecordBatch:
-    """Shape: _RECORDS."""
-    columns = {
-        **_places(part, records, "offset"),
-        "key": pa.array([record.key for record in records], pa.binary()),
-        "value": pa.array([record.value for record in records], pa.binary()),
-        "timestamp": pa.array([record.timestamp * 1_000 for record in records], pa.timestamp("us", "UTC")),
-    }
-    return pa.record_batch(columns)
+def _record_rows(found: Iterable[Found]) -> Iterator[pa.RecordBatch]:
+    """The records as they are. Shape: _RECORDS."""
+    for part, _, records in found:
+        columns = {
+            **_places(part, records, "offset"),
+            "key": pa.array([record.key for record in records], pa.binary()),
+            "value": pa.array([record.value for record in records], pa.binary()),
+            "timestamp": pa.array([record.timestamp * 1_000 for record in records], pa.timestamp("us", "UTC")),
+        }
+        yield pa.record_batch(columns)
 
 
-@dataclass(frozen=True)
-class EventRows:
-    """Makes records to events. One that it leaves alone is not among them."""
-
-    decoder: EventDecoder
-    fields: EventFields
-
-    def __call__(self, part: TopicPartition, batch: DecidedBatch, records: Sequence[DefaultRecord]) -> pa.RecordBatch:
-        """Shape: _EVENTS."""
-        decoded = self.decoder.decode([record.value for record in records])
+def event_rows(found: Iterable[Found], fields: EventFields) -> Iterator[pa.RecordBatch]:
+    """The readable ones among the records, decoded. Shape: _EVENTS."""
+    decoder = EventDecoder(fields)
+    for part, batch, records in found:
+        decoded = decoder.decode([record.value for record in records])
         places, whole = whole_of(decoded.events)
         readable = [records[decoded.taken[place]] for place in places]
-        log_records = [packed(record_of(record, batch, part, self.fields)) for record in readable]
+        log_records = [packed(record_of(record, batch, part, fields)) for record in readable]
         columns = {
             **_places(part, readable, "kafka_offset"),
             "match_key": pa.array(whole.match_keys, pa.binary()).cast(pa.string()),
@@ -419,7 +406,7 @@ class EventRows:
             "written_ms": pa.array([record.timestamp for record in readable], pa.int64()),
             "log_record": pa.array(log_records, pa.binary()),
         }
-        return pa.record_batch(columns)
+        yield pa.record_batch(columns)
 
 
 def _places(part: TopicPartition, records: Sequence[DefaultRecord], offset_name: str) -> dict[str, pa.Array]:

@@ -34,6 +34,12 @@ def hash_bytes(values: Iterable[bytes], count: int, seed: int = SEED) -> np.ndar
     return np.fromiter(map(xxh64_intdigest, values, repeat(seed)), dtype=np.uint64, count=count)
 
 
+def hash_strings(texts: Iterable[str]) -> np.ndarray:
+    """xxhash64 of each text, as Spark keeps it. Shape: int64."""
+    encoded = [text.encode() for text in texts]
+    return hash_bytes(encoded, len(encoded)).view(np.int64)
+
+
 def hash_pairs(firsts: Sequence[bytes | None], seconds: Sequence[bytes | None]) -> np.ndarray:
     """xxhash64 of two columns, either of which may be null. Shape: uint64."""
     seeds = [SEED if first is None else xxh64_intdigest(first, SEED) for first in firsts]

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from spark_apps.event_decode import EventDecoder
 from spark_apps.hashed_rows import hashed_events
 from spark_apps.log_blobs import Seen, seen_in, walked_in
-from spark_apps.log_reader import CorruptBatch, EventRows, Wanted, records_at, summaries_of
+from spark_apps.log_reader import CorruptBatch, Wanted, event_rows, records_at, summaries_of
 from spark_apps.side_summary import (
     GroupTotal,
     Kind,
@@ -135,9 +135,9 @@ def blobs(summaries: Sequence[pa.RecordBatch], kind: Kind) -> list[bytes]:
 def test_events_come_home_as_spark_parses_them(spark: SparkSession, batches: Batches) -> None:
     """All that are readable, of any log."""
     log, visible = log_of(batches)
-    part, make = slice_of(log, 0, log.end).readable, EventRows(EventDecoder(FIELDS), FIELDS)
-    found = records_at(log.fetch, log.fetch, Wanted(part, np.arange(log.end), picked=None))
-    ours = [event for one in found for event in make(part.topic_partition, *one).to_pylist()]
+    wanted = Wanted(slice_of(log, 0, log.end).readable, np.arange(log.end), picked=None)
+    rows = event_rows(records_at(log.fetch, log.fetch, wanted), FIELDS)
+    ours = [event for batch in rows for event in batch.to_pylist()]
     log_records = [unpacked(event.pop("log_record")) for event in ours]
     theirs = parsed_by_spark(spark, visible).where("readable").orderBy("kafka_offset")
     assert ours == (theirs.select(list(ours[0])).toArrow().to_pylist() if ours else [])
