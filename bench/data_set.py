@@ -20,7 +20,7 @@ from lab.stack import LabStack
 
 TOPIC = "bench.payments"
 AGREES, BROKEN = "bench.agrees", "bench.broken"
-"""The two ledger tables: one that agrees with the topic, and one where one event of a hundred has its row wrong."""
+"""The two ledger tables: one that agrees with the topic, and one where some events have their row wrong."""
 
 _MAKE_TABLE = """
 CREATE TABLE {table} (
@@ -31,7 +31,6 @@ CREATE {unique} INDEX ON {table} (event_id);
 GRANT SELECT ON {table} TO tallystick_reader;
 """
 _COLUMNS = "event_id, payment_id, leg, amount_minor, currency"
-_WRONG_OF_A_HUNDRED = 1
 _MOVED_MINOR = 500
 _MARKERS_SECONDS_MAX = 300
 
@@ -42,6 +41,7 @@ class DataSize:
 
     filler_bytes: so much text that nobody asks for is in each event. hot_key_copies: the first so many events are one
     and the same, id and all; beyond 1 the ledger's key is then not unique, and only the table that agrees is filled.
+    wrong_percent: of the rows, in the broken table.
     """
 
     events: int = 3_000_000
@@ -51,6 +51,7 @@ class DataSize:
     filler_bytes: int = 0
     hot_partition_percent: int = 0
     hot_key_copies: int = 1
+    wrong_percent: int = 1
     seed: int = 1
 
 
@@ -103,7 +104,7 @@ def write_ledger(stack: LabStack, size: DataSize, tables: Collection[str] = (AGR
             with owner.cursor() as cursor, cursor.copy(f"COPY {table} ({_COLUMNS}) FROM STDIN") as rows:
                 for number in range(size.events):
                     event_id, payment_id, amount_minor = event(size, number)
-                    if table == BROKEN and chance.randrange(100) < _WRONG_OF_A_HUNDRED:
+                    if table == BROKEN and chance.randrange(100) < size.wrong_percent:
                         kind = chance.choice(("missing_in_ledger", "missing_in_topic", "different"))
                         wrong[kind] += 1
                         if kind == "missing_in_ledger":

@@ -32,6 +32,7 @@ def main() -> None:
     parser.add_argument("--filler-bytes", type=int, default=0, help="text that nobody asks for, in each event")
     parser.add_argument("--hot-percent", type=int, default=0, help="share of the events on partition 0 beyond its own")
     parser.add_argument("--hot-key-copies", type=int, default=1, help="so often the first event stands on both sides")
+    parser.add_argument("--wrong-percent", type=int, default=1, help="of the broken table's rows (default 1)")
     parser.add_argument("--times", type=int, default=4, help="runs in one session; the first is cold (default 4)")
     parser.add_argument("--seed", type=int, default=1, help="which events are made (default 1)")
     parser.add_argument("--without", choices=PARTS, action="append", default=[], help="leave a part out")
@@ -42,6 +43,7 @@ def main() -> None:
         filler_bytes=given.filler_bytes,
         hot_partition_percent=given.hot_percent,
         hot_key_copies=given.hot_key_copies,
+        wrong_percent=given.wrong_percent,
         seed=given.seed,
     )
     run = LongRun()

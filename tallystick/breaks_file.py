@@ -1,7 +1,7 @@
 """All breaks of a run as one Parquet file, for those who want to query them. Money as integers, evidence as JSON."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tallystick.run_result import RunResult
+from tallystick.run_result import Break, RunResult
 
 _SCHEMA = pa.schema(
     [
@@ -27,6 +27,8 @@ _SCHEMA = pa.schema(
         ("evidence", pa.string()),
     ]
 )
+_WRITTEN_TOGETHER = 20_000
+"""Breaks that are written as one row group: only so many are held a second time, as columns."""
 _AS_JSON = msgspec.json.Encoder(order="sorted", enc_hook=str)
 
 
@@ -50,7 +52,13 @@ def breaks_file(result: RunResult, artifacts: Path) -> Iterator[None]:
 
 
 def _write(result: RunResult, to: Path) -> None:
-    columns: dict[str, list[Any]] = {name: [getattr(one, name) for one in result.breaks] for name in _SCHEMA.names}
+    with pq.ParquetWriter(to, _SCHEMA) as file:
+        for first in range(0, len(result.breaks), _WRITTEN_TOGETHER):
+            file.write_table(_table_of(result.breaks[first : first + _WRITTEN_TOGETHER]))
+
+
+def _table_of(breaks: Sequence[Break]) -> pa.Table:
+    columns: dict[str, list[Any]] = {name: [getattr(one, name) for one in breaks] for name in _SCHEMA.names}
     columns["break_id"] = list(map(str, columns["break_id"]))
     columns["evidence"] = list(map(_AS_JSON.encode, columns["evidence"]))
-    pq.write_table(pa.table(columns, schema=_SCHEMA), to)
+    return pa.table(columns, schema=_SCHEMA)

@@ -1,10 +1,12 @@
 """The file of all breaks is there once what is done beside it has succeeded, and never in parts."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+import tallystick.breaks_file
 from tallystick.breaks_file import breaks_file
 from tallystick.run_result import RunResult
 from tallystick.verdict import Verdict
@@ -38,6 +40,20 @@ def test_it_is_there_after_what_was_done_beside_it_and_not_before(tmp_path: Path
         assert FILE not in files(tmp_path)
     assert files(tmp_path) == [FILE]
     assert pq.read_table(tmp_path / FILE)["match_key"].to_pylist() == ["ev-1"]
+
+
+@pytest.mark.parametrize("breaks", [0, 1, 3, 4, 7])
+def test_it_has_all_in_their_order_however_many_are_written_together(
+    breaks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tallystick.breaks_file, "_WRITTEN_TOGETHER", 3)
+    keys = [f"ev-{n}" for n in range(breaks)]
+    found = tuple(item_break(n, MISSING, key, 700, "EUR", "payout", "it is not there") for n, key in enumerate(keys))
+    with breaks_file(replace(RESULT, breaks=found), tmp_path):
+        pass
+    file = pq.ParquetFile(tmp_path / FILE)
+    assert file.read()["match_key"].to_pylist() == keys
+    assert file.num_row_groups == -(-breaks // 3)
 
 
 def test_where_that_fails_there_is_none(tmp_path: Path) -> None:
