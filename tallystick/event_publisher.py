@@ -16,6 +16,9 @@ _TRIES = 10
 
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 
+_GIVEN_UP = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
+"""What the client itself says of records whose transaction failed by another one."""
+
 _SETTINGS = {
     "client.id": "tallystick-compensation",
     "enable.idempotence": True,
@@ -46,15 +49,18 @@ class OutgoingRecord:
 
 @dataclass(kw_only=True)
 class _Receipt:
-    """Filled in by the delivery report."""
+    """Filled in by the delivery report. refusal: why Kafka has not taken the record."""
 
     topic: str
     partition: int = -1
     kafka_offset: int = -1
+    refusal: str = ""
 
-    def note(self, error: object, message: Any) -> None:
+    def note(self, error: KafkaError | None, message: Any) -> None:
         if error is None:
             self.partition, self.kafka_offset = message.partition(), message.offset()
+        elif error.code() not in _GIVEN_UP:
+            self.refusal = f"{self.topic} [{message.partition()}]: {error.str()}"
 
 
 def open_publisher(kafka: KafkaSettings, *, transactional_id: str) -> Producer:
@@ -85,9 +91,10 @@ def publish_together(
     except _MustAbort as error:
         with suppress(_MustAbort):
             _step(producer.flush)
+        reason = next((receipt.refusal for receipt in receipts if receipt.refusal), str(error))
         _step(lambda: producer.abort_transaction(-1))
-        tell(ExecutorStep.ABORTED, {"error": str(error)})
-        raise TransactionAborted(str(error)) from error
+        tell(ExecutorStep.ABORTED, {"error": reason})
+        raise TransactionAborted(reason) from error
     tell(ExecutorStep.PUBLISHED, {})
     return tuple(
         {"topic": receipt.topic, "partition": receipt.partition, "offset": receipt.kafka_offset} for receipt in receipts
@@ -99,6 +106,7 @@ class _MustAbort(Exception):
 
 
 def _produce(producer: Producer, record: OutgoingRecord) -> _Receipt:
+    """Hand one record over. Once another one was refused, librdkafka calls it a wrong state to produce in."""
     receipt = _Receipt(topic=record.topic)
     while True:
         try:
@@ -113,6 +121,10 @@ def _produce(producer: Producer, record: OutgoingRecord) -> _Receipt:
             )
         except BufferError:
             producer.poll(0.1)
+        except KafkaException as raised:
+            if raised.args[0].code() != KafkaError._STATE:
+                raise
+            raise _MustAbort("a record before it was refused") from raised
         else:
             return receipt
 

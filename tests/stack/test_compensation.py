@@ -8,7 +8,7 @@ import sys
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ import psycopg
 import pytest
 from confluent_kafka import OFFSET_END, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as ConfluentPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer, TopicPartition
 from sqlalchemy import Engine, text
 from typer.testing import CliRunner, Result
@@ -29,6 +29,7 @@ from lab.ledger import Ledger, PayoutRow
 from lab.mode import DeliveryMode
 from lab.namespace import Namespace
 from lab.stack import LabStack
+from lab.struck_servers import StruckServers
 from tallystick import compensation, progress_topic
 from tallystick.acting_rules import ActingStopped, OutsideActingHours, SwitchSetting
 from tallystick.break_class import BreakClass, Doubt
@@ -47,7 +48,8 @@ from tallystick.compensation_source import draw_plan
 from tallystick.connections import Connections, KafkaSettings
 from tallystick.contract import Contract
 from tallystick.contract_change import ContractChangeRefused
-from tallystick.event_publisher import TransactionAborted
+from tallystick.event_publisher import OutgoingRecord, TransactionAborted, open_publisher, publish_together
+from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import ItemFate
 from tallystick.progress_topic import ProgressLost, progress_topic_name
 from tallystick.repair_effect import Effect
@@ -347,15 +349,38 @@ def test_a_transaction_that_kafka_cannot_take_is_aborted_whole_and_tried_again(
     rows = world.pay(3)
     world.find_missing(rows)
     plan = world.plan()
-    set_largest_record(world, number_of_bytes=150)
-    with pytest.raises(TransactionAborted):
-        world.execute(plan)
-    assert world.events().count("publishing") == 2
-    assert world.copies() == Counter()
-    assert world.states() == {"executing": 3}
-    set_largest_record(world, number_of_bytes=1_000_000)
+    with StruckServers(world.stack).refusing_events([(world.topic, 0)]):
+        with pytest.raises(TransactionAborted):
+            world.execute(plan)
+        assert world.events().count("publishing") == 2
+        assert world.copies() == Counter()
+        assert world.states() == {"executing": 3}
     assert world.execute(plan).count(ItemFate.PUBLISHED) == 3
     assert world.copies() == once(rows)
+
+
+@pytest.mark.parametrize("answered", [0, 1, 2, 3])
+def test_a_record_that_is_refused_aborts_whichever_is_handed_over_when_the_answer_comes(
+    world: Books, answered: int
+) -> None:
+    """answered: so many records are handed over by then; with 0 none of them is waited for."""
+    records = [OutgoingRecord(topic=world.topic, key=b"k", value=b"v" * 400) for _ in range(3)]
+    transactional_id = f"refused-{uuid.uuid4()}"
+
+    def publish() -> list[int]:
+        producer = open_publisher(world.connections.kafka, transactional_id=transactional_id)
+
+        def wait_for_answers(step: ExecutorStep, figures: Mapping[str, Any]) -> None:
+            if step is ExecutorStep.PRODUCED and figures["record"] == answered:
+                producer.flush()
+
+        return [int(place["offset"]) for place in publish_together(producer, records, tell=wait_for_answers)]
+
+    refusing = StruckServers(world.stack).refusing_events([(world.topic, 0)])
+    with refusing, pytest.raises(TransactionAborted, match=r"\[\d\]: Broker: Message size too large"):
+        publish()
+    first, second, third = publish()
+    assert first < second < third
 
 
 def test_when_the_stores_outcome_is_lost_progress_decides(world: Books) -> None:
@@ -822,14 +847,6 @@ def test_only_the_start_that_has_claimed_an_action_last_may_refuse_it(world: Boo
     assert world.states() == {"refused": 1}
     record_done(world.store, item.action_id, outcome={"topic": world.topic})
     assert world.states() == {"done": 1}
-
-
-def set_largest_record(world: Books, *, number_of_bytes: int) -> None:
-    """Let the topic refuse what is larger."""
-    change = ConfigEntry("max.message.bytes", str(number_of_bytes), incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, world.topic, incremental_configs=[change])
-    admin = AdminClient({"bootstrap.servers": world.stack.bootstrap_servers})
-    admin.incremental_alter_configs([resource])[resource].result()
 
 
 def delete_progress_topic(world: Books) -> None:
