@@ -10,19 +10,12 @@ unit tests only, as an imitation.
 """
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import chain
 
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewTopic,
-    ResourceType,
-)
+from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
 from lab import process
 from lab.broker import Broker
@@ -36,6 +29,7 @@ from lab.namespace import Namespace
 from lab.planter import Planter, new_payment
 from lab.proxy import Loss
 from lab.stack import LabAddresses, LabStack
+from lab.topic_configs import configure_topic
 from lab.truth import Anomaly, Fault
 
 Truths = tuple[Anomaly, ...]
@@ -65,7 +59,7 @@ def compact_unread(addresses: LabAddresses, namespace: str, dice: random.Random)
     """Two payouts under one message key on a compacted topic: the cleaner takes the first before anybody reads it."""
     with Planter.open(addresses, namespace, dice) as planter:
         place = planter.place(planter.payment.event(Leg.PAYOUT))
-        _configure(new_admin(addresses.bootstrap_servers), place[0], _COMPACTING)
+        configure_topic(new_admin(addresses.bootstrap_servers), place[0], _COMPACTING)
         _, kafka_offset = planter.send_payout(planter.payment, place, key=_ACCOUNT)
         planter.send_payout(new_payment(dice), place, key=_ACCOUNT)
 
@@ -92,11 +86,11 @@ def overtake_by_retention(
     producer.init_transactions(_TIMEOUT_SECONDS)
     producer.begin_transaction()
     planter.send(producer, row.event, place, source=row.source)
-    _configure(admin, place[0], {"retention.ms": str(_RETENTION_MS)})
+    configure_topic(admin, place[0], {"retention.ms": str(_RETENTION_MS)})
 
     def commit() -> None:
         with planter:
-            _configure(admin, place[0], {"retention.ms": "-1"})
+            configure_topic(admin, place[0], {"retention.ms": "-1"})
             producer.commit_transaction()
             planter.move_relay_past(row)
 
@@ -215,7 +209,7 @@ class LeaderAlone:
         leader, follower, _ = cluster.brokers
         admin = new_admin(cluster.bootstrap_servers)
         for topic in {topic for topic, _ in places}:
-            _configure(admin, topic, _UNCLEAN)
+            configure_topic(admin, topic, _UNCLEAN)
         for place in places:
             cluster.assign(place, [leader.node_id, follower.node_id])
         follower.stop()
@@ -265,19 +259,3 @@ def _send_with_receipt(planter: Planter, place: Partition) -> Payment:
 
 def _of_log(place: Partition, break_class: str) -> Truths:
     return (Anomaly.of_log(Leg.PAYOUT, place, break_class, Fault.PLANTED),)
-
-
-def _configure(admin: AdminClient, topic: str, settings: Mapping[str, str]) -> None:
-    """Change a topic's settings, and return once the brokers say that they are changed."""
-    entries = [
-        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in settings.items()
-    ]
-    changed = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-    admin.incremental_alter_configs([changed])[changed].result(_TIMEOUT_SECONDS)
-
-    def is_set() -> bool:
-        asked = ConfigResource(ResourceType.TOPIC, topic)
-        found = admin.describe_configs([asked])[asked].result(_TIMEOUT_SECONDS)
-        return all(found[name].value == value for name, value in settings.items())
-
-    process.wait_until(is_set, what=f"settings of {topic}")

@@ -3,16 +3,9 @@
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient
 
 from lab import process
 from lab.clients import new_admin
@@ -22,6 +15,7 @@ from lab.postgres import PostgresServer
 from lab.proxy import Loss, Request
 from lab.sessions import Sessions
 from lab.stack import LabStack
+from lab.topic_configs import configure_topic
 
 PUBLISHER, READER = "tallystick-compensation", "tallystick"
 """Client ids of the executor: of what publishes, and of what reads and ends transactions."""
@@ -104,23 +98,16 @@ class StruckServers:
     @contextmanager
     def refusing_events(self, partitions: Sequence[Partition]) -> Iterator[None]:
         """In the block their topics take no record as large as an event."""
-        topics = {topic for topic, _ in partitions}
-        self._set_largest_record(topics, _TOO_SMALL_BYTES)
-        yield
-        self._set_largest_record(topics, _LARGEST_BYTES)
+        topics, admin = {topic for topic, _ in partitions}, self._admin()
 
-    def _set_largest_record(self, topics: Collection[str], number_of_bytes: int) -> None:
-        """Let the topics refuse what is larger, and return once they do."""
-        admin = self._admin()
-        change = ConfigEntry("max.message.bytes", str(number_of_bytes), incremental_operation=AlterConfigOpType.SET)
-        for topic in topics:
-            resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
-            admin.incremental_alter_configs([resource])[resource].result(_TIMEOUT_SECONDS)
-            process.wait_until(
-                partial(_is_set, admin, topic, change.name, change.value),
-                what=f"{topic}: largest record",
-                deadline_seconds=_CONDITION_SECONDS_MAX,
-            )
+        def take_up_to(number_of_bytes: int) -> None:
+            largest = {"max.message.bytes": str(number_of_bytes)}
+            for topic in topics:
+                configure_topic(admin, topic, largest, deadline_seconds=_CONDITION_SECONDS_MAX)
+
+        take_up_to(_TOO_SMALL_BYTES)
+        yield
+        take_up_to(_LARGEST_BYTES)
 
     def _wait_for_markers(self, partitions: Sequence[Partition]) -> None:
         """Of the topics, and of groups' offsets where there are any."""
@@ -136,11 +123,6 @@ class StruckServers:
 
     def _log_ends(self) -> LogEnds:
         return LogEnds(self._admin())
-
-
-def _is_set(admin: AdminClient, topic: str, name: str, value: str) -> bool:
-    asked = ConfigResource(ResourceType.TOPIC, topic)
-    return bool(admin.describe_configs([asked])[asked].result(_TIMEOUT_SECONDS)[name].value == value)
 
 
 def _delete_groups(admin: AdminClient) -> None:
