@@ -4,12 +4,14 @@ Decides nothing about schemas: `create_ledger` and `create_store` make databases
 The wheel's own start listens on a socket without a password, so this module starts the server itself.
 """
 
+import fcntl
 import os
 import secrets
 import signal
 import subprocess
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from pwd import struct_passwd
@@ -185,13 +187,29 @@ def _account_for(folder: Path) -> struct_passwd | None:
     """Give the system user that owns the data folder: None (ourselves), or one without rights where we are root."""
     if os.geteuid() != 0:
         return None
-    account = ensure_user_exists(_SYSTEM_USER)
+    with _only_one():
+        account = ensure_user_exists(_SYSTEM_USER)
     assert account is not None
     ensure_prefix_permissions(folder)
     ensure_prefix_permissions(_BINARIES)
     ensure_folder_permissions(_BINARIES.parent, 0o055)
     os.chown(folder, account.pw_uid, account.pw_gid)
     return account
+
+
+@contextmanager
+def _only_one() -> Iterator[None]:
+    """Let one thread of one process in at a time, on the whole machine.
+
+    Two `useradd` at once both succeed, and the account has the id of the second: the first initdb then runs under an id
+    that nobody has. The folder of the accounts is the lock, since every checkout shares it.
+    """
+    folder = os.open("/etc", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def _environment() -> Mapping[str, str]:
