@@ -73,6 +73,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.store.cut_store import CutAlreadyOpen
     from tallystick.store.engine import StoreNotMigrated, StoreUnreachable
     from tallystick.topic_snapshot import TopicNotFound
+    from tallystick.window_order import WindowNotOver, WindowOutOfOrder
     from tallystick.write_off import WriteOffRefused
 
     match error:
@@ -92,6 +93,8 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
             | OffsetNotInLog()
             | PartitionsVanished()
             | CutAlreadyOpen()
+            | WindowOutOfOrder()
+            | WindowNotOver()
             | RunNotStored()
             | BreakNotFound()
             | BreakAmbiguous()

@@ -40,6 +40,7 @@ from tallystick.store.run_store import commit_run
 from tallystick.store.sample_store import append_sample, read_samples
 from tallystick.topic_snapshot import read_offsets_at, read_topic_snapshot
 from tallystick.verdict import Verdict
+from tallystick.window_order import refuse_not_over, refuse_out_of_order
 
 
 class LedgerTooFarAhead(ValueError):
@@ -60,8 +61,8 @@ def resolve_cut(
 
     A contract's first cut is its baseline: empty slices where the books begin, with their own verdict at once.
     Raises BrokerUnreachable, LedgerUnreachable, LedgerRefused, LedgerTooFarAhead, TopicNotFound, PartitionsVanished,
-    CutAlreadyOpen, and ContractChangeRefused where the contract has another meaning than the one that the newest cut
-    was made with.
+    CutAlreadyOpen, WindowOutOfOrder, WindowNotOver, and ContractChangeRefused where the contract has another meaning
+    than the one that the newest cut was made with.
     """
     require_same_books(engine, contract)
     unfinished = open_cut(engine, contract.contract)
@@ -71,6 +72,8 @@ def resolve_cut(
     if stored is not None:
         return stored
     previous = last_cut(engine, contract.contract)
+    refuse_out_of_order(contract.contract, window_end_utc=window_end_utc, newest=previous)
+    refuse_not_over(contract.contract, window_end_utc=window_end_utc, now_utc=now_utc)
     with open_both_sides(engine, contract, connections) as sides:
         sides.ledger.describe()
         if contract.kafka.stray_topics:

@@ -21,6 +21,7 @@ from tallystick.settlement import Settlement, assess_settlement
 from tallystick.store.contract_store import require_same_books
 from tallystick.store.sample_store import append_sample, read_samples
 from tallystick.topic_snapshot import read_topic_snapshot
+from tallystick.window_order import refuse_not_over
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,9 +88,10 @@ def observe(
 
     The sample is dated now_utc, asked before the reads, so that what was written by then lies below its marks. None is
     taken for a contract that may not go on with the books of its name: it could be of another server. Raises
-    ContractChangeRefused.
+    ContractChangeRefused, and WindowNotOver where the window's end lies further ahead than settling may take.
     """
     require_same_books(engine, contract)
+    refuse_not_over(contract.contract, window_end_utc=window_end_utc, now_utc=now_utc, wait=contract.settle_timeout)
     with open_both_sides(engine, contract, connections) as sides:
         partitions, ledger = sides.read_marks()
     append_sample(engine, contract.contract, sample_of(partitions, ledger, at_utc=now_utc))

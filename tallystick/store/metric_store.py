@@ -57,7 +57,7 @@ def _judged(connection: Connection, contract_name: str) -> JudgedWindow | None:
     statement = (
         select(
             verdict_table.c.verdict,
-            cut_table.c.window_end_utc,
+            func.least(cut_table.c.window_end_utc, cut_table.c.now_utc).label("window_end_utc"),
             func.extract("epoch", verdict_table.c.recorded_at - cut_table.c.recorded_at).label("run_seconds"),
             expiries.label("expiries"),
         )

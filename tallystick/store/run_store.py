@@ -193,9 +193,9 @@ def runs_after(engine: Engine, contract_name: str, n: int) -> tuple[RunSummary, 
 
 
 def judged_until(engine: Engine, contract_name: str) -> datetime | None:
-    """End of the newest window that has a verdict."""
+    """End of the newest window that has a verdict; of one that was cut before it ended, when it was cut."""
     statement = (
-        select(func.max(cut_table.c.window_end_utc))
+        select(func.max(func.least(cut_table.c.window_end_utc, cut_table.c.now_utc)))
         .join(
             verdict_table, (verdict_table.c.contract == cut_table.c.contract) & (verdict_table.c.cut_n == cut_table.c.n)
         )

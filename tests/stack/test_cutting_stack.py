@@ -18,9 +18,10 @@ from tallystick.offsets import TopicPartition
 from tallystick.run_result import RunResult
 from tallystick.settling import observe
 from tallystick.store.cut_store import CutAlreadyOpen, claim_attempt, last_cut, open_cut
-from tallystick.store.run_store import commit_run, read_run
+from tallystick.store.run_store import commit_run, judged_until, read_run
 from tallystick.store.sample_store import read_samples
 from tallystick.verdict import Verdict
+from tallystick.window_order import WindowNotOver, WindowOutOfOrder
 
 from .books import LiveBooks, payment, payments
 from .live import NewBooks
@@ -75,6 +76,27 @@ def test_a_window_has_one_cut_and_another_window_waits_for_its_verdict(new_books
         _close(books, cut)
         assert _resolve(books, cut.window_end_utc) == cut  # judged, and still the cut of its window
         assert books.take_cut().n == 2
+
+
+def test_windows_are_cut_in_order_and_once_they_are_over(new_books: NewBooks) -> None:
+    """Else a window that others have read is empty on both sides, and one of next year keeps the books punctual."""
+    with new_books(direction="topic_to_ledger", empty="allowed") as books:
+        newest = books.take_cut()
+        for _ in range(2):
+            books.both(payment("a"))
+            newest = books.take_cut()
+            _close(books, newest)
+        cuts_read = f"cut 2, of the window .* has read all up to there.* tallystick show {newest.contract}/2$"
+        for earlier in (newest.window_start_utc, newest.window_end_utc - MINUTE / 60):
+            with pytest.raises(WindowOutOfOrder, match=cuts_read):
+                _resolve(books, earlier)
+        with pytest.raises(WindowNotOver, match="ends at 2126-01-01 00:00:00 UTC: expected one that is over"):
+            _resolve(books, datetime(2126, 1, 1, tzinfo=UTC))
+        with pytest.raises(WindowNotOver, match="the verdict store's clock says"):
+            _observe(books, datetime(2126, 1, 1, tzinfo=UTC))
+        assert last_cut(books.store, newest.contract) == newest
+        assert judged_until(books.store, newest.contract) == newest.window_end_utc
+        assert books.take_cut().n == 3
 
 
 def test_books_do_not_go_on_under_a_contract_of_another_meaning(new_books: NewBooks) -> None:
