@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock demo lab lab-long soak backfill history crash cluster up down browser-setup promtool-setup lint format test test-unit test-spark test-dags test-pages test-stack test-rules test-browser bench bench-shapes bench-growth bench-eos bench-cost bench-keep bench-census bench-pages clean
+.PHONY: help setup lock demo lab lab-long soak backfill history crash relay cluster up down browser-setup promtool-setup lint format test test-unit test-spark test-dags test-pages test-stack test-rules test-browser bench bench-shapes bench-growth bench-eos bench-cost bench-keep bench-census bench-pages clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -37,6 +37,9 @@ history: setup ## Run 10 against the last of a year of windows (WINDOWS=365 BOOK
 
 crash: setup ## Strike the compensating job at every step; each effect must happen once (ROUNDS=200 SEED=1, or SEED=1.17)
 	$(BIN)/python -m lab.crash --rounds $(or $(ROUNDS),200) --seed $(or $(SEED),1)
+
+relay: setup ## Rows marked as sent while they are read: no window is broken or tried again (WINDOWS=50)
+	RELAY_WINDOWS=$(or $(WINDOWS),50) $(PYTEST) tests/stack/test_relay.py
 
 cluster: setup ## A Spark master and two workers here until Ctrl-C; prints the master's address (WORKERS=2)
 	$(BIN)/python -m lab.spark_cluster --workers $(or $(WORKERS),2)

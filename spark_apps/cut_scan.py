@@ -77,12 +77,15 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class Sides:
-    """What a match takes. by_id: asks the ledger for single rows, where it can. queries: what reads a PostgreSQL's."""
+    """What a match takes. by_id: asks the ledger for single rows, where it can. queries: what reads a PostgreSQL's, and
+    snapshot: under which.
+    """
 
     topic: Side
     ledger: Side
     by_id: RowsById | None
     queries: tuple[str, ...]
+    snapshot: str | None
 
     def parsed_rows(self) -> ParsedRows:
         return ParsedRows(rows=self.ledger.read, by_id=self.by_id)
@@ -119,9 +122,9 @@ def scan_cut(
     spark = _open_session(f"tallystick {contract.contract}/{cut.n}")
     with open_ledger_of(engine, contract, connections) as ledger:
         described = ledger.describe()
-        if not described.key_is_unique:
-            known |= set(ledger.keys_seen_before(cut.ledger_slice))
-        with ledger.held_in_place():
+        with ledger.held_snapshot() as snapshot:
+            if not described.key_is_unique:
+                known |= set(ledger.keys_seen_before(cut.ledger_slice))
             slices = slices_on(cut, contract.topics)
             planted = canary_records(spark, canary_events(contract), written_at=cut.marked_at_utc)
             topic = Side(
@@ -140,12 +143,13 @@ def scan_cut(
                     tell("index_written", {})
                 reading = partial(input_rows, inputs, only_leg=min(contract.legs) if len(contract.legs) == 1 else None)
             else:
-                reading = partial(read_ledger, spark, connections, ledger, cut.ledger_slice, described)
+                reading = partial(read_ledger, spark, connections, ledger, cut.ledger_slice, described, snapshot)
             sides = Sides(
                 topic=topic,
                 ledger=Side(reading=reading, planted=canary_ledger_rows(spark, canary_rows(contract))),
                 by_id=rows_by_id(ledger, described, cut.ledger_slice),
                 queries=slice_queries(ledger, described, cut.ledger_slice),
+                snapshot=snapshot,
             )
             if by_log:
                 return _scan_log(spark, contract, connections, cut, previous, sides, known, tell)
@@ -191,10 +195,11 @@ def _scan_log(
         counted=spark.sparkContext.accumulator(0),
     )
     rows: LedgerSide
-    if sides.queries:
+    if sides.queries and sides.snapshot is not None:
         rows = PostgresRows(
             spark=spark,
             address=scan_address(connections.ledger_dsn),
+            snapshot=sides.snapshot,
             queries=sides.queries,
             placed=sides.by_id is not None,
             rows_again=lambda key_hashes, places: sides.parsed_rows().rows_of(key_hashes, places),

@@ -45,13 +45,16 @@ def read_ledger(
     ledger: Ledger,
     ledger_slice: LedgerSlice,
     described: LedgerDescription,
+    snapshot: str | None,
 ) -> DataFrame:
-    """Read the slice. The caller keeps rows in place (`Ledger.held_in_place`) until the scan is over."""
+    """Read the slice, under the snapshot that the caller holds until the scan is over (`Ledger.held_snapshot`)."""
     match ledger:
         case PostgresLedger():
+            assert snapshot is not None
             queries = slice_queries(ledger, described, ledger_slice)
             return reduce(
-                DataFrame.unionByName, (_read_query(spark, connections.ledger_dsn, query) for query in queries)
+                DataFrame.unionByName,
+                (_read_query(spark, connections.ledger_dsn, query, snapshot) for query in queries),
             )
         case JdbcLedger():
             return _read_jdbc(spark, ledger, ledger_slice)
@@ -93,7 +96,8 @@ def input_rows(inputs: DataFrame, *, only_leg: str | None) -> DataFrame:
     )
 
 
-def _read_query(spark: SparkSession, dsn: str, query: str) -> DataFrame:
+def _read_query(spark: SparkSession, dsn: str, query: str, snapshot: str) -> DataFrame:
+    """Each session imports the snapshot before it reads: Spark's has a transaction by then, as its fetches need one."""
     url = make_url(dsn)
     return (
         spark.read.format("jdbc")
@@ -104,6 +108,7 @@ def _read_query(spark: SparkSession, dsn: str, query: str) -> DataFrame:
         .option("fetchsize", _FETCH_ROWS)
         .option("targetServerType", "primary")
         .option("options", f"-c {ledger_sql.HIDE_NOTHING}")
+        .option("sessionInitStatement", "; ".join(ledger_sql.at_snapshot(snapshot)))
         .option("query", query)
         .load()
     )

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_apps.hashed_rows import SUMMARY_SHAPE
 from spark_apps.side_summary import HASHED_ROWS, Numbers, ScanPlan, summarise_rows
 from spark_apps.spark_hash import hash_longs, hash_texts
+from tallystick.ledger_sql import at_snapshot
 from tallystick.slice_scan import CANARY
 
 
@@ -21,23 +22,25 @@ from tallystick.slice_scan import CANARY
 class PostgresRows:
     """A scan's LedgerSide.
 
-    address: as libpq reads it. queries: each reads a part of the slice, by a task of its own. placed: row ids are
-    integers. rows_again: `rows_of`, by another reader.
+    address: as libpq reads it. queries: each reads a part of the slice, by a task of its own, and all under one
+    snapshot. placed: row ids are integers. rows_again: `rows_of`, by another reader.
     """
 
     spark: SparkSession
     address: str = field(repr=False)
+    snapshot: str
     queries: tuple[str, ...]
     placed: bool
     rows_again: Callable[[Numbers, Numbers], Sequence[Mapping[str, Any]]]
 
     def summaries(self, plan: ScanPlan) -> DataFrame:
         """What `summarise_rows` makes of the slice. Shape: SUMMARY. Raises, by the task: adbc's Error."""
-        address, queries, placed = self.address, self.queries, self.placed
+        address, snapshot, queries, placed = self.address, self.snapshot, self.queries, self.placed
 
         def run(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             wanted = (queries[number] for batch in numbers for number in batch.column("id").to_pylist())
-            hashed = (hashed_row_batch(rows, placed=placed) for query in wanted for rows in read_rows(address, query))
+            read = (rows for query in wanted for rows in read_rows(address, query, snapshot=snapshot))
+            hashed = (hashed_row_batch(rows, placed=placed) for rows in read)
             return summarise_rows(hashed, plan)
 
         return self.spark.range(0, len(queries), 1, len(queries)).mapInArrow(run, SUMMARY_SHAPE)
@@ -47,13 +50,16 @@ class PostgresRows:
         return self.rows_again(key_hashes, places)
 
 
-def read_rows(address: str, query: str) -> Iterator[pa.RecordBatch]:
-    """A query's rows as they come. Shape: the query's. Raises adbc_driver_manager.Error."""
+def read_rows(address: str, query: str, *, snapshot: str) -> Iterator[pa.RecordBatch]:
+    """A query's rows as they come, under an exported snapshot. Shape: the query's. Raises adbc_driver_manager.Error."""
     with (
         adbc_driver_postgresql.connect(address) as database,
         AdbcConnection(database) as connection,
         AdbcStatement(connection) as statement,
     ):
+        for first in ("BEGIN", *at_snapshot(snapshot)):
+            statement.set_sql_query(first)
+            statement.execute_update()
         statement.set_sql_query(query)
         answer, _ = statement.execute_query()
         yield from pa.RecordBatchReader.from_stream(answer)

@@ -60,7 +60,7 @@ class InputTopics:
     def keys_seen_before(self, ledger_slice: LedgerSlice) -> tuple[str, ...]:
         return ()
 
-    def held_in_place(self) -> AbstractContextManager[None]:
+    def held_snapshot(self) -> AbstractContextManager[None]:
         return nullcontext()
 
 

@@ -32,6 +32,7 @@ from tallystick.store.cut_store import read_cursor_positions, read_cut
 from tallystick.store.plan_store import executed_actions
 from tallystick.store.run_store import (
     items_too_many_as_of,
+    judged_items_as_of,
     key_indexes_before,
     lags_of_clean_runs,
     last_expiry_before,
@@ -122,7 +123,11 @@ def investigate(
     judged again. indexes: of keys, where a topic plays the ledger's part.
     """
     contract = sides.contract
-    cases = group_by_key(scan.copies, past.carried, ignore_case=contract.currency_case == "ignored")
+    cases = group_by_key(
+        scan.copies,
+        (*past.carried, *_judged_rows_read_again(engine, cut, past.carried, scan.copies)),
+        ignore_case=contract.currency_case == "ignored",
+    )
     too_many = {item.item_id: item for item in (*past.carried, *past.too_many) if may_be_taken_back(item)}
     asked = possible_reversals(cases, too_many.values())
     heads = KeptHeads(of=scan.heads, fetch_one=sides.fetcher(fetch_bytes=1))
@@ -162,12 +167,13 @@ def investigate(
         topic_lost_offsets=lost_offsets,
         inputs_out_of_sight=look_ups.inputs_out_of_sight or (bool(contract.input_topics) and lost_offsets),
     )
+    rows_too_many = _rows_too_many(engine, cut, look_ups) if contract.ledger.by_xmin else frozenset()
     outcomes = tuple(
         pair_key(
-            KeyCase(
-                match_key=case.match_key,
-                copies=case.copies,
+            replace(
+                case,
                 sightings=without_compacted(look_ups.by_key.get(case.match_key, ()), look_ups.surroundings),
+                too_many=rows_too_many,
             ),
             direction=contract.direction,
             deadlines=deadlines,
@@ -264,17 +270,37 @@ def _horizon_holder(sides: BothSides, cut: Cut) -> HorizonHolder | None:
     return sides.ledger.holder(horizon=cut.ledger_slice.xid_end) if held else None
 
 
+def _judged_rows_read_again(
+    engine: Engine, cut: Cut, carried: Iterable[OpenItem], copies: Iterable[Copy]
+) -> tuple[OpenItem, ...]:
+    """Broken and written-off items, no longer pairable and so not carried, whose rows this cut reads once more."""
+    known = {item.item_id for item in carried}
+    rows = {copy.item_id for copy in copies if copy.side is ItemSide.LEDGER} - known
+    return judged_items_as_of(engine, cut.contract, cut.n, rows)
+
+
+def _rows_too_many(engine: Engine, cut: Cut, look_ups: LookUps) -> frozenset[str]:
+    """Which of the rows that were looked up earlier runs judged one too many, written off since or not."""
+    rows = {seen.item_id for found in look_ups.by_key.values() for seen in found if seen.side is ItemSide.LEDGER}
+    judged = judged_items_as_of(engine, cut.contract, cut.n, rows)
+    return frozenset(item.item_id for item in judged if may_be_taken_back(item))
+
+
 def group_by_key(
     copies: Iterable[Copy], carried: Iterable[OpenItem], *, ignore_case: bool = False
 ) -> tuple[KeyCase, ...]:
     """One case per key that has a new copy or an open item; broken items only join keys that moved again.
 
+    A row of an item that is read again was written anew, and is the item's copy from now on, also under another key.
     ignore_case: of currencies. The copies come folded; an item may be older than the rule.
     """
     by_key: dict[str, list[Copy]] = {}
+    of_rows = {item.item_id: item for item in carried if item.side is ItemSide.LEDGER}
     for copy in copies:
-        by_key.setdefault(copy.match_key, []).append(copy)
-    items = [item for item in carried if item.side is not ItemSide.LEGS]
+        item = of_rows.pop(copy.item_id, None)
+        read = copy if item is None else replace(copy, carried=item, is_new_version=True)
+        by_key.setdefault(copy.match_key, []).append(read)
+    items = [item for item in carried if item.side is ItemSide.TOPIC or item.item_id in of_rows]
     for item in items:
         if item.state is ItemState.OPEN:
             by_key.setdefault(item.match_key, [])

@@ -189,7 +189,7 @@ class JdbcLedger:
         seen = self.connection.scalars(older.where(key.in_(inside)).distinct())
         return tuple(sorted(_text(one) for one in seen))
 
-    def held_in_place(self) -> AbstractContextManager[None]:
+    def held_snapshot(self) -> AbstractContextManager[None]:
         return nullcontext()
 
     def slice_query(self, ledger_slice: LedgerSlice) -> str:

@@ -15,7 +15,7 @@ from tallystick.classes.torn_transaction import absent_legs, judge_legs, posted_
 from tallystick.contract import Direction
 from tallystick.evidence import Evidence, LegsCase
 from tallystick.lag import RunLag, TopicLag, add_lags, lags_of_pairs
-from tallystick.pairing import ONE_TOO_MANY, Copy, Fate, Residue, topic_of
+from tallystick.pairing import ONE_TOO_MANY, Copy, Fate, KeyOutcome, Residue, topic_of
 from tallystick.run_result import (
     Break,
     DoubtFound,
@@ -136,6 +136,7 @@ def _item_changes(evidence: Evidence, breaks: Sequence[Break]) -> Iterator[OpenI
             yield from _residue_item(evidence, residue, break_at.get(residue.copy.item_id))
             if residue.partner is not None:
                 yield from _cleared(residue.partner, residue.copy)
+        yield from _judged_before(outcome)
     for action in evidence.surroundings.actions:
         if action.item.item_id in break_at:
             yield _not_repaired(action.item, break_at[action.item.item_id])
@@ -144,9 +145,34 @@ def _item_changes(evidence: Evidence, breaks: Sequence[Break]) -> Iterator[OpenI
         yield from _legs_item(evidence, case, of_legs.get(case.transaction_key), break_at)
 
 
+def _judged_before(outcome: KeyOutcome) -> Iterator[OpenItem]:
+    """Broken and written-off rows that were written anew: what they were judged to be stands, of what they say now."""
+    touched = {copy.item_id for pair in (*outcome.matched, *outcome.netted) for copy in pair}
+    touched |= {copy.item_id for one in outcome.residues for copy in (one.copy, one.partner) if copy is not None}
+    for copy in outcome.case.copies:
+        item = _item_as_it_stands(copy)
+        if item is not None and item != copy.carried and copy.item_id not in touched:
+            yield item
+
+
+def _item_as_it_stands(copy: Copy) -> OpenItem | None:
+    """A carried copy's item; with what its row says now, where that was written anew."""
+    if copy.carried is None or not copy.is_new_version:
+        return copy.carried
+    return replace(
+        copy.carried,
+        match_key=copy.match_key,
+        transaction_key=copy.transaction_key,
+        leg=copy.leg,
+        amount_minor=copy.amount_minor,
+        currency=copy.currency,
+        written_ms=copy.written_ms,
+    )
+
+
 def _cleared(copy: Copy, partner: Copy) -> Iterator[OpenItem]:
     """A carried copy found its partner. A duplicate stays broken, or written off: following it repairs nothing."""
-    item = copy.carried
+    item = _item_as_it_stands(copy)
     if item is None:
         return
     judged = item.state in (ItemState.BROKEN, ItemState.WRITTEN_OFF)
@@ -162,9 +188,10 @@ def _cleared(copy: Copy, partner: Copy) -> Iterator[OpenItem]:
 
 def _taken_back(copy: Copy, reversal: Copy) -> Iterator[OpenItem]:
     """A copy that was one too many, and a reversal of ours has taken it back."""
-    if copy.carried is not None:
+    item = _item_as_it_stands(copy)
+    if item is not None:
         yield _change(
-            copy.carried,
+            item,
             state=ItemState.CLEARED,
             reason="a compensation took it back",
             pairable=False,
@@ -184,10 +211,10 @@ def _not_repaired(item: OpenItem, item_break: Break) -> OpenItem:
 
 
 def _residue_item(evidence: Evidence, residue: Residue, item_break: Break | None) -> Iterator[OpenItem]:
-    copy, state = residue.copy, _STATE_OF[residue.fate]
-    if copy.carried is not None and copy.carried.state is state and copy.carried.reason == residue.reason:
+    copy, state, item = residue.copy, _STATE_OF[residue.fate], _item_as_it_stands(residue.copy)
+    if item is not None and item == copy.carried and (item.state, item.reason) == (state, residue.reason):
         return
-    make = partial(_change, copy.carried) if copy.carried else partial(_new_item, evidence, copy)
+    make = partial(_change, item) if item else partial(_new_item, evidence, copy)
     yield make(
         state=state,
         reason=str(item_break.break_class) if item_break else residue.reason,

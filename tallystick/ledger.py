@@ -124,6 +124,9 @@ class Ledger(Protocol):
         """Keys of the slice that also stand below it; needless where the key is unique."""
         ...
 
-    def held_in_place(self) -> AbstractContextManager[None]:
-        """Keep rows where a scan of several parts expects them."""
+    def held_snapshot(self) -> AbstractContextManager[str | None]:
+        """Keep what a scan of several parts reads as it is, and rows in their places; its name, for other sessions.
+
+        None where nothing keeps it, and a scan has one part.
+        """
         ...

@@ -317,11 +317,18 @@ def keys_seen_before(
 
 
 @contextmanager
-def rows_held_in_place(connection: psycopg.Connection, ledger: LedgerSide) -> Iterator[None]:
-    """Keep VACUUM FULL and CLUSTER from moving rows between the halves of a scan."""
+def held_snapshot(connection: psycopg.Connection, ledger: LedgerSide) -> Iterator[str]:
+    """One snapshot for all that a scan reads, by its exported name; this connection reads under it too.
+
+    The lock, which comes first, keeps VACUUM FULL and CLUSTER from moving rows between the halves of a scan, and the
+    snapshot an UPDATE. Source: PostgreSQL manual, snapshot synchronization functions.
+    """
     with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         connection.execute(f"LOCK TABLE {ledger.table} IN ACCESS SHARE MODE")
-        yield
+        exported = connection.execute("SELECT pg_export_snapshot()").fetchone()
+        assert exported is not None
+        yield exported[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -370,5 +377,5 @@ class PostgresLedger:
         query = ledger_sql.rows_query(self.ledger, xid_start=ledger_slice.xid_start, xid_end=ledger_slice.xid_end)
         return self.connection.cursor(row_factory=dict_row).execute(query, [list(row_ids)]).fetchall()
 
-    def held_in_place(self) -> AbstractContextManager[None]:
-        return rows_held_in_place(self.connection, self.ledger)
+    def held_snapshot(self) -> AbstractContextManager[str]:
+        return held_snapshot(self.connection, self.ledger)

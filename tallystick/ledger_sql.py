@@ -119,7 +119,8 @@ def repair_list(ledger: LedgerSide) -> str:
 def slice_queries(ledger: LedgerSide, *, xid_start: int, xid_end: int, block_count: int | None) -> tuple[str, ...]:
     """Queries that together read the slice once; two halves by physical place where the table has blocks of its own.
 
-    The halves hold only while VACUUM FULL cannot move rows: the caller holds ACCESS SHARE on the table.
+    The halves hold only while VACUUM FULL cannot move rows and no UPDATE shows: the caller holds ACCESS SHARE on the
+    table, and both read under its snapshot.
     """
     condition = f"{slice_condition(ledger, xid_start=xid_start, xid_end=xid_end)} AND {pairing_condition(ledger)}"
     select = f"SELECT {column_list(ledger)}, {written_ms(ledger)} FROM {ledger.table} WHERE {condition}"
@@ -127,6 +128,11 @@ def slice_queries(ledger: LedgerSide, *, xid_start: int, xid_end: int, block_cou
         return (select,)
     middle = block_count // 2
     return (f"{select} AND ctid < '({middle},0)'::tid", f"{select} AND ctid >= '({middle},0)'::tid")
+
+
+def at_snapshot(snapshot: str) -> tuple[str, ...]:
+    """What makes a new transaction see what the exporter of the snapshot sees, while that one's is open."""
+    return "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY", f"SET TRANSACTION SNAPSHOT '{snapshot}'"
 
 
 def rows_query(ledger: LedgerSide, *, xid_start: int, xid_end: int) -> str:

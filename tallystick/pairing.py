@@ -54,6 +54,7 @@ class Place(StrEnum):
 
 
 BEYOND_THE_CUT = frozenset({Place.PENDING, Place.OPEN})
+_READ_BEFORE = frozenset({Place.BEFORE_BASELINE, Place.EARLIER_SLICE, Place.UNREAD})
 _STANDING = BEYOND_THE_CUT | {Place.BEFORE_BASELINE, Place.EARLIER_SLICE, Place.UNREAD, Place.SLICE, Place.STRAY}
 """Places of copies that a reader may see, now or once their transaction has ended."""
 
@@ -73,8 +74,8 @@ class Copy:
     """One event or ledger row that takes part in the pairing. carried: what earlier cuts said of it, None if new.
 
     written_ms: when it was written, by its record's timestamp or its row's column; None where nobody says.
-    reverses: of a reversal, the item id of the copy it takes back. action_id: the action of ours that wrote this copy;
-    of events only of reversals.
+    is_new_version: of the carried row, which was written anew and read again by this cut. reverses: of a reversal, the
+    item id of the copy it takes back. action_id: the action of ours that wrote this copy; of events only of reversals.
     """
 
     side: ItemSide
@@ -87,6 +88,7 @@ class Copy:
     order: int
     carried: OpenItem | None = None
     written_ms: int | None = None
+    is_new_version: bool = False
     reverses: str = ""
     action_id: str = ""
 
@@ -97,23 +99,28 @@ class Copy:
 
 @dataclass(frozen=True, kw_only=True)
 class KeyCase:
-    """All that is known of one key that is not simply one event and one equal row of this cut."""
+    """All that is known of one key that is not simply one event and one equal row of this cut.
+
+    too_many: rows that earlier runs judged one too many, where a row that is written anew comes again: it may be what
+    they repeat, so they are not what it repeats.
+    """
 
     match_key: str
     copies: tuple[Copy, ...]
     sightings: tuple[Sighting, ...] = ()
+    too_many: frozenset[str] = frozenset()
 
     def side(self, side: ItemSide) -> tuple[Copy, ...]:
         """Copies of one side, as the cuts saw them: carried ones first, the oldest cut's first, in log or row order."""
         found = [copy for copy in self.copies if copy.side is side]
         return tuple(sorted(found, key=_first_seen) if len(found) > 1 else found)
 
-    def places(self, side: ItemSide) -> frozenset[Place]:
+    def places(self, side: ItemSide, *, without: Collection[str] = ()) -> frozenset[Place]:
         """Places seen on one side, without copies that take part in the pairing and rows that take others back."""
         there = [seen for seen in self.sightings if seen.side is side]
         if not there:
             return frozenset()
-        known = {copy.item_id for copy in self.copies}
+        known = {copy.item_id for copy in self.copies}.union(without)
         return frozenset(
             [seen.place for seen in there if seen.item_id not in known and not seen.detail.get("reverses")]
         )
@@ -357,8 +364,8 @@ def _idle_reversal(case: KeyCase, copy: Copy, followers: tuple[Copy, ...]) -> Re
 
 def _without(case: KeyCase, copies: Iterable[Copy]) -> KeyCase:
     gone = {copy.item_id for copy in copies}
-    return KeyCase(
-        match_key=case.match_key,
+    return replace(
+        case,
         copies=tuple(copy for copy in case.copies if copy.item_id not in gone),
         sightings=tuple(seen for seen in case.sightings if seen.item_id not in gone),
     )
@@ -416,7 +423,7 @@ def _was_consumed(case: KeyCase, side: ItemSide) -> bool:
     anew (an UPDATE), and one that stands there twice does, whoever has read the first.
     """
     if side is ItemSide.LEDGER:
-        return bool(case.places(side) & {Place.EARLIER_SLICE, Place.UNREAD})
+        return bool(case.places(side, without=case.too_many) & {Place.EARLIER_SLICE, Place.UNREAD})
     return any(Place.EARLIER_SLICE in case.places(one) for one in (ItemSide.TOPIC, ItemSide.LEDGER))
 
 
@@ -425,7 +432,8 @@ def _extra_origins(case: KeyCase, origins: tuple[Copy, ...], origin: ItemSide) -
     new = [copy for copy in origins if copy.carried is None]
     if not new:
         return ()
-    has_first = len(new) < len(origins) or _was_consumed(case, origin)
+    carried = [copy for copy in origins if copy.carried is not None and copy.item_id not in case.too_many]
+    has_first = bool(carried) or _was_consumed(case, origin)
     return tuple(new if has_first else new[1:])
 
 
@@ -450,6 +458,8 @@ def _judge_origin(
 def _judge_follower(case: KeyCase, copy: Copy, key_was_paired: bool, first: Copy, deadlines: Deadlines) -> Residue:
     places = case.places(other_side(copy.side))
     taken = key_was_paired or (Place.BEFORE_BASELINE in places and copy is not first)
+    if copy is first and copy.carried is not None and not case.places(copy.side) & _READ_BEFORE:
+        taken = False  # it waited while its key was read, and nothing else is there that it could repeat
     if taken and not places & BEYOND_THE_CUT:
         original = None if copy is first else first
         return Residue(

@@ -181,7 +181,7 @@ class ParquetLedger:
         seen = {_text(one) for batch in scanner.to_batches() for one in batch.column(0).to_pylist()}
         return tuple(sorted(seen))
 
-    def held_in_place(self) -> AbstractContextManager[None]:
+    def held_snapshot(self) -> AbstractContextManager[None]:
         return nullcontext()
 
     def files_to_scan(self, ledger_slice: LedgerSlice) -> list[str]:

@@ -104,6 +104,7 @@ def original_item_id(residue: Residue) -> str:
         sighting.item_id
         for sighting in residue.sightings
         if sighting.side is ItemSide.TOPIC and sighting.place in (Place.EARLIER_SLICE, Place.BEFORE_BASELINE)
+        if sighting.item_id != residue.copy.item_id
     )
     return next(seen, "")
 

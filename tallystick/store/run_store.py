@@ -1,6 +1,6 @@
 """Runs: the one commit of a verdict with all that belongs to it, and what later runs, reports and repairs read."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
@@ -10,7 +10,25 @@ from uuid import UUID
 import msgspec
 from psycopg import sql
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, Table, func, insert, or_, select, true, update
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Connection,
+    Engine,
+    Row,
+    Select,
+    Table,
+    Text,
+    Uuid,
+    any_,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    true,
+    update,
+)
 
 from tallystick.alert import Alert, Outstanding
 from tallystick.break_class import BreakClass, Doubt
@@ -117,7 +135,8 @@ class OutstandingBreak:
 def commit_run(engine: Engine, result: RunResult, *, attempt: int, alerts: Sequence[Alert]) -> Verdict:
     """Store verdict, breaks, items and alerts, and close the cut: all or nothing.
 
-    Give back the verdict that stands. When it stands already with the same digest, nothing is written.
+    Give back the verdict that stands. When it stands already with the same digest, nothing is written. A break that an
+    earlier run found and stored stays the one that it found.
     Raises AttemptFenced, VerdictDiffers, CutNotFound.
     """
     with engine.begin() as connection:
@@ -130,7 +149,7 @@ def commit_run(engine: Engine, result: RunResult, *, attempt: int, alerts: Seque
         if cut.attempt != attempt or not cut.open:
             raise AttemptFenced(f"{_name(result)}: this is attempt {attempt}, the newest is {cut.attempt}")
         connection.execute(insert(verdict_table), _verdict_row(result, attempt))
-        _copy(connection, item_break, (_break_row(result, found) for found in result.breaks))
+        _copy(connection, item_break, (_break_row(result, found) for found in _first_found(connection, result)))
         _copy(connection, open_item, (_item_row(result, item) for item in result.items))
         insert_alerts(connection, alerts)
         connection.execute(update(cut_table).where(*_is_cut(result.contract, result.cut_n)).values(open=False))
@@ -227,6 +246,23 @@ def items_too_many_as_of(engine: Engine, contract_name: str, n: int) -> tuple[Op
     )
     with engine.connect() as connection:
         return tuple(item_of_row(row) for row in connection.execute(statement))
+
+
+def judged_items_as_of(engine: Engine, contract_name: str, n: int, item_ids: Collection[str]) -> tuple[OpenItem, ...]:
+    """Which of these items the cuts before n left broken or written off, pairable or not."""
+    if not item_ids:
+        return ()
+    newest = (
+        select(open_item)
+        .where(open_item.c.contract == contract_name, open_item.c.cut_n < n)
+        .where(open_item.c.item_id == any_(literal(sorted(item_ids), ARRAY(Text))))
+        .order_by(open_item.c.item_id, open_item.c.cut_n.desc(), open_item.c.step.desc())
+        .distinct(open_item.c.item_id)
+        .subquery()
+    )
+    judged = select(newest).where(newest.c.state.in_([ItemState.BROKEN, ItemState.WRITTEN_OFF]))
+    with engine.connect() as connection:
+        return tuple(item_of_row(row) for row in connection.execute(judged.order_by(newest.c.item_id.collate("C"))))
 
 
 def count_open_items(engine: Engine, contract_name: str) -> int:
@@ -466,6 +502,15 @@ def _copy(connection: Connection, table: Table, rows: Iterable[dict[str, Any]]) 
     with cursor.copy(statement) as copy:
         for row in rows:
             copy.write_row(in_order(row))
+
+
+def _first_found(connection: Connection, result: RunResult) -> list[Break]:
+    """The breaks whose ids are not stored yet."""
+    found = {one.break_id: one for one in result.breaks}
+    stored = select(item_break.c.break_id).where(item_break.c.break_id == any_(literal(list(found), ARRAY(Uuid))))
+    for break_id in connection.scalars(stored) if found else ():
+        del found[break_id]
+    return list(found.values())
 
 
 def _verdict_row(result: RunResult, attempt: int) -> dict[str, Any]:

@@ -123,8 +123,9 @@ def scan(spark: SparkSession, books: LiveBooks, cut: Cut, *, dsn: str) -> None:
     """Read the cut's rows through another address, as the executors do."""
     with open_ledger(books.connections.ledger_dsn) as connection:
         ledger = PostgresLedger(connection=connection, ledger=books.contract.ledger)
-        described = LedgerDescription(key_is_unique=True)
-        read_ledger(spark, replace(books.connections, ledger_dsn=dsn), ledger, cut.ledger_slice, described).collect()
+        described, elsewhere = LedgerDescription(key_is_unique=True), replace(books.connections, ledger_dsn=dsn)
+        with ledger.held_snapshot() as snapshot:
+            read_ledger(spark, elsewhere, ledger, cut.ledger_slice, described, snapshot).collect()
 
 
 def read_quickly(books: LiveBooks, cut: Cut, *, dsn: str) -> None:
@@ -132,8 +133,9 @@ def read_quickly(books: LiveBooks, cut: Cut, *, dsn: str) -> None:
     with open_ledger(books.connections.ledger_dsn) as connection:
         ledger = PostgresLedger(connection=connection, ledger=books.contract.ledger)
         queries = slice_queries(ledger, LedgerDescription(key_is_unique=True), cut.ledger_slice)
-        for query in queries:
-            list(read_rows(scan_address(dsn), query))
+        with ledger.held_snapshot() as snapshot:
+            for query in queries:
+                list(read_rows(scan_address(dsn), query, snapshot=snapshot))
 
 
 def test_a_fail_over_between_the_cut_and_its_reading_is_doubted_and_so_is_the_next_cut(

@@ -121,7 +121,7 @@ def test_a_timestamp_is_a_position_in_microseconds(new_books: NewBooks, spark: S
                 xid_start=position + 1, xid_end=position + 2, snapshot=snapshot, mark=position + 2, baseline_xid=0
             )
             found = there.look_up_rows([payment(name).event_id for name in names], one)
-            rows = read_ledger(spark, books.connections, there, one, described).collect()
+            rows = read_ledger(spark, books.connections, there, one, described, None).collect()
             assert there.count_older_rows(one) == 1
         assert position + 3 < snapshot.xmin == snapshot.xmax - 1 - 3_600 * 10**6
         assert [found[payment(name).event_id][0].row_xid - position for name in names] == [0, 1, 2]

@@ -35,14 +35,19 @@ def test_each_row_as_spark_reads_it(
                 f"UPDATE {books.table} SET amount_minor = 0.5 WHERE event_id = %s", [payment("a").event_id]
             )
         cut = books.take_cut()
-        with open_ledger_of(books.store, books.contract, books.connections) as ledger, ledger.held_in_place():
+        with (
+            open_ledger_of(books.store, books.contract, books.connections) as ledger,
+            ledger.held_snapshot() as snapshot,
+        ):
+            assert snapshot is not None
             described = ledger.describe()
-            by_spark = read_ledger(spark, books.connections, ledger, cut.ledger_slice, described).toArrow().to_pylist()
+            read = read_ledger(spark, books.connections, ledger, cut.ledger_slice, described, snapshot)
+            by_spark = read.toArrow().to_pylist()
             queries = slice_queries(ledger, described, cut.ledger_slice)
             copied = [
                 row
                 for query in queries
-                for batch in read_rows(scan_address(books.connections.ledger_dsn), query)
+                for batch in read_rows(scan_address(books.connections.ledger_dsn), query, snapshot=snapshot)
                 for row in batch.to_pylist()
             ]
     assert len(copied) == 8

@@ -35,6 +35,7 @@ from tallystick.store.run_store import (
     AttemptFenced,
     VerdictDiffers,
     commit_run,
+    judged_items_as_of,
     ledger_rows_before,
     list_runs,
     open_items_as_of,
@@ -406,3 +407,27 @@ def test_a_rewritten_row_is_missed_by_one_cut_only(store: Engine, books: Any) ->
     books.commit(store, books.result(0, ledger_older_rows=40))
     books.commit(store, books.result(1, ledger_rows=5, ledger_older_rows=39))
     assert ledger_rows_before(store, "payouts", 2) == 44
+
+
+def test_a_break_that_is_found_again_is_stored_once_and_stops_nothing(store: Engine, books: Any) -> None:
+    known, new = books.missing("a"), books.missing("b")
+    books.commit(store, books.result(0))
+    books.commit(store, books.result(1, verdict=Verdict.BROKEN, breaks=(known,), items=(books.item(known, n=1),)))
+    cleared = (books.item(known, n=2, state=ItemState.CLEARED),)
+    books.commit(store, books.result(2, items=cleared))
+    again = (books.item(known, n=3), books.item(new, n=3))
+    books.commit(store, books.result(3, verdict=Verdict.BROKEN, breaks=(known, new), items=again))
+    found = outstanding_breaks(store, "payouts")
+    assert [(one.item_break, one.cut_n) for one in found] == [(known, 1), (new, 3)]
+
+
+def test_of_rows_read_again_the_store_tells_which_were_judged_before_that_cut(store: Engine, books: Any) -> None:
+    broken, cleared = books.missing("a"), books.missing("b")
+    items = (books.item(broken, n=1, pairable=False), books.item(cleared, n=1))
+    books.commit(store, books.result(0))
+    books.commit(store, books.result(1, verdict=Verdict.BROKEN, breaks=(broken, cleared), items=items))
+    books.commit(store, books.result(2, items=(books.item(cleared, n=2, state=ItemState.CLEARED),)))
+    asked = {"ledger:a", "ledger:b", "ledger:c"}
+    assert judged_items_as_of(store, "payouts", 3, asked) == items[:1]
+    assert judged_items_as_of(store, "payouts", 2, asked) == items
+    assert judged_items_as_of(store, "payouts", 1, asked) == judged_items_as_of(store, "payouts", 3, set()) == ()

@@ -101,3 +101,24 @@ def test_the_order_of_copies_changes_no_case_but_the_order_inside_it(copies: lis
         "b": {event(12, "b")},
         "c": {row(2, "c")},
     }
+
+
+def test_a_carried_row_that_is_read_again_is_one_copy_with_its_new_values() -> None:
+    item = item_of(row(1, "a", 700))
+    (case,) = group_by_key([row(1, "a", 900)], [item])
+    assert case.copies == (replace(row(1, "a", 900), carried=item, is_new_version=True),)
+
+
+def test_a_carried_row_that_is_read_again_under_another_key_stands_under_that_one_alone() -> None:
+    item = item_of(row(1, "a"))
+    assert keys(*group_by_key([row(1, "b")], [item])) == [("b", ["ledger:1"])]
+
+
+def test_another_row_of_the_key_is_no_new_version_of_the_carried_one() -> None:
+    (case,) = group_by_key([row(2, "a")], [item_of(row(1, "a"))])
+    assert [(copy.item_id, copy.is_new_version) for copy in case.copies] == [("ledger:2", False), ("ledger:1", False)]
+
+
+def test_an_event_at_a_carried_ones_place_is_no_new_version_of_it() -> None:
+    (case,) = group_by_key([event(11, "a")], [item_of(event(11, "a"))])
+    assert [copy.is_new_version for copy in case.copies] == [False, False]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -265,3 +266,37 @@ def test_a_doubt_is_part_of_the_digest() -> None:
     gap = replace(BEFORE, previous_ledger=ledger_at(200, timeline=2))
     assert isinstance(judged(gap).doubts[0], DoubtFound)
     assert digest(BEFORE) != digest(gap)
+
+
+# Rows that were written anew.
+
+
+@pytest.mark.parametrize("state", [ItemState.BROKEN, ItemState.WRITTEN_OFF])
+def test_a_judged_row_that_was_written_anew_is_not_judged_again_and_keeps_its_break(state: ItemState) -> None:
+    item = item_of(row(1), state, break_id=uuid4(), pairable=False, reason="duplicate_in_ledger")
+    result = judged(evidence_of(row(1, amount_minor=900), carried=[item]), carried=[item])
+    assert result.breaks == ()
+    assert result.items == (replace(item, amount_minor=900),)
+
+
+def test_a_judged_row_that_was_written_anew_as_it_was_has_no_new_row() -> None:
+    item = item_of(row(1), ItemState.BROKEN, break_id=uuid4())
+    assert judged(evidence_of(row(1), carried=[item]), carried=[item]).items == ()
+
+
+def test_an_open_row_that_was_written_anew_keeps_its_deadline_and_waits_with_its_new_amount() -> None:
+    item = item_of(row(1), due_utc=NOON + 4 * HOUR)
+    (change,) = judged(evidence_of(row(1, amount_minor=900), carried=[item]), carried=[item]).items
+    assert change == replace(item, amount_minor=900)
+
+
+def test_an_open_row_that_was_written_anew_pairs_with_an_event_of_what_it_says_now() -> None:
+    item = item_of(row(1))
+    result = judged(evidence_of(row(1, amount_minor=900), event(11, amount_minor=900), carried=[item]), carried=[item])
+    assert (result.breaks, [one.state for one in result.items]) == ((), [ItemState.CLEARED])
+
+
+def test_a_broken_row_that_was_written_anew_beside_an_event_of_other_money_is_a_mismatch() -> None:
+    item = item_of(row(1), ItemState.BROKEN, break_id=uuid4(), reason="missing_in_topic_never_produced")
+    result = judged(evidence_of(row(1, amount_minor=900), event(11), carried=[item]), carried=[item])
+    assert [str(one.break_class) for one in result.breaks] == ["amount_mismatch"]

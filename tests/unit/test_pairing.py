@@ -1,5 +1,7 @@
 """Copies of one key, paired: who goes with whom, and in which order."""
 
+from dataclasses import replace
+
 import pytest
 
 from tallystick.contract import Direction
@@ -120,3 +122,26 @@ def test_a_key_that_stands_twice_in_the_ledger_is_doubled_whoever_has_read_the_f
     assert fates(doubled) == {"ledger:2": Fate.EXTRA}
     same = paired(row(1), event(11), direction=direction, sightings=[seen(LEDGER, Place.UNREAD, 1)])
     assert fates(same) == {}
+
+
+def test_a_row_written_anew_beside_the_one_that_repeats_it_is_no_second_duplicate() -> None:
+    beside = [seen(LEDGER, Place.EARLIER_SLICE, 2), seen(IN_TOPIC, Place.EARLIER_SLICE, 5)]
+    case = replace(case_of(row(1), sightings=beside), too_many=frozenset({"ledger:2"}))
+    for direction in (L2T, T2L):
+        (residue,) = pair_key(case, direction=direction, deadlines=deadlines_of()).residues
+        assert residue.fate is Fate.UNDECIDABLE
+        (residue,) = pair_key(
+            replace(case, too_many=frozenset()), direction=direction, deadlines=deadlines_of()
+        ).residues
+        assert residue.fate is Fate.EXTRA
+
+
+def test_an_event_that_waited_does_not_repeat_itself_because_its_row_lies_where_no_run_read_it() -> None:
+    waited = event(5, carried=item_of(event(5)))
+    at_home = [seen(LEDGER, Place.EARLIER_SLICE, 1), seen(IN_TOPIC, Place.EARLIER_SLICE, 5)]
+    another = seen(IN_TOPIC, Place.EARLIER_SLICE, 4)
+    fates = [
+        pair_key(case_of(waited, sightings=sightings), direction=L2T, deadlines=deadlines_of()).residues[0].fate
+        for sightings in (at_home, [*at_home, another])
+    ]
+    assert fates == [Fate.PARTNER_UNREAD, Fate.EXTRA]
