@@ -24,7 +24,6 @@ _CLUSTER_ID = "bGFiLXRhbGx5c3RpY2stMQ"  # any 16 bytes in base64; fixed, so that
 _JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
 
 _SETTINGS = {
-    "process.roles": "broker,controller",
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "PLAIN",
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAIN:PLAINTEXT,PROXIED:PLAINTEXT",
@@ -75,6 +74,7 @@ class Broker:
     heap_megabytes: int = 768
     settings: dict[str, str] = field(default_factory=lambda: replication(1, in_sync_min=1))
     voters: tuple[str, ...] = ()  # of the controllers' quorum; none: itself alone
+    is_controller: bool = True
     port: int = field(default_factory=free_port)
     upstream_port: int = field(default_factory=free_port)  # where the proxy connects to
     controller_port: int = field(default_factory=free_port)
@@ -141,13 +141,14 @@ class Broker:
         return self.folder / "server.properties"
 
     def _settings(self) -> dict[str, str]:
+        controller = f",CONTROLLER://127.0.0.1:{self.controller_port}" if self.is_controller else ""
         return {
             **_SETTINGS,
             **self.settings,
+            "process.roles": "broker,controller" if self.is_controller else "broker",
             "node.id": str(self.node_id),
             "controller.quorum.voters": ",".join(self.voters or (self.voter,)),
-            "listeners": f"PLAIN://127.0.0.1:{self.port},PROXIED://127.0.0.1:{self.upstream_port},"
-            f"CONTROLLER://127.0.0.1:{self.controller_port}",
+            "listeners": f"PLAIN://127.0.0.1:{self.port},PROXIED://127.0.0.1:{self.upstream_port}{controller}",
             "advertised.listeners": f"PLAIN://127.0.0.1:{self.port},PROXIED://127.0.0.1:{self.proxied_port}",
             "log.dirs": str(self.folder / "data"),
         }

@@ -1,7 +1,8 @@
 """One broker, or three that keep a copy of everything each and serve on while any one of them is down.
 
-Three: replication factor 3, min.insync.replicas 2, also for Kafka's own topics; each node is broker and controller.
-The controllers need a majority, so with two nodes down nothing is decided: no leader moves, no replica leaves.
+Three: replication factor 3, min.insync.replicas 2, also for Kafka's own topics; each node is broker and controller, or
+the first alone is a controller too. Controllers need a majority, so of three with two nodes down nothing is decided: no
+leader moves, no replica leaves. While the first is the only one, the others may both go.
 """
 
 from collections.abc import Callable, Sequence
@@ -100,17 +101,20 @@ class Cluster:
         """Return once a node other than this one leads the partition."""
         self._wait_for(place, lambda at: at.leader not in (-1, node_id))
 
-    def wait_left_alone(self, place: Partition, node_id: int) -> None:
-        """Return once this node alone counts as having all of the partition."""
-        self._wait_for(place, lambda at: list(at.isrs) == [node_id])
+    def wait_left_with(self, place: Partition, *node_ids: int) -> None:
+        """Return once these nodes and no others count as having all of the partition."""
+        self._wait_for(place, lambda at: set(at.isrs) == set(node_ids))
 
     def _wait_for(self, place: Partition, condition: Callable[[PartitionMetadata], bool]) -> None:
         admin = new_admin(self.bootstrap_servers)
         process.wait_until(lambda: condition(_described(admin, place)), what=f"leader and replicas of {place}")
 
 
-def new_cluster(folder: Path, *, brokers: int, jars: Path = DEFAULT_JARS) -> Cluster:
-    """Give one node, or three that know each other, on data below `folder`. Nothing is started."""
+def new_cluster(folder: Path, *, brokers: int, jars: Path = DEFAULT_JARS, controllers: int = BROKERS_MAX) -> Cluster:
+    """Give one node, or three that know each other, on data below `folder`. Nothing is started.
+
+    controllers: so many of three are controllers too, the first ones.
+    """
     if brokers == 1:
         return Cluster((Broker(folder / broker_name(1), proxied_port=free_port(), jars=jars),))
     if brokers != BROKERS_MAX:
@@ -123,10 +127,11 @@ def new_cluster(folder: Path, *, brokers: int, jars: Path = DEFAULT_JARS) -> Clu
             node_id=node_id,
             heap_megabytes=_HEAP_MEGABYTES,
             settings=_THREE_NODES,
+            is_controller=node_id <= controllers,
         )
         for node_id in range(1, brokers + 1)
     ]
-    voters = tuple(node.voter for node in nodes)
+    voters = tuple(node.voter for node in nodes if node.is_controller)
     return Cluster(tuple(replace(node, voters=voters) for node in nodes))
 
 

@@ -214,7 +214,7 @@ class LeaderAlone:
             cluster.assign(place, [leader.node_id, follower.node_id])
         follower.stop()
         for place in places:
-            cluster.wait_left_alone(place, leader.node_id)
+            cluster.wait_left_with(place, leader.node_id)
         return cls(cluster, places, leader, follower)
 
     def die(self) -> None:

@@ -76,14 +76,19 @@ class LabStack(LabAddresses):
 
 
 @contextmanager
-def start_stack(folder: Path, *, jars: Path = DEFAULT_JARS, brokers: int = 1) -> Iterator[LabStack]:
-    """Run the servers on data in `folder`; all are stopped when the block ends, however it ends."""
+def start_stack(
+    folder: Path, *, jars: Path = DEFAULT_JARS, brokers: int = 1, controllers: int = BROKERS_MAX
+) -> Iterator[LabStack]:
+    """Run the servers on data in `folder`; all are stopped when the block ends, however it ends.
+
+    controllers: of three brokers, so many are controllers too.
+    """
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as cleanup:
         cleanup.enter_context(_only_stack_in(folder))
         _clear(folder)
-        cluster = new_cluster(folder, brokers=brokers, jars=jars)
+        cluster = new_cluster(folder, brokers=brokers, jars=jars, controllers=controllers)
         proxy = Proxy(folder / "proxy.log", {each.proxied_port: each.upstream_port for each in cluster.brokers})
         ledger_server = PostgresServer(folder / "ledger", fsync=True)
         store_server = PostgresServer(folder / "store", fsync=False)

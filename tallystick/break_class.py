@@ -44,6 +44,7 @@ class Doubt(StrEnum):
     HELD_BY_OPEN_TRANSACTION = "held_by_open_transaction"
     HANGING_TRANSACTION = "hanging_transaction"
     HELD_BY_PREPARED_TRANSACTION = "held_by_prepared_transaction"
+    HELD_BY_REPLICATION = "held_by_replication"
     HELD_BY_LEDGER_HORIZON = "held_by_ledger_horizon"
     UNEXPLAINED_GAP = "unexplained_gap"
     READERS_DISAGREE = "readers_disagree"

@@ -196,6 +196,11 @@ DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
         means="A producer transaction that has not ended keeps committed events behind it from being read.",
         check_first="Ask the holder's owner; if no coordinator lists it, it hangs: kafka-transactions.sh ends it.",
     ),
+    Doubt.HELD_BY_REPLICATION: ClassText(
+        title="Held by missing replicas",
+        means="Too few replicas have records that their producer was told are there, so that nobody can read them yet.",
+        check_first="Bring back the brokers that are named as out of sync; the next run reads what they held back.",
+    ),
     Doubt.HELD_BY_LEDGER_HORIZON: ClassText(
         title="Held by an open database transaction",
         means="A database transaction that has not ended keeps committed ledger rows behind it from being read.",

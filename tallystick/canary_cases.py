@@ -35,6 +35,7 @@ from tallystick.canary_evidence import (
     torn,
     trailing,
     unreadable,
+    unreplicated,
     unsettled,
     with_plant,
 )
@@ -174,6 +175,7 @@ CASES: tuple[CanaryCase, ...] = (
     CanaryCase(name=Doubt.HELD_BY_OPEN_TRANSACTION, changed=slices(mark=21)),
     CanaryCase(name=Doubt.HANGING_TRANSACTION, changed=held_by(lists_partition=False)),
     CanaryCase(name=Doubt.HELD_BY_PREPARED_TRANSACTION, changed=held_by(timeout_ms=2_147_483_647)),
+    CanaryCase(name=Doubt.HELD_BY_REPLICATION, changed=unreplicated),
     CanaryCase(name=Doubt.HELD_BY_LEDGER_HORIZON, changed=held_horizon),
     CanaryCase(name=Doubt.PARTNER_NOT_SETTLED, plant="row-alone", changed=unsettled),
     CanaryCase(name=Doubt.LOG_EXPIRED, changed=slices(expired=1)),

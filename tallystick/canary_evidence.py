@@ -134,7 +134,7 @@ def _record(copy: Copy, *, producer_id: int = -1, producer_epoch: int = 0, **cha
     return replace(plain, **changes)
 
 
-def _slice(part: TopicPartition, **changes: Any) -> TopicSlice:
+def _slice(part: TopicPartition, *, mark: int = 20, **changes: Any) -> TopicSlice:
     plain = TopicSlice(
         offsets=OffsetRange(topic=part.topic, partition=part.partition, kafka_offset_start=10, kafka_offset_end=20),
         snapshot=PartitionSnapshot(
@@ -144,9 +144,9 @@ def _slice(part: TopicPartition, **changes: Any) -> TopicSlice:
             leader_epoch=0,
             log_start=0,
             lso=20,
-            high_watermark=20,
+            high_watermark=mark,
         ),
-        mark=20,
+        mark=mark,
     )
     return replace(plain, **changes)
 
@@ -190,6 +190,12 @@ def slices(**changes: Any) -> Change:
         return replace(evidence, cut=replace(evidence.cut, topic_slices=(one,)), census=(_census(one),))
 
     return change
+
+
+def unreplicated(evidence: Evidence) -> Evidence:
+    """The leader has one record that too few replicas have."""
+    snapshot = replace(_slice(_part(evidence)).snapshot, log_end=21, replicas=(1, 2, 3), in_sync=(1,))
+    return slices(mark=21, snapshot=snapshot)(evidence)
 
 
 def counted(**changes: Any) -> Change:

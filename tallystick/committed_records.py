@@ -34,9 +34,10 @@ class CommittedRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class SettledTopics:
-    """Topics as they were once the LSO had passed the high watermarks seen first, or the wait had ended.
+    """Topics as they were once the LSO had passed all that was written at first, or the wait had ended.
 
-    held: topics where it had not: an open producer transaction may still add to what was written by then.
+    held: topics where it had not: an open producer transaction may still add to what was written by then, or too few
+    replicas have it for anybody to read it.
     """
 
     partitions: tuple[PartitionSnapshot, ...]
@@ -47,14 +48,16 @@ class SettledTopics:
 
 
 def settle_topics(kafka: KafkaSettings, topics: Iterable[str], *, wait_seconds: float) -> SettledTopics:
-    """Mark the high watermarks and wait until the LSO has passed them. Raises TopicNotFound, BrokerUnreachable."""
+    """Mark how far the logs are written and wait until the LSO has passed that. Raises TopicNotFound,
+    BrokerUnreachable.
+    """
     names = sorted(set(topics))
     if not names:
         return SettledTopics(partitions=(), held=frozenset())
     deadline = time.monotonic() + wait_seconds
     with open_admin(kafka) as admin:
         partitions = read_topic_snapshot(admin, names)
-        marks = {part.topic_partition: part.high_watermark for part in partitions}
+        marks = {part.topic_partition: part.written_end for part in partitions}
         while True:
             held = frozenset(part.topic for part in partitions if part.lso < marks.get(part.topic_partition, 0))
             if not held or time.monotonic() >= deadline:

@@ -27,10 +27,24 @@ class PartitionSnapshot:
     log_start: int
     lso: int
     high_watermark: int
+    log_end: int | None = None
+    """Where the leader's log ends: what lies above the high watermark no consumer sees yet. None: nobody asked."""
+    replicas: tuple[int, ...] = ()
+    in_sync: tuple[int, ...] = ()
+    """Brokers that keep the partition, and those of them that count as having all of it."""
 
     @property
     def topic_partition(self) -> TopicPartition:
         return TopicPartition(topic=self.topic, partition=self.partition)
+
+    @property
+    def written_end(self) -> int:
+        """All that a producer was told to be there lies below it, with acks=1 too."""
+        return self.high_watermark if self.log_end is None else self.log_end
+
+    @property
+    def out_of_sync(self) -> tuple[int, ...]:
+        return tuple(sorted(set(self.replicas) - set(self.in_sync)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +71,11 @@ class LedgerSnapshot:
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """Both sides at one moment: what had been written by then lies below the high watermarks and below xmax."""
+    """Both sides at one moment: what had been written by then lies below the high watermarks and below xmax.
+
+    high_watermarks: how far each log had been written by its leader, so that records which too few replicas had at that
+    moment lie below them as well.
+    """
 
     at_utc: datetime
     high_watermarks: tuple[tuple[TopicPartition, int], ...]
@@ -84,13 +102,25 @@ class TopicSlice:
     offsets: OffsetRange
     snapshot: PartitionSnapshot
     mark: int
-    """High watermark of the sample that ends the window; the slice is whole when its end has reached it."""
+    """How far the log had been written by the sample that ends the window; the slice is whole when its end has reached
+    it.
+    """
     expired: int = 0
     """Offsets that retention took before any cut read them; they lie before the slice."""
 
     @property
     def held(self) -> bool:
         return self.offsets.kafka_offset_end < self.mark
+
+    @property
+    def held_by_replication(self) -> bool:
+        """Do some of its records lie where no consumer sees them, since too few replicas have them?"""
+        return self.held and self.snapshot.high_watermark < self.mark
+
+    @property
+    def held_by_transaction(self) -> bool:
+        """Do some lie behind a producer transaction that is open?"""
+        return self.held and self.snapshot.lso < min(self.mark, self.snapshot.high_watermark)
 
     @property
     def readable(self) -> OffsetRange:
@@ -285,7 +315,7 @@ def next_topic_slice(snapshot: PartitionSnapshot, *, previous: TopicSlice | None
     """
     starts_at = previous.offsets.kafka_offset_end if previous else snapshot.log_start
     start = max(starts_at, snapshot.log_start)
-    wanted = snapshot.high_watermark if mark is None else mark
+    wanted = snapshot.written_end if mark is None else mark
     end = max(start, min(wanted, snapshot.lso))
     return TopicSlice(
         offsets=OffsetRange(

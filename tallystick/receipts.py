@@ -50,7 +50,8 @@ def receipt_sighting(
     partitions: Collection[PartitionSnapshot],
     first_topic_ids: Mapping[str, str],
 ) -> Sighting | None:
-    """What a receipt says of its event: nothing where the event stands there, whatever its outcome.
+    """What a receipt says of its event: nothing where the event stands there, whatever its outcome, or where nobody can
+    see yet what does.
 
     standing: the record at the offset, if there is one. first_topic_ids: topic to the id it had when the books began.
     """
@@ -64,6 +65,8 @@ def receipt_sighting(
         place, because = Place.EXPIRED, "the topic was deleted and created again"
     elif receipt.kafka_offset < now.log_start:
         place, because = Place.EXPIRED, "retention has taken that offset"
+    elif now.high_watermark <= receipt.kafka_offset < now.written_end:
+        return None
     else:
         place, because = Place.LOST, _stands_there(receipt, standing, now)
     return Sighting(

@@ -103,7 +103,7 @@ def sample_of(partitions: tuple[PartitionSnapshot, ...], ledger: LedgerSnapshot,
     """What both sides had been written up to, by at_utc at least."""
     return Sample(
         at_utc=at_utc,
-        high_watermarks=tuple((part.topic_partition, part.high_watermark) for part in partitions),
+        high_watermarks=tuple((part.topic_partition, part.written_end) for part in partitions),
         ledger_xmin=ledger.xmin,
         ledger_xmax=ledger.xmax,
     )

@@ -10,6 +10,7 @@ from kafka.errors import KafkaError
 from kafka.protocol.consumer.offsets import IsolationLevel, OffsetSpec
 
 from tallystick.cut import PartitionSnapshot
+from tallystick.log_end import read_log_ends
 from tallystick.log_fetch import BrokerUnreachable
 from tallystick.offsets import TopicPartition
 
@@ -19,7 +20,10 @@ class TopicNotFound(ValueError):
 
 
 def read_topic_snapshot(admin: KafkaAdminClient, topics: Sequence[str]) -> tuple[PartitionSnapshot, ...]:
-    """Bounds and identity of every partition, in order. Raises TopicNotFound, BrokerUnreachable."""
+    """Bounds and identity of every partition, in order. Raises TopicNotFound, BrokerUnreachable.
+
+    The log's end is asked last, so that it is at or above LSO and high watermark.
+    """
     try:
         described = {topic["name"]: topic for topic in admin.describe_topics(list(topics))}
         for topic in topics:
@@ -34,22 +38,22 @@ def read_topic_snapshot(admin: KafkaAdminClient, topics: Sequence[str]) -> tuple
             dict.fromkeys(partitions, OffsetSpec.LATEST), IsolationLevel.READ_COMMITTED
         )
         highest = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
+        ends = read_log_ends(admin, topics)
     except KafkaError as error:
         raise BrokerUnreachable(f"topics {', '.join(topics)}: {type(error).__name__}: {error}") from error
-    epochs = {
-        (topic, part["partition_index"]): part.get("leader_epoch", -1)
-        for topic in topics
-        for part in described[topic]["partitions"]
-    }
+    parts = {(topic, part["partition_index"]): part for topic in topics for part in described[topic]["partitions"]}
     return tuple(
         PartitionSnapshot(
             topic=part.topic,
             partition=part.partition,
             topic_id=str(described[part.topic].get("topic_id", "")),
-            leader_epoch=epochs[part.topic, part.partition],
+            leader_epoch=parts[part.topic, part.partition].get("leader_epoch", -1),
             log_start=starts[part].offset,
             lso=stable[part].offset,
             high_watermark=highest[part].offset,
+            log_end=ends[TopicPartition(topic=part.topic, partition=part.partition)],
+            replicas=tuple(sorted(parts[part.topic, part.partition]["replica_nodes"])),
+            in_sync=tuple(sorted(parts[part.topic, part.partition]["isr_nodes"])),
         )
         for part in sorted(partitions)
     )

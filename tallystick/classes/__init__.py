@@ -22,6 +22,7 @@ from tallystick.classes.empty_transaction import empty_transaction
 from tallystick.classes.foreign_in_topic import foreign_in_topic
 from tallystick.classes.hanging_transaction import hanging_transaction, held_by_prepared_transaction
 from tallystick.classes.held import held_by_ledger_horizon, held_by_open_transaction, partner_not_settled
+from tallystick.classes.held_by_replication import held_by_replication
 from tallystick.classes.key_index_lost import key_index_lost
 from tallystick.classes.late_partner import late_partner
 from tallystick.classes.ledger_changed import ledger_failed_over, ledger_ids_reused, ledger_rewritten
@@ -100,6 +101,7 @@ CLASSES: tuple[ClassRule, ...] = (
     ClassRule(names=(Doubt.HELD_BY_OPEN_TRANSACTION,), letters="M3 T4", judge=held_by_open_transaction),
     ClassRule(names=(Doubt.HANGING_TRANSACTION,), letters="T3", judge=hanging_transaction),
     ClassRule(names=(Doubt.HELD_BY_PREPARED_TRANSACTION,), letters="T5", judge=held_by_prepared_transaction),
+    ClassRule(names=(Doubt.HELD_BY_REPLICATION,), letters="M3", judge=held_by_replication),
     ClassRule(names=(Doubt.HELD_BY_LEDGER_HORIZON,), letters="P2 L1", judge=held_by_ledger_horizon),
     ClassRule(names=(Doubt.PARTNER_NOT_SETTLED,), letters="M3 P2", judge=partner_not_settled),
     ClassRule(names=(Doubt.LOG_EXPIRED,), letters="M4", judge=log_expired),

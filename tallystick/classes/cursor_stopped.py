@@ -58,7 +58,10 @@ def holder_text(evidence: Evidence, trail: Trail) -> str:
     if trail.topic_partition is None:
         return describe_horizon_holder(evidence.horizon_holder)
     slices = {part.offsets.topic_partition: part for part in evidence.cut.topic_slices}
-    return describe_holder(holder_of(evidence, slices[trail.topic_partition]))
+    held = slices[trail.topic_partition]
+    if held.held_by_replication and not held.held_by_transaction:
+        return "a log that too few replicas have"
+    return describe_holder(holder_of(evidence, held))
 
 
 def trail_details(evidence: Evidence, trail: Trail, windows: int) -> dict[str, Any]:

@@ -23,13 +23,13 @@ from tallystick.verdict_text import counted
 
 
 def held_by_open_transaction(evidence: Evidence) -> Iterator[DoubtFound]:
-    """One per partition whose slice ends below its mark, and whose holder is alive or has ended meanwhile.
+    """One per partition whose slice ends behind an open transaction, and whose holder is alive or has ended meanwhile.
 
     A holder that nobody will end is a hanging transaction, one that waits on purpose a prepared one.
     """
     for topic_slice in evidence.cut.topic_slices:
         holder = holder_of(evidence, topic_slice)
-        if topic_slice.held and not (holder and (holder.hangs or is_prepared(evidence, holder))):
+        if topic_slice.held_by_transaction and not (holder and (holder.hangs or is_prepared(evidence, holder))):
             yield _held_partition(evidence, topic_slice, holder)
 
 

@@ -232,8 +232,8 @@ class LiveBooks:
             return read_topic_snapshot(admin, self.contract.topics)
 
     def wait_stable(self) -> None:
-        """Wait until no transaction is open: a commit returns before its markers are in the log."""
-        wait_until(lambda: all(part.lso == part.high_watermark for part in self.snapshot()), what="a stable log")
+        """Wait until no transaction is open and replicas have all: a commit returns before its markers are there."""
+        wait_until(lambda: all(part.lso == part.written_end for part in self.snapshot()), what="a stable log")
 
     def take_cut(self, *, settled: bool = True, later: timedelta = timedelta()) -> Cut:
         """Fix the next cut, as sensor and cut task do. settled: wait until both sides have reached their marks.

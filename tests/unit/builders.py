@@ -180,7 +180,9 @@ def partition_at(*, log_start: int = 0, lso: int = 20, high_watermark: int = 20,
 def slice_of(start: int, end: int, *, mark: int | None = None, expired: int = 0, topic: str = TOPIC) -> TopicSlice:
     return TopicSlice(
         offsets=offsets(start, end, topic=topic),
-        snapshot=partition_at(log_start=start + expired if expired else 0, lso=end, high_watermark=end, topic=topic),
+        snapshot=partition_at(
+            log_start=start + expired if expired else 0, lso=end, high_watermark=max(end, mark or end), topic=topic
+        ),
         mark=end if mark is None else mark,
         expired=expired,
     )

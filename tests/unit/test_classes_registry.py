@@ -16,7 +16,7 @@ from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.canary_cases import name_of
 from tallystick.census import with_compaction
 from tallystick.classes import CLASSES
-from tallystick.cut import Cut, PartitionSnapshot
+from tallystick.cut import Cut, PartitionSnapshot, TopicSlice
 from tallystick.evidence import Evidence, LegsCase, OutOfOrderEvent, RecordTimes, SecondReading, UnreadableRecord
 from tallystick.judging import judge
 from tallystick.log_record import ACTION_HEADER, LogRecord
@@ -149,6 +149,12 @@ def trailing(*earlier: tuple[int, int]) -> Evidence:
     return replace(
         cut_with(slice_of(10, 20, mark=30)), surroundings=Surroundings(cursor_positions=positions_of(*earlier))
     )
+
+
+def short_of(*, high_watermark: int) -> TopicSlice:
+    """A slice that ends one offset below its mark, where the leader's log ends."""
+    snapshot = partition_at(lso=20, high_watermark=high_watermark, log_end=21, replicas=(1, 2, 3), in_sync=(1,))
+    return replace(slice_of(10, 20, mark=21), snapshot=snapshot)
 
 
 def cut_with(topic_slice: object) -> Evidence:
@@ -456,6 +462,11 @@ PAIRS: dict[Name, Pair] = {
     Doubt.HELD_BY_PREPARED_TRANSACTION: Pair(
         fires=held_by(timeout_ms=2_147_483_647),
         twin=held_by(timeout_ms=600_000),  # as long as an ordinary one may be
+        twin_is=frozenset({Doubt.HELD_BY_OPEN_TRANSACTION}),
+    ),
+    Doubt.HELD_BY_REPLICATION: Pair(
+        fires=cut_with(short_of(high_watermark=20)),
+        twin=cut_with(short_of(high_watermark=21)),  # all replicas have it; a transaction is open
         twin_is=frozenset({Doubt.HELD_BY_OPEN_TRANSACTION}),
     ),
     Doubt.HELD_BY_LEDGER_HORIZON: Pair(

@@ -1,0 +1,56 @@
+"""M3: records that a producer was told are there, and that no consumer can see, since too few replicas have them.
+
+Evidence: the leader's log reaches further than the high watermark. It does for a moment after each write; it stays so
+while fewer replicas are in sync than min.insync.replicas asks for, and a producer with acks=1 or 0 writes on meanwhile.
+Not to be mistaken for a producer transaction that is open: that one holds the last stable offset, and not the high
+watermark. Source: KIP-966.
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import Doubt
+from tallystick.cut import PartitionSnapshot, TopicSlice
+from tallystick.evidence import Evidence
+from tallystick.run_result import DoubtFound
+
+
+def held_by_replication(evidence: Evidence) -> Iterator[DoubtFound]:
+    """One per partition whose mark lies above its high watermark."""
+    for topic_slice in evidence.cut.topic_slices:
+        if topic_slice.held_by_replication:
+            yield _held(evidence, topic_slice)
+
+
+def _held(evidence: Evidence, topic_slice: TopicSlice) -> DoubtFound:
+    now, mark, part = topic_slice.snapshot, topic_slice.mark, topic_slice.offsets.topic_partition
+    settings = evidence.surroundings.settings_of(part.topic)
+    needed = settings.min_insync_replicas if settings else None
+    held = mark - max(now.high_watermark, topic_slice.offsets.kafka_offset_end)
+    return DoubtFound(
+        doubt=Doubt.HELD_BY_REPLICATION,
+        sentence=f"{part}: {held} offsets could not be read: the high watermark stands at {now.high_watermark}, the "
+        f"mark is {mark}. {replicas_text(now, mark=mark, needed=needed)}",
+        details={
+            "topic": part.topic,
+            "partition": part.partition,
+            "held_offsets": held,
+            "high_watermark": now.high_watermark,
+            "log_end": now.log_end,
+            "mark": mark,
+            "replicas": list(now.replicas),
+            "in_sync_replicas": list(now.in_sync),
+            "out_of_sync_replicas": list(now.out_of_sync),
+            "min_insync_replicas": needed,
+        },
+    )
+
+
+def replicas_text(now: PartitionSnapshot, *, mark: int, needed: int | None) -> str:
+    """Why the high watermark stands there. needed: min.insync.replicas, where this client may see it."""
+    if now.written_end < mark:
+        return f"The leader of then had so much; now the log ends at {now.written_end}, and the rest is gone."
+    asked = "" if needed is None else f", and min.insync.replicas is {needed}"
+    if not now.out_of_sync:
+        return f"All replicas count as in sync{asked}; not all of them have confirmed it."
+    out = ", ".join(map(str, now.out_of_sync))
+    return f"In sync are {len(now.in_sync)} of {len(now.replicas)} replicas{asked}. Out of sync: {out}."

@@ -1,0 +1,73 @@
+"""Where each partition's log ends on its leader: above the high watermark stand records that too few replicas have yet.
+
+No consumer sees those, and a producer with acks=1 has been told that they are there. While fewer replicas are in sync
+than min.insync.replicas asks for, the high watermark stands still and they stay out of sight. Source: KIP-966.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kafka.admin import KafkaAdminClient
+from kafka.errors import InvalidMetadataError, LeaderNotAvailableError, RetriableError, for_code
+from kafka.protocol.consumer.offsets import ListOffsetsRequest, OffsetSpec
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from tallystick.offsets import TopicPartition
+
+_ANY_REPLICA = -2
+"""As Kafka's own debugging tools ask: the answer is the log's end, and for a consumer (-1) the high watermark."""
+_VERSIONS = {"min_version": 4, "max_version": 9}
+"""4 is the first that names the leader's epoch, so that nobody but the leader answers. Source: KIP-320."""
+_ELECTION_SECONDS = 5
+"""A leader may move while it is asked; by then the next one is known."""
+
+
+def read_log_ends(admin: KafkaAdminClient, topics: Sequence[str]) -> dict[TopicPartition, int]:
+    """The end of each partition's log, as its leader has it. Raises kafka.errors.KafkaError."""
+    until_led = Retrying(
+        stop=stop_after_delay(_ELECTION_SECONDS),
+        wait=wait_fixed(0.2),
+        retry=retry_if_exception_type((InvalidMetadataError, RetriableError)),
+        reraise=True,
+    )
+    return until_led(_ask_leaders, admin, topics)
+
+
+def _ask_leaders(admin: KafkaAdminClient, topics: Sequence[str]) -> dict[TopicPartition, int]:
+    epochs: dict[int, dict[TopicPartition, int]] = {}
+    for topic in admin.describe_topics(list(topics)):
+        for part in topic["partitions"]:
+            place = TopicPartition(topic=topic["name"], partition=part["partition_index"])
+            if part["leader_id"] < 0:
+                raise LeaderNotAvailableError(f"{place} has no leader")
+            epochs.setdefault(part["leader_id"], {})[place] = part.get("leader_epoch", -1)
+    return {place: end for node, led in epochs.items() for place, end in _ask(admin, node, led).items()}
+
+
+def _ask(admin: KafkaAdminClient, node: int, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """What one broker answers of the partitions that it leads."""
+    response = admin._manager.run(_send, admin._manager, node, epochs)
+    ends = {}
+    for topic in response.topics:
+        for answer in topic.partitions:
+            place = TopicPartition(topic=topic.name, partition=answer.partition_index)
+            if answer.error_code:
+                raise for_code(answer.error_code)(f"log end of {place}")
+            ends[place] = answer.offset
+    return ends
+
+
+async def _send(manager: Any, node: int, epochs: Mapping[TopicPartition, int]) -> Any:
+    topics: dict[str, list[Any]] = {}
+    for place, epoch in epochs.items():
+        partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
+            partition_index=place.partition, current_leader_epoch=epoch, timestamp=OffsetSpec.LATEST
+        )
+        topics.setdefault(place.topic, []).append(partition)
+    request = ListOffsetsRequest(
+        replica_id=_ANY_REPLICA,
+        isolation_level=0,
+        topics=[ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=asked) for name, asked in topics.items()],
+        **_VERSIONS,
+    )
+    return await manager.send(request, node_id=node)
