@@ -278,6 +278,9 @@ RULES: Mapping[str, Rule] = {
         "It says which transaction wrote a row: by the other column, rows that were read would count as never read, or "
         "come again."
     ),
+    "ledger.earlier_rows": _anew(
+        "Rows that are deleted from the next run on are told or not, as it says then; what was counted so far stands."
+    ),
     "ledger.columns.row_id": _refused(
         "Open items know their row by it: the same row would look like another one, and its event like a duplicate."
     ),

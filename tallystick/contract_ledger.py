@@ -76,7 +76,11 @@ class LedgerSide(ContractPart):
     """SQL condition that picks the posting that pairs, e.g. side = 'credit'."""
     slice_by: Literal["xmin", "written_xid"] = "xmin"
     """xmin: append-only tables, guarded by a count of older rows; each run scans the whole table. written_xid: the
-    owner's column; rows may change. With an index on it a run reads its slice alone, without one the whole table."""
+    owner's column; rows may change. With an index on it a run reads its slice alone, without one the whole table; it
+    also counts all rows by their ids, which a partial index with the contract's condition answers alone."""
+    earlier_rows: Literal["kept", "archived"] = "kept"
+    """written_xid only: what becomes of rows that cuts have read. kept: one that is deleted is a doubt, once. archived:
+    their owner deletes old ones, and no run says so."""
     columns: LedgerColumns = LedgerColumns()
     """Column names, where they differ from the defaults."""
     amount_unit: AmountUnit = "minor"
@@ -92,6 +96,12 @@ class LedgerSide(ContractPart):
                 "expected slice_by: written_xid with receipt columns: storing a receipt updates the row, "
                 "and an updated row has a new xmin"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _archived_rows_have_ids(self) -> Self:
+        if self.earlier_rows != "kept" and self.slice_by != "written_xid":
+            raise ValueError("expected slice_by: written_xid with earlier_rows: only by it rows are counted by slice")
         return self
 
     @field_validator("table", mode="wrap")
@@ -168,7 +178,10 @@ class LedgerSide(ContractPart):
     def guarantee(self) -> str:
         """By what it is sliced and how strong that is, in short; the report says it in full."""
         return {
-            "postgres": f"by horizon ({self.slice_by}): strong",
+            "postgres": f"by horizon ({self.slice_by}): "
+            + (
+                "strong for rows that nobody changes" if self.by_xmin else "strong, but for what is changed once paired"
+            ),
             "jdbc": f"by the column {self.order_by} with an overlap of {self.overlap}: weaker than a horizon",
             "parquet": f"by manifest of files left alone for {self.quiet_seconds} s: weaker than a horizon",
             "topic": f"by LSO, with an index of the keys of {self.index_windows} windows: strong within them",
@@ -199,5 +212,5 @@ def _stated(value: Any) -> Any:
     return value
 
 
-_FIELDS_OF_TABLES = ("table", "where", "slice_by", "columns", "consumer_isolation")
+_FIELDS_OF_TABLES = ("table", "where", "slice_by", "earlier_rows", "columns", "consumer_isolation")
 _FIELDS_OF_INPUTS = ("topics", "event", "index_windows")

@@ -200,6 +200,7 @@ def _close_baseline(engine: Engine, contract: Contract, connections: Connections
     """Store the baseline's own verdict. Quietly the same when it is there already."""
     with open_both_sides(engine, contract, connections) as sides:
         older = sides.ledger.count_older_rows(cut.ledger_slice)
+        earlier = sides.ledger.count_by_place(cut.ledger_slice)
     figures = RunFigures(
         topic_rows=0,
         ledger_rows=0,
@@ -223,6 +224,7 @@ def _close_baseline(engine: Engine, contract: Contract, connections: Connections
         items=(),
         figures=figures,
         digest="baseline",
+        look_ups={"earlier_rows": earlier.to_json()} if earlier else {},
     )
     attempt = claim_attempt(engine, contract.contract, cut.n)
     commit_run(engine, result, attempt=attempt, alerts=())

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from tallystick.contract import Contract
 from tallystick.cut import Cut, LedgerSnapshot
+from tallystick.earlier_rows import Place
 from tallystick.lag import Grace, TopicLag
 from tallystick.ledger import HorizonHolder
 from tallystick.log_record import LogRecord
@@ -119,6 +120,8 @@ class Evidence:
     missed_canaries: tuple[str, ...] = ()
     lags: tuple[TopicLag, ...] = ()
     measured_grace: Grace | None = None
+    rows_out_of_place: tuple[Place, ...] = ()
+    """By written_xid: where rows came that no cut has read, or went that one had read."""
     lost_indexes: tuple[int, ...] = ()
     """Cuts in the horizon whose index of keys is not there, or not what their verdict names."""
 

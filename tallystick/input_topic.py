@@ -53,6 +53,9 @@ class InputTopics:
     def changed_files(self, ledger_slice: LedgerSlice) -> tuple[FileChange, ...]:
         return ()
 
+    def count_by_place(self, ledger_slice: LedgerSlice) -> None:
+        return None
+
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
         """None by position: tallystick/look_ups.py asks the index and the log by offset."""
         return {}

@@ -215,6 +215,7 @@ def investigate(
         second_readings=scan.second_readings,
         lags=scan.lags,
         measured_grace=grace,
+        rows_out_of_place=look_ups.earlier_rows.changed if look_ups.earlier_rows else (),
         lost_indexes=look_ups.lost_indexes,
     )
     return evidence, look_ups

@@ -38,6 +38,7 @@ from sqlalchemy.pool import NullPool
 
 from tallystick.contract_ledger import LedgerSide
 from tallystick.cut import FileChange, LedgerSlice, LedgerSnapshot
+from tallystick.earlier_rows import ReadSlice, find_read_slice
 from tallystick.jdbc_connection import JdbcSettings
 from tallystick.ledger import (
     HorizonHolder,
@@ -45,8 +46,6 @@ from tallystick.ledger import (
     LedgerRefused,
     LedgerRow,
     LedgerUnreachable,
-    ReadSlice,
-    find_read_slice,
 )
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -142,6 +141,9 @@ class JdbcLedger:
         """A row without a value is in no slice, so it counts as one that came late."""
         below = or_(self._order < self._bound(ledger_slice.xid_start), self._order.is_(null()))
         return self.connection.scalar(select(func.count()).select_from(self._table).where(below, self._pairs))
+
+    def count_by_place(self, ledger_slice: LedgerSlice) -> None:
+        return None
 
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
         key = self._column(self.ledger.columns.match_key)

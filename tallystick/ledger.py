@@ -5,14 +5,14 @@ the id of the transaction that wrote the row, which is why slices, rows and snap
 Slices are half-open ranges of positions and tile, so a row's place is told by its position alone.
 """
 
-from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from tallystick.cut import FileChange, LedgerSlice, LedgerSnapshot
+from tallystick.earlier_rows import EarlierRows
 
 
 class LedgerUnreachable(ConnectionError):
@@ -70,21 +70,6 @@ class LedgerRow:
     was_read: bool = True
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReadSlice:
-    """A slice that an earlier cut has read, and how many rows it held then. Unit: positions."""
-
-    start: int
-    end: int
-    rows: int
-
-
-def find_read_slice(read: Sequence[ReadSlice], position: int) -> ReadSlice | None:
-    """The slice that holds the position; slices come in order and do not overlap."""
-    after = bisect_right(read, position, key=lambda one: one.start)
-    return read[after - 1] if after and position < read[after - 1].end else None
-
-
 class Ledger(Protocol):
     """An open ledger of one contract. Any of these raises LedgerUnreachable."""
 
@@ -114,6 +99,10 @@ class Ledger(Protocol):
 
     def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
         """Rows below the slice, now; None where nothing can come, go or change there unseen."""
+        ...
+
+    def count_by_place(self, ledger_slice: LedgerSlice) -> EarlierRows | None:
+        """Rows by where their ids lie, against what cuts have read; None where no owner's column holds the ids."""
         ...
 
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:

@@ -15,7 +15,7 @@ from tallystick.ledger import Ledger
 from tallystick.ledger_reader import PostgresLedger, open_ledger
 from tallystick.parquet_ledger import ParquetLedger
 from tallystick.store.cut_store import read_ledger_slices
-from tallystick.store.run_store import ledger_rows_by_slice
+from tallystick.store.run_store import earlier_rows_before, ledger_rows_by_slice
 
 
 @contextmanager
@@ -24,12 +24,18 @@ def open_ledger_of(engine: Engine, contract: Contract, connections: Connections)
 
     Raises LedgerUnreachable, BrokerUnreachable.
     """
+    read_before = partial(ledger_rows_by_slice, engine, contract.contract)
     match contract.ledger.kind:
         case "postgres":
+            counted_before = partial(earlier_rows_before, engine, contract.contract)
             with open_ledger(connections.ledger_dsn) as connection:
-                yield PostgresLedger(connection=connection, ledger=contract.ledger)
+                yield PostgresLedger(
+                    connection=connection,
+                    ledger=contract.ledger,
+                    read_before=read_before,
+                    counted_before=counted_before,
+                )
         case "jdbc":
-            read_before = partial(ledger_rows_by_slice, engine, contract.contract)
             settings = jdbc_settings(connections.ledger_dsn)
             with open_jdbc_ledger(settings, contract.ledger, read_before=read_before) as ledger:
                 yield ledger

@@ -3,9 +3,9 @@
 Decides nothing. Needs SELECT on the table, and pg_read_all_stats to see since when a transaction is open.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from psycopg.rows import class_row, dict_row
 from tallystick import ledger_sql
 from tallystick.contract_ledger import LedgerSide
 from tallystick.cut import FileChange, LedgerSlice, LedgerSnapshot
+from tallystick.earlier_rows import NAMED_MAX, EarlierRows, ReadSlice, bounds_of, compare, places_by_number
 from tallystick.ledger import (
     HorizonHolder,
     LedgerDescription,
@@ -265,6 +266,51 @@ def count_older_rows(connection: psycopg.Connection, ledger: LedgerSide, *, xid_
         return int(count[0])
 
 
+def count_by_place(
+    connection: psycopg.Connection,
+    ledger: LedgerSide,
+    ledger_slice: LedgerSlice,
+    *,
+    read: Sequence[ReadSlice],
+    before: EarlierRows | None,
+) -> EarlierRows:
+    """Rows by where their ids lie, in one snapshot, against what cuts have read of each slice, and the run before saw.
+
+    A row whose id the server has not given out cannot be anybody's: what a snapshot shows lies below its xmax.
+    """
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        xmax = connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchone()
+        assert xmax is not None
+        bounds = bounds_of(
+            read,
+            xid_start=ledger_slice.xid_start,
+            xid_end=ledger_slice.xid_end,
+            next_xid=max(xmax[0], ledger_slice.xid_end),
+        )
+        rows = connection.execute(ledger_sql.rows_by_place_query(ledger, bounds=bounds)).fetchall()
+        names = places_by_number(read)
+        counts, changed = compare({names[number]: n for number, n in rows if number in names}, read, before)
+        numbers = {name: number for number, name in names.items()}
+        return EarlierRows(
+            counts=counts,
+            changed=tuple(
+                replace(
+                    place, row_ids=_last_written(connection, ledger, bounds, numbers[place.name], of=place.too_many)
+                )
+                for place in changed
+            ),
+        )
+
+
+def _last_written(
+    connection: psycopg.Connection, ledger: LedgerSide, bounds: Sequence[int], number: int | None, *, of: int
+) -> tuple[str, ...]:
+    limit = min(of, NAMED_MAX)
+    query = ledger_sql.last_written_query(ledger, bounds=bounds, number=number, limit=limit)
+    return tuple(row[0] for row in connection.execute(query)) if limit else ()
+
+
 def look_up_rows(
     connection: psycopg.Connection,
     ledger: LedgerSide,
@@ -337,6 +383,10 @@ class PostgresLedger:
 
     connection: psycopg.Connection
     ledger: LedgerSide
+    read_before: Callable[[], tuple[ReadSlice, ...]] = tuple
+    """The slices that cuts have read."""
+    counted_before: Callable[[], EarlierRows | None] = lambda: None
+    """What the run before counted by place."""
 
     def describe(self) -> LedgerDescription:
         table = describe_table(self.connection, self.ledger)
@@ -362,6 +412,13 @@ class PostgresLedger:
 
     def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
         return count_older_rows(self.connection, self.ledger, xid_start=ledger_slice.xid_start)
+
+    def count_by_place(self, ledger_slice: LedgerSlice) -> EarlierRows | None:
+        if self.ledger.slice_by != "written_xid":
+            return None
+        return count_by_place(
+            self.connection, self.ledger, ledger_slice, read=self.read_before(), before=self.counted_before()
+        )
 
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
         table = describe_table(self.connection, self.ledger)

@@ -6,6 +6,8 @@ xmax is the last completed one plus one, so with open writers a row read by age 
 Identifiers come from a validated contract (lower case letters, digits, _), so they need no quoting.
 """
 
+from collections.abc import Sequence
+
 from tallystick.contract_ledger import LedgerSide
 from tallystick.money_text import codes_by_digits
 
@@ -155,3 +157,30 @@ def older_rows_query(ledger: LedgerSide, *, xid_start: int, snapshot_xmax: int) 
     """Count the rows that are not in [xid_start, snapshot xmax): on an append-only table, what earlier slices held."""
     inside = slice_condition(ledger, xid_start=xid_start, xid_end=snapshot_xmax)
     return f"SELECT count(*) FROM {ledger.table} WHERE NOT {inside} AND {pairing_condition(ledger)}"
+
+
+def rows_by_place_query(ledger: LedgerSide, *, bounds: Sequence[int]) -> str:
+    """By written_xid: how many rows have reached so many of the bounds with their ids. Shape: number, rows.
+
+    number: null for rows without an id. A partial index on written_xid with the contract's condition answers it without
+    the table.
+    """
+    return (
+        f"SELECT {_bounds_reached(bounds)} AS number, count(*) AS rows FROM {ledger.table} "
+        f"WHERE {pairing_condition(ledger)} GROUP BY 1"
+    )
+
+
+def last_written_query(ledger: LedgerSide, *, bounds: Sequence[int], number: int | None, limit: int) -> str:
+    """Row ids of one of those places, the newest first: by partition, the youngest first, and by xmin, which no owner
+    sets. The rows that are too many are likely to be these; which of a place were read, no database tells.
+    """
+    place = "written_xid IS NULL" if number is None else f"{_bounds_reached(bounds)} = {number}"
+    return (
+        f"SELECT {ledger.columns.row_id}::text FROM {ledger.table} WHERE {place} AND {pairing_condition(ledger)} "
+        f"ORDER BY tableoid DESC, age(xmin), 1 LIMIT {limit}"
+    )
+
+
+def _bounds_reached(bounds: Sequence[int]) -> str:
+    return f"width_bucket(written_xid::bigint, ARRAY[{', '.join(map(str, bounds))}]::bigint[])"

@@ -13,6 +13,7 @@ from tallystick.batch_heads import NO_HEADS, KeptHeads
 from tallystick.census import Outcome
 from tallystick.contract import Direction
 from tallystick.cut import Cut, LedgerSlice, PartitionSnapshot, Sample, TopicSlice, is_recreated
+from tallystick.earlier_rows import EarlierRows
 from tallystick.key_index import ReadableIndexes
 from tallystick.ledger import LedgerRow
 from tallystick.log_record import LogRecord
@@ -46,6 +47,7 @@ class LookUps:
     by_key: Mapping[str, tuple[Sighting, ...]] = field(default_factory=dict)
     by_transaction: Mapping[str, Mapping[str, tuple[Sighting, ...]]] = field(default_factory=dict)
     surroundings: Surroundings = field(default_factory=Surroundings)
+    earlier_rows: EarlierRows | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -60,6 +62,7 @@ class LookUps:
                 for key, legs in sorted(self.by_transaction.items())
             },
             "surroundings": SURROUNDINGS.dump_python(self.surroundings, mode="json"),
+            "earlier_rows": self.earlier_rows.to_json() if self.earlier_rows else None,
         }
 
     @classmethod
@@ -76,6 +79,7 @@ class LookUps:
                 for key, legs in document["by_transaction"].items()
             },
             surroundings=SURROUNDINGS.validate_python(document.get("surroundings", {})),
+            earlier_rows=EarlierRows.from_json(document["earlier_rows"]) if document.get("earlier_rows") else None,
         )
 
 
@@ -148,6 +152,7 @@ def look_up(
         if inputs
         else ledger_settled_until(samples, ledger_xmin=snapshot.xmin),
         older_rows=sides.ledger.count_older_rows(cut.ledger_slice),
+        earlier_rows=sides.ledger.count_by_place(cut.ledger_slice),
         inputs_out_of_sight=indexes is not None and indexes.leaves_unseen(inputs),
         lost_indexes=indexes.lost_cuts if indexes else (),
         by_key={

@@ -148,6 +148,9 @@ class ParquetLedger:
     def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
         return None
 
+    def count_by_place(self, ledger_slice: LedgerSlice) -> None:
+        return None
+
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
         slices = [*self._before(ledger_slice), ledger_slice]
         taken = {file.path: file for one in slices for file in one.files}

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from tallystick.break_class import Doubt
+from tallystick.classes.rows_out_of_place import gone_sentence, unread_sentence
 from tallystick.cut import FileChange, LedgerFile, LedgerSnapshot, gives_ids_again, is_failed_over
 from tallystick.evidence import Evidence
 from tallystick.ledger_sql import written_xid_statements
@@ -23,6 +24,7 @@ def ledger_rewritten(evidence: Evidence) -> Iterator[DoubtFound]:
     row that comes later than the overlap allows shows here too.
     """
     yield from _changed_files(evidence)
+    yield from _rows_out_of_place(evidence)
     now, expected = evidence.older_rows, evidence.older_rows_expected
     if now is None or expected is None or now == expected:
         return
@@ -33,6 +35,20 @@ def ledger_rewritten(evidence: Evidence) -> Iterator[DoubtFound]:
         f"{_by_xmin(evidence, now, expected) if by_xmin else _by_column(evidence, now, expected)}",
         details={"older_rows": now, "expected": expected, "updated_rows_seen": _written_anew(evidence)},
     )
+
+
+def _rows_out_of_place(evidence: Evidence) -> Iterator[DoubtFound]:
+    """By written_xid a row's place is what its owner's column says: what no cut reads, and what went, is counted."""
+    archived = evidence.contract.ledger.earlier_rows == "archived"
+    places = [one for one in evidence.rows_out_of_place if one.too_many or not archived]
+    said = [unread_sentence(places)] if any(one.too_many for one in places) else []
+    said += [gone_sentence(places)] if any(one.gone for one in places) else []
+    if said:
+        yield DoubtFound(
+            doubt=Doubt.LEDGER_REWRITTEN,
+            sentence=f"ledger: {'. '.join(said)}.",
+            details={"places": [{**vars(one), "row_ids": list(one.row_ids)} for one in places]},
+        )
 
 
 def _changed_files(evidence: Evidence) -> Iterator[DoubtFound]:

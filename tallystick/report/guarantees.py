@@ -73,19 +73,32 @@ def slice_guarantee(contract: Contract, figures: RunFigures) -> str:
             "one that was rewritten with the same size and time, are not seen."
         )
     if contract.ledger.slice_by == "written_xid":
-        return (
-            "By horizon, the strong guarantee: below it every transaction has ended. By the column written_xid, which "
-            "the row keeps when it is updated: a row belongs to the cut of the transaction that first wrote it. An "
-            "index on it reads the slice alone."
-        )
+        return _by_written_xid(contract)
     add, default = written_xid_statements(contract.ledger.table)
     return (
-        "By horizon, the strong guarantee: below it every transaction has ended. By xmin, the transaction that wrote "
+        "By horizon: below it every transaction has ended. By xmin, the transaction that wrote "
         f"the row. Holds for append-only tables; of the rows older than this slice, {_older(figures)}, so that a "
-        f"changed or deleted one shows; each run scans the table for that. Faster, and for rows "
+        "changed or deleted one shows once, but not a deleted one beside one that comes in with an old id; each run "
+        f"scans the table for that. Faster, and for rows "
         f"that change too: {add} {default} Apart and in this order neither rewrites the table; rows that are there "
         "already get no id and count as before the baseline. Then begin a contract under a new name with slice_by: "
         "written_xid."
+    )
+
+
+def _by_written_xid(contract: Contract) -> str:
+    gone = (
+        "Rows that are deleted later are not seen: the contract says that their owner archives them."
+        if contract.ledger.earlier_rows == "archived"
+        else "A row that was read and is deleted later shows in its slice's count, once."
+    )
+    return (
+        "By horizon: below it every transaction has ended. By the column written_xid, which the row keeps when it is "
+        "updated: a row belongs to the cut of the transaction that first wrote it. Each run counts all rows by the "
+        "slice their ids lie in: a row without an id, with an older one or with one that was not given out yet is in "
+        f"no cut, and is told once, with its id. {gone} A deleted row and one that comes into the same slice between "
+        "two runs cancel out. Not seen: a row whose amount, currency or key is changed after it was paired. An index "
+        "on written_xid reads the slice alone, and one with the contract's condition counts without the table."
     )
 
 

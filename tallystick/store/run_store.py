@@ -34,9 +34,9 @@ from tallystick.alert import Alert, Outstanding
 from tallystick.break_class import BreakClass, Doubt
 from tallystick.contract import Contract
 from tallystick.cut import Cut
+from tallystick.earlier_rows import EarlierRows, ReadSlice
 from tallystick.garbage import seldom_collected
 from tallystick.lag import CLEAN_CUTS, RunLag, TopicLag
-from tallystick.ledger import ReadSlice
 from tallystick.run_result import (
     Break,
     DoubtFound,
@@ -304,6 +304,19 @@ def ledger_rows_by_slice(engine: Engine, contract_name: str) -> tuple[ReadSlice,
     )
     with engine.connect() as connection:
         return tuple(ReadSlice(start=start, end=end, rows=rows) for start, end, rows in connection.execute(statement))
+
+
+def earlier_rows_before(engine: Engine, contract_name: str) -> EarlierRows | None:
+    """What the newest run counted of the rows that carry their transactions' ids; None where it did not count."""
+    statement = (
+        select(verdict_table.c.look_ups["earlier_rows"])
+        .where(verdict_table.c.contract == contract_name)
+        .order_by(verdict_table.c.cut_n.desc())
+        .limit(1)
+    )
+    with engine.connect() as connection:
+        document = connection.scalar(statement)
+    return EarlierRows.from_json(document) if document else None
 
 
 def lags_of_clean_runs(engine: Engine, contract_name: str, n: int) -> tuple[tuple[TopicLag, ...], ...]:

@@ -67,6 +67,9 @@ class LargeLedger:
             blocks=sum(root["Shared Hit Blocks"] + root["Shared Read Blocks"] for root in roots),
         )
 
+    def kinds_of(self, query: str) -> set[str]:
+        return set(_kinds(self._explained(query)))
+
     def _explained(self, query: str) -> dict[str, Any]:
         row = self.reader.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {query}").fetchone()
         assert row is not None
@@ -118,3 +121,13 @@ def test_a_slice_by_xmin_reads_the_whole_table_whatever_index_there_is(ledger: L
     plan = ledger.plan(BY_XMIN)
     assert plan.rows == _ROWS
     assert plan.blocks == ledger.block_count()
+
+
+def test_rows_are_counted_by_place_from_a_partial_index_alone(ledger: LargeLedger) -> None:
+    picked = BY_WRITTEN_XID.model_copy(update={"where": "leg = ''"})
+    query = ledger_sql.rows_by_place_query(picked, bounds=[ledger.xid_start, ledger.xid_end])
+    assert ledger.kinds_of(query) >= {"Seq Scan"}
+    ledger.owner.execute(f"{_INDEX} (written_xid) WHERE leg = ''")
+    ledger.owner.execute(f"VACUUM (ANALYZE) {TABLE}")
+    assert "Index Only Scan" in ledger.kinds_of(query)
+    assert dict(ledger.reader.execute(query).fetchall()) == {0: _OLDER_ROWS, 1: _ROWS}

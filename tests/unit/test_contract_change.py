@@ -155,6 +155,12 @@ CASES = [
     ("ledger.table", PLAIN, with_parts(ledger={"table": "billing.other"}), REFUSED),
     ("ledger.where", PLAIN, with_parts(ledger={"where": "side = 'credit'"}), REFUSED),
     ("ledger.slice_by", PLAIN, BY_WRITTEN_XID, REFUSED),
+    (
+        "ledger.earlier_rows",
+        BY_WRITTEN_XID,
+        with_parts(ledger={"slice_by": "written_xid", "earlier_rows": "archived"}),
+        ANEW,
+    ),
     ("ledger.amount_unit", PLAIN, with_parts(ledger={"amount_unit": "major"}), REFUSED),
     *(
         (f"ledger.columns.{name}", BY_WRITTEN_XID, with_columns(**{name: "other"}), effect)

@@ -14,9 +14,10 @@ from tallystick.connections import ConnectionNotGiven
 from tallystick.contract_ledger import LedgerSide
 from tallystick.cut import LedgerSlice, LedgerSnapshot
 from tallystick.cutting import next_ledger_slice
+from tallystick.earlier_rows import ReadSlice, find_read_slice
 from tallystick.jdbc_connection import jdbc_settings
 from tallystick.jdbc_ledger import JdbcLedger, open_jdbc_ledger, snapshot_behind
-from tallystick.ledger import LedgerRefused, LedgerUnreachable, ReadSlice, find_read_slice
+from tallystick.ledger import LedgerRefused, LedgerUnreachable
 
 from .builders import LAW, NOON, ledger_slice_of, sample_at
 

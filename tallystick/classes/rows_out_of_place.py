@@ -1,0 +1,51 @@
+"""Sentences about rows whose transaction ids lie where no cut reads them, and about rows that went after one did."""
+
+from collections.abc import Iterable
+
+from tallystick.earlier_rows import AHEAD, BEFORE, WITHOUT_ID, Place
+from tallystick.verdict_text import counted
+
+_PLACES_TOLD = 5
+_TEXTS = {
+    WITHOUT_ID: "without a written_xid",
+    BEFORE: "with one from before the first slice",
+    AHEAD: "with one that the server has not given out",
+}
+
+
+def unread_sentence(places: Iterable[Place]) -> str:
+    """Rows that no cut reads: without their id, or with one that is not of the transaction that wrote them."""
+    found = [place for place in places if place.too_many]
+    rows = sum(place.too_many for place in found)
+    told = [
+        f"{place.too_many} {_place(place)} (newest row ids there: {_named(place)})" for place in found[:_PLACES_TOLD]
+    ]
+    return (
+        f"{counted(rows, 'row')} came where no cut reads them: {'; '.join(told)}{_and_more(found)}. What they lack on "
+        "the topic is not found. What to do: let their owner set written_xid to the id of the transaction that does "
+        "so, and a later cut reads them; and let nothing but its default fill the column"
+    )
+
+
+def gone_sentence(places: Iterable[Place]) -> str:
+    """Rows that cuts have read and that are nowhere now."""
+    found = [place for place in places if place.gone]
+    rows = sum(place.gone for place in found)
+    told = [f"{place.gone} of {place.expected} {_place(place)}" for place in found[:_PLACES_TOLD]]
+    return (
+        f"{counted(rows, 'row')} went that earlier cuts had read: {'; '.join(told)}{_and_more(found)}. What they were "
+        "paired with is without them now. Where the owner archives old rows, the contract says so: "
+        "earlier_rows: archived"
+    )
+
+
+def _and_more(found: list[Place]) -> str:
+    return "; and more" * (len(found) > _PLACES_TOLD)
+
+
+def _named(place: Place) -> str:
+    return ", ".join(place.row_ids) + ", ..." * (place.too_many > len(place.row_ids))
+
+
+def _place(place: Place) -> str:
+    return _TEXTS.get(place.name, f"with one in {place.name}, which was read")

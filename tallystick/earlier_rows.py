@@ -1,0 +1,98 @@
+"""Rows of a ledger that keeps its transactions' ids (written_xid), counted by where their ids lie. Pure.
+
+A row's id is its owner's column, so a row may come to lie where no cut reads it any more: without an id, with that of
+an old transaction (a partition that was attached, an import), or with one that the server has not given out. And a row
+that was read may be deleted, which its id's place shows as well.
+"""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+WITHOUT_ID, BEFORE, AHEAD = "without_id", "before", "ahead"
+"""Places besides the slices: no id, one below the first slice, one that the server has not given out yet."""
+NAMED_MAX = 5
+"""So many rows of a place that has too many are named."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadSlice:
+    """A slice that an earlier cut has read, and how many rows it held then. Unit: positions."""
+
+    start: int
+    end: int
+    rows: int
+
+
+def find_read_slice(read: Sequence[ReadSlice], position: int) -> ReadSlice | None:
+    """The slice that holds the position; slices come in order and do not overlap."""
+    after = bisect_right(read, position, key=lambda one: one.start)
+    return read[after - 1] if after and position < read[after - 1].end else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """One place with other rows than expected. row_ids: the newest of a place that has too many."""
+
+    name: str
+    """WITHOUT_ID, BEFORE, AHEAD, or the ids of a slice as a half-open range."""
+    expected: int
+    now: int
+    row_ids: tuple[str, ...] = ()
+
+    @property
+    def too_many(self) -> int:
+        return max(0, self.now - self.expected)
+
+    @property
+    def gone(self) -> int:
+        """Of rows that cuts have read."""
+        return 0 if self.name in (WITHOUT_ID, BEFORE, AHEAD) else max(0, self.expected - self.now)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlierRows:
+    """What one run counted. counts: by place; of slices only those that hold other rows than were read of them."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    changed: tuple[Place, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"counts": dict(self.counts), "changed": [vars(place) for place in self.changed]}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "EarlierRows":
+        changed = (Place(**{**place, "row_ids": tuple(place["row_ids"])}) for place in document["changed"])
+        return cls(counts=document["counts"], changed=tuple(changed))
+
+
+def bounds_of(read: Sequence[ReadSlice], *, xid_start: int, xid_end: int, next_xid: int) -> list[int]:
+    """Where places begin, in order: the slices that were read, the cut's own, what lies behind it, what lies ahead."""
+    return [*(one.start for one in read), xid_start, xid_end, next_xid]
+
+
+def places_by_number(read: Sequence[ReadSlice]) -> dict[int | None, str]:
+    """The places to compare, by how many of those bounds a row's id has reached; None: it has no id."""
+    names: dict[int | None, str] = {None: WITHOUT_ID, 0: BEFORE, len(read) + 3: AHEAD}
+    return names | {number: slice_name(one) for number, one in enumerate(read, start=1)}
+
+
+def slice_name(one: ReadSlice) -> str:
+    return f"[{one.start}, {one.end})"
+
+
+def compare(
+    counted: Mapping[str, int], read: Sequence[ReadSlice], before: EarlierRows | None
+) -> tuple[dict[str, int], tuple[Place, ...]]:
+    """The counts to keep for the next run, and the places that hold other rows than the run before saw there.
+
+    before: of the cut before; None where it did not count, and then nobody knows what had no id or an older one.
+    """
+    rows_read = {slice_name(one): one.rows for one in read}
+    now = {name: counted.get(name, 0) for name in (*rows_read, WITHOUT_ID, BEFORE, AHEAD)}
+    expected = {**now, **rows_read, AHEAD: 0} | dict(before.counts if before else {})
+    changed = tuple(
+        Place(name=name, expected=expected[name], now=now[name]) for name in now if now[name] != expected[name]
+    )
+    return {name: rows for name, rows in now.items() if rows_read.get(name) != rows}, changed
