@@ -18,7 +18,7 @@ import typer
 
 from tallystick import __version__
 from tallystick.cli_compensation import compensation_commands
-from tallystick.cli_group import CommandGroup
+from tallystick.cli_group import CommandGroup, tell_of
 from tallystick.cli_metrics import metrics_commands
 from tallystick.connections import (
     artifacts_folder,
@@ -27,7 +27,7 @@ from tallystick.connections import (
     store_dsn,
 )
 from tallystick.contract import Contract, ContractRefused, load_contract, load_contracts
-from tallystick.exit_code import ExitCode, exit_code_of
+from tallystick.exit_code import ExitCode, exit_code_of, worst_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -180,6 +180,10 @@ def run_contract(
 ) -> None:
     """Reconcile everything since the last cut, up to now: settle, cut, Spark, alerts, report.
 
+    A cut that an earlier run left without a verdict goes first. Each verdict is shown, also where something failed
+    beside it, and the worst of all is the exit code: 1, then 70, 2, 3, 0. With --json one verdict of one contract is a
+    document, and else they are a list.
+
     A contract's first run is its baseline: the books begin there, and the next run is the first that can match.
     Addresses come from the environment: TALLYSTICK_STORE_DSN, and `TALLYSTICK_CONN_<ID>` for each connection of the
     contract. Jars from TALLYSTICK_JARS_DIR (default .jars/spark), files go to TALLYSTICK_ARTIFACTS_DIR.
@@ -197,11 +201,26 @@ def run_contract(
     if reread is not None and len(contract_files) > 1:
         raise typer.BadParameter(f"--reread reads one contract's cut; got {len(contract_files)} contract files")
     contracts = [load_contract(path) for path in contract_files]
-    with _stopped_by_sigterm(), Progress() as progress:
-        locals_ = [_local_run(one, path, progress) for one, path in zip(contracts, contract_files, strict=True)]
-        runs = reconcile_now(locals_, settle=settle) if reread is None else [read_again(locals_[0], reread)]
-    shown = [(_masked(local.engine, run), report) for local, (run, report) in zip(locals_, runs, strict=True)]
-    _show_all(shown, as_json=as_json)
+    shown: list[tuple[StoredRun, Path]] = []
+    codes: list[ExitCode] = []
+    try:
+        with _stopped_by_sigterm(), Progress() as progress:
+            locals_ = [_local_run(one, path, progress) for one, path in zip(contracts, contract_files, strict=True)]
+
+            def judged(run: "StoredRun", report: Path) -> None:
+                shown.append((_masked(locals_[0].engine, run), report))
+                codes.append(exit_code_of(run.result.verdict))
+
+            if reread is None:
+                reconcile_now(locals_, settle=settle, judged=judged)
+            else:
+                judged(*read_again(locals_[0], reread))
+    except Exception as error:
+        if not shown:
+            raise
+        codes.append(tell_of(error))
+    _print_runs(shown, as_json=as_json, as_list=len(contract_files) > 1 or len(shown) > 1)
+    raise typer.Exit(worst_of(codes))
 
 
 @app.command("cut")
@@ -265,7 +284,7 @@ def show_run(run_name: RunName, as_json: AsJson = False, plain: Plain = False) -
     Example: `tallystick show billing_payments/7`
     """
     run, engine = _stored_run(run_name)
-    _show(_masked(engine, run), as_json=as_json, report=None)
+    _show(_masked(engine, run), as_json=as_json)
 
 
 @app.command("watch")
@@ -566,30 +585,28 @@ def _mask(engine: "Engine", contract_name: str, n: int) -> "Mask":
     return Mask(contract)
 
 
-def _show_all(runs: "list[tuple[StoredRun, Path]]", *, as_json: bool) -> None:
-    """Show one run, or each in turn (as JSON: a list). Ends with the gravest verdict's exit code."""
+def _print_runs(runs: "list[tuple[StoredRun, Path]]", *, as_json: bool, as_list: bool) -> None:
+    """Show each run in turn, with where its report lies."""
     from tallystick.cli_output import print_json, print_run
     from tallystick.run_document import run_document
-    from tallystick.verdict import merge_verdicts
 
-    if len(runs) == 1:
-        _show(runs[0][0], as_json=as_json, report=runs[0][1])
     if as_json:
-        print_json([run_document(run) | {"report": str(report)} for run, report in runs])
+        documents = [run_document(run) | {"report": str(report)} for run, report in runs]
+        print_json(documents if as_list else documents[0])
     else:
         for run, _ in runs:
             print_run(run)
-            typer.echo()
-    raise typer.Exit(exit_code_of(merge_verdicts(run.result.verdict for run, _ in runs)))
+            if as_list:
+                typer.echo()
 
 
-def _show(run: "StoredRun", *, as_json: bool, report: Path | None) -> None:
+def _show(run: "StoredRun", *, as_json: bool) -> None:
     """Show a run and end with its verdict's exit code."""
     from tallystick.cli_output import print_json, print_run
     from tallystick.run_document import run_document
 
     if as_json:
-        print_json(run_document(run) | ({"report": str(report)} if report else {}))
+        print_json(run_document(run))
     else:
         print_run(run)
     raise typer.Exit(exit_code_of(run.result.verdict))

@@ -32,12 +32,17 @@ class CommandGroup(TyperGroup):
         except Exception as error:  # the outermost edge: sort what is expected from bugs
             if type(error).__module__.startswith("typer"):
                 raise
-            sentence, code = _expected(error)
-            if sentence is None:
-                traceback.print_exc()
-                sentence = f"{type(error).__name__}: this is a bug in Tallystick; the lines above say where"
-            typer.echo(sentence, err=True)
-            raise typer.Exit(code) from None
+            raise typer.Exit(tell_of(error)) from None
+
+
+def tell_of(error: Exception) -> ExitCode:
+    """Say on stderr what failed, a bug with its traceback. Returns what the command ends with."""
+    sentence, code = _expected(error)
+    if sentence is None:
+        traceback.print_exception(error)
+        sentence = f"{type(error).__name__}: this is a bug in Tallystick; the lines above say where"
+    typer.echo(sentence, err=True)
+    return code
 
 
 def _drop_stdout() -> None:

@@ -1,5 +1,6 @@
 """What the command line ends with: a contract with whoever scripts it. Nothing else ends with a verdict's number."""
 
+from collections.abc import Iterable
 from enum import IntEnum
 
 from tallystick.verdict import Verdict
@@ -21,3 +22,11 @@ class ExitCode(IntEnum):
 def exit_code_of(verdict: Verdict) -> ExitCode:
     """0 for MATCHED, 1 for BROKEN, 3 for INCONCLUSIVE."""
     return ExitCode[verdict.value]
+
+
+_GRAVITY = (ExitCode.MATCHED, ExitCode.INCONCLUSIVE, ExitCode.REFUSED, ExitCode.BUG, ExitCode.BROKEN)
+
+
+def worst_of(codes: Iterable[ExitCode]) -> ExitCode:
+    """Take the gravest of what one command came to: money that is known to be wrong, whatever failed beside it."""
+    return max(codes, key=_GRAVITY.index)

@@ -20,6 +20,9 @@ from tallystick.store.contract_store import read_contract
 from tallystick.store.cut_store import last_cut, open_cut
 from tallystick.store.run_store import StoredRun, read_run
 
+Judged = Callable[[StoredRun, Path], None]
+"""(run, its report) -> None; called once for each verdict that is stored."""
+
 _LOOK_AGAIN = timedelta(seconds=1)
 
 
@@ -46,25 +49,26 @@ class LocalRun:
     tell: Observer
 
 
-def reconcile_now(contracts: Sequence[LocalRun], *, settle: bool) -> list[tuple[StoredRun, Path]]:
-    """Reconcile all since the last cuts, up to now; give each contract's run and its report.
+def reconcile_now(contracts: Sequence[LocalRun], *, settle: bool, judged: Judged) -> None:
+    """Reconcile all since the last cuts, up to now; tell of each run and its report once its verdict is stored.
 
     The window begins where the newest cut's window ended; a contract without cuts gets its baseline. A cut that an
-    earlier run left without a verdict is judged first. Where one contract's job fails, the others' verdicts are
-    stored and told all the same. Raises SparkAppFailed, RunNotStored.
+    earlier run left without a verdict is judged first, and told like any other. Where something fails, the verdicts
+    stored until then have been told. Raises SparkAppFailed, RunNotStored.
     """
     for local in contracts:
-        _finish_earlier(local)
+        unfinished = _finish_earlier(local)
+        if unfinished is not None:
+            judged(unfinished, _tell_people(local, unfinished))
     cuts = [(local, fix_cut(local, settle=settle)) for local in contracts]
     try:
         _judge(cuts)
     except SparkAppFailed:
-        for local, cut in cuts:
-            if read_run(local.engine, cut.contract, cut.n) is not None:
-                _tell_people(local, stored_run(local.engine, cut.contract, cut.n))
+        _tell_of_judged(cuts, judged)
         raise
-    runs = [(local, stored_run(local.engine, cut.contract, cut.n)) for local, cut in cuts]
-    return [(run, _tell_people(local, run)) for local, run in runs]
+    _tell_of_judged(cuts, judged)
+    for local, cut in cuts:
+        stored_run(local.engine, cut.contract, cut.n)
 
 
 def fix_cut(local: LocalRun, *, settle: bool) -> Cut:
@@ -129,13 +133,14 @@ def report_of(engine: Engine, run: StoredRun, artifacts: Path) -> Path:
     return write_report(run, contract, artifacts)
 
 
-def _finish_earlier(local: LocalRun) -> None:
+def _finish_earlier(local: LocalRun) -> StoredRun | None:
     """Judge the unfinished cut of a run that was stopped between its cut and its verdict."""
     unfinished = open_cut(local.engine, local.contract.contract)
-    if unfinished is not None and not unfinished.is_baseline:
-        local.tell("unfinished_cut", {"cut": unfinished.n})
-        _judge([(local, unfinished)])
-        _tell_people(local, stored_run(local.engine, unfinished.contract, unfinished.n))
+    if unfinished is None or unfinished.is_baseline:
+        return None
+    local.tell("unfinished_cut", {"cut": unfinished.n})
+    _judge([(local, unfinished)])
+    return stored_run(local.engine, unfinished.contract, unfinished.n)
 
 
 def _settle(local: LocalRun, window_end: datetime) -> None:
@@ -162,6 +167,13 @@ def _judge(cuts: Sequence[tuple[LocalRun, Cut]]) -> None:
         [(one.contract_file, cut.n) for one, cut in unjudged], reread=False, environment=local.environment
     )
     run_job(argv, log=_log_path(local, cut.n), environment=local.environment, observe=local.tell)
+
+
+def _tell_of_judged(cuts: Sequence[tuple[LocalRun, Cut]], judged: Judged) -> None:
+    for local, cut in cuts:
+        run = read_run(local.engine, cut.contract, cut.n)
+        if run is not None:
+            judged(run, _tell_people(local, run))
 
 
 def _tell_people(local: LocalRun, run: StoredRun) -> Path:

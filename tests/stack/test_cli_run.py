@@ -114,12 +114,13 @@ def test_the_whole_loop_without_airflow(books: LiveBooks, environment: dict[str,
         assert secret not in stderr
 
 
-def test_an_interrupted_run_leaves_no_process_and_the_next_one_finishes_its_cut(
+def test_an_interrupted_run_leaves_no_process_and_the_next_one_finishes_its_cut_and_tells_of_both(
     books: LiveBooks, environment: dict[str, str]
 ) -> None:
     contract_file = str(books.contract_file)
     assert run(environment, "run", contract_file)[0] == 3
     books.both(*both_legs("first"))
+    books.produce(*both_legs("lost"))
 
     process = start(environment, "run", contract_file)
     assert process.stderr is not None
@@ -137,11 +138,11 @@ def test_an_interrupted_run_leaves_no_process_and_the_next_one_finishes_its_cut(
 
     books.both(*both_legs("second"))
     code, stdout, stderr = run(environment, "run", contract_file, "--json")
-    assert code == 0, stderr
+    assert code == 1, stderr
     assert "Cut 1 of an earlier run has no verdict yet and goes first" in stderr
-    assert json.loads(stdout)["cut"] == 2
+    assert [(one["cut"], one["verdict"]) for one in json.loads(stdout)] == [(1, "BROKEN"), (2, "MATCHED")]
     runs = json.loads(run(environment, "runs", "--json", "--contract", books.contract.contract)[1])
-    assert [(one["cut"], one["verdict"]) for one in runs] == [(2, "MATCHED"), (1, "MATCHED"), (0, "INCONCLUSIVE")]
+    assert [(one["cut"], one["verdict"]) for one in runs] == [(2, "MATCHED"), (1, "BROKEN"), (0, "INCONCLUSIVE")]
 
 
 def test_a_held_side_is_waited_for_and_then_named(new_books: NewBooks, environment: dict[str, str]) -> None:

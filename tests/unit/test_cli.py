@@ -3,21 +3,24 @@
 import gc
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from tallystick import cli_output, live_posture
+from tallystick import cli, cli_output, live_posture, local_run
 from tallystick.break_class import Notice
 from tallystick.cli import app
 from tallystick.contract import Contract
 from tallystick.contract_change import contract_changes
-from tallystick.exit_code import ExitCode, exit_code_of
+from tallystick.exit_code import ExitCode, exit_code_of, worst_of
 from tallystick.local_run import RereadDiffers
+from tallystick.log_fetch import BrokerUnreachable
 from tallystick.posture import PostureLine, Standing
 from tallystick.run_document import run_document
 from tallystick.run_result import NoticeFound
@@ -102,6 +105,13 @@ def test_the_help_names_every_command_and_every_exit_code() -> None:
 def test_every_verdict_has_a_code_of_its_own_that_nothing_else_has() -> None:
     assert [exit_code_of(verdict) for verdict in Verdict] == [0, 3, 1]
     assert len({int(code) for code in ExitCode}) == len(ExitCode)
+
+
+def test_the_worst_of_several_codes_is_the_money_that_is_wrong() -> None:
+    matched, inconclusive, refused, bug, broken = (ExitCode(code) for code in (0, 3, 2, 70, 1))
+    rising = [matched, inconclusive, refused, bug, broken]
+    for position, worst in enumerate(rising, start=1):
+        assert worst_of(rising[:position]) == worst_of(reversed(rising[:position])) == worst
 
 
 def test_good_contracts_are_listed(contract_file: Path) -> None:
@@ -325,6 +335,55 @@ def test_compacted_offsets_are_shown_where_there_are_any(shown: Any, matched_run
     output = shown(replace(matched_run, result=replace(matched_run.result, figures=figures)))
     assert "compacted" in output
     assert "1,234" in output
+
+
+def judged(run: StoredRun, n: int, verdict: Verdict) -> StoredRun:
+    return replace(run, result=replace(run.result, cut_n=n, verdict=verdict))
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "failure", "code"),
+    [
+        ("BROKEN MATCHED", None, 1),
+        ("INCONCLUSIVE MATCHED", None, 3),
+        ("MATCHED MATCHED", None, 0),
+        ("BROKEN", BrokerUnreachable("Kafka at b:1: refused"), 1),
+        ("MATCHED", BrokerUnreachable("Kafka at b:1: refused"), 2),
+        ("INCONCLUSIVE", BrokerUnreachable("Kafka at b:1: refused"), 2),
+        ("", BrokerUnreachable("Kafka at b:1: refused"), 2),
+        ("MATCHED", ZeroDivisionError("a bug"), 70),
+        ("BROKEN", ZeroDivisionError("a bug"), 1),
+    ],
+)
+def test_a_run_shows_each_verdict_and_what_failed_and_ends_with_the_worst(
+    verdicts: str,
+    failure: Exception | None,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    contract_file: Path,
+    broken_run: StoredRun,
+) -> None:
+    """The first is of a cut that an earlier run had left; a failure comes behind those that were judged."""
+    runs = [judged(broken_run, n, Verdict(verdict)) for n, verdict in enumerate(verdicts.split(), start=7)]
+
+    def reconcile(locals_: object, *, settle: bool, judged: Callable[[StoredRun, Path], None]) -> None:
+        for one in runs:
+            judged(one, Path("report.html"))
+        if failure:
+            raise failure
+
+    monkeypatch.setattr(cli, "_local_run", lambda *_: SimpleNamespace(engine=None))
+    monkeypatch.setattr(cli, "_masked", lambda _, run: run)
+    monkeypatch.setattr(local_run, "reconcile_now", reconcile)
+    shown, machine = run("run", str(contract_file)), run("run", str(contract_file), "--json")
+    assert (shown.exit_code, machine.exit_code) == (code, code)
+    names = [line.split()[:2] for line in shown.stdout.splitlines() if line.startswith(tuple(Verdict))]
+    assert names == [[one.result.verdict, f"{one.result.contract}/{one.result.cut_n}"] for one in runs]
+    assert (str(failure) in shown.stderr) == bool(failure)
+    if runs:
+        documents = json.loads(machine.stdout)
+        cuts = [one["cut"] for one in (documents if len(runs) > 1 else [documents])]
+        assert cuts == [one.result.cut_n for one in runs]
 
 
 LINES = (
