@@ -53,6 +53,7 @@ class PostgresServer:
     fsync: bool
     port: int = field(default_factory=free_port)
     passwords: dict[str, str] = field(default_factory=lambda: {"postgres": secrets.token_urlsafe(18)}, repr=False)
+    binaries: Path = _BINARIES
     child: subprocess.Popen[bytes] | None = None
 
     def dsn(self, role: str = "postgres", database: str = "postgres") -> str:
@@ -62,7 +63,7 @@ class PostgresServer:
     def initialise(self) -> None:
         """Make the data folder. Every connection needs its password (scram-sha-256)."""
         self.folder.mkdir(parents=True)
-        account = _account_for(self.folder)
+        account = _account_for(self.folder, self.binaries)
         password_file = self.folder.with_suffix(".password")
         password_file.touch(mode=0o600)
         password_file.write_text(self.passwords["postgres"])
@@ -76,10 +77,10 @@ class PostgresServer:
     def start(self) -> None:
         """Start the server and return once it answers. Raises PostgresDidNotStart."""
         self.child = process.spawn(
-            [str(_BINARIES / "postgres"), "-D", str(self.folder), *self._settings()],
+            [str(self.binaries / "postgres"), "-D", str(self.folder), *self._settings()],
             log=self.log,
             death_signal=signal.SIGQUIT,  # an immediate shutdown takes its children and shared memory along
-            account=_account_for(self.folder),
+            account=_account_for(self.folder, self.binaries),
             environment=_environment(),
             cwd=self.folder,
         )
@@ -88,8 +89,17 @@ class PostgresServer:
     def copy(self, folder: Path) -> "PostgresServer":
         """A base backup of the running server, not started yet: a hot standby of it while standby.signal is there."""
         folder.mkdir(mode=0o700)
-        account = _account_for(folder)
-        argv = [str(_BINARIES / "pg_basebackup"), "-D", str(folder), "-R", "-c", "fast", "--no-sync", "--no-password"]
+        account = _account_for(folder, self.binaries)
+        argv = [
+            str(self.binaries / "pg_basebackup"),
+            "-D",
+            str(folder),
+            "-R",
+            "-c",
+            "fast",
+            "--no-sync",
+            "--no-password",
+        ]
         argv += ["-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres"]
         child = process.spawn(
             argv,
@@ -100,7 +110,7 @@ class PostgresServer:
         )
         if child.wait(60) != 0:
             raise PostgresDidNotStart(_tail(folder.with_suffix(".log")))
-        return PostgresServer(folder, fsync=self.fsync, passwords=self.passwords)
+        return PostgresServer(folder, fsync=self.fsync, passwords=self.passwords, binaries=self.binaries)
 
     def kill(self) -> None:
         """SIGKILL the server and its backends, as a power cut would."""
@@ -131,7 +141,7 @@ class PostgresServer:
         )
 
     def _initdb(self, password_file: Path, account: struct_passwd | None) -> None:
-        argv = [str(_BINARIES / "initdb"), "-D", str(self.folder), "-U", "postgres", f"--pwfile={password_file}"]
+        argv = [str(self.binaries / "initdb"), "-D", str(self.folder), "-U", "postgres", f"--pwfile={password_file}"]
         argv += ["--auth=scram-sha-256", "--encoding=UTF8", "--no-locale", "--no-sync"]
         child = process.spawn(argv, log=self.log, account=account, environment=_environment(), cwd=self.folder)
         if child.wait(60) != 0:
@@ -183,7 +193,7 @@ def create_store(server: PostgresServer) -> None:
             admin.execute(f"CREATE DATABASE {name} OWNER {name}")
 
 
-def _account_for(folder: Path) -> struct_passwd | None:
+def _account_for(folder: Path, binaries: Path) -> struct_passwd | None:
     """Give the system user that owns the data folder: None (ourselves), or one without rights where we are root."""
     if os.geteuid() != 0:
         return None
@@ -191,8 +201,8 @@ def _account_for(folder: Path) -> struct_passwd | None:
         account = ensure_user_exists(_SYSTEM_USER)
     assert account is not None
     ensure_prefix_permissions(folder)
-    ensure_prefix_permissions(_BINARIES)
-    ensure_folder_permissions(_BINARIES.parent, 0o055)
+    ensure_prefix_permissions(binaries)
+    ensure_folder_permissions(binaries.parent, 0o055)
     os.chown(folder, account.pw_uid, account.pw_gid)
     return account
 

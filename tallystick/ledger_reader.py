@@ -26,8 +26,12 @@ from tallystick.ledger import (
     LedgerRow,
     LedgerUnreachable,
 )
+from tallystick.postgres_trouble import what_to_do
 
 _CONNECT_TIMEOUT_SECONDS = 10
+
+VERSION_MIN = 17
+"""Of PostgreSQL: pg_logical_emit_message has its argument `flush` from 17 on, pg_input_is_valid came with 16."""
 
 _SNAPSHOT = """
 SELECT xmin, greatest(xmax, xmin + age((xmin & 4294967295)::text::xid)) AS xmax,
@@ -74,6 +78,10 @@ class LedgerIsStandby(LedgerRefused):
     """The connection leads to a replica, which shows the past and cannot say how far back."""
 
 
+class LedgerTooOld(LedgerRefused):
+    """The server lacks functions that every read here needs."""
+
+
 class LedgerHidesRows(LedgerRefused):
     """Row-level security keeps rows from this role: what it does not see it would call missing."""
 
@@ -102,14 +110,16 @@ class LedgerTable:
 def open_ledger(dsn: str) -> Iterator[psycopg.Connection]:
     """A connection in autocommit, closed at the end.
 
-    Raises LedgerUnreachable without the password in its message, and LedgerReadCancelled.
+    Raises LedgerUnreachable without the password in its message, LedgerTooOld, and LedgerReadCancelled.
     """
     try:
         connection = psycopg.connect(_address(dsn), autocommit=True)
     except psycopg.OperationalError as error:
-        raise LedgerUnreachable(f"ledger: {str(error).strip().splitlines()[0]}") from None
+        said = str(error).strip()
+        raise LedgerUnreachable(f"ledger: {said.splitlines()[0]}{what_to_do(said)}") from None
     try:
         with connection:
+            _require_version(connection)
             yield connection
     except psycopg.OperationalError as error:
         said = str(error).strip().splitlines()[0]
@@ -118,6 +128,17 @@ def open_ledger(dsn: str) -> Iterator[psycopg.Connection]:
                 f"ledger: the server cancelled a read: {said} (SQLSTATE {error.sqlstate}): {_CANCELLED[error.sqlstate]}"
             ) from error
         raise LedgerUnreachable(f"ledger: {type(error).__name__}: {said}") from error
+
+
+def _require_version(connection: psycopg.Connection) -> None:
+    """Raises LedgerTooOld."""
+    server = connection.info
+    if server.server_version < VERSION_MIN * 10_000:
+        raise LedgerTooOld(
+            f"ledger: PostgreSQL {server.parameter_status('server_version')} at {server.host}:{server.port}; expected "
+            f"{VERSION_MIN} or newer, as no other can flush the horizon of a cut to its log; upgrade the server, "
+            "or let the contract read it with kind: jdbc"
+        )
 
 
 _CANCELLED = {

@@ -70,7 +70,9 @@ def open_admin(kafka: KafkaSettings) -> Iterator[KafkaAdminClient]:
             **kafka.for_kafka_python(), client_id="tallystick", bootstrap_timeout_ms=10_000, request_timeout_ms=30_000
         )
     except (KafkaError, OSError) as error:
-        raise BrokerUnreachable(f"Kafka at {kafka.bootstrap_servers}: {type(error).__name__}: {error}") from error
+        from tallystick.kafka_trouble import why_unreachable  # another client, which a run that goes well needs not
+
+        raise BrokerUnreachable(f"Kafka at {kafka.bootstrap_servers}: {why_unreachable(kafka)}") from error
     try:
         yield admin
     finally:

@@ -9,6 +9,7 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, make_ur
 from sqlalchemy.exc import ArgumentError, OperationalError
 
 from tallystick.connections import ConnectionNotGiven
+from tallystick.postgres_trouble import what_to_do
 from tallystick.store.schema import REVISION, SCHEMA
 
 VERSION_TABLE = "alembic_version"
@@ -111,9 +112,9 @@ def _place(url: URL) -> str:
 
 
 def _reason(error: OperationalError, url: URL) -> str:
-    """The server's last line, such as 'connection refused'."""
+    """The first line of what was said, and what to do about it."""
     lines = [line for line in str(error.orig).splitlines() if line.strip()]
-    reason = lines[-1].strip() if lines else "no answer"
+    reason = lines[0].strip() + what_to_do(str(error.orig)) if lines else "no answer"
     return reason.replace(url.password, "***") if isinstance(url.password, str) and url.password else reason
 
 

@@ -74,7 +74,7 @@ def test_nobody_else_on_the_machine_makes_the_account_meanwhile(
     monkeypatch.setattr(postgres, "ensure_user_exists", make)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     with pytest.raises(Made, match="pgserver"):
-        postgres._account_for(tmp_path)
+        postgres._account_for(tmp_path, tmp_path)
 
 
 @contextmanager

@@ -1,0 +1,185 @@
+"""Why a cluster lets us not in, in a sentence with what to do: librdkafka is asked, which says what kafka-python logs.
+
+Asked only after kafka-python has given up; reads nothing, and never has a password in what it says.
+"""
+
+import re
+import ssl
+import time
+from collections.abc import Iterator
+from enum import Enum
+from socket import create_connection
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from tallystick.connections import KafkaSettings
+
+_SECONDS_TO_ASK = 5.0
+_SECONDS_TO_CONNECT = 3.0
+
+_SAID: tuple[tuple[int, str, str], ...] = (
+    (
+        KafkaError._AUTHENTICATION,
+        "not valid in current SASL state",
+        "that listener asks for no account, and security.protocol {protocol} offers one; "
+        "take the port of the listener with accounts, or PLAINTEXT or SSL",
+    ),
+    (
+        KafkaError._AUTHENTICATION,
+        "mechanism",
+        "it does not take sasl.mechanism {mechanism} ({said}); take one that it does",
+    ),
+    (
+        KafkaError._AUTHENTICATION,
+        "",
+        "it refuses the account {user} ({said}); correct sasl.username and sasl.password, or have the account made",
+    ),
+    (
+        KafkaError._SSL,
+        "certificate verify failed",
+        "its certificate is not proven by {ca}, or is for another name than {hosts}; "
+        "let ssl.ca.location name the CA that signed it, and bootstrap.servers the name that it has",
+    ),
+    (
+        KafkaError._SSL,
+        "",
+        "no TLS comes about ({said}); see that this port is one for security.protocol {protocol}",
+    ),
+    (
+        KafkaError._RESOLVE,
+        "",
+        "there is no host of that name ({said}); correct bootstrap.servers",
+    ),
+    (
+        KafkaError._TRANSPORT,
+        "Connection refused",
+        "nothing listens there (Connection refused); correct bootstrap.servers, or start the broker",
+    ),
+    (
+        KafkaError._TRANSPORT,
+        "Connect to ",
+        "no connection comes about ({said}); correct bootstrap.servers, or let this host through to the broker",
+    ),
+)
+"""Code, a part of librdkafka's words, and our sentence; the first that fits is told, so what says more comes first."""
+
+
+def why_unreachable(kafka: KafkaSettings) -> str:
+    """Say why this cluster cannot be reached with these settings, and what to do. Takes some seconds."""
+    settings = kafka.settings
+    fault = _fault_of_ca(settings.get("ssl.ca.location"))
+    if fault:
+        return fault
+    told = _ask(kafka)
+    for code, part, sentence in _SAID:
+        for error_code, said in told:
+            if error_code == code and part in said:
+                return sentence.format(said=said, **_words(kafka))
+    unknown = [said for code, said in told if code != KafkaError._TRANSPORT]
+    return unknown[0] if unknown else _why_silent(kafka)
+
+
+def _fault_of_ca(path: str | None) -> str:
+    """Empty where there is no such setting, or certificates can be read by it."""
+    if path is None:
+        return ""
+    wanted = "expected the certificates of its CAs there, in PEM; correct ssl.ca.location, or put the file there"
+    try:
+        ssl.create_default_context(cafile=path)
+    except ssl.SSLError:
+        return f"ssl.ca.location: {path} has no certificate; {wanted}"
+    except OSError as error:
+        return f"ssl.ca.location: {path}: {error.strerror}; {wanted}"
+    return ""
+
+
+def _ask(kafka: KafkaSettings) -> list[tuple[int, str]]:
+    """Codes and words of librdkafka's first tries: until it names a refusal, or has told of each server."""
+    told: list[tuple[int, str]] = []
+
+    def hear(error: KafkaError) -> None:
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:
+            told.append((error.code(), _words_of(error)))
+
+    end = time.monotonic() + _SECONDS_TO_ASK
+    try:
+        client = AdminClient(kafka.for_confluent() | {"error_cb": hear, "log_level": 0})
+    except KafkaException as error:
+        return [(error.args[0].code(), _words_of(error.args[0]))]
+    while time.monotonic() < end and len(told) < len(list(_addresses(kafka))):
+        client.poll(0.1)
+        if any(code in (KafkaError._AUTHENTICATION, KafkaError._SSL) for code, _ in told):
+            break
+    return told
+
+
+def _words_of(error: KafkaError) -> str:
+    """Without the address in front, which we name, and the time behind."""
+    said = re.sub(r" \(after \d+ms in state \w+\)$", "", error.str())
+    return re.sub(r"^\S+/\w+: ", "", said).replace("error:", "")
+
+
+class _Listener(Enum):
+    """What a port does with a TLS handshake."""
+
+    TLS = "shakes hands"
+    PLAINTEXT = "takes the connection, and no handshake"
+    NONE = "takes no connection"
+
+
+def _why_silent(kafka: KafkaSettings) -> str:
+    """The broker hangs up, or does not answer at all; librdkafka does not say which."""
+    protocol = _words(kafka)["protocol"]
+    listeners = {_listener(*address) for address in _addresses(kafka)}
+    if listeners == {_Listener.NONE}:
+        return "nothing answers there; correct bootstrap.servers, or let this host through to the broker"
+    if "SSL" in protocol and _Listener.TLS not in listeners:
+        return (
+            f"that port does not speak TLS, and security.protocol is {protocol}; "
+            f"take the port of the TLS listener, or {protocol.replace('SSL', 'PLAINTEXT')}"
+        )
+    if "SSL" not in protocol and _Listener.TLS in listeners:
+        return (
+            f"that port speaks TLS, and security.protocol is {protocol}; "
+            f"expected {protocol.replace('PLAINTEXT', 'SSL')}, or the port of a listener without TLS"
+        )
+    if "SASL" not in protocol:
+        return (
+            "it takes the connection and does not answer; it may ask for an account, which security.protocol "
+            f"{protocol} does not offer: expected SASL_{protocol} and sasl.mechanism, or the port of another listener"
+        )
+    return f"it does not answer; expected a Kafka broker that speaks {protocol} there"
+
+
+def _listener(host: str, port: int) -> _Listener:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # only whether it shakes hands; nothing is sent
+    try:
+        with create_connection((host, port), timeout=_SECONDS_TO_CONNECT) as raw:
+            try:
+                context.wrap_socket(raw, server_hostname=host).close()
+            except OSError:
+                return _Listener.PLAINTEXT
+            return _Listener.TLS
+    except (OSError, OverflowError, UnicodeError):
+        return _Listener.NONE
+
+
+def _addresses(kafka: KafkaSettings) -> Iterator[tuple[str, int]]:
+    """Host and port of each bootstrap server; 9092 is Kafka's own port."""
+    for server in kafka.bootstrap_servers.split(","):
+        host, _, port = server.strip().rpartition("://")[2].rpartition(":")
+        yield (host.strip("[]"), int(port)) if host and port.isdigit() else (port, 9092)
+
+
+def _words(kafka: KafkaSettings) -> dict[str, str]:
+    protocol = kafka.settings.get("security.protocol", "PLAINTEXT").upper()
+    return {
+        "protocol": protocol,
+        "mechanism": kafka.settings.get("sasl.mechanism", ""),
+        "user": kafka.settings.get("sasl.username", ""),
+        "ca": kafka.settings.get("ssl.ca.location", "this host's own CAs"),
+        "hosts": ", ".join(host for host, _ in _addresses(kafka)),
+    }

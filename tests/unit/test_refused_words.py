@@ -1,0 +1,106 @@
+"""What goes behind the words of libpq and librdkafka: one sentence each, by the first rule that fits."""
+
+from unittest.mock import Mock
+
+import pytest
+from confluent_kafka import KafkaError
+
+from tallystick import kafka_trouble
+from tallystick.connections import KafkaSettings
+from tallystick.kafka_trouble import _Listener
+from tallystick.postgres_trouble import what_to_do
+
+
+@pytest.mark.parametrize(
+    ("said", "to_do"),
+    [
+        ('FATAL:  password authentication failed for user "reader"', "correct user and password"),
+        ("fe_sendauth: no password supplied", "the connection has none"),
+        ("server does not support SSL, but SSL was required", "speaks no TLS"),
+        ('no pg_hba.conf entry for host "h", user "u", database "d", no encryption', "without TLS"),
+        ('no pg_hba.conf entry for host "h", user "u", database "d", SSL encryption', "from here"),
+        ('root certificate file "/ca.pem" does not exist', "correct sslrootcert"),
+        ('could not read root certificate file "/ca.pem": no certificate or crl found', "correct sslrootcert"),
+        ("SSL error: certificate verify failed", "not proven by sslrootcert"),
+        ('server certificate for "db" does not match host name "127.0.0.1"', "for another name"),
+        ("Connection refused\n\tIs the server running on that host?", "nothing listens there"),
+        ("failed to resolve host 'db': [Errno -2] Name or service not known", "no host of that name"),
+        ("connection timeout expired", "nothing answers there"),
+        ('FATAL:  database "books" does not exist', "correct the connection"),
+        ("FATAL:  sorry, too many clients already", "takes no more connections"),
+    ],
+)
+def test_each_word_of_libpq_has_its_own_advice(said: str, to_do: str) -> None:
+    advice = what_to_do(said)
+    assert advice.startswith("; ")
+    assert to_do in advice
+
+
+def test_words_that_nobody_knows_stand_alone() -> None:
+    assert what_to_do("something new") == ""
+
+
+def told(monkeypatch: pytest.MonkeyPatch, *errors: tuple[int, str], **settings: str) -> str:
+    monkeypatch.setattr(kafka_trouble, "_ask", lambda _: list(errors))
+    given = {"bootstrap.servers": "b:1"} | {name.replace("_", "."): value for name, value in settings.items()}
+    return kafka_trouble.why_unreachable(KafkaSettings(given))
+
+
+def test_the_word_that_says_most_goes_before_the_one_that_came_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = (KafkaError._TRANSPORT, "Connect to ipv4#127.0.0.1:1 failed: Connection refused")
+    unknown = (KafkaError._AUTHENTICATION, "Authentication failed: Invalid username or password")
+    account = {"sasl_mechanism": "PLAIN", "sasl_username": "reader", "sasl_password": "s3cret"}
+    assert "refuses the account reader" in told(monkeypatch, refused, unknown, **account)
+    assert "nothing listens there" in told(monkeypatch, refused)
+    assert "s3cret" not in told(monkeypatch, unknown, **account)
+
+
+def test_a_word_without_a_sentence_of_ours_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = 'Invalid value "TLS" for configuration property "security.protocol"'
+    assert told(monkeypatch, (KafkaError._INVALID_ARG, said)) == said
+
+
+DISCONNECTED = (KafkaError._TRANSPORT, "Disconnected: SSL connection closed by peer")
+
+
+@pytest.mark.parametrize("said", [(), (DISCONNECTED,)], ids=["silent", "disconnected"])
+@pytest.mark.parametrize(
+    ("protocol", "listener", "says"),
+    [
+        ("PLAINTEXT", _Listener.TLS, "speaks TLS, and security.protocol is PLAINTEXT; expected SSL"),
+        ("SASL_PLAINTEXT", _Listener.TLS, "speaks TLS, and security.protocol is SASL_PLAINTEXT; expected SASL_SSL"),
+        ("SSL", _Listener.PLAINTEXT, "does not speak TLS, and security.protocol is SSL; take"),
+        ("SASL_SSL", _Listener.PLAINTEXT, "TLS listener, or SASL_PLAINTEXT"),
+        ("PLAINTEXT", _Listener.PLAINTEXT, "may ask for an account, which security.protocol PLAINTEXT does not offer"),
+        ("SSL", _Listener.TLS, "may ask for an account, which security.protocol SSL does not offer"),
+        ("SASL_SSL", _Listener.TLS, "it does not answer; expected a Kafka broker that speaks SASL_SSL there"),
+        ("SASL_PLAINTEXT", _Listener.PLAINTEXT, "expected a Kafka broker that speaks SASL_PLAINTEXT there"),
+        ("SSL", _Listener.NONE, "nothing answers there"),
+        ("PLAINTEXT", _Listener.NONE, "nothing answers there"),
+    ],
+)
+def test_a_broker_that_hangs_up_without_a_word_is_asked_whether_it_speaks_tls(
+    monkeypatch: pytest.MonkeyPatch,
+    protocol: str,
+    listener: _Listener,
+    says: str,
+    said: tuple[tuple[int, str], ...],
+) -> None:
+    monkeypatch.setattr(kafka_trouble, "_listener", Mock(return_value=listener))
+    assert says in told(monkeypatch, *said, security_protocol=protocol)
+
+
+@pytest.mark.parametrize(
+    ("servers", "addresses"),
+    [
+        ("b:1", [("b", 1)]),
+        ("b", [("b", 9092)]),
+        ("SASL_SSL://b:9093, [::1]:9094", [("b", 9093), ("::1", 9094)]),
+    ],
+)
+def test_bootstrap_servers_are_read_as_kafkas_clients_read_them(servers: str, addresses: list[tuple[str, int]]) -> None:
+    assert list(kafka_trouble._addresses(KafkaSettings({"bootstrap.servers": servers}))) == addresses
+
+
+def test_a_port_that_cannot_be_is_no_error_of_ours() -> None:
+    assert kafka_trouble._listener("127.0.0.1", 99_999) is _Listener.NONE
