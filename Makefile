@@ -44,7 +44,7 @@ relay: setup ## Rows marked as sent while they are read: no window is broken or 
 cluster: setup ## A Spark master and two workers here until Ctrl-C; prints the master's address (WORKERS=2)
 	$(BIN)/python -m lab.spark_cluster --workers $(or $(WORKERS),2)
 
-up: setup ## Start broker, ledger and Airflow here, without Docker
+up: setup ## Start broker, ledger and Airflow here, without Docker, with every contract of dags/contracts
 	$(BIN)/python -m lab.up
 
 down: setup ## Stop what `make up` started

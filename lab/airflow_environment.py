@@ -11,8 +11,8 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
+from lab.airflow_connections import AirflowConnection, airflow_variable, postgres_connection
 from lab.class_archive import SMALL_JVM
 from lab.ports import free_port
 from lab.process import REPOSITORY
@@ -23,6 +23,9 @@ USERS = {"admin": "admin", "operator": "op", "approver": "op", "viewer": "viewer
 
 SPARK_POOL = "spark"
 """Pool of one slot: on two cores two Spark jobs at once take longer than one after the other."""
+
+LAB_CONNECTIONS = ("spark_default", "kafka_billing", "ledger_billing", "tallystick_store", "alert_webhook")
+"""Ids of the connections that every Airflow of the lab has."""
 
 _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "JAVA_HOME", "PYTHONPATH", "USER")
 
@@ -48,6 +51,7 @@ class AirflowSettings:
     webhook: str = "http://127.0.0.1:9/nobody-listens"  # the discard port
     dags: Path = REPOSITORY / "dags"
     spark_conf: Mapping[str, str] = field(default_factory=lambda: dict(SMALL_SPARK))
+    connections: Mapping[str, AirflowConnection] = field(default_factory=dict, repr=False)  # beside LAB_CONNECTIONS
     jars: Path = REPOSITORY / ".jars" / "spark"
     port: int = field(default_factory=free_port)
     worker_log_port: int = field(default_factory=free_port)
@@ -76,7 +80,7 @@ def build_environment(settings: AirflowSettings, addresses: LabAddresses) -> dic
         passed_on
         | {"PATH": f"{binaries}{os.pathsep}{passed_on.get('PATH', os.defpath)}", "TZ": "UTC"}
         | _airflow(settings, addresses.airflow_dsn)
-        | {f"AIRFLOW_CONN_{name}": json.dumps(value) for name, value in _connections(settings, addresses).items()}
+        | {airflow_variable(name): _written(value) for name, value in _connections(settings, addresses).items()}
         | _tallystick(settings)
         | {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     )
@@ -133,26 +137,20 @@ def _airflow(settings: AirflowSettings, database_dsn: str) -> dict[str, str]:
     }
 
 
-def _connections(settings: AirflowSettings, addresses: LabAddresses) -> dict[str, dict[str, object]]:
-    return {
-        "SPARK_DEFAULT": {"conn_type": "spark", "host": "local[2]"},
-        "KAFKA_BILLING": {"conn_type": "kafka", "extra": {"bootstrap.servers": addresses.bootstrap_servers}},
-        "LEDGER_BILLING": _postgres(addresses.ledger_reader_dsn),
-        "TALLYSTICK_STORE": _postgres(addresses.store_dsn),
-        "ALERT_WEBHOOK": {"conn_type": "http", "host": settings.webhook},
+def _connections(settings: AirflowSettings, addresses: LabAddresses) -> dict[str, AirflowConnection]:
+    of_lab: dict[str, AirflowConnection] = {
+        "spark_default": {"conn_type": "spark", "host": "local[2]"},
+        "kafka_billing": {"conn_type": "kafka", "extra": {"bootstrap.servers": addresses.bootstrap_servers}},
+        "ledger_billing": postgres_connection(addresses.ledger_reader_dsn),
+        "tallystick_store": postgres_connection(addresses.store_dsn),
+        "alert_webhook": {"conn_type": "http", "host": settings.webhook},
     }
+    assert set(of_lab) == set(LAB_CONNECTIONS)
+    return {**settings.connections, **of_lab}
 
 
-def _postgres(dsn: str) -> dict[str, object]:
-    parts = urlsplit(dsn)
-    return {
-        "conn_type": "postgres",
-        "host": parts.hostname,
-        "port": parts.port,
-        "login": unquote(parts.username or ""),
-        "password": unquote(parts.password or ""),
-        "schema": parts.path.removeprefix("/"),
-    }
+def _written(connection: AirflowConnection) -> str:
+    return connection if isinstance(connection, str) else json.dumps(connection)
 
 
 def _tallystick(settings: AirflowSettings) -> dict[str, str]:

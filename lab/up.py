@@ -1,10 +1,11 @@
-"""Everything, running here until `python -m lab.down`: broker, databases, billing traffic, Airflow with both contracts.
+"""Everything, running here until `python -m lab.down`: broker, databases, billing traffic, Airflow with all contracts.
 
     python -m lab.up
 
 Returns once Airflow is healthy and says where it is; the rest is a process of its own (`--serve`), which holds the lock
 on build/up/ as long as it lives and stops its parts in order when it ends. Traffic is exactly-once and harmless: the
-books agree, window after window. `python -m lab.demo` is where things get broken.
+books agree, window after window. `python -m lab.demo` is where things get broken. Contracts that somebody has put
+beside the two of the lab are scheduled too, with the connections that the environment names for them.
 """
 
 import argparse
@@ -26,14 +27,17 @@ from pathlib import Path
 from typing import IO
 
 from lab.airflow import AirflowStack, start_airflow
-from lab.airflow_environment import AirflowSettings, write_secret
+from lab.airflow_connections import OwnConnections, read_connections
+from lab.airflow_environment import LAB_CONNECTIONS, AirflowSettings, write_secret
 from lab.mode import DeliveryMode
+from lab.own_contracts import OwnContracts, copy_contracts
 from lab.pager import start_pager
 from lab.ports import free_port
 from lab.process import REPOSITORY, port_answers
 from lab.rounds import Round, prepare, run_traffic
 from lab.stack import LabStack, start_stack
 
+CONTRACTS = REPOSITORY / "dags" / "contracts"
 FOLDER = REPOSITORY / "build" / "up"
 LOG = FOLDER / "up.log"
 SESSION_FILE = FOLDER / "session.json"
@@ -63,6 +67,8 @@ class Session:
     passwords: dict[str, str]
     reports: str
     pages: str
+    contracts: list[str]
+    faults: list[str]
     started_at_utc: str
 
 
@@ -75,7 +81,7 @@ def main() -> None:
         return
     FOLDER.mkdir(parents=True, exist_ok=True)
     if is_running():
-        print("It is already running.")
+        print("It is already running, with the contracts and connections that were there when it began.")
         print(_describe(_wait_for_session(None)))
         return
     print("Starting broker, databases, traffic and Airflow; this takes about half a minute ...", flush=True)
@@ -141,8 +147,9 @@ def _serve() -> None:
         _migrate_store(stack)
         pager = parts.enter_context(start_pager(FOLDER / "pages.jsonl"))
         parts.callback(_say_stopped, "Airflow")
-        airflow = parts.enter_context(start_airflow(_settings(webhook=pager.address), stack))
-        _write_session(airflow, pages=pager.file)
+        brought = _bring(now_utc=datetime.now(UTC))
+        airflow = parts.enter_context(start_airflow(_settings(brought, webhook=pager.address), stack))
+        _write_session(airflow, brought, pages=pager.file)
         parts.callback(SESSION_FILE.unlink)
         parts.callback(_say_stopped, "traffic")
         _trickle(round_, stop)
@@ -166,13 +173,30 @@ def _migrate_store(stack: LabStack) -> None:
     subprocess.run([command, "store", "migrate"], env=environment, check=True, timeout=60)
 
 
-def _settings(*, webhook: str) -> AirflowSettings:
+@dataclass(frozen=True, kw_only=True)
+class _Brought:
+    """The folder of all contracts, and what came of those that are not the lab's."""
+
+    folder: Path
+    own: OwnContracts
+    connections: OwnConnections
+
+
+def _bring(*, now_utc: datetime) -> _Brought:
+    folder = _write_contracts(now_utc=now_utc)
+    own = copy_contracts(CONTRACTS, folder, without=_SCHEDULES, now_utc=now_utc)
+    connections = read_connections(own.contracts, os.environ, without=LAB_CONNECTIONS)
+    return _Brought(folder=folder, own=own, connections=connections)
+
+
+def _settings(brought: _Brought, *, webhook: str) -> AirflowSettings:
     home = FOLDER / "airflow"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     return AirflowSettings(
         home=home,
-        contracts=_write_contracts(now_utc=datetime.now(UTC)),
+        contracts=brought.folder,
+        connections=brought.connections.given,
         artifacts=FOLDER / "artifacts",
         webhook=webhook,
         port=free_port() if port_answers(_PORT_WANTED) else _PORT_WANTED,
@@ -186,7 +210,7 @@ def _write_contracts(*, now_utc: datetime) -> Path:
     folder.mkdir(parents=True)
     start_utc = now_utc.replace(second=0, microsecond=0) - timedelta(minutes=2 * _MINUTES_PER_WINDOW - 1)
     for name, schedule in _SCHEDULES.items():
-        text = (REPOSITORY / "dags" / "contracts" / f"{name}.yaml").read_text()
+        text = (CONTRACTS / f"{name}.yaml").read_text()
         for key, value in {
             "schedule": f'"{schedule}"',
             "start_date": f"{start_utc:%Y-%m-%dT%H:%M:%SZ}",
@@ -198,13 +222,15 @@ def _write_contracts(*, now_utc: datetime) -> Path:
     return folder
 
 
-def _write_session(airflow: AirflowStack, *, pages: Path) -> None:
+def _write_session(airflow: AirflowStack, brought: _Brought, *, pages: Path) -> None:
     session = Session(
         pid=os.getpid(),
         address=airflow.base_url,
         passwords=dict(airflow.passwords),
         reports=str(airflow.settings.artifacts),
         pages=str(pages),
+        contracts=[*_SCHEDULES, *(contract["contract"] for contract in brought.own.contracts)],
+        faults=[*brought.own.faults, *brought.connections.faults],
         started_at_utc=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     unfinished = SESSION_FILE.with_suffix(".new")
@@ -227,14 +253,17 @@ def _trickle(round_: Round, stop: threading.Event) -> None:
 
 def _describe(session: Session) -> str:
     passwords = "\n".join(f"             {user} / {password}" for user, password in session.passwords.items())
+    faults = "".join(f"\nRefused      {fault}" for fault in session.faults)
     return f"""
 Airflow      {session.address}
 Log in as{passwords[9:]}
 Reports      {session.reports}
 Pages        {session.pages}
 Log          {LOG}
+Contracts    {", ".join(session.contracts)}{faults}
 
-Each contract is reconciled every {_MINUTES_PER_WINDOW} minutes; the first run of each is its baseline.
+The lab's two contracts are reconciled every {_MINUTES_PER_WINDOW} minutes, others by their own schedule; the first run
+of each is its baseline.
 Stop it with: make down (python -m lab.down)"""
 
 

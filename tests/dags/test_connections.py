@@ -2,11 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from airflow.sdk import BaseHook
 
-from tallystick.connections import HttpAccount, connections_from_environment
+from lab.airflow_connections import airflow_variable
+from lab.airflow_connections import read_connections as read_own
+from lab.airflow_environment import LAB_CONNECTIONS
+from tallystick.connections import HttpAccount, connections_from_environment, environment_variable
 from tallystick.contract import Contract, load_contract
 from tallystick.file_sink import FileSink
 from tallystick.input_topic import input_kafka
@@ -223,3 +227,105 @@ def test_airflows_interface_without_an_account_is_refused(monkeypatch: pytest.Mo
     monkeypatch.setenv("AIRFLOW_CONN_AIRFLOW_ITSELF", json.dumps({"conn_type": "http", "host": "airflow"}))
     with pytest.raises(ConnectionRefused, match="connection airflow_itself: expected a host, a login and a password"):
         read_acting_connections(HANDS_OVER)
+
+
+def own_contract(**parts: object) -> Contract:
+    """The shipped one, with connections of other names."""
+    document = PAYMENTS.model_dump(mode="json")
+    document["kafka"]["connection"], document["ledger"]["connection"] = "my_kafka", "my_ledger"
+    document["alert"] = {"sinks": []}
+    return Contract.model_validate(document | parts)
+
+
+def document(contract: Contract) -> dict[str, Any]:
+    """As its file has it."""
+    return contract.model_dump(mode="json")
+
+
+def give(monkeypatch: pytest.MonkeyPatch, contract: Contract, texts: dict[str, str]) -> None:
+    """Give Airflow what `make up` reads from the environment."""
+    outside = {environment_variable(connection_id): text for connection_id, text in texts.items()}
+    own = read_own([document(contract)], outside, without=LAB_CONNECTIONS)
+    assert own.faults == ()
+    assert set(own.given) == set(texts)
+    for connection_id, value in own.given.items():
+        monkeypatch.setenv(airflow_variable(connection_id), value if isinstance(value, str) else json.dumps(value))
+
+
+KAFKA_TEXT = json.dumps({"bootstrap.servers": "b:1", "security.protocol": "SSL", "ssl.ca.location": "/ca.pem"})
+
+
+@pytest.mark.parametrize(
+    ("ledger", "text"),
+    [
+        ({}, "postgresql://reader:p%2Fw%40@db:5433/books?sslmode=verify-full&sslrootcert=%2Fca.pem"),
+        ({}, "postgresql://reader:pw@db:5432/books"),
+        ({"kind": "parquet", "quiet_seconds": 60}, "/srv/ledger"),
+    ],
+)
+def test_airflow_gets_from_make_up_what_the_command_line_reads(
+    monkeypatch: pytest.MonkeyPatch, ledger: dict[str, object], text: str
+) -> None:
+    contract = own_contract()
+    contract = contract.model_copy(update={"ledger": contract.ledger.model_copy(update=ledger)})
+    texts = {"my_kafka": KAFKA_TEXT, "my_ledger": text}
+    give(monkeypatch, contract, texts)
+    outside = {environment_variable(connection_id): text for connection_id, text in texts.items()}
+    read = read_connections(contract)
+    assert read == connections_from_environment(kafka_id="my_kafka", ledger_id="my_ledger", environment=outside)
+
+
+def test_a_ledger_behind_jdbc_comes_from_make_up_with_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    contract = own_contract()
+    contract = contract.model_copy(update={"ledger": contract.ledger.model_copy(update=BY_COLUMN)})
+    for text in (
+        "postgresql://reader:pw@db:5433/books",
+        '{"url": "mysql+pymysql://reader:pw@db/books", "jdbc_url": "jdbc:mysql://db/books", "driver": "mysql.Driver"}',
+    ):
+        give(monkeypatch, contract, {"my_kafka": KAFKA_TEXT, "my_ledger": text})
+        assert jdbc_settings(read_connections(contract).ledger_dsn) == jdbc_settings(text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        ("webhook", "https://pager:8443/v1/alerts?a=b", SinkConnection(address="https://pager:8443/v1/alerts?a=b")),
+        (
+            "slack",
+            '{"address": "https://hooks/services", "secret": "s"}',
+            SinkConnection(address="https://hooks/services", secret="s"),
+        ),
+        ("pagerduty", '{"secret": "key"}', SinkConnection(secret="key")),
+        ("apprise", '{"secret": "json://h"}', SinkConnection(secret="json://h")),
+        (
+            "email",
+            '{"address": "smtp://mail:25", "login": "l", "secret": "p", "from": "a@b", "to": "c@d"}',
+            SinkConnection(address="smtp://mail:25", login="l", secret="p", settings={"from": "a@b", "to": "c@d"}),
+        ),
+    ],
+)
+def test_a_sinks_connection_comes_from_make_up(
+    monkeypatch: pytest.MonkeyPatch, kind: str, text: str, expected: SinkConnection
+) -> None:
+    contract = own_contract(alert={"sinks": [{"kind": kind, "connection": "my_pager"}]})
+    texts = {"my_kafka": KAFKA_TEXT, "my_ledger": "postgresql://db/books", "my_pager": text}
+    give(monkeypatch, contract, texts)
+    assert sink_connection(get_connection("my_pager"), kind) == expected
+
+
+def test_make_up_names_each_connection_that_it_does_not_pass_on() -> None:
+    outside = {"TALLYSTICK_CONN_MY_KAFKA": "nonsense", "AIRFLOW_CONN_MY_LEDGER": "postgres://u:p@db/books"}
+    own = read_own([document(own_contract())], outside, without=LAB_CONNECTIONS)
+    assert own.given == {"my_ledger": "postgres://u:p@db/books"}
+    assert own.faults[0].startswith("billing_payments, my_kafka: expected a JSON object, such as")
+    missing = read_own([document(own_contract())], {}, without=LAB_CONNECTIONS).faults
+    assert missing[1] == (
+        "billing_payments, my_ledger: expected the environment variable TALLYSTICK_CONN_MY_LEDGER "
+        "or AIRFLOW_CONN_MY_LEDGER"
+    )
+    assert read_own([document(PAYMENTS)], {}, without=LAB_CONNECTIONS).faults == ()
+    taken = read_own([document(PAYMENTS)], {"TALLYSTICK_CONN_KAFKA_BILLING": KAFKA_TEXT}, without=LAB_CONNECTIONS)
+    assert taken.given == {}
+    assert taken.faults == (
+        "billing_payments, kafka_billing: `make up` has its own of this name; call yours by another",
+    )

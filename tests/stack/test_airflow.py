@@ -1,11 +1,14 @@
 """What only a real Airflow shows: it runs on a scheduler, its triggerer and its REST interface, as people use it.
 
 A run that hangs is paged at its deadline; its verdict starts the DAG that is scheduled on it, once; an approval counts
-once, whatever is answered twice, cleared or run again.
+once, whatever is answered twice, cleared or run again; a contract of one's own runs with the terminal's connections.
 """
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -17,14 +20,17 @@ import yaml
 
 from lab.airflow import AirflowStack, start_airflow
 from lab.airflow_client import AirflowSaidNo
-from lab.airflow_environment import SPARK_POOL, AirflowSettings
+from lab.airflow_connections import read_connections
+from lab.airflow_environment import LAB_CONNECTIONS, SPARK_POOL, AirflowSettings
 from lab.mode import DeliveryMode
+from lab.own_contracts import copy_contracts
 from lab.pager import Pager, start_pager
 from lab.process import REPOSITORY, wait_until
 from lab.rounds import prepare
 from lab.stack import LabAddresses, LabStack
 from tallystick.contract import Contract
-from tallystick.store.engine import connect_store, migrate
+from tallystick.store.engine import connect_store, migrate, open_store
+from tallystick.store.run_store import list_runs
 
 from .test_compensation import Books, once, world
 
@@ -33,6 +39,7 @@ __all__ = ["world"]  # a fixture
 pytestmark = pytest.mark.timeout(1800)
 
 NAMESPACE = "deadline"
+SHOP = REPOSITORY / "docs" / "examples" / "walk"
 CONSUMER = "after_a_clean_window"
 OVERDUE = "tallystick/deadline_payouts/verdict_overdue"
 PATIENCE_SECONDS = 300
@@ -66,11 +73,28 @@ def airflow(
     (dags / f"{CONSUMER}_dag.py").write_text(example.replace("billing_payouts/matched", "deadline_payouts/verdict"))
     for made in (home, contracts):
         made.mkdir()
+    shops = [yaml.safe_load((SHOP / "shop_orders.yaml").read_text())]
+    own = read_connections(shops, shop_environment(airflow_stack), without=LAB_CONNECTIONS)
     settings = AirflowSettings(
-        home=home, contracts=contracts, dags=dags, artifacts=folder / "artifacts", webhook=pager.address
+        home=home,
+        contracts=contracts,
+        dags=dags,
+        artifacts=folder / "artifacts",
+        webhook=pager.address,
+        connections=own.given,
     )
     with start_airflow(settings, airflow_stack, deadline_seconds=PATIENCE_SECONDS) as airflow:
         yield airflow
+
+
+def shop_environment(addresses: LabAddresses) -> dict[str, str]:
+    """What docs/walk.md has people export: for the shop, and for Tallystick."""
+    return {
+        "SHOP_BROKER": addresses.bootstrap_servers,
+        "SHOP_DATABASE": addresses.ledger_owner_dsn,
+        "TALLYSTICK_CONN_SHOP_KAFKA": json.dumps({"bootstrap.servers": addresses.bootstrap_servers}),
+        "TALLYSTICK_CONN_SHOP_LEDGER": addresses.ledger_reader_dsn,
+    }
 
 
 @pytest.fixture
@@ -194,3 +218,30 @@ def test_an_approval_has_one_effect_whatever_is_answered_twice_cleared_or_run_ag
     assert trail(world, "planned", "agreed", "approved", "publishing") == {
         "planned": 2, "agreed": 2, "approved": 3, "publishing": 1
     }  # fmt: skip
+
+
+def test_the_walks_contract_begins_its_books_at_once_and_is_reconciled_with_the_connections_of_its_terminal(
+    airflow: AirflowStack, airflow_stack: LabAddresses, store_dsn: str
+) -> None:
+    def shop(*arguments: str) -> None:
+        environment = os.environ | shop_environment(airflow_stack)
+        subprocess.run([sys.executable, SHOP / "shop.py", *arguments], env=environment, check=True, timeout=60)
+
+    def verdicts() -> list[tuple[int, str]]:
+        return [(run.cut_n, str(run.verdict)) for run in list_runs(open_store(store_dsn), "shop_orders", limit=9)]
+
+    shop("open")
+    now = datetime.now(UTC)
+    (contract,) = copy_contracts(SHOP, airflow.settings.contracts, without=(), now_utc=now).contracts
+    dag_id = f"reconcile_{contract['contract']}"
+    airflow.wait_dag(dag_id, deadline_seconds=PATIENCE_SECONDS)
+    begun = airflow.wait_run_where(
+        dag_id, lambda run: run["state"] == "success", what="the baseline", deadline_seconds=PATIENCE_SECONDS
+    )
+    assert begun["run_type"] == "scheduled"
+    assert verdicts() == [(0, "INCONCLUSIVE")]
+
+    shop("sell", "3")
+    run_id = airflow.trigger(dag_id, interval=(now - timedelta(seconds=1), datetime.now(UTC)))
+    assert airflow.wait_run(dag_id, run_id, deadline_seconds=PATIENCE_SECONDS) == "success"
+    assert verdicts() == [(1, "MATCHED"), (0, "INCONCLUSIVE")]
