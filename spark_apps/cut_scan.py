@@ -37,7 +37,7 @@ from spark_apps.ledger_frame import RowsById, input_rows, read_ledger, rows_by_i
 from spark_apps.log_reader import LogTopic, as_raised_in_the_task
 from spark_apps.postgres_rows import PostgresRows
 from spark_apps.second_reading import choose_sample, compare, read_by_client
-from spark_apps.slice_matching import scan_slices
+from spark_apps.slice_matching import beside_planted, scan_slices
 from spark_apps.topic_frame import parse_events, read_topics
 from tallystick.canaries import canary_events, canary_rows
 from tallystick.census import Tell
@@ -72,7 +72,7 @@ class Side:
 
     @property
     def all(self) -> DataFrame:
-        return self.read.unionByName(self.planted)
+        return beside_planted(self.read, self.planted)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,7 +45,6 @@ from spark_apps.side_summary import (
 )
 from spark_apps.slice_matching import (
     Total,
-    apart,
     content_digest,
     ledger_copy,
     record_times_of,
@@ -59,6 +58,7 @@ from tallystick.evidence import UnreadableRecord
 from tallystick.lag import TopicLag, lags_of_pairs
 from tallystick.log_record import LogRecord, unpacked
 from tallystick.offsets import TopicPartition
+from tallystick.pairing import Copy
 from tallystick.run_result import total_money
 from tallystick.slice_scan import CANARY_PARTITION, CanaryScan, SliceScan
 
@@ -244,9 +244,9 @@ def scan_by_hash(
     found = _first_look(topic, ledger, planted, plan, legs, known, tasks=tasks)
     walked = tuple(map(walked_in, found.beside[Kind.WALKED]))
     heads = heads_of(walked)
-    events, rows = _second_look(topic, ledger, planted, plan, found, heads)
+    home, canaries = _second_look(topic, ledger, planted, plan, found, heads)
     return HashScan(
-        scan=replace(_assemble(plan, found, events, rows, legs, known, lag_of), heads=heads),
+        scan=replace(_assemble(plan, found, home, canaries, legs, known, lag_of), heads=heads),
         walked=walked,
         seen=dict(map(seen_in, found.beside[Kind.SEEN])),
         odd=_by_partition(plan, numbers_in(Kind.ODD, found.beside[Kind.ODD])),
@@ -263,6 +263,15 @@ class _Found:
     read: Mapping[Kind, Numbers]
     planted: Mapping[Kind, Numbers]
     beside: Mapping[Kind, list[bytes]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Home:
+    """What the second look brought of what was read, or of what was planted. told: by the match, by kind."""
+
+    events: Sequence[Row]
+    rows: Sequence[Row]
+    told: Mapping[Kind, Numbers]
 
 
 def _first_look(
@@ -322,8 +331,8 @@ def _second_look(
     plan: ScanPlan,
     found: _Found,
     heads: Mapping[TopicPartition, BatchHeads],
-) -> tuple[list[Row], list[Row]]:
-    """Events and ledger rows that were told of. Raises SidesMoved."""
+) -> tuple[_Home, _Home]:
+    """What was told of, of what was read and of what was planted. Raises SidesMoved."""
     places = np.unique(np.vstack([found.read[Kind.HOME_EVENTS][:, 1:], found.read[Kind.INCOMPLETE]]), axis=0)
     keys = found.read[Kind.HOME_ROWS]
     with ThreadPoolExecutor(2) as beside:
@@ -337,7 +346,10 @@ def _second_look(
             f"{len(rows)}: log or ledger changed while it was read; the next attempt reads both again"
         )
     canary_events, canary_rows = canaries.result()
-    return [*events, *canary_events], [*rows, *canary_rows]
+    return (
+        _Home(events=events, rows=rows, told=found.read),
+        _Home(events=canary_events, rows=canary_rows, told=found.planted),
+    )
 
 
 def _by_partition(plan: ScanPlan, places: Numbers) -> dict[tuple[str, int], Numbers]:
@@ -352,8 +364,8 @@ def _partition(plan: ScanPlan, part: int) -> tuple[str, int]:
 def _assemble(
     plan: ScanPlan,
     found: _Found,
-    events: Sequence[Row],
-    rows: Sequence[Row],
+    home: _Home,
+    canaries: _Home,
     legs: Mapping[str, str],
     known: frozenset[str],
     lag_of: Direction | None,
@@ -361,11 +373,8 @@ def _assemble(
     """The same words as `scan_slices` says it in."""
     topic_totals, planted_totals = _topic_totals(plan, found.event_totals)
     ledger_totals = _ledger_totals(found.row_totals)
-    paired, whole = _of_keys_and_transactions(plan, found, events)
-    copies = _exceptional(paired, rows, legs, known)
-    topic_copies, topic_canaries = apart(map(topic_copy, copies[0]))
-    ledger_copies, ledger_canaries = apart(map(ledger_copy, copies[1]))
-    incomplete, incomplete_canaries = apart(map(topic_copy, _incomplete(whole, legs)))
+    topic_copies, ledger_copies, incomplete = _copies(plan, home, legs, known)
+    topic_canaries, ledger_canaries, incomplete_canaries = _copies(plan, canaries, legs, frozenset())
     money = total_money((total["currency"], total["amount"]) for total in ledger_totals)
     exceptional = total_money((copy.currency, copy.amount_minor) for copy in ledger_copies)
     ledger_rows = sum(total["rows"] for total in ledger_totals)
@@ -388,7 +397,7 @@ def _assemble(
             incomplete=incomplete_canaries,
             unreadable=sum(total["rows"] for total in planted_totals if not total["readable"]),
         ),
-        log_records={record.item_id: record for record in _log_records(events)},
+        log_records={record.item_id: record for record in _log_records(home.events)},
     )
 
 
@@ -396,18 +405,33 @@ def _log_records(events: Iterable[Row]) -> Iterator[LogRecord]:
     return (unpacked(event["log_record"]) for event in events if event.get("log_record") is not None)
 
 
-def _of_keys_and_transactions(plan: ScanPlan, found: _Found, events: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+def _copies(
+    plan: ScanPlan, home: _Home, legs: Mapping[str, str], known: frozenset[str]
+) -> tuple[tuple[Copy, ...], tuple[Copy, ...], tuple[Copy, ...]]:
+    """Exceptional copies of both sides, and the events of transactions that lack a leg."""
+    paired, whole = _of_keys_and_transactions(plan, home)
+    events, rows = _exceptional(paired, home.rows, legs, known)
+    return (
+        tuple(map(topic_copy, events)),
+        tuple(map(ledger_copy, rows)),
+        tuple(map(topic_copy, _incomplete(whole, legs))),
+    )
+
+
+def _of_keys_and_transactions(plan: ScanPlan, home: _Home) -> tuple[list[Row], list[Row]]:
     """Events of which all copies of their key are here, and those of which the whole transaction is."""
 
     def told(kind: Kind, first: int) -> set[tuple[str, int, int]]:
-        rows = np.vstack([side[kind] for side in (found.read, found.planted)])[:, first:].tolist()
-        return {(*_partition(plan, part), place) for part, place in rows}
+        return {(*_partition(plan, part), place) for part, place in home.told[kind][:, first:].tolist()}
 
     def at(event: Row) -> tuple[str, int, int]:
         return event["topic"], event["partition"], event["kafka_offset"]
 
     of_keys, of_transactions = told(Kind.HOME_EVENTS, 1), told(Kind.INCOMPLETE, 0)
-    return [one for one in events if at(one) in of_keys], [one for one in events if at(one) in of_transactions]
+    return (
+        [one for one in home.events if at(one) in of_keys],
+        [one for one in home.events if at(one) in of_transactions],
+    )
 
 
 def _unreadable_sample(plan: ScanPlan, places: Numbers) -> tuple[UnreadableRecord, ...]:

@@ -8,7 +8,6 @@ from pyspark.sql import functions as F
 from spark_apps.side_summary import PARTITIONS
 from spark_apps.slice_matching import event_content, is_misrouted, row_content
 from spark_apps.topic_frame import topic_number
-from tallystick.slice_scan import CANARY
 
 SUMMARY_SHAPE = "kind tinyint, bucket int, blob binary"
 """`side_summary.SUMMARY`, in Spark's words."""
@@ -34,12 +33,8 @@ def hashed_events(events: DataFrame, *, topics: Sequence[str], legs: Mapping[str
 
 
 def hashed_ledger_rows(rows: DataFrame, *, placed: bool) -> DataFrame:
-    """Ledger rows. placed: by their ids, which are integers. Those under a planted row's key are not counted.
-
-    Shape: HASHED_ROWS.
-    """
+    """Ledger rows. placed: by their ids, which are integers. Shape: HASHED_ROWS."""
     return rows.select(
-        (~F.col("match_key").startswith(CANARY)).alias("counted"),
         (F.col("row_id") if placed else F.lit(0)).cast("bigint").alias("place"),
         key_hash().alias("key_hash"),
         _fields().alias("fields"),

@@ -35,7 +35,9 @@ class LagMeter:
         )
 
     def fold(self, counted: DataFrame, simple: Column) -> DataFrame:
-        """Simple keys folded into one row per topic and bucket. Shape: match_key (null in those), lag_cell, pairs.
+        """Simple keys folded into one row per topic and bucket; planted ones are not measured.
+
+        Shape: planted, match_key (null in those), lag_cell, pairs.
 
         Folded before it is shuffled, so that what travels is the exceptional keys and a few counts.
         """
@@ -45,9 +47,11 @@ class LagMeter:
         bucket = F.lit(len(EDGES_MS) - 1)
         for number in reversed(range(len(EDGES_MS) - 1)):
             bucket = F.when(lag_ms <= EDGES_MS[number], number).otherwise(bucket)
-        cell = F.when(simple & lag_ms.isNotNull(), F.col("topic_number") * len(EDGES_MS) + bucket)
+        measured = simple & lag_ms.isNotNull() & ~F.col("planted")
+        cell = F.when(measured, F.col("topic_number") * len(EDGES_MS) + bucket)
         key = F.when(~simple, F.col("match_key"))
-        return counted.groupBy(key.alias("match_key"), cell.alias("lag_cell")).agg(F.count("*").alias("pairs"))
+        group = ("planted", key.alias("match_key"), cell.alias("lag_cell"))
+        return counted.groupBy(*group).agg(F.count("*").alias("pairs"))
 
     def read(self, folded: DataFrame) -> tuple[TopicLag, ...]:
         """The counts by topic; without topics that had no pair."""

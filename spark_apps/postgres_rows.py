@@ -15,7 +15,6 @@ from spark_apps.hashed_rows import SUMMARY_SHAPE
 from spark_apps.side_summary import HASHED_ROWS, Numbers, ScanPlan, summarise_rows
 from spark_apps.spark_hash import hash_longs, hash_texts
 from tallystick.ledger_sql import at_snapshot
-from tallystick.slice_scan import CANARY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +72,6 @@ def hashed_row_batch(rows: pa.RecordBatch, *, placed: bool) -> pa.RecordBatch:
     content = hash_texts(rows["leg"], hash_texts(rows["transaction_key"], content))
     content = hash_texts(currencies, hash_longs(amounts.to_numpy(), content))
     figures = {
-        "counted": pc.invert(pc.starts_with(rows["match_key"], CANARY)),
         "place": pc.cast(rows["row_id"], pa.int64()) if placed else pa.array(np.zeros(len(rows), dtype=np.int64)),
         "key_hash": pa.array(key_hash),
         "fields": pa.array(amounts.to_numpy() ^ hash_texts(currencies).view(np.int64)),

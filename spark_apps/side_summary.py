@@ -46,7 +46,6 @@ all. Where an event is not readable, amount and currency are null, and these has
 
 HASHED_ROWS = pa.schema(
     [
-        ("counted", pa.bool_()),
         ("place", pa.int64()),
         ("key_hash", pa.int64()),
         ("fields", pa.int64()),
@@ -58,7 +57,7 @@ HASHED_ROWS = pa.schema(
 )
 """Ledger rows; what is named as in HASHED_EVENTS is the same.
 
-counted: in the side's totals. place: where the ledger finds the row again, if it can say so in a number, else 0.
+place: where the ledger finds the row again, if it can say so in a number, else 0.
 content: `row_content`.
 """
 
@@ -200,12 +199,12 @@ def summarise_events(batches: Iterable[pa.RecordBatch], plan: ScanPlan) -> Itera
 def summarise_rows(
     batches: Iterable[pa.RecordBatch], plan: ScanPlan, *, planted: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """One task's ledger rows. Shape: HASHED_ROWS -> SUMMARY."""
+    """One task's ledger rows. Planted ones are in no total. Shape: HASHED_ROWS -> SUMMARY."""
     totals: list[GroupTotal] = []
     for rows in _flushes(batches):
-        counted = rows if pc.all(rows["counted"]).as_py() else rows.filter(rows["counted"])
-        no_part, readable = np.zeros(len(counted), dtype=np.int64), np.ones(len(counted), dtype=bool)
-        totals = add_totals([*totals, *_totals(counted, no_part, readable, None)])
+        if not planted:
+            no_part, readable = np.zeros(len(rows), dtype=np.int64), np.ones(len(rows), dtype=bool)
+            totals = add_totals([*totals, *_totals(rows, no_part, readable, None)])
         yield from _row_blobs(rows, plan, planted)
     yield _whole_side(Kind.ROW_TOTALS, totals)
 

@@ -4,7 +4,7 @@ A key is simple when the cut holds one event and one row of it, their compared f
 leg's topic, and nothing is known of it from elsewhere. All copies of every other key come home.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row, Window
@@ -17,7 +17,6 @@ from tallystick.evidence import OutOfOrderEvent, RecordTimes, UnreadableRecord
 from tallystick.pairing import Copy
 from tallystick.run_result import ItemSide, total_money
 from tallystick.slice_scan import (
-    CANARY,
     CANARY_PARTITION,
     OUT_OF_ORDER_MAX,
     UNREADABLE_SAMPLE,
@@ -28,6 +27,7 @@ from tallystick.slice_scan import (
     topic_item_id,
 )
 
+_KEY = ["planted", "match_key"]
 _COMPARED = ("amount_minor", "currency")
 _PLACE_AND_KEYS = ("topic", "partition", "kafka_offset", "match_key", "transaction_key", "leg", "ordering_key")
 _ASKED = ("earliest_ms", "latest_ms", "early", "late")
@@ -35,6 +35,11 @@ _LOW_32_BITS = 4294967295
 
 Total = Mapping[str, Any]
 """What was counted of one group of rows, by name."""
+
+
+def beside_planted(read: DataFrame, planted: DataFrame) -> DataFrame:
+    """A side as `scan_slices` takes it: what was read and what was planted, told apart by the column `planted`."""
+    return read.withColumn("planted", F.lit(False)).unionByName(planted.withColumn("planted", F.lit(True)))
 
 
 def scan_slices(
@@ -48,7 +53,7 @@ def scan_slices(
     lag_of: Direction | None = None,
     inputs: DataFrame | None = None,
 ) -> SliceScan:
-    """Scan both sides once.
+    """Scan both sides once, each as `beside_planted` makes it: what is planted is compared with what is planted only.
 
     known_elsewhere: keys that open items or older rows know; they come home whatever they look like. ignore_case: of
     currencies. possible_ms: first and last timestamp that the window can hold; None does not ask. lag_of: which side
@@ -69,10 +74,10 @@ def scan_slices(
         all_totals = _topic_totals(topic, possible_ms)
         topic_totals = [row for row in all_totals if row["partition"] != CANARY_PARTITION]
         ledger_totals = _ledger_totals(ledger)
-        topic_copies, topic_canaries = apart(map(topic_copy, readable.join(keys, "match_key", "left_semi").collect()))
-        ledger_copies, ledger_canaries = apart(map(ledger_copy, ledger.join(keys, "match_key", "left_semi").collect()))
+        topic_copies, topic_canaries = _apart(readable.join(keys, _KEY, "left_semi").collect(), topic_copy)
+        ledger_copies, ledger_canaries = _apart(ledger.join(keys, _KEY, "left_semi").collect(), ledger_copy)
         several_legs = _incomplete(readable, legs).collect() if len(legs) > 1 else []
-        incomplete, incomplete_canaries = apart(map(topic_copy, several_legs))
+        incomplete, incomplete_canaries = _apart(several_legs, topic_copy)
         input_totals = _topic_totals(inputs, possible_ms) if inputs is not None else []
         input_unreadable = sum(row["rows"] for row in input_totals if not row["readable"])
         unreadable = sum(row["rows"] for row in topic_totals if not row["readable"])
@@ -115,25 +120,25 @@ def scan_slices(
             cached.unpersist()
 
 
-def apart(copies: Iterable[Copy]) -> tuple[tuple[Copy, ...], tuple[Copy, ...]]:
+def _apart(rows: Iterable[Row], copy_of: Callable[[Row], Copy]) -> tuple[tuple[Copy, ...], tuple[Copy, ...]]:
     """The real copies, and the planted ones."""
-    home = list(copies)
-    planted = tuple(copy for copy in home if copy.match_key.startswith(CANARY))
-    return tuple(copy for copy in home if not copy.match_key.startswith(CANARY)), planted
+    home = list(rows)
+    read, planted = (tuple(copy_of(row) for row in home if row["planted"] is which) for which in (False, True))
+    return read, planted
 
 
 def pair_by_key(topic: DataFrame, ledger: DataFrame, *, lag: LagMeter | None = None) -> DataFrame:
-    """Keys that are not one event and one equal row. Shape: match_key; with `lag` also what its `fold` counts.
+    """Keys that are not one event and one equal row. Shape: planted, match_key; with `lag` also what its `fold` counts.
 
     One shuffle over both sides; the compared fields travel as longs, so that the aggregation stays a hash one.
     """
     fields = F.xxhash64(*_COMPARED)
     of_both = ("amount_minor", fields.alias("fields"))
-    events = topic.select("match_key", F.lit(True).alias("in_topic"), *of_both, *(lag.event_columns() if lag else ()))
-    rows = ledger.select("match_key", F.lit(False).alias("in_topic"), *of_both, *(lag.row_columns() if lag else ()))
+    events = topic.select(*_KEY, F.lit(True).alias("in_topic"), *of_both, *(lag.event_columns() if lag else ()))
+    rows = ledger.select(*_KEY, F.lit(False).alias("in_topic"), *of_both, *(lag.row_columns() if lag else ()))
     counted = (
         events.unionByName(rows)
-        .groupBy("match_key")
+        .groupBy(*_KEY)
         .agg(
             F.count_if("in_topic").alias("topic_copies"),
             F.count_if(~F.col("in_topic")).alias("ledger_copies"),
@@ -150,21 +155,26 @@ def pair_by_key(topic: DataFrame, ledger: DataFrame, *, lag: LagMeter | None = N
         & (F.col("topic_amount") == F.col("ledger_amount"))
     )
     simple = F.coalesce(simple, F.lit(False))
-    return lag.fold(counted, simple) if lag else counted.where(~simple).select("match_key")
+    return lag.fold(counted, simple) if lag else counted.where(~simple).select(*_KEY)
 
 
 def exceptional_keys(paired: DataFrame, known_elsewhere: Collection[str]) -> DataFrame:
-    """Keys whose copies come home: those that `pair_by_key` could not pair, and known ones. Shape: match_key."""
-    exceptional = paired.where("match_key IS NOT NULL").select("match_key")
+    """Keys whose copies come home: those that `pair_by_key` could not pair, and known ones.
+
+    Shape: planted, match_key.
+    """
+    exceptional = paired.where("match_key IS NOT NULL").select(*_KEY)
     if not known_elsewhere:
         return exceptional
-    known = paired.sparkSession.createDataFrame([(key,) for key in sorted(known_elsewhere)], "match_key string")
+    known = paired.sparkSession.createDataFrame(
+        [(False, key) for key in sorted(known_elsewhere)], "planted boolean, match_key string"
+    )
     return exceptional.unionByName(known).distinct()
 
 
 def misrouted_keys(topic: DataFrame, legs: Mapping[str, str]) -> DataFrame:
-    """Keys of events that name a leg whose topic is another one. Shape: match_key. A filter: no shuffle."""
-    return topic.where(is_misrouted(legs)).select("match_key")
+    """Keys of events that name a leg whose topic is another one. Shape: planted, match_key. A filter: no shuffle."""
+    return topic.where(is_misrouted(legs)).select(*_KEY)
 
 
 def is_misrouted(legs: Mapping[str, str]) -> Column:
@@ -181,7 +191,7 @@ def _ignoring_case(side: DataFrame) -> DataFrame:
 
 def _differently_written(topic: DataFrame, ledger: DataFrame, keys: DataFrame) -> int:
     """Simple pairs whose currency is not written the same. Shuffles only what somebody writes in another case."""
-    odd = F.col("currency_as_written") != F.col("currency")
+    odd = ~F.col("planted") & (F.col("currency_as_written") != F.col("currency"))
     written = [side.where(odd).select("match_key", "currency_as_written") for side in (topic, ledger)]
     by_key = (
         written[0]
@@ -190,7 +200,7 @@ def _differently_written(topic: DataFrame, ledger: DataFrame, keys: DataFrame) -
         .agg(F.count("*").alias("odd"), F.bit_xor(F.xxhash64("currency_as_written")).alias("difference"))
     )
     differs = (F.col("odd") == 1) | (F.col("difference") != 0)
-    return by_key.where(differs).join(keys, "match_key", "left_anti").count()
+    return by_key.where(differs).join(keys.where(~F.col("planted")), "match_key", "left_anti").count()
 
 
 def _out_of_order(topic: DataFrame) -> tuple[tuple[OutOfOrderEvent, ...], int]:
@@ -258,7 +268,7 @@ def record_times_of(totals: list[Total]) -> tuple[RecordTimes, ...]:
 
 def _ledger_totals(ledger: DataFrame) -> list[Total]:
     amount = F.sum(F.col("amount_minor").cast("decimal(38,0)")).alias("amount")
-    real = ledger.where(~F.col("match_key").startswith(CANARY))
+    real = ledger.where(~F.col("planted"))
     totals = real.groupBy("currency").agg(F.count("*").alias("rows"), amount, *fingerprint(row_content(), "xor", "sum"))
     return [row.asDict() for row in totals.orderBy("currency").collect()]
 
@@ -301,9 +311,10 @@ def _incomplete(topic: DataFrame, legs: Mapping[str, str]) -> DataFrame:
     leg_bit = F.lit(0)
     for number, leg in enumerate(sorted(legs)):
         leg_bit = F.when(F.col("topic") == legs[leg], F.lit(1 << number)).otherwise(leg_bit)
-    seen = topic.groupBy("transaction_key").agg(F.bit_or(leg_bit).alias("legs"))
-    lacking = seen.where(F.col("legs") != (1 << len(legs)) - 1).select("transaction_key")
-    return topic.join(lacking, "transaction_key", "left_semi")
+    transaction = ("planted", "transaction_key")
+    seen = topic.groupBy(*transaction).agg(F.bit_or(leg_bit).alias("legs"))
+    lacking = seen.where(F.col("legs") != (1 << len(legs)) - 1).select(*transaction)
+    return topic.join(lacking, list(transaction), "left_semi")
 
 
 def topic_copy(row: Row) -> Copy:

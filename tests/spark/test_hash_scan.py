@@ -1,6 +1,7 @@
 """The quick way says of both sides what pairing all of them says, word by word."""
 
 import random
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,8 +22,9 @@ from spark_apps.hash_scan import (
     tasks_to_match,
 )
 from spark_apps.ledger_frame import LEDGER_ROWS, RowsById
-from spark_apps.slice_matching import scan_slices
+from spark_apps.slice_matching import beside_planted, scan_slices
 from tallystick.contract import Direction
+from tallystick.run_result import ItemSide
 from tallystick.slice_scan import CANARY, CANARY_PARTITION, SliceScan
 
 from .test_slice_matching import EVENTS, LEGS, PAYMENTS, ROWS, Event, LedgerRow, event, frames, row
@@ -63,8 +65,8 @@ def both(
         **asked,
     )
     full = scan_slices(
-        topic.unionByName(canary_events),
-        ledger.unionByName(canary_rows),
+        beside_planted(topic, canary_events),
+        beside_planted(ledger, canary_rows),
         legs=legs,
         known_elsewhere=set(known),
         **asked,
@@ -92,6 +94,39 @@ def test_every_case_of_the_full_way(spark: SparkSession) -> None:
     assert full.canaries.copies
     assert full.canaries.incomplete
     assert full.canaries.unreadable == 1
+
+
+def test_real_copies_under_the_keys_of_planted_ones_are_like_any_other(spark: SparkSession) -> None:
+    """Pairs, copies alone, and transactions, under keys that are planted too and under keys that merely begin so."""
+    events = [
+        event(0, f"{CANARY}equal", payment=f"{CANARY}2"),
+        event(1, f"{CANARY}of somebody", payment=f"{CANARY}1"),
+        event(2, f"{CANARY}alone", payment=f"{CANARY}3", leg="invoice"),
+        event(3, f"{CANARY}no event", payment="whole"),
+        event(4, "other leg", payment="whole", leg="invoice"),
+    ]
+    rows = [
+        row(1, f"{CANARY}no row"),
+        row(2, f"{CANARY}of somebody"),
+        row(3, f"{CANARY}no event"),
+        row(4, f"{CANARY}no event"),
+        row(5, "other leg"),
+    ]
+    quick, full = both(spark, events, rows, known=(f"{CANARY}of somebody",))
+    assert in_order(quick) == in_order(full)
+    assert Counter((copy.match_key.removeprefix(CANARY), copy.side) for copy in full.copies) == {
+        ("equal", ItemSide.TOPIC): 1,
+        ("no row", ItemSide.LEDGER): 1,
+        ("alone", ItemSide.TOPIC): 1,
+        ("of somebody", ItemSide.TOPIC): 1,
+        ("of somebody", ItemSide.LEDGER): 1,
+        ("no event", ItemSide.TOPIC): 1,
+        ("no event", ItemSide.LEDGER): 2,
+    }
+    assert (full.ledger_rows, full.topic_rows) == (5, 5)
+    assert {copy.transaction_key for copy in full.incomplete} == {f"{CANARY}{n}" for n in (1, 2, 3)}
+    nothing, _ = both(spark, (), ())
+    assert in_order(quick).canaries == in_order(nothing).canaries
 
 
 def test_two_empty_sides(spark: SparkSession) -> None:

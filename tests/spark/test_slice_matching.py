@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from spark_apps import slice_matching
 from spark_apps.lag_meter import LagMeter
@@ -115,7 +116,9 @@ AGREED = {"equal", "negative", "equal and big", "other partition"}
 
 
 def frames(spark: SparkSession, events: Iterable[Event], rows: Iterable[LedgerRow]) -> tuple[DataFrame, DataFrame]:
-    return spark.createDataFrame(list(events), _TOPIC), spark.createDataFrame(list(rows), _LEDGER)
+    """Both sides, with nothing planted."""
+    topic, ledger = spark.createDataFrame(list(events), _TOPIC), spark.createDataFrame(list(rows), _LEDGER)
+    return topic.withColumn("planted", F.lit(False)), ledger.withColumn("planted", F.lit(False))
 
 
 def scan_of(
@@ -290,6 +293,7 @@ def numbered(*numbers: tuple[int, int, str, int]) -> tuple[Event, ...]:
 def ordered_scan(spark: SparkSession, events: Sequence[Event], *, partitions: int = 3) -> SliceScan:
     topic = spark.createDataFrame(list(events), f"{_TOPIC}, ordering_key string, sequence long")
     _, ledger = frames(spark, (), ())
+    topic = topic.withColumn("planted", F.lit(False))
     return scan_slices(topic.repartition(partitions), ledger, legs=LEGS, known_elsewhere=())
 
 

@@ -68,7 +68,6 @@ class LedgerRow:
     place: int = 0
     content: int = 0
     written_ms: int | None = None
-    counted: bool = True
 
 
 def fields(one: Event | LedgerRow) -> int:
@@ -171,7 +170,6 @@ rows_of = st.builds(
     currency=currencies,
     content=contents,
     written_ms=st.none() | st.integers(0, 50),
-    counted=st.sampled_from((True, True, True, False)),
 )
 
 
@@ -264,7 +262,7 @@ def event_totals(events: Sequence[Event]) -> set[GroupTotal]:
 
 
 def row_totals(rows: Sequence[LedgerRow]) -> set[GroupTotal]:
-    return set(add_totals(total_of(one, 0, True) for one in rows if one.counted))
+    return set(add_totals(total_of(one, 0, True) for one in rows))
 
 
 def total_of(one: Event | LedgerRow, part: int, readable: bool) -> GroupTotal:

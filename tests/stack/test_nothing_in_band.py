@@ -1,0 +1,80 @@
+"""No text that a user may write means anything to us: keys like those that we plant are keys like any other."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from spark_apps import cut_scan, reconcile_app
+from tallystick.run_result import RunResult
+from tallystick.slice_scan import CANARY
+from tallystick.store.run_store import StoredRun
+from tallystick.verdict import Verdict
+
+from .books import Event, LiveBooks, doubts
+from .live import NewBooks
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+
+@dataclass(frozen=True)
+class Keyed(Event):
+    """An event whose match key is any text."""
+
+    @property
+    def event_id(self) -> str:
+        return self.payment
+
+
+def keyed(*keys: str, amount_minor: int = 1000) -> tuple[Keyed, ...]:
+    return tuple(Keyed(payment=key, leg="payment", amount_minor=amount_minor, currency="EUR") for key in keys)
+
+
+def with_any_keys(books: LiveBooks) -> None:
+    """The ledger's keys may be any text, and are none where somebody says so."""
+    books.ledger.execute(
+        f"ALTER TABLE {books.table} ALTER COLUMN event_id TYPE text, ALTER COLUMN event_id DROP NOT NULL"
+    )
+
+
+def found(result: RunResult) -> list[tuple[str, str]]:
+    """(class, match key) of each break, in order."""
+    return sorted((str(one.break_class), one.match_key) for one in result.breaks)
+
+
+def read_again_in_every_way(books: LiveBooks, run: StoredRun, patch: pytest.MonkeyPatch) -> None:
+    """By Kafka's client, and pair by pair: raises DigestChanged where that says anything else."""
+    for way in (cut_scan.BY_CLIENT, cut_scan.PAIR_BY_PAIR):
+        with patch.context() as within:
+            within.setenv(cut_scan.SCAN_VARIABLE, way)
+            reconcile_app.reread_cut(books.store, books.contract, run.cut, run.result)
+
+
+def test_copies_under_the_keys_of_planted_ones_are_judged_like_any_other(
+    new_books: NewBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also by the guard of older rows: it counts the rows that the totals count, so that none hides a deleted one."""
+    with new_books(direction="topic_to_ledger") as books:
+        with_any_keys(books)
+        books.take_cut()
+        books.both(*keyed("a", "b", f"{CANARY}equal", f"{CANARY}of-somebody"))
+        books.produce(*keyed(f"{CANARY}row-alone", f"{CANARY}event-twice", f"{CANARY}event-twice"))
+        books.post(*keyed(f"{CANARY}event-alone", amount_minor=99_999_900))
+        books.post(*keyed(f"{CANARY}event-twice"))
+        run = books.next_run()
+        assert doubts(run) == []
+        assert found(run.result) == [
+            ("duplicate_in_topic_cause_unknown", f"{CANARY}event-twice"),
+            ("missing_in_ledger", f"{CANARY}row-alone"),
+            ("phantom_in_ledger", f"{CANARY}event-alone"),
+        ]
+        assert (run.result.figures.topic_rows, run.result.figures.ledger_rows) == (7, 6)
+        read_again_in_every_way(books, run, monkeypatch)
+
+        books.both(*keyed("c", f"{CANARY}later"))
+        quiet = books.next_run()
+        assert (quiet.result.verdict, found(quiet.result), doubts(quiet)) == (Verdict.MATCHED, [], [])
+
+        books.ledger.execute(f"DELETE FROM {books.table} WHERE event_id = 'a'")
+        books.both(*keyed("d"))
+        guarded = books.next_run()
+        assert (guarded.result.verdict, doubts(guarded)) == (Verdict.INCONCLUSIVE, ["ledger_rewritten"])
