@@ -146,7 +146,7 @@ def as_ledger_rows(rows: DataFrame) -> DataFrame:
     written = F.unix_millis(F.col("written_at").cast("timestamp")) if "written_at" in rows.columns else F.lit(None)
     return rows.select(
         F.col("row_id").cast("string").alias("row_id"),
-        F.coalesce(F.col("match_key").cast("string"), F.concat(F.lit("no key, row "), "row_id")).alias("match_key"),
+        F.coalesce(F.col("match_key").cast("string"), F.lit("")).alias("match_key"),
         F.coalesce(F.col("transaction_key").cast("string"), F.lit("")).alias("transaction_key"),
         F.coalesce(F.col("leg").cast("string"), F.lit("")).alias("leg"),
         F.when(is_whole, amount.cast("bigint")).otherwise(0).cast("bigint").alias("amount_minor"),

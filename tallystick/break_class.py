@@ -24,6 +24,7 @@ class BreakClass(StrEnum):
     DUPLICATE_IN_LEDGER = "duplicate_in_ledger"
     PHANTOM_IN_TOPIC = "phantom_in_topic"
     PHANTOM_IN_LEDGER = "phantom_in_ledger"
+    ROW_WITHOUT_KEY = "row_without_key"
     FOREIGN_IN_TOPIC = "foreign_in_topic"
     ABORTED_READ_IN_LEDGER = "aborted_read_in_ledger"
     OPEN_READ_IN_LEDGER = "open_read_in_ledger"

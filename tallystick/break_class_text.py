@@ -84,6 +84,11 @@ BREAK_TEXTS: Mapping[BreakClass, ClassText] = {
         means="The ledger has the row, and no committed event stands behind it.",
         check_first="Check whether the consumer reads read_committed: an aborted event must never be posted.",
     ),
+    BreakClass.ROW_WITHOUT_KEY: ClassText(
+        title="Row without key",
+        means="The ledger has a row whose match key is NULL or empty: no event can be its partner.",
+        check_first="Find what wrote the row, and which event it books: the column should be NOT NULL.",
+    ),
     BreakClass.AMOUNT_MISMATCH: ClassText(
         title="Amount mismatch",
         means="Event and row pair by key and currency, and their amounts differ.",

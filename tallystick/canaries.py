@@ -1,8 +1,9 @@
 """Planted faults that every run sends through its own scan and its own rules, so that its silence means something.
 
-Canary events and rows join the slices in Spark before anything is parsed, on partition -1 of the contract's own topics
-and under match keys that begin with CANARY. They are left out of every figure, digest and open item. A run that does
-not catch each of them is INCONCLUSIVE. Decides what is planted and what must come of it; reads nothing.
+Canary events and rows join the slices in Spark before anything is parsed, events on partition -1 of the contract's own
+topics. A column of their own tells them from what is read, never what they hold: their keys begin with CANARY for
+whoever debugs, and a real copy may have such a key too. They are left out of every figure, digest and open item. A run
+that does not catch each of them is INCONCLUSIVE. Decides what is planted and what must come of it; reads nothing.
 """
 
 import json
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tallystick.break_class import BreakClass, Doubt
-from tallystick.canary_cases import missed_cases
+from tallystick.canary_cases import NO_KEY, missed_cases, planted_key
 from tallystick.canary_evidence import calm_evidence, with_plant
 from tallystick.classes import CLASSES, ClassRule
 from tallystick.contract import Contract, Direction
@@ -58,7 +59,7 @@ class _Plant:
 
     @property
     def match_key(self) -> str:
-        return f"{CANARY}{self.name}"
+        return planted_key(self.name)
 
 
 _ONE = (100, "EUR")
@@ -67,6 +68,7 @@ _PLANTS = (
     _Plant(name="event-alone", events=(_ONE,)),
     _Plant(name="row-alone", rows=(_ONE,)),
     _Plant(name="event-twice", events=(_ONE, _ONE), rows=(_ONE,)),
+    _Plant(name=NO_KEY, rows=(_ONE,)),
     _Plant(name="row-twice", events=(_ONE,), rows=(_ONE, _ONE)),
     _Plant(name="amount", events=((_BIG, "EUR"),), rows=((_BIG + 1, "EUR"),)),
     _Plant(name="currency", events=(_ONE,), rows=((100, "USD"),)),
@@ -150,7 +152,7 @@ def _missed_by_the_rules(evidence: Evidence, scan: CanaryScan, classes: Sequence
                 found.setdefault(finding.doubt, set()).add(finding.doubt)
     for key, wanted in _wanted(evidence.contract).items():
         if found.get(key, set()) != wanted:
-            yield f"{key.removeprefix(CANARY)} (rules)"
+            yield f"{key.removeprefix(CANARY) or NO_KEY} (rules)"
     yield from (f"{name} (class)" for name in missed_cases(calm, scan.copies, classes))
 
 
@@ -165,6 +167,7 @@ def _wanted(contract: Contract) -> dict[str, set[BreakClass | Doubt]]:
         },
         f"{CANARY}event-twice": {BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN},
         f"{CANARY}row-twice": {BreakClass.DUPLICATE_IN_LEDGER},
+        planted_key(NO_KEY): {BreakClass.ROW_WITHOUT_KEY},
         f"{CANARY}amount": {BreakClass.AMOUNT_MISMATCH},
         f"{CANARY}currency": {BreakClass.CURRENCY_MISMATCH},
         Doubt.UNREADABLE_PAYLOAD: {Doubt.UNREADABLE_PAYLOAD},

@@ -53,9 +53,18 @@ Name = BreakClass | Doubt | Notice
 _L2T, _T2L = (Direction.LEDGER_TO_TOPIC, Direction.TOPIC_TO_TOPIC), (Direction.TOPIC_TO_LEDGER,)
 
 
+NO_KEY = "row-without-key"
+"""The plant that has no key."""
+
+
+def planted_key(plant: str) -> str:
+    """The match key of what is planted under a name."""
+    return "" if plant == NO_KEY else f"{CANARY}{plant}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class CanaryCase:
-    """One class. plant: the key, without its prefix, whose copies the case takes; "" takes none.
+    """One class. plant: the name of what is planted under one key, whose copies the case takes; "" takes none.
 
     seen: where a look-up would have found an event of the key. written: who wrote its events, in log order. changed:
     what else differs. only: the directions that know the class; none: all. is_bare: the plant alone is the case.
@@ -79,7 +88,7 @@ class CanaryCase:
 
     def of_plant(self, copies: Sequence[Copy]) -> tuple[Copy, ...]:
         """Those of the copies that the case takes."""
-        return tuple(copy for copy in copies if self.plant and copy.match_key == f"{CANARY}{self.plant}")
+        return tuple(copy for copy in copies if self.plant and copy.match_key == planted_key(self.plant))
 
 
 def missed_cases(calm: Evidence, copies: Sequence[Copy], classes: Sequence[ClassRule]) -> Iterator[str]:
@@ -160,6 +169,7 @@ CASES: tuple[CanaryCase, ...] = (
     CanaryCase(name=BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED, plant="row-twice", changed=posted_by_us, only=_T2L),
     CanaryCase(name=BreakClass.PHANTOM_IN_TOPIC, plant="event-alone", only=_L2T, is_bare=True),
     CanaryCase(name=BreakClass.PHANTOM_IN_LEDGER, plant="row-alone", only=_T2L, is_bare=True),
+    CanaryCase(name=BreakClass.ROW_WITHOUT_KEY, plant=NO_KEY, is_bare=True),
     CanaryCase(
         name=BreakClass.FOREIGN_IN_TOPIC, plant="event-alone", written=({"headers": {ORIGIN_HEADER: "stranger"}},)
     ),

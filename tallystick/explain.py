@@ -127,7 +127,7 @@ def amount_of(item_break: Break) -> str:
 
 
 def _at_stake(item_break: Break) -> str:
-    key = f"match key {foreign_text(item_break.match_key)}"
+    key = f"match key {foreign_text(item_break.match_key)}" if item_break.match_key else "without a match key"
     leg = f", leg {foreign_text(item_break.leg)}" if item_break.leg else ""
     of = f" of {foreign_text(item_break.transaction_key)}" if item_break.transaction_key else ""
     copies = f" in {item_break.copies} copies" if item_break.copies != 1 else ""

@@ -293,7 +293,8 @@ def group_by_key(
     """One case per key that has a new copy or an open item; broken items only join keys that moved again.
 
     A row of an item that is read again was written anew, and is the item's copy from now on, also under another key.
-    ignore_case: of currencies. The copies come folded; an item may be older than the rule.
+    Rows without a key have nothing to do with one another: each is a case of its own. ignore_case: of currencies. The
+    copies come folded; an item may be older than the rule.
     """
     by_key: dict[str, list[Copy]] = {}
     of_rows = {item.item_id: item for item in carried if item.side is ItemSide.LEDGER}
@@ -301,6 +302,7 @@ def group_by_key(
         item = of_rows.pop(copy.item_id, None)
         read = copy if item is None else replace(copy, carried=item, is_new_version=True)
         by_key.setdefault(copy.match_key, []).append(read)
+    without_key = by_key.pop("", ())
     items = [item for item in carried if item.side is ItemSide.TOPIC or item.item_id in of_rows]
     for item in items:
         if item.state is ItemState.OPEN:
@@ -308,7 +310,10 @@ def group_by_key(
     for item in items:
         if item.match_key in by_key:
             by_key[item.match_key].append(_carried_copy(item, ignore_case=ignore_case))
-    return tuple(KeyCase(match_key=key, copies=tuple(found)) for key, found in sorted(by_key.items()))
+    return (
+        *(KeyCase(match_key="", copies=(copy,)) for copy in without_key),
+        *(KeyCase(match_key=key, copies=tuple(found)) for key, found in sorted(by_key.items())),
+    )
 
 
 def _carried_copy(item: OpenItem, *, ignore_case: bool) -> Copy:

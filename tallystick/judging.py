@@ -226,7 +226,7 @@ def _residue_item(evidence: Evidence, residue: Residue, item_break: Break | None
 
 def _is_pairable(evidence: Evidence, residue: Residue) -> bool:
     """May a later arrival be this copy's partner? Not where its partner is known, nor where it is one too many."""
-    if residue.partner is not None or residue.fate is Fate.UNDECIDABLE:
+    if residue.partner is not None or residue.fate in (Fate.UNDECIDABLE, Fate.WITHOUT_KEY):
         return False
     return residue.fate is not Fate.EXTRA or residue.copy.side is not _follower(evidence)
 
@@ -238,6 +238,7 @@ _STATE_OF = {
     Fate.UNEQUAL: ItemState.BROKEN,
     Fate.MISROUTED: ItemState.BROKEN,
     Fate.ORIGIN_OPEN: ItemState.BROKEN,
+    Fate.WITHOUT_KEY: ItemState.BROKEN,
     Fate.WAITING: ItemState.OPEN,
     Fate.UNSETTLED: ItemState.OPEN,
     Fate.UNDECIDABLE: ItemState.UNDECIDABLE,

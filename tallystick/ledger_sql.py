@@ -64,15 +64,16 @@ def pairing_condition(ledger: LedgerSide) -> str:
 def column_list(ledger: LedgerSide) -> str:
     """The contract's columns under the product's names, as text and bigint: every reader gets the same types, no nulls.
 
-    A row without a key has one that nothing pairs with. An amount that is null or no whole number of minor units is 0
-    without a currency, so that it equals nothing: an event always has one. Nothing is rounded.
+    A key that is null is empty, and an empty key is none: nothing pairs with it. An amount that is null or no whole
+    number of minor units is 0 without a currency, so that it equals nothing: an event always has one. Nothing is
+    rounded.
     """
     columns = ledger.columns
     currency = columns.currency
     minor, is_whole = _minor_units(ledger)
     return (
         f"{columns.row_id}::text AS row_id, "
-        f"coalesce({columns.match_key}::text, 'no key, row ' || {columns.row_id}::text) AS match_key, "
+        f"coalesce({columns.match_key}::text, '') AS match_key, "
         f"coalesce({columns.transaction_key}::text, '') AS transaction_key, coalesce({columns.leg}::text, '') AS leg, "
         f"CASE WHEN {is_whole} THEN {minor}::bigint ELSE 0 END AS amount_minor, "
         f"CASE WHEN {is_whole} THEN coalesce({currency}::text, '') ELSE '' END AS currency"

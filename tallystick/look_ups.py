@@ -102,6 +102,7 @@ def look_up(
     ledger is a topic; what lies beyond its retained log is asked there.
     """
     contract = sides.contract
+    cases = [case for case in cases if case.match_key]
     snapshot = sides.ledger.read_snapshot()
     everywhere = sides.read_partitions()
     partitions = tuple(part for part in everywhere if part.topic in contract.topics)

@@ -73,6 +73,7 @@ class Sighting:
 class Copy:
     """One event or ledger row that takes part in the pairing. carried: what earlier cuts said of it, None if new.
 
+    match_key: empty where a row has none; an event without one is unreadable, and no copy.
     written_ms: when it was written, by its record's timestamp or its row's column; None where nobody says.
     is_new_version: of the carried row, which was written anew and read again by this cut. reverses: of a reversal, the
     item id of the copy it takes back. action_id: the action of ours that wrote this copy; of events only of reversals.
@@ -141,6 +142,8 @@ class Fate(StrEnum):
     """One copy more than the books allow. Duplicate."""
     UNEQUAL = "unequal"
     """Paired, but a compared field differs."""
+    WITHOUT_KEY = "without_key"
+    """A ledger row whose key is null or empty: nothing can be its partner."""
     MISROUTED = "misrouted"
     """An event on a topic that another leg has; paired, or proven to be without follower."""
     ORIGIN_OPEN = "origin_open"
@@ -228,6 +231,9 @@ def pair_key(
     legs: leg name to topic; without them no event is misrouted. rows_keep_sign: does a row that takes one back have
     that one's amount, and not the same with the other sign?
     """
+    if not case.match_key:
+        rows = [copy for copy in case.copies if not _is_judged(copy)]
+        return KeyOutcome(case=case, matched=(), residues=tuple(map(_without_key, rows)))
     netted: tuple[tuple[Copy, Copy], ...] = ()
     idle: list[Copy] = []
     if any(copy.reverses for copy in case.copies):
@@ -266,6 +272,10 @@ def pair_key(
         ),
         netted=netted,
     )
+
+
+def _without_key(copy: Copy) -> Residue:
+    return Residue(copy=copy, fate=Fate.WITHOUT_KEY, reason="it has no key that an event could have")
 
 
 def _in_its_words(residue: Residue, direction: Direction) -> Residue:

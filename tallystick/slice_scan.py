@@ -17,7 +17,7 @@ OUT_OF_ORDER_MAX = 10_000
 """A producer that counts from 1 again puts all that follows out of order; its first ten thousand events say enough."""
 
 CANARY = "tallystick-canary-"
-"""How the match keys of planted copies begin; see tallystick/canaries.py."""
+"""How the match keys of planted copies begin. Nothing is told by it: a real copy may have such a key too."""
 
 CANARY_PARTITION = -1
 """Where planted events lie: no topic has such a partition."""

@@ -90,6 +90,10 @@ TOLD_APART: Mapping[BreakClass, tuple[str, ...]] = {
         "It is not posted from an aborted event: no record of the key, of any outcome, lies on the retained log.",
         _NOT_EXPIRED,
     ),
+    BreakClass.ROW_WITHOUT_KEY: (
+        "It is no phantom: nothing was looked up, since the row names no event.",
+        "It is no event without a key: such a record is unreadable, and a doubt.",
+    ),
     BreakClass.FOREIGN_IN_TOPIC: (
         "It is not of a known writer: its origin is none of those that the contract names.",
         "It is not late: the deadline had passed, and the ledger has no row for it anywhere.",

@@ -42,6 +42,7 @@ from tallystick.classes.promise_at_risk import promise_at_risk
 from tallystick.classes.readers_disagree import readers_disagree
 from tallystick.classes.representation_differs import representation_differs
 from tallystick.classes.retention_overtakes import retention_overtakes
+from tallystick.classes.row_without_key import row_without_key
 from tallystick.classes.timestamp_skew import timestamp_skew
 from tallystick.classes.topic_recreated import log_truncated, topic_recreated
 from tallystick.classes.torn_by_protocol import torn_by_protocol
@@ -87,6 +88,7 @@ CLASSES: tuple[ClassRule, ...] = (
     ClassRule(names=(BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED,), letters="D7", judge=duplicate_in_ledger_compensated),
     ClassRule(names=(BreakClass.PHANTOM_IN_TOPIC,), letters="P1", judge=phantom_in_topic),
     ClassRule(names=(BreakClass.PHANTOM_IN_LEDGER,), letters="P1", judge=phantom_in_ledger),
+    ClassRule(names=(BreakClass.ROW_WITHOUT_KEY,), letters="M6", judge=row_without_key),
     ClassRule(names=(BreakClass.FOREIGN_IN_TOPIC,), letters="P3", judge=foreign_in_topic),
     ClassRule(names=(BreakClass.ABORTED_READ_IN_LEDGER,), letters="A1", judge=aborted_read_in_ledger),
     ClassRule(names=(BreakClass.OPEN_READ_IN_LEDGER,), letters="A2", judge=open_read_in_ledger),

@@ -63,7 +63,7 @@ def test_copies_under_the_keys_of_planted_ones_are_judged_like_any_other(
         run = books.next_run()
         assert doubts(run) == []
         assert found(run.result) == [
-            ("duplicate_in_topic_cause_unknown", f"{CANARY}event-twice"),
+            ("duplicate_in_topic_new_session", f"{CANARY}event-twice"),
             ("missing_in_ledger", f"{CANARY}row-alone"),
             ("phantom_in_ledger", f"{CANARY}event-alone"),
         ]
@@ -78,3 +78,29 @@ def test_copies_under_the_keys_of_planted_ones_are_judged_like_any_other(
         books.both(*keyed("d"))
         guarded = books.next_run()
         assert (guarded.result.verdict, doubts(guarded)) == (Verdict.INCONCLUSIVE, ["ledger_rewritten"])
+
+
+@pytest.mark.parametrize("direction", ["topic_to_ledger", "ledger_to_topic"])
+def test_a_row_without_a_key_is_a_break_once_and_pairs_with_no_text(
+    new_books: NewBooks, monkeypatch: pytest.MonkeyPatch, direction: str
+) -> None:
+    """NULL or empty, several of them, beside events whose keys say that there is none. It is not told again."""
+    with new_books(direction=direction, ledger={"slice_by": "written_xid"}) as books:
+        with_any_keys(books)
+        books.take_cut()
+        books.both(*keyed("a"))
+        books.post(*keyed("to be null", "to be null", ""))
+        books.ledger.execute(f"UPDATE {books.table} SET event_id = NULL WHERE event_id = 'to be null'")
+        ids = books.ledger.execute(f"SELECT entry_id FROM {books.table} WHERE event_id IS NULL AND side = 'credit'")
+        books.produce(*keyed(*(f"no key, row {row_id}" for (row_id,) in ids)))
+        run = books.next_run()
+        unpaired = "missing_in_ledger" if direction == "topic_to_ledger" else "phantom_in_topic"
+        assert [name for name, _ in found(run.result)] == [unpaired] * 2 + ["row_without_key"] * 3
+        assert {key for name, key in found(run.result) if name == "row_without_key"} == {""}
+        assert doubts(run) == []
+        assert len({one.break_id for one in run.result.breaks}) == 5
+        read_again_in_every_way(books, run, monkeypatch)
+
+        books.both(*keyed("b"))
+        quiet = books.next_run()
+        assert (quiet.result.verdict, found(quiet.result), doubts(quiet)) == (Verdict.MATCHED, [], [])

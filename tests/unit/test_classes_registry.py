@@ -391,6 +391,10 @@ PAIRS: dict[Name, Pair] = {
         fires=evidence_of(row(1), direction=T2L),
         twin=evidence_of(row(1), direction=T2L, sightings=[seen(IN_TOPIC, Place.PENDING, 25)]),
     ),
+    BreakClass.ROW_WITHOUT_KEY: Pair(
+        fires=evidence_of(row(1, key=""), row(2), event(11)),
+        twin=evidence_of(row(1, key="row 1"), event(12, key="row 1"), row(2), event(11)),
+    ),
     BreakClass.FOREIGN_IN_TOPIC: Pair(
         fires=written_by("load-test"),
         twin=written_by("relay"),

@@ -1,0 +1,20 @@
+"""M6: a ledger row whose key is null or empty.
+
+Evidence: the row itself. Nothing can be its partner, so nothing is looked up and no deadline is waited for.
+An event without a key is no event of the contract: unreadable_payload.
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import BreakClass
+from tallystick.classes.breaks import break_of
+from tallystick.evidence import Evidence
+from tallystick.pairing import Fate
+from tallystick.run_result import Break, ItemSide
+
+
+def row_without_key(evidence: Evidence) -> Iterator[Break]:
+    """One break per row."""
+    for residue in evidence.residues(Fate.WITHOUT_KEY, ItemSide.LEDGER):
+        story = f"The ledger has {residue.copy.item_id}, and it has no match key: no event can be its partner."
+        yield break_of(evidence.contract, residue, BreakClass.ROW_WITHOUT_KEY, story)
