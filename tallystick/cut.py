@@ -157,6 +157,9 @@ class LedgerSlice:
     """xmax of the sample that ends the window; the slice is whole when its end has reached it."""
     baseline_xid: int
     """Where the contract began; older rows are not decidable."""
+    reused_below: int = 0
+    """Ids below it may have been given out again, by another server or a restored one: whether a cut has read a row
+    there, its id does not say."""
     files: tuple[LedgerFile, ...] = ()
     """What it holds, where the ledger is files; the positions alone would not say."""
     changed: tuple[FileChange, ...] = ()
@@ -308,12 +311,15 @@ def _as_still_there(cut: Cut, part: TopicSlice, now: PartitionSnapshot | None) -
     return replace(part, expired=max(part.expired, gone))
 
 
-def next_topic_slice(snapshot: PartitionSnapshot, *, previous: TopicSlice | None, mark: int | None) -> TopicSlice:
+def next_topic_slice(
+    snapshot: PartitionSnapshot, *, previous: TopicSlice | None, mark: int | None, topic_was_read: bool = True
+) -> TopicSlice:
     """Start where the previous cut ended; end at the mark, never above the LSO, never below the start.
 
-    A partition that no cut has read starts at its log start. `mark` None: the sample did not know the partition yet.
+    A partition that came since then starts at 0, and what retention has taken of it by now expired unread; one of a
+    topic that was no part of the books starts where its log does. `mark` None: the sample did not know the partition.
     """
-    starts_at = previous.offsets.kafka_offset_end if previous else snapshot.log_start
+    starts_at = previous.offsets.kafka_offset_end if previous else 0 if topic_was_read else snapshot.log_start
     start = max(starts_at, snapshot.log_start)
     wanted = snapshot.written_end if mark is None else mark
     end = max(start, min(wanted, snapshot.lso))

@@ -161,7 +161,12 @@ def next_topic_slices(previous: Cut, partitions: Sequence[PartitionSnapshot], ma
     tiled = [
         broken_off_slice(before[name], part)
         if broken_off[name]
-        else next_topic_slice(part, previous=before.get(name), mark=mark.high_watermark(name))
+        else next_topic_slice(
+            part,
+            previous=before.get(name),
+            mark=mark.high_watermark(name),
+            topic_was_read=bool(previous.topic_ids(part.topic)),
+        )
         for name, part in now.items()
     ]
     return tuple(sorted((*lost, *tiled), key=lambda topic_slice: topic_slice.offsets.topic_partition))
@@ -170,8 +175,7 @@ def next_topic_slices(previous: Cut, partitions: Sequence[PartitionSnapshot], ma
 def next_ledger_slice(previous: LedgerSlice, ledger: LedgerSnapshot, mark: Sample) -> LedgerSlice:
     """Tile onto the previous slice: up to the sample's xmax, never above the horizon, never backwards.
 
-    Where the ids do not go on there, the books begin anew: a row below the slice may never have been read, so it is no
-    more decidable than one before the baseline.
+    Where the ids do not go on there, a row below the slice may never have been read: ids may have been given out again.
     """
     same_history = goes_on(previous.snapshot, ledger, read_up_to=previous.xid_end)
     return LedgerSlice(
@@ -179,7 +183,8 @@ def next_ledger_slice(previous: LedgerSlice, ledger: LedgerSnapshot, mark: Sampl
         xid_end=max(previous.xid_end, min(mark.ledger_xmax, ledger.xmin)),
         snapshot=ledger,
         mark=max(previous.xid_end, mark.ledger_xmax),
-        baseline_xid=previous.baseline_xid if same_history else previous.xid_end,
+        baseline_xid=previous.baseline_xid,
+        reused_below=previous.reused_below if same_history else previous.xid_end,
     )
 
 

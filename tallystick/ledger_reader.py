@@ -69,7 +69,8 @@ SELECT pg_is_in_recovery() AS on_standby, row_security_active(c.oid) AS rows_hid
         FROM pg_attribute w LEFT JOIN pg_attrdef d ON d.adrelid = w.attrelid AND d.adnum = w.attnum
         WHERE w.attrelid = c.oid AND w.attname = 'written_xid' AND NOT w.attisdropped) AS fills_written_xid,
        EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indpred IS NULL
-               AND i.indisvalid AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum) AS key_is_unique
+               AND i.indisvalid AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum)
+       AND (c.relkind = 'p' OR NOT EXISTS (SELECT 1 FROM pg_inherits h WHERE h.inhparent = c.oid)) AS key_is_unique
 FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = %(key)s AND NOT a.attisdropped
 WHERE c.oid = to_regclass(%(table)s)"""
 

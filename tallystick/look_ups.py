@@ -367,7 +367,8 @@ def ledger_sighting(row: LedgerRow, ledger_slice: LedgerSlice) -> Sighting:
     if row.row_xid < ledger_slice.baseline_xid:
         place = Place.BEFORE_BASELINE
     elif row.row_xid < ledger_slice.xid_start:
-        place = Place.EARLIER_SLICE if row.was_read else Place.UNREAD
+        was_read = row.was_read and row.row_xid >= ledger_slice.reused_below
+        place = Place.EARLIER_SLICE if was_read else Place.UNREAD
     elif row.row_xid < ledger_slice.xid_end:
         place = Place.SLICE
     else:

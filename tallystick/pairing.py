@@ -19,7 +19,7 @@ An event pairs by its key whatever its topic; one whose leg belongs to another t
 A copy on a topic of no leg pairs with nothing and doubles nothing: nobody of this contract reads it.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -243,8 +243,8 @@ def pair_key(
         case = _without(case, idle)
     origin = origin_side(direction)
     origins, followers = case.side(origin), case.side(other_side(origin))
-    pairs = _pair(origins, followers)
     extras = frozenset(copy.item_id for copy in _extra_origins(case, origins, origin))
+    pairs = _pair(origins, followers, apart=_belongs_to_an_older_pair(case, extras, follower=other_side(origin)))
     key_was_paired = bool(pairs) or (bool(followers) and _was_consumed(case, other_side(origin)))
     partner = {copy.item_id: other for pair in pairs for copy, other in (pair, pair[::-1])}
     residues = [_idle_reversal(case, copy, followers) for copy in idle]
@@ -408,16 +408,28 @@ def _misrouted(copy: Copy, legs: Mapping[str, str], *, partner: Copy | None = No
     return Residue(copy=copy, fate=Fate.MISROUTED, reason=reason, partner=partner)
 
 
-def _pair(origins: Iterable[Copy], followers: Iterable[Copy]) -> tuple[tuple[Copy, Copy], ...]:
-    """Equal ones first, then in order; copies that may not be paired any more are left out."""
+def _belongs_to_an_older_pair(case: KeyCase, extras: Collection[str], *, follower: ItemSide) -> Callable[..., bool]:
+    """Tells of two new copies that they are no pair: a follower of the key stands elsewhere already, before these.
+
+    Where the origin is one too many itself, its follower is its own, and nothing more is said of it.
+    """
+    there = case.places(follower, without=case.too_many) & _READ_BEFORE
+    if not there:
+        return lambda origin, other: False
+    return lambda origin, other: origin.carried is None and other.carried is None and origin.item_id not in extras
+
+
+def _pair(
+    origins: Iterable[Copy], followers: Iterable[Copy], *, apart: Callable[[Copy, Copy], bool]
+) -> tuple[tuple[Copy, Copy], ...]:
+    """Equal ones first, then in order; copies that may not be paired any more are left out. apart: are no pair."""
     free_origins = [copy for copy in origins if copy.carried is None or copy.carried.pairable]
     free_followers = [copy for copy in followers if copy.carried is None or copy.carried.pairable]
     pairs = []
     for equal_only in (True, False):
         for copy in tuple(free_origins):
-            partner = next(
-                (other for other in free_followers if not equal_only or other.compared == copy.compared), None
-            )
+            equal = (one for one in free_followers if not equal_only or one.compared == copy.compared)
+            partner = next((one for one in equal if not apart(copy, one)), None)
             if partner is not None:
                 pairs.append((copy, partner))
                 free_origins.remove(copy)
@@ -428,13 +440,13 @@ def _pair(origins: Iterable[Copy], followers: Iterable[Copy]) -> tuple[tuple[Cop
 def _was_consumed(case: KeyCase, side: ItemSide) -> bool:
     """Did an earlier cut pair this key, so that one more copy on this side is one too many?
 
-    A copy of an earlier slice that is not carried has had its partner. The log forgets, so for an event its row will
-    do, once a cut has read it. The ledger shows all its rows: one that stands alone is no second one, it was written
-    anew (an UPDATE), and one that stands there twice does, whoever has read the first.
+    Two of one key are two, whoever has read the first, and whether anybody has: another copy that stands on this side
+    before the cut, before the baseline too, is the first. A row that stands alone is no second one: an UPDATE wrote it
+    anew, under its row id. The log forgets, so for an event its row will do, once a cut has read it.
     """
-    if side is ItemSide.LEDGER:
-        return bool(case.places(side, without=case.too_many) & {Place.EARLIER_SLICE, Place.UNREAD})
-    return any(Place.EARLIER_SLICE in case.places(one) for one in (ItemSide.TOPIC, ItemSide.LEDGER))
+    if case.places(side, without=case.too_many) & _READ_BEFORE:
+        return True
+    return side is ItemSide.TOPIC and Place.EARLIER_SLICE in case.places(ItemSide.LEDGER)
 
 
 def _extra_origins(case: KeyCase, origins: tuple[Copy, ...], origin: ItemSide) -> tuple[Copy, ...]:

@@ -63,6 +63,7 @@ class Books:
     items: dict[str, OpenItem] = field(default_factory=dict)
     breaks: dict[object, Break] = field(default_factory=dict)
     older_at_baseline: int = 0
+    timeline: int = 1
 
     def __post_init__(self) -> None:
         self.logs = {topic: [] for topic in (*self.legs.values(), *self.stray_topics)}
@@ -146,6 +147,10 @@ class Books:
     def expire(self, topic: str = TOPIC) -> None:
         """Retention takes all that the log holds now."""
         self.log_start[topic] = len(self.logs[topic])
+
+    def switch_over(self) -> None:
+        """Another server answers from now on."""
+        self.timeline += 1
 
     def begin(self) -> None:
         """The baseline: the books begin here."""
@@ -305,7 +310,16 @@ class Books:
         start = self.cuts[-1].ledger_slice.xid_end if self.cuts else self.next_xid
         end = max(start, self.next_xid - held)
         baseline = self.cuts[0].ledger_slice.xid_end if self.cuts else self.next_xid
-        return LedgerSlice(xid_start=start, xid_end=end, snapshot=ledger_at(end), mark=end, baseline_xid=baseline)
+        before = self.cuts[-1].ledger_slice if self.cuts else None
+        gone_over = before is not None and before.snapshot.timeline != self.timeline
+        return LedgerSlice(
+            xid_start=start,
+            xid_end=end,
+            snapshot=ledger_at(end, timeline=self.timeline),
+            mark=end,
+            baseline_xid=baseline,
+            reused_below=start if gone_over else before.reused_below if before else 0,
+        )
 
     def _carried(self, n: int) -> tuple[OpenItem, ...]:
         """As `run_store.open_items_as_of` has it."""

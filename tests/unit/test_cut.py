@@ -96,9 +96,19 @@ def test_a_mark_before_the_previous_end_gives_an_empty_slice_and_holds_nothing()
     assert (bounds(part), part.held) == ((10, 10), False)
 
 
-def test_a_partition_that_no_cut_has_read_starts_at_its_log_start() -> None:
+def test_of_a_partition_that_came_since_the_last_cut_what_retention_took_expired_unread() -> None:
     part = next_slice(previous_end=None, log_start=4, mark=None)
-    assert (bounds(part), part.expired) == ((4, 20), 0)
+    assert (bounds(part), part.expired, part.readable.kafka_offset_start) == ((0, 20), 4, 4)
+
+
+def test_a_topic_that_was_no_part_of_the_books_starts_where_its_log_does() -> None:
+    added = partition_at(topic="billing.invoices", log_start=4)
+    known = replace(added, topic=TOPIC, log_start=0)
+    of_topics = {
+        part.offsets.topic: (bounds(part), part.expired)
+        for part in next_topic_slices(cut_of(), [known, added], sample_at(NOON, 20, 1))
+    }
+    assert of_topics == {"billing.invoices": ((4, 20), 0), TOPIC: ((20, 20), 0)}
 
 
 def test_what_retention_took_is_counted_and_not_read() -> None:
@@ -252,12 +262,16 @@ OTHER_HISTORIES = {
 
 
 @pytest.mark.parametrize("now", OTHER_HISTORIES.values(), ids=OTHER_HISTORIES)
-def test_where_the_ids_do_not_go_on_rows_below_the_slice_are_not_decidable_any_more(now: LedgerSnapshot) -> None:
-    """They may never have been read; taken for read, their events would be duplicates."""
+def test_where_the_ids_do_not_go_on_nobody_says_whether_rows_below_the_slice_were_read(now: LedgerSnapshot) -> None:
+    """Taken for read, their events would be duplicates. That the books began earlier stays so."""
     previous = replace(ledger_slice_of(200, 300, baseline=7), snapshot=GOES_ON)
     mark = sample_at(NOON, 0, 1)
-    assert next_ledger_slice(previous, now, mark).baseline_xid == 300
-    assert next_ledger_slice(previous, ledger_at(300, lsn="1/0"), mark).baseline_xid == 7
+    after = next_ledger_slice(previous, now, mark)
+    assert (after.baseline_xid, after.reused_below) == (7, 300)
+    later = next_ledger_slice(replace(after, snapshot=GOES_ON), ledger_at(300, lsn="1/0"), mark)
+    assert (later.baseline_xid, later.reused_below) == (7, 300)
+    same = next_ledger_slice(previous, ledger_at(300, lsn="1/0"), mark)
+    assert (same.baseline_xid, same.reused_below) == (7, 0)
 
 
 def test_ids_are_given_again_until_a_cut_has_begun_above_what_had_been_read() -> None:

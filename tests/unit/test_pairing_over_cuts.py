@@ -217,6 +217,63 @@ def test_of_two_events_for_a_row_before_the_baseline_the_second_is_a_duplicate(i
     assert result.breaks[0].evidence["original"] == "topic:billing.payouts:0:1"
 
 
+# Two of one key are two, whoever has read the first.
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("again", ["row", "event", "both"])
+def test_what_stands_before_the_baseline_and_comes_again_is_a_duplicate(direction: Direction, again: str) -> None:
+    books = Books(direction)
+    add_a_pair(books, "ev-1")
+    books.begin()
+    add_a_pair(books)
+    if again != "event":
+        books.post()
+    if again != "row":
+        books.write()
+    in_ledger = again == "row" or (again == "both" and direction is L2T)
+    result = books.run()
+    assert classes_of(result) == ["duplicate_in_ledger" if in_ledger else "duplicate_in_topic_new_session"]
+    assert books.run().breaks == ()
+
+
+@BOTH_WAYS
+def test_a_row_before_the_baseline_that_is_only_updated_is_one_row(direction: Direction) -> None:
+    books = Books(direction)
+    row_id = books.post()
+    books.write()
+    books.begin()
+    add_a_pair(books)
+    books.update(row_id)
+    assert classes_of(books.run()) == []
+
+
+def test_a_new_pair_beside_a_row_before_the_baseline_whose_event_has_expired_is_a_second_row() -> None:
+    books = Books(T2L)
+    add_a_pair(books, "ev-1")
+    books.begin()
+    books.expire()
+    add_a_pair(books, "ev-1")
+    add_a_pair(books)
+    result = books.run()
+    assert classes_of(result) == ["duplicate_in_ledger"]
+    assert [item.state for item in result.items if item.side == "topic"] == [ItemState.UNDECIDABLE]
+
+
+@BOTH_WAYS
+def test_what_was_matched_before_a_switch_over_and_is_posted_again_after_it_is_a_duplicate(
+    direction: Direction,
+) -> None:
+    books = begun(direction)
+    add_a_pair(books, "ev-1")
+    books.run()
+    books.switch_over()
+    books.run()
+    add_a_pair(books)
+    books.post()
+    assert classes_of(books.run()) == ["duplicate_in_ledger"]
+
+
 # A second event of a row that the owner has archived.
 
 
