@@ -259,7 +259,10 @@ DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
     Doubt.PARTNER_NOT_SETTLED: ClassText(
         title="Other side held back",
         means="Items are due, and their other side could not be read up to then: neither missing nor matched.",
-        check_first="Free what holds the side back (see the doubts beside this one); the next run decides them.",
+        check_first=(
+            "Free what holds the side back (see the doubts beside this one); the next run decides them. What has left "
+            "the log unread, or may have, stays undecidable."
+        ),
     ),
     Doubt.HANGING_TRANSACTION: ClassText(
         title="Hanging transaction",

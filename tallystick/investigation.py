@@ -4,7 +4,7 @@ Asks both sides about exceptions only, so its cost grows with breaks and open it
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -23,19 +23,30 @@ from tallystick.lag import Grace, TopicLag, grace_in_force
 from tallystick.ledger import HorizonHolder
 from tallystick.log_record import LogRecord
 from tallystick.look_ups import LookUps, look_up
-from tallystick.pairing import Copy, Deadlines, KeyCase, Sighting, may_be_taken_back, pair_key, topic_of
+from tallystick.out_of_sight import LedgerStarts, Loss, OutOfSight, out_of_sight
+from tallystick.pairing import (
+    Copy,
+    Deadlines,
+    Fate,
+    KeyCase,
+    KeyOutcome,
+    Sighting,
+    may_be_taken_back,
+    pair_key,
+    topic_of,
+)
 from tallystick.receipts import without_compacted
 from tallystick.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
 from tallystick.settling import BothSides
 from tallystick.slice_scan import SliceScan, place_in_order, topic_item_id
 from tallystick.store.cut_store import read_cursor_positions, read_cut
+from tallystick.store.loss_store import ledger_starts_of, losses_before, moved_below
 from tallystick.store.plan_store import executed_actions
 from tallystick.store.run_store import (
     items_too_many_as_of,
     judged_items_as_of,
     key_indexes_before,
     lags_of_clean_runs,
-    last_expiry_before,
     ledger_rows_before,
     surroundings_document,
 )
@@ -51,8 +62,11 @@ class Past:
     previous: Cut
     carried: tuple[OpenItem, ...]
     older_rows_expected: int | None
-    topic_lost_offsets_utc: datetime | None
-    """End of the newest earlier cut of which retention took something before it was read."""
+    losses: tuple[Loss, ...] = ()
+    """Earlier cuts of which retention took something before it was read."""
+    ledger_starts: LedgerStarts = field(default_factory=LedgerStarts)
+    """Of the cuts that first saw what is carried."""
+    rows_moved_below: int = 0
     clean_lags: tuple[tuple[TopicLag, ...], ...] = ()
     """What MATCHED runs just before this one measured."""
     too_many: tuple[OpenItem, ...] = ()
@@ -69,7 +83,9 @@ def read_past(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenI
         previous=previous,
         carried=carried,
         older_rows_expected=ledger_rows_before(engine, contract.contract, cut.n),
-        topic_lost_offsets_utc=last_expiry_before(engine, contract.contract, cut.n),
+        losses=losses_before(engine, contract.contract, cut.n),
+        ledger_starts=ledger_starts_of(engine, contract.contract, {item.first_seen_cut for item in carried}),
+        rows_moved_below=moved_below(engine, contract.contract, cut.n - 1),
         clean_lags=lags_of_clean_runs(engine, contract.contract, cut.n),
         too_many=items_too_many_as_of(engine, contract.contract, cut.n),
     )
@@ -82,7 +98,7 @@ def open_indexes(engine: Engine, contract: Contract, cut: Cut, artifacts: Path) 
     stored = key_indexes_before(engine, contract.contract, cut.n, windows=contract.ledger.index_windows)
     indexes = readable_indexes(artifacts, stored)
     oldest = read_cut(engine, contract.contract, indexes.unbroken_from or cut.n)
-    if oldest is None or last_expiry_before(engine, contract.contract, cut.n) is not None:
+    if oldest is None or losses_before(engine, contract.contract, cut.n):
         return indexes
     starts = {part.offsets.topic_partition: part.offsets.kafka_offset_start for part in oldest.topic_slices}
     return replace(indexes, reach=starts)
@@ -140,6 +156,8 @@ def investigate(
         sides,
         cut,
         baseline=past.baseline,
+        older_rows_expected=past.older_rows_expected,
+        rows_moved_below=past.rows_moved_below,
         samples=read_samples(engine, contract.contract, since_utc=_oldest_deadline(cut, contract, past.carried)),
         cases=cases,
         transaction_keys={
@@ -165,6 +183,8 @@ def investigate(
         topic_settled_until_utc=look_ups.topic_settled_until_utc,
         ledger_settled_until_utc=look_ups.ledger_settled_until_utc,
         topic_lost_offsets=lost_offsets,
+        cut_n=cut.n,
+        out_of_sight=_out_of_sight(contract, cut, past, look_ups),
         inputs_out_of_sight=look_ups.inputs_out_of_sight or (bool(contract.input_topics) and lost_offsets),
     )
     rows_too_many = _rows_too_many(engine, cut, look_ups) if contract.ledger.by_xmin else frozenset()
@@ -182,7 +202,10 @@ def investigate(
         )
         for case in cases
     )
-    legs_cases = tuple(replace(case, sightings=look_ups.by_transaction.get(case.transaction_key, {})) for case in legs)
+    legs_cases = tuple(
+        replace(case, sightings=look_ups.by_transaction.get(case.transaction_key, {}))
+        for case in without_repeats(legs, outcomes)
+    )
     recreated = {one.topic for one in around.partitions_before if is_recreated(cut, one)}
     wanted = wanted_identities(contract, outcomes, legs_cases, census, deadlines)
     wanted |= {topic_item_id(one.topic, one.partition, one.kafka_offset) for one in scan.out_of_order}
@@ -262,8 +285,19 @@ def _lost_offsets(cut: Cut, past: Past, grace: Grace, around: Surroundings, cens
         return True
     if any(around.discontinuity_of(cut, topic_slice) for topic_slice in cut.topic_slices):
         return True
-    lost = past.topic_lost_offsets_utc
-    return lost is not None and past.previous.marked_at_utc <= lost + grace.duration
+    return any(past.previous.marked_at_utc <= loss.marked_at_utc + grace.duration for loss in past.losses)
+
+
+def _out_of_sight(contract: Contract, cut: Cut, past: Past, look_ups: LookUps) -> OutOfSight:
+    starts = past.ledger_starts
+    older = starts.rows_may_be_older | ({cut.n} if look_ups.rows_may_be_older else set())
+    return out_of_sight(
+        contract.direction,
+        {cut.n, *(item.first_seen_cut for item in past.carried)},
+        (*past.losses, *look_ups.lost_before_the_books),
+        LedgerStarts(xid_start={**starts.xid_start, cut.n: cut.ledger_slice.xid_start}, rows_may_be_older=older),
+        log_is_whole=look_ups.log_is_whole,
+    )
 
 
 def _horizon_holder(sides: BothSides, cut: Cut) -> HorizonHolder | None:
@@ -433,6 +467,23 @@ def group_by_transaction(copies: Iterable[Copy], carried: Iterable[OpenItem]) ->
             for leg in items[key].leg.split("+"):
                 legs.setdefault(leg, (items[key].amount_minor, items[key].currency, items[key].item_id))
     return tuple(LegsCase(transaction_key=key, seen=legs, carried=items.get(key)) for key, legs in sorted(seen.items()))
+
+
+def without_repeats(cases: Iterable[LegsCase], outcomes: Iterable[KeyOutcome]) -> tuple[LegsCase, ...]:
+    """Without transactions of which this cut shows nothing but what repeats an event that an earlier cut has read: they
+    were judged then, and what became of their other legs the log may have forgotten.
+    """
+    repeats = {
+        residue.copy.item_id
+        for outcome in outcomes
+        for residue in outcome.residues
+        if residue.fate is Fate.EXTRA and (residue.original is None or residue.original.carried is not None)
+    }
+    return tuple(
+        case
+        for case in cases
+        if case.carried is not None or not repeats.issuperset(item_id for _, _, item_id in case.seen.values())
+    )
 
 
 def _oldest_deadline(cut: Cut, contract: Contract, carried: Iterable[OpenItem]) -> datetime:

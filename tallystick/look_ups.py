@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from tallystick.batch_heads import NO_HEADS, KeptHeads
 from tallystick.census import Outcome
 from tallystick.contract import Direction
@@ -20,6 +22,7 @@ from tallystick.log_record import LogRecord
 from tallystick.log_search import Wanted, find_records
 from tallystick.offsets import OffsetRange, TopicPartition
 from tallystick.open_transactions import OpenTransaction, read_open_transactions
+from tallystick.out_of_sight import Loss, loss_before_the_books
 from tallystick.pairing import KeyCase, Place, Sighting, origin_side
 from tallystick.receipts import Receipt, receipt_sighting, receipts_of
 from tallystick.run_result import ItemSide
@@ -28,6 +31,8 @@ from tallystick.settling import BothSides
 from tallystick.slice_scan import SliceScan, input_row_id, ledger_item_id, topic_item_id, topic_place
 from tallystick.surroundings import SURROUNDINGS, Surroundings
 from tallystick.topic_snapshot import read_topic_snapshot
+
+_LOSSES = TypeAdapter(tuple[Loss, ...])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +45,13 @@ class LookUps:
     topic_settled_until_utc: datetime | None
     ledger_settled_until_utc: datetime | None
     older_rows: int | None
+    log_is_whole: bool = True
+    """Did the topics still hold all that they ever held?"""
+    rows_moved_below: int = 0
+    """Above every id of a row that the guard of older rows has found moved, up to this run; 0: none."""
+    rows_may_be_older: bool = False
+    """May rows of the slice have been written anew, so that an earlier cut read them and their events?"""
+    lost_before_the_books: tuple[Loss, ...] = ()
     inputs_out_of_sight: bool = False
     """topic_to_topic: may an input have stood where neither the retained log nor the index of keys reaches?"""
     lost_indexes: tuple[int, ...] = ()
@@ -54,6 +66,10 @@ class LookUps:
             "topic_settled_until_utc": _text(self.topic_settled_until_utc),
             "ledger_settled_until_utc": _text(self.ledger_settled_until_utc),
             "older_rows": self.older_rows,
+            "log_is_whole": self.log_is_whole,
+            "rows_moved_below": self.rows_moved_below,
+            "rows_may_be_older": self.rows_may_be_older,
+            "lost_before_the_books": _LOSSES.dump_python(self.lost_before_the_books, mode="json"),
             "inputs_out_of_sight": self.inputs_out_of_sight,
             "lost_indexes": list(self.lost_indexes),
             "by_key": {key: [_seen_json(seen) for seen in found] for key, found in sorted(self.by_key.items())},
@@ -71,6 +87,10 @@ class LookUps:
             topic_settled_until_utc=_moment(document["topic_settled_until_utc"]),
             ledger_settled_until_utc=_moment(document["ledger_settled_until_utc"]),
             older_rows=document["older_rows"],
+            log_is_whole=document.get("log_is_whole", True),
+            rows_moved_below=document.get("rows_moved_below", 0),
+            rows_may_be_older=document.get("rows_may_be_older", False),
+            lost_before_the_books=_LOSSES.validate_python(document.get("lost_before_the_books", ())),
             inputs_out_of_sight=document.get("inputs_out_of_sight", False),
             lost_indexes=tuple(document.get("lost_indexes", ())),
             by_key={key: tuple(map(_seen, found)) for key, found in document["by_key"].items()},
@@ -88,6 +108,8 @@ def look_up(
     cut: Cut,
     *,
     baseline: Cut,
+    older_rows_expected: int | None,
+    rows_moved_below: int,
     samples: Collection[Sample],
     cases: Sequence[KeyCase],
     transaction_keys: Collection[str],
@@ -98,6 +120,7 @@ def look_up(
 ) -> LookUps:
     """Ask both sides. The bounds are read first, so that what ended below them is visible to the look-up itself.
 
+    older_rows_expected: by the guard. rows_moved_below: as the run before this one had it.
     scan: of the cut itself; what it brought home is not searched for again. heads: of its slices. indexes: where the
     ledger is a topic; what lies beyond its retained log is asked there.
     """
@@ -145,6 +168,9 @@ def look_up(
         scan=scan,
         heads=heads,
     )
+    older_rows = sides.ledger.count_older_rows(cut.ledger_slice)
+    if None not in (older_rows, older_rows_expected) and older_rows != older_rows_expected:
+        rows_moved_below = max(rows_moved_below, sides.ledger.read_snapshot().xmax)
     for key, seen in indexed.items():
         _add_unseen(in_topics.by_key.setdefault(key, []), (one for one in seen if one.side is ItemSide.TOPIC))
     return LookUps(
@@ -152,8 +178,14 @@ def look_up(
         ledger_settled_until_utc=topic_settled_until([one.of_topics(contract.input_topics) for one in samples], inputs)
         if inputs
         else ledger_settled_until(samples, ledger_xmin=snapshot.xmin),
-        older_rows=sides.ledger.count_older_rows(cut.ledger_slice),
         earlier_rows=sides.ledger.count_by_place(cut.ledger_slice),
+        older_rows=older_rows,
+        log_is_whole=all(part.log_start == 0 and not is_recreated(baseline, part) for part in partitions),
+        rows_moved_below=rows_moved_below,
+        rows_may_be_older=cut.ledger_slice.xid_start < rows_moved_below,
+        lost_before_the_books=loss_before_the_books(
+            baseline, partitions, cut_n=cut.n, windows=contract.ledger.index_windows
+        ),
         inputs_out_of_sight=indexes is not None and indexes.leaves_unseen(inputs),
         lost_indexes=indexes.lost_cuts if indexes else (),
         by_key={

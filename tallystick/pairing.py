@@ -28,6 +28,7 @@ from typing import Any
 
 from tallystick.break_class import BreakClass
 from tallystick.contract import Direction
+from tallystick.out_of_sight import NOTHING, OutOfSight
 from tallystick.run_result import ItemSide, ItemState, OpenItem
 from tallystick.side_words import in_words_of
 
@@ -57,6 +58,10 @@ BEYOND_THE_CUT = frozenset({Place.PENDING, Place.OPEN})
 _READ_BEFORE = frozenset({Place.BEFORE_BASELINE, Place.EARLIER_SLICE, Place.UNREAD})
 _STANDING = BEYOND_THE_CUT | {Place.BEFORE_BASELINE, Place.EARLIER_SLICE, Place.UNREAD, Place.SLICE, Place.STRAY}
 """Places of copies that a reader may see, now or once their transaction has ended."""
+
+
+MAY_BE_OLDER = "it may be an older row, written anew, whose event was read before it left the log"
+"""The reason of a row alone that nobody can tell from one that earlier cuts have read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,11 +201,17 @@ class Deadlines:
     ledger_settled_until_utc: datetime | None
     topic_lost_offsets: bool = False
     """Did retention take offsets unread that may have held a partner of these copies?"""
+    cut_n: int = 0
+    out_of_sight: OutOfSight = NOTHING
     inputs_out_of_sight: bool = False
     """topic_to_topic: may an input have stood where neither the retained log nor the index of keys reaches?"""
 
     def due(self, copy: Copy) -> datetime:
         return copy.carried.due_utc if copy.carried else self.new_copies_due_utc
+
+    def first_seen_by(self, item: OpenItem | None) -> int:
+        """The cut that saw it first; None is new."""
+        return item.first_seen_cut if item else self.cut_n
 
     def settled_until(self, side: ItemSide) -> datetime | None:
         return self.topic_settled_until_utc if side is ItemSide.TOPIC else self.ledger_settled_until_utc
@@ -511,8 +522,10 @@ def _judge_absence(case: KeyCase, copy: Copy, absent: Fate, deadlines: Deadlines
         fate, reason = Fate.UNDECIDABLE, f"its partner on the {there} was paired before: it was written anew"
     elif due > deadlines.now_utc:
         fate, reason = Fate.WAITING, "within the partner's grace"
-    elif there is ItemSide.TOPIC and deadlines.topic_lost_offsets and Place.LOST not in places:
+    elif there is ItemSide.TOPIC and Place.LOST not in places and _event_may_have_expired(copy, deadlines):
         fate, reason = Fate.PARTNER_EXPIRED, "its partner may have been among the offsets that expired unread"
+    elif there is ItemSide.TOPIC and Place.LOST not in places and _may_be_older(copy, deadlines):
+        fate, reason = Fate.PARTNER_EXPIRED, MAY_BE_OLDER
     elif there is ItemSide.LEDGER and deadlines.inputs_out_of_sight:
         fate, reason = Fate.PARTNER_EXPIRED, "its input may lie beyond the retained log and the index of keys"
     elif places & {Place.SLICE, Place.EARLIER_SLICE, Place.UNREAD}:
@@ -524,3 +537,11 @@ def _judge_absence(case: KeyCase, copy: Copy, absent: Fate, deadlines: Deadlines
     else:
         fate, reason = absent, f"the {there} has settled past the deadline without it"
     return Residue(copy=copy, fate=fate, reason=reason, sightings=case.sightings)
+
+
+def _event_may_have_expired(row: Copy, deadlines: Deadlines) -> bool:
+    return deadlines.topic_lost_offsets or deadlines.first_seen_by(row.carried) in deadlines.out_of_sight.events_lost
+
+
+def _may_be_older(row: Copy, deadlines: Deadlines) -> bool:
+    return deadlines.first_seen_by(row.carried) in deadlines.out_of_sight.rows_may_be_older

@@ -3,6 +3,7 @@
 Held is never missing: these are doubts, and name who holds the side back, since when, and how much is held.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -15,7 +16,7 @@ from tallystick.ledger import HorizonHolder
 from tallystick.money_text import format_money
 from tallystick.offsets import TopicPartition
 from tallystick.open_transactions import OpenTransaction
-from tallystick.pairing import Fate
+from tallystick.pairing import MAY_BE_OLDER, Fate
 from tallystick.plain_text import format_time
 from tallystick.run_result import DoubtFound, ItemSide, total_money
 from tallystick.surroundings import HeldEvents
@@ -169,12 +170,13 @@ def _since_text(holder: HorizonHolder | None) -> str | None:
 
 def partner_not_settled(evidence: Evidence) -> Iterator[DoubtFound]:
     """Copies past their deadline whose other side was held back before it, or not read whole: not judged."""
-    unsettled = [
-        residue.copy
+    residues = [
+        residue
         for side in (ItemSide.TOPIC, ItemSide.LEDGER)
         for fate in (Fate.UNSETTLED, Fate.PARTNER_EXPIRED, Fate.PARTNER_UNREAD)
         for residue in evidence.residues(fate, side)
     ]
+    unsettled, reasons = [one.copy for one in residues], Counter(one.reason for one in residues)
     legs = [
         case
         for case in evidence.incomplete
@@ -185,12 +187,24 @@ def partner_not_settled(evidence: Evidence) -> Iterator[DoubtFound]:
         yield DoubtFound(
             doubt=Doubt.PARTNER_NOT_SETTLED,
             sentence=f"{len(unsettled) + len(legs)} items are due, but their other side could not be read up to their "
-            f"deadline.{_out_of_sight(evidence)}",
+            f"deadline.{_out_of_sight(evidence)}{_may_be_older(evidence)}",
             details={
                 "items": len(unsettled) + len(legs),
+                "reasons": dict(sorted(reasons.items())),
                 "money": total_money((copy.currency, copy.amount_minor) for copy in unsettled),
             },
         )
+
+
+def _may_be_older(evidence: Evidence) -> str:
+    """Why a row without event is neither missing nor a phantom: the guard, and the log's beginning."""
+    rows = [one for one in evidence.residues(Fate.PARTNER_EXPIRED, ItemSide.LEDGER) if one.reason == MAY_BE_OLDER]
+    if not rows:
+        return ""
+    return (
+        f" Of {counted(len(rows), 'row')} nobody can tell whether an UPDATE or a rewrite wrote it anew: rows below the "
+        "slice have moved, and its event may have left the log after it was read. That stays so."
+    )
 
 
 def _out_of_sight(evidence: Evidence) -> str:

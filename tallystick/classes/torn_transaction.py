@@ -113,7 +113,7 @@ def judge_legs(case: LegsCase, deadlines: Deadlines) -> Fate:
         return Fate.UNDECIDABLE
     if due > deadlines.now_utc:
         return Fate.WAITING
-    if deadlines.topic_lost_offsets:
+    if deadlines.topic_lost_offsets or deadlines.first_seen_by(case.carried) in deadlines.out_of_sight.legs_lost:
         return Fate.PARTNER_EXPIRED
     return Fate.FOLLOWER_ABSENT if _settled(due, deadlines) else Fate.UNSETTLED
 

@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 
 from tallystick.alert import Alert, Outstanding
-from tallystick.break_class import BreakClass, Doubt
+from tallystick.break_class import BreakClass
 from tallystick.contract import Contract
 from tallystick.cut import Cut
 from tallystick.earlier_rows import EarlierRows, ReadSlice
@@ -63,14 +63,6 @@ _DOUBTS, _FIGURES = TypeAdapter(tuple[DoubtFound, ...]), TypeAdapter(RunFigures)
 _NOTICES = TypeAdapter(tuple[NoticeFound, ...])
 _LAG, _KEY_INDEX = TypeAdapter(RunLag), TypeAdapter(KeyIndex)
 _AS_JSON = msgspec.json.Encoder()
-_OFFSETS_LOST = (
-    Doubt.LOG_EXPIRED,
-    Doubt.LOG_COMPACTED,
-    Doubt.LOG_TRUNCATED,
-    Doubt.LOG_REWRITTEN,
-    Doubt.TOPIC_RECREATED,
-)
-"""Doubts under which an event may have stood where no run has read it."""
 
 
 class AttemptFenced(RuntimeError):
@@ -344,24 +336,6 @@ def key_indexes_before(engine: Engine, contract_name: str, n: int, *, windows: i
     with engine.connect() as connection:
         rows = connection.execute(statement).all()
     return {row.cut_n: _KEY_INDEX.validate_python(row.key_index) for row in rows if row.key_index}
-
-
-def last_expiry_before(engine: Engine, contract_name: str, n: int) -> datetime | None:
-    """End of the newest cut below n that closed with offsets of its topics lost before they were read."""
-    statement = (
-        select(func.max(cut_table.c.marked_at_utc))
-        .join(
-            verdict_table, (verdict_table.c.contract == cut_table.c.contract) & (verdict_table.c.cut_n == cut_table.c.n)
-        )
-        .where(
-            cut_table.c.contract == contract_name,
-            cut_table.c.n < n,
-            or_(*(verdict_table.c.doubts.contains([{"doubt": doubt}]) for doubt in _OFFSETS_LOST)),
-        )
-    )
-    with engine.connect() as connection:
-        found: datetime | None = connection.scalar(statement)
-    return found
 
 
 def surroundings_document(engine: Engine, contract_name: str, n: int) -> dict[str, Any]:

@@ -171,6 +171,15 @@ def test_a_new_partition_is_read_from_its_first_offset(new_books: NewBooks) -> N
         added = cut.topic_slices[2].offsets
         assert added.topic_partition == TopicPartition(topic=topic, partition=2)
         assert (added.kafka_offset_start, added.kafka_offset_end) == (0, 2)
+        _close(books, cut)
+        admin.create_partitions([NewPartitions(topic, 4)])[topic].result(30)
+        books.producers.clear()  # theirs does not know the partition yet
+        books.produce_raw(b"x", partition=3)
+        books.produce_raw(b"y", partition=3)
+        books.wait_stable()
+        books.delete_records("payment", 3, before=2)
+        younger = books.take_cut().topic_slices[3]
+        assert (younger.offsets.kafka_offset_start, younger.offsets.kafka_offset_end, younger.expired) == (0, 4, 2)
 
 
 def test_nothing_of_a_topic_that_was_deleted_and_made_again_is_cut(new_books: NewBooks) -> None:

@@ -17,13 +17,14 @@ from tallystick.contract import Contract, Direction
 from tallystick.cut import Cut, LedgerSlice, TopicSlice
 from tallystick.evidence import Evidence, LegsCase, UnreadableRecord
 from tallystick.explain import LifeStep
-from tallystick.investigation import group_by_key, group_by_transaction, with_row_reversals
+from tallystick.investigation import group_by_key, group_by_transaction, with_row_reversals, without_repeats
 from tallystick.judging import judge
 from tallystick.ledger import LedgerRow
 from tallystick.log_record import LogRecord
 from tallystick.look_ups import LookUps, ledger_sighting, needs_topic, topic_sighting
 from tallystick.offsets import TopicPartition
 from tallystick.open_transactions import OpenTransaction
+from tallystick.out_of_sight import LedgerStarts, Loss, OutOfSight, out_of_sight
 from tallystick.pairing import Copy, Deadlines, KeyCase, Sighting, may_be_taken_back, pair_key
 from tallystick.run_result import Break, ItemState, OpenItem, PartitionCensus, RunResult
 from tallystick.slice_scan import ledger_item_id, topic_item_id
@@ -64,6 +65,7 @@ class Books:
     breaks: dict[object, Break] = field(default_factory=dict)
     older_at_baseline: int = 0
     timeline: int = 1
+    moved_below: dict[int, int] = field(default_factory=dict)  # by cut whose guard found a row gone
 
     def __post_init__(self) -> None:
         self.logs = {topic: [] for topic in (*self.legs.values(), *self.stray_topics)}
@@ -204,6 +206,8 @@ class Books:
             topic_settled_until_utc=look_ups.topic_settled_until_utc,
             ledger_settled_until_utc=look_ups.ledger_settled_until_utc,
             topic_lost_offsets=cut.has_expired or previous.has_expired,
+            cut_n=cut.n,
+            out_of_sight=self._out_of_sight(cut, look_ups, carried),
         )
         outcomes = tuple(
             pair_key(
@@ -223,8 +227,7 @@ class Books:
             topic_rows=len(readable),
             ledger_rows=len(rows),
             older_rows=look_ups.older_rows,
-            older_rows_expected=self.older_at_baseline
-            + sum(one.figures.ledger_rows for one in self.results[: cut.n - 1]),
+            older_rows_expected=self._older_rows_expected(cut.n),
             unreadable_count=len(events) - len(readable),
             unreadable_sample=tuple(
                 UnreadableRecord(
@@ -234,7 +237,7 @@ class Books:
                 if not one.readable
             ),
             outcomes=outcomes,
-            incomplete=tuple(self._with_leg_sightings(case, cut) for case in legs),
+            incomplete=tuple(self._with_leg_sightings(case, cut) for case in without_repeats(legs, outcomes)),
             identities=self._identities(
                 item_id
                 for outcome in outcomes
@@ -252,6 +255,27 @@ class Books:
             look_ups={},
             carried=carried,
         )
+
+    def _out_of_sight(self, cut: Cut, look_ups: LookUps, carried: Iterable[OpenItem]) -> OutOfSight:
+        if look_ups.older_rows != self._older_rows_expected(cut.n):
+            self.moved_below[cut.n] = self.next_xid
+        moved = {c.n: max((at for n, at in self.moved_below.items() if n <= c.n), default=0) for c in (*self.cuts, cut)}
+        starts = {c.n: c.ledger_slice.xid_start for c in (*self.cuts, cut)}
+        losses = [c for c in self.cuts[1 : cut.n] if c.has_expired]
+        return out_of_sight(
+            self.direction,
+            {cut.n, *(item.first_seen_cut for item in carried)},
+            [Loss(cut_n=c.n, marked_at_utc=c.marked_at_utc, ledger_xmax=c.ledger_slice.snapshot.xmax) for c in losses],
+            LedgerStarts(xid_start=starts, rows_may_be_older=frozenset(n for n in starts if starts[n] < moved[n])),
+            log_is_whole=not any(self.log_start.values()),
+        )
+
+    def _older_rows_expected(self, n: int) -> int:
+        """As `run_store.ledger_rows_before` has it."""
+        if n == 1:
+            return self.older_at_baseline
+        before = self.results[n - 2].figures
+        return before.ledger_rows + (before.ledger_older_rows or 0)
 
     def commit(self, cut: Cut, result: RunResult) -> None:
         self.cuts.append(cut)

@@ -192,6 +192,33 @@ def test_a_leg_sent_again_after_its_transaction_was_whole_tears_nothing() -> Non
     assert "legs:pay-1" not in books.items
 
 
+@pytest.mark.parametrize("torn_before", [False, True])
+def test_a_leg_sent_again_after_the_others_have_expired_tears_nothing(torn_before: bool) -> None:
+    books = begun()
+    if torn_before:
+        commit(books, "payment")
+        assert classes_of(run(books)) == ["torn_transaction"]
+        commit(books, "invoice")
+    else:
+        whole(books, "pay-1")
+    run(books)
+    for topic in LEGS.values():
+        books.expire(topic)
+    books.write("pay-1/invoice", leg="invoice", payment="pay-1")
+    assert classes_of(run(books)) == ["duplicate_in_topic_cause_unknown"]
+    assert books.outstanding() == {("duplicate_in_topic_cause_unknown", "pay-1/invoice"): 1}
+
+
+def test_a_new_leg_without_the_others_is_torn_after_that_too() -> None:
+    books = begun()
+    run(books)
+    for topic in LEGS.values():
+        books.expire(topic)
+    run(books)
+    commit(books, "payment")
+    assert classes_of(run(books)) == ["torn_transaction"]
+
+
 def test_a_topic_that_is_held_back_makes_a_doubt_and_no_break() -> None:
     books = begun()
     commit(books, "payment")

@@ -403,6 +403,87 @@ def test_a_row_whose_event_expired_unread_is_never_called_missing(direction: Dir
     assert books.run().verdict is Verdict.MATCHED
 
 
+def test_a_late_row_may_always_stand_for_an_event_that_expired_unread() -> None:
+    books = begun(T2L)
+    books.write()
+    books.expire()
+    add_a_pair(books)
+    books.run()
+    for window in ("second", "third", "fourth"):
+        add_a_pair(books, window)
+        assert books.run().verdict is Verdict.MATCHED
+    books.post()
+    add_a_pair(books, "fifth")
+    late = books.run()
+    assert (late.verdict, classes_of(late), doubts_of(late)) == (
+        Verdict.INCONCLUSIVE,
+        [],
+        [Doubt.PARTNER_NOT_SETTLED],
+    )
+    assert late.doubts[0].details["reasons"] == {"its partner may have been among the offsets that expired unread": 1}
+
+
+def test_a_row_that_was_written_after_the_loss_has_its_event_after_it_too() -> None:
+    books = begun(L2T)
+    books.write("lost")
+    books.expire()
+    add_a_pair(books)
+    books.run()
+    add_a_pair(books, "second")
+    books.run()
+    books.post()
+    add_a_pair(books, "third")
+    assert classes_of(books.run()) == ["missing_in_topic_never_produced"]
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("in_grace", [True, False])
+def test_a_row_touched_after_its_event_expired_is_undecidable_for_good(direction: Direction, in_grace: bool) -> None:
+    books = begun(direction)
+    row_id = books.post()
+    books.write()
+    assert books.run().verdict is Verdict.MATCHED
+    books.expire()
+    books.update(row_id)
+    add_a_pair(books)
+    touched = books.run(in_grace=in_grace)
+    assert (classes_of(touched), touched.verdict) == ([], Verdict.INCONCLUSIVE)
+    later = []
+    for window in ("second", "third"):
+        add_a_pair(books, window)
+        later.append(books.run())
+    assert [classes_of(run) for run in later] == [[], []]
+    doubtful = later[0] if in_grace else touched
+    assert doubtful.verdict is Verdict.INCONCLUSIVE
+    (doubt,) = (one for one in doubtful.doubts if one.doubt is Doubt.PARTNER_NOT_SETTLED)
+    assert "Of 1 row nobody can tell whether an UPDATE or a rewrite wrote it anew" in doubt.sentence
+    assert books.items["ledger:1"].state is ItemState.UNDECIDABLE
+
+
+@BOTH_WAYS
+def test_the_same_row_untouched_beside_an_event_that_expired_is_judged(direction: Direction) -> None:
+    books = begun(direction)
+    add_a_pair(books)
+    books.run()
+    books.expire()
+    books.post()
+    add_a_pair(books, "second")
+    missing = "missing_in_topic_never_produced" if direction is L2T else "phantom_in_ledger"
+    assert classes_of(books.run()) == [missing]
+
+
+def test_a_row_touched_while_the_log_holds_all_is_told_from_a_new_one() -> None:
+    books = begun(L2T)
+    row_id = books.post()
+    books.write()
+    books.run()
+    books.update(row_id)
+    books.post("new")
+    add_a_pair(books)
+    assert classes_of(books.run()) == ["missing_in_topic_never_produced"]
+    assert books.items.keys() >= {"ledger:2"}
+
+
 def test_a_row_whose_event_comes_after_the_gap_is_matched() -> None:
     books = begun(L2T)
     books.write("lost")

@@ -1,0 +1,104 @@
+"""Whose partner may stand where no run could read it, and none can any more. Pure.
+
+Decides by the cut that first saw a copy; what is true of that cut's slice is true of all its rows.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from tallystick.contract import Direction
+from tallystick.cut import Cut, PartitionSnapshot
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss:
+    """A cut that closed with offsets of its topics lost before they were read.
+
+    ledger_xmax: above every id that had been given out when the cut was made.
+    """
+
+    cut_n: int
+    marked_at_utc: datetime
+    ledger_xmax: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutOfSight:
+    """Numbers of the cuts of which it is true, among those that first saw what is judged.
+
+    events_lost: an event of their rows may have expired unread. legs_lost: a leg of their transactions may have.
+    rows_may_be_older: their rows may have been written anew, and have had their events before.
+    """
+
+    events_lost: frozenset[int] = frozenset()
+    legs_lost: frozenset[int] = frozenset()
+    rows_may_be_older: frozenset[int] = frozenset()
+
+
+NOTHING = OutOfSight()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerStarts:
+    """Where the ledger's slices of some cuts begin, and which of these cuts read rows that may be older ones."""
+
+    xid_start: Mapping[int, int] = field(default_factory=dict)
+    rows_may_be_older: frozenset[int] = frozenset()
+
+
+def out_of_sight(
+    direction: Direction,
+    first_seen: Collection[int],
+    losses: Collection[Loss],
+    starts: LedgerStarts,
+    *,
+    log_is_whole: bool,
+) -> OutOfSight:
+    """What no run could read of the partners of copies that these cuts saw first. losses: up to now, in any order.
+
+    log_is_whole: do the topics still hold all that they ever held?
+    """
+    return OutOfSight(
+        events_lost=frozenset(n for n in first_seen if _event_may_be_lost(direction, n, losses, starts)),
+        legs_lost=frozenset(n for n in first_seen if _is_lost_beside(n, losses)),
+        rows_may_be_older=frozenset() if log_is_whole else starts.rows_may_be_older & frozenset(first_seen),
+    )
+
+
+def _event_may_be_lost(direction: Direction, n: int, losses: Iterable[Loss], starts: LedgerStarts) -> bool:
+    """Where the topic comes first, a consumer may post an event however late.
+
+    Where the ledger does, an event comes behind its row: what was lost before the row's first possible write is none of
+    its. A row of the slice was written behind a cut that had seen no id of it given out.
+    """
+    if direction is Direction.TOPIC_TO_LEDGER:
+        return any(True for _ in losses)
+    if direction is Direction.TOPIC_TO_TOPIC:
+        return _is_lost_beside(n, losses)
+    begins = starts.xid_start.get(n, 0)
+    return any(loss.cut_n >= n or loss.ledger_xmax > begins for loss in losses)
+
+
+def _is_lost_beside(n: int, losses: Iterable[Loss]) -> bool:
+    """By the cut itself, the one before, or since."""
+    return any(loss.cut_n >= n - 1 for loss in losses)
+
+
+def loss_before_the_books(
+    baseline: Cut, partitions: Iterable[PartitionSnapshot], *, cut_n: int, windows: int
+) -> tuple[Loss, ...]:
+    """The baseline itself, where retention has taken since what stood there when the books began: no cut has read it.
+
+    A late row is taken for one of those events for so many windows, as far as the memory of the books reaches.
+    """
+    gone = False
+    for part in partitions:
+        then = baseline.slice_of(part.topic_partition)
+        if then is not None:
+            end = then.offsets.kafka_offset_end
+            gone = gone or min(part.log_start, end) > min(then.snapshot.log_start, end)
+    if not gone or cut_n > windows:
+        return ()
+    xmax = baseline.ledger_slice.snapshot.xmax
+    return (Loss(cut_n=0, marked_at_utc=baseline.marked_at_utc, ledger_xmax=xmax),)

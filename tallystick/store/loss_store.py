@@ -1,0 +1,75 @@
+"""What earlier runs could not read, or could not tell: offsets that expired unread, rows that may be older ones."""
+
+from collections.abc import Collection
+
+from sqlalchemy import Engine, or_, select
+
+from tallystick.break_class import Doubt
+from tallystick.out_of_sight import LedgerStarts, Loss
+from tallystick.store.cut_store import LEDGER
+from tallystick.store.schema import big_integer, cut_slice
+from tallystick.store.schema import cut as cut_table
+from tallystick.store.schema import verdict as verdict_table
+
+_OFFSETS_LOST = (
+    Doubt.LOG_EXPIRED,
+    Doubt.LOG_COMPACTED,
+    Doubt.LOG_TRUNCATED,
+    Doubt.LOG_REWRITTEN,
+    Doubt.TOPIC_RECREATED,
+)
+"""Doubts under which an event may have stood where no run has read it."""
+
+
+def losses_before(engine: Engine, contract_name: str, n: int) -> tuple[Loss, ...]:
+    """Every cut below n that closed with offsets of its topics lost before they were read, in order."""
+    statement = (
+        select(
+            cut_table.c.n.label("cut_n"),
+            cut_table.c.marked_at_utc,
+            big_integer(cut_slice.c.details["snapshot"]["xmax"]).label("ledger_xmax"),
+        )
+        .join(
+            verdict_table, (verdict_table.c.contract == cut_table.c.contract) & (verdict_table.c.cut_n == cut_table.c.n)
+        )
+        .join(cut_slice, (cut_slice.c.contract == cut_table.c.contract) & (cut_slice.c.cut_n == cut_table.c.n))
+        .where(
+            cut_table.c.contract == contract_name,
+            cut_table.c.n < n,
+            cut_slice.c.side == LEDGER,
+            or_(*(verdict_table.c.doubts.contains([{"doubt": doubt}]) for doubt in _OFFSETS_LOST)),
+        )
+        .order_by(cut_table.c.n)
+    )
+    with engine.connect() as connection:
+        return tuple(Loss(**row._mapping) for row in connection.execute(statement))
+
+
+def ledger_starts_of(engine: Engine, contract_name: str, cuts: Collection[int]) -> LedgerStarts:
+    """Of these judged cuts. A run that is older than the question, and doubted its ledger, may have read older rows."""
+    look_ups = verdict_table.c.look_ups
+    doubted = verdict_table.c.doubts.contains([{"doubt": Doubt.LEDGER_REWRITTEN}])
+    may_be_older = look_ups.contains({"rows_may_be_older": True}) | (~look_ups.has_key("rows_may_be_older") & doubted)
+    statement = (
+        select(cut_slice.c.cut_n, cut_slice.c.starts_at, may_be_older.label("older"))
+        .join(
+            verdict_table,
+            (verdict_table.c.contract == cut_slice.c.contract) & (verdict_table.c.cut_n == cut_slice.c.cut_n),
+        )
+        .where(cut_slice.c.contract == contract_name, cut_slice.c.side == LEDGER, cut_slice.c.cut_n.in_(cuts))
+    )
+    with engine.connect() as connection:
+        rows = connection.execute(statement).all()
+    return LedgerStarts(
+        xid_start={row.cut_n: row.starts_at for row in rows},
+        rows_may_be_older=frozenset(row.cut_n for row in rows if row.older),
+    )
+
+
+def moved_below(engine: Engine, contract_name: str, n: int) -> int:
+    """Above every id of a row that the guard has found moved up to cut n; 0 where it has found none."""
+    statement = select(big_integer(verdict_table.c.look_ups["rows_moved_below"])).where(
+        verdict_table.c.contract == contract_name, verdict_table.c.cut_n == n
+    )
+    with engine.connect() as connection:
+        return int(connection.scalar(statement) or 0)

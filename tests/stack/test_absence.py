@@ -1,0 +1,87 @@
+"""An absence is a break only where its opposite could be read: after retention, of rewritten rows, of late rows."""
+
+import pytest
+
+from tallystick.break_class import Doubt
+from tallystick.run_result import ItemState
+from tallystick.verdict import Verdict
+
+from .books import TWO_LEGS, LiveBooks, both_legs, doubts, expected, invoice, kinds, payment, payments
+from .live import NewBooks
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+SENT_AGAIN = "duplicate_in_topic_cause_unknown"
+
+
+def expire(books: LiveBooks) -> None:
+    """Retention takes all that the topics hold."""
+    books.wait_stable()
+    for part in books.snapshot():
+        books.delete_records_of(part.topic, part.partition, before=part.high_watermark)
+
+
+@pytest.mark.parametrize("direction", ["ledger_to_topic", "topic_to_ledger"])
+def test_rows_rewritten_after_their_events_expired_are_undecidable_for_good(
+    new_books: NewBooks, direction: str
+) -> None:
+    with new_books(direction=direction) as books:
+        books.take_cut()
+        books.both(*payments("a", "b", "c"))
+        assert books.next_run().result.verdict is Verdict.MATCHED
+        expire(books)
+        books.ledger.execute(f"ALTER TABLE {books.table} ALTER amount_minor TYPE numeric")  # a new xmin for each row
+        books.both(payment("d"))
+        rewritten = books.next_run()
+        assert (rewritten.result.verdict, kinds(rewritten)) == (Verdict.INCONCLUSIVE, [])
+        assert set(doubts(rewritten)) == {Doubt.LEDGER_REWRITTEN, Doubt.PARTNER_NOT_SETTLED}
+        (told,) = (one for one in rewritten.result.doubts if one.doubt is Doubt.PARTNER_NOT_SETTLED)
+        assert told.details["items"] == 3
+        assert "Of 3 rows nobody can tell" in told.sentence
+        books.both(payment("e"))
+        after = books.next_run()
+        assert (after.result.verdict, kinds(after)) == (Verdict.MATCHED, [])
+        assert {item.state for item in rewritten.result.items} == {ItemState.UNDECIDABLE}
+        assert books.judge_again(rewritten).digest == rewritten.result.digest
+        books.post(payment("new"))
+        wrong = "missing_in_topic_never_produced" if direction == "ledger_to_topic" else "phantom_in_ledger"
+        assert kinds(books.next_run()) == expected((wrong, payment("new")))
+
+
+def test_the_row_of_an_event_that_expired_unread_is_no_phantom_however_late_it_comes(new_books: NewBooks) -> None:
+    with new_books(direction="topic_to_ledger") as books:
+        books.take_cut()
+        books.produce(payment("late"))
+        expire(books)
+        books.both(payment("a"))
+        assert doubts(books.next_run()) == [Doubt.LOG_EXPIRED]
+        for name in ("b", "c"):
+            books.both(payment(name))
+            assert books.next_run().result.verdict is Verdict.MATCHED
+        books.post(payment("late"))
+        books.both(payment("d"))
+        run = books.next_run()
+        assert (run.result.verdict, kinds(run), doubts(run)) == (
+            Verdict.INCONCLUSIVE,
+            [],
+            [Doubt.PARTNER_NOT_SETTLED],
+        )
+
+
+def test_a_leg_sent_again_after_retention_is_a_duplicate_and_tears_nothing(new_books: NewBooks) -> None:
+    """a was whole; b was torn once, and healed."""
+    with new_books(direction="topic_to_ledger", legs=TWO_LEGS) as books:
+        books.take_cut()
+        books.both(*both_legs("a"), payment("b"))
+        assert kinds(books.next_run()) == [("torn_transaction", payment("b").payment_id, "invoice")]
+        books.both(invoice("b"), *both_legs("c"))
+        assert books.next_run().result.verdict is Verdict.MATCHED
+        expire(books)
+        books.produce(payment("a"), invoice("b"))
+        books.both(*both_legs("d"), payment("torn"))
+        assert kinds(books.next_run()) == sorted(
+            [
+                *expected(*((SENT_AGAIN, event) for event in (payment("a"), invoice("b")))),
+                ("torn_transaction", payment("torn").payment_id, "invoice"),
+            ]
+        )
