@@ -34,7 +34,7 @@ from tallystick.topic_snapshot import read_topic_snapshot
 _BATCHES_KEPT = 1000
 """Of the transaction's own batches, as evidence; how many there are is told beside them."""
 _LOOK_AGAIN_SECONDS = 0.1
-_UNANSWERED = "not provable now: not every coordinator answers, or none shows this account a transactional id"
+_UNANSWERED = "not provable now: not every coordinator answers, or this account may not DESCRIBE all transactional ids"
 
 
 class MarkerRefused(PlanRefused):

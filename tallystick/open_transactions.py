@@ -6,10 +6,11 @@ From the partition outward: a coordinator's own list misses what hangs. Source: 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import uuid4
 
 from kafka import TopicPartition as ClientTopicPartition
 from kafka.admin import KafkaAdminClient
-from kafka.errors import KafkaError, TransactionalIdNotFoundError
+from kafka.errors import KafkaError, TransactionalIdAuthorizationFailedError, TransactionalIdNotFoundError
 
 from tallystick.log_fetch import BrokerUnreachable
 from tallystick.offsets import TopicPartition
@@ -61,7 +62,7 @@ def read_open_transactions(
         first = _ask(admin, asked)
         if all(one.will_end for one in first):
             return first
-        may_know = _all_coordinators_answer(admin) and _lists_any(admin)
+        may_know = _all_coordinators_answer(admin) and _is_shown_all(admin)
         return confirm(first, _ask(admin, asked)) if may_know else first
     except KafkaError as error:
         raise BrokerUnreachable(f"open transactions: {type(error).__name__}: {error}") from error
@@ -133,6 +134,16 @@ def _all_coordinators_answer(admin: KafkaAdminClient) -> bool:
     return all(part["leader_id"] >= 0 for part in log["partitions"])
 
 
-def _lists_any(admin: KafkaAdminClient) -> bool:
-    """Is any transactional id shown to us? Those that we may not DESCRIBE are left out in silence (KIP-664)."""
-    return any(rows for rows in admin.list_transactions().values())
+def _is_shown_all(admin: KafkaAdminClient) -> bool:
+    """Is every transactional id shown to us? Those that we may not DESCRIBE are left out in silence (KIP-664).
+
+    So we ask about one that nobody has: who may describe all is told that there is none, who may describe some or none
+    is refused. A rule that denies single ids is not seen this way.
+    """
+    try:
+        admin.describe_transactions([f"tallystick-{uuid4()}"])
+    except TransactionalIdNotFoundError:
+        return True
+    except TransactionalIdAuthorizationFailedError:
+        pass
+    return False

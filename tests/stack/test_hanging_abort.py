@@ -373,8 +373,8 @@ def test_what_the_coordinators_never_answer_is_refused_with_its_line_and_ended_b
     (outcome,) = executed(books, plan).outcomes
     assert outcome.fate is ItemFate.REFUSED
     assert outcome.reason == (
-        "not provable now: not every coordinator answers, or none shows this account a transactional id; looked for "
-        "0.5 s"
+        "not provable now: not every coordinator answers, or this account may not DESCRIBE all transactional ids; "
+        "looked for 0.5 s"
     )
     assert action_states(books, plan) == [("refused", outcome.reason)]
     assert trail(books, plan)[-3:] == ["executing", "refused", "finished"]

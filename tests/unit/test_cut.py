@@ -207,6 +207,15 @@ def test_a_new_partition_joins_from_its_log_start_and_the_others_tile() -> None:
     assert [bounds(part) for part in parts] == [(20, 25), (0, 6)]
 
 
+def test_what_retention_took_of_a_partition_before_any_cut_knew_of_it_has_expired() -> None:
+    new = partition_at(partition=1, log_start=4, lso=6, high_watermark=6)
+    of_new_leg = replace(new, topic="billing.fees")
+    parts = next_topic_slices(cut_of(slice_of(10, 20)), [partition_at(), new, of_new_leg], sample_at(NOON, 20, 300))
+    by_place = {part.offsets.topic_partition: (bounds(part), part.expired) for part in parts}
+    assert by_place[new.topic_partition] == ((0, 6), 4)
+    assert by_place[of_new_leg.topic_partition] == ((4, 6), 0)  # a topic from before the books
+
+
 # What expired after the cut was stored.
 
 

@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 from kafka import TopicPartition as ClientTopicPartition
 from kafka.admin import TransactionState
-from kafka.errors import CoordinatorLoadInProgressError, TransactionalIdNotFoundError
+from kafka.errors import (
+    CoordinatorLoadInProgressError,
+    TransactionalIdAuthorizationFailedError,
+    TransactionalIdNotFoundError,
+)
 
 from tallystick.log_fetch import BrokerUnreachable
 from tallystick.open_transactions import OpenTransaction, read_open_transactions
@@ -42,6 +46,7 @@ class Cluster:
     moments: list[Moment]
     leader_id: int = 1
     may_describe: bool = True
+    """All transactional ids, and not that of the relay alone."""
     expired_ids: frozenset[str] = frozenset()
     now: Moment = field(default_factory=Moment)
     asked: int = 0
@@ -52,12 +57,12 @@ class Cluster:
         return {part: State(list(self.now.producers)) for part in partitions}
 
     def list_transactions(self, producer_id_filters: Iterable[int] = ()) -> dict[int, list[Listing]]:
-        if not producer_id_filters:
-            return {1: [Listing("of-others", 4002)] if self.may_describe else [], 2: []}
         return {1: [Listing("relay-1", 4001)] if self.now.state and 4001 in producer_id_filters else []}
 
     def describe_transactions(self, ids: list[str]) -> dict[str, Description]:
-        if set(ids) & self.expired_ids:
+        if not self.may_describe and "relay-1" not in ids:
+            raise TransactionalIdAuthorizationFailedError
+        if set(ids) & self.expired_ids or "relay-1" not in ids:
             raise TransactionalIdNotFoundError
         return {
             name: Description(TransactionState(self.now.state), 1_000, 60_000, set(self.now.partitions)) for name in ids
@@ -123,9 +128,11 @@ def test_nothing_hangs_while_a_part_of_the_coordinators_log_has_no_leader() -> N
     assert (found.hangs, cluster.asked) == (False, 1)
 
 
-def test_nothing_hangs_for_a_client_that_is_shown_no_transactional_id_at_all() -> None:
-    (found,) = read(UNKNOWN, UNKNOWN, may_describe=False)
-    assert (found.hangs, found.transactional_id) == (False, "")
+@pytest.mark.parametrize("moment", [UNKNOWN, NOT_LISTED], ids=["its id is not shown", "another transaction of it is"])
+def test_nothing_hangs_for_a_client_that_is_not_shown_all_transactional_ids(moment: Moment) -> None:
+    """A two-phase transaction of somebody else may be as old as it likes, and is alive."""
+    (found,) = read(moment, moment, may_describe=False)
+    assert (found.hangs, found.confirmed) == (False, False)
 
 
 def test_an_id_that_expired_since_it_was_listed_knows_nothing() -> None:
