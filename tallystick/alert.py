@@ -9,7 +9,7 @@ What is acknowledged is told again only when it is worse: with new breaks, or wi
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from heapq import nsmallest
@@ -22,7 +22,15 @@ from tallystick.contract_alert import AlertRules, AlertSink, Severity
 from tallystick.cut import Cut
 from tallystick.money_text import format_money
 from tallystick.plain_text import foreign_text, format_time
-from tallystick.run_result import Break, DoubtFound, Money, RunResult, WriteOff, money_at_stake
+from tallystick.run_result import (
+    Break,
+    DoubtFound,
+    Money,
+    RunResult,
+    WriteOff,
+    money_at_stake,
+    negative_at_stake,
+)
 from tallystick.verdict import Verdict
 
 INCONCLUSIVE = "inconclusive"
@@ -64,11 +72,15 @@ class AlertAction(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Outstanding:
-    """The breaks of one class that nobody has cleared or written off. Money in integer minor units."""
+    """The breaks of one class that nobody has cleared or written off. Money in integer minor units, without signs.
+
+    negative: the part of the money that amounts below zero make up.
+    """
 
     count: int
     money: Money
     first_seen_utc: datetime
+    negative: Money = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,7 +227,10 @@ def _break_alert(
     """What a run that found breaks of the class says. before: its newest alert, where that is no resolve."""
     breaks = [item_break for item_break in result.breaks if item_break.break_class is break_class]
     now = outstanding.get(break_class) or Outstanding(
-        count=len(breaks), money=money_at_stake(breaks), first_seen_utc=cut.now_utc
+        count=len(breaks),
+        money=money_at_stake(breaks),
+        first_seen_utc=cut.now_utc,
+        negative=negative_at_stake((one.currency, one.amount_minor) for one in breaks),
     )
     severity = severity_now(contract.alert, break_class, now, cut=cut)
     return Alert(
@@ -362,12 +377,12 @@ def _standing(now: Outstanding) -> dict[str, Any]:
         "outstanding": now.count,
         "outstanding_money_minor": dict(now.money),
         "oldest_first_seen_utc": now.first_seen_utc.isoformat(),
-    }
+    } | ({"outstanding_negative_minor": dict(now.negative)} if now.negative else {})
 
 
 def _samples(rules: AlertRules, breaks: Collection[Break]) -> list[dict[str, str]]:
     """The largest, by the ids that `tallystick explain` takes; by their keys only where the contract shows them."""
-    largest = nsmallest(SAMPLES_MAX, breaks, key=lambda one: (-one.amount_minor, one.break_id.int))
+    largest = nsmallest(SAMPLES_MAX, breaks, key=lambda one: (-abs(one.amount_minor), one.break_id.int))
     shown = rules.match_keys == "shown"
     return [
         {"break_id": str(one.break_id)} | ({"match_key": one.match_key} if shown and one.match_key else {})
@@ -376,7 +391,8 @@ def _samples(rules: AlertRules, breaks: Collection[Break]) -> list[dict[str, str
 
 
 def _at_stake(outstanding: Outstanding) -> str:
-    return f"{outstanding.count} outstanding, {format_money(outstanding.money)} at stake"
+    negative = f", of it {format_money(outstanding.negative)} in negative amounts" if outstanding.negative else ""
+    return f"{outstanding.count} outstanding, {format_money(outstanding.money)} at stake{negative}"
 
 
 def _words(topic: str) -> str:

@@ -21,7 +21,7 @@ from tallystick.log_strip import LogStrip, strip_of
 from tallystick.money_text import format_minor, format_money
 from tallystick.plain_text import foreign_text, format_time, format_window
 from tallystick.posture import PostureLine, Standing
-from tallystick.run_result import Break, PartitionCensus, money_at_stake
+from tallystick.run_result import Break, PartitionCensus, largest_first, money_at_stake
 from tallystick.side_words import said_of_inputs
 from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import RunSummary, StoredRun
@@ -282,8 +282,7 @@ def _by_class(breaks: Iterable[Break]) -> list[tuple[Any, list[Break]]]:
 
 def _breaks_table(breaks: list[Break]) -> Rows:
     table = Rows(">at stake", "leg", "match key", "what happened")
-    largest = sorted(breaks, key=lambda one: (-one.amount_minor, one.match_key, str(one.break_id)))
-    for item_break in largest[:_BREAKS_SHOWN_MAX]:
+    for item_break in sorted(breaks, key=largest_first)[:_BREAKS_SHOWN_MAX]:
         amount = format_minor(item_break.amount_minor, item_break.currency) if item_break.currency else "not known"
         table.add_row(
             foreign_text(amount),

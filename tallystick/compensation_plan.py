@@ -18,7 +18,7 @@ from tallystick.break_class import BreakClass, Doubt
 from tallystick.contract import Contract
 from tallystick.contract_compensation import COUNTERPOSTABLE, POSTABLE, REVERSIBLE, CompensationRules
 from tallystick.money_text import format_money
-from tallystick.run_result import Break, DoubtFound, total_money
+from tallystick.run_result import Break, DoubtFound, total_at_stake, total_money
 from tallystick.slice_scan import ledger_item_id
 from tallystick.store.run_store import OutstandingBreak, StoredRun
 from tallystick.surroundings import Surroundings
@@ -204,8 +204,8 @@ class Plan:
 
     @property
     def money_minor(self) -> dict[str, int]:
-        """What the events are worth, per currency in integer minor units."""
-        return total_money((item.currency, item.amount_minor) for item in self.items)
+        """What the events are worth, per currency in integer minor units, without signs."""
+        return total_at_stake((item.currency, item.amount_minor) for item in self.items)
 
     @property
     def moved_minor(self) -> dict[str, int]:

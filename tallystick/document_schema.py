@@ -65,7 +65,7 @@ class BreakDocument(_Document):
     leg: str
     """Which expected record of it this is; may be empty."""
     amount_minor: int
-    """Money at stake, in minor units of the currency."""
+    """Money at stake, in minor units of the currency, with the sign of the event or row."""
     currency: str
     """ISO 4217 code; may be empty where neither side has one."""
     copies: Count
@@ -120,7 +120,9 @@ class VerdictDocument(_Document):
     window_end_utc: datetime
     """First moment after it."""
     money_at_stake_minor: MinorUnits
-    """Of this run's breaks."""
+    """Of this run's breaks, without signs."""
+    negative_at_stake_minor: MinorUnits
+    """The part of it that amounts below zero make up."""
     doubts: list[DoubtDocument]
     """Why it is not proven; empty where it is."""
     notices: list[NoticeDocument]
@@ -177,7 +179,7 @@ class RunDocument(_Document):
     breaks: Count
     """How many it found."""
     money_at_stake_minor: MinorUnits
-    """Of these breaks."""
+    """Of these breaks, without signs."""
     doubts: list[Doubt]
     """Why it is not proven; empty where it is."""
     read_whole_by_cut: Count | None
@@ -247,7 +249,9 @@ class VerdictEventDocument(_Document):
     breaks_by_class: dict[BreakClass, Count]
     """How many this run found of each; empty where none."""
     money_at_stake_minor: MinorUnits
-    """Of these breaks."""
+    """Of these breaks, without signs."""
+    negative_at_stake_minor: MinorUnits
+    """The part of it that amounts below zero make up."""
     doubts: list[Doubt]
     """Why it is not proven; empty where it is."""
     matched_rows: Count

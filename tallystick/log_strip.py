@@ -141,7 +141,7 @@ def _strip_batch(batch: DecidedBatch) -> StripBatch:
 
 def _drawn(breaks: Iterable[Break], not_on: Collection[str]) -> Iterator[tuple[Break, tuple[TopicPartition, int]]]:
     """Of each class those with the most money that stand on a topic, with where."""
-    ordered = sorted(breaks, key=lambda one: (one.break_class, -one.amount_minor, one.match_key, one.break_id.int))
+    ordered = sorted(breaks, key=lambda one: (one.break_class, -abs(one.amount_minor), one.match_key, one.break_id.int))
     for _, members in groupby(ordered, key=lambda one: one.break_class):
         placed = ((one, place) for one in members if (place := position_of(one)) and place[0].topic not in not_on)
         yield from islice(placed, STRIPS_PER_CLASS_MAX)

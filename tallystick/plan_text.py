@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tallystick.abort_plan import AbortItem, abort_words
 from tallystick.compensation_plan import Kind, LeftOut, Plan, PlanItem
 from tallystick.money_text import format_minor, format_money
-from tallystick.run_result import total_money
+from tallystick.run_result import total_at_stake, total_money
 from tallystick.verdict_text import counted
 
 _SHOWN = 20
@@ -72,7 +72,7 @@ def plan_sentence(plan: Plan) -> str:
     for kind, words in KIND_WORDS.items():
         items = [item for item in plan.items if item.kind is kind]
         if items or (kind is Kind.REPUBLISH and not plan.actions):
-            money = format_money(total_money((item.currency, item.amount_minor) for item in items))
+            money = format_money(total_at_stake((item.currency, item.amount_minor) for item in items))
             intents.append(f"{words.intent.format(count=counted(len(items), words.noun))}, worth {money}{words.remark}")
     start = "Dry run, nothing is published: would " if plan.dry_run else "Will "
     return f"{start}{', and '.join(intents)}."

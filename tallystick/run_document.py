@@ -13,7 +13,14 @@ from tallystick.contract_change import ContractChange
 from tallystick.explain import ToldBreak, explain
 from tallystick.legal_oddities import LEGAL_ODDITIES_VERSION, count_oddities
 from tallystick.posture import PostureLine
-from tallystick.run_result import Break, NoticeFound, PartitionCensus, WriteOff, money_at_stake
+from tallystick.run_result import (
+    Break,
+    NoticeFound,
+    PartitionCensus,
+    WriteOff,
+    money_at_stake,
+    negative_at_stake,
+)
 from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import RunSummary, StoredRun
 from tallystick.verdict_text import verdict_sentence
@@ -50,6 +57,7 @@ def run_document(run: StoredRun) -> dict[str, Any]:
         "window_start_utc": _moment(run.window_start_utc),
         "window_end_utc": _moment(run.window_end_utc),
         "money_at_stake_minor": money_at_stake(result.breaks),
+        "negative_at_stake_minor": _negative(result.breaks),
         "doubts": [
             {"doubt": str(found.doubt), "sentence": found.sentence, "details": dict(found.details)}
             for found in result.doubts
@@ -77,6 +85,10 @@ def run_document(run: StoredRun) -> dict[str, Any]:
     }
 
 
+def _negative(breaks: Iterable[Break]) -> dict[str, int]:
+    return negative_at_stake((one.currency, one.amount_minor) for one in breaks)
+
+
 def verdict_event_document(run: StoredRun) -> dict[str, Any]:
     """What other DAGs are told of a verdict: figures, no keys of events."""
     result, figures = run.result, run.result.figures
@@ -89,6 +101,7 @@ def verdict_event_document(run: StoredRun) -> dict[str, Any]:
         "window_end_utc": _moment(run.window_end_utc),
         "breaks_by_class": dict(Counter(str(item_break.break_class) for item_break in result.breaks)),
         "money_at_stake_minor": money_at_stake(result.breaks),
+        "negative_at_stake_minor": _negative(result.breaks),
         "doubts": sorted({str(found.doubt) for found in result.doubts}),
         "matched_rows": figures.matched_rows,
         "matched_money_minor": dict(figures.matched_money),

@@ -29,7 +29,8 @@ def break_id(*, contract: str, break_class: BreakClass, match_key: str, position
 class Break:
     """A proven disagreement about one match key.
 
-    amount_minor is the money at stake of all `copies`; 0 with currency "" where nobody can say.
+    amount_minor is the money at stake of all `copies`, with the sign of the event or row; 0 with currency "" where
+    nobody can say. Sums of several have no signs.
     evidence: JSON values only; offsets, producer ids, markers, row ids; no payload beyond the compared fields.
     """
 
@@ -93,7 +94,7 @@ class OpenItem:
 
 @dataclass(frozen=True, kw_only=True)
 class StandingItems:
-    """Items of one state and currency that were first seen together. amount_minor: of them all."""
+    """Items of one state and currency that were first seen together. amount_minor: of them all, without signs."""
 
     state: ItemState
     first_seen_utc: datetime
@@ -264,6 +265,21 @@ def total_money(amounts: Iterable[tuple[str, int]]) -> dict[str, int]:
     return dict(sorted(totals.items()))
 
 
+def total_at_stake(amounts: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """The same without signs: a refund that is missing makes a payment that is missing no smaller."""
+    return total_money((currency, abs(amount_minor)) for currency, amount_minor in amounts if currency)
+
+
+def negative_at_stake(amounts: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """The part of `total_at_stake` that amounts below zero make up, such as refunds; without their sign."""
+    return total_at_stake((currency, amount_minor) for currency, amount_minor in amounts if amount_minor < 0)
+
+
 def money_at_stake(breaks: Iterable[Break]) -> dict[str, int]:
-    """Money of all breaks per currency."""
-    return total_money((item_break.currency, item_break.amount_minor) for item_break in breaks if item_break.currency)
+    """Money of all breaks per currency, without signs."""
+    return total_at_stake((item_break.currency, item_break.amount_minor) for item_break in breaks)
+
+
+def largest_first(item_break: Break) -> tuple[int, str, str]:
+    """A sort key: by the money at stake, whatever its sign."""
+    return -abs(item_break.amount_minor), item_break.match_key, str(item_break.break_id)

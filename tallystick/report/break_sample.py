@@ -8,7 +8,7 @@ from tallystick.break_class import BreakClass
 from tallystick.break_class_text import BREAK_TEXTS, ClassText
 from tallystick.classes import CLASSES
 from tallystick.contract import Direction
-from tallystick.run_result import Break, Money, money_at_stake
+from tallystick.run_result import Break, Money, largest_first, money_at_stake
 
 BREAKS_SHOWN_MAX = 500
 """What a person can read, and what keeps the page small."""
@@ -52,7 +52,7 @@ def group_breaks(
             letters=_LETTERS.get(break_class, ""),
             count=len(members),
             money=money_at_stake(members),
-            shown=tuple(member for member in sorted(members, key=_largest_first) if member.break_id in chosen),
+            shown=tuple(member for member in sorted(members, key=largest_first) if member.break_id in chosen),
         )
         for break_class in BreakClass
         if (members := [item_break for item_break in breaks if item_break.break_class is break_class])
@@ -65,7 +65,7 @@ def choose_breaks(breaks: Sequence[Break], *, shown_max: int) -> tuple[Break, ..
     if len(breaks) <= shown_max:
         return tuple(breaks)
     queues: dict[tuple[str, str], list[Break]] = {}
-    for item_break in sorted(breaks, key=_largest_first):
+    for item_break in sorted(breaks, key=largest_first):
         queues.setdefault((item_break.break_class, item_break.currency), []).append(item_break)
     waiting = deque(deque(queues[key]) for key in sorted(queues))
     chosen: list[Break] = []
@@ -81,7 +81,7 @@ def stakes(breaks: Sequence[Break]) -> tuple[Stake, ...]:
     """Money per class and currency, sorted."""
     money, counts = Counter[tuple[str, BreakClass]](), Counter[tuple[str, BreakClass]]()
     for item_break in breaks:
-        money[item_break.currency, item_break.break_class] += item_break.amount_minor
+        money[item_break.currency, item_break.break_class] += abs(item_break.amount_minor)
         counts[item_break.currency, item_break.break_class] += 1
     found = [
         Stake(break_class=break_class, currency=currency, amount_minor=money[currency, break_class], count=count)
@@ -96,7 +96,3 @@ def sort_stakes(found: Iterable[Stake]) -> tuple[Stake, ...]:
 
 
 _LETTERS = {name: rule.letters for rule in CLASSES for name in rule.names if isinstance(name, BreakClass)}
-
-
-def _largest_first(item_break: Break) -> tuple[int, str, str]:
-    return -item_break.amount_minor, item_break.match_key, str(item_break.break_id)

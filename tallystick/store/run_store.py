@@ -49,12 +49,23 @@ from tallystick.run_result import (
     RunFigures,
     RunResult,
     StandingItems,
+    negative_at_stake,
+    total_at_stake,
     total_money,
 )
 from tallystick.store.alert_store import insert_alerts
 from tallystick.store.cut_store import LEDGER, CutNotFound, cut_of_row
 from tallystick.store.held_store import held_cuts_read_whole_by, read_whole_by
-from tallystick.store.schema import SCHEMA, big_integer, contract_version, cut_slice, item_break, item_life, open_item
+from tallystick.store.schema import (
+    SCHEMA,
+    big_integer,
+    contract_version,
+    cut_slice,
+    item_break,
+    item_life,
+    open_item,
+    without_sign,
+)
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
 from tallystick.verdict import Verdict
@@ -400,15 +411,13 @@ def _by_class(broken: Iterable[tuple[UUID, datetime]], stakes: Mapping[UUID, _St
         break_class = stakes[found_id].break_class
         ids.setdefault(break_class, set()).add(found_id)
         since[break_class] = min(first_seen_utc, since.get(break_class, first_seen_utc))
+    money = {name: [(stakes[one].currency, stakes[one].amount_minor) for one in found] for name, found in ids.items()}
     return {
         break_class: Outstanding(
             count=len(ids[break_class]),
-            money=total_money(
-                (stakes[found_id].currency, stakes[found_id].amount_minor)
-                for found_id in ids[break_class]
-                if stakes[found_id].currency
-            ),
+            money=total_at_stake(money[break_class]),
             first_seen_utc=since[break_class],
+            negative=negative_at_stake(money[break_class]),
         )
         for break_class in sorted(ids)
     }
@@ -605,7 +614,7 @@ def _standing_items(connection: Connection, contract_name: str, n: int) -> tuple
     newest = _newest_items(contract_name, standing_at=n, known=by_then).subquery()
     key = (newest.c.state, newest.c.first_seen_utc, newest.c.currency)
     statement = (
-        select(*key, func.count().label("items"), func.sum(newest.c.amount_minor).label("amount_minor"))
+        select(*key, func.count().label("items"), func.sum(without_sign(newest.c.amount_minor)).label("amount_minor"))
         .where(newest.c.state.in_([ItemState.OPEN, ItemState.BROKEN]))
         .group_by(*key)
         .order_by(newest.c.state.collate("C"), newest.c.first_seen_utc, newest.c.currency.collate("C"))
@@ -624,7 +633,7 @@ def _standing_items(connection: Connection, contract_name: str, n: int) -> tuple
 
 def _money_by_run(connection: Connection, row: Row[Any]) -> tuple[int, dict[str, int]]:
     statement = (
-        select(item_break.c.currency, func.count(), func.sum(item_break.c.amount_minor))
+        select(item_break.c.currency, func.count(), func.sum(without_sign(item_break.c.amount_minor)))
         .where(item_break.c.contract == row.contract, item_break.c.cut_n == row.cut_n)
         .group_by(item_break.c.currency)
     )

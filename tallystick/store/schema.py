@@ -6,6 +6,7 @@ what breaks and items name, with one question for all rows of a statement instea
 """
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import (
@@ -37,7 +38,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 SCHEMA = "tallystick"
 
-REVISION = "0011"
+REVISION = "0012"
 """Of this shape: the newest migration's."""
 
 metadata = MetaData(
@@ -73,6 +74,11 @@ _TIME = UtcTime()
 def big_integer(stored: ColumnElement[Any]) -> ColumnElement[int]:
     """A number in a JSON document: offsets, positions and counts outgrow 32 bits."""
     return cast(stored.as_string(), BigInteger)
+
+
+def without_sign(amount_minor: ColumnElement[int]) -> ColumnElement[Decimal]:
+    """As numeric, since the smallest bigint has no bigint without its sign."""
+    return func.abs(cast(amount_minor, Numeric), type_=Numeric)
 
 
 def _recorded_at() -> Column[object]:
@@ -182,7 +188,7 @@ item_break = Table(
     Column("copies", Integer, nullable=False),
     Column("story", Text, nullable=False),
     Column("evidence", JSONB, nullable=False),
-    Index("item_break_by_money", "contract", "cut_n", "amount_minor", "break_id"),
+    Index("item_break_by_money", "contract", "cut_n", text("abs(amount_minor::numeric)"), "break_id"),
     comment="contract and cut_n are a verdict's, held by a trigger",
 )
 
@@ -196,7 +202,7 @@ break_total = Table(
     Column("breaks", Integer, nullable=False),
     Column("amount_minor", Numeric, nullable=False),
     PrimaryKeyConstraint("contract", "cut_n", "break_class", "currency"),
-    comment="kept by a trigger on item_break",
+    comment="kept by a trigger on item_break; amount_minor: without signs",
 )
 
 open_item = Table(
@@ -272,7 +278,7 @@ standing_item = Table(
     Column("break_id", Uuid),
     PrimaryKeyConstraint("contract", "item_id"),
     Index("standing_item_by_age", "contract", "first_seen_utc", "item_id"),
-    Index("standing_item_by_money", "contract", "amount_minor", "item_id"),
+    Index("standing_item_by_money", "contract", text("abs(amount_minor::numeric)"), "item_id"),
     Index("standing_item_by_key", "contract", "match_key"),
     Index("standing_item_by_transaction", "contract", "transaction_key"),
     comment="kept by a trigger on open_item: the newest row of each item that a later cut may carry",
@@ -289,7 +295,7 @@ standing_total = Table(
     Column("items", BigInteger, nullable=False),
     Column("amount_minor", Numeric, nullable=False),
     PrimaryKeyConstraint("contract", "state", "break_class", "currency", "first_seen_utc"),
-    comment="kept by triggers on standing_item: its sums",
+    comment="kept by triggers on standing_item: its sums; amount_minor: without signs",
 )
 
 alert = Table(

@@ -11,12 +11,12 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, ColumnElement, Engine, Select, and_, literal, or_, select, tuple_
+from sqlalchemy import ColumnElement, Engine, Numeric, Select, and_, literal, or_, select, tuple_
 
 from tallystick.break_class import BreakClass
 from tallystick.run_result import Break, ItemState
 from tallystick.store.run_store import break_of_row
-from tallystick.store.schema import item_break, standing_item
+from tallystick.store.schema import item_break, standing_item, without_sign
 
 PAGE_ROWS = 50
 _BETWEEN = "~"
@@ -109,30 +109,32 @@ def read_breaks(engine: Engine, contract_name: str, n: int, *, break_class: Brea
     statement = (
         select(item_break)
         .where(c.contract == contract_name, c.cut_n == n)
-        .order_by(c.amount_minor.desc(), c.break_id.desc())
+        .order_by(without_sign(c.amount_minor).desc(), c.break_id.desc())
         .limit(PAGE_ROWS + 1)
     )
     if break_class is not None:
         statement = statement.where(c.break_class == break_class)
     with suppress(ValueError):
         amount, _, break_id = after.partition(_BETWEEN)
-        last = tuple_(literal(_amount(amount), BigInteger), literal(UUID(break_id)))
-        statement = statement.where(tuple_(c.amount_minor, c.break_id) < last)
+        last = tuple_(literal(_amount(amount), Numeric), literal(UUID(break_id)))
+        statement = statement.where(tuple_(without_sign(c.amount_minor), c.break_id) < last)
     with engine.connect() as connection:
         rows = connection.execute(statement).all()
     shown = tuple(break_of_row(row) for row in rows[:PAGE_ROWS])
     more = len(rows) > PAGE_ROWS
-    return BreakPage(breaks=shown, next_after=f"{shown[-1].amount_minor}{_BETWEEN}{shown[-1].break_id}" if more else "")
+    return BreakPage(
+        breaks=shown, next_after=f"{abs(shown[-1].amount_minor)}{_BETWEEN}{shown[-1].break_id}" if more else ""
+    )
 
 
 def _place_of(row: StandingRow, order: ItemOrder) -> str:
-    value = row.amount_minor if order is ItemOrder.LARGEST else row.first_seen_utc.isoformat()
+    value = abs(row.amount_minor) if order is ItemOrder.LARGEST else row.first_seen_utc.isoformat()
     return f"{value}{_BETWEEN}{row.item_id}"
 
 
 def _page(contract_name: str, question: ItemQuestion) -> Select[Any]:
     c = standing_item.c
-    value = c.amount_minor if question.order is ItemOrder.LARGEST else c.first_seen_utc
+    value = without_sign(c.amount_minor) if question.order is ItemOrder.LARGEST else c.first_seen_utc
     rising = question.order is ItemOrder.OLDEST
     statement = (
         select(standing_item)
@@ -150,7 +152,7 @@ def _page(contract_name: str, question: ItemQuestion) -> Select[Any]:
 
 def _amount(written: str) -> int:
     amount = int(written)
-    if not -(2**63) <= amount < 2**63:
+    if not 0 <= amount <= 2**63:
         raise ValueError(written)
     return amount
 

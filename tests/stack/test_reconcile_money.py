@@ -9,10 +9,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tallystick.break_class import Doubt, Notice
+from tallystick.break_class import BreakClass, Doubt, Notice
+from tallystick.contract_alert import Severity
 from tallystick.ledger import LedgerRefused
 from tallystick.run_result import NoticeFound
+from tallystick.store.alert_store import firing_alerts
+from tallystick.store.book_store import read_book, stakes_of_run
 from tallystick.store.run_store import StoredRun
+from tallystick.store.standing_store import read_breaks
+from tallystick.store.trend_store import read_trend
 from tallystick.verdict import Verdict
 
 from .books import LiveBooks, doubts, expected, kinds, payment
@@ -247,3 +252,32 @@ def test_order_time_and_isolation_are_told(new_books: NewBooks, spark: SparkSess
         numbered(books, "fourth", "a", 8)
         after = books.next_run()
         assert (after.result.verdict, after.result.breaks) == (Verdict.MATCHED, ())
+
+
+def test_a_missing_payment_and_a_missing_refund_of_that_size_are_both_at_stake(
+    new_books: NewBooks, spark: SparkSession
+) -> None:
+    alerts = {"critical_at_minor": {"EUR": 5_000_000}}
+    with new_books(direction="ledger_to_topic", alert=alerts) as books:
+        books.take_cut()
+        books.both(payment("equal"))
+        refund, largest = payment("refund", -5_000_000), payment("the smallest bigint", -(2**63))
+        books.post(payment("payment", 4_000_000), refund)
+        run = books.next_run()
+        name, found = books.contract.contract, BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED
+        assert kinds(run) == expected((found, payment("payment")), (found, refund))
+        alert = firing_alerts(books.store, name)[found]
+        assert alert.severity is Severity.CRITICAL
+        assert "90,000.00 EUR at stake, of it 50,000.00 EUR in negative amounts" in alert.summary
+        assert [one.amount_minor for one in stakes_of_run(books.store, name, run.cut.n)] == [9_000_000]
+        assert read_trend(books.store, name, windows=1)[0].money == {"EUR": 9_000_000}
+        book = read_book(books.store, name, windows=1)
+        assert book is not None
+        (standing,) = (one.items for one in book.standing)
+        assert (standing.count, standing.amount_minor) == (2, 9_000_000)
+        shown = read_breaks(books.store, name, run.cut.n, break_class=None, after="").breaks
+        assert [one.amount_minor for one in shown] == [-5_000_000, 4_000_000]
+
+        books.post(largest)
+        assert books.next_run().result.breaks[0].amount_minor == -(2**63)
+        assert stakes_of_run(books.store, name, run.cut.n + 1)[0].amount_minor == 2**63

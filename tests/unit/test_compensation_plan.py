@@ -351,7 +351,7 @@ def test_a_second_person_may_and_up_to_the_limit_the_same(limits: Any, approver:
 
 def test_amounts_of_both_signs_do_not_hide_each_other_from_the_limit() -> None:
     planned = plan(candidate("a", amount_minor=-80), candidate("b", amount_minor=80))
-    assert (planned.money_minor, planned.moved_minor) == ({"EUR": 0}, {"EUR": 160})
+    assert (planned.money_minor, planned.moved_minor) == ({"EUR": 160}, {"EUR": 160})
     with pytest.raises(OnePersonOnly):
         refuse_one_person(contract(four_eyes_above_minor={"EUR": 100}), planned, approver="ada", requesters=["ada"])
 
