@@ -26,8 +26,9 @@ yours it says whether the run stands and has not failed; the next run of the rec
 **Who.** Above the contract's four_eyes_above_minor somebody else than the person who started the run. Under Browse,
 Required Actions; or on the task `approve`.
 
-**A refusal** of `act` says why: the plan is stale, over the caps, or already done. Start a new run for a new plan.
-Clearing `act` or `verify` is safe. Clearing `approve` is refused: Airflow would show the old plan.
+**A refusal** of `act` says why: the plan is stale, its approval too old, over the caps, or already done. Start a new
+run for a new plan. Clearing `act` does what is left of the breaks that are still outstanding, while the approval
+holds. Clearing `verify` only looks again. Clearing `approve` is refused: Airflow would show the old plan.
 """
 
 

@@ -57,8 +57,8 @@ class Fault(StrEnum):
     overtaken: it wakes up, and runs to its end, while the second one has a transaction open; that one goes on, and dies
     right after its commit. Where the second one waits for the first one's lock instead, it goes on behind it.
     planned_again: it is frozen, another plan is made and executed, then it wakes up.
-    log_expired: it is killed, retention takes the topic's records and all offsets of groups, and another plan is made
-    and executed before its own goes on.
+    log_expired: it is killed, a run reads the topic, retention takes its records and all offsets of groups, and another
+    plan is made and executed before its own goes on.
     records_refused: for a while the topic takes no record as large as an event.
     returned: the producer of a hanging transaction comes back, commits it, and has the next one open until the executor
     is done.

@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -107,7 +107,8 @@ class Account:
 class CrashMatrix:
     """Plays rounds on one stack, on books of each kind that they have.
 
-    launcher: what runs the command line with a barrier at each line it prints.
+    launcher: what runs the command line with a barrier at each line it prints. judge: has a run read what the topics of
+    some books hold by now; without it the command line does.
     """
 
     def __init__(
@@ -117,9 +118,11 @@ class CrashMatrix:
         folder: Path,
         *,
         launcher: Sequence[str] = STEP_BY_STEP,
+        judge: Callable[[CrashBooks], None] | None = None,
     ) -> None:
         self.stack, self.all_books, self.folder, self.launcher = stack, books, folder, launcher
         self.servers = StruckServers(stack)
+        self.judge = judge or self._reconcile
         proxied = json.dumps({"bootstrap.servers": stack.proxied_bootstrap_servers})
         self.environment = CommandLine(addresses=stack, folder=folder).environment() | {
             f"TALLYSTICK_CONN_{KAFKA.upper()}": proxied,
@@ -137,7 +140,7 @@ class CrashMatrix:
         started = time.monotonic()
         self.account, self.books, self.reader = Account(), self.all_books[crash.kind], self.readers[crash.kind]
         if self.returned and crash.kind is Kind.ABORT:
-            CommandLine(addresses=self.stack, folder=self.folder).reconcile([self.books.contract_file])
+            self._reconcile(self.books)
             self.returned = False
         plan = self._plan(self.books.cut_n)
         first = self._start(plan)
@@ -254,13 +257,21 @@ class CrashMatrix:
                 first.kill()
                 assert isinstance(self.reader, EventReader)
                 after_commit = crash.step in _AFTER_COMMIT
-                self.servers.expire_log(self.reader, self.books.partitions, after_commit=after_commit)
+                self.servers.expire_log(
+                    self.reader, self.books.partitions, after_commit=after_commit, judge=self._judge
+                )
                 self._finish(self._plan(self.books.later_cut_n))
             case Fault.RECORDS_REFUSED:
                 with self.servers.refusing_events(self.books.partitions):
                     first.run_to(lambda told: told["step"] == "aborted")
             case Fault.RETURNED:
                 self._return_producer(crash, plan, first)
+
+    def _judge(self) -> None:
+        self.judge(self.books)
+
+    def _reconcile(self, books: CrashBooks) -> None:
+        CommandLine(addresses=self.stack, folder=self.folder).reconcile([books.contract_file])
 
     def _let_commits_go(self, crash: CrashRound, *, reload: bool = True) -> None:
         if (crash.kind, crash.step) == (Kind.POST, Step.COMMITTING):

@@ -1,6 +1,6 @@
 """What a crash matrix does to the servers that its executors talk to, and what it waits for on them."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -84,13 +84,24 @@ class StruckServers:
             deadline_seconds=_CONDITION_SECONDS_MAX,
         )
 
-    def expire_log(self, reader: EventReader, partitions: Sequence[Partition], *, after_commit: bool) -> None:
-        """What retention does in time, at once: all records that can be read are gone, and so are groups' offsets."""
+    def expire_log(
+        self,
+        reader: EventReader,
+        partitions: Sequence[Partition],
+        *,
+        after_commit: bool,
+        judge: Callable[[], None],
+    ) -> None:
+        """What retention does in time, at once: all records that can be read are gone, and so are groups' offsets.
+
+        judge: has them read by a run first, as runs do long before retention.
+        """
         if after_commit:
             self._wait_for_markers(partitions)
         reader.read()
         admin = self._admin()
         ends = [TopicPartition(*place, end) for place, end in reader.reached.items()]
+        judge()
         for deleted in admin.delete_records(ends).values():
             deleted.result(_TIMEOUT_SECONDS)
         _delete_groups(admin)

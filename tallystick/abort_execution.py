@@ -26,7 +26,7 @@ from tallystick.log_fetch import BrokerUnreachable, open_admin
 from tallystick.repair_effect import Effect
 from tallystick.store.plan_store import ActionState, StoredAction, ending_alone
 
-_ANSWER_SECONDS = 20
+_ANSWER_SECONDS = 30
 """How long we look for an answer of all coordinators. Another broker takes a dead one's over within 9 s (Kafka's
 broker.session.timeout.ms) and loads them. Twice this and SETTLE_SECONDS are less than the next executor waits for us.
 """
@@ -42,7 +42,7 @@ def execute_aborts(work: Work) -> tuple[ItemOutcome, ...]:
     return do_each(
         work,
         work.plan.aborts,
-        lambda item: _abort(work, item, actions[item.action_id]),
+        lambda item: _abort(work, item, actions.get(item.action_id)),
         alone=lambda: ending_alone(work.engine, work.contract.contract),
     )
 
@@ -67,8 +67,8 @@ def check_aborts(plan: Plan, connections: Connections) -> tuple[ItemCheck, ...]:
     )
 
 
-def _abort(work: Work, item: AbortItem, action: StoredAction) -> ItemOutcome:
-    if action.state is ActionState.DONE:
+def _abort(work: Work, item: AbortItem, action: StoredAction | None) -> ItemOutcome:
+    if action is not None and action.state is ActionState.DONE:
         return ItemOutcome(
             action_id=item.action_id, match_key=item.place, fate=ItemFate.ALREADY_DONE, place=action.outcome
         )
@@ -81,6 +81,8 @@ def _end(work: Work, admin: KafkaAdminClient, item: AbortItem) -> ItemOutcome:
     standing = _prove(work, admin, item)
     if standing.state is not State.HANGS:
         return _outcome(item, standing, ItemFate.ALREADY_DONE)
+    if reason := work.stopped.get(item.action_id):
+        return ItemOutcome(action_id=item.action_id, match_key=item.place, fate=ItemFate.REFUSED, reason=reason)
     work.audit("evidence", action_id=str(item.action_id), **read_evidence(admin, item))
     work.audit("ending", action_id=str(item.action_id), place=item.place)
     work.tell(ExecutorStep.EVIDENCE_KEPT, {})

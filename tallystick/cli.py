@@ -131,14 +131,15 @@ def show_contract_changes(
     from tallystick.cli_output import print_contract_changes, print_json
     from tallystick.contract_change import Effect, contract_changes, gravest
     from tallystick.run_document import contract_changes_document
-    from tallystick.store.contract_store import newest_contract
+    from tallystick.store.contract_store import last_actions_table, newest_contract
     from tallystick.store.engine import open_store
     from tallystick.store.run_store import count_open_items
 
     contract = load_contract(contract_file)
     engine = open_store(store_dsn())
     stored = newest_contract(engine, contract.contract)
-    changes = contract_changes(stored.contract, contract) if stored else ()
+    posted_in = last_actions_table(engine, contract.contract)
+    changes = contract_changes(stored.contract, contract, posted_in=posted_in) if stored else ()
     open_items = count_open_items(engine, contract.contract)
     if as_json:
         print_json(contract_changes_document(contract, stored, changes, open_items=open_items))

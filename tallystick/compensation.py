@@ -1,21 +1,26 @@
 """Carries out a plan: each repair at most once over all plans, whatever crashes, retries or runs twice.
 
-How it works. A break has one action id, for ever. The store says "executing" before Kafka is touched. One transactional
-id per contract and environment fences every other executor. After init_transactions, and only then, the progress topic
-tells what was published already; each event is proven absent from the log once more, or its copy one too many; events
+How it works. A break has one action id, for ever. The store says "executing" before Kafka is touched, and says so only
+while the break is outstanding: store/claim_store.py. One transactional id per contract and environment fences every
+other executor. After init_transactions, and only then, the progress topic tells what was published already; each event
+is proven absent from the log once more, or its copy one too many, and its break is asked for once more. What the log
+retains no more must have been judged: the retained log has to begin no later than the newest verdict's cut ends. Events
 and progress records then stand in one producer transaction. The store's outcome is written last and may be lost:
 progress decides. What is posted into the ledger has its progress there: ledger_post.py. A hanging transaction's marker
 is its own progress, and so is the run of a DAG: hanging_abort.py, dag_trigger.py.
 
+A plan that has begun is held against the newest run as a new one is. What it did is found and recorded first; what it
+did not do, and may not do any more, is refused, and another plan may take it.
+
 What it cannot do. A producer of the contract's own that publishes a missing event between our last look and our commit
-makes a second copy; the next run finds it. An event that retention took from the log before our look is not seen.
+makes a second copy; the next run finds it.
 """
 
 import json
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -24,9 +29,10 @@ from sqlalchemy import Engine
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from tallystick.abort_execution import check_aborts, execute_aborts, rehearse_aborts
-from tallystick.committed_records import read_committed, settle_topics
+from tallystick.committed_records import SettledTopics, read_committed, settle_topics
 from tallystick.compensation_plan import (
     INTO_LEDGER,
+    ApprovalTooOld,
     Kind,
     Plan,
     PlanItem,
@@ -36,11 +42,12 @@ from tallystick.compensation_plan import (
     refuse_one_person,
     refuse_over_caps,
 )
-from tallystick.compensation_source import draw_plan, read_source_rows
+from tallystick.compensation_source import draw_plan, read_source_rows, why_not_any_more
 from tallystick.connections import Connections
 from tallystick.contract import Contract
 from tallystick.contract_change import ContractChangeRefused
 from tallystick.contract_event import EventFields
+from tallystick.cut import JudgedPart
 from tallystick.event_publisher import OutgoingRecord, TransactionAborted, open_publisher, publish_together
 from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
 from tallystick.executor_work import (
@@ -57,8 +64,9 @@ from tallystick.executor_work import (
 )
 from tallystick.handing_over import check_handed_over, hand_over, rehearse_handing_over
 from tallystick.ledger import LedgerRefused
-from tallystick.ledger_post import counterpost_once, post_once, read_posted
-from tallystick.ledger_reader import open_ledger
+from tallystick.ledger_post import counterpost_once, post_once, read_posted, was_posted
+from tallystick.ledger_reader import open_ledger, read_database_identity
+from tallystick.offsets import TopicPartition
 from tallystick.progress_topic import (
     Progress,
     ProgressLost,
@@ -77,12 +85,15 @@ from tallystick.republished_event import (
     find_events,
     reversal_value,
     why_not_postable,
+    why_not_read_whole,
     why_not_reversible,
 )
+from tallystick.store.claim_store import is_held_by, judged_parts
 from tallystick.store.contract_store import require_same_books
 from tallystick.store.plan_store import (
     ActionState,
     StoredAction,
+    age_of_approval,
     append_audit,
     open_actions,
     read_plan,
@@ -127,20 +138,24 @@ def execute_plan(
     approved_hash: str,
     approver: str,
     environment: str,
+    approved_in: str = "",
     tell: Tell = tell_nobody,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Execution:
     """Do what was approved, or say why not. Safe to call again with the same arguments after any failure.
 
+    approved_in: the scheduler's run in which a person agreed, whose yes has an age; "": this call is the approval.
     tell: called with each step once it is done.
-    A plan that has begun is finished as it was approved; a new one must still be what the store would plan now.
+    A new plan must still be what the store would plan now. Of one that has begun, what would not be planned so any more
+    is refused by itself, once it is known not to be done.
     A dry run proves every item, publishes nothing and writes only the audit trail.
     The kill switch and the acting hours are asked before each producer transaction: what was committed by then stays
     and is told, the rest is refused for now.
-    Raises PlanRefused (PlanStale, CompensationOff, CapsExceeded, OnePersonOnly, ActingStopped, OutsideActingHours),
+    Raises PlanRefused (PlanStale, ApprovalTooOld, CompensationOff, CapsExceeded, OnePersonOnly, ActingStopped,
+    OutsideActingHours),
     ContractChangeRefused, ProgressLost; what another start can cure: ProgressHeld, ExecutorFenced, TransactionAborted.
     """
-    work = Work(engine, contract, connections, plan, approver, environment, tell, now)
+    work = Work(engine, contract, connections, plan, approver, environment, tell, now, approved_in=approved_in)
     work.audit("approved", approved_hash=approved_hash, dry_run=plan.dry_run, items=len(plan.actions))
     try:
         _refuse_unapproved(work, approved_hash)
@@ -207,6 +222,8 @@ class _Proof:
     held: frozenset[str]
     rows: Mapping[str, tuple[StandingRow, ...]]
     names: EventFields
+    settled: SettledTopics
+    judged: Mapping[TopicPartition, JudgedPart]
 
 
 def _refuse_unapproved(work: Work, approved_hash: str) -> None:
@@ -220,9 +237,17 @@ def _refuse_unapproved(work: Work, approved_hash: str) -> None:
     refuse_one_person(contract, plan, approver=work.approver, requesters=requesters(work.engine, plan.plan_id))
     if not plan.dry_run:
         work.refuse_for_now()
-    actions = open_actions(work.engine, contract.contract).values()
-    if any(action.plan_id == plan.plan_id for action in actions):
+    too_old = _why_too_old(work)
+    begun = open_actions(work.engine, contract.contract)
+    if any(action.plan_id == plan.plan_id for action in begun.values()):
+        stopped = why_not_any_more(work.engine, contract, work.connections, plan, begun)
+        if too_old:
+            undone = [one.action_id for one in plan.actions if not _is_done(begun.get(one.action_id))]
+            stopped = dict.fromkeys(undone, too_old) | stopped
+        work.stopped.update(stopped)
         return
+    if too_old:
+        raise ApprovalTooOld(f"{contract.contract}: {too_old}")
     refuse_over_caps(contract, plan, spent=spent_today(work.engine, contract.contract))
     now = draw_plan(work.engine, contract, work.connections, cut_n=plan.cut_n, dry_run=plan.dry_run)
     if now.plan_hash != plan.plan_hash:
@@ -230,6 +255,27 @@ def _refuse_unapproved(work: Work, approved_hash: str) -> None:
             f"{contract.contract}: approved was {plan.plan_hash}, today's plan is {now.plan_hash}: breaks, rows, caps "
             "or the newest run have changed since; ask for a new plan"
         )
+
+
+def _why_too_old(work: Work) -> str | None:
+    """What speaks against the approval by its age; None: nothing."""
+    if not work.approved_in:
+        return None
+    age = age_of_approval(work.engine, work.plan.plan_id, scheduler_run_id=work.approved_in)
+    if age is None:
+        return f"nobody is on record to have agreed to this plan in run {work.approved_in}; start a new run, which asks"
+    assert work.contract.compensation is not None
+    valid = work.contract.compensation.approval_valid_seconds
+    if age <= timedelta(seconds=valid):
+        return None
+    return (
+        f"its approval is {int(age.total_seconds())} s old and holds for {valid} s, as "
+        "compensation.approval_valid_seconds says; start a new run, which asks again"
+    )
+
+
+def _is_done(action: StoredAction | None) -> bool:
+    return action is not None and action.state is ActionState.DONE
 
 
 def _rehearse(work: Work) -> tuple[ItemOutcome, ...]:
@@ -243,6 +289,7 @@ def _rehearse_items(work: Work, items: Sequence[PlanItem]) -> dict[UUID, ItemOut
     proof = _prove(work, items, actions=open_actions(work.engine, work.contract.contract), progress_topics=())
     return {
         item.action_id: _fate(item, proof)
+        or _why_unproven(work, item, proof)
         or ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ItemFate.WOULD_PUBLISH)
         for item in items
     }
@@ -287,7 +334,13 @@ def _execute_posts(work: Work, items: Sequence[PlanItem]) -> tuple[ItemOutcome, 
     dsn = work.connections.poster_dsn
     if dsn is None:
         raise PlanRefused(f"{work.contract.contract}: expected the connection of compensation.post, got none")
-    actions = work.claim(items)
+    ledger = read_database_identity(work.connections.ledger_dsn)
+    if (found := read_database_identity(dsn)) != ledger:
+        raise PlanRefused(
+            f"{work.contract.contract}: the connection of compensation.post leads to database {found}; expected "
+            f"{ledger}, where ledger.connection leads"
+        )
+    actions = work.claim(items, ledger=f"{ledger}/{work.contract.ledger.table}")
     work.audit("executing", table=work.contract.ledger.table)
     work.tell(ExecutorStep.EXECUTING, {"table": work.contract.ledger.table})
     proof = _prove(work, items, actions=actions, progress_topics=())
@@ -296,21 +349,35 @@ def _execute_posts(work: Work, items: Sequence[PlanItem]) -> tuple[ItemOutcome, 
 
 
 def _post(work: Work, item: PlanItem, proof: _Proof, posted: Collection[UUID], dsn: str) -> ItemOutcome:
+    """What an earlier start may be posting is refused only once the ledger says that it has not."""
     place = {"table": work.contract.ledger.table}
     if item.action_id in posted:
         return _already(item, place)
-    if fate := _fate(item, proof):
-        return fate
+    if (fate := _fate(item, proof) or _stopped(work, item)) is not None:
+        mine = item.action_id in work.begun | work.unclaimed
+        return fate if mine or not was_posted(dsn, work.contract, item) else _already(item, place)
+
+    def may_write() -> str | None:
+        if not is_held_by(work.engine, item.action_id, work.executor):
+            return "another executor has claimed it since"
+        return work.why_not_now([item]).get(item.action_id)
+
+    plan_hash = work.plan.plan_hash
     if item.kind is Kind.COUNTERPOST:
-        done = counterpost_once(dsn, work.contract, item, plan_hash=work.plan.plan_hash, tell=work.tell)
+        done = counterpost_once(dsn, work.contract, item, plan_hash=plan_hash, may_write=may_write, tell=work.tell)
     else:
         event = json.loads(event_at(item.posts, proof.events.of(item)).value)
-        done = post_once(dsn, work.contract, item, event, plan_hash=work.plan.plan_hash, tell=work.tell)
+        done = post_once(dsn, work.contract, item, event, plan_hash=plan_hash, may_write=may_write, tell=work.tell)
     if done.refused:
         return refused(item, done.refused)
     if done.already:
         return _already(item, place)
     return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ItemFate.PUBLISHED, place=place)
+
+
+def _stopped(work: Work, item: PlanItem) -> ItemOutcome | None:
+    reason = work.stopped.get(item.action_id)
+    return refused(item, reason) if reason else None
 
 
 def _refuse_lost_progress(work: Work, actions: Mapping[UUID, StoredAction], topic_id: str) -> None:
@@ -328,18 +395,23 @@ def _attempt(work: Work, items: Sequence[PlanItem], actions: Mapping[UUID, Store
     publisher = open_publisher(work.connections.kafka, transactional_id=work.transactional_id)
     work.tell(ExecutorStep.FENCED, {})
     proof = _prove(work, items, actions=actions, progress_topics=(progress_topic_name(work.contract.contract),))
-    fates = {item.action_id: _fate(item, proof) for item in items}
+    fates: dict[UUID, ItemOutcome | None] = {
+        item.action_id: _fate(item, proof) or _why_unproven(work, item, proof) for item in items
+    }
     publish = [item for item in items if fates[item.action_id] is None]
-    published: dict[UUID, ItemOutcome] = {}
     for first in range(0, len(publish), _TOGETHER):
+        batch = publish[first : first + _TOGETHER]
         try:
             work.refuse_for_now()
         except PlanRefused:
-            for outcome in (*filter(None, fates.values()), *published.values()):
+            for outcome in filter(None, fates.values()):
                 record(work, outcome)
             raise
-        published |= _publish_batch(work, publisher, publish[first : first + _TOGETHER], proof)
-    return tuple(fates[item.action_id] or published[item.action_id] for item in items)
+        reasons = work.why_not_now(batch)
+        fates |= {item.action_id: refused(item, reasons[item.action_id]) for item in batch if item.action_id in reasons}
+        if still := [item for item in batch if item.action_id not in reasons]:
+            fates.update(_publish_batch(work, publisher, still, proof))
+    return tuple(fate for item in items if (fate := fates[item.action_id]) is not None)
 
 
 def _publish_batch(
@@ -371,8 +443,18 @@ def _prove(
     events = find_events(read_committed(kafka, partitions), items, contract.event)
     with open_ledger(work.connections.ledger_dsn) as ledger:
         rows = read_source_rows(ledger, contract.ledger, {item.match_key for item in items})
+    judged = judged_parts(work.engine, contract.contract)  # after the log was read, before the breaks are asked for
     work.tell(ExecutorStep.PROVED, {})
-    return _Proof(actions=actions, progress=progress, events=events, held=settled.held, rows=rows, names=contract.event)
+    return _Proof(
+        actions=actions,
+        progress=progress,
+        events=events,
+        held=settled.held,
+        rows=rows,
+        names=contract.event,
+        settled=settled,
+        judged=judged,
+    )
 
 
 def _fate(item: PlanItem, proof: _Proof) -> ItemOutcome | None:
@@ -396,6 +478,14 @@ def _fate(item: PlanItem, proof: _Proof) -> ItemOutcome | None:
     if [row.source for row in proof.rows.get(item.match_key, ())] != [item.row]:
         return refused(item, "the ledger row is gone, doubled or changed")
     return None
+
+
+def _why_unproven(work: Work, item: PlanItem, proof: _Proof) -> ItemOutcome | None:
+    """Of one that nothing on either side speaks against: is that proven, and may the plan still do it?"""
+    reason = work.stopped.get(item.action_id)
+    if reason is None and item.kind is Kind.REPUBLISH:
+        reason = why_not_read_whole(proof.settled.of(item.topic), proof.judged)
+    return refused(item, reason) if reason else None
 
 
 def _post_fate(item: PlanItem, action: StoredAction | None, proof: _Proof) -> ItemOutcome | None:

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from tallystick.abort_plan import AbortItem, abort_items, why_not_abort
 from tallystick.break_class import BreakClass, Doubt
 from tallystick.contract import Contract
-from tallystick.contract_compensation import COUNTERPOSTABLE, POSTABLE, REVERSIBLE, CompensationRules
+from tallystick.contract_compensation import COUNTERPOSTABLE, POSTABLE, REPUBLISHABLE, REVERSIBLE, CompensationRules
 from tallystick.money_text import format_money
 from tallystick.run_result import Break, DoubtFound, total_at_stake, total_money
 from tallystick.slice_scan import ledger_item_id
@@ -61,6 +61,10 @@ class OnePersonOnly(PlanRefused):
 
 class PlanStale(PlanRefused):
     """What was approved is not what would be done now. Plan again."""
+
+
+class ApprovalTooOld(PlanRefused):
+    """A person agreed to this plan longer ago than the contract lets an approval hold. Ask again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,6 +227,7 @@ def make_plan(
     *,
     newest_doubts: Sequence[DoubtFound] = (),
     around: StoodAround = StoodAround(),
+    offsets_lost_at: int = -1,
     taken: Collection[UUID] = (),
     spent: Spent = Spent(),
     dry_run: bool = True,
@@ -230,8 +235,8 @@ def make_plan(
     """Take the candidates oldest first while the caps allow; what does not fit is named, and a smaller one may fit.
 
     newest_doubts: those of the newest run, where that is a later one. around: what hangs there goes before the breaks.
-    taken: action ids that a plan has acted on or is acting on. spent: what the day's caps have been used for. Raises
-    CompensationOff.
+    offsets_lost_at: the newest cut whose topics had lost offsets before they were read; -1: none had. taken: action ids
+    that a plan has acted on or is acting on. spent: what the day's caps have been used for. Raises CompensationOff.
     """
     rules = _rules(contract)
     items: list[PlanItem] = []
@@ -259,6 +264,7 @@ def make_plan(
             unclean
             or _not_ours(contract, rules, found)
             or ("another plan has it" if action_id in taken else None)
+            or _may_have_come(candidate, offsets_lost_at)
             or _row_fault(rules, candidate, place)
             or room.refusal(found.match_key, source.moved_minor)
         )
@@ -402,6 +408,13 @@ def _not_ours(contract: Contract, rules: CompensationRules, found: Break) -> str
     if found.break_class in REVERSIBLE + POSTABLE and not _at(found).startswith(f"topic:{contract.legs[found.leg]}:"):
         return "the copy does not stand on the topic of its leg"
     return None
+
+
+def _may_have_come(candidate: Candidate, offsets_lost_at: int) -> str | None:
+    """An event that was missing may have come since, among what no run has read."""
+    if candidate.item_break.break_class not in REPUBLISHABLE or offsets_lost_at <= candidate.outstanding.cut_n:
+        return None
+    return f"its event may have come since: offsets were lost before cut {offsets_lost_at} could read them"
 
 
 def _at(found: Break) -> str:

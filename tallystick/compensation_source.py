@@ -1,8 +1,9 @@
 """What a plan is drawn from: the outstanding breaks in the store, and the ledger rows of their keys as they are now."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from psycopg.rows import dict_row
@@ -10,14 +11,31 @@ from sqlalchemy import Engine
 
 from tallystick import ledger_sql
 from tallystick.abort_plan import AbortItem, abort_items, why_not_abort
-from tallystick.compensation_plan import Candidate, Plan, PlanRefused, StandingRow, StoodAround, make_plan
+from tallystick.compensation_plan import (
+    Candidate,
+    Plan,
+    PlanItem,
+    PlanRefused,
+    Spent,
+    StandingRow,
+    StoodAround,
+    make_plan,
+)
 from tallystick.connections import Connections
 from tallystick.contract import Contract
 from tallystick.contract_ledger import LedgerSide
 from tallystick.ledger_reader import describe_table, open_ledger
+from tallystick.store.claim_store import NOT_OUTSTANDING
 from tallystick.store.contract_store import require_same_books
-from tallystick.store.plan_store import open_actions, spent_today
-from tallystick.store.run_store import StoredRun, list_runs, outstanding_breaks, read_run, surroundings_document
+from tallystick.store.loss_store import last_cut_with_offsets_lost
+from tallystick.store.plan_store import ActionState, StoredAction, open_actions, spent_today
+from tallystick.store.run_store import (
+    StoredRun,
+    list_runs,
+    outstanding_breaks,
+    read_run,
+    surroundings_document,
+)
 from tallystick.surroundings import SURROUNDINGS, Surroundings
 
 
@@ -31,11 +49,67 @@ def draw_plan(
     not published under another meaning.
     """
     require_same_books(engine, contract)
+    return _draw(
+        engine,
+        contract,
+        connections,
+        cut_n=cut_n,
+        dry_run=dry_run,
+        taken=open_actions(engine, contract.contract),
+        spent=spent_today(engine, contract.contract),
+    )
+
+
+def why_not_any_more(
+    engine: Engine, contract: Contract, connections: Connections, plan: Plan, begun: Mapping[UUID, StoredAction]
+) -> dict[UUID, str]:
+    """Of a plan that has begun: the actions, not known to be done, that would not be planned so now, and why.
+
+    begun: the contract's actions that are executing or done. Raises as draw_plan does.
+    """
+    own = {one: action.state for one, action in begun.items() if action.plan_id == plan.plan_id}
+    executing = {one for one, state in own.items() if state is ActionState.EXECUTING}
+    now = _draw(
+        engine,
+        contract,
+        connections,
+        cut_n=plan.cut_n,
+        dry_run=plan.dry_run,
+        taken=begun.keys() - executing,
+        spent=spent_today(engine, contract.contract, but=executing),
+        only={item.break_id for item in plan.items},
+    )
+    planned = {action.action_id: action for action in now.actions}
+    left_out = {one.break_id or one.match_key: one.reason for one in now.left_out}
+    reasons = {}
+    for action in plan.actions:
+        action_id = action.action_id
+        if own.get(action_id) is ActionState.DONE or planned.get(action_id) == action:
+            continue
+        about = action.break_id if isinstance(action, PlanItem) else action.place
+        changed = "it would be done otherwise by now: its row or the contract has changed"
+        reasons[action_id] = left_out.get(about) or (changed if action_id in planned else NOT_OUTSTANDING)
+    return reasons
+
+
+def _draw(
+    engine: Engine,
+    contract: Contract,
+    connections: Connections,
+    *,
+    cut_n: int,
+    dry_run: bool,
+    taken: Collection[UUID],
+    spent: Spent,
+    only: Collection[UUID] | None = None,
+) -> Plan:
+    """only: break ids; None: all."""
     run = read_run(engine, contract.contract, cut_n)
     if run is None:
         raise PlanRefused(f"{contract.contract}: cut {cut_n} has no verdict")
     rules = contract.compensation
-    standing = [found for found in outstanding_breaks(engine, contract.contract) if found.cut_n <= cut_n]
+    outstanding = [found for found in outstanding_breaks(engine, contract.contract) if found.cut_n <= cut_n]
+    standing = [found for found in outstanding if only is None or found.item_break.break_id in only]
     keys = {found.item_break.match_key for found in standing if rules and found.item_break.break_class in rules.classes}
     rows = _rows_now(contract, connections, keys) if keys else {}
     candidates = [Candidate(outstanding=found, rows=rows.get(found.item_break.match_key, ())) for found in standing]
@@ -49,8 +123,9 @@ def draw_plan(
             planned=_read_surroundings(engine, contract, cut_n),
             newest=_read_surroundings(engine, contract, newest.cut_n),
         ),
-        taken=open_actions(engine, contract.contract),
-        spent=spent_today(engine, contract.contract),
+        offsets_lost_at=last_cut_with_offsets_lost(engine, contract.contract),
+        taken=taken,
+        spent=spent,
         dry_run=dry_run,
     )
 

@@ -235,6 +235,12 @@ class Contract(ContractPart):
         return rules
 
     @property
+    def actions_table(self) -> str | None:
+        """Where ids of actions that posted stand; None: it posts nothing."""
+        post = self.compensation.post if self.compensation else None
+        return post.actions_table if post else None
+
+    @property
     def topics(self) -> tuple[str, ...]:
         return tuple(sorted(self.legs.values()))
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from tallystick.contract import Contract
+from tallystick.contract_compensation import CompensationRules
 
 
 class ContractChangeRefused(ValueError):
@@ -43,19 +44,24 @@ Rule = Callable[[str, Any, Any], tuple[ContractChange, ...]]
 """From a field's name and its two values, which differ, to what that does."""
 
 
-def contract_changes(before: Contract, after: Contract) -> tuple[ContractChange, ...]:
-    """Every field that differs, in the contract's own order. before: the contract of the newest cut."""
+def contract_changes(before: Contract, after: Contract, *, posted_in: str | None = None) -> tuple[ContractChange, ...]:
+    """Every field that differs, in the contract's own order. before: the contract of the newest cut.
+
+    posted_in: the actions table of the newest cut whose contract named one; None: none did.
+    """
     old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
+    if posted_in and before.actions_table is None and after.actions_table is not None:
+        old = _with_actions_table(old, posted_in)
     values = ((field, rule, _value(old, field), _value(new, field)) for field, rule in RULES.items())
     return tuple(change for field, rule, was, now in values if was != now for change in rule(field, was, now))
 
 
-def refuse_other_books(before: Contract | None, after: Contract) -> None:
-    """Hold a contract against the one that a cut was made with; None: there is no cut.
+def refuse_other_books(before: Contract | None, after: Contract, *, posted_in: str | None = None) -> None:
+    """Hold a contract against the one that a cut was made with; None: there is no cut. posted_in: see above.
 
     Raises ContractChangeRefused.
     """
-    changes = contract_changes(before, after) if before is not None else ()
+    changes = contract_changes(before, after, posted_in=posted_in) if before is not None else ()
     refused = [change for change in changes if change.effect is Effect.REFUSED]
     if refused:
         raise ContractChangeRefused(
@@ -83,6 +89,13 @@ def _value(document: Mapping[str, Any], field: str) -> Any:
     for name in field.split("."):
         found = found[name] if found is not None else None
     return found
+
+
+def _with_actions_table(document: dict[str, Any], actions_table: str) -> dict[str, Any]:
+    """As if the section had never gone: what it holds does not go with it."""
+    post = {"connection": None, "columns": None, "rows": None, "actions_table": actions_table}
+    rules = document["compensation"] or dict.fromkeys(CompensationRules.model_fields)
+    return document | {"compensation": rules | {"post": post}}
 
 
 def _always(effect: Effect, why: str) -> Rule:
@@ -158,7 +171,7 @@ def _reversal_changes(field: str, before: str | None, after: str | None) -> tupl
 
 
 def _actions_table_changes(field: str, before: str | None, after: str | None) -> tuple[ContractChange, ...]:
-    """It may come and go with its section. Another one does not know what was posted."""
+    """It may go with its section, and come again. Another one does not know what was posted."""
     rule = _kept(_REPAIRS_ONLY) if None in (before, after) else _refused(_POSTED_THERE)
     return rule(field, before, after)
 
@@ -172,6 +185,10 @@ _OVERLAP_SMALLER = "From the next cut on rows are read that much sooner; one tha
 _OVERLAP_LARGER = (
     "Cuts have read closer to the newest row than the new overlap allows: what came late there is in no cut, and the "
     "horizon would fall back behind it."
+)
+_POSTED_BY = (
+    "Who posts from now on. A plan is carried out only where it leads to the database that ledger.connection leads to, "
+    "so to the same actions_table."
 )
 _POSTED_THERE = "It holds which repairs were posted: with another table, one could be posted again."
 _CASE_IGNORED = (
@@ -329,7 +346,7 @@ RULES: Mapping[str, Rule] = {
     "alert.match_keys": _kept(_TOLD_ONLY),
     "compensation.classes": _kept(_REPAIRS_ONLY),
     "compensation.reversal": _reversal_changes,
-    "compensation.post.connection": _kept(_REPAIRS_ONLY),
+    "compensation.post.connection": _kept(_POSTED_BY),
     "compensation.post.actions_table": _actions_table_changes,
     "compensation.post.columns": _kept(_REPAIRS_ONLY),
     "compensation.post.rows": _kept(_REPAIRS_ONLY),
@@ -343,5 +360,6 @@ RULES: Mapping[str, Rule] = {
     "compensation.acting_minutes": _kept(_REPAIRS_ONLY),
     "compensation.four_eyes_above_minor": _kept(_REPAIRS_ONLY),
     "compensation.approval_timeout_seconds": _kept(_REPAIRS_ONLY),
+    "compensation.approval_valid_seconds": _kept(_REPAIRS_ONLY),
 }
 """Every field of a contract, in its order, with what its change does. A field that is not here fails a test."""

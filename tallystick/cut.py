@@ -48,6 +48,14 @@ class PartitionSnapshot:
 
 
 @dataclass(frozen=True, kw_only=True)
+class JudgedPart:
+    """How far cuts with a verdict have read one partition. kafka_offset_end: exclusive."""
+
+    topic_id: str
+    kafka_offset_end: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class LedgerSnapshot:
     """The ledger's server as it describes itself. Unit: positions, in PostgreSQL 64-bit database transaction ids; xmin
     is the horizon. Other kinds have no timeline and no log, and write 0 and 0/0.

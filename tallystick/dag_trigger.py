@@ -4,7 +4,7 @@ How it works. The run's id is the action's, for ever, and Airflow takes an id on
 lost finds its run; one of that id with another conf is not ours and is refused.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -61,11 +61,21 @@ class AirflowApi:
         found = _accepted(answer, f"look for a run of {dag_id}")
         return DagRun(conf=found["conf"] or {}, state=str(found["state"]))
 
-    def start_once(self, dag_id: str, run_id: str, conf: Mapping[str, Any]) -> Started:
-        """Start a run, or find that this action has. Raises AirflowUnreachable, AirflowRefused."""
+    def start_once(
+        self,
+        dag_id: str,
+        run_id: str,
+        conf: Mapping[str, Any],
+        *,
+        may_start: Callable[[], str | None] = lambda: None,
+    ) -> Started:
+        """Start a run, or find that this action has. Raises AirflowUnreachable, AirflowRefused.
+
+        may_start: asked right before, where none stands; gives why not.
+        """
         if run := self.find_run(dag_id, run_id):
             return _found(run, run_id, conf)
-        if reason := self.why_not_startable(dag_id):
+        if reason := self.why_not_startable(dag_id) or may_start():
             return Started(refused=reason)
         body = {"dag_run_id": run_id, "logical_date": None, "conf": dict(conf)}
         answer = _ask(self._client, "POST", _runs(dag_id), self._headers, body)

@@ -1,9 +1,9 @@
 """What all kinds of repair share: whose plan is carried out, and how each outcome is kept, audited and told."""
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -13,13 +13,14 @@ from sqlalchemy import Engine
 
 from tallystick.abort_plan import AbortItem
 from tallystick.acting_rules import refuse_outside_hours, refuse_stopped
-from tallystick.compensation_plan import Plan, PlanItem, refuse_over_caps
+from tallystick.compensation_plan import Plan, PlanItem, Spent, refuse_over_caps
 from tallystick.connections import Connections
 from tallystick.contract import Contract
 from tallystick.event_publisher import ExecutorFenced
 from tallystick.executor_step import ExecutorStep, Tell
 from tallystick.repair_effect import Effect
-from tallystick.store.plan_store import StoredAction, append_audit, claim_actions, record_done, record_refusal
+from tallystick.store.claim_store import NOT_OUTSTANDING, claim_actions, outstanding_among
+from tallystick.store.plan_store import ActionState, StoredAction, append_audit, record_done, record_refusal
 from tallystick.store.switch_store import read_switch
 from tallystick.verdict import Verdict
 
@@ -79,7 +80,12 @@ _Action = TypeVar("_Action", AbortItem, PlanItem)
 
 @dataclass(frozen=True)
 class Work:
-    """One start of an executor. begun: actions that it was the first to begin, and of which it has recorded nothing."""
+    """One start of an executor.
+
+    begun: actions that it was the first to begin, and of which it has recorded nothing. stopped: actions of a plan that
+    has begun which may not be done any more, and why. unclaimed: actions that it has not begun, so that it has nothing
+    to refuse. approved_in: the scheduler's run in which a person agreed; "" where this start is the approval.
+    """
 
     engine: Engine
     contract: Contract
@@ -91,6 +97,9 @@ class Work:
     now: Callable[[], datetime]
     executor: str = field(default_factory=lambda: str(uuid.uuid4()))
     begun: set[UUID] = field(default_factory=set)
+    stopped: dict[UUID, str] = field(default_factory=dict)
+    unclaimed: set[UUID] = field(default_factory=set)
+    approved_in: str = ""
 
     @property
     def transactional_id(self) -> str:
@@ -111,18 +120,50 @@ class Work:
         refuse_stopped(self.contract, *read_switch(self.engine, self.contract.contract))
         refuse_outside_hours(self.contract, now_utc=self.now())
 
-    def claim(self, actions: Sequence[AbortItem | PlanItem], **outcome: Any) -> Mapping[UUID, StoredAction]:
-        """Mark them as executing. Raises PlanStale, CapsExceeded."""
+    def why_not_now(self, items: Collection[PlanItem]) -> dict[UUID, str]:
+        """Of these items: which may not be done any more, and why. Asks the store."""
+        outstanding = outstanding_among(self.engine, self.contract.contract, {item.break_id for item in items})
+        return {
+            item.action_id: self.stopped.get(item.action_id, NOT_OUTSTANDING)
+            for item in items
+            if item.action_id in self.stopped or item.break_id not in outstanding
+        }
+
+    def claim(
+        self, actions: Sequence[AbortItem | PlanItem], *, ledger: str = "", **outcome: Any
+    ) -> Mapping[UUID, StoredAction]:
+        """Mark as executing what may be; the rest is stopped. Raises PlanStale, CapsExceeded."""
         claims = claim_actions(
             self.engine,
             self.plan,
             actions,
             executor=self.executor,
             outcome=outcome,
-            allow=lambda spent: refuse_over_caps(self.contract, self.plan, spent=spent),
+            allow=self._allow,
+            ledger=ledger,
+            stopped=self.stopped,
         )
         self.begun.update(claims.begun)
+        self.stopped.update(claims.unclaimed)
+        self.unclaimed.update(
+            action.action_id
+            for action in actions
+            if not _is_ours(claims.actions.get(action.action_id), self.plan.plan_id)
+        )
         return claims.actions
+
+    def _allow(self, actions: Sequence[AbortItem | PlanItem], spent: Spent) -> None:
+        part = replace(
+            self.plan,
+            aborts=tuple(one for one in actions if isinstance(one, AbortItem)),
+            items=tuple(one for one in actions if isinstance(one, PlanItem)),
+        )
+        refuse_over_caps(self.contract, part, spent=spent)
+
+
+def _is_ours(stored: StoredAction | None, plan_id: UUID) -> bool:
+    """Does this plan hold it?"""
+    return stored is not None and stored.plan_id == plan_id and stored.state is not ActionState.REFUSED
 
 
 def do_each(
@@ -158,11 +199,13 @@ def record(work: Work, outcome: ItemOutcome) -> None:
     """Raises ExecutorFenced instead of a refusal that a later start may be making untrue."""
     if outcome.fate is ItemFate.REFUSED:
         detail: dict[str, Any] = {"reason": outcome.reason}
-        if not record_refusal(work.engine, outcome.action_id, executor=work.executor, outcome=detail):
+        ours = outcome.action_id not in work.unclaimed
+        if ours and not record_refusal(work.engine, outcome.action_id, executor=work.executor, outcome=detail):
             raise ExecutorFenced(f"{work.contract.contract}: another executor has claimed {outcome.action_id} since")
     else:
         detail = dict(outcome.place or {})
-        record_done(work.engine, outcome.action_id, outcome=detail)
+        by_us = outcome.fate in (ItemFate.PUBLISHED, ItemFate.DONE)
+        record_done(work.engine, outcome.action_id, outcome=detail, by_us=by_us)
     work.begun.discard(outcome.action_id)
     work.audit(str(outcome.fate), action_id=str(outcome.action_id), **detail)
 

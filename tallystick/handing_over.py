@@ -11,10 +11,12 @@ from tallystick.compensation_plan import Kind, Plan, PlanItem, PlanRefused
 from tallystick.connections import Connections, HttpAccount
 from tallystick.contract import Contract
 from tallystick.dag_trigger import AirflowApi, DagRun, open_airflow
+from tallystick.event_publisher import ExecutorFenced
 from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import ItemCheck, ItemFate, ItemOutcome, Work, do_each, refused
 from tallystick.plan_document import conf_of
 from tallystick.repair_effect import Effect
+from tallystick.store.claim_store import STARTING, note_starting
 from tallystick.store.plan_store import ActionState, StoredAction
 
 
@@ -28,7 +30,7 @@ def hand_over(work: Work) -> tuple[ItemOutcome, ...]:
     work.audit("executing", dags=sorted({item.triggers for item in items}))
     work.tell(ExecutorStep.EXECUTING, {"dags": len({item.triggers for item in items})})
     with open_airflow(account) as airflow:
-        return do_each(work, items, lambda item: _start(work, airflow, item, actions[item.action_id]))
+        return do_each(work, items, lambda item: _start(work, airflow, item, actions.get(item.action_id)))
 
 
 def rehearse_handing_over(work: Work) -> dict[UUID, ItemOutcome]:
@@ -72,16 +74,35 @@ def _airflow_of(contract: Contract, connections: Connections) -> HttpAccount:
     return connections.airflow
 
 
-def _start(work: Work, airflow: AirflowApi, item: PlanItem, action: StoredAction) -> ItemOutcome:
-    if action.state is ActionState.DONE:
+def _start(work: Work, airflow: AirflowApi, item: PlanItem, action: StoredAction | None) -> ItemOutcome:
+    if action is not None and action.state is ActionState.DONE:
         fate = ItemFate.ALREADY_DONE
     else:
-        started = airflow.start_once(item.triggers, str(item.action_id), conf_of(work.plan, item))
+        started = airflow.start_once(
+            item.triggers,
+            str(item.action_id),
+            conf_of(work.plan, item),
+            may_start=lambda: _why_not_started(work, item, action),
+        )
         if started.refused:
             return refused(item, started.refused)
         work.tell(ExecutorStep.STARTED, {"dag_id": item.triggers, "dag_run_id": str(item.action_id)})
         fate = ItemFate.ALREADY_DONE if started.already else ItemFate.DONE
     return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=fate, place=_run_place(item))
+
+
+def _why_not_started(work: Work, item: PlanItem, action: StoredAction | None) -> str | None:
+    """Of one that has no run; None: nothing, and that it is asked for now is kept first."""
+    if action is not None and action.outcome.get(STARTING):
+        return (
+            f"an earlier start has asked for the run of {item.triggers}, and Airflow has none: it was deleted, or it "
+            "never began; look what it did, then act again"
+        )
+    if reason := work.why_not_now([item]).get(item.action_id):
+        return reason
+    if not note_starting(work.engine, item.action_id, executor=work.executor):
+        raise ExecutorFenced(f"{work.contract.contract}: another executor has claimed {item.action_id} since")
+    return None
 
 
 def _run_place(item: PlanItem) -> dict[str, str]:

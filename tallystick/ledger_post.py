@@ -1,9 +1,10 @@
 """Writes into the ledger what it lacks, or what takes a row back: rows and action id in one database transaction, once.
 
 How it works. The owner's database has a table of action ids. The id is inserted first: of two executors the second
-waits for the first, and then finds it. Then no row of the key may stand, or the row to take back and another one must;
-rows are inserted as the contract names them; and the contract's own reading of the table must show exactly the event,
-or one row that takes that one back. Anything else is rolled back and refused. No row is changed or deleted.
+waits for the first, and then finds it. The store is asked then whether this one may still do it. Then no row of the key
+may stand, or the row to take back and another one must; rows are inserted as the contract names them; and the
+contract's own reading of the table must show exactly the event, or one row that takes that one back. Anything else is
+rolled back and refused. No row is changed or deleted.
 
 What it cannot do. A writer of the owner's own that posts the event between our look and our commit makes a second row,
 unless the owner has a unique key; the next run finds it.
@@ -49,21 +50,32 @@ def post_once(
     event: Mapping[str, Any],
     *,
     plan_hash: str,
+    may_write: Callable[[], str | None],
     tell: Tell = tell_nobody,
 ) -> Posted:
     """Insert the rows of one event, or find that its action did. event: the JSON payload. tell: of each step.
 
+    may_write: asked while no other executor can write rows of this key; gives why not.
+
     Raises LedgerRefused where the table of action ids is not there or may not be written, LedgerUnreachable, and
     psycopg.OperationalError where only the next attempt can find out what stands.
     """
-    return _once(dsn, contract, item, lambda it: _post(it, contract, _rules_of(contract), item, event), plan_hash, tell)
+    post = _rules_of(contract)
+    return _once(dsn, contract, item, lambda it: _post(it, contract, post, item, event), plan_hash, may_write, tell)
 
 
 def counterpost_once(
-    dsn: str, contract: Contract, item: PlanItem, *, plan_hash: str, tell: Tell = tell_nobody
+    dsn: str,
+    contract: Contract,
+    item: PlanItem,
+    *,
+    plan_hash: str,
+    may_write: Callable[[], str | None],
+    tell: Tell = tell_nobody,
 ) -> Posted:
     """Insert the compensating entry of one row, or find that its action did. Raises the same."""
-    return _once(dsn, contract, item, lambda it: _counterpost(it, contract, _rules_of(contract), item), plan_hash, tell)
+    post = _rules_of(contract)
+    return _once(dsn, contract, item, lambda it: _counterpost(it, contract, post, item), plan_hash, may_write, tell)
 
 
 def _once(
@@ -72,6 +84,7 @@ def _once(
     item: PlanItem,
     write: Callable[[psycopg.Connection], None],
     plan_hash: str,
+    may_write: Callable[[], str | None],
     tell: Tell,
 ) -> Posted:
     post = _rules_of(contract)
@@ -81,6 +94,9 @@ def _once(
             with connection.transaction():
                 if not _claim(connection, post, item, plan_hash):
                     return Posted(already=True)
+                _hold_key(connection, contract, item)
+                if reason := may_write():
+                    raise _Refused(reason)
                 tell(ExecutorStep.BEGUN, {})
                 write(connection)
                 tell(ExecutorStep.INSERTED, {})
@@ -106,6 +122,18 @@ def read_posted(dsn: str, contract: Contract, action_ids: Collection[UUID]) -> f
             raise _unusable(contract, post, error) from error
 
 
+def was_posted(dsn: str, contract: Contract, item: PlanItem) -> bool:
+    """Has this action posted, once whoever is posting it has committed or not? Raises as post_once does."""
+    post = _rules_of(contract)
+    with open_ledger(dsn) as connection:
+        connection.execute(_PATIENCE)
+        try:
+            with connection.transaction(force_rollback=True):
+                return not _claim(connection, post, item, "")
+        except _NOT_OURS as error:
+            raise _unusable(contract, post, error) from error
+
+
 def _rules_of(contract: Contract) -> LedgerPost:
     assert contract.compensation is not None
     assert contract.compensation.post is not None
@@ -126,6 +154,12 @@ def _claim(connection: psycopg.Connection, post: LedgerPost, item: PlanItem, pla
     """False where the action has posted already."""
     claim = sql.SQL("INSERT INTO {} (action_id, plan_hash) VALUES (%s, %s) ON CONFLICT DO NOTHING")
     return connection.execute(claim.format(_table(post.actions_table)), (item.action_id, plan_hash)).rowcount > 0
+
+
+def _hold_key(connection: psycopg.Connection, contract: Contract, item: PlanItem) -> None:
+    """Until the transaction ends no other executor, of whatever contract and store, writes rows of this key."""
+    key = "\x1f".join((contract.ledger.table, item.match_key))
+    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"tallystick post {key}",))
 
 
 def _post(

@@ -107,6 +107,14 @@ class LedgerTable:
         return self.block_count if self.kind == "r" else None
 
 
+def read_database_identity(dsn: str) -> str:
+    """Which database an address leads to, in the same words for every address of it. Raises LedgerUnreachable."""
+    query = "SELECT system_identifier::text || '/' || current_database() FROM pg_control_system()"
+    with open_ledger(dsn) as connection:
+        (identity,) = connection.execute(query).fetchone() or ("",)
+    return str(identity)
+
+
 @contextmanager
 def open_ledger(dsn: str) -> Iterator[psycopg.Connection]:
     """A connection in autocommit, closed at the end.

@@ -10,7 +10,9 @@ from typing import Any
 from tallystick.committed_records import CommittedRecord
 from tallystick.compensation_plan import PlanItem
 from tallystick.contract_event import EventFields
+from tallystick.cut import JudgedPart, PartitionSnapshot
 from tallystick.log_record import ACTION_HEADER, REVERSES_HEADER, SESSION_HEADER
+from tallystick.offsets import TopicPartition
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +112,27 @@ def why_not_postable(item: PlanItem, standing: Collection[StandingEvent], names:
     if event not in in_force(standing):
         return "the event was taken back"
     return None if says_the_same(event, item, names) else "the event does not say what the run read"
+
+
+def why_not_read_whole(
+    partitions: Iterable[PartitionSnapshot], judged: Mapping[TopicPartition, JudgedPart]
+) -> str | None:
+    """What speaks against taking an event that stands nowhere on these for one that was never written; None: nothing.
+
+    What the log retains no more must have been read by a run with a verdict. partitions: all of a topic, as they were
+    before the log was read. judged: how far the newest verdict had read them by then.
+    """
+    for part in partitions:
+        known = judged.get(part.topic_partition)
+        if known is not None and known.topic_id != part.topic_id:
+            return f"not provable: {part.topic} was made anew since the newest run"
+        read_up_to = known.kafka_offset_end if known else 0
+        if part.log_start > read_up_to:
+            return (
+                f"not provable: {part.topic_partition} begins at {part.log_start} by now, and runs have read it up to "
+                f"{read_up_to}; the next run reads the rest"
+            )
+    return None
 
 
 def says_the_same(copy: StandingEvent, item: PlanItem, names: EventFields) -> bool:

@@ -35,8 +35,9 @@ from tallystick.run_result import (
 )
 from tallystick.store.acknowledgement_store import acknowledge
 from tallystick.store.alert_store import pending_alerts, record_delivery
+from tallystick.store.claim_store import claim_actions
 from tallystick.store.cut_store import claim_attempt, save_cut
-from tallystick.store.plan_store import append_audit, claim_actions, record_done, save_plan
+from tallystick.store.plan_store import append_audit, record_done, save_plan
 from tallystick.store.run_store import commit_run
 from tallystick.store.write_off_store import write_off_break
 from tallystick.surroundings import SURROUNDINGS, BrokerSettings, Surroundings, TopicSettings, UnreadExpiry
@@ -125,7 +126,7 @@ def _repair(store: Engine, contract: Contract) -> None:
     of_done: dict[str, Any] = {"plan_id": done.plan_id, "detail": {"plan_hash": done.plan_hash}}
     append_audit(store, contract.contract, actor="Grace", event="agreed", **of_done)
     append_audit(store, contract.contract, actor="Grace", event="approved", **of_done)
-    claim_actions(store, done, done.items, executor="e", outcome={}, allow=lambda spent: None)
+    claim_actions(store, done, done.items, executor="e", outcome={}, allow=lambda actions, spent: None)
     record_done(store, item.action_id, outcome={"topic": contract.topics[0], "partition": 0, "offset": 271})
     append_audit(store, contract.contract, actor="Grace", event="finished", **of_done)
     save_plan(

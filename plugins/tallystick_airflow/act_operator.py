@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 class ActOperator(ContractOperator):
     """Execute the plan that was shown in the approval, under the approver's name.
 
-    Safe to run again after any failure: each event is published once over all plans. Refuses a plan that is not what
-    the store would plan now, and, above the contract's limit, an approver who asked for the plan.
+    Safe to run again after any failure, and when it is cleared: each event is published once over all plans, and only
+    while its break is outstanding. Refuses a plan that is not what the store would plan now, an approval that is too
+    old, and, above the contract's limit, an approver who asked for the plan.
     XCom: fate of the events to their count.
     """
 
@@ -43,6 +44,7 @@ class ActOperator(ContractOperator):
                 read_shown_plan(engine, shown),
                 approved_hash=shown["plan_hash"],
                 approver=approver,
+                approved_in=context["run_id"],
                 environment=os.environ.get("TALLYSTICK_ENVIRONMENT", "production"),
             )
         for outcome in execution.outcomes:

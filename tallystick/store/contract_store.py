@@ -31,7 +31,23 @@ def newest_contract(engine: Engine, contract_name: str) -> NewestContract | None
 def require_same_books(engine: Engine, contract: Contract) -> None:
     """May this contract go on with the books of its name? Raises ContractChangeRefused."""
     newest = newest_contract(engine, contract.contract)
-    refuse_other_books(newest.contract if newest else None, contract)
+    posted_in = last_actions_table(engine, contract.contract) if contract.actions_table else None
+    refuse_other_books(newest.contract if newest else None, contract, posted_in=posted_in)
+
+
+def last_actions_table(engine: Engine, contract_name: str) -> str | None:
+    """Where the newest cut whose contract posted keeps what was posted; None: none did."""
+    named = contract_version.c.body["compensation"]["post"]["actions_table"].as_string()
+    statement = (
+        _cuts_with_their_contract(contract_name)
+        .with_only_columns(named)
+        .where(named.is_not(None))
+        .order_by(cut_table.c.n.desc())
+        .limit(1)
+    )
+    with engine.connect() as connection:
+        found: str | None = connection.scalar(statement)
+    return found
 
 
 def read_contract(engine: Engine, contract_name: str, n: int) -> Contract | None:

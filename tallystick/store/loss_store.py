@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import Engine, or_, select
+from sqlalchemy import Engine, func, or_, select
 
 from tallystick.break_class import Doubt
 from tallystick.out_of_sight import LedgerStarts, Loss
@@ -73,3 +73,14 @@ def moved_below(engine: Engine, contract_name: str, n: int) -> int:
     )
     with engine.connect() as connection:
         return int(connection.scalar(statement) or 0)
+
+
+def last_cut_with_offsets_lost(engine: Engine, contract_name: str) -> int:
+    """Number of the newest judged cut whose topics had lost offsets before they were read; -1 where none had."""
+    statement = select(func.max(verdict_table.c.cut_n)).where(
+        verdict_table.c.contract == contract_name,
+        or_(*(verdict_table.c.doubts.contains([{"doubt": doubt}]) for doubt in _OFFSETS_LOST)),
+    )
+    with engine.connect() as connection:
+        found: int | None = connection.scalar(statement)
+    return -1 if found is None else found

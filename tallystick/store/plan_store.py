@@ -1,30 +1,31 @@
 """Compensation plans, the state of each action, and the audit trail."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Engine, Row, Text, Update, cast, func, insert, select, text, update
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import Connection, Engine, Row, Text, Update, Uuid, cast, func, insert, select, text, update
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import OperationalError
 
-from tallystick.abort_plan import AbortItem
-from tallystick.compensation_plan import Plan, PlanItem, PlanStale, Spent
+from tallystick.compensation_plan import Plan, Spent
 from tallystick.run_result import total_money
 from tallystick.store.schema import audit as audit_table
 from tallystick.store.schema import compensation_action, compensation_plan
 
 _PLAN = TypeAdapter(Plan)
-_PATIENCE = "set local lock_timeout = '60s'; set local idle_in_transaction_session_timeout = '10min'"
+_PATIENCE = "set local lock_timeout = '80s'; set local idle_in_transaction_session_timeout = '10min'"
 """An executor that is stopped while it ends a transaction must not keep the next one from it for ever."""
 ASKED = "planned"
 """The audit event of a plan that somebody asked for."""
+AGREED = "agreed"
+"""The audit event of a yes that a scheduler has asked for."""
 
 
 class ActionState(StrEnum):
@@ -48,16 +49,6 @@ class StoredAction:
     state: ActionState
     outcome: Mapping[str, Any]
     recorded_at: datetime
-
-
-@dataclass(frozen=True, kw_only=True)
-class Claims:
-    """Actions as they are once a start has claimed them. begun: those that no start had begun before, or that are begun
-    again after a refusal; of the others nobody can say without a look whether they were done.
-    """
-
-    actions: Mapping[UUID, StoredAction]
-    begun: frozenset[UUID]
 
 
 class EndingHeld(ConnectionError):
@@ -128,7 +119,7 @@ def open_actions(engine: Engine, contract_name: str) -> dict[UUID, StoredAction]
         )
     )
     with engine.connect() as connection:
-        return {row.action_id: _action_of(row) for row in connection.execute(statement)}
+        return {row.action_id: action_of(row) for row in connection.execute(statement)}
 
 
 def executed_actions(engine: Engine, contract_name: str) -> dict[UUID, tuple[UUID, datetime]]:
@@ -148,41 +139,10 @@ def executed_actions(engine: Engine, contract_name: str) -> dict[UUID, tuple[UUI
         return {break_id: (one, since) for break_id, one, since in connection.execute(statement)}
 
 
-def spent_today(engine: Engine, contract_name: str) -> Spent:
-    """What plans of the contract began to move since midnight, UTC, by the store's clock."""
+def spent_today(engine: Engine, contract_name: str, *, but: Collection[UUID] = ()) -> Spent:
+    """What plans of the contract began to move since midnight, UTC, by the store's clock, without these actions."""
     with engine.connect() as connection:
-        return _spent_today(connection, contract_name)
-
-
-def claim_actions(
-    engine: Engine,
-    plan: Plan,
-    actions: Sequence[AbortItem | PlanItem],
-    *,
-    executor: str,
-    outcome: Mapping[str, Any],
-    allow: Callable[[Spent], None],
-) -> Claims:
-    """Mark these actions of the plan as executing, all or none; one that this plan has begun or done stays as it is.
-
-    executor: this start's own word; from now on no earlier start may refuse one of them. outcome: kept with those that
-    begin now. allow: raises where the plan may not begin beside what the day has spent
-    already; plans of one contract are claimed one after the other, so that two cannot take the same room. Gives them
-    all as they are now. Raises PlanStale where another plan holds one.
-    """
-    with engine.begin() as connection:
-        connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"acting {plan.contract}", 0))))
-        if not _has_begun(connection, plan):
-            allow(_spent_today(connection, plan.contract))
-        begun = frozenset(one.action_id for one in actions if _claim(connection, plan, one, outcome))
-        ids = [action.action_id for action in actions]
-        connection.execute(_taken_over(ids, executor))
-        statement = select(compensation_action).where(compensation_action.c.action_id.in_(ids))
-        claimed = {row.action_id: _action_of(row) for row in connection.execute(statement)}
-        for stored in claimed.values():
-            if stored.plan_id != plan.plan_id:
-                raise PlanStale(f"{plan.contract}: action {stored.action_id} belongs to plan {stored.plan_id}")
-    return Claims(actions=claimed, begun=begun)
+        return spent_by(connection, contract_name, but=but)
 
 
 @contextmanager
@@ -202,12 +162,16 @@ def ending_alone(engine: Engine, contract_name: str) -> Iterator[None]:
         yield
 
 
-def record_done(engine: Engine, action_id: UUID, *, outcome: Mapping[str, Any]) -> None:
-    """Say that an action is done: for good. It overrides a refusal, whoever has claimed the action since."""
+def record_done(engine: Engine, action_id: UUID, *, outcome: Mapping[str, Any], by_us: bool = False) -> None:
+    """Say that an action is done: for good. It overrides a refusal, whoever has claimed the action since.
+
+    by_us: done just now, so that the day's caps count it on this day, whenever it was claimed.
+    """
+    done = {"state": ActionState.DONE, "outcome": dict(outcome)}
     statement = (
         update(compensation_action)
         .where(compensation_action.c.action_id == action_id, compensation_action.c.state != ActionState.DONE)
-        .values(state=ActionState.DONE, outcome=dict(outcome))
+        .values(done | ({"recorded_at": func.clock_timestamp()} if by_us else {}))
     )
     with engine.begin() as connection:
         connection.execute(statement)
@@ -226,6 +190,18 @@ def record_refusal(engine: Engine, action_id: UUID, *, executor: str, outcome: M
     )
     with engine.begin() as connection:
         return connection.execute(statement).rowcount > 0
+
+
+def age_of_approval(engine: Engine, plan_id: UUID, *, scheduler_run_id: str) -> timedelta | None:
+    """How long ago a person agreed to the plan in a run of the scheduler, by the store's clock; None: nobody has."""
+    statement = select(func.clock_timestamp() - func.max(audit_table.c.recorded_at)).where(
+        audit_table.c.plan_id == plan_id,
+        audit_table.c.event == AGREED,
+        audit_table.c.detail["scheduler_run_id"].as_string() == scheduler_run_id,
+    )
+    with engine.connect() as connection:
+        age: timedelta | None = connection.scalar(statement)
+    return age
 
 
 def append_audit(
@@ -263,13 +239,8 @@ def _audit_row(
     return {"contract": contract_name, "plan_id": plan_id, "actor": actor, "event": event, "detail": dict(detail)}
 
 
-def _has_begun(connection: Connection, plan: Plan) -> bool:
-    begun = compensation_action.c.state.in_([ActionState.EXECUTING, ActionState.DONE])
-    statement = select(compensation_action.c.action_id).where(compensation_action.c.plan_id == plan.plan_id, begun)
-    return connection.execute(statement.limit(1)).first() is not None
-
-
-def _spent_today(connection: Connection, contract_name: str) -> Spent:
+def spent_by(connection: Connection, contract_name: str, *, but: Collection[UUID] = ()) -> Spent:
+    """The same, with what this connection's transaction has written."""
     statement = (
         select(compensation_action.c.action_id, compensation_action.c.plan_id)
         .join(compensation_plan, compensation_plan.c.plan_id == compensation_action.c.plan_id)
@@ -279,7 +250,7 @@ def _spent_today(connection: Connection, contract_name: str) -> Spent:
             compensation_action.c.recorded_at >= func.date_trunc("day", func.clock_timestamp(), "UTC"),
         )
     )
-    begun = {row.action_id: row.plan_id for row in connection.execute(statement)}
+    begun = {row.action_id: row.plan_id for row in connection.execute(statement) if row.action_id not in but}
     bodies = select(compensation_plan.c.body).where(compensation_plan.c.plan_id.in_(set(begun.values())))
     plans = [_PLAN.validate_python(body) for body in connection.scalars(bodies)]
     actions = [one for plan in plans for one in plan.actions if begun.get(one.action_id) == plan.plan_id]
@@ -287,32 +258,23 @@ def _spent_today(connection: Connection, contract_name: str) -> Spent:
     return Spent(items=len(actions), moved_minor=moved)
 
 
-def _claim(connection: Connection, plan: Plan, action: AbortItem | PlanItem, outcome: Mapping[str, Any]) -> bool:
-    """False where a start has begun it already, or done it."""
-    begin = {"plan_id": plan.plan_id, "state": ActionState.EXECUTING, "outcome": dict(outcome)}
-    break_id = action.break_id if isinstance(action, PlanItem) else None
-    statement = upsert(compensation_action).values(action_id=action.action_id, break_id=break_id, **begin)
-    claimed = connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=[compensation_action.c.action_id],
-            set_=begin | {"recorded_at": func.clock_timestamp()},
-            where=compensation_action.c.state == ActionState.REFUSED,
-        ).returning(compensation_action.c.action_id)
-    )
-    return claimed.first() is not None
-
-
-def _taken_over(action_ids: Sequence[UUID], executor: str) -> Update:
+def taken_over(action_ids: Sequence[UUID], plan_id: UUID, executor: str) -> Update:
+    """From now on only this start may refuse what is executing of these; and it counts as this day's."""
     table = compensation_action.c
     known = table.outcome.concat(cast({"executor": executor}, JSONB))
     return (
         update(compensation_action)
-        .where(table.action_id.in_(action_ids), table.state == ActionState.EXECUTING)
-        .values(outcome=known)
+        .where(
+            table.action_id == func.any(cast(list(action_ids), ARRAY(Uuid))),
+            table.plan_id == plan_id,
+            table.state == ActionState.EXECUTING,
+        )
+        .values(outcome=known, recorded_at=func.clock_timestamp())
     )
 
 
-def _action_of(row: Any) -> StoredAction:
+def action_of(row: Row[Any]) -> StoredAction:
+    """A row of compensation_action."""
     return StoredAction(
         action_id=row.action_id,
         break_id=row.break_id,

@@ -54,6 +54,7 @@ from tallystick.run_result import (
     total_money,
 )
 from tallystick.store.alert_store import insert_alerts
+from tallystick.store.break_lock import hold_breaks
 from tallystick.store.cut_store import LEDGER, CutNotFound, cut_of_row
 from tallystick.store.held_store import held_cuts_read_whole_by, read_whole_by
 from tallystick.store.schema import (
@@ -151,6 +152,7 @@ def commit_run(engine: Engine, result: RunResult, *, attempt: int, alerts: Seque
             return result.verdict
         if cut.attempt != attempt or not cut.open:
             raise AttemptFenced(f"{_name(result)}: this is attempt {attempt}, the newest is {cut.attempt}")
+        hold_breaks(connection, result.contract)
         connection.execute(insert(verdict_table), _verdict_row(result, attempt))
         _copy(connection, item_break, (_break_row(result, found) for found in _first_found(connection, result)))
         _copy(connection, open_item, (_item_row(result, item) for item in result.items))

@@ -367,10 +367,12 @@ compensation_action = Table(
     Column("state", Text, nullable=False),
     Column("outcome", JSONB, nullable=False, server_default=text("'{}'")),
     _recorded_at(),
+    Column("effect", Text, comment="SHA-256 of what it does to a side, in words that are the same in every contract"),
     ForeignKeyConstraint(["break_id"], [f"{SCHEMA}.item_break.break_id"]),
     ForeignKeyConstraint(["plan_id"], [f"{SCHEMA}.compensation_plan.plan_id"]),
     Index(None, "break_id"),
     Index(None, "plan_id"),
+    Index(None, "effect"),
     CheckConstraint("state in ('executing', 'done', 'refused')", name="state"),
 )
 

@@ -14,6 +14,7 @@ from tallystick.alert import alerts_of_write_off
 from tallystick.explain import LifeStep
 from tallystick.run_result import OpenItem, WriteOff
 from tallystick.store.alert_store import firing_seen_by, insert_alerts
+from tallystick.store.break_lock import hold_breaks
 from tallystick.store.break_store import find_break, life_of_break
 from tallystick.store.contract_store import read_contract
 from tallystick.store.cut_store import CutNotFound, no_run_under_way
@@ -39,6 +40,7 @@ def write_off_break(engine: Engine, contract_name: str, break_name: str, write_o
         contract = read_contract(engine, contract_name, cut.n)
         if contract is None:
             raise CutNotFound(f"{contract_name}: the contract of cut {cut.n} is not stored")
+        hold_breaks(connection, contract_name)
         life = life_of_break(connection, contract_name, found.break_id)
         items = items_written_off(found, life)
         _refuse_while_repaired(connection, found.break_id)

@@ -137,12 +137,14 @@ def books(new_contract: Callable[..., Contract]) -> "Books":
 
 @dataclass(frozen=True)
 class Books:
-    """Makes cuts that tile, and literal results, for one contract."""
+    """Makes cuts that tile, and literal results, for one contract. topic_id, partitions: of its first topic."""
 
     contract: Contract
+    topic_id: str = "topic-1"
+    partitions: int = 1
 
     def cut(self, n: int, *, topic_end: int | None = None, xid_end: int | None = None) -> Cut:
-        """Cut n reads offsets [10n - 10, 10n) of one partition and transaction ids [100n - 100, 100n)."""
+        """Cut n reads offsets [10n - 10, 10n) of each partition and transaction ids [100n - 100, 100n)."""
         topic, start = self.contract.topics[0], max(0, 10 * n - 10)
         end = 10 * n if topic_end is None else topic_end
         xid_start = max(0, 100 * n - 100)
@@ -155,13 +157,13 @@ class Books:
             window_end_utc=hour,
             marked_at_utc=hour + timedelta(seconds=30),
             now_utc=hour + timedelta(minutes=1),
-            topic_slices=(
+            topic_slices=tuple(
                 TopicSlice(
-                    offsets=OffsetRange(topic=topic, partition=0, kafka_offset_start=start, kafka_offset_end=end),
+                    offsets=OffsetRange(topic=topic, partition=part, kafka_offset_start=start, kafka_offset_end=end),
                     snapshot=PartitionSnapshot(
                         topic=topic,
-                        partition=0,
-                        topic_id="topic-1",
+                        partition=part,
+                        topic_id=self.topic_id,
                         leader_epoch=3,
                         log_start=0,
                         lso=end,
@@ -169,7 +171,8 @@ class Books:
                     ),
                     mark=end,
                     expired=0,
-                ),
+                )
+                for part in range(self.partitions)
             ),
             ledger_slice=LedgerSlice(
                 xid_start=xid_start,

@@ -3,49 +3,37 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
-from confluent_kafka import OFFSET_END, KafkaError, KafkaException, Producer
-from confluent_kafka import TopicPartition as ConfluentPartition
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka import KafkaConsumer, TopicPartition
-from sqlalchemy import Engine, text
+from sqlalchemy import text
 from typer.testing import CliRunner, Result
 
-from lab.event import Event, Leg, Payment
-from lab.ledger import Ledger, PayoutRow
-from lab.mode import DeliveryMode
-from lab.namespace import Namespace
-from lab.stack import LabStack
+from lab.event import Leg
 from lab.struck_servers import StruckServers
 from tallystick import compensation, progress_topic
 from tallystick.acting_rules import ActingStopped, OutsideActingHours, SwitchSetting
-from tallystick.break_class import BreakClass, Doubt
+from tallystick.break_class import Doubt
 from tallystick.cli import app
-from tallystick.compensation import Execution, verify_and_keep, verify_plan
+from tallystick.compensation import verify_and_keep, verify_plan
 from tallystick.compensation_plan import (
     CapsExceeded,
     CompensationOff,
     OnePersonOnly,
-    Plan,
     PlanStale,
     Spent,
     refuse_over_caps,
 )
 from tallystick.compensation_source import draw_plan
-from tallystick.connections import Connections, KafkaSettings
 from tallystick.contract import Contract
 from tallystick.contract_change import ContractChangeRefused
 from tallystick.event_publisher import OutgoingRecord, TransactionAborted, open_publisher, publish_together
@@ -54,8 +42,8 @@ from tallystick.executor_work import ItemFate
 from tallystick.progress_topic import ProgressLost, progress_topic_name
 from tallystick.repair_effect import Effect
 from tallystick.run_result import ItemState
+from tallystick.store.claim_store import claim_actions
 from tallystick.store.plan_store import (
-    claim_actions,
     open_actions,
     read_audit,
     read_plan,
@@ -67,148 +55,9 @@ from tallystick.store.run_store import outstanding_breaks
 from tallystick.store.switch_store import set_switch
 from tallystick.verdict import Verdict
 
-from .repairs import executed, planned
+from .payout_world import NOON, Books, once, world
 
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-KILLED_EXECUTOR = Path(__file__).with_name("killed_executor.py")
-
-
-@dataclass
-class Books:
-    """One contract with its ledger table, its topic, and a store whose last run found events missing."""
-
-    stack: LabStack
-    store: Engine
-    store_dsn: str
-    contract: Contract
-    names: Namespace
-    runs: Any
-
-    @property
-    def topic(self) -> str:
-        return self.names.topic(Leg.PAYOUT)
-
-    @property
-    def connections(self) -> Connections:
-        kafka = KafkaSettings({"bootstrap.servers": self.stack.bootstrap_servers})
-        return Connections(kafka=kafka, ledger_dsn=self.stack.ledger_reader_dsn)
-
-    @property
-    def ledger(self) -> psycopg.Connection:
-        return psycopg.connect(self.stack.ledger_owner_dsn, autocommit=True)
-
-    def pay(self, count: int) -> list[PayoutRow]:
-        """Write outbox rows that nobody publishes."""
-        with self.ledger as connection:
-            return [
-                Ledger(self.names).add_payout(
-                    connection,
-                    Payment(payment_id=uuid.uuid4(), amount_minor=100 + n, currency="EUR", occurred_at=NOON),
-                )
-                for n in range(count)
-            ]
-
-    def find_missing(self, rows: list[PayoutRow], *, n: int = 1) -> None:
-        """Commit run n, which found these rows' events missing."""
-        found = tuple(
-            replace(
-                self.runs.missing(str(row.event.event_id), amount_minor=row.payment.amount_minor),
-                transaction_key=str(row.payment.payment_id),
-            )
-            for row in rows
-        )
-        items = tuple(self.runs.item(one, n=n) for one in found)
-        self.runs.commit(self.store, self.runs.result(n, verdict=Verdict.BROKEN, breaks=found, items=items))
-
-    def plan(self, *, cut_n: int = 1, dry_run: bool = False) -> Plan:
-        return planned(self, cut_n, dry_run=dry_run)
-
-    def execute(self, plan: Plan, **how: Any) -> Execution:
-        return executed(self, plan, **how)
-
-    def start_executor(self, plan: Plan, *, die_at: str) -> subprocess.Popen[str]:
-        told = {
-            "die_at": die_at,
-            "store_dsn": self.store_dsn,
-            "plan_id": str(plan.plan_id),
-            "contract": self.contract.model_dump(mode="json"),
-            "bootstrap_servers": self.stack.bootstrap_servers,
-            "ledger_dsn": self.stack.ledger_reader_dsn,
-        }
-        return subprocess.Popen([sys.executable, KILLED_EXECUTOR, json.dumps(told)], stderr=subprocess.PIPE, text=True)
-
-    def publish(self, event: Event, *, transactional_id: str = "") -> Producer:
-        """Publish as the outbox relay would; in a transaction that stays open where an id is given."""
-        producer = Producer(
-            {"bootstrap.servers": self.stack.bootstrap_servers, "partitioner": "murmur2_random"}
-            | ({"transactional.id": transactional_id} if transactional_id else {})
-        )
-        if transactional_id:
-            producer.init_transactions()
-            producer.begin_transaction()
-        producer.produce(self.topic, key=event.message_key, value=event.to_json())
-        producer.flush()
-        return producer
-
-    def copies(self) -> Counter[str]:
-        """How often each event id stands, as a read_committed reader of another make sees it."""
-        return Counter(json.loads(record.value)["event_id"] for record in self.records())
-
-    def records(self) -> list[Any]:
-        """Committed records up to the high watermark: a commit returns before its markers are written."""
-        address = {"bootstrap_servers": self.stack.bootstrap_servers, "enable_auto_commit": False}
-        parts = [TopicPartition(self.topic, n) for n in range(2)]
-        with_open = KafkaConsumer(**address, isolation_level="read_uncommitted")
-        ends = with_open.end_offsets(parts)
-        with_open.close()
-        consumer = KafkaConsumer(**address, isolation_level="read_committed")
-        consumer.assign(parts)
-        consumer.seek_to_beginning(*parts)
-        records: list[Any] = []
-        while any(consumer.position(part) < ends[part] for part in parts):
-            records += [record for batch in consumer.poll(200).values() for record in batch]
-        consumer.close()
-        return records
-
-    def events(self) -> list[str]:
-        return [entry.event for entry in read_audit(self.store, self.contract.contract)]
-
-    def states(self) -> Counter[str]:
-        statement = text("select state from tallystick.compensation_action")
-        with self.store.connect() as connection:
-            return Counter(connection.execute(statement).scalars())
-
-
-@pytest.fixture
-def world(
-    stack: LabStack, store: Engine, store_dsn: str, new_contract: Callable[..., Contract], books: Any
-) -> Iterator[Books]:
-    names = Namespace(f"c{uuid.uuid4().hex[:12]}")
-    topic = names.topic(Leg.PAYOUT)
-    contract = new_contract(
-        contract=names.name,
-        legs={"payout": topic},
-        ledger={"connection": "ledger_billing", "table": f"{names.schema}.payout", "slice_by": "written_xid"},
-        compensation={
-            "classes": [BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED],
-            "max_items": 10,
-            "max_amount_minor": {"EUR": 10_000},
-        },
-    )
-    admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
-    admin.create_topics([NewTopic(topic, num_partitions=2)])[topic].result()
-    with psycopg.connect(stack.ledger_owner_dsn, autocommit=True) as connection:
-        Ledger(names).create(connection, DeliveryMode.EXACTLY_ONCE)
-    runs = type(books)(contract)
-    runs.commit(store, runs.result(0))
-    yield Books(stack=stack, store=store, store_dsn=store_dsn, contract=contract, names=names, runs=runs)
-    created = set(admin.list_topics().topics) & {topic, progress_topic_name(names.name)}
-    for deleted in admin.delete_topics(sorted(created)).values():
-        deleted.result()
-
-
-def once(rows: list[PayoutRow]) -> Counter[str]:
-    return Counter(str(row.event.event_id) for row in rows)
+__all__ = ["world"]  # a fixture
 
 
 def test_missing_events_are_published_again_once(world: Books) -> None:
@@ -400,10 +249,7 @@ def test_when_retention_took_the_event_progress_decides(world: Books) -> None:
     world.find_missing(rows)
     plan = world.plan()
     world.execute(plan)
-    admin = AdminClient({"bootstrap.servers": world.stack.bootstrap_servers})
-    ends = [ConfluentPartition(world.topic, n, OFFSET_END) for n in range(2)]
-    for deleted in admin.delete_records(ends).values():
-        deleted.result()
+    world.expire()
     with world.store.begin() as connection:
         connection.execute(text("delete from tallystick.compensation_action"))
     assert world.execute(plan).count(ItemFate.ALREADY_PUBLISHED) == 3
@@ -571,7 +417,7 @@ def test_a_days_cap_holds_over_plans_and_between_executors(world: Books) -> None
             both.items,
             executor="late",
             outcome={},
-            allow=lambda spent: refuse_over_caps(world.contract, both, spent=spent),
+            allow=lambda actions, spent: refuse_over_caps(world.contract, both, spent=spent),
         )
     world.execute(rest)
     assert world.copies() == once(rows[:2]) + Counter([rest.items[0].match_key])
@@ -829,7 +675,7 @@ def test_an_action_that_is_done_stays_done(world: Books) -> None:
     assert world.states() == {"done": 1}
 
 
-def anything(spent: Spent) -> None:
+def anything(actions: object, spent: Spent) -> None:
     """No caps."""
 
 

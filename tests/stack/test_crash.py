@@ -47,6 +47,8 @@ from tallystick.contract import load_contract
 from tallystick.log_fetch import open_admin
 from tallystick.open_transactions import read_open_transactions
 from tallystick.run_result import Break
+from tallystick.store.cut_store import claim_attempt
+from tallystick.store.run_store import commit_run
 from tallystick.surroundings import SURROUNDINGS, Surroundings
 from tallystick.topic_settings import read_broker_settings
 from tallystick.topic_snapshot import read_topic_snapshot
@@ -126,7 +128,17 @@ def play(stack: LabStack, store: Engine, store_dsn: str, books: Any, tmp_path: P
             for kind, events in needed.items()
             if events
         }
-        matrix = CrashMatrix(replace(stack, store_dsn=store_dsn), crash_books, folder, launcher=launcher)
+
+        def judge(one: CrashBooks) -> None:
+            """A literal run that has read the topic up to its end."""
+            contract = load_contract(one.contract_file)
+            topic = contract.topics[0]
+            runs = type(books)(contract, topic_id_of(stack, topic), partitions=one.names.partitions[topic])
+            cut = runs.cut(3, topic_end=1_000_000)
+            runs.save(store, cut)
+            commit_run(store, runs.result(3), attempt=claim_attempt(store, cut.contract, 3), alerts=())
+
+        matrix = CrashMatrix(replace(stack, store_dsn=store_dsn), crash_books, folder, launcher=launcher, judge=judge)
         ends = matrix.count_again([matrix.play(one) for one in rounds])
         print(matrix.log_tail)  # shown where a test fails
         return ends
@@ -142,7 +154,7 @@ def found(stack: LabStack, store: Engine, new_runs: Any, folder: Path, kind: Kin
     admin, topic = new_admin(stack.bootstrap_servers), contract.topics[0]
     admin.create_topics([NewTopic(topic, num_partitions=names.partitions[topic])])[topic].result()
     LogEnds(admin).wait_until_served([place for place in names.places if place[0] == topic])
-    runs = new_runs(contract)
+    runs = new_runs(contract, topic_id_of(stack, topic), partitions=names.partitions[topic])
     with Desk.open(stack, names.name, "relay", folder.name) as desk:
         Ledger(names).create(desk.connection, DeliveryMode.AT_LEAST_ONCE)
         paid = [desk.payment() for _ in range(events)]
@@ -192,6 +204,12 @@ def go_wrong(
         of_kind, at = CLASSES[kind], places(stack, counted_partitions(kind, desk.names))
         found = [replace(one, break_class=of_kind, evidence={"at": at[one.match_key]}) for one in found]
     return {}, tuple(found), SURROUNDINGS.dump_python(Surroundings(), mode="json")
+
+
+def topic_id_of(stack: LabStack, topic: str) -> str:
+    with open_admin(KafkaSettings({"bootstrap.servers": stack.bootstrap_servers})) as admin:
+        (topic_id,) = {part.topic_id for part in read_topic_snapshot(admin, [topic])}
+    return topic_id
 
 
 def places(stack: LabStack, partitions: Sequence[Partition]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from sqlalchemy import text
 from tallystick import compensation, ledger_post
 from tallystick.acting_rules import ActingStopped, SwitchSetting
 from tallystick.break_class import BreakClass
+from tallystick.compensation import Execution
 from tallystick.compensation_plan import Kind, Plan, PlanRefused
 from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import ItemFate
@@ -18,6 +19,7 @@ from tallystick.ledger_reader import LedgerRefused
 from tallystick.repair_effect import Effect
 from tallystick.run_result import ItemState
 from tallystick.store.break_store import find_break
+from tallystick.store.claim_store import NOT_OUTSTANDING
 from tallystick.store.plan_store import read_audit
 from tallystick.store.run_store import StoredRun, outstanding_breaks
 from tallystick.store.switch_store import set_switch
@@ -127,6 +129,32 @@ def test_rows_that_came_meanwhile_or_that_the_contract_would_not_read_are_not_do
     asked = f"SELECT count(*) FROM {books.contract.contract}.posted_action"
     assert books.ledger.execute(asked).fetchone() == (0,)
     assert "stopped" in [entry.event for entry in read_audit(books.store, books.contract.contract)]
+
+
+def test_a_late_row_that_cleared_its_break_and_was_archived_is_not_posted_when_the_task_is_cleared(
+    books: LiveBooks,
+) -> None:
+    _, plan = missing(books, LOST, ALSO_LOST)
+    late = [LOST]
+
+    def its_consumer(step: str, figures: object) -> None:
+        if step == ExecutorStep.PROVED and late:
+            books.post(late.pop())
+
+    assert fates(posted(books, plan, tell=its_consumer)) == {LOST: ItemFate.REFUSED, ALSO_LOST: ItemFate.PUBLISHED}
+    books.both(payment("w2"))
+    cleared = {one.match_key for one in books.next_run().result.items if one.state is ItemState.CLEARED}
+    assert cleared == {LOST.event_id, ALSO_LOST.event_id}
+    books.ledger.execute(f"DELETE FROM {books.table} WHERE event_id = %s", (LOST.event_id,))
+    again = posted(books, plan)
+    assert fates(again) == {LOST: ItemFate.REFUSED, ALSO_LOST: ItemFate.ALREADY_PUBLISHED}
+    assert NOT_OUTSTANDING in [one.reason for one in again.outcomes]
+    assert rows_of(books) == []
+
+
+def fates(execution: Execution) -> dict[Event, ItemFate]:
+    by_key = {one.match_key: one.fate for one in execution.outcomes}
+    return {event: by_key[event.event_id] for event in (LOST, ALSO_LOST)}
 
 
 def test_an_executor_that_is_stopped_in_its_transaction_keeps_the_next_one_from_posting_too(

@@ -243,6 +243,16 @@ def test_a_later_run_that_was_held_forbids_nothing() -> None:
     assert len(make_plan(contract(), run(), [candidate("a")], newest_doubts=found).items) == 1
 
 
+@pytest.mark.parametrize(("found_at", "planned"), [(3, 0), (4, 1), (5, 1)])
+def test_a_missing_event_may_have_come_among_offsets_that_were_lost_unread_after_it_was_found(
+    found_at: int, planned: int
+) -> None:
+    drawn = make_plan(contract(), run(), [candidate("a", cut_n=found_at)], offsets_lost_at=4)
+    assert len(drawn.items) == planned
+    told = "its event may have come since: offsets were lost before cut 4 could read them"
+    assert reasons(drawn) == ({} if planned else {"a": told})
+
+
 def test_a_doubt_about_the_other_side_of_the_window_forbids_nothing() -> None:
     assert len(plan(candidate("a"), doubts=(Doubt.HELD_BY_LEDGER_HORIZON,)).items) == 1
 

@@ -211,6 +211,7 @@ CASES = [
             "acting_minutes": "* 6 * * *",
             "four_eyes_above_minor": {"EUR": 1},
             "approval_timeout_seconds": 60,
+            "approval_valid_seconds": 60,
         }.items()
     ),
     *(
@@ -310,6 +311,7 @@ def test_a_part_that_is_new_is_told_by_its_fields() -> None:
         ("compensation.max_amount_minor_per_day", None, {}),
         ("compensation.four_eyes_above_minor", None, {}),
         ("compensation.approval_timeout_seconds", None, 86_400),
+        ("compensation.approval_valid_seconds", None, 86_400),
     ]
 
 
@@ -363,3 +365,13 @@ def test_the_table_of_posted_actions_may_come_and_go_with_its_section() -> None:
     without = posting().model_copy(update={"compensation": None})
     for before, after in ((posting(), without), (without, posting())):
         assert effects(before, after)["compensation.post.actions_table"] is KEPT
+
+
+@pytest.mark.parametrize(("table", "effect"), [("billing.another", REFUSED), ("billing.posted_action", None)])
+def test_an_actions_table_that_went_comes_back_as_the_same_one_or_not_at_all(table: str, effect: Effect | None) -> None:
+    """Cuts without a section that posts lie between."""
+    before, after = contract_of(Direction.TOPIC_TO_LEDGER), posting(actions_table=table)
+    found = {one.field: one.effect for one in contract_changes(before, after, posted_in="billing.posted_action")}
+    assert found.get("compensation.post.actions_table") is effect
+    assert found["compensation.post.connection"] is KEPT
+    assert effects(before, after)["compensation.post.actions_table"] is KEPT  # nothing was posted before

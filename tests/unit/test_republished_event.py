@@ -10,12 +10,15 @@ import pytest
 from tallystick.break_class import BreakClass
 from tallystick.compensation_plan import Kind, PlanItem
 from tallystick.contract_event import EventFields
+from tallystick.cut import JudgedPart, PartitionSnapshot
+from tallystick.offsets import TopicPartition
 from tallystick.republished_event import (
     StandingEvent,
     event_headers,
     in_force,
     reversal_value,
     why_not_postable,
+    why_not_read_whole,
     why_not_reversible,
 )
 
@@ -46,6 +49,36 @@ def standing(offset: int, *, reverses: str = "") -> StandingEvent:
 
 def taking_back(offset: int, of: int) -> StandingEvent:
     return standing(offset, reverses=f"topic:payouts:0:{of}")
+
+
+def part(n: int, log_start: int, topic_id: str = "id") -> PartitionSnapshot:
+    return PartitionSnapshot(
+        topic="payouts",
+        partition=n,
+        topic_id=topic_id,
+        leader_epoch=1,
+        log_start=log_start,
+        lso=100,
+        high_watermark=100,
+    )
+
+
+JUDGED = {TopicPartition(topic="payouts", partition=0): JudgedPart(topic_id="id", kafka_offset_end=40)}
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ([part(0, 40)], None),
+        ([part(0, 41)], "not provable: payouts[0] begins at 41 by now, and runs have read it up to 40; the next run"),
+        ([part(0, 0), part(1, 0)], None),
+        ([part(0, 0), part(1, 1)], "not provable: payouts[1] begins at 1 by now, and runs have read it up to 0;"),
+        ([part(0, 0, "another")], "not provable: payouts was made anew since the newest run"),
+    ],
+)
+def test_what_the_log_forgot_must_have_been_judged(parts: list[PartitionSnapshot], reason: str | None) -> None:
+    said = why_not_read_whole(parts, JUDGED)
+    assert said is None if reason is None else str(said).startswith(reason)
 
 
 def test_what_is_taken_back_and_what_takes_it_back_are_not_in_force() -> None:

@@ -1,0 +1,296 @@
+"""Which repairs may begin: asked of the store, and marked there, under locks that verdicts and write-offs take too.
+
+An action begins only while its break is outstanding, and only where no other action has begun to do the same, in
+whatever contract: two contracts over one topic give one break two ids.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Engine, cast, func, select, tuple_, update
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from tallystick.abort_plan import AbortItem
+from tallystick.compensation_plan import Kind, Plan, PlanItem, PlanStale, Spent
+from tallystick.cut import JudgedPart
+from tallystick.offsets import TopicPartition
+from tallystick.run_result import ItemState
+from tallystick.store.break_lock import hold_breaks
+from tallystick.store.cut_store import LEDGER
+from tallystick.store.plan_store import ActionState, StoredAction, action_of, spent_by, taken_over
+from tallystick.store.schema import compensation_action, compensation_plan, cut_slice, open_item, verdict
+
+STARTING = "starting"
+"""Key of the outcome of an action whose DAG has been asked for."""
+NOT_OUTSTANDING = "its break is not outstanding any more"
+_AT_ONCE = 1000
+"""Rows of one statement, far below what PostgreSQL takes as parameters."""
+
+Allow = Callable[[Sequence[AbortItem | PlanItem], Spent], None]
+"""Raises where these actions may not be done beside what the day has spent on others already."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claims:
+    """Actions as they are once a start has claimed them.
+
+    begun: those that no start had begun before, or that are begun again after a refusal; of the others nobody can say
+    without a look whether they were done. unclaimed: those that may not begin, and why.
+    """
+
+    actions: Mapping[UUID, StoredAction]
+    begun: frozenset[UUID]
+    unclaimed: Mapping[UUID, str]
+
+
+def claim_actions(
+    engine: Engine,
+    plan: Plan,
+    actions: Sequence[AbortItem | PlanItem],
+    *,
+    executor: str,
+    outcome: Mapping[str, Any],
+    allow: Allow,
+    ledger: str = "",
+    stopped: Mapping[UUID, str] | None = None,
+) -> Claims:
+    """Mark these actions of the plan as executing; one that this plan has begun or done stays as it is.
+
+    executor: this start's own word; from now on no earlier start may refuse one of them. outcome: kept with those that
+    begin now. ledger: the table that rows are written into, in the same words whatever the contract. stopped: actions
+    that may not begin, and why. Claims are made one after the other, over all contracts. Raises what `allow` raises,
+    and PlanStale where another plan holds an action.
+    """
+    stopped = stopped or {}
+    ids = [action.action_id for action in actions]
+    with engine.begin() as connection:
+        connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended("tallystick claims", 0))))
+        hold_breaks(connection, plan.contract)
+        stored = _stored(connection, ids)
+        effects = _effects(connection, plan.contract, actions, ledger)
+        held = {one for one, row in stored.items() if row.state is not ActionState.REFUSED}
+        fresh = [action for action in actions if action.action_id not in held]
+        unclaimed = {
+            one: reason
+            for one, reason in _why_not(connection, plan.contract, fresh, effects, stopped).items()
+            if reason
+        }
+        begin = [action for action in fresh if action.action_id not in unclaimed]
+        again = [one for one in actions if _is_executing(stored.get(one.action_id)) and one.action_id not in stopped]
+        spent = spent_by(connection, plan.contract, but={one.action_id for one in again})
+        if begin or again:
+            allow([*begin, *again], spent)
+        _begin(connection, plan, begin, effects, outcome)
+        connection.execute(taken_over(ids, plan.plan_id, executor))
+        claimed = _stored(connection, ids)
+        for one in claimed.values():
+            if one.plan_id != plan.plan_id and one.action_id not in {*unclaimed, *stopped}:
+                raise PlanStale(f"{plan.contract}: action {one.action_id} belongs to plan {one.plan_id}")
+    return Claims(
+        actions=claimed, begun=frozenset(action.action_id for action in begin), unclaimed={**stopped, **unclaimed}
+    )
+
+
+def outstanding_among(engine: Engine, contract_name: str, break_ids: Collection[UUID]) -> frozenset[UUID]:
+    """Which of these breaks nobody has cleared or written off."""
+    with engine.connect() as connection:
+        return _outstanding(connection, contract_name, break_ids)
+
+
+def judged_parts(engine: Engine, contract_name: str) -> dict[TopicPartition, JudgedPart]:
+    """Where the newest cut with a verdict ended on each partition: all before that was judged."""
+    newest = select(func.max(verdict.c.cut_n)).where(verdict.c.contract == contract_name).scalar_subquery()
+    statement = select(cut_slice.c.details, cut_slice.c.ends_at).where(
+        cut_slice.c.contract == contract_name, cut_slice.c.cut_n == newest, cut_slice.c.side != LEDGER
+    )
+    with engine.connect() as connection:
+        rows = connection.execute(statement).all()
+    return {
+        TopicPartition(
+            topic=row.details["offsets"]["topic"], partition=row.details["offsets"]["partition"]
+        ): JudgedPart(topic_id=row.details["snapshot"]["topic_id"], kafka_offset_end=row.ends_at)
+        for row in rows
+    }
+
+
+def is_held_by(engine: Engine, action_id: UUID, executor: str) -> bool:
+    """Is this start the newest one to have claimed the action, and has nobody ended it?"""
+    statement = select(compensation_action.c.action_id).where(
+        compensation_action.c.action_id == action_id,
+        compensation_action.c.state == ActionState.EXECUTING,
+        compensation_action.c.outcome["executor"].as_string() == executor,
+    )
+    with engine.connect() as connection:
+        return connection.execute(statement).first() is not None
+
+
+def note_starting(engine: Engine, action_id: UUID, *, executor: str) -> bool:
+    """Keep that this start asks for a run of somebody's DAG now. False where a later start has claimed the action."""
+    c = compensation_action.c
+    statement = (
+        update(compensation_action)
+        .where(
+            c.action_id == action_id, c.state == ActionState.EXECUTING, c.outcome["executor"].as_string() == executor
+        )
+        .values(outcome=c.outcome.concat(cast({STARTING: True}, JSONB)))
+    )
+    with engine.begin() as connection:
+        return connection.execute(statement).rowcount > 0
+
+
+def _is_executing(stored: StoredAction | None) -> bool:
+    return stored is not None and stored.state is ActionState.EXECUTING
+
+
+def _why_not(
+    connection: Connection,
+    contract_name: str,
+    actions: Sequence[AbortItem | PlanItem],
+    effects: Mapping[UUID, str],
+    stopped: Mapping[UUID, str],
+) -> dict[UUID, str]:
+    """Those of these actions that may not begin, and why."""
+    items = [action for action in actions if isinstance(action, PlanItem)]
+    outstanding = _outstanding(connection, contract_name, [item.break_id for item in items])
+    elsewhere = _done_elsewhere(connection, contract_name, items, effects)
+    gone = {item.action_id: NOT_OUTSTANDING for item in items if item.break_id not in outstanding}
+    return elsewhere | gone | {one.action_id: stopped[one.action_id] for one in actions if one.action_id in stopped}
+
+
+def _outstanding(connection: Connection, contract_name: str, break_ids: Collection[UUID]) -> frozenset[UUID]:
+    """Breaks of which an item's newest row says broken, by that break."""
+    broken, newer = open_item.alias("broken"), open_item.alias("newer")
+    superseded = (
+        select(newer.c.item_id)
+        .where(
+            newer.c.contract == broken.c.contract,
+            newer.c.item_id == broken.c.item_id,
+            tuple_(newer.c.cut_n, newer.c.step) > tuple_(broken.c.cut_n, broken.c.step),
+        )
+        .exists()
+    )
+    found: set[UUID] = set()
+    for some in _in_parts(sorted(set(break_ids))):
+        statement = select(broken.c.break_id).where(
+            broken.c.contract == contract_name,
+            broken.c.break_id.in_(some),
+            broken.c.state == ItemState.BROKEN,
+            ~superseded,
+        )
+        found.update(connection.scalars(statement))
+    return frozenset(found)
+
+
+def _done_elsewhere(
+    connection: Connection, contract_name: str, items: Sequence[PlanItem], effects: Mapping[UUID, str]
+) -> dict[UUID, str]:
+    """Items whose effect another action has, or may have by now.
+
+    A DAG may be started again for another break of one key, but not by another contract.
+    """
+    by_effect = {effects[item.action_id]: item for item in items if item.action_id in effects}
+    found: dict[UUID, str] = {}
+    for some in _in_parts(sorted(by_effect)):
+        statement = (
+            select(
+                compensation_action.c.effect,
+                compensation_action.c.action_id,
+                compensation_action.c.plan_id,
+                compensation_plan.c.contract,
+            )
+            .join(compensation_plan, compensation_plan.c.plan_id == compensation_action.c.plan_id)
+            .where(
+                compensation_action.c.effect.in_(some),
+                compensation_action.c.state.in_([ActionState.EXECUTING, ActionState.DONE]),
+            )
+        )
+        for row in connection.execute(statement):
+            item = by_effect[row.effect]
+            own = item.kind is Kind.TRIGGER and row.contract == contract_name
+            if row.action_id != item.action_id and not own:
+                found[item.action_id] = f"plan {row.plan_id} of {row.contract} has done the same, or is doing it"
+    return found
+
+
+def _effects(
+    connection: Connection, contract_name: str, actions: Sequence[AbortItem | PlanItem], ledger: str
+) -> dict[UUID, str]:
+    """A hash of what each item does to a side, in words that are the same in every contract: a topic by its id."""
+    newest = select(func.max(cut_slice.c.cut_n)).where(cut_slice.c.contract == contract_name).scalar_subquery()
+    snapshot = cut_slice.c.details["snapshot"]
+    statement = select(
+        snapshot["topic"].as_string().label("topic"), snapshot["topic_id"].as_string().label("topic_id")
+    ).where(cut_slice.c.contract == contract_name, cut_slice.c.cut_n == newest, cut_slice.c.side != LEDGER)
+    ids = {row.topic: row.topic_id for row in connection.execute(statement)}
+    return {
+        action.action_id: sha256(
+            "\x1f".join(_effect(action, ids.get(action.topic, action.topic), ledger)).encode()
+        ).hexdigest()
+        for action in actions
+        if isinstance(action, PlanItem)
+    }
+
+
+def _effect(item: PlanItem, topic_id: str, ledger: str) -> tuple[str, ...]:
+    match item.kind:
+        case Kind.REPUBLISH:
+            return item.kind, topic_id, item.leg, item.match_key
+        case Kind.REVERSE:
+            return item.kind, topic_id, item.reverses
+        case Kind.POST:
+            return item.kind, ledger, item.leg, item.match_key
+        case Kind.COUNTERPOST:
+            return item.kind, ledger, item.reverses
+        case Kind.TRIGGER:
+            return item.kind, item.triggers, item.break_class, item.leg, item.match_key
+
+
+def _begin(
+    connection: Connection,
+    plan: Plan,
+    actions: Sequence[AbortItem | PlanItem],
+    effects: Mapping[UUID, str],
+    outcome: Mapping[str, Any],
+) -> None:
+    rows = [
+        {
+            "action_id": action.action_id,
+            "break_id": action.break_id if isinstance(action, PlanItem) else None,
+            "plan_id": plan.plan_id,
+            "state": ActionState.EXECUTING,
+            "outcome": dict(outcome),
+            "effect": effects.get(action.action_id),
+        }
+        for action in actions
+    ]
+    for some in _in_parts(rows):
+        statement = upsert(compensation_action).values(some)
+        fresh = statement.excluded
+        connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=[compensation_action.c.action_id],
+                set_={
+                    "plan_id": fresh.plan_id,
+                    "state": fresh.state,
+                    "outcome": fresh.outcome,
+                    "effect": fresh.effect,
+                    "recorded_at": func.clock_timestamp(),
+                },
+            )
+        )
+
+
+def _stored(connection: Connection, action_ids: Sequence[UUID]) -> dict[UUID, StoredAction]:
+    found: dict[UUID, StoredAction] = {}
+    for some in _in_parts(action_ids):
+        statement = select(compensation_action).where(compensation_action.c.action_id.in_(some))
+        found |= {row.action_id: action_of(row) for row in connection.execute(statement)}
+    return found
+
+
+def _in_parts(rows: Sequence[Any]) -> Iterable[Sequence[Any]]:
+    return (rows[first : first + _AT_ONCE] for first in range(0, len(rows), _AT_ONCE))

@@ -1,0 +1,319 @@
+"""A plan that has begun asks again: what was cleared, written off, done by another contract or lost sight of since is
+not paid. What it did before is found and recorded all the same.
+"""
+
+import signal
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from sqlalchemy import text
+
+from tallystick.break_class import Doubt
+from tallystick.compensation_plan import ApprovalTooOld, Plan, PlanStale
+from tallystick.contract import Contract
+from tallystick.event_publisher import open_publisher
+from tallystick.executor_step import ExecutorStep
+from tallystick.executor_work import ItemFate
+from tallystick.progress_topic import progress_topic_name
+from tallystick.run_result import ItemState, WriteOff
+from tallystick.store.claim_store import NOT_OUTSTANDING
+from tallystick.store.cut_store import claim_attempt
+from tallystick.store.migrations.versions import m0012_effects_of_actions
+from tallystick.store.plan_store import append_audit
+from tallystick.store.run_store import commit_run, outstanding_breaks
+from tallystick.store.write_off_store import write_off_break
+from tallystick.verdict import Verdict
+
+from .payout_world import Books, once, world
+
+__all__ = ["world"]  # a fixture
+
+
+def told(world: Books, plan: Plan, **how: Any) -> dict[str, tuple[str, str]]:
+    """Fate and reason by match key."""
+    return {one.match_key: (one.fate, one.reason) for one in world.execute(plan, **how).outcomes}
+
+
+def clear(world: Books, *keys: str, n: int) -> None:
+    """Run n sees the partners of these."""
+    found = [one.item_break for one in outstanding_breaks(world.store, world.contract.contract)]
+    items = tuple(world.runs.item(one, n=n, state=ItemState.CLEARED) for one in found if one.match_key in keys)
+    world.runs.commit(world.store, world.runs.result(n, items=items))
+
+
+def unreadable(world: Books, key: bytes) -> None:
+    producer = Producer({"bootstrap.servers": world.stack.bootstrap_servers, "partitioner": "murmur2_random"})
+    producer.produce(world.topic, key=key, value=b"\xff not JSON")
+    producer.flush()
+
+
+def test_what_a_late_original_cleared_is_not_paid_when_the_task_is_cleared_after_retention(world: Books) -> None:
+    rows = world.pay(2)
+    world.find_missing(rows)
+    a, b = (str(row.event.event_id) for row in rows)
+    plan = world.plan()
+    world.publish(rows[1].event)
+    assert [fate for fate, _ in told(world, plan).values()].count(ItemFate.PUBLISHED) == 1
+    assert world.copies() == once(rows)
+    clear(world, b, n=2)
+    world.expire()
+    before = world.ends()
+    assert told(world, plan) == {a: (ItemFate.ALREADY_PUBLISHED, ""), b: (ItemFate.REFUSED, NOT_OUTSTANDING)}
+    assert (world.ends(), world.copies()) == (before, Counter())
+    assert world.states() == {"done": 1, "refused": 1}
+
+
+def test_what_was_written_off_is_not_paid_when_the_task_is_cleared(world: Books) -> None:
+    rows = world.pay(3)
+    world.find_missing(rows)
+    a, b, c = (str(row.event.event_id) for row in rows)
+    plan = world.plan()
+    for row in rows[1:]:
+        unreadable(world, row.event.message_key)
+    first = told(world, plan)
+    assert [first[key][0] for key in (a, b, c)] == [ItemFate.PUBLISHED, ItemFate.REFUSED, ItemFate.REFUSED]
+    given_up = next(one for one in plan.items if one.match_key == b)
+    write_off = WriteOff(by="Carol", reason="paid by hand, by bank transfer", at_utc=datetime.now(UTC))
+    write_off_break(world.store, world.contract.contract, str(given_up.break_id), write_off)
+    world.expire()
+    again = told(world, plan)
+    assert again == {
+        a: (ItemFate.ALREADY_PUBLISHED, ""),
+        b: (ItemFate.REFUSED, NOT_OUTSTANDING),
+        c: (ItemFate.PUBLISHED, ""),  # one fact away: nobody has given it up
+    }
+    assert world.copies() == once(rows[2:])
+
+
+@pytest.mark.parametrize("die_at", ["before commit", "after commit"])
+def test_what_was_cleared_while_an_executor_lay_dead_is_told_as_done_or_refused_and_never_paid_again(
+    world: Books, die_at: str
+) -> None:
+    """By hand, before the executor committed; or by the executor, which nobody has heard of since."""
+    rows = world.pay(3)
+    world.find_missing(rows)
+    keys = [str(row.event.event_id) for row in rows]
+    plan = world.plan()
+    with world.start_executor(plan, die_at=die_at) as killed:
+        assert killed.wait(60) == -signal.SIGKILL
+    by_hand = die_at == "before commit"
+    if by_hand:
+        name = f"tallystick-compensation-test-{world.contract.contract}"
+        open_publisher(world.connections.kafka, transactional_id=name)  # ends what it left open, as the time-out would
+        world.publish(rows[0].event)
+    clear(world, *(keys[:1] if by_hand else keys), n=2)
+    world.expire()
+    before = told(world, plan)
+    if by_hand:
+        assert before == {keys[0]: (ItemFate.REFUSED, NOT_OUTSTANDING)} | dict.fromkeys(
+            keys[1:], (ItemFate.PUBLISHED, "")
+        )
+        assert world.copies() == once(rows[1:])
+        assert world.states() == {"done": 2, "refused": 1}
+    else:
+        assert before == dict.fromkeys(keys, (ItemFate.ALREADY_PUBLISHED, ""))
+        assert world.copies() == Counter()
+        assert world.states() == {"done": 3}
+
+
+@pytest.fixture
+def renamed(world: Books, new_contract: Callable[..., Contract]) -> Books:
+    """The same sides under another name, as the docs advise for a new meaning."""
+    contract = world.contract.model_copy(update={"contract": f"{world.contract.contract}_new"})
+    other = replace(world, contract=contract, runs=replace(world.runs, contract=contract))
+    other.runs.commit(world.store, other.runs.result(0))
+    return other
+
+
+def test_two_contracts_over_one_topic_and_table_pay_an_absence_once_between_them(world: Books, renamed: Books) -> None:
+    rows = world.pay(3)
+    world.find_missing(rows)
+    renamed.find_missing(rows)
+    keys = [str(row.event.event_id) for row in rows]
+    plans = [(world, world.plan()), (renamed, renamed.plan())]
+    assert {one.action_id for one in plans[0][1].items}.isdisjoint(one.action_id for one in plans[1][1].items)
+    with ThreadPoolExecutor(2) as pool:
+        ends = [pool.submit(told, books, plan) for books, plan in plans]
+        outcomes = [end.result() for end in ends]
+    fates = Counter(fate for outcome in outcomes for fate, _ in outcome.values())
+    assert (fates, world.copies()) == ({ItemFate.PUBLISHED: 3, ItemFate.REFUSED: 3}, once(rows))
+    world.expire()
+    before = world.ends()
+    refused = [told(books, plan) for books, plan in plans]
+    reasons = {reason for outcome in refused for fate, reason in outcome.values() if fate is ItemFate.REFUSED}
+    assert len(reasons) == 1
+    assert "has done the same, or is doing it" in reasons.pop()
+    assert world.ends() == before
+    assert {key for outcome in refused for key in outcome} == set(keys)
+    topics = [progress_topic_name(renamed.contract.contract)]
+    AdminClient({"bootstrap.servers": world.stack.bootstrap_servers}).delete_topics(topics)
+
+
+def test_what_was_done_before_effects_were_kept_is_known_by_its_plan(world: Books) -> None:
+    world.find_missing(world.pay(2))
+    world.execute(world.plan())
+    asked = text("select action_id, effect from tallystick.compensation_action order by action_id")
+    with world.store.begin() as connection:
+        kept = connection.execute(asked).all()
+        connection.execute(text("update tallystick.compensation_action set effect = null"))
+        connection.exec_driver_sql(m0012_effects_of_actions._KNOWN)
+        assert connection.execute(asked).all() == kept
+    assert all(effect for _, effect in kept)
+
+
+def test_an_event_that_expired_before_any_run_judged_it_is_not_taken_for_absent(world: Books) -> None:
+    rows = world.pay(1)
+    key = str(rows[0].event.event_id)
+    world.find_missing(rows)
+    plan = world.plan()
+    relay = Producer({"bootstrap.servers": world.stack.bootstrap_servers})
+    for _ in range(11):  # run 1 has read the first ten
+        relay.produce(world.topic, partition=0, key=b"others", value=b"{}")
+    relay.flush()
+    world.expire()
+    unread = f"not provable: {world.topic}[0] begins at 11 by now, and runs have read it up to 10; the next run reads "
+    assert told(world, plan)[key] == (ItemFate.REFUSED, unread + "the rest")
+    world.runs.save(world.store, world.runs.cut(2, topic_end=11))
+    assert told(world, plan)[key] == (ItemFate.REFUSED, unread + "the rest")  # the cut has no verdict yet
+    attempt = claim_attempt(world.store, world.contract.contract, 2)
+    commit_run(world.store, world.runs.result(2), attempt=attempt, alerts=())
+    assert told(world, plan)[key] == (ItemFate.PUBLISHED, "")
+    assert world.copies() == once(rows)
+
+
+def test_offsets_that_were_lost_unread_since_keep_a_missing_event_from_being_published(world: Books) -> None:
+    rows = world.pay(2)
+    world.find_missing(rows)
+    plan = world.plan()
+    with world.start_executor(plan, die_at="before commit") as killed:
+        killed.wait(60)
+    world.runs.commit(world.store, world.runs.result(2, verdict=Verdict.INCONCLUSIVE, doubts=(Doubt.LOG_EXPIRED,)))
+    assert {reason for _, reason in told(world, plan).values()} == {
+        "the newest run's evidence is not clean: log_expired"
+    }
+    world.runs.commit(world.store, world.runs.result(3))
+    again = world.plan(cut_n=3)
+    assert [one.reason for one in again.left_out] == [
+        "its event may have come since: offsets were lost before cut 2 could read them"
+    ] * 2
+    with pytest.raises(PlanStale):
+        world.execute(plan)
+    assert (world.copies(), world.states()) == (Counter(), {"refused": 2})
+
+
+def agree(world: Books, plan: Plan, *, run: str, age: timedelta = timedelta()) -> None:
+    """What the approval's task keeps of a yes; the trail is append-only, so an old one is written as such."""
+    if not age:
+        append_audit(
+            world.store,
+            world.contract.contract,
+            plan_id=plan.plan_id,
+            actor="bob",
+            event="agreed",
+            detail={"scheduler_run_id": run},
+        )
+        return
+    row = text(
+        "insert into tallystick.audit (contract, plan_id, actor, event, detail, recorded_at) values (:contract, :plan, "
+        "'bob', 'agreed', jsonb_build_object('scheduler_run_id', cast(:run as text)), clock_timestamp() - :age)"
+    )
+    with world.store.begin() as connection:
+        connection.execute(row, {"contract": world.contract.contract, "plan": plan.plan_id, "run": run, "age": age})
+
+
+def test_an_approval_holds_for_its_time_and_is_asked_again_then(world: Books) -> None:
+    rows = world.pay(2)
+    world.find_missing(rows)
+    a, b = (str(row.event.event_id) for row in rows)
+    plan = world.plan()
+    agree(world, plan, run="old", age=timedelta(seconds=86_401))
+    for run, said in (("old", "start a new run, which asks again"), ("never asked", "nobody is on record")):
+        with pytest.raises(ApprovalTooOld, match=said):
+            world.execute(plan, approved_in=run)
+    assert (world.copies(), world.states()) == (Counter(), Counter())
+    unreadable(world, rows[1].event.message_key)
+    agree(world, plan, run="new", age=timedelta(seconds=86_000))
+    first = told(world, plan, approved_in="new")
+    assert [first[key][0] for key in (a, b)] == [ItemFate.PUBLISHED, ItemFate.REFUSED]
+    world.expire()
+    again = told(world, plan, approved_in="old")
+    assert again[a] == (ItemFate.ALREADY_PUBLISHED, "")
+    assert (again[b][0], "start a new run" in again[b][1]) == (ItemFate.REFUSED, True)
+    agree(world, plan, run="newest")
+    assert told(world, plan, approved_in="newest")[b][0] is ItemFate.PUBLISHED
+    assert world.copies() == once(rows[1:])
+
+
+def with_rules(world: Books, **rules: Any) -> Contract:
+    document = world.contract.model_dump(mode="json", exclude_defaults=True)
+    return Contract.model_validate(document | {"compensation": document["compensation"] | rules})
+
+
+def a_day_later(world: Books) -> None:
+    with world.store.begin() as connection:
+        connection.execute(
+            text("update tallystick.compensation_action set recorded_at = recorded_at - interval '1 day'")
+        )
+
+
+def test_a_begun_plan_is_held_against_the_newest_run_and_the_days_caps(world: Books) -> None:
+    world.contract = with_rules(world, max_items_per_day=2)
+    rows = world.pay(4)
+    a, b = (str(row.event.event_id) for row in rows[:2])
+    world.find_missing(rows[:2])
+    plan = world.plan()
+    unreadable(world, rows[1].event.message_key)
+    assert {key: fate for key, (fate, _) in told(world, plan).items()} == {a: ItemFate.PUBLISHED, b: ItemFate.REFUSED}
+    a_day_later(world)
+    world.find_missing(rows[2:], n=2)
+    world.contract = with_rules(world, max_items_per_day=3)
+    fates = Counter(fate for fate, _ in told(world, world.plan(cut_n=2)).values())
+    assert fates == {ItemFate.PUBLISHED: 2, ItemFate.REFUSED: 1}
+    world.contract = with_rules(world, max_items_per_day=2)
+    world.expire()
+    assert told(world, plan)[b] == (ItemFate.REFUSED, "over the day's cap on the number of events")
+    a_day_later(world)
+    world.runs.commit(world.store, world.runs.result(3, verdict=Verdict.INCONCLUSIVE, doubts=(Doubt.TORN_CUT,)))
+    assert told(world, plan)[b] == (ItemFate.REFUSED, "the newest run's evidence is not clean: torn_cut")
+    world.runs.commit(world.store, world.runs.result(4))
+    assert told(world, plan)[b] == (ItemFate.PUBLISHED, "")
+    assert world.copies() == Counter([b])
+
+
+def test_what_was_claimed_yesterday_and_is_published_today_is_of_todays_caps(world: Books) -> None:
+    rows = world.pay(2)
+    world.find_missing(rows[:1])
+    plan = world.plan()
+    with world.start_executor(plan, die_at="before commit") as killed:
+        killed.wait(60)
+    a_day_later(world)
+    world.contract = with_rules(world, max_items_per_day=1)
+    assert [fate for fate, _ in told(world, plan).values()] == [ItemFate.PUBLISHED]
+    world.find_missing(rows[1:], n=2)
+    assert {one.reason for one in world.plan(cut_n=2).left_out} == {
+        "another plan has it",
+        "over the day's cap on the number of events",
+    }
+
+
+def test_a_break_that_a_verdict_clears_between_the_proof_and_the_transaction_is_not_paid(world: Books) -> None:
+    rows = world.pay(2)
+    world.find_missing(rows)
+    plan = world.plan()
+    a, b = (str(row.event.event_id) for row in rows)
+    to_clear = [b]
+
+    def clear_once_proved(step: str, figures: object) -> None:
+        if step == ExecutorStep.PROVED and to_clear:
+            clear(world, to_clear.pop(), n=2)
+
+    outcome = told(world, plan, tell=clear_once_proved)
+    assert outcome == {a: (ItemFate.PUBLISHED, ""), b: (ItemFate.REFUSED, NOT_OUTSTANDING)}
+    assert world.copies() == once(rows[:1])
