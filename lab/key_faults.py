@@ -65,6 +65,10 @@ def _noticed(desk: Desk, notice: str) -> Finding:
     return Finding(contract=desk.contract, kind=Kind.NOTICE, name=notice)
 
 
+def _doubted(desk: Desk, doubt: str) -> Finding:
+    return Finding(contract=desk.contract, kind=Kind.DOUBT, name=doubt)
+
+
 # Payouts: an outbox row first, then its event.
 
 
@@ -135,12 +139,12 @@ def payout_again_next_window(desk: Desk) -> Planted:
     return Planted(later=again)
 
 
-def payout_compensated(desk: Desk) -> Planted:
-    """Republished as a repair, and then the original arrived after all."""
+def payout_with_a_forged_header(desk: Desk) -> Planted:
+    """Somebody published it under the header of a repair that nobody has begun, beside the relay's own copy."""
     row = desk.add_payout(desk.payment())
-    _republish(desk, row.event)
+    _forge(desk, row.event)
     desk.publish(row.event, source=row.source)
-    return Planted(broken(desk, "duplicate_in_topic_compensated", row.event))
+    return Planted((*broken(desk, _NEW_SESSION, row.event), _doubted(desk, "forged_repair")))
 
 
 def row_written_twice(desk: Desk) -> Planted:
@@ -221,7 +225,7 @@ def payout_unreadable(desk: Desk) -> Planted:
     """A committed record that is no event."""
     event = desk.payment().event(Leg.PAYOUT)
     desk.idempotent().write(event, value=b"\x00\x01 not an event")
-    return Planted((Finding(contract=desk.contract, kind=Kind.DOUBT, name="unreadable_payload"),))
+    return Planted((_doubted(desk, "unreadable_payload"),))
 
 
 # Payments: two events first, then their postings.
@@ -430,7 +434,7 @@ PAYOUT_FAULTS = (
     KeyFault(payout_by_zombie),
     KeyFault(payout_reprocessed),
     KeyFault(payout_again_next_window),
-    KeyFault(payout_compensated, made="imitated"),
+    KeyFault(payout_with_a_forged_header),
     KeyFault(row_written_twice),
     KeyFault(payout_rolled_back),
     KeyFault(payout_of_another_service),
@@ -486,8 +490,8 @@ def _write_in_two_generations(desk: Desk, events: list[Event], source: str) -> N
                 writer.write(event, source=source)
 
 
-def _republish(desk: Desk, event: Event) -> None:
-    """Write an event as a compensation does: with the action's id, and without the service's name."""
+def _forge(desk: Desk, event: Event) -> None:
+    """Write an event as a compensation does: with an action's id, and without the service's name."""
     writer = desk.transactional()
     action_id = uuid.uuid5(event.event_id, "action")
     with writer.transaction():

@@ -51,6 +51,7 @@ class Doubt(StrEnum):
     READERS_DISAGREE = "readers_disagree"
     VACUOUS_RUN = "vacuous_run"
     UNREADABLE_PAYLOAD = "unreadable_payload"
+    FORGED_REPAIR = "forged_repair"
     LOG_EXPIRED = "log_expired"
     LOG_COMPACTED = "log_compacted"
     LOG_REWRITTEN = "log_rewritten"

@@ -231,6 +231,11 @@ DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
         means="Committed records are not the JSON object the contract describes, so they may be anything.",
         check_first="Read a named offset with a console consumer, and compare it with the contract's event keys.",
     ),
+    Doubt.FORGED_REPAIR: ClassText(
+        title="Forged repair",
+        means="Records or rows say that a compensation wrote them, and the store knows of no such repair.",
+        check_first="Find their producer. Was the verdict store restored from an older copy, or is it another one?",
+    ),
     Doubt.LOG_EXPIRED: ClassText(
         title="Log expired",
         means="Retention deleted offsets before any run read them: they can never be proven.",

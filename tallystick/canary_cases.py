@@ -197,6 +197,7 @@ CASES: tuple[CanaryCase, ...] = (
     CanaryCase(name=Doubt.UNEXPLAINED_GAP, changed=counted(unexplained=1)),
     CanaryCase(name=Doubt.READERS_DISAGREE, changed=counted(spark_rows=8)),
     CanaryCase(name=Doubt.UNREADABLE_PAYLOAD, changed=unreadable),
+    CanaryCase(name=Doubt.FORGED_REPAIR, changed=says(forged_repairs=("topic:forged:0:0",))),
     CanaryCase(name=Doubt.LEDGER_REWRITTEN, changed=says(older_rows=0)),
     CanaryCase(name=Doubt.LEDGER_FAILED_OVER, changed=failed_over),
     CanaryCase(name=Doubt.LEDGER_IDS_REUSED, changed=set_back),

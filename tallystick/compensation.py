@@ -462,7 +462,8 @@ def _fate(item: PlanItem, proof: _Proof) -> ItemOutcome | None:
     action, standing = proof.actions.get(item.action_id), proof.events.of(item)
     if item.kind in INTO_LEDGER:
         return _post_fate(item, action, proof)
-    ours = [event for event in standing if event.action_id == str(item.action_id)]
+    said = str(item.action_id), item.reverses
+    ours = [event for event in standing if (event.action_id, event.reverses) == said]
     if ours or item.action_id in proof.progress:
         return _already(item, ours[0].place if ours else {"topic": item.topic})
     if action is not None and action.state is ActionState.DONE:

@@ -122,6 +122,8 @@ class Evidence:
     measured_grace: Grace | None = None
     rows_out_of_place: tuple[Place, ...] = ()
     """By written_xid: where rows came that no cut has read, or went that one had read."""
+    forged_repairs: tuple[str, ...] = ()
+    """Item ids of records and rows that say they are a repair of ours, of which the store knows nothing."""
     lost_indexes: tuple[int, ...] = ()
     """Cuts in the horizon whose index of keys is not there, or not what their verdict names."""
 

@@ -3,7 +3,7 @@
 Asks both sides about exceptions only, so its cost grows with breaks and open items, not with rows.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ from tallystick.ledger import HorizonHolder
 from tallystick.log_record import LogRecord
 from tallystick.look_ups import LookUps, look_up
 from tallystick.out_of_sight import LedgerStarts, Loss, OutOfSight, out_of_sight
+from tallystick.own_repairs import Repairs, action_ids_of, believed_records, believed_rows, repairs_by_id
 from tallystick.pairing import (
     Copy,
     Deadlines,
@@ -41,7 +42,7 @@ from tallystick.settling import BothSides
 from tallystick.slice_scan import SliceScan, place_in_order, topic_item_id
 from tallystick.store.cut_store import read_cursor_positions, read_cut
 from tallystick.store.loss_store import ledger_starts_of, losses_before, moved_below
-from tallystick.store.plan_store import executed_actions
+from tallystick.store.plan_store import executed_actions, known_repairs
 from tallystick.store.run_store import (
     items_too_many_as_of,
     judged_items_as_of,
@@ -148,7 +149,9 @@ def investigate(
     asked = possible_reversals(cases, too_many.values())
     heads = KeptHeads(of=scan.heads, fetch_one=sides.fetcher(fetch_bytes=1))
     records = read_identities(sides.fetcher(), asked, contract.event_on, scan.log_records, heads)
-    cases = with_reversals(cases, records, too_many)
+    known = _known_repairs(engine, stored_look_ups, action_ids_of(records, {}))
+    reversing = believed_records(records, known)
+    cases = with_reversals(cases, reversing.records, too_many)
     legs = group_by_transaction(scan.incomplete, past.carried) if len(contract.legs) > 1 else ()
     grace = grace_in_force(contract, past.clean_lags)
     new_copies_due_utc = cut.marked_at_utc + grace.duration
@@ -174,7 +177,9 @@ def investigate(
         around = read_surroundings(engine, sides, cut, past, partitions_before=partitions_before)
         look_ups = replace(look_ups, surroundings=around)
     around = look_ups.surroundings
-    cases = with_row_reversals(cases, look_ups.by_key, too_many.values())
+    known = _and_known(known, _known_repairs(engine, stored_look_ups, action_ids_of({}, look_ups.by_key)))
+    seen = believed_rows(look_ups.by_key, known)
+    cases = with_row_reversals(cases, seen.sightings, too_many.values())
     census = [with_compaction(one, compacts=around.compacts(one.topic)) for one in census]
     lost_offsets = _lost_offsets(cut, past, grace, around, census)
     deadlines = Deadlines(
@@ -192,7 +197,7 @@ def investigate(
         pair_key(
             replace(
                 case,
-                sightings=without_compacted(look_ups.by_key.get(case.match_key, ()), look_ups.surroundings),
+                sightings=without_compacted(seen.sightings.get(case.match_key, ()), look_ups.surroundings),
                 too_many=rows_too_many,
             ),
             direction=contract.direction,
@@ -211,6 +216,12 @@ def investigate(
     wanted |= {topic_item_id(one.topic, one.partition, one.kafka_offset) for one in scan.out_of_order}
     wanted = frozenset(item_id for item_id in wanted if topic_of(item_id) not in recreated)
     spark_rows = {**scan.rows_by_partition, **scan.input_rows_by_partition}
+    identities = read_identities(sides.fetcher(), wanted, contract.event_on, scan.log_records, heads)
+    known = _and_known(known, _known_repairs(engine, stored_look_ups, action_ids_of(identities, {})))
+    written = believed_records(identities, known)
+    if stored_look_ups is None:
+        around = replace(around, repairs=tuple(known[one] for one in sorted(known)) if known is not None else None)
+        look_ups = replace(look_ups, surroundings=around)
     evidence = Evidence(
         contract=contract,
         cut=cut,
@@ -224,7 +235,8 @@ def investigate(
         unreadable_sample=scan.unreadable_sample,
         outcomes=outcomes,
         incomplete=legs_cases,
-        identities=read_identities(sides.fetcher(), wanted, contract.event_on, scan.log_records, heads),
+        identities=written.records,
+        forged_repairs=tuple(sorted({*reversing.forged, *seen.forged, *written.forged})),
         horizon_holder=_horizon_holder(sides, cut),
         deadlines=deadlines,
         surroundings=around,
@@ -242,6 +254,17 @@ def investigate(
         lost_indexes=look_ups.lost_indexes,
     )
     return evidence, look_ups
+
+
+def _known_repairs(engine: Engine, stored: LookUps | None, action_ids: Collection[str]) -> Repairs:
+    """Of a cut that is judged again, those that were known then."""
+    if stored is None:
+        return repairs_by_id(known_repairs(engine, action_ids))
+    return None if stored.surroundings.repairs is None else repairs_by_id(stored.surroundings.repairs)
+
+
+def _and_known(before: Repairs, more: Repairs) -> Repairs:
+    return None if before is None or more is None else {**before, **more}
 
 
 def read_surroundings(

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from tallystick.cut import Cut, Discontinuity, FileChange, LedgerSnapshot, PartitionSnapshot, TopicSlice, discontinuity
 from tallystick.offsets import TopicPartition
 from tallystick.open_transactions import OpenTransaction
+from tallystick.own_repairs import KnownRepair
 from tallystick.run_result import Money, OpenItem
 
 
@@ -157,6 +158,8 @@ class Surroundings:
     rewritten: tuple[RewrittenBatch, ...] = ()
     expiries: tuple[UnreadExpiry, ...] = ()
     actions: tuple[ExecutedAction, ...] = ()
+    repairs: tuple[KnownRepair, ...] | None = None
+    """Actions that were begun, of those that records and rows of this cut name; None: not kept."""
     ledger: LedgerSnapshot | None = None
     ledger_files: tuple[FileChange, ...] = ()
     """Files of the slice that were not as the cut had taken them, when they had been read."""

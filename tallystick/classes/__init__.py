@@ -20,6 +20,7 @@ from tallystick.classes.duplicate_in_ledger_compensated import duplicate_in_ledg
 from tallystick.classes.duplicate_in_topic import duplicate_in_topic
 from tallystick.classes.empty_transaction import empty_transaction
 from tallystick.classes.foreign_in_topic import foreign_in_topic
+from tallystick.classes.forged_repair import forged_repair
 from tallystick.classes.hanging_transaction import hanging_transaction, held_by_prepared_transaction
 from tallystick.classes.held import held_by_ledger_horizon, held_by_open_transaction, partner_not_settled
 from tallystick.classes.held_by_replication import held_by_replication
@@ -115,6 +116,7 @@ CLASSES: tuple[ClassRule, ...] = (
     ClassRule(names=(Doubt.UNEXPLAINED_GAP,), letters="R4", judge=unexplained_gap),
     ClassRule(names=(Doubt.READERS_DISAGREE,), letters="Q1", judge=readers_disagree),
     ClassRule(names=(Doubt.UNREADABLE_PAYLOAD,), letters="M6", judge=unreadable_payload),
+    ClassRule(names=(Doubt.FORGED_REPAIR,), letters="C3", judge=forged_repair),
     ClassRule(names=(Doubt.LEDGER_REWRITTEN,), letters="Q2", judge=ledger_rewritten),
     ClassRule(names=(Doubt.LEDGER_FAILED_OVER,), letters="Q2", judge=ledger_failed_over),
     ClassRule(names=(Doubt.LEDGER_IDS_REUSED,), letters="Q2", judge=ledger_ids_reused),

@@ -1,5 +1,6 @@
 """Compensation plans, the state of each action, and the audit trail."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,11 +16,13 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import OperationalError
 
 from tallystick.compensation_plan import Plan, Spent
+from tallystick.own_repairs import KnownRepair
 from tallystick.run_result import total_money
 from tallystick.store.schema import audit as audit_table
 from tallystick.store.schema import compensation_action, compensation_plan
 
 _PLAN = TypeAdapter(Plan)
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PATIENCE = "set local lock_timeout = '80s'; set local idle_in_transaction_session_timeout = '10min'"
 """An executor that is stopped while it ends a transaction must not keep the next one from it for ever."""
 ASKED = "planned"
@@ -137,6 +140,35 @@ def executed_actions(engine: Engine, contract_name: str) -> dict[UUID, tuple[UUI
     )
     with engine.connect() as connection:
         return {break_id: (one, since) for break_id, one, since in connection.execute(statement)}
+
+
+def known_repairs(engine: Engine, action_ids: Collection[str]) -> tuple[KnownRepair, ...]:
+    """Those of these actions that a plan of whatever contract has begun or done, and what they were to do."""
+    wanted = {UUID(one) for one in action_ids if _UUID.fullmatch(one)}
+    if not wanted:
+        return ()
+    action = compensation_action.c
+    bodies = (
+        select(action.action_id, compensation_plan.c.plan_id, compensation_plan.c.body)
+        .join(compensation_plan, compensation_plan.c.plan_id == action.plan_id)
+        .where(action.action_id.in_(wanted), action.state.in_([ActionState.EXECUTING, ActionState.DONE]))
+    )
+    with engine.connect() as connection:
+        rows = connection.execute(bodies).all()
+    begun = {row.action_id: row.plan_id for row in rows}
+    plans = {row.plan_id: _PLAN.validate_python(row.body) for row in rows}
+    return tuple(
+        KnownRepair(
+            action_id=str(item.action_id),
+            kind=item.kind,
+            match_key=item.match_key,
+            topic=item.topic,
+            reverses=item.reverses,
+        )
+        for plan_id, plan in plans.items()
+        for item in plan.items
+        if begun.get(item.action_id) == plan_id
+    )
 
 
 def spent_today(engine: Engine, contract_name: str, *, but: Collection[UUID] = ()) -> Spent:

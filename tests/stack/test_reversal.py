@@ -1,12 +1,13 @@
 """A copy that stands once too often is taken back by an event of ours; the next run nets both, and the books agree."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
-from tallystick.break_class import BreakClass
+from tallystick.break_class import BreakClass, Doubt
 from tallystick.compensation_plan import Kind
 from tallystick.contract_compensation import REPUBLISHABLE, REVERSIBLE
 from tallystick.executor_work import ItemFate
@@ -98,5 +99,18 @@ def test_an_event_that_names_a_copy_that_is_not_one_too_many_is_a_duplicate_itse
         (record,) = records_of(books, once.event_id)
         place = f"topic:{record.topic}:{record.partition}:{record.offset}"
         books.produce(once, **{"tallystick-reverses": place})
-        (found,) = next_window(books, "w2").result.breaks
-        assert (found.match_key, found.break_class in REVERSIBLE) == (once.event_id, True)
+        doubled = next_window(books, "w2").result
+        (found,) = doubled.breaks
+        assert [one.doubt for one in doubled.doubts] == [Doubt.FORGED_REPAIR]
+        assert (found.match_key, found.break_class) == (once.event_id, BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION)
+
+        doubled_at = records_of(books, once.event_id)[-1]
+        forged = {
+            "tallystick-reverses": f"topic:{doubled_at.topic}:{doubled_at.partition}:{doubled_at.offset}",
+            "tallystick-action-id": "130e5ce5-6658-50c6-8945-99b412ca8480",
+        }
+        books.produce(replace(once, amount_minor=-once.amount_minor), **forged)
+        after = next_window(books, "w3").result
+        assert [one.match_key for one in after.breaks] == [once.event_id]
+        assert [one.doubt for one in after.doubts] == [Doubt.FORGED_REPAIR]
+        assert len(outstanding_breaks(books.store, books.contract.contract)) == 2

@@ -539,6 +539,10 @@ PAIRS: dict[Name, Pair] = {
         ),
         twin=CLEAN,
     ),
+    Doubt.FORGED_REPAIR: Pair(
+        fires=replace(CLEAN, forged_repairs=("topic:billing.payouts:0:14",)),
+        twin=replace(CLEAN, forged_repairs=()),
+    ),
     Doubt.LEDGER_REWRITTEN: Pair(
         fires=replace(CLEAN, older_rows=39, older_rows_expected=40),
         twin=replace(CLEAN, older_rows=40, older_rows_expected=40),

@@ -97,8 +97,8 @@ def test_it_goes_through_json_unchanged() -> None:
     assert LookUps.from_json(json.loads(json.dumps(look_ups.to_json()))) == look_ups
 
 
-def test_every_part_but_the_actions_is_tried() -> None:
-    assert [one.name for one in fields(Surroundings) if not getattr(FULL, one.name)] == ["actions"]
+def test_every_part_but_actions_and_repairs_is_tried() -> None:
+    assert [one.name for one in fields(Surroundings) if not getattr(FULL, one.name)] == ["actions", "repairs"]
 
 
 def test_what_an_older_run_did_not_keep_is_empty() -> None:

@@ -1,0 +1,101 @@
+"""Which records and rows that say they are a repair of ours are one, by what the store knows of its actions. Pure.
+
+A header or a column proves nothing by itself: anybody who may write a record may write ours. A record is taken for our
+repair only if an action of this id was begun, of its key, on its topic, and to take back what it says it takes back.
+Any other one is an ordinary copy, and is told.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tallystick.census import Outcome
+from tallystick.log_record import ACTION_HEADER, LogRecord
+from tallystick.pairing import Sighting
+from tallystick.run_result import ItemSide
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownRepair:
+    """An action that was begun or is done. kind: as the plan has it. reverses: item id of what it takes back, or ""."""
+
+    action_id: str
+    kind: str
+    match_key: str
+    topic: str
+    reverses: str
+
+
+Repairs = Mapping[str, KnownRepair] | None
+"""By action id. None: not kept, by a run of a release that believed every header."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Believed:
+    """What is left once nothing pretends to be our repair. forged: item ids of those that did, in order."""
+
+    records: Mapping[str, LogRecord] = field(default_factory=dict)
+    sightings: Mapping[str, tuple[Sighting, ...]] = field(default_factory=dict)
+    forged: tuple[str, ...] = ()
+
+
+def repairs_by_id(known: Iterable[KnownRepair]) -> dict[str, KnownRepair]:
+    return {one.action_id: one for one in known}
+
+
+def believed_records(records: Mapping[str, LogRecord], repairs: Repairs) -> Believed:
+    """Records by item id; a forged one without its action and what it takes back."""
+    if repairs is None:
+        return Believed(records=records)
+    forged = {
+        item_id
+        for item_id, record in records.items()
+        if (record.action_id or record.reverses) and not _is_ours(record, repairs.get(record.action_id))
+    }
+    readable = (item_id for item_id in sorted(forged) if records[item_id].outcome in (Outcome.COMMITTED, Outcome.PLAIN))
+    return Believed(
+        records={item_id: _ordinary(record) if item_id in forged else record for item_id, record in records.items()},
+        forged=tuple(readable),
+    )
+
+
+def believed_rows(sightings: Mapping[str, Sequence[Sighting]], repairs: Repairs) -> Believed:
+    """Sightings by match key; a row that holds an action that did not write it is an ordinary row."""
+    forged: list[str] = []
+    left: dict[str, tuple[Sighting, ...]] = {}
+    for key, seen in sightings.items():
+        pretends = [] if repairs is None else [one for one in seen if not _may_be_ours(one, key, repairs)]
+        forged += [one.item_id for one in pretends]
+        left[key] = tuple(_without_action(one) if one in pretends else one for one in seen)
+    return Believed(sightings=left, forged=tuple(sorted(set(forged))))
+
+
+def action_ids_of(records: Mapping[str, LogRecord], sightings: Mapping[str, Sequence[Sighting]]) -> frozenset[str]:
+    """What they say which actions wrote them."""
+    of_rows = (str(seen.detail.get("action_id", "")) for found in sightings.values() for seen in found)
+    return frozenset({record.action_id for record in records.values()} | set(of_rows)) - {""}
+
+
+def _is_ours(record: LogRecord, repair: KnownRepair | None) -> bool:
+    """A DAG of somebody's may write what it likes for its break, but takes nothing back in our name."""
+    if repair is None or (repair.match_key, repair.reverses) != (record.match_key, record.reverses):
+        return False
+    return repair.kind == "trigger" or repair.topic == record.topic_partition.topic
+
+
+def _ordinary(record: LogRecord) -> LogRecord:
+    headers = {name: value for name, value in record.headers.items() if name != ACTION_HEADER}
+    return replace(record, headers=headers, reverses="")
+
+
+def _may_be_ours(seen: Sighting, match_key: str, repairs: Mapping[str, KnownRepair]) -> bool:
+    action_id = seen.detail.get("action_id")
+    if seen.side is not ItemSide.LEDGER or not action_id:
+        return True
+    repair = repairs.get(str(action_id))
+    said = match_key, str(seen.detail.get("reverses", ""))
+    return repair is not None and (repair.match_key, repair.reverses) == said
+
+
+def _without_action(seen: Sighting) -> Sighting:
+    """What it says that it takes back stays: that is the owner's to write."""
+    return replace(seen, detail={name: value for name, value in seen.detail.items() if name != "action_id"})
