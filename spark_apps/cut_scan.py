@@ -202,7 +202,7 @@ def _scan_log(
             snapshot=sides.snapshot,
             queries=sides.queries,
             placed=sides.by_id is not None,
-            rows_again=lambda key_hashes, places: sides.parsed_rows().rows_of(key_hashes, places),
+            rows_again=lambda plan, key_hashes, places: sides.parsed_rows().rows_of(plan, key_hashes, places),
         )
     else:
         rows = sides.parsed_rows()

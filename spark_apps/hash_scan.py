@@ -17,15 +17,14 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
-from spark_apps import hashed_rows
 from spark_apps.hash_match import match
-from spark_apps.hashed_rows import SUMMARY_SHAPE, hashed_events, hashed_ledger_rows
+from spark_apps.hashed_rows import SUMMARY_SHAPE, events_to_hash, hashed_events, hashed_rows, rows_to_hash
+from spark_apps.keyed_hash import keyed_hashes, keyed_texts, new_secret
 from spark_apps.ledger_frame import RowsById
 from spark_apps.log_blobs import Seen, Walked, heads_of, seen_in, walked_in
 from spark_apps.side_summary import (
-    HASHED_EVENTS,
-    HASHED_ROWS,
     NO_BUCKET,
     PARTITIONS,
     PLANTED,
@@ -51,7 +50,6 @@ from spark_apps.slice_matching import (
     rows_by_partition_of,
     topic_copy,
 )
-from spark_apps.spark_hash import hash_strings
 from tallystick.batch_heads import BatchHeads
 from tallystick.contract import Direction
 from tallystick.evidence import UnreadableRecord
@@ -118,7 +116,7 @@ class LedgerSide(Protocol):
     def summaries(self, plan: ScanPlan) -> DataFrame:
         """All of them, by `summarise_rows`. Shape: SUMMARY."""
 
-    def rows_of(self, key_hashes: Numbers, places: Numbers) -> Sequence[Row]:
+    def rows_of(self, plan: ScanPlan, key_hashes: Numbers, places: Numbers) -> Sequence[Row]:
         """All rows of these keys; place by place the rows as they were summarised. Shape: as in `ledger_frame`."""
 
 
@@ -130,8 +128,10 @@ class ParsedEvents:
     legs: Mapping[str, str]
 
     def summaries(self, plan: ScanPlan) -> DataFrame:
-        hashed = hashed_events(self.events, topics=plan.topics, legs=self.legs)
-        return hashed.mapInArrow(partial(summarise_events, plan=plan), SUMMARY_SHAPE)
+        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return summarise_events(hashed_events(batches, plan.secret), plan)
+
+        return events_to_hash(self.events, topics=plan.topics, legs=self.legs).mapInArrow(run, SUMMARY_SHAPE)
 
     def events_at(self, places: Places, heads: Mapping[TopicPartition, BatchHeads]) -> Sequence[Row]:
         wanted = pa.concat_tables(
@@ -161,16 +161,28 @@ class ParsedRows:
     by_id: RowsById | None = None
 
     def summaries(self, plan: ScanPlan) -> DataFrame:
-        hashed = hashed_ledger_rows(self.rows, placed=self.by_id is not None)
-        return hashed.mapInArrow(partial(summarise_rows, plan=plan), SUMMARY_SHAPE)
+        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return summarise_rows(hashed_rows(batches, plan.secret), plan)
 
-    def rows_of(self, key_hashes: Numbers, places: Numbers) -> Sequence[Row]:
-        if self.by_id is not None and len(places) <= ROWS_BY_ID_MAX and places.all():
-            found = self.by_id(np.unique(places).tolist())
-            return _of_keys(found, key_hashes)
-        wanted = self.rows.sparkSession.createDataFrame(pa.table({"wanted": np.unique(key_hashes)}))
-        of_keys = self.rows.join(F.broadcast(wanted), hashed_rows.key_hash() == F.col("wanted"), "left_semi")
-        return of_keys.toArrow().to_pylist()
+        return rows_to_hash(self.rows, placed=self.by_id is not None).mapInArrow(run, SUMMARY_SHAPE)
+
+    def rows_of(self, plan: ScanPlan, key_hashes: Numbers, places: Numbers) -> Sequence[Row]:
+        if self.by_id is None or not places.all():
+            return self._of_keys(plan.secret, np.unique(key_hashes)).toArrow().to_pylist()
+        ids = np.unique(places)
+        found = self.by_id(ids.tolist()) if len(places) <= ROWS_BY_ID_MAX else self._of_ids(ids).toArrow().to_pylist()
+        return _of_keys(found, key_hashes, plan.secret)
+
+    def _of_ids(self, ids: Numbers) -> DataFrame:
+        wanted = self.rows.sparkSession.createDataFrame(pa.table({"row_id": pa.array(ids).cast(pa.string())}))
+        return self.rows.join(F.broadcast(wanted), "row_id", "left_semi")
+
+    def _of_keys(self, secret: str, key_hashes: Numbers) -> DataFrame:
+        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for rows in batches:
+                yield rows.filter(pa.array(np.isin(keyed_texts(rows["match_key"], secret), key_hashes)))
+
+        return self.rows.mapInArrow(run, self.rows.schema)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,24 +194,25 @@ class Planted:
 
     def summaries(self, plan: ScanPlan, legs: Mapping[str, str]) -> DataFrame:
         """Both sides, summarised here: what are so few rows would wait for tasks of their own. Shape: SUMMARY."""
-        events = _collected(hashed_events(self.events, topics=plan.topics, legs=legs), HASHED_EVENTS)
-        rows = _collected(hashed_ledger_rows(self.rows, placed=False), HASHED_ROWS)
+        events = hashed_events(_collected(events_to_hash(self.events, topics=plan.topics, legs=legs)), plan.secret)
+        rows = hashed_rows(_collected(rows_to_hash(self.rows, placed=False)), plan.secret)
         batches = [*summarise_events(events, plan), *summarise_rows(rows, plan, planted=True)]
         return _frame_of(self.events.sparkSession, batches)
 
-    def told(self, kinds: Mapping[Kind, Numbers]) -> tuple[list[Row], list[Row]]:
+    def told(self, plan: ScanPlan, kinds: Mapping[Kind, Numbers]) -> tuple[list[Row], list[Row]]:
         """Those that the match told of."""
         offsets = {*kinds[Kind.HOME_EVENTS][:, 2].tolist(), *kinds[Kind.INCOMPLETE][:, 1].tolist()}
         rows = [row.asDict() for row in self.rows.collect()]
         return (
             [event.asDict() for event in self.events.collect() if event["kafka_offset"] in offsets],
-            _of_keys(rows, kinds[Kind.HOME_ROWS][:, 0]),
+            _of_keys(rows, kinds[Kind.HOME_ROWS][:, 0], plan.secret),
         )
 
 
-def _collected(hashed: DataFrame, schema: pa.Schema) -> list[pa.RecordBatch]:
+def _collected(planted: DataFrame) -> list[pa.RecordBatch]:
     """Rows that Spark keeps in its plan: no job."""
-    return pa.Table.from_pylist([row.asDict() for row in hashed.collect()], schema=schema).to_batches()
+    schema = to_arrow_schema(planted.schema)
+    return pa.Table.from_pylist([row.asDict() for row in planted.collect()], schema=schema).to_batches()
 
 
 def _frame_of(spark: SparkSession, summaries: Iterable[pa.RecordBatch]) -> DataFrame:
@@ -208,9 +221,9 @@ def _frame_of(spark: SparkSession, summaries: Iterable[pa.RecordBatch]) -> DataF
     return spark.createDataFrame(pa.Table.from_batches(summaries, schema=SUMMARY).combine_chunks())
 
 
-def _of_keys(rows: Sequence[Row], key_hashes: Numbers) -> list[Row]:
+def _of_keys(rows: Sequence[Row], key_hashes: Numbers, secret: str) -> list[Row]:
     """Those whose key has one of these hashes."""
-    return list(compress(rows, np.isin(hash_strings(row["match_key"] for row in rows), key_hashes)))
+    return list(compress(rows, np.isin(keyed_hashes((row["match_key"] for row in rows), secret), key_hashes)))
 
 
 def takes(*, has_sequence: bool, ignore_case: bool, has_inputs: bool) -> bool:
@@ -234,6 +247,7 @@ def scan_by_hash(
     offsets: of the topics' slices together. The other arguments are those of `scan_slices`. Raises SidesMoved.
     """
     plan = ScanPlan(
+        secret=new_secret(),
         topics=tuple(sorted(set(legs.values()))),
         legs=len(legs),
         possible_ms=possible_ms,
@@ -289,7 +303,7 @@ def _first_look(
     spark.conf.set(*_BYTES_PER_BATCH)
     sides = [topic.summaries(plan), ledger.summaries(plan), planted.summaries(plan, legs)]
     if known:
-        sides.append(_wanted(spark, known))
+        sides.append(_wanted(spark, known, plan.secret))
     by_bucket = reduce(DataFrame.union, sides).repartition(tasks, "bucket").sortWithinPartitions("bucket")
     told = by_bucket.mapInArrow(partial(match, plan=plan), SUMMARY_SHAPE).toArrow()
     kinds, buckets = told["kind"].to_numpy(), told["bucket"].to_numpy()
@@ -318,9 +332,9 @@ def tasks_to_match(offsets: int, *, cores: int) -> int:
     return worth if worth <= cores else min(worth // cores, TASKS_PER_CORE) * cores
 
 
-def _wanted(spark: SparkSession, keys: Collection[str]) -> DataFrame:
+def _wanted(spark: SparkSession, keys: Collection[str], secret: str) -> DataFrame:
     """Keys that come home whatever they look like. Shape: SUMMARY."""
-    hashes = hash_strings(keys)
+    hashes = keyed_hashes(keys, secret)
     return _frame_of(spark, [by_bucket(Kind.WANTED, bucket_of(hashes), hashes[:, np.newaxis])])
 
 
@@ -336,8 +350,8 @@ def _second_look(
     places = np.unique(np.vstack([found.read[Kind.HOME_EVENTS][:, 1:], found.read[Kind.INCOMPLETE]]), axis=0)
     keys = found.read[Kind.HOME_ROWS]
     with ThreadPoolExecutor(2) as beside:
-        asked = beside.submit(ledger.rows_of, keys[:, 0], keys[:, 1]) if len(keys) else None
-        canaries = beside.submit(planted.told, found.planted)
+        asked = beside.submit(ledger.rows_of, plan, keys[:, 0], keys[:, 1]) if len(keys) else None
+        canaries = beside.submit(planted.told, plan, found.planted)
         events = topic.events_at(_by_partition(plan, places), heads) if len(places) else []
         rows = asked.result() if asked else []
     if (len(events), len(rows)) != (len(places), len(keys)):

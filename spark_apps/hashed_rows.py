@@ -1,11 +1,15 @@
-"""Parsed events and ledger rows as numbers: what `side_summary` takes. Hashes are Spark's xxhash64."""
+"""Parsed events and ledger rows as numbers: what `side_summary` takes. Keys are hashed in Python, under a secret."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pyspark.sql import Column, DataFrame
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from spark_apps.side_summary import PARTITIONS
+from spark_apps.keyed_hash import keyed_currencies, keyed_texts
+from spark_apps.side_summary import HASHED_EVENTS, HASHED_ROWS, PARTITIONS
 from spark_apps.slice_matching import event_content, is_misrouted, row_content
 from spark_apps.topic_frame import topic_number
 
@@ -13,31 +17,29 @@ SUMMARY_SHAPE = "kind tinyint, bucket int, blob binary"
 """`side_summary.SUMMARY`, in Spark's words."""
 
 
-def hashed_events(events: DataFrame, *, topics: Sequence[str], legs: Mapping[str, str]) -> DataFrame:
-    """Parsed events. topics: in the order of their numbers. Shape: HASHED_EVENTS."""
+def events_to_hash(events: DataFrame, *, topics: Sequence[str], legs: Mapping[str, str]) -> DataFrame:
+    """Parsed events. topics: in the order of their numbers. Shape: what `hashed_events` takes."""
     several_legs = len(legs) > 1
     readable = F.col("readable")
     return events.select(
         (topic_number(topics) * PARTITIONS + F.col("partition") + 1).cast("bigint").alias("part"),
         F.col("kafka_offset").cast("bigint").alias("place"),
         "readable",
-        key_hash().alias("key_hash"),
-        _fields().alias("fields"),
+        "match_key",
         event_content().alias("content"),
         F.when(readable, F.col("amount_minor")).alias("amount_minor"),
         F.when(readable, F.col("currency")).alias("currency"),
         "written_ms",
-        (F.xxhash64("transaction_key") if several_legs else F.lit(None).cast("bigint")).alias("transaction_hash"),
+        (F.col("transaction_key") if several_legs else F.lit(None).cast("string")).alias("transaction_key"),
         (F.coalesce(is_misrouted(legs), F.lit(False)) if several_legs else F.lit(False)).alias("misrouted"),
     )
 
 
-def hashed_ledger_rows(rows: DataFrame, *, placed: bool) -> DataFrame:
-    """Ledger rows. placed: by their ids, which are integers. Shape: HASHED_ROWS."""
+def rows_to_hash(rows: DataFrame, *, placed: bool) -> DataFrame:
+    """Ledger rows. placed: by their ids, which are integers. Shape: what `hashed_rows` takes."""
     return rows.select(
         (F.col("row_id") if placed else F.lit(0)).cast("bigint").alias("place"),
-        key_hash().alias("key_hash"),
-        _fields().alias("fields"),
+        "match_key",
         row_content().alias("content"),
         "amount_minor",
         "currency",
@@ -45,10 +47,30 @@ def hashed_ledger_rows(rows: DataFrame, *, placed: bool) -> DataFrame:
     )
 
 
-def key_hash() -> Column:
-    """By which a key is matched."""
-    return F.xxhash64("match_key")
+def hashed_events(batches: Iterable[pa.RecordBatch], secret: str) -> Iterator[pa.RecordBatch]:
+    """Shape: `events_to_hash` -> HASHED_EVENTS."""
+    for events in batches:
+        transaction_hash = keyed_texts(_filled(events["transaction_key"]), secret)
+        yield _hashed(events, secret, HASHED_EVENTS, {"transaction_hash": pa.array(transaction_hash)})
 
 
-def _fields() -> Column:
-    return F.col("amount_minor").bitwiseXOR(F.xxhash64("currency"))
+def hashed_rows(batches: Iterable[pa.RecordBatch], secret: str) -> Iterator[pa.RecordBatch]:
+    """Shape: `rows_to_hash` -> HASHED_ROWS."""
+    for rows in batches:
+        yield _hashed(rows, secret, HASHED_ROWS, {})
+
+
+def _hashed(side: pa.RecordBatch, secret: str, shape: pa.Schema, more: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    amounts = np.asarray(pc.fill_null(side["amount_minor"], 0))
+    figures = {
+        "key_hash": pa.array(keyed_texts(_filled(side["match_key"]), secret)),
+        "fields": pa.array(amounts ^ keyed_currencies(_filled(side["currency"]), secret)),
+        **more,
+    }
+    columns = [figures[name] if name in figures else side[name] for name in shape.names]
+    return pa.record_batch(columns, schema=shape)
+
+
+def _filled(texts: pa.Array) -> pa.Array:
+    """Of unreadable events anything will do."""
+    return pc.fill_null(texts, "")

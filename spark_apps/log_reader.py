@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_apps.event_decode import EventDecoder, WholeEvents, whole_of
 from spark_apps.hashed_rows import SUMMARY_SHAPE
+from spark_apps.keyed_hash import keyed_hashes
 from spark_apps.log_blobs import NOTHING_SEEN, Seen, Walked, seen_blob, walked_blob
 from spark_apps.side_summary import (
     HASHED_EVENTS,
@@ -32,7 +33,7 @@ from spark_apps.side_summary import (
     blobs_of,
     summarise_events,
 )
-from spark_apps.spark_hash import hash_bytes, hash_longs, hash_pairs, hash_place, hash_strings
+from spark_apps.spark_hash import hash_longs, hash_pairs, hash_place
 from spark_apps.topic_frame import parse_events
 from tallystick.batch_heads import HEADS_MAX, BatchHeads, HeadKeeper
 from tallystick.census import DecidedBatch, LogEndsEarly, Outcome, batch_at, walk_batches, walk_counted
@@ -310,6 +311,7 @@ class _Hasher:
     def __init__(self, inside: OffsetRange, plan: ScanPlan, legs: Mapping[str, str], decoder: EventDecoder) -> None:
         self.part = plan.topics.index(inside.topic) * PARTITIONS + inside.partition + 1
         self._place_hash = hash_place(inside.topic, inside.partition)
+        self._secret = plan.secret
         self._several_legs = len(legs) > 1
         self._elsewhere = {leg for leg, topic in legs.items() if topic != inside.topic}
         self._decoder = decoder
@@ -346,20 +348,21 @@ class _Hasher:
     def _figures(self, events: WholeEvents) -> dict[str, pa.Array]:
         """What the fields of readable events give."""
         different = sorted(set(events.currencies))
-        of_currency = dict(zip(different, hash_strings(different).tolist(), strict=True))
+        of_currency = dict(zip(different, keyed_hashes(different, self._secret).tolist(), strict=True))
         if len(different) == 1:
             currencies, hashes = pa.repeat(different[0], len(events.currencies)), next(iter(of_currency.values()))
         else:
             currencies = pa.array(events.currencies, pa.string())
             hashes = np.array([of_currency[currency] for currency in events.currencies], dtype=np.int64)
         figures = {
-            "key_hash": pa.array(hash_bytes(events.match_keys, len(events.match_keys)).view(np.int64)),
+            "key_hash": pa.array(keyed_hashes(events.match_keys, self._secret)),
             "fields": pa.array(events.amounts_minor ^ hashes),
             "amount_minor": pa.array(events.amounts_minor),
             "currency": currencies,
         }
         if self._several_legs:
-            figures["transaction_hash"] = pa.array(hash_strings([event.transaction_key for event in events.events]))
+            transactions = [event.transaction_key for event in events.events]
+            figures["transaction_hash"] = pa.array(keyed_hashes(transactions, self._secret))
             figures["misrouted"] = pa.array([event.leg in self._elsewhere for event in events.events], pa.bool_())
         return figures
 

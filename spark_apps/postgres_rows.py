@@ -12,6 +12,7 @@ from adbc_driver_manager import AdbcConnection, AdbcStatement
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_apps.hashed_rows import SUMMARY_SHAPE
+from spark_apps.keyed_hash import keyed_currencies, keyed_texts
 from spark_apps.side_summary import HASHED_ROWS, Numbers, ScanPlan, summarise_rows
 from spark_apps.spark_hash import hash_longs, hash_texts
 from tallystick.ledger_sql import at_snapshot
@@ -30,7 +31,7 @@ class PostgresRows:
     snapshot: str
     queries: tuple[str, ...]
     placed: bool
-    rows_again: Callable[[Numbers, Numbers], Sequence[Mapping[str, Any]]]
+    rows_again: Callable[[ScanPlan, Numbers, Numbers], Sequence[Mapping[str, Any]]]
 
     def summaries(self, plan: ScanPlan) -> DataFrame:
         """What `summarise_rows` makes of the slice. Shape: SUMMARY. Raises, by the task: adbc's Error."""
@@ -39,14 +40,14 @@ class PostgresRows:
         def run(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             wanted = (queries[number] for batch in numbers for number in batch.column("id").to_pylist())
             read = (rows for query in wanted for rows in read_rows(address, query, snapshot=snapshot))
-            hashed = (hashed_row_batch(rows, placed=placed) for rows in read)
+            hashed = (hashed_row_batch(rows, plan.secret, placed=placed) for rows in read)
             return summarise_rows(hashed, plan)
 
         return self.spark.range(0, len(queries), 1, len(queries)).mapInArrow(run, SUMMARY_SHAPE)
 
-    def rows_of(self, key_hashes: Numbers, places: Numbers) -> Sequence[Mapping[str, Any]]:
+    def rows_of(self, plan: ScanPlan, key_hashes: Numbers, places: Numbers) -> Sequence[Mapping[str, Any]]:
         """As LedgerSide has it."""
-        return self.rows_again(key_hashes, places)
+        return self.rows_again(plan, key_hashes, places)
 
 
 def read_rows(address: str, query: str, *, snapshot: str) -> Iterator[pa.RecordBatch]:
@@ -64,17 +65,16 @@ def read_rows(address: str, query: str, *, snapshot: str) -> Iterator[pa.RecordB
         yield from pa.RecordBatchReader.from_stream(answer)
 
 
-def hashed_row_batch(rows: pa.RecordBatch, *, placed: bool) -> pa.RecordBatch:
-    """Ledger rows as numbers, as `hashed_rows.hashed_ledger_rows` makes them. Shape: LEDGER_ROWS -> HASHED_ROWS."""
+def hashed_row_batch(rows: pa.RecordBatch, secret: str, *, placed: bool) -> pa.RecordBatch:
+    """Ledger rows as numbers, as `hashed_rows` makes them of parsed ones. Shape: LEDGER_ROWS -> HASHED_ROWS."""
     amounts, currencies = rows["amount_minor"], rows["currency"]
-    key_hash = hash_texts(rows["match_key"]).view(np.int64)
-    content = hash_longs(key_hash, hash_texts(rows["row_id"]))
+    content = hash_longs(hash_texts(rows["match_key"]), hash_texts(rows["row_id"]))
     content = hash_texts(rows["leg"], hash_texts(rows["transaction_key"], content))
     content = hash_texts(currencies, hash_longs(amounts.to_numpy(), content))
     figures = {
         "place": pc.cast(rows["row_id"], pa.int64()) if placed else pa.array(np.zeros(len(rows), dtype=np.int64)),
-        "key_hash": pa.array(key_hash),
-        "fields": pa.array(amounts.to_numpy() ^ hash_texts(currencies).view(np.int64)),
+        "key_hash": pa.array(keyed_texts(rows["match_key"], secret)),
+        "fields": pa.array(amounts.to_numpy() ^ keyed_currencies(currencies, secret)),
         "content": pa.array(content.view(np.int64)),
         "amount_minor": amounts,
         "currency": currencies,

@@ -7,7 +7,7 @@ batches come out. `hash_match` takes what comes of both sides.
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import IntEnum
 
 import numpy as np
@@ -37,11 +37,11 @@ HASHED_EVENTS = pa.schema(
         ("misrouted", pa.bool_()),
     ]
 )
-"""Events. Hashes are Spark's xxhash64.
+"""Events. Hashes are those of `keyed_hash`, under one secret on both sides; only content is Spark's xxhash64.
 
 place: the offset. key_hash: of match_key. fields: amount_minor XOR the hash of currency, so that of equal currencies it
-is equal where the amounts are. content: `event_content`. transaction_hash: of transaction_key; null where one leg is
-all. Where an event is not readable, amount and currency are null, and these hashes but content may be anything.
+is equal where the amounts are. content: `event_content`. transaction_hash: of transaction_key, where there are several
+legs. Where an event is not readable, amount and currency are null, and these hashes but content may be anything.
 """
 
 HASHED_ROWS = pa.schema(
@@ -130,10 +130,12 @@ WIDTH = {
 class ScanPlan:
     """What is asked of a scan.
 
-    topics: in the order of their numbers. legs: how many a transaction has. possible_ms: first and last timestamp that
-    the window can hold; None does not ask. lag_of_one_in: the lag of one key of so many is measured; None: of none.
+    secret: what both sides are hashed with, as `keyed_hash.new_secret` makes it; no answer depends on it. topics: in
+    the order of their numbers. legs: how many a transaction has. possible_ms: first and last timestamp that the window
+    can hold; None does not ask. lag_of_one_in: the lag of one key of so many is measured; None: of none.
     """
 
+    secret: str = field(repr=False)
     topics: tuple[str, ...]
     legs: int
     possible_ms: tuple[int, int] | None = None

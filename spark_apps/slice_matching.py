@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
+from spark_apps.keyed_hash import keyed_currency, new_secret
 from spark_apps.lag_meter import LagMeter
 from tallystick.contract import Direction
 from tallystick.evidence import OutOfOrderEvent, RecordTimes, UnreadableRecord
@@ -28,7 +29,6 @@ from tallystick.slice_scan import (
 )
 
 _KEY = ["planted", "match_key"]
-_COMPARED = ("amount_minor", "currency")
 _PLACE_AND_KEYS = ("topic", "partition", "kafka_offset", "match_key", "transaction_key", "leg", "ordering_key")
 _ASKED = ("earliest_ms", "latest_ms", "early", "late")
 _LOW_32_BITS = 4294967295
@@ -65,7 +65,7 @@ def scan_slices(
     lag = LagMeter(tuple(sorted(legs.values())), lag_of) if lag_of else None
     topic, ledger = topic.persist(StorageLevel.MEMORY_AND_DISK), ledger.persist(StorageLevel.MEMORY_AND_DISK)
     readable = topic.where("readable")
-    paired = pair_by_key(readable, ledger, lag=lag)
+    paired = pair_by_key(readable, ledger, lag=lag, secret=new_secret())
     keys = exceptional_keys(paired.persist() if lag else paired, known_elsewhere)
     if len(legs) > 1:
         keys = keys.unionByName(misrouted_keys(readable, legs)).distinct()
@@ -127,12 +127,13 @@ def _apart(rows: Iterable[Row], copy_of: Callable[[Row], Copy]) -> tuple[tuple[C
     return read, planted
 
 
-def pair_by_key(topic: DataFrame, ledger: DataFrame, *, lag: LagMeter | None = None) -> DataFrame:
+def pair_by_key(topic: DataFrame, ledger: DataFrame, *, secret: str, lag: LagMeter | None = None) -> DataFrame:
     """Keys that are not one event and one equal row. Shape: planted, match_key; with `lag` also what its `fold` counts.
 
-    One shuffle over both sides; the compared fields travel as longs, so that the aggregation stays a hash one.
+    One shuffle over both sides; the compared fields travel as longs, so that the aggregation stays a hash one. secret:
+    what currencies are hashed with, as `keyed_hash.new_secret` makes it.
     """
-    fields = F.xxhash64(*_COMPARED)
+    fields = keyed_currency(secret)
     of_both = ("amount_minor", fields.alias("fields"))
     events = topic.select(*_KEY, F.lit(True).alias("in_topic"), *of_both, *(lag.event_columns() if lag else ()))
     rows = ledger.select(*_KEY, F.lit(False).alias("in_topic"), *of_both, *(lag.row_columns() if lag else ()))

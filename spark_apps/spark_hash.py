@@ -4,8 +4,7 @@ Of several columns it is the hash of the last one, seeded with that of those bef
 hands its seed on. A long is hashed as its eight bytes, an int as its four. Source: Spark, XxHash64 and XXH64.
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import repeat
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -27,17 +26,6 @@ _STRIPE_BYTES = 32
 """Source: the specification of xxHash, XXH64."""
 _TOGETHER = 1 << 13
 """So many texts, and what is computed of them, stay in a core's cache."""
-
-
-def hash_bytes(values: Iterable[bytes], count: int, seed: int = SEED) -> np.ndarray:
-    """xxhash64 of each value. Shape: uint64, `count` of them."""
-    return np.fromiter(map(xxh64_intdigest, values, repeat(seed)), dtype=np.uint64, count=count)
-
-
-def hash_strings(texts: Iterable[str]) -> np.ndarray:
-    """xxhash64 of each text, as Spark keeps it. Shape: int64."""
-    encoded = [text.encode() for text in texts]
-    return hash_bytes(encoded, len(encoded)).view(np.int64)
 
 
 def hash_pairs(firsts: Sequence[bytes | None], seconds: Sequence[bytes | None]) -> np.ndarray:

@@ -304,7 +304,9 @@ def _change(
 def _legs_item(
     evidence: Evidence, case: LegsCase, item_break: Break | None, break_at: Mapping[str, Break]
 ) -> Iterator[OpenItem]:
-    """One item per business transaction. Its leg names the legs seen so far, joined by +."""
+    """One item per business transaction. Its leg names the contract's legs seen so far, joined by +: no leg's name has
+    one, and what else events call their legs is not kept.
+    """
     absent = absent_legs(case, evidence.contract.legs)
     posted = posted_strays(evidence, case)
     found_id = item_break.break_id if item_break else _break_of_rows(posted, break_at)
@@ -330,7 +332,7 @@ def _legs_item(
         side=ItemSide.LEGS,
         match_key=case.transaction_key,
         transaction_key=case.transaction_key,
-        leg="+".join(sorted(case.seen)),
+        leg="+".join(sorted(case.seen.keys() & evidence.contract.legs.keys())),
         amount_minor=amount,
         currency=currency,
         first_seen_cut=case.carried.first_seen_cut if case.carried else evidence.cut.n,

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
-from spark_apps import hashed_rows
+from spark_apps import hash_scan
 from spark_apps.hash_scan import (
     ParsedEvents,
     ParsedRows,
     Planted,
     SidesMoved,
+    _exceptional,
     scan_by_hash,
     takes,
     tasks_to_match,
@@ -206,6 +206,17 @@ def test_an_id_that_two_keys_share_brings_home_only_the_one_that_differs(spark: 
     assert in_order(quick) == in_order(full)
 
 
+def test_more_rows_than_are_asked_for_by_id_are_picked_out_of_all(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hash_scan, "ROWS_BY_ID_MAX", 1)
+    rows = [row(1, "equal"), row(2, "alone"), row(3, "more", 7), row(3, "equal too")]
+    events = [event(0, "equal"), event(1, "more"), event(2, "equal too")]
+    quick, full = both(spark, events, rows, legs=ONE_LEG, by_id=partial(rows_of, ()))
+    assert in_order(quick) == in_order(full)
+    assert {copy.match_key for copy in quick.copies} == {"alone", "more"}
+
+
 def test_rows_whose_id_says_nothing_are_found_by_reading_all_again(spark: SparkSession) -> None:
     rows = [row(0, "alone"), row(3, "alone too")]
     quick, full = both(spark, [event(0, "equal")], rows, legs=ONE_LEG, by_id=lambda ids: [])
@@ -217,14 +228,36 @@ def test_a_row_that_is_gone_at_the_second_look_fails_the_attempt(spark: SparkSes
         both(spark, [], [row(1, "alone")], legs=ONE_LEG, by_id=lambda ids: [])
 
 
-def test_two_keys_of_one_hash_are_told_apart_at_home(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_keys_of_one_hash_are_told_apart_at_home() -> None:
     """Were all hashes the same, everything would come home, and nothing be called wrong that is not."""
-    one_for_all = F.lit(5).cast("bigint")
-    monkeypatch.setattr(hashed_rows, "key_hash", lambda: one_for_all)
-    events = [event(n, f"key {n}", payment=f"pay {n}") for n in range(6)]
-    quick, full = both(spark, events, [row(n, f"key {n}") for n in range(1, 7)], legs=ONE_LEG, planted=((), ()))
+    events = [{"match_key": f"key {n}", "amount_minor": 1, "currency": "EUR"} for n in range(6)]
+    rows = [{"match_key": f"key {n}", "amount_minor": 1, "currency": "EUR"} for n in range(1, 7)]
+    exceptional = _exceptional(events, rows, ONE_LEG, frozenset())
+    assert exceptional == ([events[0]], [rows[-1]])
+
+
+ALWAYS_EQUAL = ("H\u075c\u10b6\u07c4\u01f1\u063f\u056c\u0109", "h\u041bI'jMx\u01f1\u063f&a7s")
+"""Two texts that xxhash64 gives the same hash, whatever its seed."""
+
+
+@pytest.mark.parametrize(
+    "keys", [("jCVRTAXHeCc56utV", "pjmm1jo3fL#$$%WM"), ALWAYS_EQUAL], ids=["of one xxhash64", "of one under any seed"]
+)
+def test_keys_that_were_made_to_collide_are_two(spark: SparkSession, keys: tuple[str, str]) -> None:
+    quick, full = both(spark, [event(0, keys[0])], [row(1, keys[1])], legs=ONE_LEG)
     assert in_order(quick) == in_order(full)
-    assert {copy.match_key for copy in quick.copies} == {"key 0", "key 6"}
+    assert {copy.match_key for copy in quick.copies} == set(keys)
+
+
+@pytest.mark.parametrize("money", [(4532, "lQ4ar~`G"), (1_000, ALWAYS_EQUAL[1])], ids=["amount", "currency"])
+def test_a_currency_that_was_made_to_hide_another_amount_or_currency_hides_none(
+    spark: SparkSession, money: tuple[int, str]
+) -> None:
+    """Of the first, amount and xxhash64 of the currency together are those of 50,000.00 EUR."""
+    said = (1_000, ALWAYS_EQUAL[0]) if money[0] == 1_000 else (5_000_000, "EUR")
+    quick, full = both(spark, [event(0, "a", *said)], [row(1, "a", *money)], legs=ONE_LEG)
+    assert in_order(quick) == in_order(full)
+    assert len(quick.copies) == 2
 
 
 def test_a_swap_of_two_amounts_is_seen(spark: SparkSession) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_apps.event_decode import EventDecoder
-from spark_apps.hashed_rows import hashed_events
+from spark_apps.hashed_rows import events_to_hash, hashed_events
 from spark_apps.log_blobs import Seen, seen_in, walked_in
 from spark_apps.log_reader import CorruptBatch, Wanted, event_rows, records_at, summaries_of
 from spark_apps.side_summary import (
@@ -37,7 +37,7 @@ from tests.unit.synthetic_log import SyntheticLog
 
 TOPIC, OTHER = "payments", "invoices"
 LEGS = {"payment": TOPIC, "invoice": OTHER}
-PLAN = ScanPlan(topics=(OTHER, TOPIC), legs=2, possible_ms=(0, 2**40))
+PLAN = ScanPlan(secret="0123456789abcdef", topics=(OTHER, TOPIC), legs=2, possible_ms=(0, 2**40))
 FIELDS = EventFields()
 KEYS = st.sampled_from(["a", "b", "", "é", 7, None])
 VALUES = st.builds(
@@ -95,8 +95,8 @@ def read(fetch: Fetch, part: TopicSlice, sample: OffsetRange | None = None) -> l
 
 def by_spark(spark: SparkSession, records: Sequence[tuple[int, bytes, int]]) -> list[pa.RecordBatch]:
     """The same records, as Kafka's source gives them to Spark."""
-    hashed = hashed_events(parsed_by_spark(spark, records), topics=PLAN.topics, legs=LEGS)
-    return list(summarise_events(hashed.toArrow().to_batches(), PLAN))
+    parsed = events_to_hash(parsed_by_spark(spark, records), topics=PLAN.topics, legs=LEGS)
+    return list(summarise_events(hashed_events(parsed.toArrow().to_batches(), PLAN.secret), PLAN))
 
 
 def parsed_by_spark(spark: SparkSession, records: Sequence[tuple[int, bytes, int]]) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Ledger rows are hashed outside Spark as Spark hashes them."""
+"""Ledger rows that are read by COPY are hashed as those that Spark reads."""
 
 import pyarrow as pa
 import pytest
@@ -6,7 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from spark_apps.hashed_rows import hashed_ledger_rows
+from spark_apps.hashed_rows import hashed_rows, rows_to_hash
+from spark_apps.keyed_hash import new_secret
 from spark_apps.ledger_frame import LEDGER_ROWS
 from spark_apps.postgres_rows import hashed_row_batch
 
@@ -30,6 +31,7 @@ ROWS = st.fixed_dictionaries(
 @given(rows=st.lists(ROWS, min_size=1, max_size=40))
 def test_every_column_is_as_spark_has_it(spark: SparkSession, rows: list[dict[str, object]], placed: bool) -> None:
     table = pa.Table.from_pylist(rows, schema=LEDGER_ROWS)
-    by_spark = hashed_ledger_rows(spark.createDataFrame(table), placed=placed).toArrow()
+    secret, by_spark = new_secret(), rows_to_hash(spark.createDataFrame(table), placed=placed).toArrow()
     (batch,) = table.to_batches()
-    assert hashed_row_batch(batch, placed=placed).to_pylist() == by_spark.to_pylist()
+    expected = [row for one in hashed_rows(by_spark.to_batches(), secret) for row in one.to_pylist()]
+    assert hashed_row_batch(batch, secret, placed=placed).to_pylist() == expected

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_apps import slice_matching
+from spark_apps.keyed_hash import new_secret
 from spark_apps.lag_meter import LagMeter
 from spark_apps.slice_matching import exceptional_keys, pair_by_key, scan_slices
 from tallystick.contract import Direction
@@ -435,7 +436,7 @@ def test_without_a_pair_that_says_when_no_lag_is_measured(spark: SparkSession, e
 
 def test_the_pairing_shuffles_its_rows_once(spark: SparkSession) -> None:
     """Once by key; that both sides share."""
-    keys = exceptional_keys(pair_by_key(*frames(spark, EVENTS, ROWS)), ())
+    keys = exceptional_keys(pair_by_key(*frames(spark, EVENTS, ROWS), secret=new_secret()), ())
     keys.collect()
     plan = keys._jdf.queryExecution().executedPlan().toString()
     assert plan.partition("Initial Plan")[0].count("Exchange hashpartitioning") == 1
@@ -445,7 +446,7 @@ def test_measuring_lag_folds_the_pairs_before_it_shuffles_them_again(spark: Spar
     lag, width = LagMeter((PAYMENTS,), Direction.TOPIC_TO_LEDGER), 500
     events = [event(n, f"ev-{n}", written_ms=0) for n in range(width)]
     rows = [row(n, f"ev-{n}", written_ms=n) for n in range(width)]
-    paired = pair_by_key(*frames(spark, events, rows), lag=lag)
+    paired = pair_by_key(*frames(spark, events, rows), secret=new_secret(), lag=lag)
     paired.collect()
     plan = paired._jdf.queryExecution().executedPlan().toString().partition("Initial Plan")[0]
     assert "SortAggregate" not in plan
@@ -505,5 +506,7 @@ def test_the_exceptional_keys_of_random_sides_are_those_a_plain_count_finds(spar
     events, rows = Counter(key for key, *_ in in_topic), Counter(key for key, *_ in in_ledger)
     agreed = {key for key, *fields in set(in_topic) & set(in_ledger) if (events[key], rows[key]) == (1, 1)}
     assert agreed
-    found = [one["match_key"] for one in exceptional_keys(pair_by_key(topic, ledger), ()).collect()]
+    found = [
+        one["match_key"] for one in exceptional_keys(pair_by_key(topic, ledger, secret=new_secret()), ()).collect()
+    ]
     assert sorted(found) == sorted((events.keys() | rows.keys()) - agreed)

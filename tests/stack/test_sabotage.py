@@ -104,9 +104,9 @@ def multiset_turned_into_a_set(patch: Patch) -> None:
 
 
 def hashes_turned_into_a_set(patch: Patch) -> None:
-    events, rows = hash_scan.hashed_events, hash_scan.hashed_ledger_rows
-    patch.setattr(hash_scan, "hashed_events", lambda *side, **how: events(*side, **how).dropDuplicates(["key_hash"]))
-    patch.setattr(hash_scan, "hashed_ledger_rows", lambda side, **how: rows(side, **how).dropDuplicates(["key_hash"]))
+    events, rows = hash_scan.events_to_hash, hash_scan.rows_to_hash
+    patch.setattr(hash_scan, "events_to_hash", lambda *side, **how: events(*side, **how).dropDuplicates(["match_key"]))
+    patch.setattr(hash_scan, "rows_to_hash", lambda side, **how: rows(side, **how).dropDuplicates(["match_key"]))
     patch.setenv(cut_scan.SCAN_VARIABLE, cut_scan.BY_CLIENT)
 
 

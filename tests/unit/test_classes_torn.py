@@ -11,6 +11,8 @@ from tallystick.census import Outcome
 from tallystick.classes.torn_by_protocol import torn_by_protocol
 from tallystick.classes.torn_transaction import absent_legs, judge_legs, torn_transaction
 from tallystick.evidence import Evidence, LegsCase
+from tallystick.investigation import group_by_transaction
+from tallystick.judging import judge
 from tallystick.log_record import LogRecord
 from tallystick.marker_protocol import MarkerProtocol
 from tallystick.pairing import Fate, Place, Sighting
@@ -354,3 +356,16 @@ def test_a_transaction_torn_by_the_protocol_names_both_markers() -> None:
     assert "One producer transaction committed payment at topic:billing.payments:0:11" in found.story
     spans = {item_id: identity["span"] for item_id, identity in found.evidence["identities"].items()}
     assert [spans[one.item_id]["marker_offset"] for one in (PAYMENT, INVOICE)] == [12, 5]
+
+
+def test_an_event_that_calls_its_leg_by_two_names_stands_for_neither_later() -> None:
+    """An item names its legs joined by +; what no contract can call a leg is not among them."""
+    seen_leg = {"payment+invoice": (1_000, "EUR", "topic:billing.payments:0:11")}
+    case = LegsCase(transaction_key="pay-1", seen=seen_leg, sightings={"payment": (seen(IN_TOPIC, Place.SLICE, 11),)})
+    contract, waiting = contract_of(T2L, legs=LEGS), deadlines_of(now_utc=NOON)
+    evidence = evidence_of(contract=contract, direction=T2L, incomplete=(case,), deadlines=waiting)
+    nothing = {"matched_rows": 0, "matched_money": {}, "content_digests": {}, "look_ups": {}, "carried": ()}
+    (item,) = judge(evidence, **nothing).items
+    assert (item.state, item.leg) == (ItemState.OPEN, "")
+    (later,) = group_by_transaction((), [item])
+    assert absent_legs(later, LEGS) == ["invoice", "payment"]

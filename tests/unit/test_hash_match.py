@@ -108,7 +108,7 @@ def tell(
     **asked: Any,
 ) -> Told:
     """Each side in tasks and batches of so many rows, sorted as a shuffle does, and matched in batches again."""
-    plan = ScanPlan(**{"topics": ("payments", "invoices"), "legs": 1, **asked})
+    plan = ScanPlan(**{"secret": "", "topics": ("payments", "invoices"), "legs": 1, **asked})
     asked_for = np.array(sorted(wanted), dtype=np.int64)
     summaries = list(
         chain(
@@ -367,7 +367,7 @@ def test_buckets_are_even_and_cover_all_hashes() -> None:
 
 
 def test_rows_that_are_not_sorted_by_bucket_are_refused() -> None:
-    plan = ScanPlan(topics=("payments",), legs=1)
+    plan = ScanPlan(secret="", topics=("payments",), legs=1)
     one, other = (by_bucket(Kind.ROWS, np.array([n]), np.array([[1, 2, 3]])) for n in (1, 2))
     assert len(list(match([one, one, other], plan))) == 2
     with pytest.raises(BucketsOutOfOrder):

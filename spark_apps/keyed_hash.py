@@ -1,0 +1,51 @@
+"""Hashes by which two sides are matched: SipHash-2-4 under a secret of one scan (ADR 22).
+
+Whoever writes an event or a row writes it before the secret is drawn, so nobody can choose two keys of one hash. No
+seed gives xxhash64 that: of some pairs of keys its hashes are equal under all seeds. What is kept and compared from run
+to run, the content digests, knows no secret: see `spark_hash`.
+"""
+
+import secrets
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+_SECRET_BYTES = 12
+_CODE_LETTERS = 3
+"""A currency's code: so few bytes that a seed of xxhash64 is enough."""
+
+
+def new_secret() -> str:
+    """A key of 16 characters, which are 96 random bits."""
+    return secrets.token_urlsafe(_SECRET_BYTES)
+
+
+def keyed_hashes(values: Iterable[bytes | str], secret: str) -> np.ndarray:
+    """The hash of each value; of a text, of its UTF-8. Shape: int64."""
+    some = list(values)
+    boxed = np.empty(len(some), dtype=object)
+    boxed[:] = some
+    return np.asarray(pd.util.hash_array(boxed, hash_key=secret, categorize=False)).view(np.int64)
+
+
+def keyed_texts(texts: pa.Array, secret: str) -> np.ndarray:
+    """The same of a column, without nulls. Shape: int64."""
+    boxed = texts.cast(pa.binary()).to_numpy(zero_copy_only=False)
+    return np.asarray(pd.util.hash_array(boxed, hash_key=secret, categorize=False)).view(np.int64)
+
+
+def keyed_currencies(currencies: pa.Array, secret: str) -> np.ndarray:
+    """The same, of a column of few different texts. Shape: int64."""
+    codes = currencies.dictionary_encode()
+    return keyed_texts(codes.dictionary, secret)[codes.indices.to_numpy()]
+
+
+def keyed_currency(secret: str) -> Column:
+    """What stands for a currency where sides are compared in Spark, which has no SipHash: not the same number."""
+    short = F.xxhash64(F.lit(secret), "currency")
+    long = F.xxhash64(F.sha2(F.concat(F.lit(secret), "currency"), 256))
+    return F.when(F.octet_length("currency") <= _CODE_LETTERS, short).otherwise(long)
