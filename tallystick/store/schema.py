@@ -38,7 +38,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 SCHEMA = "tallystick"
 
-REVISION = "0012"
+REVISION = "0013"
 """Of this shape: the newest migration's."""
 
 metadata = MetaData(

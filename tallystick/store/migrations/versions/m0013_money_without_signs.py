@@ -5,8 +5,8 @@ numeric: the smallest bigint has no bigint without its sign.
 
 from alembic import op
 
-revision = "0012"
-down_revision = "0011"
+revision = "0013"
+down_revision = "0012"
 branch_labels = None
 depends_on = None
 
