@@ -30,13 +30,21 @@ class TopicLag:
     pairs: Pairs
 
 
+PAIRS_FOR_P999 = 1_000
+"""With fewer pairs p99.9 is the longest of them: there all but the longest count, so that one outlier sets no grace."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Grace:
-    """How long a partner may be late. measured_ms: the longest p99.9 of any topic; None where nothing was measured."""
+    """How long a partner may be late. measured_ms: the longest p99.9 of any topic; None where nothing was measured.
+
+    pairs: of that topic; None where an older run did not keep it.
+    """
 
     seconds: int
     measured_ms: int | None = None
     clean_runs: int = 0
+    pairs: int | None = None
 
     @property
     def duration(self) -> timedelta:
@@ -74,12 +82,24 @@ def add_lags(lags: Iterable[TopicLag]) -> tuple[TopicLag, ...]:
 
 def quantile_ms(pairs: Pairs, *, per_mille: int) -> int | None:
     """The edge that so many of a thousand pairs do not pass; None without a pair."""
+    return _edge_at(pairs, rank=-(-sum(pairs) * per_mille // 1000))
+
+
+def p999_ms(pairs: Pairs) -> int | None:
+    """The edge that 999 of 1,000 pairs do not pass; of fewer than PAIRS_FOR_P999, that all but the longest do not pass.
+
+    None without a second pair.
+    """
     total = sum(pairs)
-    needed = -(-total * per_mille // 1000)
+    return _edge_at(pairs, rank=min(-(-total * 999 // 1000), total - 1))
+
+
+def _edge_at(pairs: Pairs, *, rank: int) -> int | None:
+    """The upper edge of the bucket that holds the pair of this rank, counted from 1."""
     reached = 0
     for edge, count in zip(EDGES_MS, pairs, strict=True):
         reached += count
-        if total and reached >= needed:
+        if 0 < rank <= reached:
             return int(edge)
     return None
 
@@ -91,6 +111,13 @@ def grace_in_force(contract: Contract, clean_runs: Sequence[tuple[TopicLag, ...]
     would hide it.
     """
     topics = add_lags(lag for run in clean_runs for lag in run)
-    measured = max((quantile_ms(lag.pairs, per_mille=999) or 0 for lag in topics), default=None)
-    wanted = max(contract.partner_grace_seconds, -(-(measured or 0) // 1000))
-    return Grace(seconds=min(contract.grace_cap_seconds, wanted), measured_ms=measured, clean_runs=len(clean_runs))
+    measured = max(
+        ((edge, sum(lag.pairs)) for lag in topics if (edge := p999_ms(lag.pairs)) is not None), default=(None, None)
+    )
+    wanted = max(contract.partner_grace_seconds, -(-(measured[0] or 0) // 1000))
+    return Grace(
+        seconds=min(contract.grace_cap_seconds, wanted),
+        measured_ms=measured[0],
+        clean_runs=len(clean_runs),
+        pairs=measured[1],
+    )

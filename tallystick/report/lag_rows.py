@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from tallystick.lag import EDGES_MS, Pairs, RunLag, TopicLag, quantile_ms
+from tallystick.lag import EDGES_MS, PAIRS_FOR_P999, Pairs, RunLag, TopicLag, quantile_ms
 from tallystick.report.share_bar import share_bar
 from tallystick.verdict_text import counted
 
@@ -50,8 +50,15 @@ def grace_sentence(lag: RunLag | None, *, contract_seconds: int, cap_seconds: in
         why = f"more than the {counted(contract_seconds, 'second')} that the contract grants"
     return (
         f"A partner may be {counted(grace.seconds, 'second')} late before its absence is a break: in "
-        f"{counted(grace.clean_runs, 'clean run')}, 999 of 1,000 came within {duration_text(measured_ms)}, {why}."
+        f"{counted(grace.clean_runs, 'clean run')}, {_of_pairs(grace.pairs)} came within {duration_text(measured_ms)}, "
+        f"{why}."
     )
+
+
+def _of_pairs(pairs: int | None) -> str:
+    if pairs is None or pairs >= PAIRS_FOR_P999:
+        return "999 of 1,000"
+    return f"all but the longest of {counted(pairs, 'pair')}, too few for 999 of 1,000,"
 
 
 def duration_text(milliseconds: int) -> str:

@@ -14,6 +14,7 @@ from tallystick.lag import (
     bucket_of,
     grace_in_force,
     lags_of_pairs,
+    p999_ms,
     quantile_ms,
 )
 
@@ -63,12 +64,15 @@ def test_one_pair_in_a_thousand_does_not_move_the_grace_and_two_do() -> None:
     ("lags_ms", "contract_says", "seconds"),
     [
         pytest.param([], {}, 60, id="nothing measured: the contract's own"),
-        pytest.param([5_000], {}, 60, id="faster than the contract allows: the contract's own"),
-        pytest.param([100_000], {}, 164, id="slower: as measured, rounded up to its bucket"),
-        pytest.param([100_000], {"partner_grace_cap_seconds": 90}, 90, id="never above the cap"),
-        pytest.param([100_000_000], {}, 3_600, id="which is an hour where the contract names none"),
-        pytest.param([100_000_000], {"partner_grace_seconds": 7_200}, 7_200, id="or the grace, where that is longer"),
-        pytest.param([-50_000], {}, 60, id="a partner that claims to be older is no lag"),
+        pytest.param([100_000], {}, 60, id="one pair is no measure"),
+        pytest.param([5_000] * 2, {}, 60, id="faster than the contract allows: the contract's own"),
+        pytest.param([100_000] * 2, {}, 164, id="slower: as measured, rounded up to its bucket"),
+        pytest.param([100_000] * 2, {"partner_grace_cap_seconds": 90}, 90, id="never above the cap"),
+        pytest.param([100_000_000] * 2, {}, 3_600, id="which is an hour where the contract names none"),
+        pytest.param(
+            [100_000_000] * 2, {"partner_grace_seconds": 7_200}, 7_200, id="or the grace, where that is longer"
+        ),
+        pytest.param([-50_000] * 2, {}, 60, id="a partner that claims to be older is no lag"),
     ],
 )
 def test_the_grace_is_what_clean_runs_measured_between_the_contracts_own_and_the_cap(
@@ -81,5 +85,24 @@ def test_the_grace_is_what_clean_runs_measured_between_the_contracts_own_and_the
 
 def test_the_slowest_topic_sets_the_grace() -> None:
     contract = contract_of(partner_grace_seconds=1)
-    runs = (lag_of(10, topic="a"), (*lag_of(10, topic="a"), *lag_of(3_000, topic="b")))
-    assert grace_in_force(contract, runs) == Grace(seconds=6, measured_ms=5_120, clean_runs=2)
+    runs = (lag_of(10, topic="a"), (*lag_of(10, topic="a"), *lag_of(3_000, 3_000, topic="b")))
+    assert grace_in_force(contract, runs) == Grace(seconds=6, measured_ms=5_120, clean_runs=2, pairs=2)
+
+
+SINCE_1970 = 10**12
+
+
+@pytest.mark.parametrize("rest", [1, 2, 900, 998])
+def test_among_few_pairs_the_longest_does_not_set_the_grace_and_the_longest_but_one_does(rest: int) -> None:
+    contract = contract_of(partner_grace_seconds=60)
+    usual = (100,) * rest
+    assert grace_in_force(contract, (lag_of(*usual, SINCE_1970),)).seconds == 60
+    assert grace_in_force(contract, (lag_of(*usual[1:], 100_000, SINCE_1970),)).seconds == 164
+
+
+@LAW
+@given(_LAGS)
+def test_the_measure_is_p999_or_all_but_the_longest_whichever_is_less(lags_ms: list[int]) -> None:
+    for lag in lag_of(*lags_ms):
+        longest_but_one = sorted(lags_ms)[-2:-1]
+        assert p999_ms(lag.pairs) == (EDGES_MS[bucket_of(longest_but_one[0])] if longest_but_one else None)

@@ -538,6 +538,14 @@ def test_lags_are_drawn_from_the_fastest_bucket_to_the_slowest(matched_run: Stor
             "clean run, 999 of 1,000 came within 640 ms, which the",
         ),
         (Grace(seconds=164, measured_ms=163_840, clean_runs=9), "within 2.8 min, more than the 60 seconds that the"),
+        (
+            Grace(seconds=164, measured_ms=163_840, clean_runs=9, pairs=1_000),
+            "in 9 clean runs, 999 of 1,000 came within 2.8 min",
+        ),
+        (
+            Grace(seconds=164, measured_ms=163_840, clean_runs=9, pairs=999),
+            "in 9 clean runs, all but the longest of 999 pairs, too few for 999 of 1,000, came within 2.8 min, more",
+        ),
         (Grace(seconds=3_600, measured_ms=5_242_880, clean_runs=2), "within 1.5 h, so the grace is its cap"),
     ],
 )
