@@ -3,6 +3,7 @@
 Shape: row_id, match_key, transaction_key, leg, amount_minor, currency, written_ms (null unless the contract names it).
 """
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial, reduce
 from typing import Any
@@ -133,7 +134,13 @@ def _read_parquet(spark: SparkSession, ledger: ParquetLedger, ledger_slice: Ledg
         return as_ledger_rows(spark.createDataFrame([], ", ".join(f"{name} string" for name in _TEXTS)))
     named = [F.col(getattr(columns, name)).alias(name) for name in _TEXTS]
     written = [F.col(columns.written_at).alias("written_at")] if columns.written_at else []
-    return as_ledger_rows(spark.read.parquet(*files).select(*named, *written))
+    reader = spark.read.option("recursiveFileLookup", "true")  # a folder named day=7 gives its rows no column
+    return as_ledger_rows(reader.parquet(*map(without_glob, files)).select(*named, *written))
+
+
+def without_glob(path: str) -> str:
+    """The path as Spark must be told it to mean that file alone. Source: Hadoop, FileSystem.globStatus."""
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
 
 
 _TEXTS = ("row_id", "match_key", "transaction_key", "leg", "amount_minor", "currency")

@@ -50,13 +50,16 @@ def fix_files(
 ) -> LedgerSlice:
     """The slice with the files that no earlier cut took and that were left alone since before its end.
 
-    A baseline is empty and takes all of those, so that no later cut does.
+    A baseline is empty and takes all of those, so that no later cut does. Any other empty slice takes none: no position
+    lies in it, so a file of its would have no place. The next one takes it.
     """
+    earlier = tuple(earlier)
     known = known_files(earlier)
+    takes = not earlier or ledger_slice.xid_start < ledger_slice.xid_end
     taken = (
         file
         for path, file in sorted(listed.items())
-        if path not in known and file.modified_ns < ledger_slice.xid_end * _NANOSECONDS
+        if takes and path not in known and file.modified_ns < ledger_slice.xid_end * _NANOSECONDS
     )
     return replace(ledger_slice, files=tuple(taken), changed=changes(known, listed))
 
@@ -152,11 +155,20 @@ class ParquetLedger:
         return None
 
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
+        """A file that is delivered twice holds each row a second time: that one is known by its file as well.
+
+        The slice's own row keeps its id, as the scan has it; else the one that an earlier cut took does.
+        """
         slices = [*self._before(ledger_slice), ledger_slice]
         taken = {file.path: file for one in slices for file in one.files}
         taken_by = {file.path: one for one in slices for file in one.files}
         found: dict[str, list[LedgerRow]] = {}
-        for file, rows in self._rows_of(self._list().values(), match_keys):
+        seen: set[tuple[str, str]] = set()
+        own = {file.path for file in ledger_slice.files}
+        files = sorted(
+            self._list().values(), key=lambda file: (file.path not in own, file.path not in taken, file.path)
+        )
+        for file, rows in self._rows_of(files, match_keys):
             for row in rows:
                 one = LedgerRow(
                     row_id=_text(row["row_id"]),
@@ -168,6 +180,9 @@ class ParquetLedger:
                     row_xid=position_of(file, ledger_slice, taken_by),
                     was_read=file == taken.get(file.path),
                 )
+                if (one.match_key, one.row_id) in seen:
+                    one = replace(one, row_id=f"{one.row_id} in {file.path}")
+                seen.add((one.match_key, one.row_id))
                 found.setdefault(one.match_key, []).append(one)
         return {key: tuple(rows) for key, rows in found.items()}
 
@@ -213,7 +228,7 @@ class ParquetLedger:
         self, files: Iterable[LedgerFile], match_keys: Collection[str]
     ) -> Iterator[tuple[LedgerFile, list[dict[str, Any]]]]:
         columns = {name: pc.field(getattr(self.ledger.columns, name)) for name in _COMPARED}
-        for file in sorted(files, key=lambda one: one.path):
+        for file in files:
             try:
                 dataset = self._dataset([file])
             except pa.ArrowInvalid:
