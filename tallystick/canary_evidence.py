@@ -479,8 +479,10 @@ def failed_over(evidence: Evidence) -> Evidence:
 
 
 def set_back(evidence: Evidence) -> Evidence:
-    now = evidence.cut.ledger_slice.snapshot
-    return replace(evidence, previous_ledger=replace(now, xmin=now.xmin + 1))
+    ours = evidence.cut.ledger_slice
+    now = replace(ours.snapshot, timeline=1)  # of a server that keeps its history: only there it says so
+    cut = replace(evidence.cut, ledger_slice=replace(ours, snapshot=now))
+    return replace(evidence, cut=cut, previous_ledger=replace(now, xmin=now.xmin + 1))
 
 
 def held_horizon(evidence: Evidence) -> Evidence:

@@ -71,6 +71,11 @@ class LedgerSnapshot:
     lsn: str
 
     @property
+    def keeps_history(self) -> bool:
+        """Does the server keep a timeline and a log, so that neither its horizon nor its ids ever fall back?"""
+        return self.timeline > 0
+
+    @property
     def log_position(self) -> int:
         """The LSN as a number of bytes. Source: PostgreSQL manual, pg_lsn."""
         high, low = self.lsn.split("/")
@@ -265,8 +270,11 @@ def gives_ids_again(before: LedgerSnapshot, now: LedgerSnapshot, *, read_up_to: 
     """Are ids given out, or were they since `before`, that lie below what had been read up to?
 
     While a server keeps its history neither its horizon nor its log falls back, a crash included: the horizon is
-    flushed before it is used. One that was behind already gave such ids out until it had caught up.
+    flushed before it is used. One that was behind already gave such ids out until it had caught up. Of a ledger without
+    history nothing follows from a horizon that falls back: its newest row was deleted, which moves no other row.
     """
+    if not now.keeps_history:
+        return False
     fell_back = now.xmin < before.xmin or (not is_failed_over(before, now) and now.log_position < before.log_position)
     return fell_back or before.xmin < read_up_to
 

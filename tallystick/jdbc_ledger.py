@@ -7,10 +7,12 @@ that far back, and what lies above it waits for the next cut. A row that comes l
 older rows tells that it came, and a look-up that finds it does not say that a cut has read it.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from functools import cache, cached_property
 from typing import Any
 from uuid import UUID
@@ -147,7 +149,9 @@ class JdbcLedger:
 
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
         key = self._column(self.ledger.columns.match_key)
-        asked = sorted(value for value in (_as_value(key, one) for one in match_keys) if value is not None)
+        dialect = self.connection.dialect.name
+        values = (key_value(key.type, one, dialect=dialect) for one in match_keys)
+        asked = sorted(value for value in values if value is not None)
         found: dict[str, list[LedgerRow]] = {}
         is_whole = self._slices_still_whole()
         for first in range(0, len(asked), _KEYS_AT_ONCE):
@@ -285,14 +289,46 @@ def _microseconds(moment: datetime) -> int:
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
 
 
-def _as_value(column: Column[Any], key: str) -> Any:
-    """A key as the column's type has it; None for one that is no value of it, and so stands nowhere."""
-    try:
-        if isinstance(column.type, types.Integer):
-            return int(key)
-        return UUID(key) if isinstance(column.type, types.Uuid) else key
-    except ValueError:
-        return None
+def key_value(column_type: types.TypeEngine[Any], key: str, *, dialect: str) -> Any:
+    """A key as a column of this type has it; None for one that is no value of it, and so stands in no row.
+
+    A driver would refuse the whole look-up for such a key.
+    """
+    match column_type:
+        case types.Integer():
+            low, end = _integers(column_type, dialect)
+            return number if (number := _whole_number(key)) is not None and low <= number < end else None
+        case types.Numeric():
+            return _whole_number(key) if "." not in key else _fraction(key)
+        case types.Uuid():
+            return UUID(key) if _UUID.fullmatch(key) else None
+        case types.Enum():
+            return key if key in column_type.enums else None
+        case _:
+            return None if _LONE_SURROGATE.search(key) or ("\0" in key and dialect == "postgresql") else key
+
+
+_INTEGER = re.compile(r"-?[0-9]{1,38}")
+_FRACTION = re.compile(r"-?[0-9]{1,38}\.[0-9]{1,38}")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
+_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
+"""No encoding has it, so no database does."""
+
+
+def _integers(column_type: types.Integer, dialect: str) -> tuple[int, int]:
+    """Half-open, what may be compared with the column. PostgreSQL's parameters have the column's own width."""
+    bits = 64
+    if dialect == "postgresql" and not isinstance(column_type, types.BigInteger):
+        bits = 16 if isinstance(column_type, types.SmallInteger) else 32
+    return (0, 2**64) if getattr(column_type, "unsigned", False) else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+
+
+def _whole_number(key: str) -> int | None:
+    return int(key) if _INTEGER.fullmatch(key) else None
+
+
+def _fraction(key: str) -> Decimal | None:
+    return Decimal(key) if _FRACTION.fullmatch(key) else None
 
 
 def _text(value: Any) -> str:

@@ -25,6 +25,7 @@ def ledger_rewritten(evidence: Evidence) -> Iterator[DoubtFound]:
     """
     yield from _changed_files(evidence)
     yield from _rows_out_of_place(evidence)
+    yield from _newest_went(evidence)
     now, expected = evidence.older_rows, evidence.older_rows_expected
     if now is None or expected is None or now == expected:
         return
@@ -77,6 +78,20 @@ def _file_text(file: LedgerFile | None) -> str:
     if file is None:
         return "nothing"
     return f"{file.size_bytes:,} bytes of {format_time(datetime.fromtimestamp(file.modified_ns // 10**9, UTC))}"
+
+
+def _newest_went(evidence: Evidence) -> Iterator[DoubtFound]:
+    """The largest value fell below what was read: new rows may be given the same values, and no cut reads those."""
+    ledger, ledger_slice = evidence.contract.ledger, evidence.cut.ledger_slice
+    now, read_up_to = ledger_slice.snapshot, ledger_slice.xid_start
+    if ledger.kind == "jdbc" and now.xmax < read_up_to:
+        yield DoubtFound(
+            doubt=Doubt.LEDGER_REWRITTEN,
+            sentence=f"ledger: the newest row stands at {now.xmax - 1}, and cuts have read up to {read_up_to - 1}: the "
+            f"newest rows were deleted. A row that is given one of these {ledger.positions} again is in no cut; what "
+            "earlier cuts have read stays judged. What to do: an overlap larger than what is deleted at the end.",
+            details={"newest": now.xmax - 1, "read_up_to": read_up_to},
+        )
 
 
 def _by_column(evidence: Evidence, now: int, expected: int) -> str:

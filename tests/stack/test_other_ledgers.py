@@ -1,8 +1,10 @@
 """Ledgers that are no PostgreSQL read by its horizon: what is wrong is found, and what cannot be told is said."""
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,7 +16,8 @@ from pyspark.sql import SparkSession
 from lab.process import wait_until
 from spark_apps.ledger_frame import read_ledger
 from tallystick.connections import environment_variable
-from tallystick.cut import LedgerSlice
+from tallystick.cut import LedgerSlice, LedgerSnapshot
+from tallystick.jdbc_ledger import JdbcLedger
 from tallystick.ledger_kinds import open_ledger_of
 from tallystick.settling import observe
 from tallystick.store.run_store import StoredRun
@@ -103,6 +106,32 @@ def test_a_row_that_comes_late_is_read_within_the_overlap_and_a_doubt_beyond_it(
     assert sorted(doubts(beyond)) == ["ledger_rewritten", "partner_not_settled"]
 
 
+def test_a_key_that_no_row_can_have_stops_no_look_up(by_number: LiveBooks) -> None:
+    books, one = by_number, payment("a")
+    columns = {"i2": "smallint", "i4": "integer", "i8": "bigint", "n": "numeric", "u": "uuid", "t": "text"}
+    added = ", ".join(f"ADD COLUMN {name} {kind}" for name, kind in columns.items())
+    books.ledger.execute(f"ALTER TABLE {books.table} {added}")
+    books.post(one)
+    values = "i2 = 7, i4 = 7, i8 = 7, n = 7, u = event_id, t = '7'"
+    books.ledger.execute(f"UPDATE {books.table} SET {values} WHERE side = 'credit'")
+    odd = ("99999999999999999999", "2147483648", "32768", "9" * 5_000, "a\0b", "\ud800", "", "NaN", "1.5")
+    now = LedgerSlice(
+        xid_start=0,
+        xid_end=9,
+        snapshot=LedgerSnapshot(xmin=9, xmax=9, system_identifier="postgresql", timeline=0, lsn="0/0"),
+        mark=9,
+        baseline_xid=0,
+    )
+    with open_ledger_of(books.store, books.contract, books.connections) as there:
+        assert isinstance(there, JdbcLedger)
+        for name in columns:
+            side = there.ledger.model_copy(
+                update={"columns": there.ledger.columns.model_copy(update={"match_key": name})}
+            )
+            found = replace(there, ledger=side).look_up_rows(["7", one.event_id, *odd], now)
+            assert set(found) == {one.event_id if name == "u" else "7"}
+
+
 @pytest.mark.parametrize("kind", ["timestamptz", "timestamp"])
 def test_a_timestamp_is_a_position_in_microseconds(new_books: NewBooks, spark: SparkSession, kind: str) -> None:
     ledger = {"kind": "jdbc", "order_by": "sent_at", "overlap": 3_600, "columns": {"written_at": "occurred_at"}}
@@ -153,6 +182,12 @@ def post_to_file(books: LiveBooks, *events: Event) -> None:
         )
 
 
+def change_file(books: LiveBooks, statement: str, *values: object) -> None:
+    path = Path(books.connections.ledger_dsn.removeprefix("sqlite:///"))
+    with closing(sqlite3.connect(path)) as ledger, ledger:
+        ledger.execute(statement, values)
+
+
 def test_a_ledger_in_sqlite_is_reconciled(in_a_file: LiveBooks) -> None:
     books, large = in_a_file, payment("large", 2**53 + 1)
     books.take_cut()
@@ -171,6 +206,32 @@ def test_a_ledger_in_sqlite_is_reconciled(in_a_file: LiveBooks) -> None:
     assert books.judge_again(broken).digest == broken.result.digest
 
 
+def test_newest_rows_that_are_deleted_move_no_other_row_out_of_the_books(in_a_file: LiveBooks) -> None:
+    books = in_a_file
+    baseline = books.take_cut()
+    post_to_file(books, *payments("a", "b"))
+    books.produce(*payments("a", "b"))
+    assert books.next_run().result.verdict is Verdict.MATCHED
+
+    change_file(books, "DELETE FROM posting WHERE event_id = ?", payment("b").event_id)
+    went = books.next_run()
+    assert (went.result.breaks, doubts(went)) == ((), ["ledger_rewritten", "ledger_rewritten", "vacuous_run"])
+    assert went.result.doubts[0].sentence.startswith(
+        "ledger: the newest row stands at 1, and cuts have read up to 2: the newest rows were deleted."
+    )
+    assert went.result.doubts[1].sentence.endswith(
+        "earlier cuts read 2: 1 row went: deleted, or given another entry_id."
+    )
+
+    post_to_file(books, *payments("c", "a"))
+    books.produce(payment("c"))
+    again = books.next_run()
+    assert kinds(again) == expected(("duplicate_in_ledger", payment("a")))
+    assert doubts(again) == []
+    ours, first = again.cut.ledger_slice, baseline.ledger_slice
+    assert (ours.baseline_xid, ours.reused_below) == (first.xid_end, first.reused_below)
+
+
 @pytest.fixture
 def in_files(new_books: NewBooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveBooks]:
     (tmp_path / "lake" / "billing" / "posting").mkdir(parents=True)
@@ -180,11 +241,16 @@ def in_files(new_books: NewBooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         yield books
 
 
-def write_file(books: LiveBooks, name: str, *events: Event) -> Path:
-    """As a writer should: under another name first."""
+def write_file(books: LiveBooks, name: str, *events: Event, rows_of: str = "") -> Path:
+    """As a writer should: under another name first. rows_of: another file, whose rows these are."""
     path = Path(books.connections.ledger_dsn) / "billing" / "posting" / name
     rows = [
-        {"entry_id": f"{name}:{number}", "event_id": one.event_id, "payment_id": one.payment_id, "leg": one.leg}
+        {
+            "entry_id": f"{rows_of or name}:{number}",
+            "event_id": one.event_id,
+            "payment_id": one.payment_id,
+            "leg": one.leg,
+        }
         | {"amount_minor": one.amount_minor, "currency": one.currency}
         for number, one in enumerate(events)
     ]
@@ -202,8 +268,8 @@ def test_a_ledger_in_files_is_read_by_its_manifest_and_a_file_that_changes_is_a_
     assert books.next_run().result.verdict is Verdict.MATCHED
 
     books.produce(*payments("c", "lost", "before the books"))
-    write_file(books, "second.parquet", *payments("c", "a"))
-    write_file(books, "third.parquet", payment("invented"))
+    write_file(books, "second [1]{a,b}.parquet", *payments("c", "a"))
+    write_file(books, "*?\\ 100%.parquet", payment("invented"))
     broken = books.next_run()
     assert kinds(broken) == expected(
         ("missing_in_ledger", payment("lost")),
@@ -213,6 +279,10 @@ def test_a_ledger_in_files_is_read_by_its_manifest_and_a_file_that_changes_is_a_
     assert doubts(broken) == []
     assert books.judge_again(broken).digest == broken.result.digest
 
+    write_file(books, "first again.parquet", *payments("a", "b"), rows_of=first.name)
+    twice = books.next_run()
+    assert kinds(twice) == expected(*(("duplicate_in_ledger", one) for one in payments("a", "b")))
+
     write_file(books, first.name, *payments("a", "b", "written to a file that was read"))
     books.produce(*payments("d", "written to a file that was read"))
     write_file(books, "fourth.parquet", payment("d"))
@@ -221,3 +291,18 @@ def test_a_ledger_in_files_is_read_by_its_manifest_and_a_file_that_changes_is_a_
     (told,) = (one for one in rewritten.result.doubts if one.doubt == "ledger_rewritten")
     assert rewritten.ledger_guarantee == "by manifest of files left alone for 1 s: weaker than a horizon"
     assert told.sentence.startswith("ledger: 1 file that a cut had taken changed: first.parquet had")
+
+
+def test_a_file_that_comes_where_a_late_window_holds_nothing_is_read_by_the_next(in_files: LiveBooks) -> None:
+    """Taken by the empty slice, its rows would seem to stand before the baseline."""
+    books, end = in_files, datetime.now(UTC) - timedelta(hours=1)
+    books.resolve(end)
+    books.produce(payment("a"))
+    moved_in = write_file(books, "moved in.parquet", payment("a"))
+    os.utime(moved_in, (0, 0))
+    empty = books.resolve(end + timedelta(minutes=10))
+    assert empty.by_time
+    assert (empty.ledger_slice.xid_start, empty.ledger_slice.files) == (empty.ledger_slice.xid_end, ())
+    books.judge(empty)
+    run = books.next_run()
+    assert (run.result.verdict, run.result.figures.matched_rows) == (Verdict.MATCHED, 1)

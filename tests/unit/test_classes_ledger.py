@@ -72,6 +72,20 @@ def test_by_a_column_a_row_that_came_later_than_the_overlap_is_told_with_what_to
     assert "xmin" not in came + went
 
 
+def test_by_a_column_newest_rows_that_were_read_and_went_are_told_and_unread_ones_are_not() -> None:
+    def told(xmax: int) -> str:
+        now = replace(ledger_slice_of(300, 300), snapshot=ledger_at(290, xmax=xmax, timeline=0, lsn="0/0"))
+        ledger = {"kind": "jdbc", "connection": "l", "table": "main.posting", "order_by": "entry_id", "overlap": 10}
+        found = ledger_rewritten(evidence_of(contract=contract_of(ledger=ledger), cut=cut_of(ledger_slice=now)))
+        return "".join(one.sentence for one in found)
+
+    assert told(299).startswith(
+        "ledger: the newest row stands at 298, and cuts have read up to 299: the newest rows were deleted. A row that "
+        "is given one of these values of entry_id again is in no cut"
+    )
+    assert told(300) == ""
+
+
 def read_on(now: LedgerSnapshot) -> Surroundings:
     return Surroundings(ledger=now)
 

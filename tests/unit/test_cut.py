@@ -297,6 +297,17 @@ def test_a_fail_over_may_have_a_shorter_log() -> None:
     assert gives_ids_again(ledger_at(300), ledger_at(299, timeline=2), read_up_to=300)
 
 
+def test_the_newest_row_of_a_ledger_without_history_may_go_and_no_row_leaves_the_books() -> None:
+    """Such a horizon follows the largest value. With a log beside it, it would be a copy of an earlier state."""
+    mark = sample_at(NOON, 0, 299)
+    for fell_back in (ledger_at(290, timeline=0, lsn="0/0"), ledger_at(290, lsn="0/0")):
+        previous = replace(ledger_slice_of(200, 300, baseline=7), snapshot=replace(fell_back, xmin=300))
+        now = next_ledger_slice(previous, fell_back, mark)
+        assert (now.xid_start, now.xid_end, now.held) == (300, 300, False)
+        assert (now.baseline_xid, now.reused_below) == (7, 300 if fell_back.keeps_history else previous.reused_below)
+        assert gives_ids_again(previous.snapshot, fell_back, read_up_to=300) is fell_back.keeps_history
+
+
 def test_half_of_32_bits_since_the_last_cut_is_all_that_a_slice_by_xmin_may_span() -> None:
     by_xmin = LedgerSide(connection="c", table="billing.posting")
     by_column = by_xmin.model_copy(update={"slice_by": "written_xid"})

@@ -3,12 +3,16 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, text, types
+from sqlalchemy.dialects import mysql
 
 from tallystick.connections import ConnectionNotGiven
 from tallystick.contract_ledger import LedgerSide
@@ -16,7 +20,7 @@ from tallystick.cut import LedgerSlice, LedgerSnapshot
 from tallystick.cutting import next_ledger_slice
 from tallystick.earlier_rows import ReadSlice, find_read_slice
 from tallystick.jdbc_connection import jdbc_settings
-from tallystick.jdbc_ledger import JdbcLedger, open_jdbc_ledger, snapshot_behind
+from tallystick.jdbc_ledger import JdbcLedger, key_value, open_jdbc_ledger, snapshot_behind
 from tallystick.ledger import LedgerRefused, LedgerUnreachable
 
 from .builders import LAW, NOON, ledger_slice_of, sample_at
@@ -154,6 +158,53 @@ def test_rows_are_counted_and_found_by_key_with_their_positions(file: str) -> No
         "a": [("11", 1), ("12", 7)],
         "b": [("13", 8)],
     }
+
+
+ODD_KEYS = (
+    "99999999999999999999",
+    "-9223372036854775809",
+    "9" * 5_000,
+    "1_1",
+    " 11",
+    "\u0661\u0661",
+    "a\0",
+    "\ud800",
+    "",
+)
+
+
+@pytest.mark.parametrize("column", ["event_id", "entry_id"])
+def test_a_key_that_no_row_can_have_is_not_found_and_stops_no_look_up(file: str, column: str) -> None:
+    insert(file, (1, 11, "11"))
+    columns = LEDGER.columns.model_copy(update={"match_key": column})
+    with opened(file, columns=columns) as there:
+        found = there.look_up_rows(["11", *ODD_KEYS], ledger_slice_of(7, 9, baseline=0))
+    assert {key: [row.row_id for row in rows] for key, rows in found.items()} == {"11": ["11"]}
+
+
+@pytest.mark.parametrize(
+    ("column_type", "known", "unknown"),
+    [
+        (types.SmallInteger(), {"-32768": -(2**15)}, ("32768", "-32769", "x", "1.0")),
+        (types.Integer(), {"2147483647": 2**31 - 1}, ("2147483648",)),
+        (types.BigInteger(), {str(2**63 - 1): 2**63 - 1}, (str(2**63),)),
+        (types.Numeric(), {"12.50": Decimal("12.50"), str(2**64): 2**64}, ("NaN", "Infinity", "1e9", "x")),
+        (types.Uuid(), {"1" * 32: UUID("1" * 32)}, ("1" * 31, "urn:uuid:" + "1" * 32)),
+        (types.Enum("a", "b"), {"a": "a"}, ("c",)),
+        (types.Text(), {"x": "x", "": ""}, ("a\0b", "\udfff")),
+    ],
+)
+def test_a_key_is_a_value_of_its_column_or_none_by_postgresqls_own_widths(
+    column_type: types.TypeEngine[Any], known: dict[str, Any], unknown: tuple[str, ...]
+) -> None:
+    got = {key: key_value(column_type, key, dialect="postgresql") for key in (*known, *unknown)}
+    assert got == known | dict.fromkeys(unknown)
+
+
+def test_an_integer_of_another_database_has_64_bits_whatever_its_type_says() -> None:
+    assert key_value(types.Integer(), "2147483648", dialect="sqlite") == 2**31
+    assert key_value(mysql.BIGINT(unsigned=True), str(2**64 - 1), dialect="mysql") == 2**64 - 1
+    assert key_value(mysql.BIGINT(unsigned=True), "-1", dialect="mysql") is None
 
 
 def test_a_row_below_the_slice_was_read_only_where_its_slice_holds_as_many_as_then(file: str) -> None:
