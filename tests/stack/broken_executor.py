@@ -25,6 +25,7 @@ from tallystick import (
     event_publisher,
     executor_work,
     hanging_abort,
+    ledger_post,
 )
 from tallystick.abort_plan import AbortItem
 from tallystick.committed_records import SettledTopics
@@ -32,7 +33,7 @@ from tallystick.compensation_plan import Plan
 from tallystick.connections import KafkaSettings
 from tallystick.event_publisher import OutgoingRecord, TransactionAborted, publish_together
 from tallystick.progress_topic import Progress, progress_topic_name
-from tallystick.store import plan_store
+from tallystick.store import claim_store, plan_store
 
 
 def transaction_dropped() -> None:
@@ -94,7 +95,11 @@ def error_of_a_partition_ignored() -> None:
 
 
 def key_of_the_plan() -> None:
-    """An action belongs to the cut that its plan was made for, not to its break alone."""
+    """An action belongs to the cut that its plan was made for, not to its break alone; nor does what it does to a side
+    tell two actions of one break.
+    """
+    claim_store._done_elsewhere = lambda *_: {}  # type: ignore[assignment]
+    ledger_post._hold_key = lambda *_: None  # type: ignore[assignment]
     made = compensation_source.make_plan
 
     def make_plan(contract: Any, run: Any, *candidates: Any, **rules: Any) -> Plan:
