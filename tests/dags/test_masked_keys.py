@@ -80,6 +80,6 @@ def test_the_log_of_what_was_done_names_actions_and_never_keys(tmp_path: Path, m
     monkeypatch.setattr(compensation, "execute_plan", lambda *_, **__: done)
     log = Mock()
     monkeypatch.setattr(ActOperator, "log", log)
-    ActOperator(task_id="act", contract_file=contract_file(tmp_path), cut_n="27").execute({})
+    ActOperator(task_id="act", contract_file=contract_file(tmp_path), cut_n="27").execute({"run_id": "r"})
     logged = [call.args[0] % call.args[1:] for call in log.info.call_args_list]
     assert logged == [f"action {UUID(int=7)}: published "]
