@@ -49,6 +49,7 @@ from tallystick.ledger import (
     LedgerRow,
     LedgerUnreachable,
 )
+from tallystick.postgres_trouble import what_to_do
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -79,7 +80,7 @@ def open_jdbc_ledger(
         with engine.connect() as connection:
             yield JdbcLedger(connection=connection, settings=settings, ledger=ledger, read_before=read_before)
     except OperationalError as error:
-        raise LedgerUnreachable(f"ledger: {_said(error)}") from None
+        raise LedgerUnreachable(f"ledger: {_said(error)}{what_to_do(str(error.orig))}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
