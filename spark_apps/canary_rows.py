@@ -1,44 +1,51 @@
 """Planted events and rows as DataFrames of the same shape as what is read, to be scanned with it.
 
 They are made of Arrow tables, which Spark keeps in its plan: rows of Python would be a job of their own to be read.
+Events are read here as they are in the tasks.
 """
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
+from math import floor
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_apps.event_decode import EventDecoder
 from spark_apps.ledger_frame import LEDGER_ROWS
+from spark_apps.spark_hash import hash_pairs
+from spark_apps.topic_frame import with_events
 from tallystick.canaries import CanaryEvent, CanaryRow
+from tallystick.contract_event import EventFields
 from tallystick.slice_scan import CANARY_PARTITION
 
-_RECORDS = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("timestamp", pa.timestamp("us", "UTC")),
-    ]
-)
 
-
-def canary_records(spark: SparkSession, planted: Sequence[CanaryEvent], *, written_at: datetime) -> DataFrame:
-    """Planted records. Shape: what `parse_events` takes of Kafka's rows."""
-    records = [
+def canary_events_read(
+    spark: SparkSession,
+    planted: Sequence[CanaryEvent],
+    fields: EventFields,
+    *,
+    several_legs: bool,
+    written_at: datetime,
+) -> DataFrame:
+    """Planted events. Shape: `topic_frame`'s."""
+    values = [event.value for event in planted]
+    hashes = hash_pairs([None] * len(values), values).view(np.int64)
+    records = pa.record_batch(
         {
-            "topic": event.topic,
-            "partition": CANARY_PARTITION,
-            "offset": event.kafka_offset,
-            "value": event.value,
-            "timestamp": written_at,
+            "topic": pa.array([event.topic for event in planted], pa.string()),
+            "partition": pa.array([CANARY_PARTITION] * len(planted), pa.int32()),
+            "kafka_offset": pa.array([event.kafka_offset for event in planted], pa.int64()),
+            "value_hash": pa.array(hashes),
+            "written_ms": pa.array([floor(written_at.timestamp() * 1000)] * len(planted), pa.int64()),
+            "value": pa.array(values, pa.binary()),
         }
-        for event in planted
-    ]
-    return spark.createDataFrame(pa.Table.from_pylist(records, schema=_RECORDS))
+    )
+    decoder = EventDecoder(fields, several_legs=several_legs)
+    read = with_events(records, decoder, has_sequence=fields.sequence is not None)
+    return spark.createDataFrame(pa.Table.from_batches([read]))
 
 
 def canary_ledger_rows(spark: SparkSession, planted: Sequence[CanaryRow]) -> DataFrame:

@@ -1,8 +1,8 @@
 """The first reader: Spark, both sides of one cut, in one of three ways that give the same answers.
 
 By our own reader of the log, matched by hash: the census comes with it, and Kafka's client reads a sample again. By
-Kafka's client, matched by hash: where a contract's fields need Spark's parser. By Kafka's client, pair by pair: where a
-contract asks for more than pairs.
+Kafka's client, matched by hash: where somebody asks for it. By Kafka's client, pair by pair: where a contract asks for
+more than pairs. What is a readable event, `tallystick.event_reading` says in all three.
 """
 
 import os
@@ -20,8 +20,7 @@ from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Engine
 
-from spark_apps.canary_rows import canary_ledger_rows, canary_records
-from spark_apps.event_decode import can_decode
+from spark_apps.canary_rows import canary_events_read, canary_ledger_rows
 from spark_apps.hash_scan import (
     HashScan,
     LedgerSide,
@@ -93,7 +92,7 @@ class Sides:
 
 def reads_log(contract: Contract) -> bool:
     """Whether the events are read from the log by a reader of ours, which counts its offsets in the same walk."""
-    return os.environ.get(SCAN_VARIABLE) is None and matches_by_hash(contract) and can_decode(contract.event)
+    return os.environ.get(SCAN_VARIABLE) is None and matches_by_hash(contract)
 
 
 def matches_by_hash(contract: Contract) -> bool:
@@ -126,17 +125,23 @@ def scan_cut(
             if not described.key_is_unique:
                 known |= set(ledger.keys_seen_before(cut.ledger_slice))
             slices = slices_on(cut, contract.topics)
-            planted = canary_records(spark, canary_events(contract), written_at=cut.marked_at_utc)
+            several_legs = len(contract.legs) > 1
             topic = Side(
-                reading=partial(_read_events, spark, connections.kafka, slices, contract.event),
-                planted=parse_events(planted, contract.event),
+                reading=partial(_read_events, spark, connections.kafka, slices, contract.event, several_legs),
+                planted=canary_events_read(
+                    spark,
+                    canary_events(contract),
+                    contract.event,
+                    several_legs=several_legs,
+                    written_at=cut.marked_at_utc,
+                ),
             )
             inputs = None
             if contract.input_topics:
                 topic = replace(topic, reading=topic.read.persist)
                 input_slices = slices_on(cut, contract.input_topics)
-                read = _read_events(spark, input_kafka(contract, connections), input_slices, contract.input_event)
-                inputs = read.persist()
+                kafka = input_kafka(contract, connections)
+                inputs = _read_events(spark, kafka, input_slices, contract.input_event, several_legs).persist()
                 known |= keys_in_indexes(spark, inputs, indexes.paths if indexes else ())
                 if index_to is not None:
                     write_index(index_of(topic.all, inputs), index_to)
@@ -164,10 +169,11 @@ def _open_session(name: str) -> SparkSession:
 
 
 def _read_events(
-    spark: SparkSession, kafka: KafkaSettings, slices: Sequence[TopicSlice], fields: EventFields
+    spark: SparkSession, kafka: KafkaSettings, slices: Sequence[TopicSlice], fields: EventFields, several_legs: bool
 ) -> DataFrame:
     """By Kafka's client."""
-    return parse_events(read_topics(spark, kafka, [part.readable for part in slices]), fields)
+    source = read_topics(spark, kafka, [part.readable for part in slices])
+    return parse_events(source, fields, several_legs=several_legs)
 
 
 def _scan_log(
@@ -180,9 +186,7 @@ def _scan_log(
     known: set[str],
     tell: Tell,
 ) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
-    """By our readers of log and ledger, beside a second reading by Kafka's client; by Spark's alone where that of the
-    log leaves too much.
-    """
+    """By our readers of log and ledger, beside a second reading by Kafka's client."""
     slices = slices_on(cut, contract.topics)
     sample = choose_sample(slices, seed=f"{contract.contract}/{cut.n}")
     log = LogTopic(
@@ -214,12 +218,8 @@ def _scan_log(
     order = {(part.offsets.topic, part.offsets.partition): place for place, part in enumerate(cut.topic_slices)}
     census = [walked.census for walked in read.walked]
     tell("fetched", {"bytes": sum(walked.fetched_bytes for walked in read.walked)})
-    scan = read.scan
-    if read.odd and not log.parsed_at(read.odd, scan.heads).where("readable").isEmpty():
-        tell("reading_by_client", {})
-        scan = _scan(contract, cut, previous, sides, known, None)
     ordered = sorted(census, key=lambda one: order[one.topic, one.partition])
-    return replace(scan, second_readings=second_readings), tuple(ordered)
+    return replace(read.scan, second_readings=second_readings), tuple(ordered)
 
 
 @contextmanager

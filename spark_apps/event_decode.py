@@ -1,39 +1,52 @@
-"""Many JSON payloads as events, wherever that reads them as Spark's from_json does.
+"""Many JSON payloads as columns, just as `tallystick.event_reading` reads each of them, only quicker.
 
-The decoder is strict where from_json is lenient: it takes no object for a string, no fraction for a whole number, no
-text behind the object. What it refuses is told apart, for from_json itself to judge.
+What is plainly one object with fields of the right kinds is decoded at once; of all else the reader says what it is.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Union
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 from msgspec import Meta
 from numpy.typing import NDArray
 
 from tallystick.contract_event import EventFields
+from tallystick.event_reading import (
+    DECODE_ERRORS,
+    DEPTH_MAX,
+    LONG_MAX,
+    LONG_MIN,
+    TEXT_LENGTH_MAX,
+    EventReader,
+    unsound,
+)
 
-_NEVER_EMPTY = ("match_key", "currency")
-_STRINGS = ("transaction_key", "leg", *_NEVER_EMPTY)
-_REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, TypeError)
+_TEXTS = ("match_key", "transaction_key", "leg", "currency")
+_NUL_ESCAPE = rb"\u0000"
+_BRACE, _BRACE_BIT = ord("{"), 0x20
+"""A square bracket is a curly one without this bit."""
 
-
-class DecodedEvents(NamedTuple):
-    """events: objects with match_key, transaction_key, leg, amount_minor and currency, each None where it was null.
-
-    A text may be a whole number; its digits are the text that from_json reads. taken: places of these among the values;
-    odd: all other places.
-    """
-
-    events: list[Any]
-    taken: list[int]
-    odd: list[int]
+READ_EVENTS = pa.schema(
+    [
+        ("match_key", pa.string()),
+        ("transaction_key", pa.string()),
+        ("leg", pa.string()),
+        ("amount_minor", pa.int64()),
+        ("currency", pa.string()),
+        ("readable", pa.bool_()),
+        ("ordering_key", pa.string()),
+        ("sequence", pa.int64()),
+    ]
+)
+"""What `read_events` makes of values. Of an unreadable one all is null but that it is."""
 
 
 class WholeEvents(NamedTuple):
-    """Events that lack nothing and of which all texts are text, and of each a column. match_keys: as UTF-8."""
+    """Readable events, and of each a column. match_keys: as UTF-8."""
 
     events: Sequence[Any]
     match_keys: list[bytes]
@@ -42,57 +55,120 @@ class WholeEvents(NamedTuple):
 
 
 class EventDecoder:
-    """Decodes the fields of one contract, of which `can_decode` says yes."""
+    """Decodes the fields of one contract. several_legs: as `EventReader` has it."""
 
-    def __init__(self, fields: EventFields) -> None:
-        self._decode = _decoder(fields, {"amount_minor": int | None} | dict.fromkeys(_STRINGS, str | int | None), None)
-        text = dict.fromkeys(_STRINGS, str) | dict.fromkeys(_NEVER_EMPTY, Annotated[str, Meta(min_length=1)])
-        self._decode_whole = _decoder(fields, {"amount_minor": Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]} | text)
+    def __init__(self, fields: EventFields, *, several_legs: bool) -> None:
+        self._reader = EventReader(fields, several_legs=several_legs)
+        quick = partial(_quick_decoder, fields, several_legs=several_legs) if _is_plain(fields) else None
+        self._of_strings = quick(()) if quick else _refuse
+        self._of_numbers = quick((int,)) if quick else _refuse
 
     def decode_whole(self, values: Sequence[bytes | None]) -> WholeEvents | None:
-        """The events, if every one of them is whole and all their texts are text. Quick, for it is nearly always so."""
+        """The events, if every one of them is readable and all their texts are strings: it is nearly always so."""
         try:
-            return _columns(list(map(self._decode_whole, values)))
-        except _REFUSED:  # a tombstone is a TypeError
+            events = list(map(self._of_strings, values))
+        except DECODE_ERRORS:  # a record without a value is a TypeError
             return None
+        return _columns(events) if _are_sound([value for value in values if value is not None]) else None
 
-    def decode(self, values: Sequence[bytes | None]) -> DecodedEvents:
-        """Decode what is plainly one JSON object with fields of the right kinds, or without some of them."""
-        events, taken, odd = [], [], []
+    def decode(self, values: Sequence[bytes | None]) -> tuple[list[int], WholeEvents]:
+        """Places of the readable ones among the values, and these."""
+        are_sound = _are_sound([value for value in values if value is not None])
+        places, events = [], []
         for place, value in enumerate(values):
-            try:
-                event = self._decode(value)
-            except _REFUSED:
-                event = None
-            if event is not None and _is_long(event.amount_minor):
+            event = self._read(value, is_sound=are_sound)
+            if event is not None:
+                places.append(place)
                 events.append(event)
-                taken.append(place)
-            else:
-                odd.append(place)
-        return DecodedEvents(events, taken, odd)
+        return places, _columns(events)
+
+    def _read(self, value: bytes | None, *, is_sound: bool) -> Any:
+        """The event, None where the record is unreadable. is_sound: known of its bytes."""
+        if value is not None and (is_sound or _are_sound([value])):
+            try:
+                return _Texts(self._of_numbers(value))
+            except (*DECODE_ERRORS, OverflowError):
+                pass
+        reading = self._reader.read(value)
+        return None if reading.problem else reading
 
 
-def can_decode(fields: EventFields) -> bool:
-    """Whether the contract's fields are strings, and one whole number under a name of its own."""
-    strings = {getattr(fields, name) for name in _STRINGS}
-    return fields.amount_unit == "minor" and fields.sequence is None and fields.amount_minor not in strings
+def read_events(decoder: EventDecoder, values: Sequence[bytes | None]) -> pa.RecordBatch:
+    """Values as READ_EVENTS."""
+    whole = decoder.decode_whole(values)
+    events: list[Any] = [None] * len(values)
+    if whole is not None:
+        events = list(whole.events)
+    else:
+        places, some = decoder.decode(values)
+        for place, event in zip(places, some.events, strict=True):
+            events[place] = event
+    columns = [
+        pa.array([event is not None for event in events])
+        if name == "readable"
+        else pa.array([getattr(event, name, None) for event in events], kind)
+        for name, kind in zip(READ_EVENTS.names, READ_EVENTS.types, strict=True)
+    ]
+    return pa.record_batch(columns, schema=READ_EVENTS)
 
 
-def whole_of(events: Sequence[Any]) -> tuple[list[int], WholeEvents]:
-    """Places of the events that lack nothing, and these. An empty key or currency is none."""
-    places = [place for place, event in enumerate(events) if _is_whole(event)]
-    some = [events[place] for place in places]
-    is_text = all(isinstance(getattr(event, name), str) for event in some for name in _STRINGS)
-    return places, _columns(some if is_text else [_Texts(event) for event in some])
+class _Texts:
+    """An event whose texts are text. Raises OverflowError where a number has too many digits for one."""
+
+    __slots__ = ("amount_minor", *_TEXTS)
+
+    def __init__(self, event: Any) -> None:
+        self.amount_minor = event.amount_minor
+        for name in _TEXTS:
+            text = getattr(event, name)
+            if not isinstance(text, str):
+                text = str(text)
+                if len(text) > TEXT_LENGTH_MAX:
+                    raise OverflowError
+            setattr(self, name, text)
 
 
-def _decoder(fields: EventFields, kinds: Mapping[str, Any], *default: None) -> Callable[[bytes | None], Any]:
-    """Of one JSON object as an object with the contract's names; a field under two names is of the last one's kind."""
+def _refuse(value: bytes | None) -> Any:
+    raise TypeError("the contract's fields need the reader itself")
+
+
+def _is_plain(fields: EventFields) -> bool:
+    """Are the contract's fields strings, and one whole number under a name of its own?"""
+    texts = {getattr(fields, name) for name in _TEXTS}
+    return fields.amount_unit == "minor" and fields.sequence is None and fields.amount_minor not in texts
+
+
+def _are_sound(values: Sequence[bytes]) -> bool:
+    """Do they hold nothing that msgspec takes and the reader does not? Asked of all at once, for it is seldom no."""
+    together = b"\n".join(values)
+    if b"\\" in together and _NUL_ESCAPE in together:
+        return False
+    brackets = np.count_nonzero((np.frombuffer(together, dtype=np.uint8) | _BRACE_BIT) == _BRACE)
+    if together.isascii() and brackets < DEPTH_MAX + len(values):
+        return True
+    return not any(map(unsound, values))
+
+
+def _quick_decoder(
+    fields: EventFields, others: tuple[type, ...], *, several_legs: bool
+) -> Callable[[bytes | None], Any]:
+    """Of one JSON object as an object with the contract's names. Takes no event that lacks anything.
+
+    others: what may stand where a text is asked for.
+    """
+    never_empty = ("match_key", "currency", *(["transaction_key"] if several_legs else []))
+    text = Annotated[str, Meta(max_length=TEXT_LENGTH_MAX)]
+    some_text = Annotated[str, Meta(min_length=1, max_length=TEXT_LENGTH_MAX)]
+    kinds: Mapping[str, Any] = (
+        {"amount_minor": Annotated[int, Meta(ge=LONG_MIN, le=LONG_MAX)]}
+        | dict.fromkeys(_TEXTS, Union[text, *others])
+        | dict.fromkeys(never_empty, Union[some_text, *others])
+    )
     json_names = {name: getattr(fields, name) for name in kinds}
-    named = {json_name: name for name, json_name in json_names.items()}
+    named = {json_names[name]: name for name in sorted(kinds, key=lambda name: name in never_empty)}
     shape = msgspec.defstruct(
         "Event",
-        [(name, kinds[name], *default) for name in named.values()],
+        [(name, kinds[name]) for name in named.values()],
         rename={name: json_name for json_name, name in named.items()},
         namespace={
             name: property(attrgetter(named[json_name]))
@@ -105,15 +181,6 @@ def _decoder(fields: EventFields, kinds: Mapping[str, Any], *default: None) -> C
     return decode
 
 
-class _Texts:
-    """An event whose texts are text."""
-
-    def __init__(self, event: Any) -> None:
-        self.amount_minor = event.amount_minor
-        for name in _STRINGS:
-            setattr(self, name, str(getattr(event, name)))
-
-
 def _columns(events: Sequence[Any]) -> WholeEvents:
     return WholeEvents(
         events=events,
@@ -121,19 +188,3 @@ def _columns(events: Sequence[Any]) -> WholeEvents:
         amounts_minor=np.array([event.amount_minor for event in events], dtype=np.int64),
         currencies=[event.currency for event in events],
     )
-
-
-def _is_whole(event: Any) -> bool:
-    return (
-        event.match_key is not None
-        and event.match_key != ""
-        and event.currency is not None
-        and event.currency != ""
-        and event.amount_minor is not None
-        and event.transaction_key is not None
-        and event.leg is not None
-    )
-
-
-def _is_long(amount: int | None) -> bool:
-    return amount is None or -(2**63) <= amount < 2**63

@@ -88,14 +88,12 @@ class SidesMoved(RuntimeError):
 class HashScan:
     """A scan, and what only a reader of the log itself adds to it.
 
-    walked: each slice, with its census. seen: what it saw of the offsets that are read twice. odd: offsets, by topic
-    and partition, of events that it left unparsed and that are unreadable in the scan.
+    walked: each slice, with its census. seen: what it saw of the offsets that are read twice.
     """
 
     scan: SliceScan
     walked: tuple[Walked, ...]
     seen: Mapping[TopicPartition, Seen]
-    odd: Mapping[tuple[str, int], Numbers]
 
 
 class TopicSide(Protocol):
@@ -263,7 +261,6 @@ def scan_by_hash(
         scan=replace(_assemble(plan, found, home, canaries, legs, known, lag_of), heads=heads),
         walked=walked,
         seen=dict(map(seen_in, found.beside[Kind.SEEN])),
-        odd=_by_partition(plan, numbers_in(Kind.ODD, found.beside[Kind.ODD])),
     )
 
 
@@ -319,7 +316,7 @@ def _first_look(
         unreadable=first_places(numbers_in(Kind.UNREADABLE, blobs(Kind.UNREADABLE, whole))),
         read={kind: numbers_in(kind, blobs(kind, buckets != PLANTED)) for kind in told_kinds},
         planted={kind: numbers_in(kind, blobs(kind, buckets == PLANTED)) for kind in told_kinds},
-        beside={kind: blobs(kind, whole) for kind in (Kind.WALKED, Kind.SEEN, Kind.ODD)},
+        beside={kind: blobs(kind, whole) for kind in (Kind.WALKED, Kind.SEEN)},
     )
 
 

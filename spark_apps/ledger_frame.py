@@ -9,13 +9,14 @@ from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from sqlalchemy import make_url
 
 from tallystick import ledger_sql
 from tallystick.connections import Connections
 from tallystick.cut import LedgerSlice
+from tallystick.event_reading import TEXT_LENGTH_MAX
 from tallystick.jdbc_ledger import JdbcLedger
 from tallystick.ledger import Ledger, LedgerDescription
 from tallystick.ledger_reader import PostgresLedger
@@ -153,10 +154,16 @@ def as_ledger_rows(rows: DataFrame) -> DataFrame:
     written = F.unix_millis(F.col("written_at").cast("timestamp")) if "written_at" in rows.columns else F.lit(None)
     return rows.select(
         F.col("row_id").cast("string").alias("row_id"),
-        F.coalesce(F.col("match_key").cast("string"), F.lit("")).alias("match_key"),
-        F.coalesce(F.col("transaction_key").cast("string"), F.lit("")).alias("transaction_key"),
-        F.coalesce(F.col("leg").cast("string"), F.lit("")).alias("leg"),
+        F.coalesce(_fit("match_key"), F.lit("")).alias("match_key"),
+        F.coalesce(_fit("transaction_key"), F.lit("")).alias("transaction_key"),
+        F.coalesce(_fit("leg"), F.lit("")).alias("leg"),
         F.when(is_whole, amount.cast("bigint")).otherwise(0).cast("bigint").alias("amount_minor"),
-        F.when(is_whole, F.coalesce(F.col("currency").cast("string"), F.lit(""))).otherwise("").alias("currency"),
+        F.when(is_whole, F.coalesce(_fit("currency"), F.lit(""))).otherwise("").alias("currency"),
         written.cast("bigint").alias("written_ms"),
     )
+
+
+def _fit(name: str) -> Column:
+    """As `ledger_sql` has it; and null where it holds a NUL, which no event that is readable has either."""
+    text = F.col(name).cast("string")
+    return F.when((F.length(text) <= TEXT_LENGTH_MAX) & (F.instr(text, "\0") == 0), text)

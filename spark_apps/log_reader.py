@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch
 from pyspark.accumulators import Accumulator
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_apps.event_decode import EventDecoder, WholeEvents, whole_of
+from spark_apps.event_decode import EventDecoder, WholeEvents
 from spark_apps.hashed_rows import SUMMARY_SHAPE
 from spark_apps.keyed_hash import keyed_hashes
 from spark_apps.log_blobs import NOTHING_SEEN, Seen, Walked, seen_blob, walked_blob
@@ -34,7 +33,6 @@ from spark_apps.side_summary import (
     summarise_events,
 )
 from spark_apps.spark_hash import hash_longs, hash_pairs, hash_place
-from spark_apps.topic_frame import parse_events
 from tallystick.batch_heads import HEADS_MAX, BatchHeads, HeadKeeper
 from tallystick.census import DecidedBatch, LogEndsEarly, Outcome, batch_at, walk_batches, walk_counted
 from tallystick.connections import KafkaSettings
@@ -43,8 +41,9 @@ from tallystick.cut import TopicSlice
 from tallystick.fetch_ahead import fetch_ahead
 from tallystick.garbage import seldom_collected
 from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog, fetcher, fetchers, open_admin
-from tallystick.log_record import open_batch, packed, record_of
+from tallystick.log_record import packed, record_of
 from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.open_batch import Record, library_batch, records_in
 
 CHUNK_RECORDS = 2_000
 CHUNK_BYTES = 16 << 20
@@ -54,7 +53,6 @@ TASK_OFFSETS_MIN = 20_000
 """A task is a client of its own to the broker: what is smaller is read together."""
 
 _READ = (Outcome.COMMITTED, Outcome.PLAIN)
-_RECORDS = "topic string, partition int, offset bigint, key binary, value binary, timestamp timestamp"
 _EVENTS = (
     "topic string, partition int, kafka_offset bigint, match_key string, transaction_key string, leg string, "
     "amount_minor bigint, currency string, written_ms bigint, log_record binary"
@@ -89,7 +87,7 @@ class Records(NamedTuple):
     timestamps_ms: list[int]
 
 
-Found = tuple[TopicPartition, DecidedBatch, Sequence[DefaultRecord]]
+Found = tuple[TopicPartition, DecidedBatch, Sequence[Record]]
 """Some records of one batch."""
 
 
@@ -110,10 +108,9 @@ class LogTopic:
     counted: Accumulator[int]
 
     def summaries(self, plan: ScanPlan) -> DataFrame:
-        """What `summarise_events` makes of the slices; beside it of each what is WALKED, SEEN and ODD.
+        """What `summarise_events` makes of the slices; beside it of each what is WALKED and SEEN.
 
-        An event that is not decoded is ODD, and counts as unreadable here. Raises, by the task: CorruptBatch,
-        OffsetNotInLog.
+        Raises, by the task: CorruptBatch, OffsetNotInLog.
         """
         kafka, fields, legs = self.kafka, self.fields, dict(self.legs)
         sample, counted = {part.topic_partition: part for part in self.sample}, self.counted
@@ -122,7 +119,7 @@ class LogTopic:
         def read(slices: Sequence[TopicSlice]) -> Iterator[pa.RecordBatch]:
             with open_admin(kafka) as admin:
                 fetch = fetch_ahead(*fetchers(admin), [part.readable for part in slices])
-                yield from summaries_of(fetch, slices, plan, EventDecoder(fields), legs, sample, heads_max=heads_max)
+                yield from summaries_of(fetch, slices, plan, _decoder(fields, legs), legs, sample, heads_max=heads_max)
             counted.add(sum(len(part.readable) for part in slices))
 
         return _in_tasks(self.spark, self.slices, lambda part: len(part.readable), read, SUMMARY_SHAPE)
@@ -134,14 +131,8 @@ class LogTopic:
 
         heads: where few batches hold them, these are fetched one by one.
         """
-        found = self._read_at(places, heads, partial(event_rows, fields=self.fields), _EVENTS)
+        found = self._read_at(places, heads, partial(event_rows, fields=self.fields, legs=dict(self.legs)), _EVENTS)
         return list(found.toArrow().to_pylist())
-
-    def parsed_at(
-        self, places: Mapping[tuple[str, int], Numbers], heads: Mapping[TopicPartition, BatchHeads]
-    ) -> DataFrame:
-        """What Spark's own parser makes of the events at these offsets. Shape: `topic_frame`'s."""
-        return parse_events(self._read_at(places, heads, _record_rows, _RECORDS), self.fields)
 
     def _read_at(
         self,
@@ -228,11 +219,8 @@ def summaries_of(
             hasher = _Hasher(part.readable, plan, legs, decoder)
             sampled, seen = sample.get(part.readable.topic_partition), NOTHING_SEEN
             for records in _chunks(_walk(fetch, part, beside, heads_max), part.readable):
-                events, odd = hasher.hashed(records)
+                events = hasher.hashed(records)
                 yield events
-                if len(odd):
-                    places = np.column_stack([np.full(len(odd), hasher.part), odd])
-                    beside.append(blobs_of(Kind.ODD, NO_BUCKET, [places.astype("<i8").tobytes()]))
                 if sampled is not None:
                     seen = seen.plus(_seen(events, sampled))
             if sampled is not None:
@@ -287,7 +275,7 @@ def _chunks(batches: Iterable[DecidedBatch], inside: OffsetRange) -> Iterator[Re
 
 
 def _append(some: Records, batch: DecidedBatch, inside: OffsetRange) -> None:
-    records = list(_checked(batch, inside.topic_partition))
+    records = _checked(batch, inside.topic_partition)
     start, end = inside.kafka_offset_start, inside.kafka_offset_end
     if batch.header.base_offset < start or batch.header.last_offset >= end:
         records = [record for record in records if start <= record.offset < end]
@@ -297,12 +285,12 @@ def _append(some: Records, batch: DecidedBatch, inside: OffsetRange) -> None:
     some.timestamps_ms.extend([record.timestamp for record in records])
 
 
-def _checked(batch: DecidedBatch, topic_partition: TopicPartition) -> DefaultRecordBatch:
-    """The batch's records, to be walked once. Raises CorruptBatch."""
-    opened = open_batch(batch)
+def _checked(batch: DecidedBatch, topic_partition: TopicPartition) -> Sequence[Record]:
+    """The batch's records. Raises CorruptBatch."""
+    opened = library_batch(batch)
     if not opened.validate_crc():
         raise CorruptBatch(f"{topic_partition}: the batch at offset {batch.header.base_offset} is corrupt")
-    return opened
+    return records_in(opened, batch)
 
 
 class _Hasher:
@@ -316,22 +304,20 @@ class _Hasher:
         self._elsewhere = {leg for leg, topic in legs.items() if topic != inside.topic}
         self._decoder = decoder
 
-    def hashed(self, records: Records) -> tuple[pa.RecordBatch, Numbers]:
-        """The records as HASHED_EVENTS, and the offsets of those that the decoder leaves alone."""
+    def hashed(self, records: Records) -> pa.RecordBatch:
+        """The records as HASHED_EVENTS."""
         count, offsets = len(records.offsets), np.array(records.offsets, dtype=np.int64)
         content = hash_longs(
             hash_pairs(records.keys, records.values).view(np.int64), hash_longs(offsets, self._place_hash)
         )
-        odd: list[int] = []
         readable = np.ones(count, dtype=bool)
         whole = self._decoder.decode_whole(records.values)
         if whole is not None:
             figures = self._figures(whole)
         else:
-            events, taken, odd = self._decoder.decode(records.values)
-            places, whole = whole_of(events)
+            places, whole = self._decoder.decode(records.values)
             rows = np.full(count, -1)
-            rows[np.asarray(taken, dtype=np.int64)[places]] = np.arange(len(places))
+            rows[places] = np.arange(len(places))
             readable = rows >= 0
             at = pa.array(rows, mask=~readable)
             figures = {name: values.take(at) for name, values in self._figures(whole).items()}
@@ -343,7 +329,7 @@ class _Hasher:
             "written_ms": pa.array(records.timestamps_ms, pa.int64()),
         }
         columns = [figures[name] if name in figures else pa.nulls(count, kind) for name, kind in _EVENT_KINDS.items()]
-        return pa.record_batch(columns, schema=HASHED_EVENTS), offsets[odd]
+        return pa.record_batch(columns, schema=HASHED_EVENTS)
 
     def _figures(self, events: WholeEvents) -> dict[str, pa.Array]:
         """What the fields of readable events give."""
@@ -379,25 +365,16 @@ def records_at(fetch: Fetch, fetch_one: Fetch, wanted: Wanted) -> Iterator[Found
         yield part, batch, [record for record in _checked(batch, part) if record.offset in asked]
 
 
-def _record_rows(found: Iterable[Found]) -> Iterator[pa.RecordBatch]:
-    """The records as they are. Shape: _RECORDS."""
-    for part, _, records in found:
-        columns = {
-            **_places(part, records, "offset"),
-            "key": pa.array([record.key for record in records], pa.binary()),
-            "value": pa.array([record.value for record in records], pa.binary()),
-            "timestamp": pa.array([record.timestamp * 1_000 for record in records], pa.timestamp("us", "UTC")),
-        }
-        yield pa.record_batch(columns)
+def _decoder(fields: EventFields, legs: Mapping[str, str]) -> EventDecoder:
+    return EventDecoder(fields, several_legs=len(legs) > 1)
 
 
-def event_rows(found: Iterable[Found], fields: EventFields) -> Iterator[pa.RecordBatch]:
+def event_rows(found: Iterable[Found], fields: EventFields, legs: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
     """The readable ones among the records, decoded. Shape: _EVENTS."""
-    decoder = EventDecoder(fields)
+    decoder = _decoder(fields, legs)
     for part, batch, records in found:
-        decoded = decoder.decode([record.value for record in records])
-        places, whole = whole_of(decoded.events)
-        readable = [records[decoded.taken[place]] for place in places]
+        places, whole = decoder.decode([record.value for record in records])
+        readable = [records[place] for place in places]
         log_records = [packed(record_of(record, batch, part, fields)) for record in readable]
         columns = {
             **_places(part, readable, "kafka_offset"),
@@ -412,7 +389,7 @@ def event_rows(found: Iterable[Found], fields: EventFields) -> Iterator[pa.Recor
         yield pa.record_batch(columns)
 
 
-def _places(part: TopicPartition, records: Sequence[DefaultRecord], offset_name: str) -> dict[str, pa.Array]:
+def _places(part: TopicPartition, records: Sequence[Record], offset_name: str) -> dict[str, pa.Array]:
     return {
         "topic": pa.array([part.topic] * len(records), pa.string()),
         "partition": pa.array([part.partition] * len(records), pa.int32()),

@@ -106,8 +106,6 @@ class Kind(IntEnum):
     """Of one partition's slice: its census, by the reader that walked it."""
     SEEN = 14
     """What that reader saw of the offsets that are read twice."""
-    ODD = 15
-    """Part, place of each event that it left unparsed."""
 
 
 WIDTH = {
@@ -122,7 +120,6 @@ WIDTH = {
     Kind.HOME_ROWS: 2,
     Kind.INCOMPLETE: 2,
     Kind.LAGS: 2,
-    Kind.ODD: 2,
 }
 
 

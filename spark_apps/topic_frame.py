@@ -1,21 +1,28 @@
-"""One cut's events as a DataFrame, read under read_committed at explicit offsets.
+"""One cut's events as a DataFrame, read by Kafka's client under read_committed at explicit offsets.
 
 Shape: topic, partition, kafka_offset, value_hash, written_ms, match_key, transaction_key, leg, amount_minor, currency,
 readable; and ordering_key, sequence where the contract names them. A field that it does not name costs nothing.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from spark_apps.event_decode import EventDecoder, read_events
 from tallystick.connections import KafkaSettings
 from tallystick.contract_event import EventFields
-from tallystick.money_text import codes_by_digits
 from tallystick.offsets import OffsetRange
 
 ISOLATION = "read_committed"
+_EVENTS = (
+    "topic string, partition int, kafka_offset bigint, value_hash bigint, written_ms bigint, match_key string, "
+    "transaction_key string, leg string, amount_minor bigint, currency string, readable boolean"
+)
+_SEQUENCE = ", ordering_key string, sequence bigint"
+_OF_SEQUENCE = ("ordering_key", "sequence")
 _TUNED_CONSUMER = {
     "kafka.max.poll.records": "100000",
     "kafka.max.partition.fetch.bytes": str(16 << 20),
@@ -75,40 +82,31 @@ def assert_read_committed(source: DataFrame) -> None:
             raise IsolationNotReadCommitted(f"expected kafka.isolation.level={ISOLATION} in the plan, got {level}")
 
 
-def parse_events(source: DataFrame, fields: EventFields) -> DataFrame:
-    """Parse the contract's fields from JSON. A record that lacks one is kept, with readable false.
+def parse_events(source: DataFrame, fields: EventFields, *, several_legs: bool) -> DataFrame:
+    """Read the contract's fields, as `EventReader` does. A record that lacks one is kept, with readable false."""
+    has_sequence = fields.sequence is not None
 
-    An empty key or currency is none.
-    """
-    is_major = fields.amount_unit == "major"
-    columns = {
-        "match_key": (fields.match_key, "string"),
-        "transaction_key": (fields.transaction_key, "string"),
-        "leg": (fields.leg, "string"),
-        "amount_minor": (fields.amount_minor, "variant" if is_major else "bigint"),
-        "currency": (fields.currency, "string"),
-    }
-    if fields.ordering_key is not None and fields.sequence is not None:
-        columns |= {"ordering_key": (fields.ordering_key, "string"), "sequence": (fields.sequence, "bigint")}
-    kinds = dict(columns.values())
-    schema = ", ".join(f"`{key}` {kind}" for key, kind in kinds.items())
-    event = F.from_json(F.col("value").cast("string"), schema, {"allowSingleQuotes": "false"})
-    parsed = source.withColumn("event", event).select(
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        decoder = EventDecoder(fields, several_legs=several_legs)
+        for batch in batches:
+            yield with_events(batch, decoder, has_sequence=has_sequence)
+
+    return source.select(
         "topic",
         "partition",
         F.col("offset").alias("kafka_offset"),
         F.xxhash64("key", "value").alias("value_hash"),
         F.unix_millis("timestamp").alias("written_ms"),
-        *(F.col("event").getField(key).alias(name) for name, (key, _) in columns.items()),
-    )
-    if is_major:
-        parsed = parsed.withColumn("amount_minor", minor_units(F.col("amount_minor"), F.col("currency")))
-    complete = F.lit(True)
-    for name in columns:
-        complete = complete & F.col(name).isNotNull()
-    for name in ("match_key", "currency"):
-        complete = complete & (F.col(name) != "")
-    return parsed.withColumn("readable", complete)
+        "value",
+    ).mapInArrow(read, _EVENTS + (_SEQUENCE if has_sequence else ""))
+
+
+def with_events(records: pa.RecordBatch, decoder: EventDecoder, *, has_sequence: bool) -> pa.RecordBatch:
+    """Records whose values are read. Shape: `_EVENTS`; before, value and all that is no part of it."""
+    read = read_events(decoder, records["value"].to_pylist())
+    columns = {name: records[name] for name in records.schema.names if name != "value"}
+    columns |= {name: read[name] for name in read.schema.names if has_sequence or name not in _OF_SEQUENCE}
+    return pa.record_batch(columns)
 
 
 def topic_number(topics: Sequence[str]) -> Column:
@@ -117,27 +115,6 @@ def topic_number(topics: Sequence[str]) -> Column:
     for position, topic in enumerate(topics):
         number = F.when(F.col("topic") == topic, position).otherwise(number)
     return number
-
-
-_DECIMAL = r"^(-?[0-9]+)(?:\.(?=[0-9])([0-9]*[1-9])?0*)?$"
-"""Whole part, and fraction without the zeros at its end."""
-
-
-def minor_units(amount: Column, currency: Column) -> Column:
-    """A variant in major units as a whole number of minor ones; null where it is none, or the currency is unknown.
-
-    By its decimal digits alone. A variant keeps a JSON number without exponent digit by digit; a string column would
-    take it through a double, and a decimal one would round what is beyond its scale.
-    """
-    kind = F.schema_of_variant(amount)
-    exact = kind.isin("STRING", "BIGINT") | kind.startswith("DECIMAL(")
-    text = F.when(exact, F.try_variant_get(amount, "$", "string"))
-    whole, fraction = F.regexp_extract(text, _DECIMAL, 1), F.regexp_extract(text, _DECIMAL, 2)
-    digits = F.lit(None)
-    for number, codes in codes_by_digits().items():
-        digits = F.when(F.upper(currency).isin(*codes), number).otherwise(digits)
-    shifted = F.concat(whole, F.rpad(fraction, digits, F.lit("0"))).try_cast("bigint")
-    return F.when((whole != "") & (F.length(fraction) <= digits), shifted)
 
 
 def _by_topic(partitions: Iterable[tuple[str, int]]) -> str:

@@ -23,7 +23,6 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "scanning": lambda found: f"Reading {counted(found['offsets'], 'offset')} and the ledger's slice",
     "index_written": lambda found: "Wrote the index of keys",
     "fetched": lambda found: f"Kafka sent {found['bytes']:,} bytes",
-    "reading_by_client": lambda found: "Some events need Spark's own parser: reading them again by Kafka's client",
     "scanned": lambda found: f"Read {found['topic_rows']:,} records and {found['ledger_rows']:,} ledger rows",
     "counting": lambda found: f"Counted {found['done']:,} of {counted(found['of'], 'offset')}",
     "census_taken": lambda found: f"Counted every offset: {found['unexplained']:,} unexplained",

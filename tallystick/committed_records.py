@@ -108,8 +108,16 @@ def _record_of(message: Any) -> CommittedRecord:
         kafka_offset=message.offset(),
         key=message.key() or b"",
         value=message.value() or b"",
-        headers={name: value or b"" for name, value in message.headers() or ()},
+        headers=_headers_of(message),
     )
+
+
+def _headers_of(message: Any) -> dict[str, bytes]:
+    """None of a record that has a name which is no UTF-8: the client gives all or none."""
+    try:
+        return {name: value or b"" for name, value in message.headers() or ()}
+    except UnicodeDecodeError:
+        return {}
 
 
 def _settings(kafka: KafkaSettings) -> dict[str, Any]:

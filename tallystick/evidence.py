@@ -34,11 +34,15 @@ class LegsCase:
 
 @dataclass(frozen=True, kw_only=True)
 class UnreadableRecord:
-    """A readable offset whose value is not what the contract says. Position only, no payload."""
+    """A readable offset whose value is not what the contract says. No payload: where, and a clause that says why not.
+
+    problem: "" where the log does not hold the record any more.
+    """
 
     topic: str
     partition: int
     kafka_offset: int
+    problem: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

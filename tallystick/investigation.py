@@ -16,13 +16,16 @@ from tallystick.cluster_snapshot import read_clusters
 from tallystick.contract import Contract
 from tallystick.cursor_trail import LOOK_BACK_CUTS, held_positions
 from tallystick.cut import Cut, LedgerSnapshot, PartitionSnapshot, goes_on, is_recreated
-from tallystick.evidence import Evidence, LegsCase
+from tallystick.event_reading import EventReader
+from tallystick.evidence import Evidence, LegsCase, UnreadableRecord
 from tallystick.identities import read_identities, wanted_identities
 from tallystick.key_index import ReadableIndexes, readable_indexes
 from tallystick.lag import Grace, TopicLag, grace_in_force
 from tallystick.ledger import HorizonHolder
-from tallystick.log_record import LogRecord
+from tallystick.log_fetch import OffsetNotInLog
+from tallystick.log_record import LogRecord, why_unreadable
 from tallystick.look_ups import LookUps, look_up
+from tallystick.offsets import TopicPartition
 from tallystick.out_of_sight import LedgerStarts, Loss, OutOfSight, out_of_sight
 from tallystick.own_repairs import Repairs, action_ids_of, believed_records, believed_rows, repairs_by_id
 from tallystick.pairing import (
@@ -232,7 +235,7 @@ def investigate(
         older_rows=look_ups.older_rows,
         older_rows_expected=past.older_rows_expected,
         unreadable_count=scan.unreadable_count + scan.input_unreadable_count,
-        unreadable_sample=scan.unreadable_sample,
+        unreadable_sample=tuple(_with_its_problem(sides, one) for one in scan.unreadable_sample),
         outcomes=outcomes,
         incomplete=legs_cases,
         identities=written.records,
@@ -265,6 +268,16 @@ def _known_repairs(engine: Engine, stored: LookUps | None, action_ids: Collectio
 
 def _and_known(before: Repairs, more: Repairs) -> Repairs:
     return None if before is None or more is None else {**before, **more}
+
+
+def _with_its_problem(sides: BothSides, record: UnreadableRecord) -> UnreadableRecord:
+    part = TopicPartition(topic=record.topic, partition=record.partition)
+    reader = EventReader(sides.contract.event_on(record.topic), several_legs=len(sides.contract.legs) > 1)
+    try:
+        problem = why_unreadable(sides.fetcher(fetch_bytes=1), part, record.kafka_offset, reader)
+    except OffsetNotInLog:
+        problem = ""
+    return replace(record, problem=problem)
 
 
 def read_surroundings(

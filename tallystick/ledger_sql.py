@@ -9,6 +9,7 @@ Identifiers come from a validated contract (lower case letters, digits, _), so t
 from collections.abc import Sequence
 
 from tallystick.contract_ledger import LedgerSide
+from tallystick.event_reading import TEXT_LENGTH_MAX
 from tallystick.money_text import codes_by_digits
 
 _XID_MASK = 4294967295
@@ -73,28 +74,38 @@ def column_list(ledger: LedgerSide) -> str:
     minor, is_whole = _minor_units(ledger)
     return (
         f"{columns.row_id}::text AS row_id, "
-        f"coalesce({columns.match_key}::text, '') AS match_key, "
-        f"coalesce({columns.transaction_key}::text, '') AS transaction_key, coalesce({columns.leg}::text, '') AS leg, "
+        f"coalesce({_fit(columns.match_key)}, '') AS match_key, "
+        f"coalesce({_fit(columns.transaction_key)}, '') AS transaction_key, "
+        f"coalesce({_fit(columns.leg)}, '') AS leg, "
         f"CASE WHEN {is_whole} THEN {minor}::bigint ELSE 0 END AS amount_minor, "
-        f"CASE WHEN {is_whole} THEN coalesce({currency}::text, '') ELSE '' END AS currency"
+        f"CASE WHEN {is_whole} THEN coalesce({_fit(currency)}, '') ELSE '' END AS currency"
     )
 
 
+def _fit(column: str) -> str:
+    """A text that is compared and kept; null where it is so long that no event's can equal it."""
+    return f"CASE WHEN length({column}::text) <= {TEXT_LENGTH_MAX} THEN {column}::text END"
+
+
 def written_ms(ledger: LedgerSide) -> str:
-    """When the row was written, by its owner's column, in milliseconds since 1970; null without such a column."""
+    """When the row was written, by its owner's column, in milliseconds since 1970; null without such a column, and
+    where it says infinity.
+    """
     column = ledger.columns.written_at
-    moment = f"floor(extract(epoch FROM {column}) * 1000)" if column else "NULL"
+    moment = f"CASE WHEN isfinite({column}) THEN floor(extract(epoch FROM {column}) * 1000) END" if column else "NULL"
     return f"{moment}::bigint AS written_ms"
 
 
 def _minor_units(ledger: LedgerSide) -> tuple[str, str]:
     """A row's amount in minor units, and whether that is a whole number that a bigint holds.
 
+    A cast of what no bigint holds is an error, so the bounds are asked first; NaN is greater than all numbers there.
     Major units: PostgreSQL knows no mod() of floating point or text, so such a column is refused before it is read.
     """
     amount = ledger.columns.amount_minor
     if ledger.amount_unit == "minor":
-        return amount, f"{amount}::bigint = {amount}"
+        inside = f"{amount} >= {-(2**63)} AND {amount} < {2**63}"
+        return amount, f"(CASE WHEN {inside} THEN {amount}::bigint = {amount} ELSE false END)"
     code = f"upper({ledger.columns.currency}::text)"
     units = " ".join(
         f"WHEN {code} IN ({', '.join(map(repr, codes))}) THEN {10**digits}"

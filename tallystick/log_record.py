@@ -1,23 +1,20 @@
 """Single records with their producer's identity: for breaks and look-ups only, so cost grows with breaks, not rows."""
 
-import json
-from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
 
 import msgspec
-from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch
 
 from tallystick.batch_heads import NO_HEADS, KeptHeads
 from tallystick.census import DecidedBatch, Outcome, batch_at
 from tallystick.contract_event import EventFields
+from tallystick.event_reading import EventReader, reader_of
 from tallystick.log_fetch import Fetch
-from tallystick.money_text import minor_unit_digits
 from tallystick.offsets import TopicPartition
+from tallystick.open_batch import Record, open_batch
 from tallystick.transaction_span import TransactionSpan, read_spans
 
 SESSION_HEADER = "session"
@@ -30,7 +27,6 @@ REVERSES_HEADER = "tallystick-reverses"
 """Item id (topic, partition, offset) of the copy that this event of ours takes back."""
 HEADER_LENGTH = 200
 """In characters. Longer header values, and those that are no text, are not kept."""
-_JSON = json.JSONDecoder(parse_float=Decimal)
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -115,25 +111,17 @@ def records_of(
     fields: EventFields,
     wanted: Callable[[int], bool] = lambda offset: True,
 ) -> Iterator[LogRecord]:
-    """Decode the records of a data batch at the wanted offsets. A value that is no JSON object has empty keys."""
+    """Decode the records of a data batch at the wanted offsets. What is not sound in one is empty."""
     for record in open_batch(batch):
         if wanted(record.offset):
             yield record_of(record, batch, topic_partition, fields)
 
 
-def open_batch(batch: DecidedBatch) -> DefaultRecordBatch:
-    """The records of a data batch as they lie in the log, to be walked once."""
-    return DefaultRecordBatch(bytes(batch.raw))
-
-
-def record_of(
-    record: DefaultRecord, batch: DecidedBatch, topic_partition: TopicPartition, fields: EventFields
-) -> LogRecord:
-    """One record of a data batch, decoded. A value that is no JSON object has empty keys."""
-    header, is_major = batch.header, fields.amount_unit == "major"
-    headers = {name: value for name, value in record.headers or () if value is not None}
-    document = _document(record.value)
-    currency = _key(document.get(fields.currency))
+def record_of(record: Record, batch: DecidedBatch, topic_partition: TopicPartition, fields: EventFields) -> LogRecord:
+    """One record of a data batch, decoded. What is not sound in it is empty."""
+    header = batch.header
+    event = reader_of(fields).read(record.value)
+    headers = _short_texts(record.headers)
     return LogRecord(
         topic_partition=topic_partition,
         kafka_offset=record.offset,
@@ -143,16 +131,16 @@ def record_of(
         sequence=header.base_sequence + record.offset - header.base_offset if header.base_sequence >= 0 else -1,
         is_transactional=header.is_transactional,
         timestamp_ms=record.timestamp,
-        match_key=_key(document.get(fields.match_key)),
-        transaction_key=_key(document.get(fields.transaction_key)),
-        session=_text(headers.get(SESSION_HEADER)),
-        source=_text(headers.get(SOURCE_HEADER)),
-        leg=_key(document.get(fields.leg)),
-        amount_minor=_amount_minor(document.get(fields.amount_minor), currency if is_major else None),
-        currency=currency,
+        match_key=event.match_key or "",
+        transaction_key=event.transaction_key or "",
+        session=headers.get(SESSION_HEADER),
+        source=headers.get(SOURCE_HEADER),
+        leg=event.leg or "",
+        amount_minor=event.amount_minor,
+        currency=event.currency or "",
         value_digest=_digest(record.key, record.value),
-        headers=_short_texts(headers),
-        reverses=_text(headers.get(REVERSES_HEADER)) or "",
+        headers=headers,
+        reverses=headers.get(REVERSES_HEADER, ""),
     )
 
 
@@ -193,32 +181,10 @@ def read_records(
         yield replace(record, span=span) if span else record
 
 
-def _document(value: bytes | None) -> dict[str, object]:
-    try:
-        document = _JSON.decode((value or b"null").removeprefix(BOM_UTF8).decode())
-    except ValueError:
-        return {}
-    return document if isinstance(document, dict) else {}
-
-
-def _key(value: object) -> str:
-    """A key as the scan reads it: text as it is, anything else as JSON; none is empty."""
-    return "" if value is None else value if isinstance(value, str) else json.dumps(value, default=str)
-
-
-def _amount_minor(value: object, major_in: str | None) -> int | None:
-    """Integer minor units; None if it is none. major_in: the currency, where the event names major units."""
-    if major_in is None:
-        return value if isinstance(value, int) and not isinstance(value, bool) else None
-    try:
-        minor = Decimal(str(value)).scaleb(minor_unit_digits(major_in))
-    except (ArithmeticError, LookupError):
-        return None
-    return int(minor) if minor.is_finite() and minor == int(minor) else None
-
-
-def _text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode("utf-8", "replace")
+def why_unreadable(fetch: Fetch, topic_partition: TopicPartition, offset: int, reader: EventReader) -> str:
+    """What is wrong with one record, as `EventReading.problem` says it. Raises tallystick.log_fetch.OffsetNotInLog."""
+    batch = batch_at(fetch, topic_partition, offset)
+    return next((reader.read(one.value).problem for one in open_batch(batch) if one.offset == offset), "")
 
 
 def _digest(key: bytes | None, value: bytes | None) -> str:
@@ -226,13 +192,23 @@ def _digest(key: bytes | None, value: bytes | None) -> str:
     return sha256(b"%d:%b%b" % (len(key or b""), key or b"", value or b"")).hexdigest()[:32]
 
 
-def _short_texts(headers: Mapping[str, bytes]) -> Mapping[str, str]:
-    texts = {}
-    for name, value in headers.items():
-        try:
-            text = value.decode() if len(value) <= 4 * HEADER_LENGTH else None
-        except UnicodeDecodeError:
-            text = None
-        if text is not None and len(text) <= HEADER_LENGTH:
+def _short_texts(headers: Iterable[tuple[str, bytes | None]]) -> Mapping[str, str]:
+    texts: dict[str, str] = {}
+    for name, value in headers or ():
+        text = header_text(value)
+        if text is None:
+            texts.pop(name, None)
+        else:
             texts[name] = text
     return MappingProxyType(texts) if texts else _NO_HEADERS
+
+
+def header_text(value: bytes | None) -> str | None:
+    """A header's text; None where it is no UTF-8, holds a NUL, or is longer than HEADER_LENGTH."""
+    if value is None or len(value) > 4 * HEADER_LENGTH or b"\0" in value:
+        return None
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if len(text) <= HEADER_LENGTH else None

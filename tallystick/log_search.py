@@ -12,29 +12,24 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
-from aiokafka.codec import gzip_decode, lz4_decode, snappy_decode, zstd_decode
-from aiokafka.record.default_records import DefaultRecord
 
-from tallystick.batch_header import HEADER_BYTES
 from tallystick.batch_heads import NO_HEADS, KeptHeads
 from tallystick.census import DecidedBatch, Outcome, walk_past_lso
 from tallystick.contract_event import EventFields
+from tallystick.event_reading import DECODE_ERRORS
 from tallystick.log_fetch import Fetch
-from tallystick.log_record import LogRecord, open_batch, record_of
+from tallystick.log_record import LogRecord, record_of
 from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.open_batch import Record, open_batch, unpacked_records
 
 NEEDLES_MAX = 4
 """Above it, looking for each key in each batch costs more than decoding the keys of all records."""
 _WRITTEN_AS_IT_IS = re.compile(r'[^"/\[\\\]{}]+', re.ASCII)
 """Keys that JSON writes byte by byte, save for \\u escapes; those of other characters have several spellings."""
 _ESCAPE = rb"\u"
-_CODEC_AT, _CODEC = 22, 0x07
-"""The low byte of a batch's attributes; of it the bits that name a compression. Source: Kafka protocol guide."""
-_UNPACK = {0: bytes, 1: gzip_decode, 2: snappy_decode, 3: lz4_decode, 4: zstd_decode}
 _WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,4299}", re.ASCII)
 """What a JSON integer reads as. Python reads none of more digits."""
 _SCANNED = (Outcome.COMMITTED, Outcome.PLAIN)
-_REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, TypeError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +68,7 @@ def find_records(
     Reads to each range's end, also past the LSO. heads: where they are kept, only what may hold one is fetched.
     """
     fetch = heads.over(fetch)
-    possible: Iterable[DefaultRecord]
+    possible: Iterable[Record]
     needles, keys = wanted.needles, _KeyFilter(fields, wanted)
     for offsets in ranges:
         places = sorted(offset for part, offset in wanted.places if part == offsets.topic_partition)
@@ -108,7 +103,7 @@ def _is_known(batch: DecidedBatch, known: Sequence[OffsetRange]) -> bool:
     )
 
 
-def _standing_at(batch: DecidedBatch, places: Collection[int]) -> Iterator[DefaultRecord]:
+def _standing_at(batch: DecidedBatch, places: Collection[int]) -> Iterator[Record]:
     return (record for record in open_batch(batch) if record.offset in places)
 
 
@@ -125,7 +120,7 @@ class _KeyFilter:
         self._all = "" in wanted.match_keys | wanted.transaction_keys
         self._decode = msgspec.json.Decoder(_two_keys(fields)).decode
 
-    def possible(self, batch: DecidedBatch, places: Collection[int]) -> Iterator[DefaultRecord]:
+    def possible(self, batch: DecidedBatch, places: Collection[int]) -> Iterator[Record]:
         """The batch's records that may be wanted for their key, and those at these places."""
         if self._all:
             yield from open_batch(batch)
@@ -133,8 +128,8 @@ class _KeyFilter:
         decode, match_keys, transaction_keys = self._decode, self._match_keys, self._transaction_keys
         for record in open_batch(batch):
             try:
-                event = decode(record.value)
-            except _REFUSED:
+                event = decode(record.value or b"")
+            except DECODE_ERRORS:
                 yield record
                 continue
             if event.match_key in match_keys or event.transaction_key in transaction_keys or record.offset in places:
@@ -162,7 +157,7 @@ def _may_hold(batch: DecidedBatch, needles: tuple[bytes, ...] | None, places: Se
     """May a batch hold a wanted record? Only a no is certain."""
     if needles is None or _any_inside(batch, places):
         return True
-    records = _UNPACK[batch.raw[_CODEC_AT] & _CODEC](bytes(batch.raw[HEADER_BYTES:]))
+    records = unpacked_records(batch)
     return _ESCAPE in records or any(needle in records for needle in needles)
 
 

@@ -5,13 +5,13 @@ from that copy. Their headers say who made them. And: which events of a key stan
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from tallystick.committed_records import CommittedRecord
 from tallystick.compensation_plan import PlanItem
 from tallystick.contract_event import EventFields
 from tallystick.cut import JudgedPart, PartitionSnapshot
-from tallystick.log_record import ACTION_HEADER, REVERSES_HEADER, SESSION_HEADER
+from tallystick.event_reading import reader_of
+from tallystick.log_record import ACTION_HEADER, REVERSES_HEADER, SESSION_HEADER, header_text
 from tallystick.offsets import TopicPartition
 
 
@@ -42,7 +42,7 @@ class StandingEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class StandingEvents:
-    """What stands of the keys asked for. unreadable_keys: message keys of the records that are no JSON object."""
+    """What stands of the keys asked for, readable or not. unreadable_keys: message keys of the unreadable records."""
 
     by_key: Mapping[tuple[str, str], tuple[StandingEvent, ...]]
     unreadable_keys: frozenset[tuple[str, bytes]]
@@ -137,15 +137,14 @@ def why_not_read_whole(
 
 def says_the_same(copy: StandingEvent, item: PlanItem, names: EventFields) -> bool:
     """Does the event say what the plan says? Compared as text, as which a run reads keys: one may be a JSON number."""
-    said = json.loads(copy.value)
-    expected = {
-        names.match_key: item.match_key,
-        names.transaction_key: item.transaction_key,
-        names.leg: item.leg,
-        names.amount_minor: item.amount_minor,
-        names.currency: item.currency,
-    }
-    return all(str(said.get(name)) == str(value) for name, value in expected.items())
+    said = reader_of(names).read(copy.value)
+    return not said.problem and (said.match_key, said.transaction_key, said.leg, said.amount_minor, said.currency) == (
+        item.match_key,
+        item.transaction_key,
+        item.leg,
+        item.amount_minor,
+        item.currency,
+    )
 
 
 def event_at(item_id: str, standing: Collection[StandingEvent]) -> StandingEvent:
@@ -159,11 +158,10 @@ def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem],
     found: dict[tuple[str, str], list[StandingEvent]] = {}
     unreadable: set[tuple[str, bytes]] = set()
     for record in records:
-        event = _parse(record.value)
-        if event is None:
+        event = reader_of(names).read(record.value)
+        if event.problem:
             unreadable.add((record.topic, record.key))
-            continue
-        key = (record.topic, str(event.get(names.match_key)))
+        key = (record.topic, event.match_key or "")
         if key in wanted:
             found.setdefault(key, []).append(_standing(record))
     return StandingEvents(
@@ -171,21 +169,13 @@ def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem],
     )
 
 
-def _parse(value: bytes) -> dict[str, Any] | None:
-    try:
-        event = json.loads(value)
-    except ValueError:
-        return None
-    return event if isinstance(event, dict) else None
-
-
 def _standing(record: CommittedRecord) -> StandingEvent:
     return StandingEvent(
         topic=record.topic,
         partition=record.partition,
         kafka_offset=record.kafka_offset,
-        action_id=record.headers.get(ACTION_HEADER, b"").decode(errors="replace"),
-        reverses=record.headers.get(REVERSES_HEADER, b"").decode(errors="replace"),
+        action_id=header_text(record.headers.get(ACTION_HEADER)) or "",
+        reverses=header_text(record.headers.get(REVERSES_HEADER)) or "",
         message_key=record.key,
         value=record.value,
     )

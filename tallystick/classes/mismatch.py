@@ -1,33 +1,31 @@
 """X1: event and row pair by key, and a compared field differs.
 
 Amounts are compared as integers in minor units, whatever unit they are written in; currencies as text, with their case
-or without, as the contract says. A row without a currency, or whose amount is no whole number of minor units, has none
-here: it equals no event.
+or without, as the contract says. A row whose amount is null, NaN, infinite, fractional or too large has none, and no
+currency: it equals no event, and it is the amount that is wrong. One that has an amount lacks its currency alone.
 """
 
 from collections.abc import Iterator
 
 from tallystick.break_class import BreakClass
 from tallystick.classes.breaks import break_of
+from tallystick.event_reading import LONG_MAX
 from tallystick.evidence import Evidence
 from tallystick.pairing import Copy, Fate, Residue
 from tallystick.run_result import Break, ItemSide
 
 
 def amount_mismatch(evidence: Evidence) -> Iterator[Break]:
-    """Same currency, other amount. At stake: the difference."""
+    """Same currency, other amount. At stake: the difference, or as much of it as a bigint holds."""
     for residue, topic, ledger in _unequal(evidence):
-        if topic.currency == ledger.currency:
-            story = (
-                f"{topic.item_id} says {topic.amount_minor}, "
-                f"{ledger.item_id} says {ledger.amount_minor} {ledger.currency} (minor units)."
-            )
+        if topic.currency == ledger.currency or _has_no_amount(ledger):
+            story = f"{topic.item_id} says {topic.amount_minor}, {ledger.item_id} says {_said(ledger)} (minor units)."
             yield break_of(
                 evidence.contract,
                 residue,
                 BreakClass.AMOUNT_MISMATCH,
                 story,
-                amount_minor=abs(topic.amount_minor - ledger.amount_minor),
+                amount_minor=min(abs(topic.amount_minor - ledger.amount_minor), LONG_MAX),
                 evidence=_both(topic, ledger),
             )
 
@@ -35,7 +33,7 @@ def amount_mismatch(evidence: Evidence) -> Iterator[Break]:
 def currency_mismatch(evidence: Evidence) -> Iterator[Break]:
     """Another currency, whatever the amounts: they cannot be compared. At stake: the whole amount."""
     for residue, topic, ledger in _unequal(evidence):
-        if topic.currency != ledger.currency:
+        if topic.currency != ledger.currency and not _has_no_amount(ledger):
             story = f"{topic.item_id} says {_said(topic)}, {ledger.item_id} says {_said(ledger)} (minor units)."
             yield break_of(
                 evidence.contract, residue, BreakClass.CURRENCY_MISMATCH, story, evidence=_both(topic, ledger)
@@ -49,6 +47,11 @@ def _unequal(evidence: Evidence) -> Iterator[tuple[Residue, Copy, Copy]]:
             pair = (residue.copy, residue.partner)
             topic, ledger = pair if side is ItemSide.TOPIC else pair[::-1]
             yield residue, topic, ledger
+
+
+def _has_no_amount(row: Copy) -> bool:
+    """Does a row say no whole number of minor units? Not even which: it has no currency either then."""
+    return not row.currency and row.amount_minor == 0
 
 
 def _said(copy: Copy) -> str:

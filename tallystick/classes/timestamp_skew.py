@@ -25,13 +25,13 @@ def timestamp_skew(evidence: Evidence) -> Iterator[NoticeFound]:
     skewed = [(times, early) for times, early in found if early or times.late]
     if skewed:
         early, late = sum(early for _, early in skewed), sum(times.late for times, _ in skewed)
-        earliest = _moment(min(times.earliest_ms for times, _ in skewed))
-        latest = _moment(max(times.latest_ms for times, _ in skewed))
+        earliest = _moment_text(min(times.earliest_ms for times, _ in skewed))
+        latest = _moment_text(max(times.latest_ms for times, _ in skewed))
         tolerance = evidence.contract.timestamp_tolerance_seconds
         yield NoticeFound(
             notice=Notice.TIMESTAMP_SKEW,
             sentence=f"{early + late:,} records carry timestamps outside their window: {early:,} too early, {late:,} "
-            f"too late, by more than {tolerance:,} s (from {format_time(earliest)} to {format_time(latest)}).",
+            f"too late, by more than {tolerance:,} s (from {earliest} to {latest}).",
             count=early + late,
             details={"partitions": [_details(times, early) for times, early in skewed]},
         )
@@ -56,10 +56,24 @@ def _details(times: RecordTimes, early: int) -> dict[str, object]:
         "partition": times.partition,
         "early": early,
         "late": times.late,
-        "earliest_utc": _moment(times.earliest_ms).isoformat(),
-        "latest_utc": _moment(times.latest_ms).isoformat(),
+        "earliest_utc": _isoformat(times.earliest_ms),
+        "latest_utc": _isoformat(times.latest_ms),
     }
 
 
-def _moment(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+def _moment_text(milliseconds: int) -> str:
+    moment = _moment(milliseconds)
+    return format_time(moment) if moment else f"{milliseconds:,} ms since 1970"
+
+
+def _isoformat(milliseconds: int) -> str | None:
+    moment = _moment(milliseconds)
+    return moment.isoformat() if moment else None
+
+
+def _moment(milliseconds: int) -> datetime | None:
+    """None where no calendar has it: a producer that counts in microseconds writes dates of the year 58,000."""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -3,17 +3,22 @@
 from collections.abc import Iterator
 
 from tallystick.break_class import Doubt
-from tallystick.evidence import Evidence
+from tallystick.evidence import Evidence, UnreadableRecord
 from tallystick.run_result import DoubtFound
 
 
 def unreadable_payload(evidence: Evidence) -> Iterator[DoubtFound]:
-    """Counts, and where the first few lie; never what they hold."""
+    """Counts, where the first few lie and why they are none; never what they hold."""
     if evidence.unreadable_count:
-        places = [f"{one.topic}[{one.partition}] at {one.kafka_offset}" for one in evidence.unreadable_sample]
+        places = list(map(_place, evidence.unreadable_sample))
         yield DoubtFound(
             doubt=Doubt.UNREADABLE_PAYLOAD,
             sentence=f"{evidence.unreadable_count} committed records are not the JSON object the contract describes "
-            f"(first: {', '.join(places)}).",
+            f"(first: {'; '.join(places)}).",
             details={"records": evidence.unreadable_count, "places": places},
         )
+
+
+def _place(record: UnreadableRecord) -> str:
+    place = f"{record.topic}[{record.partition}] at {record.kafka_offset}"
+    return f"{place}, where {record.problem}" if record.problem else place

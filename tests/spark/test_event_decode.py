@@ -1,6 +1,6 @@
-"""What the quick decoder takes, it reads as Spark's from_json does; what it does not take, it leaves alone."""
+"""The quick decoder and Spark's frame say of every payload what `tallystick.event_reading` says of it."""
 
-import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,126 +9,64 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from spark_apps.event_decode import EventDecoder, can_decode, whole_of
+from spark_apps.event_decode import EventDecoder
 from spark_apps.topic_frame import parse_events
 from tallystick.contract_event import EventFields
+from tallystick.event_reading import EventReader
+from tests.unit.event_payloads import FIELDS, PAYLOADS, READABLE, UNREADABLE, WHOLE, with_field
 
-FIELDS = EventFields()
 NAMES = ("match_key", "transaction_key", "leg", "amount_minor", "currency")
-NUMBERS = st.integers(-(2**65), 2**65) | st.floats()
-TEXTS = st.text(max_size=6)
-LEAVES = st.none() | st.booleans() | NUMBERS | TEXTS
-ANYTHING = st.recursive(LEAVES, lambda some: st.lists(some, max_size=2) | st.dictionaries(TEXTS, some, max_size=2))
-RIGHT = st.fixed_dictionaries(
-    {},
-    optional={
-        FIELDS.match_key: TEXTS | st.none(),
-        FIELDS.transaction_key: TEXTS,
-        FIELDS.leg: TEXTS | st.integers(),
-        FIELDS.amount_minor: st.integers(-(2**63), 2**63 - 1) | st.none(),
-        FIELDS.currency: TEXTS,
-        "note": ANYTHING,
-    },
+EVERY_KIND = [*READABLE.values(), *(value for value, _ in UNREADABLE.values()), with_field(b'""', "payment_id")]
+SOME_FIELDS = (
+    FIELDS,
+    EventFields(transaction_key="event_id"),
+    EventFields(amount_unit="major"),
+    EventFields(ordering_key="leg", sequence="note"),
+    EventFields(leg="amount_minor"),
 )
-SOME_TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=6)
-WHOLE = st.fixed_dictionaries(
-    {
-        FIELDS.match_key: SOME_TEXT,
-        FIELDS.transaction_key: SOME_TEXT,
-        FIELDS.leg: SOME_TEXT,
-        FIELDS.amount_minor: st.integers(-(2**63), 2**63 - 1),
-        FIELDS.currency: SOME_TEXT,
-    }
-)
-WRONG = st.dictionaries(st.sampled_from([getattr(FIELDS, name) for name in NAMES]), ANYTHING)
-WRITTEN = st.sampled_from(
-    [
-        lambda one: json.dumps(one).encode(),
-        lambda one: json.dumps(one, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass"),
-        lambda one: b" " + json.dumps(one).encode() + b"\n",
-        lambda one: json.dumps(one).encode() + b" and more",
-        lambda one: json.dumps(one).encode()[:-1],
-        lambda one: b"[" + json.dumps(one).encode() + b"]",
-        lambda one: b"\xef\xbb\xbf" + json.dumps(one).encode(),
-        lambda one: json.dumps(one).replace('"', "'").encode(),
-        lambda one: json.dumps(one).encode().replace(b"{", b'{"leg":"first","amount_minor":1,', 1),
-        lambda one: json.dumps(one).encode("utf-16"),
-    ]
-)
-VALUES = st.builds(lambda one, write: write(one), RIGHT | WRONG, WRITTEN)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(values=st.lists(VALUES | st.none() | st.binary(max_size=5), min_size=1, max_size=60))
-@example(values=[b'{"amount_minor":1.0}', b'{"amount_minor":1e2}', b'{"amount_minor":-0}', b'{"amount_minor":"1"}'])
-@example(values=[b'{"event_id":"a\xff"}', b'{"event_id":"\\ud800"}', b'{"event_id":"a\tb"}', b'{"event_id":"\\u0000"}'])
-@example(values=[b'{"leg":"x","leg":null}', b'{"leg":null,"leg":"x"}', b'{"note":NaN}', b'{"note":01}', b"{}", b"null"])
-@example(values=[b'{"event_id":-0}', b'{"event_id":12345678901234567890123}', b'{"event_id":1.50}'])
-@example(
-    values=[b'{"event_id":1}', b'{"event_id":true}', b'{"event_id":{}}', b'{"note":{"leg":"x"}}', b'{"leg":"a"}{}']
-)
-def test_what_is_taken_is_read_alike(spark: SparkSession, values: list[bytes | None]) -> None:
-    decoded = EventDecoder(FIELDS).decode(values)
-    assert sorted([*decoded.taken, *decoded.odd]) == list(range(len(values)))
-    assert [_fields(event) for event in decoded.events] == [
-        row for place, row in enumerate(_by_spark(spark, values)) if place in set(decoded.taken)
-    ]
+def read(values: Sequence[bytes | None], fields: EventFields, *, several_legs: bool) -> list[tuple[Any, ...] | None]:
+    """By the rule itself; None of the unreadable ones."""
+    reader = EventReader(fields, several_legs=several_legs)
+    readings = map(reader.read, values)
+    return [None if one.problem else tuple(getattr(one, name) for name in NAMES) for one in readings]
 
 
-@settings(max_examples=50)
-@given(events=st.lists(RIGHT, min_size=1))
-def test_what_is_right_is_taken(events: list[dict[str, Any]]) -> None:
-    decoded = EventDecoder(FIELDS).decode([json.dumps(event).encode() for event in events])
-    assert not decoded.odd or any(_has_surrogate_or_not_finite(event) for event in events)
-
-
-@settings(max_examples=200)
-@given(values=st.lists(VALUES | st.builds(lambda one: json.dumps(one).encode(), RIGHT | WHOLE), max_size=8))
-def test_the_quick_decoder_says_the_same_or_nothing(values: list[bytes]) -> None:
-    decoder = EventDecoder(FIELDS)
-    quick, decoded = decoder.decode_whole(values), decoder.decode(values)
-    places, whole = whole_of(decoded.events)
+def decoded(values: Sequence[bytes | None], fields: EventFields, *, several_legs: bool) -> list[tuple[Any, ...] | None]:
+    decoder = EventDecoder(fields, several_legs=several_legs)
+    places, whole = decoder.decode(values)
+    found: list[tuple[Any, ...] | None] = [None] * len(values)
+    for place, event in zip(places, whole.events, strict=True):
+        found[place] = tuple(getattr(event, name) for name in NAMES)
+    quick = decoder.decode_whole(values)
     if quick is not None:
-        assert len(places) == len(values)
-        assert list(map(_fields, quick.events)) == list(map(_fields, whole.events))
+        assert [tuple(getattr(event, name) for name in NAMES) for event in quick.events] == found
         assert [list(column) for column in quick[1:]] == [list(column) for column in whole[1:]]
+    return found
 
 
-@settings(max_examples=50)
-@given(events=st.lists(WHOLE, min_size=1))
-def test_whole_events_are_decoded_quickly(events: list[dict[str, Any]]) -> None:
-    assert EventDecoder(FIELDS).decode_whole([json.dumps(event).encode() for event in events]) is not None
-
-
-def test_one_name_for_two_fields() -> None:
-    fields = EventFields(transaction_key=FIELDS.match_key)
-    assert can_decode(fields)
-    (event,) = EventDecoder(fields).decode([b'{"event_id":"e","leg":"payment"}']).events
-    assert (event.match_key, event.transaction_key, event.leg) == ("e", "e", "payment")
-    whole = b'{"event_id":"e","leg":"payment","amount_minor":1,"currency":"EUR"}'
-    assert EventDecoder(fields).decode_whole([whole]) is not None
-    assert EventDecoder(fields).decode_whole([whole.replace(b'"e"', b'""')]) is None
-
-
-@pytest.mark.parametrize(
-    ("fields", "is_possible"),
-    [
-        (FIELDS, True),
-        (EventFields(amount_unit="major"), False),
-        (EventFields(ordering_key="account", sequence="number"), False),
-        (EventFields(leg=FIELDS.amount_minor), False),
-    ],
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    values=st.lists(PAYLOADS | st.none(), max_size=6), fields=st.sampled_from(SOME_FIELDS), several_legs=st.booleans()
 )
-def test_what_can_be_decoded(fields: EventFields, is_possible: bool) -> None:
-    assert can_decode(fields) is is_possible
+@example(values=EVERY_KIND, fields=FIELDS, several_legs=True)
+@example(values=[WHOLE, WHOLE], fields=FIELDS, several_legs=True)
+def test_the_quick_decoder_reads_bytes_as_the_rule_does(
+    values: list[bytes | None], fields: EventFields, several_legs: bool
+) -> None:
+    assert decoded(values, fields, several_legs=several_legs) == read(values, fields, several_legs=several_legs)
+    for value in values:
+        assert decoded([value], fields, several_legs=several_legs) == read([value], fields, several_legs=several_legs)
 
 
-def _fields(event: Any) -> tuple[Any, ...]:
-    texts = (getattr(event, name) for name in NAMES if name != "amount_minor")
-    return event.amount_minor, *(None if text is None else str(text) for text in texts)
-
-
-def _by_spark(spark: SparkSession, values: list[bytes | None]) -> list[tuple[Any, ...]]:
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(values=st.lists(PAYLOADS | st.none(), min_size=30, max_size=60), several_legs=st.booleans())
+@example(values=EVERY_KIND, several_legs=True)
+@example(values=EVERY_KIND, several_legs=False)
+def test_sparks_frame_reads_bytes_as_the_rule_does(
+    spark: SparkSession, values: list[bytes | None], several_legs: bool
+) -> None:
     source = spark.createDataFrame(
         [(place, None if value is None else bytearray(value)) for place, value in enumerate(values)],
         "offset bigint, value binary",
@@ -140,9 +78,21 @@ def _by_spark(spark: SparkSession, values: list[bytes | None]) -> list[tuple[Any
             "timestamp": F.current_timestamp(),
         }
     )
-    return [_fields(row) for row in parse_events(source, FIELDS).orderBy("kafka_offset").collect()]
+    rows = parse_events(source, FIELDS, several_legs=several_legs).orderBy("kafka_offset").collect()
+    by_spark = [tuple(row[name] for name in NAMES) if row["readable"] else None for row in rows]
+    assert by_spark == read(values, FIELDS, several_legs=several_legs)
 
 
-def _has_surrogate_or_not_finite(event: dict[str, Any]) -> bool:
-    text = json.dumps(event)
-    return "\\ud" in text or "NaN" in text or "Infinity" in text
+@pytest.mark.parametrize("value", [WHOLE, with_field('"é"'.encode()), READABLE["as long as may be"]])
+def test_plain_events_are_decoded_quickly(value: bytes) -> None:
+    decoder = EventDecoder(FIELDS, several_legs=True)
+    assert decoder.decode_whole([value] * 3) is not None
+    assert decoder.decode_whole([value, with_field(b"17")]) is None
+
+
+def test_one_name_for_two_fields() -> None:
+    fields = EventFields(transaction_key=FIELDS.match_key)
+    whole = EventDecoder(fields, several_legs=False).decode_whole([WHOLE])
+    assert whole is not None
+    assert (whole.events[0].match_key, whole.events[0].transaction_key) == ("ev-1", "ev-1")
+    assert EventDecoder(fields, several_legs=False).decode_whole([with_field(b'""')]) is None

@@ -90,7 +90,7 @@ def slice_of(log: SyntheticLog, start: int, end: int) -> TopicSlice:
 
 def read(fetch: Fetch, part: TopicSlice, sample: OffsetRange | None = None) -> list[pa.RecordBatch]:
     sampled = {} if sample is None else {sample.topic_partition: sample}
-    return list(summaries_of(fetch, [part], PLAN, EventDecoder(FIELDS), LEGS, sampled))
+    return list(summaries_of(fetch, [part], PLAN, EventDecoder(FIELDS, several_legs=True), LEGS, sampled))
 
 
 def by_spark(spark: SparkSession, records: Sequence[tuple[int, bytes, int]]) -> list[pa.RecordBatch]:
@@ -104,7 +104,7 @@ def parsed_by_spark(spark: SparkSession, records: Sequence[tuple[int, bytes, int
         [(TOPIC, 3, offset, bytearray(b"key"), bytearray(value), written_ms) for offset, value, written_ms in records],
         "topic string, partition int, offset bigint, key binary, value binary, written_ms bigint",
     ).withColumn("timestamp", F.timestamp_millis("written_ms"))
-    return parse_events(source, FIELDS)
+    return parse_events(source, FIELDS, several_legs=True)
 
 
 def totals(summaries: Sequence[pa.RecordBatch]) -> set[GroupTotal]:
@@ -136,7 +136,7 @@ def test_events_come_home_as_spark_parses_them(spark: SparkSession, batches: Bat
     """All that are readable, of any log."""
     log, visible = log_of(batches)
     wanted = Wanted(slice_of(log, 0, log.end).readable, np.arange(log.end), picked=None)
-    rows = event_rows(records_at(log.fetch, log.fetch, wanted), FIELDS)
+    rows = event_rows(records_at(log.fetch, log.fetch, wanted), FIELDS, LEGS)
     ours = [event for batch in rows for event in batch.to_pylist()]
     log_records = [unpacked(event.pop("log_record")) for event in ours]
     theirs = parsed_by_spark(spark, visible).where("readable").orderBy("kafka_offset")
@@ -161,14 +161,6 @@ def test_the_same_totals_keys_and_transactions(spark: SparkSession, batches: Bat
     assert walked.census == take_census(
         log.fetch, part.readable, lso=snapshot.lso, high_watermark=snapshot.high_watermark
     )
-
-
-def test_what_only_spark_can_judge_is_told_apart_and_unreadable_so_far() -> None:
-    odd = b'{"event_id":"a","payment_id":"p","leg":"payment","amount_minor":1,"currency":"EUR"} and more'
-    log, _ = log_of([(COMMITTED, [odd.removesuffix(b" and more"), odd], 0)])
-    summaries = read(log.fetch, slice_of(log, 0, log.end))
-    assert [row[-1] for row in rows(summaries, Kind.ODD)] == [1]
-    assert {(total.readable, total.rows) for total in totals(summaries)} == {(True, 1), (False, 1)}
 
 
 @pytest.mark.parametrize("spoilt", [True, False])

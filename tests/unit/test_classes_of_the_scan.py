@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.break_class import BreakClass
-from tallystick.classes.mismatch import currency_mismatch
+from tallystick.classes.mismatch import amount_mismatch, currency_mismatch
 from tallystick.classes.offsetting_errors import offsetting_errors
 from tallystick.classes.out_of_order_in_topic import out_of_order_in_topic
 from tallystick.classes.representation_differs import representation_differs
@@ -283,5 +283,7 @@ def test_where_it_did_harm_the_break_says_so() -> None:
 
 
 def test_a_row_without_a_comparable_amount_says_so() -> None:
-    (found,) = currency_mismatch(evidence_of(event(11), row(1, amount_minor=0, currency="")))
+    evidence = evidence_of(event(11), row(1, amount_minor=0, currency=""))
+    (found,) = amount_mismatch(evidence)
+    assert not list(currency_mismatch(evidence))
     assert "ledger:1 says no whole amount of a currency" in found.story

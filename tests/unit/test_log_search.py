@@ -12,8 +12,9 @@ from tallystick import log_search
 from tallystick.batch_header import Marker
 from tallystick.census import DecidedBatch, Outcome
 from tallystick.contract_event import EventFields
-from tallystick.log_record import open_batch, read_record
+from tallystick.log_record import read_record
 from tallystick.log_search import NEEDLES_MAX, Wanted, find_records
+from tallystick.open_batch import open_batch
 
 from .builders import LAW, PART, offsets
 from .synthetic_log import SyntheticLog, a_log, value

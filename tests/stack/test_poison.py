@@ -1,0 +1,154 @@
+"""No record and no ledger row stops the books: it is counted, placed and told, in every way of reading."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from kafka import KafkaProducer
+from pyspark.sql import SparkSession
+
+from spark_apps import cut_scan, reconcile_app
+from tallystick.break_class import BreakClass, Doubt, Notice
+from tallystick.store.run_store import StoredRun
+from tallystick.verdict import Verdict
+
+from .books import TWO_LEGS, LiveBooks, both_legs, doubts, payment, payments
+from .live import NewBooks
+
+DEEP = b'{"note":' + b"[" * 2_000 + b"]" * 2_000 + b"}"
+MICROSECONDS = 1_795_000_000_000_000
+NANOSECONDS = MICROSECONDS * 1_000
+
+
+def with_fields(**fields: object) -> bytes:
+    return json.dumps(json.loads(payment("poison").value) | fields).encode()
+
+
+POISON: Mapping[str, bytes] = {
+    "nested more than 100 deep": payment("poison").value[:-1] + b',"note":' + b"[" * 2_000 + b"]" * 2_000 + b"}",
+    "event_id holds a NUL": with_fields(event_id="a\0"),
+    "payment_id holds a NUL": with_fields(payment_id="a\0"),
+    "leg holds a NUL": with_fields(leg="payment\0"),
+    "currency holds a NUL": with_fields(currency="E\0R"),
+    "event_id has 6,000 characters": with_fields(event_id="k" * 6_000),
+    "currency has 6,000 characters": with_fields(currency="c" * 6_000),
+    "payment_id is empty": with_fields(payment_id=""),
+    "amount_minor is no whole number": with_fields(amount_minor=2**63),
+    "not one JSON object": payment("a").value + b" x",
+    "not one JSON": payment("a").value + payment("behind it").value,
+    "one JSON object": with_fields(event_id="\ud800"),
+    "not UTF-8": with_fields().replace(b"EUR", b"caf\xe9"),
+    "not UTF-8 (": with_fields().replace(b"EUR", b"caf\xff"),
+}
+
+
+class NoText(str):
+    """A header name as a careless producer writes it."""
+
+    def encode(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
+        return b"caf\xe9"
+
+
+def reread_in_every_way(books: LiveBooks, run: StoredRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    reconcile_app.reread_cut(books.store, books.contract, run.cut, run.result)
+    for way in (cut_scan.BY_CLIENT, cut_scan.PAIR_BY_PAIR):
+        with monkeypatch.context() as patch:
+            patch.setenv(cut_scan.SCAN_VARIABLE, way)
+            reconcile_app.reread_cut(books.store, books.contract, run.cut, run.result)
+
+
+def test_no_record_stops_the_books_or_passes_for_another(
+    new_books: NewBooks, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with new_books(direction="topic_to_ledger", legs=TWO_LEGS) as books:
+        books.configure_topic("payment", **{"message.timestamp.after.max.ms": str(2**63 - 1)})
+        books.take_cut()
+        books.both(*both_legs("a", "b"))
+        for value in POISON.values():
+            books.produce_raw(value)
+        run = books.next_run()
+        assert (run.result.verdict, run.result.breaks) == (Verdict.INCONCLUSIVE, ())
+        assert doubts(run) == [Doubt.UNREADABLE_PAYLOAD]
+        assert (run.result.figures.unreadable_records, run.result.figures.matched_rows) == (len(POISON), 4)
+        sentence = run.result.doubts[0].sentence
+        named = [problem for problem in POISON if problem in sentence]
+        assert len(named) >= 5, sentence
+        assert f"{books.contract.legs['payment']}[0] at " in sentence
+        assert "kkkk" not in sentence
+        reread_in_every_way(books, run, monkeypatch)
+
+        # What no clock has, what is aborted, what has a header whose name is no text, and look-ups past all of it.
+        producer = books.producer()
+        for value in (DEEP, POISON["event_id holds a NUL"]):
+            producer.begin_transaction()
+            producer.produce(books.contract.legs["payment"], value=value, partition=0)
+            producer.flush(30)
+            producer.abort_transaction()
+        books.both(*both_legs("c"))
+        odd_header, odd_time = payment("odd header"), payment("odd time", -1)
+        _send_with_odd_header(books, odd_header.value)
+        _send_at(books, odd_time.value, MICROSECONDS)
+        books.post(odd_header, payment("odd time", 2**63 - 1), *payments("p1", "p2", "p3", "p4", "p5", "p6"))
+        broken = books.next_run()
+        assert Counter(one.break_class for one in broken.result.breaks) == {
+            BreakClass.AMOUNT_MISMATCH: 1,
+            BreakClass.PHANTOM_IN_LEDGER: 6,
+            BreakClass.TORN_TRANSACTION: 2,
+        }
+        assert max(one.amount_minor for one in broken.result.breaks) == 2**63 - 1
+        assert doubts(broken) == []
+        assert Notice.TIMESTAMP_SKEW in [one.notice for one in broken.result.notices]
+        reread_in_every_way(books, broken, monkeypatch)
+
+        books.both(*both_legs("d"))
+        assert books.next_run().result.verdict is Verdict.MATCHED
+
+
+def _send_with_odd_header(books: LiveBooks, value: bytes) -> None:
+    producer = KafkaProducer(bootstrap_servers=books.stack.bootstrap_servers)
+    producer.send(books.contract.legs["payment"], value, partition=0, headers=[(NoText("n"), b"1"), ("service", b"x")])
+    producer.close()
+
+
+def _send_at(books: LiveBooks, value: bytes, timestamp: int) -> None:
+    producer = Producer({"bootstrap.servers": books.stack.bootstrap_servers})
+    producer.produce(books.contract.legs["payment"], value=value, partition=0, timestamp=timestamp)
+    assert producer.flush(30) == 0
+
+
+@pytest.mark.parametrize("kind", ["numeric", "double precision"])
+def test_no_ledger_row_stops_the_books_and_a_wrong_amount_is_called_one(
+    new_books: NewBooks, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    ledger: dict[str, Any] = {"columns": {"match_key": "odd_key", "written_at": "occurred_at"}}
+    with new_books(direction="topic_to_ledger", ledger=ledger) as books:
+        books.ledger.execute(
+            f"ALTER TABLE {books.table} ALTER amount_minor TYPE {kind}, ALTER amount_minor DROP NOT NULL, "
+            "ADD COLUMN odd_key text"
+        )
+        books.take_cut()
+        odd = {name: payment(name) for name in ("NaN", "1e30", "Infinity", "-Infinity", "9223372036854775808", "1.5")}
+        odd["NULL"] = payment("NULL")
+        books.produce(*odd.values(), payment("for ever"), payment("a"))
+        for amount, event in odd.items():
+            _insert(books, event.event_id, amount if amount == "NULL" else f"'{amount}'")
+        _insert(books, payment("for ever").event_id, "1000", occurred_at="infinity")
+        _insert(books, payment("a").event_id, "1000")
+        _insert(books, "k" * 6_000, "1000")
+        run = books.next_run()
+        wrong = [one.match_key for one in run.result.breaks if one.break_class is BreakClass.AMOUNT_MISMATCH]
+        assert sorted(wrong) == sorted(event.event_id for event in odd.values())
+        assert len(run.result.breaks) == len(odd) + 1
+        assert run.result.figures.matched_rows == 2
+        reread_in_every_way(books, run, monkeypatch)
+
+
+def _insert(books: LiveBooks, key: str, amount: str, *, occurred_at: str = "now") -> None:
+    books.ledger.execute(
+        f"INSERT INTO {books.table} (event_id, payment_id, leg, side, amount_minor, currency, occurred_at, odd_key) "
+        f"VALUES (gen_random_uuid(), gen_random_uuid(), 'payment', 'credit', {amount}, 'EUR', %s, %s)",
+        (occurred_at, key),
+    )

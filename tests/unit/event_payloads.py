@@ -1,0 +1,113 @@
+"""Payloads that are readable events, and some that are none, each with what is wrong with it."""
+
+import json
+
+from hypothesis import strategies as st
+
+from tallystick.contract_event import EventFields
+from tallystick.event_reading import DEPTH_MAX, TEXT_LENGTH_MAX
+
+FIELDS = EventFields()
+WHOLE = b'{"event_id":"ev-1","payment_id":"pay-1","leg":"payout","amount_minor":1000,"currency":"EUR"}'
+
+
+def with_field(written: bytes, name: str = "event_id") -> bytes:
+    """The whole event, in which one field is written so."""
+    fields = {"event_id": b'"ev-1"', "payment_id": b'"pay-1"', "leg": b'"payout"', "amount_minor": b"1000"}
+    fields |= {"currency": b'"EUR"', name: written}
+    return b"{" + b",".join(b'"%b":%b' % (key.encode(), value) for key, value in fields.items()) + b"}"
+
+
+def with_note(written: bytes) -> bytes:
+    """The whole event, and a field that nobody reads."""
+    return with_field(written, "note")
+
+
+def nested(depth: int) -> bytes:
+    return b"[" * (depth - 1) + b"]" * (depth - 1)
+
+
+READABLE = {
+    "as the contract says": WHOLE,
+    "white space around it": b" \r\n\t" + WHOLE + b" \n",
+    "a byte order mark before it": b"\xef\xbb\xbf" + WHOLE,
+    "as deep as may be": with_note(nested(DEPTH_MAX)),
+    "many brackets in a text": with_note(b'"' + b"[{" * 3 * DEPTH_MAX + b'"'),
+    "many brackets side by side": with_note(b"[" + b",".join([b"{}"] * 3 * DEPTH_MAX) + b"]"),
+    "a whole number for a key": with_field(b"17"),
+    "as long as may be": with_field(b'"' + b"x" * TEXT_LENGTH_MAX + b'"'),
+    "an emoji in two escapes": with_field(rb'"\ud83d\ude00"'),
+    "letters as they are": with_field('"café €"'.encode()),
+    "a NUL that nobody reads": with_note(rb'"\u0000"'),
+    "a number that nobody could hold": with_note(b"1e999999"),
+    "the largest amount": with_field(b"9223372036854775807", "amount_minor"),
+    "an empty leg": with_field(b'""', "leg"),
+    "a name twice": WHOLE[:-1] + b',"event_id":"ev-1"}',
+}
+UNREADABLE = {
+    "nothing": (None, "it has no value"),
+    "no bytes": (b"", "not one JSON object"),
+    "text behind it": (WHOLE + b" x", "not one JSON object"),
+    "an event behind it": (WHOLE + WHOLE, "not one JSON object"),
+    "a NUL behind it": (WHOLE + b"\0", "not one JSON object"),
+    "a list": (b"[" + WHOLE + b"]", "not one JSON object"),
+    "two byte order marks": (b"\xef\xbb\xbf" * 2 + WHOLE, "not one JSON object"),
+    "NaN": (with_note(b"NaN"), "not one JSON object"),
+    "half a surrogate pair in a key": (with_field(rb'"\ud800"'), "not one JSON object"),
+    "half a surrogate pair that nobody reads": (with_note(rb'"\udc00"'), "not one JSON object"),
+    "a surrogate in UTF-8": (with_field(b'"\xed\xa0\x80"'), "not UTF-8"),
+    "Latin-1": (with_field(b'"caf\xe9"'), "not UTF-8"),
+    "Latin-1 that nobody reads": (with_note(b'"caf\xe9"'), "not UTF-8"),
+    "UTF-16": (WHOLE.decode().encode("utf-16"), "not UTF-8"),
+    "too deep": (with_note(nested(DEPTH_MAX + 1)), "nested more than 100 deep"),
+    "far too deep": (with_note(nested(100_000)), "nested more than 100 deep"),
+    "too deep and not closed": (WHOLE[:-1] + b',"note":' + b'{"a":' * 5_000, "nested more than 100 deep"),
+    "a NUL in the key": (with_field(rb'"a\u0000"'), "event_id holds a NUL"),
+    "a NUL in the transaction's key": (with_field(rb'"\u0000"', "payment_id"), "payment_id holds a NUL"),
+    "a NUL in the leg": (with_field(rb'"\u0000"', "leg"), "leg holds a NUL"),
+    "a NUL in the currency": (with_field(rb'"E\u0000R"', "currency"), "currency holds a NUL"),
+    "an endless key": (with_field(b'"' + b"x" * 6_000 + b'"'), "event_id has 6,000 characters"),
+    "an endless number for a key": (with_field(b"9" * 6_000), "event_id has 6,000 characters"),
+    "an endless currency": (with_field(b'"' + b"x" * 6_000 + b'"', "currency"), "currency has 6,000 characters"),
+    "an endless leg": (with_field(b'"' + b"x" * 501 + b'"', "leg"), "leg has 501 characters"),
+    "a fraction for a key": (with_field(b"1.50"), "event_id is no text"),
+    "an object for a key": (with_field(b'{"a":1}'), "event_id is no text"),
+    "no key": (with_field(b"null"), "event_id is missing"),
+    "an empty key": (with_field(b'""'), "event_id is empty"),
+    "an amount above a bigint": (with_field(b"9223372036854775808", "amount_minor"), "amount_minor is no whole number"),
+    "a fraction of a unit": (with_field(b"10.50", "amount_minor"), "amount_minor is no whole number"),
+    "no amount": (with_field(b"null", "amount_minor"), "amount_minor is missing"),
+}
+
+_TEXTS = [b'"ev-1"', b'""', rb'"\u0000"', rb'"\ud800"', rb'"\ud83d\ude00"', b'"caf\xe9"', '"é"'.encode(), b'"EUR"']
+_ODD_TEXTS = [b'"' + b"x" * 501 + b'"', b'"\x00"', b'"a\tb"', b'"[{"', rb'"\"}"']
+_NUMBERS = [b"17", b"-0", b"1.5", b"1e2", b"01", b"NaN", b"9223372036854775807", b"9223372036854775808"]
+_OTHERS = [b"null", b"true", b"{}", b"[]", b"", nested(99), nested(100), nested(101)]
+_SMALL = st.sampled_from([*_TEXTS, *_ODD_TEXTS, *_NUMBERS, *_OTHERS])
+_NAMES = st.sampled_from([b"event_id", b"payment_id", b"leg", b"amount_minor", b"currency", b"note", rb"\u006eote"])
+_OBJECTS = st.lists(st.tuples(_NAMES, _SMALL), max_size=8).map(
+    lambda fields: b"{" + b",".join(b'"%b":%b' % field for field in fields) + b"}"
+)
+_WITH_ONE_CHANGED = st.builds(
+    with_field, _SMALL, st.sampled_from(["event_id", "payment_id", "leg", "currency", "note"])
+)
+_JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists).map(
+    lambda one: json.dumps({"note": one}).encode()
+)
+
+
+def _spoilt(value: bytes, place: int, put: bytes, length: int) -> bytes:
+    at = place % (len(value) + 1)
+    return value[:at] + put + value[at + length :]
+
+
+_SOUND = st.sampled_from(list(READABLE.values())) | _WITH_ONE_CHANGED | _OBJECTS
+PAYLOADS = (
+    _SOUND
+    | _JSON
+    | st.binary(max_size=8)
+    | st.builds(_spoilt, _SOUND, st.integers(0, 10_000), st.binary(max_size=3), st.integers(0, 2))
+    | st.builds(lambda one, other: one + other, _SOUND, _SOUND | st.sampled_from([b" x", b"\n", b"\xef\xbb\xbf", b","]))
+    | st.sampled_from([value for value, _ in UNREADABLE.values() if value is not None])
+)
+"""Bytes: events, nearly events, and anything."""
