@@ -32,7 +32,7 @@ from spark_apps.hash_scan import (
     takes,
 )
 from spark_apps.key_index_frame import index_of, keys_in_indexes, write_index
-from spark_apps.ledger_frame import RowsById, input_rows, read_ledger, rows_by_id, slice_queries
+from spark_apps.ledger_frame import RowsById, input_rows, read_ledger, repeated_row_ids, rows_by_id, slice_queries
 from spark_apps.log_reader import LogTopic, as_raised_in_the_task
 from spark_apps.postgres_rows import PostgresRows
 from spark_apps.second_reading import choose_sample, compare, read_by_client
@@ -157,8 +157,12 @@ def scan_cut(
                 snapshot=snapshot,
             )
             if by_log:
-                return _scan_log(spark, contract, connections, cut, previous, sides, known, tell)
-            return _scan(contract, cut, previous, sides, known, inputs), ()
+                scan, census = _scan_log(spark, contract, connections, cut, previous, sides, known, tell)
+            else:
+                scan, census = _scan(contract, cut, previous, sides, known, inputs), ()
+            if not described.row_id_is_unique:
+                scan = replace(scan, repeated_row_ids=repeated_row_ids(sides.ledger.read))
+            return scan, census
 
 
 def _open_session(name: str) -> SparkSession:

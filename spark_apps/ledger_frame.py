@@ -21,6 +21,7 @@ from tallystick.jdbc_ledger import JdbcLedger
 from tallystick.ledger import Ledger, LedgerDescription
 from tallystick.ledger_reader import PostgresLedger
 from tallystick.parquet_ledger import ParquetLedger
+from tallystick.slice_scan import REPEATED_IDS_MAX
 
 _FETCH_ROWS = "10000"
 
@@ -83,6 +84,12 @@ def rows_by_id(ledger: Ledger, described: LedgerDescription, ledger_slice: Ledge
     if not isinstance(ledger, PostgresLedger) or not described.row_id_is_integer:
         return None
     return partial(ledger.rows_by_id, ledger_slice=ledger_slice)
+
+
+def repeated_row_ids(rows: DataFrame) -> tuple[str, ...]:
+    """Ids that more than one row has, the first few in order. Reads the rows once more, and shuffles their ids."""
+    repeated = rows.groupBy("row_id").count().where("count > 1").orderBy("row_id").limit(REPEATED_IDS_MAX)
+    return tuple(str(row.row_id) for row in repeated.collect())
 
 
 def input_rows(inputs: DataFrame, *, only_leg: str | None) -> DataFrame:

@@ -63,6 +63,7 @@ class Doubt(StrEnum):
     LEDGER_FAILED_OVER = "ledger_failed_over"
     LEDGER_IDS_REUSED = "ledger_ids_reused"
     KEY_INDEX_LOST = "key_index_lost"
+    ROW_IDS_REPEAT = "row_ids_repeat"
     PARTNER_NOT_SETTLED = "partner_not_settled"
 
 

@@ -261,6 +261,11 @@ DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
         means="What earlier runs read can no longer be looked up: a key that comes again may be a second copy.",
         check_first="Put the artifacts folder's key_index back from a backup; or begin new books under a new name.",
     ),
+    Doubt.ROW_IDS_REPEAT: ClassText(
+        title="Row ids repeat",
+        means="Several rows of this window have one row id: each is judged, but nobody can say which one is meant.",
+        check_first="Let the contract's row_id name a column that is unique in the whole ledger.",
+    ),
     Doubt.PARTNER_NOT_SETTLED: ClassText(
         title="Other side held back",
         means="Items are due, and their other side could not be read up to then: neither missing nor matched.",

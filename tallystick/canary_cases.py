@@ -202,6 +202,7 @@ CASES: tuple[CanaryCase, ...] = (
     CanaryCase(name=Doubt.LEDGER_FAILED_OVER, changed=failed_over),
     CanaryCase(name=Doubt.LEDGER_IDS_REUSED, changed=set_back),
     CanaryCase(name=Doubt.KEY_INDEX_LOST, changed=says(lost_indexes=(1,))),
+    CanaryCase(name=Doubt.ROW_IDS_REPEAT, changed=says(repeated_row_ids=("1",))),
     CanaryCase(name=Doubt.VACUOUS_RUN, changed=says(ledger_rows=0)),
     CanaryCase(name=Doubt.CANARY_MISSED, changed=says(missed_canaries=("canary",))),
     CanaryCase(name=Notice.EMPTY_TRANSACTION, changed=counted(empty_transactions=1)),

@@ -165,6 +165,11 @@ class LedgerSide(ContractPart):
         return self.kind == "postgres" and self.slice_by == "xmin"
 
     @property
+    def rows_come_again(self) -> bool:
+        """May a later slice hold a row that an earlier one held? By xmin and by a moment of change; a file's is new."""
+        return self.kind in ("postgres", "jdbc")
+
+    @property
     def waits_by_rule(self) -> bool:
         """Is what waits behind the horizon held back by the contract's own rule, and by nobody's transaction?"""
         return self.kind in ("jdbc", "parquet")

@@ -124,6 +124,8 @@ class Evidence:
     missed_canaries: tuple[str, ...] = ()
     lags: tuple[TopicLag, ...] = ()
     measured_grace: Grace | None = None
+    repeated_row_ids: tuple[str, ...] = ()
+    """Ids that more than one row of the slice has, the first few."""
     rows_out_of_place: tuple[Place, ...] = ()
     """By written_xid: where rows came that no cut has read, or went that one had read."""
     forged_repairs: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 Asks both sides about exceptions only, so its cost grows with breaks and open items, not with rows.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -143,9 +143,10 @@ def investigate(
     judged again. indexes: of keys, where a topic plays the ledger's part.
     """
     contract = sides.contract
+    items = (*past.carried, *_judged_rows_read_again(engine, cut, past.carried, scan.copies))
     cases = group_by_key(
-        scan.copies,
-        (*past.carried, *_judged_rows_read_again(engine, cut, past.carried, scan.copies)),
+        with_ids_of_their_own(scan.copies, () if contract.ledger.rows_come_again else items, cut_n=cut.n),
+        items,
         ignore_case=contract.currency_case == "ignored",
     )
     too_many = {item.item_id: item for item in (*past.carried, *past.too_many) if may_be_taken_back(item)}
@@ -255,6 +256,7 @@ def investigate(
         measured_grace=grace,
         rows_out_of_place=look_ups.earlier_rows.changed if look_ups.earlier_rows else (),
         lost_indexes=look_ups.lost_indexes,
+        repeated_row_ids=scan.repeated_row_ids,
     )
     return evidence, look_ups
 
@@ -355,6 +357,24 @@ def _rows_too_many(engine: Engine, cut: Cut, look_ups: LookUps) -> frozenset[str
     rows = {seen.item_id for found in look_ups.by_key.values() for seen in found if seen.side is ItemSide.LEDGER}
     judged = judged_items_as_of(engine, cut.contract, cut.n, rows)
     return frozenset(item.item_id for item in judged if may_be_taken_back(item))
+
+
+def with_ids_of_their_own(copies: Iterable[Copy], others: Iterable[OpenItem], *, cut_n: int) -> Iterator[Copy]:
+    """Rows in order, each with an item id that neither another row nor an item of another row has: where the ledger's
+    row ids repeat, one row would otherwise hide another.
+
+    others: items of rows that cannot be read again.
+    """
+    taken = {item.item_id: 1 for item in others}
+    of_earlier = frozenset(taken)
+    for copy in sorted(copies, key=lambda one: (one.item_id, one.match_key, one.amount_minor, one.currency)):
+        times = taken.get(copy.item_id, 0)
+        if copy.side is ItemSide.LEDGER and times:
+            row = f"{cut_n}.{times}" if copy.item_id in of_earlier else f"{times + 1}"
+            yield replace(copy, item_id=f"{copy.item_id}#{row}")
+        else:
+            yield copy
+        taken[copy.item_id] = times + 1
 
 
 def group_by_key(

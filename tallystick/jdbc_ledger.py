@@ -35,6 +35,7 @@ from sqlalchemy import (
     true,
     types,
 )
+from sqlalchemy.engine.interfaces import ReflectedIndex
 from sqlalchemy.exc import DBAPIError, NoSuchTableError, OperationalError
 from sqlalchemy.pool import NullPool
 
@@ -48,6 +49,7 @@ from tallystick.ledger import (
     LedgerRefused,
     LedgerRow,
     LedgerUnreachable,
+    not_unique_row_id,
 )
 from tallystick.postgres_trouble import what_to_do
 
@@ -106,7 +108,10 @@ class JdbcLedger:
             if isinstance(error, OperationalError) and "no such" not in str(error.orig):  # SQLite's word for a typo
                 raise
             raise LedgerRefused(f"{self._name}: {_said(error)}") from None
-        return LedgerDescription(key_is_unique=self._key_is_unique())
+        row_id_is_unique = self._is_unique(columns.row_id)
+        if not row_id_is_unique and not self._is_view():
+            raise LedgerRefused(not_unique_row_id(self._name, columns.row_id))
+        return LedgerDescription(key_is_unique=self._is_unique(columns.match_key), row_id_is_unique=row_id_is_unique)
 
     def read_snapshot(self) -> LedgerSnapshot:
         """How far it can be read: the overlap behind the newest value, or behind the clock for a timestamp.
@@ -258,14 +263,20 @@ class JdbcLedger:
                 f"got {self._order.type!r}; expected an integer, or a timestamp of a database that has such a type"
             )
 
-    def _key_is_unique(self) -> bool:
-        key = [self.ledger.columns.match_key]
+    def _is_unique(self, column: str) -> bool:
         there, schema = inspect(self.connection), self._table.schema
+        indexes = there.get_indexes(self._table.name, schema)
         unique = (
             there.get_pk_constraint(self._table.name, schema)["constrained_columns"],
             *(one["column_names"] for one in there.get_unique_constraints(self._table.name, schema)),
+            *(one["column_names"] for one in indexes if one["unique"] and not _is_partial(one)),
         )
-        return key in unique
+        return [column] in unique
+
+    def _is_view(self) -> bool:
+        """Of a view no database says that a column is unique."""
+        there, schema = inspect(self.connection), self._table.schema
+        return self._table.name not in there.get_table_names(schema)
 
     @property
     def _pairs(self) -> ColumnElement[bool]:
@@ -284,6 +295,10 @@ class JdbcLedger:
             return position
         moment = _EPOCH + position * _MICROSECOND
         return moment if getattr(self._order.type, "timezone", False) else moment.replace(tzinfo=None)
+
+
+def _is_partial(index: ReflectedIndex) -> bool:
+    return any(name.endswith("_where") for name in index.get("dialect_options", {}))
 
 
 def _microseconds(moment: datetime) -> int:

@@ -40,10 +40,12 @@ class HorizonHolder:
 class LedgerDescription:
     """What a scan must know of the ledger. halves_by: blocks to cut the scan at; None where it is not cut.
 
-    row_id_is_integer: and rows can be read by it.
+    row_id_is_unique: by the database's word; where it has none, each slice is counted. row_id_is_integer: and rows can
+    be read by it.
     """
 
     key_is_unique: bool
+    row_id_is_unique: bool = True
     halves_by: int | None = None
     row_id_is_integer: bool = False
 
@@ -68,6 +70,15 @@ class LedgerRow:
     reverses: str = ""
     action_id: str = ""
     was_read: bool = True
+
+
+def not_unique_row_id(name: str, column: str) -> str:
+    """Why a ledger is refused whose rows may share an id: of two rows with one id nobody would see the second."""
+    return (
+        f"{name}: column {column}, which the contract names row_id: got no unique index on it alone, over all rows and "
+        "without nulls; expected one, since of two rows with one id the books would follow only one. What to do: let "
+        "the contract name the table's primary key, or create a unique index and let the column be NOT NULL"
+    )
 
 
 class Ledger(Protocol):

@@ -25,6 +25,7 @@ from tallystick.ledger import (
     LedgerRefused,
     LedgerRow,
     LedgerUnreachable,
+    not_unique_row_id,
 )
 from tallystick.postgres_trouble import what_to_do
 
@@ -64,6 +65,10 @@ SELECT pg_is_in_recovery() AS on_standby, row_security_active(c.oid) AS rows_hid
        format_type(a.atttypid, a.atttypmod) AS key_type,
        EXISTS (SELECT 1 FROM pg_attribute r WHERE r.attrelid = c.oid AND r.attname = %(row_id)s AND NOT r.attisdropped
                AND r.atttypid IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype)) AS row_id_is_integer,
+       EXISTS (SELECT 1 FROM pg_attribute r JOIN pg_index i ON i.indrelid = r.attrelid AND i.indkey[0] = r.attnum
+               WHERE r.attrelid = c.oid AND r.attname = %(row_id)s AND NOT r.attisdropped AND r.attnotnull
+               AND i.indisunique AND i.indpred IS NULL AND i.indisvalid AND i.indnkeyatts = 1)
+           AND (c.relkind = 'p' OR NOT c.relhassubclass) AS row_id_is_unique,
        (SELECT d.oid IS NOT NULL OR w.attgenerated <> '' OR EXISTS (
                    SELECT 1 FROM pg_trigger g WHERE g.tgrelid = c.oid AND g.tgtype & 7 = 7 AND NOT g.tgisinternal)
         FROM pg_attribute w LEFT JOIN pg_attrdef d ON d.adrelid = w.attrelid AND d.adnum = w.attnum
@@ -95,6 +100,8 @@ class LedgerTable:
     block_count: int
     key_type: str | None
     row_id_is_integer: bool
+    row_id_is_unique: bool
+    """By an index over all its rows, and never null."""
     key_is_unique: bool
     on_standby: bool
     rows_hidden: bool
@@ -211,6 +218,8 @@ def describe_table(connection: psycopg.Connection, ledger: LedgerSide) -> Ledger
     except psycopg.Error as error:
         raise LedgerRefused(f"ledger table {ledger.table}: {str(error).strip().splitlines()[0]}") from error
     _require_moment(connection, ledger)
+    if table.kind == "r" and not table.row_id_is_unique:
+        raise LedgerRefused(not_unique_row_id(f"ledger table {ledger.table}", ledger.columns.row_id))
     return table
 
 
@@ -422,7 +431,10 @@ class PostgresLedger:
         table = describe_table(self.connection, self.ledger)
         known_alone = table.key_is_unique and self.ledger.columns.reverses is None
         return LedgerDescription(
-            key_is_unique=known_alone, halves_by=table.halves_by, row_id_is_integer=table.row_id_is_integer
+            key_is_unique=known_alone,
+            row_id_is_unique=table.row_id_is_unique,
+            halves_by=table.halves_by,
+            row_id_is_integer=table.row_id_is_integer,
         )
 
     def read_snapshot(self) -> LedgerSnapshot:

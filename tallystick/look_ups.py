@@ -132,7 +132,11 @@ def look_up(
     inputs = tuple(part for part in everywhere if part.topic in contract.input_topics)
     keys = [case.match_key for case in cases]
     rows = sides.ledger.look_up_rows(keys, cut.ledger_slice)
-    in_ledger = {key: [ledger_sighting(row, cut.ledger_slice) for row in found] for key, found in rows.items()}
+    read_now = {copy.item_id for case in cases for copy in case.side(ItemSide.LEDGER) if copy.carried is None}
+    in_ledger = {
+        key: [_apart_from(read_now, ledger_sighting(row, cut.ledger_slice)) for row in found]
+        for key, found in rows.items()
+    }
     indexed = index_sightings(indexes, keys) if indexes else {}
     if inputs:
         wanted = {
@@ -411,6 +415,13 @@ def ledger_sighting(row: LedgerRow, ledger_slice: LedgerSlice) -> Sighting:
     if row.action_id:
         detail |= {"action_id": row.action_id, "amount_minor": row.amount_minor, "currency": row.currency}
     return Sighting(side=ItemSide.LEDGER, place=place, item_id=ledger_item_id(row.row_id), detail=detail)
+
+
+def _apart_from(read_now: Collection[str], seen: Sighting) -> Sighting:
+    """A row below the slice is another one than the slice's, also where it has the same row id."""
+    if seen.item_id in read_now and seen.place in (Place.BEFORE_BASELINE, Place.EARLIER_SLICE, Place.UNREAD):
+        return replace(seen, item_id=f"{seen.item_id}#{seen.detail['transaction_id']}")
+    return seen
 
 
 def topic_sighting(

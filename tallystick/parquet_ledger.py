@@ -109,7 +109,7 @@ class ParquetLedger:
             try:
                 schema = self._dataset([newest]).schema
             except pa.ArrowInvalid:
-                return LedgerDescription(key_is_unique=False)  # still being written
+                return LedgerDescription(key_is_unique=False, row_id_is_unique=False)  # still being written
             columns = self.ledger.columns
             wanted = [getattr(columns, name) for name in _COMPARED]
             for name in (*wanted, *([columns.written_at] if columns.written_at else [])):
@@ -122,7 +122,7 @@ class ParquetLedger:
                     f"ledger file {newest.path}: column {columns.written_at}, which the contract names written_at: got "
                     f"{schema.field(columns.written_at).type}; expected a timestamp with its zone"
                 )
-        return LedgerDescription(key_is_unique=False)
+        return LedgerDescription(key_is_unique=False, row_id_is_unique=False)
 
     def read_snapshot(self) -> LedgerSnapshot:
         """Files may change for quiet_seconds after they came into sight; none in sight lies at or above xmax."""

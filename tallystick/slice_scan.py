@@ -19,6 +19,9 @@ OUT_OF_ORDER_MAX = 10_000
 CANARY = "tallystick-canary-"
 """How the match keys of planted copies begin. Nothing is told by it: a real copy may have such a key too."""
 
+REPEATED_IDS_MAX = 5
+"""So many ids that rows share are named."""
+
 CANARY_PARTITION = -1
 """Where planted events lie: no topic has such a partition."""
 
@@ -65,6 +68,8 @@ class SliceScan:
     input_rows_by_partition: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """Records of the topics that play the ledger's part, readable or not."""
     input_unreadable_count: int = 0
+    repeated_row_ids: tuple[str, ...] = ()
+    """Ids that more than one row of the slice has, the first REPEATED_IDS_MAX; none where the database rules it out."""
     log_records: Mapping[str, LogRecord] = field(default_factory=dict)
     """What the log says of copies that came home, by item id, without spans; of none but where our own reader read."""
     heads: Mapping[TopicPartition, BatchHeads] = field(default_factory=dict)

@@ -43,6 +43,7 @@ from tallystick.classes.promise_at_risk import promise_at_risk
 from tallystick.classes.readers_disagree import readers_disagree
 from tallystick.classes.representation_differs import representation_differs
 from tallystick.classes.retention_overtakes import retention_overtakes
+from tallystick.classes.row_ids_repeat import row_ids_repeat
 from tallystick.classes.row_without_key import row_without_key
 from tallystick.classes.timestamp_skew import timestamp_skew
 from tallystick.classes.topic_recreated import log_truncated, topic_recreated
@@ -121,6 +122,7 @@ CLASSES: tuple[ClassRule, ...] = (
     ClassRule(names=(Doubt.LEDGER_FAILED_OVER,), letters="Q2", judge=ledger_failed_over),
     ClassRule(names=(Doubt.LEDGER_IDS_REUSED,), letters="Q2", judge=ledger_ids_reused),
     ClassRule(names=(Doubt.KEY_INDEX_LOST,), letters="Q2", judge=key_index_lost),
+    ClassRule(names=(Doubt.ROW_IDS_REPEAT,), letters="Q2", judge=row_ids_repeat),
     ClassRule(names=(Doubt.VACUOUS_RUN,), letters="Q1", judge=vacuous_run),
     ClassRule(names=(Notice.PROMISE_AT_RISK,), letters="", judge=promise_at_risk),
     ClassRule(names=(Doubt.CANARY_MISSED,), letters="Q1", judge=canary_missed),

@@ -2,11 +2,12 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,11 +17,13 @@ from pyspark.sql import SparkSession
 from lab.process import wait_until
 from spark_apps.ledger_frame import read_ledger
 from tallystick.connections import environment_variable
+from tallystick.contract import Contract
 from tallystick.cut import LedgerSlice, LedgerSnapshot
 from tallystick.jdbc_ledger import JdbcLedger
+from tallystick.ledger import LedgerRefused
 from tallystick.ledger_kinds import open_ledger_of
 from tallystick.settling import observe
-from tallystick.store.run_store import StoredRun
+from tallystick.store.run_store import StoredRun, outstanding_breaks
 from tallystick.verdict import Verdict
 
 from .books import Event, LiveBooks, doubts, expected, kinds, payment, payments
@@ -241,17 +244,20 @@ def in_files(new_books: NewBooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         yield books
 
 
-def write_file(books: LiveBooks, name: str, *events: Event, rows_of: str = "") -> Path:
-    """As a writer should: under another name first. rows_of: another file, whose rows these are."""
+def write_file(books: LiveBooks, name: str, *events: Event, rows_of: str = "", row_ids: Sequence[str] = ()) -> Path:
+    """As a writer should: under another name first. rows_of: another file, whose rows these are.
+    row_ids: where they are no file's own.
+    """
     path = Path(books.connections.ledger_dsn) / "billing" / "posting" / name
     rows = [
         {
-            "entry_id": f"{rows_of or name}:{number}",
+            "entry_id": row_ids[number] if row_ids else f"{rows_of or name}:{number}",
             "event_id": one.event_id,
             "payment_id": one.payment_id,
             "leg": one.leg,
+            "amount_minor": one.amount_minor,
+            "currency": one.currency,
         }
-        | {"amount_minor": one.amount_minor, "currency": one.currency}
         for number, one in enumerate(events)
     ]
     hidden = path.with_name(f".{name}")
@@ -306,3 +312,58 @@ def test_a_file_that_comes_where_a_late_window_holds_nothing_is_read_by_the_next
     books.judge(empty)
     run = books.next_run()
     assert (run.result.verdict, run.result.figures.matched_rows) == (Verdict.MATCHED, 1)
+
+
+def test_rows_of_files_that_share_a_row_id_hide_nothing(in_files: LiveBooks) -> None:
+    books, large, small = in_files, payment("large", 900_000), payment("small", 5)
+    books.take_cut()
+    books.produce(payment("a"))
+    write_file(books, "first.parquet", payment("a"), large, row_ids="12")
+    first = books.next_run()
+    assert (kinds(first), doubts(first)) == (expected(("phantom_in_ledger", large)), [])
+
+    books.produce(payment("b"))
+    write_file(books, "second.parquet", payment("b"), small, row_ids="12")
+    second = books.next_run()
+    assert (kinds(second), doubts(second)) == (expected(("phantom_in_ledger", small)), [])
+    standing = outstanding_breaks(books.store, books.contract.contract)
+    assert sorted(one.item_break.amount_minor for one in standing) == [5, 900_000]
+
+    books.produce(payment("c"))
+    write_file(books, "second again.parquet", payment("b"), payment("c"), payment("c"), row_ids="177")
+    third = books.next_run()
+    assert kinds(third) == expected(("duplicate_in_ledger", payment("b")), ("duplicate_in_ledger", payment("c")))
+    assert doubts(third) == ["row_ids_repeat"]
+    assert books.judge_again(third).digest == third.result.digest
+
+
+def test_a_row_id_that_is_not_unique_is_refused_or_counted_where_no_database_can_say(
+    new_books: NewBooks, in_a_file: LiveBooks
+) -> None:
+    by_event = {"columns": {"row_id": "event_id"}}
+    with pytest.raises(LedgerRefused, match=r"main.posting: column event_id, .* row_id: got no unique index"):
+        replace(in_a_file, contract=with_ledger(in_a_file, by_event)).take_cut()
+    with new_books(direction="topic_to_ledger", ledger=by_event) as books:
+        with pytest.raises(LedgerRefused, match=r"column event_id, .* row_id: got no unique index"):
+            books.take_cut()
+        books.ledger.execute(
+            f"""
+            CREATE TABLE {books.table}s (LIKE {books.table} INCLUDING DEFAULTS INCLUDING IDENTITY)
+                PARTITION BY LIST (leg);
+            CREATE TABLE {books.table}_1 PARTITION OF {books.table}s DEFAULT;
+            DROP TABLE {books.table};
+            ALTER TABLE {books.table}s RENAME TO posting;
+            """
+        )
+        books.take_cut()
+        books.both(*payments("a", "b"))
+        books.post(payment("b"))
+        run = books.next_run()
+        assert kinds(run) == expected(("duplicate_in_ledger", payment("b")))
+        assert doubts(run) == ["row_ids_repeat"]
+        assert run.result.doubts[0].details == {"row_ids": [payment("b").event_id]}
+
+
+def with_ledger(books: LiveBooks, changes: Mapping[str, Any]) -> Contract:
+    document = books.contract.model_dump(mode="json", exclude_defaults=True)
+    return Contract.model_validate(document | {"ledger": document["ledger"] | dict(changes)})

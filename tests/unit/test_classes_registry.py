@@ -559,6 +559,10 @@ PAIRS: dict[Name, Pair] = {
         fires=replace(CLEAN, lost_indexes=(1,)),
         twin=replace(CLEAN, lost_indexes=()),
     ),
+    Doubt.ROW_IDS_REPEAT: Pair(
+        fires=replace(CLEAN, repeated_row_ids=("17",)),
+        twin=replace(CLEAN, repeated_row_ids=()),
+    ),
     Doubt.CANARY_MISSED: Pair(
         fires=replace(CLEAN, missed_canaries=("amount (scan)",)),
         twin=replace(CLEAN, missed_canaries=()),

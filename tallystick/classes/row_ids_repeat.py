@@ -1,0 +1,25 @@
+"""Q2: several rows of the slice have one row id.
+
+Items, breaks and repairs name a row by its id, so which of these rows they mean nobody can say. Where the database
+rules it out by a unique index nothing is counted. Not to be mistaken for a match key that stands twice, which is a
+duplicate.
+"""
+
+from collections.abc import Iterator
+
+from tallystick.break_class import Doubt
+from tallystick.evidence import Evidence
+from tallystick.run_result import DoubtFound
+
+
+def row_ids_repeat(evidence: Evidence) -> Iterator[DoubtFound]:
+    """One for all of them, with the first few ids."""
+    repeated = evidence.repeated_row_ids
+    if repeated:
+        column = evidence.contract.ledger.columns.row_id
+        yield DoubtFound(
+            doubt=Doubt.ROW_IDS_REPEAT,
+            sentence=f"ledger: several rows of this slice have one {column}, which the contract names row_id: such as "
+            f"{', '.join(repeated)}. Each of them was judged, but a break or a repair cannot say which one it means.",
+            details={"row_ids": list(repeated)},
+        )
