@@ -298,6 +298,9 @@ RULES: Mapping[str, Rule] = {
     "ledger.earlier_rows": _anew(
         "Rows that are deleted from the next run on are told or not, as it says then; what was counted so far stands."
     ),
+    "ledger.compared_windows": _anew(
+        "From the next run on so many windows are read again; what was changed in them before that no run can tell."
+    ),
     "ledger.columns.row_id": _refused(
         "Open items know their row by it: the same row would look like another one, and its event like a duplicate."
     ),

@@ -81,6 +81,9 @@ class LedgerSide(ContractPart):
     earlier_rows: Literal["kept", "archived"] = "kept"
     """written_xid only: what becomes of rows that cuts have read. kept: one that is deleted is a doubt, once. archived:
     their owner deletes old ones, and no run says so."""
+    compared_windows: Annotated[int, Field(ge=0, strict=True)] = 0
+    """written_xid only: so many windows back each run reads the rows again and compares what they say with what they
+    said when their own run was done: a row that was changed since is a doubt, once. 0: no run looks."""
     columns: LedgerColumns = LedgerColumns()
     """Column names, where they differ from the defaults."""
     amount_unit: AmountUnit = "minor"
@@ -100,8 +103,11 @@ class LedgerSide(ContractPart):
 
     @model_validator(mode="after")
     def _archived_rows_have_ids(self) -> Self:
-        if self.earlier_rows != "kept" and self.slice_by != "written_xid":
-            raise ValueError("expected slice_by: written_xid with earlier_rows: only by it rows are counted by slice")
+        if (self.earlier_rows != "kept" or self.compared_windows) and self.slice_by != "written_xid":
+            raise ValueError(
+                "expected slice_by: written_xid with earlier_rows and compared_windows: only by it rows stay in "
+                "their slice"
+            )
         return self
 
     @field_validator("table", mode="wrap")
@@ -217,5 +223,5 @@ def _stated(value: Any) -> Any:
     return value
 
 
-_FIELDS_OF_TABLES = ("table", "where", "slice_by", "earlier_rows", "columns", "consumer_isolation")
+_FIELDS_OF_TABLES = ("table", "where", "slice_by", "earlier_rows", "compared_windows", "columns", "consumer_isolation")
 _FIELDS_OF_INPUTS = ("topics", "event", "index_windows")

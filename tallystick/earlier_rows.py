@@ -46,6 +46,16 @@ class Place:
         return max(0, self.now - self.expected)
 
     @property
+    def says_otherwise(self) -> bool:
+        """As many rows as before, and not all say what they said."""
+        return self.now == self.expected
+
+    @property
+    def to_name(self) -> int:
+        """How many of its newest rows are worth naming."""
+        return NAMED_MAX if self.says_otherwise else self.too_many
+
+    @property
     def gone(self) -> int:
         """Of rows that cuts have read."""
         return 0 if self.name in (WITHOUT_ID, BEFORE, AHEAD) else max(0, self.expected - self.now)
@@ -53,18 +63,26 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class EarlierRows:
-    """What one run counted. counts: by place; of slices only those that hold other rows than were read of them."""
+    """What one run counted. counts: by place; of slices only those that hold other rows than were read of them.
+
+    digests: what the rows say, by slice, of those that the contract compares and of the run's own.
+    """
 
     counts: Mapping[str, int] = field(default_factory=dict)
+    digests: Mapping[str, str] = field(default_factory=dict)
     changed: tuple[Place, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        return {"counts": dict(self.counts), "changed": [vars(place) for place in self.changed]}
+        return {
+            "counts": dict(self.counts),
+            "digests": dict(self.digests),
+            "changed": [vars(place) for place in self.changed],
+        }
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "EarlierRows":
         changed = (Place(**{**place, "row_ids": tuple(place["row_ids"])}) for place in document["changed"])
-        return cls(counts=document["counts"], changed=tuple(changed))
+        return cls(counts=document["counts"], digests=document.get("digests", {}), changed=tuple(changed))
 
 
 def bounds_of(read: Sequence[ReadSlice], *, xid_start: int, xid_end: int, next_xid: int) -> list[int]:
@@ -96,3 +114,16 @@ def compare(
         Place(name=name, expected=expected[name], now=now[name]) for name in now if now[name] != expected[name]
     )
     return {name: rows for name, rows in now.items() if rows_read.get(name) != rows}, changed
+
+
+def compare_digests(
+    digests: Mapping[str, str], before: EarlierRows | None, counted: Sequence[Place]
+) -> tuple[Place, ...]:
+    """Slices whose rows say other things than the run before saw there, but for those whose count says so already."""
+    told = {place.name for place in counted}
+    known = before.digests if before else {}
+    return tuple(
+        Place(name=name, expected=0, now=0)
+        for name, digest in digests.items()
+        if name in known and known[name] != digest and name not in told
+    )

@@ -17,7 +17,16 @@ from psycopg.rows import class_row, dict_row
 from tallystick import ledger_sql
 from tallystick.contract_ledger import LedgerSide
 from tallystick.cut import FileChange, LedgerSlice, LedgerSnapshot
-from tallystick.earlier_rows import NAMED_MAX, EarlierRows, ReadSlice, bounds_of, compare, places_by_number
+from tallystick.earlier_rows import (
+    NAMED_MAX,
+    EarlierRows,
+    ReadSlice,
+    bounds_of,
+    compare,
+    compare_digests,
+    places_by_number,
+    slice_name,
+)
 from tallystick.ledger import (
     HorizonHolder,
     LedgerDescription,
@@ -330,16 +339,35 @@ def count_by_place(
         rows = connection.execute(ledger_sql.rows_by_place_query(ledger, bounds=bounds)).fetchall()
         names = places_by_number(read)
         counts, changed = compare({names[number]: n for number, n in rows if number in names}, read, before)
+        digests = _digests(connection, ledger, ledger_slice, bounds, read)
+        changed += compare_digests(digests, before, changed)
         numbers = {name: number for number, name in names.items()}
         return EarlierRows(
             counts=counts,
+            digests=digests,
             changed=tuple(
-                replace(
-                    place, row_ids=_last_written(connection, ledger, bounds, numbers[place.name], of=place.too_many)
-                )
+                replace(place, row_ids=_last_written(connection, ledger, bounds, numbers[place.name], of=place.to_name))
                 for place in changed
             ),
         )
+
+
+def _digests(
+    connection: psycopg.Connection,
+    ledger: LedgerSide,
+    ledger_slice: LedgerSlice,
+    bounds: Sequence[int],
+    read: Sequence[ReadSlice],
+) -> dict[str, str]:
+    """What the rows say of the slice itself and of the windows before it that the contract compares, by slice."""
+    if not ledger.compared_windows:
+        return {}
+    own = ReadSlice(start=ledger_slice.xid_start, end=ledger_slice.xid_end, rows=0)
+    slices = [*read, own]
+    compared = slices[-1 - ledger.compared_windows :]
+    query = ledger_sql.digests_query(ledger, bounds=bounds, xid_start=compared[0].start, xid_end=own.end)
+    found: dict[int, str] = dict(connection.execute(query).fetchall())
+    return {slice_name(one): found.get(slices.index(one) + 1, "") for one in compared if one.start < one.end}
 
 
 def _last_written(

@@ -183,6 +183,18 @@ def rows_by_place_query(ledger: LedgerSide, *, bounds: Sequence[int]) -> str:
     )
 
 
+def digests_query(ledger: LedgerSide, *, bounds: Sequence[int], xid_start: int, xid_end: int) -> str:
+    """By written_xid: what the rows of [xid_start, xid_end) say, as one figure for each place, free of order."""
+    names = ("row_id", "match_key", "transaction_key", "leg", "amount_minor", "currency")
+    said = " || chr(31) || ".join(f"{name}::text" for name in names)
+    inside = slice_condition(ledger, xid_start=xid_start, xid_end=xid_end)
+    return (
+        f"SELECT number, sum(hashtextextended({said}, 0))::text AS digest FROM (SELECT {_bounds_reached(bounds)} AS "
+        f"number, {column_list(ledger)} FROM {ledger.table} WHERE {inside} AND {pairing_condition(ledger)}) AS said "
+        "GROUP BY 1"
+    )
+
+
 def last_written_query(ledger: LedgerSide, *, bounds: Sequence[int], number: int | None, limit: int) -> str:
     """Row ids of one of those places, the newest first: by partition, the youngest first, and by xmin, which no owner
     sets. The rows that are too many are likely to be these; which of a place were read, no database tells.

@@ -454,6 +454,7 @@ def topic_sighting(
         place = Place.SLICE
     else:
         place = Place.PENDING
+    money = {} if record.amount_minor is None else {"amount_minor": record.amount_minor, "currency": record.currency}
     return Sighting(
         side=ItemSide.TOPIC,
         place=place,
@@ -462,6 +463,7 @@ def topic_sighting(
             "outcome": str(record.outcome),
             "producer_id": record.producer_id,
             "producer_epoch": record.producer_epoch,
+            **(money if place is Place.EARLIER_SLICE else {}),
         },
     )
 

@@ -518,6 +518,9 @@ def _judge_absence(case: KeyCase, copy: Copy, absent: Fate, deadlines: Deadlines
         fate, reason = Fate.WAITING, f"its partner lies beyond the cut of the {there}"
     elif Place.BEFORE_BASELINE in places:
         fate, reason = Fate.UNDECIDABLE, f"its partner lies before the baseline of the {there}"
+    elif Place.EARLIER_SLICE in places and copy.carried is None and (other := _event_of_other_money(case, copy)):
+        reason = "it is not what was paired with its event: its money is another"
+        return Residue(copy=copy, fate=Fate.UNEQUAL, reason=reason, partner=other, sightings=case.sightings)
     elif Place.EARLIER_SLICE in places and copy.carried is None:
         fate, reason = Fate.UNDECIDABLE, f"its partner on the {there} was paired before: it was written anew"
     elif due > deadlines.now_utc:
@@ -545,3 +548,19 @@ def _event_may_have_expired(row: Copy, deadlines: Deadlines) -> bool:
 
 def _may_be_older(row: Copy, deadlines: Deadlines) -> bool:
     return deadlines.first_seen_by(row.carried) in deadlines.out_of_sight.rows_may_be_older
+
+
+def _event_of_other_money(case: KeyCase, row: Copy) -> Copy | None:
+    """The event that an earlier cut paired, where it says other money than the row that was written anew or put in the
+    place of its own. None where one says the same, or one cannot be read.
+    """
+    if row.side is not ItemSide.LEDGER:
+        return None
+    events = [seen for seen in case.sightings if seen.side is ItemSide.TOPIC and seen.place is Place.EARLIER_SLICE]
+    if any("amount_minor" not in seen.detail for seen in events):
+        return None
+    said = [(int(seen.detail["amount_minor"]), str(seen.detail["currency"])) for seen in events]
+    if any((amount_minor, code.upper()) == (row.amount_minor, row.currency.upper()) for amount_minor, code in said):
+        return None
+    amount_minor, currency = said[0]
+    return replace(row, side=ItemSide.TOPIC, item_id=events[0].item_id, amount_minor=amount_minor, currency=currency)

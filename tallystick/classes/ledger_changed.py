@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from tallystick.break_class import Doubt
-from tallystick.classes.rows_out_of_place import gone_sentence, unread_sentence
+from tallystick.classes.rows_out_of_place import changed_sentence, gone_sentence, unread_sentence
 from tallystick.cut import FileChange, LedgerFile, LedgerSnapshot, gives_ids_again, is_failed_over
 from tallystick.evidence import Evidence
 from tallystick.ledger_sql import written_xid_statements
@@ -41,9 +41,10 @@ def ledger_rewritten(evidence: Evidence) -> Iterator[DoubtFound]:
 def _rows_out_of_place(evidence: Evidence) -> Iterator[DoubtFound]:
     """By written_xid a row's place is what its owner's column says: what no cut reads, and what went, is counted."""
     archived = evidence.contract.ledger.earlier_rows == "archived"
-    places = [one for one in evidence.rows_out_of_place if one.too_many or not archived]
+    places = [one for one in evidence.rows_out_of_place if not (archived and one.gone)]
     said = [unread_sentence(places)] if any(one.too_many for one in places) else []
     said += [gone_sentence(places)] if any(one.gone for one in places) else []
+    said += [changed_sentence(places)] if any(one.says_otherwise for one in places) else []
     if said:
         yield DoubtFound(
             doubt=Doubt.LEDGER_REWRITTEN,
@@ -141,7 +142,8 @@ def _written_anew(evidence: Evidence) -> int:
     """Rows of this slice that stand once in the ledger and whose event an earlier cut had read and paired."""
     return sum(
         any(one.side is ItemSide.TOPIC and one.place is Place.EARLIER_SLICE for one in residue.sightings)
-        for residue in evidence.residues(Fate.UNDECIDABLE, ItemSide.LEDGER)
+        for fate in (Fate.UNDECIDABLE, Fate.UNEQUAL)
+        for residue in evidence.residues(fate, ItemSide.LEDGER)
         if residue.copy.carried is None
     )
 

@@ -39,6 +39,16 @@ def gone_sentence(places: Iterable[Place]) -> str:
     )
 
 
+def changed_sentence(places: Iterable[Place]) -> str:
+    """Rows that say other things than they did when a cut read them."""
+    found = [place for place in places if place.says_otherwise]
+    told = [f"{place.name} (newest row ids there: {', '.join(place.row_ids)})" for place in found[:_PLACES_TOLD]]
+    return (
+        f"rows of {counted(len(found), 'slice')} that earlier cuts have read say other things now: {'; '.join(told)}"
+        f"{_and_more(found)}. What they were paired with may say otherwise. What to do: compare them with their events"
+    )
+
+
 def _and_more(found: list[Place]) -> str:
     return "; and more" * (len(found) > _PLACES_TOLD)
 

@@ -96,9 +96,20 @@ def _by_written_xid(contract: Contract) -> str:
         "By horizon: below it every transaction has ended. By the column written_xid, which the row keeps when it is "
         "updated: a row belongs to the cut of the transaction that first wrote it. Each run counts all rows by the "
         "slice their ids lie in: a row without an id, with an older one or with one that was not given out yet is in "
-        f"no cut, and is told once, with its id. {gone} A deleted row and one that comes into the same slice between "
-        "two runs cancel out. Not seen: a row whose amount, currency or key is changed after it was paired. An index "
-        "on written_xid reads the slice alone, and one with the contract's condition counts without the table."
+        f"no cut, and is told once, with the newest ids there. {gone} A deleted row and one that comes into the same "
+        f"slice between two runs cancel out. {_changed_rows(contract)} A row that takes the place of a paired one has "
+        "its money compared with the event, while the log retains it. An index on written_xid reads the slice alone, "
+        "and one with the contract's condition counts without the table."
+    )
+
+
+def _changed_rows(contract: Contract) -> str:
+    windows = contract.ledger.compared_windows
+    if not windows:
+        return "Not seen: a row whose amount, currency or key is changed after it was paired."
+    return (
+        f"What the rows of {counted(windows, 'window')} back say is read again and compared, so that one that is "
+        "changed shows, once; one that is changed later, or before its own run is done, is not seen."
     )
 
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.break_class import Doubt
+from tallystick.break_class import BreakClass, Doubt
 from tallystick.run_result import DoubtFound
 from tallystick.verdict import Verdict
 
-from .books import Event, LiveBooks, doubts, payment, payments
+from .books import Event, LiveBooks, doubts, expected, kinds, payment, payments
 from .live import NewBooks
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -69,6 +69,9 @@ def test_rows_that_go_after_their_match_are_told_unless_the_owner_archives(new_b
         books.take_cut()
         books.both(*payments("a", "b", "c", "d"))
         assert books.next_run().result.verdict is Verdict.MATCHED
+        books.ledger.execute(f"UPDATE {books.table} SET amount_minor = 1 WHERE event_id = %s", [payment("c").event_id])
+        books.both(payment("not seen, as the report says"))
+        assert books.next_run().result.verdict is Verdict.MATCHED
         delete = f"DELETE FROM {books.table} WHERE event_id = %s"
         books.ledger.execute(delete, [payment("a").event_id])
         assert "1 row went that earlier cuts had read: 1 of 4" in next_doubt(books, "e").sentence
@@ -110,3 +113,25 @@ def test_a_partition_that_was_filled_before_it_is_attached_is_counted(new_books:
         )
         (place,) = next_doubt(books, "d").details["places"]
         assert (place["now"] - place["expected"], place["row_ids"]) == (1, ["1001"])
+
+
+def test_a_row_that_takes_a_paired_ones_place_with_other_money_is_a_mismatch(new_books: NewBooks) -> None:
+    ledger = BY_WRITTEN_XID | {"compared_windows": 2}
+    with new_books(direction="topic_to_ledger", ledger=ledger) as books:
+        books.take_cut()
+        books.both(*payments("a", "b", "c"))
+        assert books.next_run().result.verdict is Verdict.MATCHED
+        replace_row = f"DELETE FROM {books.table} WHERE event_id = %s"
+        for name in ("a", "b"):
+            books.ledger.execute(replace_row, [payment(name).event_id])
+        books.post(payment("a", 5_000_000), payment("b"))
+        books.both(payment("d"))
+        run = books.next_run()
+        assert kinds(run) == expected((BreakClass.AMOUNT_MISMATCH, payment("a")))
+        assert (run.result.breaks[0].amount_minor, doubts(run)) == (4_999_000, [Doubt.LEDGER_REWRITTEN])
+        assert books.judge_again(run).digest == run.result.digest
+
+        change = f"UPDATE {books.table} SET amount_minor = 1 WHERE event_id = %s RETURNING entry_id::text"
+        changed = {row[0] for row in books.ledger.execute(change, [payment("c").event_id]).fetchall()}
+        (place,) = next_doubt(books, "e").details["places"]
+        assert changed & set(place["row_ids"])

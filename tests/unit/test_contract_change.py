@@ -156,6 +156,12 @@ CASES = [
     ("ledger.where", PLAIN, with_parts(ledger={"where": "side = 'credit'"}), REFUSED),
     ("ledger.slice_by", PLAIN, BY_WRITTEN_XID, REFUSED),
     (
+        "ledger.compared_windows",
+        BY_WRITTEN_XID,
+        with_parts(ledger={"slice_by": "written_xid", "compared_windows": 24}),
+        ANEW,
+    ),
+    (
         "ledger.earlier_rows",
         BY_WRITTEN_XID,
         with_parts(ledger={"slice_by": "written_xid", "earlier_rows": "archived"}),

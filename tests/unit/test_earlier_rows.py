@@ -15,6 +15,7 @@ from tallystick.earlier_rows import (
     ReadSlice,
     bounds_of,
     compare,
+    compare_digests,
     places_by_number,
 )
 
@@ -53,6 +54,10 @@ def test_a_row_more_or_less_is_told_once_by_its_place(counted: dict[str, int], t
 
 def test_a_row_that_went_and_one_that_came_elsewhere_do_not_cancel() -> None:
     assert changed({"[100, 200)": 6, "[200, 300)": 1}) == [("[100, 200)", 7, 6), ("[200, 300)", 0, 1)]
+
+
+def test_a_row_that_went_and_one_that_came_into_the_same_slice_cancel_out_as_the_report_says() -> None:
+    assert changed({"[100, 200)": 7 - 1 + 1}) == []
 
 
 def test_a_slice_that_was_archived_and_grows_again_is_told_again() -> None:
@@ -113,3 +118,21 @@ def test_rows_that_went_are_a_doubt_unless_their_owner_archives_them() -> None:
     assert list(ledger_rewritten(archived)) == []
     (doubt,) = ledger_rewritten(replace(archived, rows_out_of_place=(GONE, UNREAD)))
     assert "went" not in doubt.sentence
+
+
+def test_a_slice_whose_rows_say_other_things_is_told_once_and_not_beside_its_count() -> None:
+    before = replace(QUIET, digests={"[100, 200)": "1", "[200, 300)": "2"})
+    now = {"[100, 200)": "1", "[200, 300)": "3", "[300, 400)": "4"}
+    (place,) = compare_digests(now, before, ())
+    assert (place.name, place.says_otherwise) == ("[200, 300)", True)
+    counted = Place(name="[200, 300)", expected=1, now=2)
+    assert compare_digests(now, before, (counted,)) == ()
+    assert compare_digests(now, replace(QUIET, digests=now), ()) == compare_digests(now, None, ()) == ()
+
+
+def test_rows_that_say_other_things_are_a_doubt_also_where_old_ones_are_archived() -> None:
+    changed = Place(name="[100, 200)", expected=0, now=0, row_ids=("11",))
+    ledger = {"connection": "l", "table": "a.b", "slice_by": "written_xid", "earlier_rows": "archived"}
+    for contract in (contract_of(), contract_of(ledger=ledger)):
+        (doubt,) = ledger_rewritten(evidence_of(rows_out_of_place=(changed,), contract=contract))
+        assert "rows of 1 slice that earlier cuts have read say other things now: [100, 200)" in doubt.sentence

@@ -145,3 +145,15 @@ def test_an_event_that_waited_does_not_repeat_itself_because_its_row_lies_where_
         for sightings in (at_home, [*at_home, another])
     ]
     assert fates == [Fate.PARTNER_UNREAD, Fate.EXTRA]
+
+
+def test_a_row_in_the_place_of_a_paired_one_is_compared_with_the_event_that_was_paired() -> None:
+    def fate(amount_minor: int, *places: dict[str, object]) -> Fate:
+        events = [seen(IN_TOPIC, Place.EARLIER_SLICE, at, **said) for at, said in enumerate(places)]
+        case = case_of(row(9, amount_minor=amount_minor), sightings=events)
+        fates = {pair_key(case, direction=one, deadlines=deadlines_of()).residues[0].fate for one in (L2T, T2L)}
+        return fates.pop()
+
+    paid, other = {"amount_minor": 1_000, "currency": "eur"}, {"amount_minor": 7, "currency": "EUR"}
+    assert fate(1_000, paid) is fate(1_000, other, paid) is fate(5, paid, {}) is Fate.UNDECIDABLE
+    assert fate(50_000, paid) is Fate.UNEQUAL

@@ -190,6 +190,21 @@ def test_the_slicing_is_named_with_the_guarantee_it_gives(matched_run: StoredRun
     assert "By path and modification manifest: each file is read once" in render_report(matched_run, listed)
 
 
+def test_by_written_xid_the_report_says_what_is_seen_and_what_is_not(matched_run: StoredRun) -> None:
+    def says(**ledger: object) -> str:
+        table = {"connection": "ledger_billing", "table": "billing.payout", "slice_by": "written_xid"}
+        return dict(guarantees(matched_run, contract_of(ledger=table | ledger)))["Ledger slices"]
+
+    for one in (says(), says(earlier_rows="archived", compared_windows=24)):
+        assert "a row without an id, with an older one or with one that was not given out yet is in no cut" in one
+        assert "A deleted row and one that comes into the same slice between two runs cancel out" in one
+        assert "strong" not in one
+    assert "A row that was read and is deleted later shows in its slice's count, once" in says()
+    assert "Rows that are deleted later are not seen" in says(earlier_rows="archived")
+    assert "Not seen: a row whose amount, currency or key is changed after it was paired" in says()
+    assert "What the rows of 24 windows back say is read again and compared" in says(compared_windows=24)
+
+
 def test_the_index_of_keys_is_named_with_its_size_its_horizon_and_what_it_leaves_open(matched_run: StoredRun) -> None:
     index = KeyIndex(copies=4, kept_from=1, files=(IndexFile(path="a", size_bytes=62, sha256="0"),))
     run = replace(matched_run, result=replace(matched_run.result, key_index=index))
