@@ -1,5 +1,6 @@
 """What `make up` schedules: all contracts, the lab's two with short windows, and nothing to catch up but baselines."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -7,13 +8,28 @@ import pytest
 from croniter import croniter
 
 from lab import up
+from lab.airflow import AirflowStack
+from lab.airflow_environment import build_environment
 from lab.own_contracts import OwnContracts, copy_contracts
 from lab.process import REPOSITORY
+from lab.stack import LabAddresses
 from tallystick.contract import Contract, load_contracts
 
 SHOP = REPOSITORY / "docs" / "examples" / "walk" / "shop_orders.yaml"
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+DSN = "postgresql://somebody:s3cret@127.0.0.1:1/books"
+ADDRESSES = LabAddresses(
+    folder="",
+    bootstrap_servers="lab:9092",
+    proxied_bootstrap_servers="",
+    ledger_owner_dsn=DSN,
+    ledger_reader_dsn=DSN,
+    ledger_admin_dsn=DSN,
+    store_dsn=DSN,
+    airflow_dsn=DSN,
+    proxy_control_port=1,
+)
 
 
 @pytest.fixture
@@ -47,16 +63,22 @@ def test_each_contract_keeps_all_but_its_schedule(folder: Path) -> None:
     ]
 
 
-def bring(tmp_path: Path, now_utc: datetime, **files: str) -> OwnContracts:
-    """Copy files of these names, beside the lab's two contracts, to `target`."""
-    source, target = tmp_path / "source", tmp_path / "target"
-    for folder in (source, target):
-        folder.mkdir()
+def beside_the_labs(tmp_path: Path, **files: str) -> Path:
+    """A folder with the lab's two contracts, and files of these names."""
+    source = tmp_path / "source"
+    source.mkdir()
     for path in (REPOSITORY / "dags" / "contracts").glob("*.yaml"):
         (source / path.name).write_text(path.read_text())
     for name, text in files.items():
         (source / f"{name}.yaml").write_text(text)
-    return copy_contracts(source, target, without=up._SCHEDULES, now_utc=now_utc)
+    return source
+
+
+def bring(tmp_path: Path, now_utc: datetime, **files: str) -> OwnContracts:
+    """Copy what is not the lab's to `target`."""
+    target = tmp_path / "target"
+    target.mkdir()
+    return copy_contracts(beside_the_labs(tmp_path, **files), target, without=up._SCHEDULES, now_utc=now_utc)
 
 
 @pytest.mark.parametrize("minutes", [1, 30, 59])
@@ -84,3 +106,34 @@ def test_a_contract_that_is_refused_is_told_and_shown_by_airflow_as_it_stands(tm
     (fault,) = brought.faults
     assert fault.endswith("mine.yaml: version: got 0; expected 1 or more")
     assert (tmp_path / "target" / "mine.yaml").read_text() == text
+
+
+def test_what_was_brought_reaches_airflow_and_what_is_missing_the_person(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = SHOP.read_text().replace("version: 1", "version: 0")
+    monkeypatch.setattr(up, "CONTRACTS", beside_the_labs(folder, mine=SHOP.read_text(), broken=broken))
+    monkeypatch.setattr(up, "SESSION_FILE", folder / "session.json")
+    monkeypatch.setenv("TALLYSTICK_CONN_SHOP_KAFKA", '{"bootstrap.servers": "shop:9092"}')
+    monkeypatch.delenv("TALLYSTICK_CONN_SHOP_LEDGER", raising=False)
+    brought = up._bring(now_utc=NOON)
+    settings = up._settings(brought, webhook="http://127.0.0.1:9")
+    assert sorted(path.name for path in settings.contracts.iterdir()) == [
+        "billing_payments.yaml", "billing_payouts.yaml", "broken.yaml", "mine.yaml"
+    ]  # fmt: skip
+    environment = build_environment(settings, ADDRESSES)
+    assert json.loads(environment["AIRFLOW_CONN_SHOP_KAFKA"]) == {
+        "conn_type": "kafka", "extra": {"bootstrap.servers": "shop:9092"}
+    }  # fmt: skip
+    assert "lab:9092" in environment["AIRFLOW_CONN_KAFKA_BILLING"]
+
+    airflow = AirflowStack(base_url="http://airflow", passwords={}, settings=settings, environment=environment)
+    up._write_session(airflow, brought, pages=folder / "pages.jsonl")
+    told = up._describe(up._wait_for_session(None))
+    assert "billing_payments, billing_payouts, shop_orders" in told
+    refused = [line.removeprefix("Refused      ") for line in told.splitlines() if line.startswith("Refused")]
+    assert refused[0].endswith("broken.yaml: version: got 0; expected 1 or more")
+    assert refused[1:] == [
+        "shop_orders, shop_ledger: expected the environment variable TALLYSTICK_CONN_SHOP_LEDGER "
+        "or AIRFLOW_CONN_SHOP_LEDGER"
+    ]
