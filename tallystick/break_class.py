@@ -77,6 +77,7 @@ class Notice(StrEnum):
     OFFSETTING_ERRORS = "offsetting_errors"
     UNFILTERED_READER = "unfiltered_reader"
     TIMESTAMP_SKEW = "timestamp_skew"
+    HOST_CLOCK_OFF = "host_clock_off"
     RETENTION_OVERTAKES = "retention_overtakes"
     CURSOR_STOPPED = "cursor_stopped"
     BACKLOG_GROWS = "backlog_grows"

@@ -366,6 +366,11 @@ NOTICE_TEXTS: Mapping[Notice, ClassText] = {
             "Check the producers' clocks; nothing here is cut by timestamps, but retention and consumers may be."
         ),
     ),
+    Notice.HOST_CLOCK_OFF: ClassText(
+        title="Clock of a host off",
+        means="The host that made the cut has another time than the verdict store, by which everything is dated.",
+        check_first="Compare both clocks with one that you trust; nothing of this verdict rests on the host's.",
+    ),
     Notice.RETENTION_OVERTAKES: ClassText(
         title="Retention overtakes the reading",
         means="Records that no run has read will expire before the next run has read them.",

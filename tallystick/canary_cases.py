@@ -13,6 +13,7 @@ from tallystick.canary_evidence import (
     Change,
     around,
     bled,
+    clock_off,
     counted,
     expiring,
     failed_over,
@@ -215,6 +216,7 @@ CASES: tuple[CanaryCase, ...] = (
     CanaryCase(name=Notice.OFFSETTING_ERRORS, plant="amount", changed=offsetting),
     CanaryCase(name=Notice.UNFILTERED_READER, changed=read_uncommitted),
     CanaryCase(name=Notice.TIMESTAMP_SKEW, changed=too_late),
+    CanaryCase(name=Notice.HOST_CLOCK_OFF, changed=clock_off),
     CanaryCase(
         name=Notice.PROMISE_AT_RISK,
         changed=around(lambda part: Surroundings(topic_settings=(settings(part, min_insync_replicas=1),))),

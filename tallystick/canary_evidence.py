@@ -52,7 +52,7 @@ def calm_evidence(evidence: Evidence) -> Evidence:
     later = cut.now_utc + _DAY
     return Evidence(
         contract=contract,
-        cut=replace(cut, topic_slices=(one,), ledger_slice=ledger_slice),
+        cut=replace(cut, topic_slices=(one,), ledger_slice=ledger_slice, host_ahead_ms=None),
         previous_ledger=ledger_slice.snapshot,
         census=(_census(one),),
         topic_rows=1,
@@ -471,6 +471,11 @@ def too_late(evidence: Evidence) -> Evidence:
     part = _part(evidence)
     times = RecordTimes(topic=part.topic, partition=part.partition, early=0, late=1, earliest_ms=0, latest_ms=1)
     return replace(evidence, record_times=(times,))
+
+
+def clock_off(evidence: Evidence) -> Evidence:
+    grace_ms = 1000 * max(1, evidence.contract.partner_grace_seconds)
+    return replace(evidence, cut=replace(evidence.cut, host_ahead_ms=grace_ms + 1))
 
 
 def failed_over(evidence: Evidence) -> Evidence:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -304,11 +305,12 @@ def watch_runs(
     Example: `tallystick watch --contract billing_payments --json | jq -r .verdict`
     """
     from tallystick.cli_watch import watch
+    from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store_to_read
 
     engine = open_store_to_read(store_dsn(), connections_max=1)
     with suppress(KeyboardInterrupt), _stopped_by_sigterm():
-        watch(engine, contract, as_json=as_json, now=lambda: datetime.now(UTC), sleep=time.sleep)
+        watch(engine, contract, as_json=as_json, now=partial(store_now, engine), sleep=time.sleep)
 
 
 @app.command("report")
@@ -376,12 +378,14 @@ def write_off_one(
     """
     from tallystick.cli_output import print_json, print_written_off
     from tallystick.run_document import written_off_document
+    from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
     from tallystick.store.write_off_store import write_off_break
     from tallystick.write_off import write_off_of
 
-    write_off = write_off_of(by=by, reason=reason, at_utc=datetime.now(UTC))
-    done = write_off_break(open_store(store_dsn()), contract, break_name, write_off)
+    engine = open_store(store_dsn())
+    write_off = write_off_of(by=by, reason=reason, at_utc=store_now(engine))
+    done = write_off_break(engine, contract, break_name, write_off)
     if as_json:
         print_json(written_off_document(done))
     else:
@@ -526,20 +530,22 @@ def _contract_document(contract: Contract) -> dict[str, object]:
 
 
 def _local_run(contract: Contract, contract_file: Path, progress: "Progress") -> "LocalRun":
-    """Open the store and gather what a run needs from the environment. The one place that knows the clock."""
+    """Open the store, whose clock a run goes by, and gather what it needs from the environment."""
     from tallystick.local_run import LocalRun
+    from tallystick.store.clock import read_clock
     from tallystick.store.engine import open_store
 
+    engine = open_store(store_dsn())
     return LocalRun(
         contract=contract,
         contract_file=contract_file,
-        engine=open_store(store_dsn()),
+        engine=engine,
         connections=connections_from_environment(
             kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection
         ),
         artifacts=artifacts_folder(),
         environment=os.environ,
-        now=lambda: datetime.now(UTC),
+        clock=lambda: read_clock(engine),
         sleep=time.sleep,
         tell=progress.tell,
     )

@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -164,13 +163,14 @@ def allow_acting(by: By, because: Because, contract: WhichContract = None) -> No
 
 def _turn(contract: str | None, *, stopped: bool, by: str, because: str) -> None:
     from tallystick.acting_rules import SwitchSetting, words_of
+    from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
     from tallystick.store.switch_store import set_switch
 
     who, why = words_of("--by", by), words_of("--because", because)
     engine = open_store(store_dsn())
     _require_books(engine, contract)
-    set_switch(engine, SwitchSetting(contract=contract, stopped=stopped, by=who, because=why, at_utc=datetime.now(UTC)))
+    set_switch(engine, SwitchSetting(contract=contract, stopped=stopped, by=who, because=why, at_utc=store_now(engine)))
     whose = f"compensations of {contract}" if contract else "all compensations"
     typer.echo(f"{whose}: {'stopped' if stopped else 'allowed'}")
 

@@ -1,7 +1,7 @@
 """`tallystick metrics`: the books for who watches with Prometheus or OpenTelemetry. Asks the verdict store only."""
 
 import os
-from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -20,9 +20,11 @@ def show_metrics() -> None:
     Example: `tallystick metrics show`
     """
     from tallystick.metric_export import exposition
+    from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
 
-    typer.echo(exposition(open_store(store_dsn()), now_utc=datetime.now(UTC)), nl=False)
+    engine = open_store(store_dsn())
+    typer.echo(exposition(engine, now_utc=store_now(engine)), nl=False)
 
 
 @metrics_commands.command("serve")
@@ -38,10 +40,11 @@ def serve_metrics(
     Example: `tallystick metrics serve --host 0.0.0.0 --port 9464`
     """
     from tallystick.metric_export import metrics_server
+    from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store_to_read
 
     engine = open_store_to_read(store_dsn(), connections_max=2)
-    with metrics_server(engine, lambda: datetime.now(UTC), host=host, port=port) as server:
+    with metrics_server(engine, partial(store_now, engine), host=host, port=port) as server:
         typer.echo(f"metrics at http://{host}:{server.server_port}/metrics", err=True)
         try:
             server.serve_forever()
@@ -59,7 +62,9 @@ def push_metrics() -> None:
     Example: `OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 tallystick metrics push`
     """
     from tallystick.metric_export import push
+    from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
 
-    sent = push(open_store(store_dsn()), os.environ, now_utc=datetime.now(UTC))
+    engine = open_store(store_dsn())
+    sent = push(engine, os.environ, now_utc=store_now(engine))
     typer.echo(f"{sent} series sent")

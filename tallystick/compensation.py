@@ -20,7 +20,8 @@ import json
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -89,6 +90,7 @@ from tallystick.republished_event import (
     why_not_reversible,
 )
 from tallystick.store.claim_store import is_held_by, judged_parts
+from tallystick.store.clock import store_now
 from tallystick.store.contract_store import require_same_books
 from tallystick.store.plan_store import (
     ActionState,
@@ -140,12 +142,12 @@ def execute_plan(
     environment: str,
     approved_in: str = "",
     tell: Tell = tell_nobody,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Callable[[], datetime] | None = None,
 ) -> Execution:
     """Do what was approved, or say why not. Safe to call again with the same arguments after any failure.
 
     approved_in: the scheduler's run in which a person agreed, whose yes has an age; "": this call is the approval.
-    tell: called with each step once it is done.
+    tell: called with each step once it is done. now: the verdict store's clock, unless another is given.
     A new plan must still be what the store would plan now. Of one that has begun, what would not be planned so any more
     is refused by itself, once it is known not to be done.
     A dry run proves every item, publishes nothing and writes only the audit trail.
@@ -155,6 +157,7 @@ def execute_plan(
     OutsideActingHours),
     ContractChangeRefused, ProgressLost; what another start can cure: ProgressHeld, ExecutorFenced, TransactionAborted.
     """
+    now = now or partial(store_now, engine)
     work = Work(engine, contract, connections, plan, approver, environment, tell, now, approved_in=approved_in)
     work.audit("approved", approved_hash=approved_hash, dry_run=plan.dry_run, items=len(plan.actions))
     try:

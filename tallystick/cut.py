@@ -202,6 +202,8 @@ class Cut:
     ledger_slice: LedgerSlice
     by_time: bool = False
     """Its slices end where the window's end lies by timestamp: nobody looked at the time, so that no sample says."""
+    host_ahead_ms: int | None = None
+    """How far the clock of the host that made it was ahead of the verdict store's, by which all of it is dated."""
 
     @property
     def is_baseline(self) -> bool:

@@ -4,7 +4,7 @@ New cuts are made in order; a stored one is found by its window and read again a
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import Engine
 
@@ -56,10 +56,12 @@ def resolve_cut(
     window_end_utc: datetime,
     now_utc: datetime,
     scheduler_run_id: str,
+    host_ahead: timedelta | None = None,
 ) -> Cut:
     """The stored cut of this window; else a new one, stored. An unfinished cut of another window must be judged first.
 
     A contract's first cut is its baseline: empty slices where the books begin, with their own verdict at once.
+    now_utc: by the verdict store's clock. host_ahead: how far this host's clock is ahead of that, to be told.
     Raises BrokerUnreachable, LedgerUnreachable, LedgerRefused, LedgerTooFarAhead, TopicNotFound, PartitionsVanished,
     CutAlreadyOpen, WindowOutOfOrder, WindowNotOver, and ContractChangeRefused where the contract has another meaning
     than the one that the newest cut was made with.
@@ -99,6 +101,7 @@ def resolve_cut(
         marked_at_utc=mark.at_utc,
         now_utc=now_utc,
         by_time=by_time,
+        host_ahead_ms=None if host_ahead is None else host_ahead // timedelta(milliseconds=1),
         topic_slices=next_topic_slices(previous, partitions, mark) if previous else _baseline_topics(partitions),
         ledger_slice=ledger_slice,
     )

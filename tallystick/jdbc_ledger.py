@@ -74,13 +74,20 @@ def snapshot_behind(end: int, *, overlap: int, clock: int | None, system: str) -
 
 @contextmanager
 def open_jdbc_ledger(
-    settings: JdbcSettings, ledger: LedgerSide, *, read_before: Callable[[], tuple[ReadSlice, ...]]
+    settings: JdbcSettings,
+    ledger: LedgerSide,
+    *,
+    read_before: Callable[[], tuple[ReadSlice, ...]],
+    now: Callable[[], datetime],
 ) -> Iterator["JdbcLedger"]:
-    """The ledger, closed at the end. read_before: the slices that cuts have read. Raises LedgerUnreachable."""
+    """The ledger, closed at the end. read_before: the slices that cuts have read. now: the verdict store's clock.
+
+    Raises LedgerUnreachable.
+    """
     engine = create_engine(settings.url, poolclass=NullPool, isolation_level="AUTOCOMMIT", hide_parameters=True)
     try:
         with engine.connect() as connection:
-            yield JdbcLedger(connection=connection, settings=settings, ledger=ledger, read_before=read_before)
+            yield JdbcLedger(connection=connection, settings=settings, ledger=ledger, read_before=read_before, now=now)
     except OperationalError as error:
         raise LedgerUnreachable(f"ledger: {_said(error)}{what_to_do(str(error.orig))}") from None
 
@@ -93,6 +100,7 @@ class JdbcLedger:
     settings: JdbcSettings
     ledger: LedgerSide
     read_before: Callable[[], tuple[ReadSlice, ...]]
+    now: Callable[[], datetime]
 
     def describe(self) -> LedgerDescription:
         columns = self.ledger.columns
@@ -118,7 +126,7 @@ class JdbcLedger:
 
         An idle ledger's clock goes on, so its rows come to be read; an integer stands still, and its newest rows wait.
         """
-        now = datetime.now(UTC)
+        now = self.now()
         highest = self.connection.scalar(select(func.max(self._order)))
         end = 0 if highest is None else self._position(highest) + 1
         overlap, system = self.ledger.overlap or 0, self.connection.dialect.name

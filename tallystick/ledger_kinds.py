@@ -14,17 +14,19 @@ from tallystick.jdbc_ledger import open_jdbc_ledger
 from tallystick.ledger import Ledger
 from tallystick.ledger_reader import PostgresLedger, open_ledger
 from tallystick.parquet_ledger import ParquetLedger
+from tallystick.store.clock import store_now
 from tallystick.store.cut_store import read_ledger_slices
 from tallystick.store.run_store import earlier_rows_before, ledger_rows_by_slice
 
 
 @contextmanager
 def open_ledger_of(engine: Engine, contract: Contract, connections: Connections) -> Iterator[Ledger]:
-    """The contract's ledger, closed at the end. engine: the store, which says what cuts have read of it.
+    """The contract's ledger, closed at the end. engine: the store, which says what cuts have read of it, and the time.
 
     Raises LedgerUnreachable, BrokerUnreachable.
     """
     read_before = partial(ledger_rows_by_slice, engine, contract.contract)
+    now = partial(store_now, engine)
     match contract.ledger.kind:
         case "postgres":
             counted_before = partial(earlier_rows_before, engine, contract.contract)
@@ -37,13 +39,14 @@ def open_ledger_of(engine: Engine, contract: Contract, connections: Connections)
                 )
         case "jdbc":
             settings = jdbc_settings(connections.ledger_dsn)
-            with open_jdbc_ledger(settings, contract.ledger, read_before=read_before) as ledger:
+            with open_jdbc_ledger(settings, contract.ledger, read_before=read_before, now=now) as ledger:
                 yield ledger
         case "parquet":
             yield ParquetLedger(
                 address=connections.ledger_dsn,
                 ledger=contract.ledger,
                 stored_slices=partial(read_ledger_slices, engine, contract.contract),
+                now=now,
             )
         case "topic":
             with open_input_topics(contract, connections) as topics:

@@ -16,6 +16,7 @@ from tallystick.cut import Cut
 from tallystick.cutting import resolve_cut
 from tallystick.settling import observe
 from tallystick.spark_job import Observer, SparkAppFailed, run_job, submit_argv
+from tallystick.store.clock import StoreClock
 from tallystick.store.contract_store import read_contract
 from tallystick.store.cut_store import last_cut, open_cut
 from tallystick.store.run_store import StoredRun, read_run
@@ -36,7 +37,7 @@ class RereadDiffers(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class LocalRun:
-    """What one run needs. now and sleep: the clock, so that nothing below asks it."""
+    """What one run needs. clock: the verdict store's, and how far this host's is off; sleep: the waiting."""
 
     contract: Contract
     contract_file: Path
@@ -44,9 +45,12 @@ class LocalRun:
     connections: Connections
     artifacts: Path
     environment: Mapping[str, str]
-    now: Callable[[], datetime]
+    clock: Callable[[], StoreClock]
     sleep: Callable[[float], None]
     tell: Observer
+
+    def now(self) -> datetime:
+        return self.clock().now_utc
 
 
 def reconcile_now(contracts: Sequence[LocalRun], *, settle: bool, judged: Judged) -> None:
@@ -77,14 +81,16 @@ def fix_cut(local: LocalRun, *, settle: bool) -> Cut:
     previous = last_cut(local.engine, local.contract.contract)
     if settle:
         _settle(local, window_end)
+    clock = local.clock()
     cut = resolve_cut(
         local.engine,
         local.contract,
         local.connections,
         window_start_utc=min(previous.window_end_utc if previous else local.contract.start_date, window_end),
         window_end_utc=window_end,
-        now_utc=local.now(),
+        now_utc=clock.now_utc,
         scheduler_run_id=f"cli__{window_end.isoformat()}",
+        host_ahead=clock.host_ahead,
     )
     local.tell("cut", {"cut": cut.n, "contract": cut.contract})
     return cut

@@ -91,12 +91,13 @@ def position_of(file: LedgerFile, ledger_slice: LedgerSlice, taken_by: Mapping[s
 class ParquetLedger:
     """The ledger of one contract in a folder. address: a path or URI that pyarrow and Spark both know.
 
-    stored_slices: those of all cuts, in order, the newest one's included.
+    stored_slices: those of all cuts, in order, the newest one's included. now: the verdict store's clock.
     """
 
     address: str
     ledger: LedgerSide
     stored_slices: Callable[[], tuple[LedgerSlice, ...]]
+    now: Callable[[], datetime]
 
     @property
     def folder(self) -> str:
@@ -126,7 +127,7 @@ class ParquetLedger:
 
     def read_snapshot(self) -> LedgerSnapshot:
         """Files may change for quiet_seconds after they came into sight; none in sight lies at or above xmax."""
-        now = (datetime.now(UTC) - _EPOCH) // _MILLISECOND
+        now = (self.now() - _EPOCH) // _MILLISECOND
         newest = max((file.modified_ns // _NANOSECONDS for file in self._list().values()), default=0)
         horizon = now - 1000 * (self.ledger.quiet_seconds or 0)
         return LedgerSnapshot(

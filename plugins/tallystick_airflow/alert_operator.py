@@ -1,10 +1,7 @@
 """Tells on-call."""
 
-from datetime import UTC
-
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
-from airflow.sdk.timezone import utcnow
 
 from tallystick_airflow.alert_sinks import alert_links, read_sinks
 from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store
@@ -22,6 +19,7 @@ class AlertOperator(ContractOperator):
     def execute(self, context: Context) -> None:
         from tallystick.delivery import DeliveryFailed, deliver_pending  # SQLAlchemy, httpx: not while parsing
         from tallystick.no_verdict_alert import page_no_verdict, resolve_silences
+        from tallystick.store.clock import store_now
         from tallystick.store.run_store import read_run
 
         contract = self.read_contract()
@@ -30,7 +28,7 @@ class AlertOperator(ContractOperator):
             if cut_n is None or read_run(engine, contract.contract, cut_n) is None:
                 page_no_verdict(engine, contract, scheduler_run_id=context["run_id"], cut_n=cut_n)
                 self.log.warning("No verdict is stored for this run: on-call is told")
-            elif over := resolve_silences(engine, contract, now_utc=utcnow().astimezone(UTC)):
+            elif over := resolve_silences(engine, contract, now_utc=store_now(engine)):
                 self.log.info("Verdicts are back: on-call is told that this is over: %s", ", ".join(over))
             try:
                 summary = deliver_pending(engine, contract.contract, read_sinks(contract), links=alert_links())

@@ -1,9 +1,6 @@
 """Fixes what a run reads, before anything is read."""
 
-from datetime import UTC
-
 from airflow.sdk import Context
-from airflow.sdk.timezone import utcnow
 
 from tallystick_airflow.connections import read_connections
 from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store
@@ -21,18 +18,21 @@ class CutOperator(ContractOperator):
 
     def execute(self, context: Context) -> int:
         from tallystick.cutting import resolve_cut  # Kafka's client: not while parsing
+        from tallystick.store.clock import read_clock
 
         contract = self.read_contract()
         window = window_of(context)
         with open_verdict_store() as engine:
+            clock = read_clock(engine)
             cut = resolve_cut(
                 engine,
                 contract,
                 read_connections(contract),
                 window_start_utc=window.start_utc,
                 window_end_utc=window.end_utc,
-                now_utc=utcnow().astimezone(UTC),
+                now_utc=clock.now_utc,
                 scheduler_run_id=context["run_id"],
+                host_ahead=clock.host_ahead,
             )
         self.log.info("Cut %d: window [%s, %s)", cut.n, cut.window_start_utc, cut.window_end_utc)
         return cut.n

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.timezone import utcnow
-
 from tallystick.contract import Contract
 from tallystick_airflow.alert_sinks import alert_links, read_sinks
 from tallystick_airflow.contract_operator import open_verdict_store
@@ -55,11 +53,12 @@ def _page_when_due(contract: Contract, run: Mapping[str, Any]) -> timedelta:
     """Page and deliver where it is time; else say how long it is until then."""
     from tallystick.delivery import deliver_pending  # SQLAlchemy, httpx: not while parsing
     from tallystick.no_verdict_alert import due_utc, page_overdue_verdict
+    from tallystick.store.clock import store_now
 
     window_end_utc, queued_utc = _moment(run["data_interval_end"]), _moment(run["queued_at"])
     with open_verdict_store() as engine:
         due = due_utc(engine, contract, window_end_utc=window_end_utc, queued_utc=queued_utc)
-        left = due - utcnow().astimezone(UTC)
+        left = due - store_now(engine)
         if left > timedelta(0):
             return left
         if page_overdue_verdict(engine, contract, _overdue(contract, run, due), window_end_utc=window_end_utc):

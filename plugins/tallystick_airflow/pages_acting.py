@@ -20,6 +20,7 @@ from sqlalchemy import Engine
 from tallystick.contract import Contract
 from tallystick.store.acknowledgement_store import acknowledge
 from tallystick.store.book_store import read_book
+from tallystick.store.clock import store_now
 from tallystick.store.engine import open_store
 from tallystick.store.plan_store import append_audit
 from tallystick.store.write_off_store import write_off_break
@@ -79,7 +80,7 @@ def write_off(
     with _store() as engine:
         told = readable_break(engine, request, user, break_id)
         _let_in(request, user, told.contract, token)
-        given_up = write_off_of(by=user.get_name(), reason=reason, at_utc=datetime.now(UTC))
+        given_up = write_off_of(by=user.get_name(), reason=reason, at_utc=store_now(engine))
         write_off_break(engine, told.contract, str(break_id), given_up)
     return _back(request, f"/break/{break_id}?done=written-off")
 

@@ -45,6 +45,7 @@ from tallystick.store.book_store import (
     stakes_of_run,
 )
 from tallystick.store.break_life_store import alerts_of_break, repairs_of_break
+from tallystick.store.clock import store_now
 from tallystick.store.cut_store import CutAlreadyOpen
 from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, open_store_to_read
 from tallystick.store.incident_store import read_incidents
@@ -126,7 +127,8 @@ def store() -> Engine:
 @app.get("/")
 def show_overview(request: Request, user: GetUserDep) -> Response:
     """A row per contract that the user may read."""
-    engine, now_utc = store(), datetime.now(UTC)
+    engine = store()
+    now_utc = store_now(engine)
     readable = readable_contracts(user)
     books = [
         book
@@ -149,7 +151,8 @@ def show_contract(
 ) -> Response:
     """Trends, what stands, incidents, plans, posture and versions of one contract."""
     require_read(request, user, contract_name)
-    engine, now_utc = store(), datetime.now(UTC)
+    engine = store()
+    now_utc = store_now(engine)
     book = read_book(engine, contract_name, windows=WINDOWS_SHOWN)
     if book is None:
         raise HTTPException(404, f"{contract_name}: no cut is stored")
@@ -213,7 +216,7 @@ def show_run(
         titles=_titles(contract),
         has_report=report_path(artifacts, contract_name, cut_n).is_file(),
         has_data_docs=(_data_docs(artifacts, contract_name) / "index.html").is_file(),
-        now_utc=datetime.now(UTC),
+        now_utc=store_now(engine),
     )
 
 
@@ -238,7 +241,7 @@ def show_break(request: Request, user: GetUserDep, break_id: UUID, done: str = "
         done=DONE.get(done, ""),
         token=form_token(user) if may_act(request, user, told.contract) else "",
         address=f"{request.url.scheme}://{request.url.netloc}{base_of(request)}/break/{break_id}",
-        now_utc=datetime.now(UTC),
+        now_utc=store_now(engine),
     )
 
 
@@ -256,7 +259,7 @@ def show_plan(request: Request, user: GetUserDep, plan_id: UUID) -> Response:
         "plan",
         page=page,
         approval=approval_address(request, page.contract, page.approve_run),
-        now_utc=datetime.now(UTC),
+        now_utc=store_now(engine),
     )
 
 

@@ -1,10 +1,9 @@
 """Waits until neither side can gain a record of the window; `tallystick.settling` says what settled means."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NoReturn
 
 from airflow.sdk import BaseSensorOperator, Context
-from airflow.sdk.timezone import utcnow
 
 from tallystick.contract import Contract
 from tallystick_airflow.connections import read_connections
@@ -27,10 +26,12 @@ class SettleSensor(BaseSensorOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         from tallystick.settling import observe  # Kafka's client: not while parsing
+        from tallystick.store.clock import store_now
 
         contract = read_contract_file(self.contract_file)
-        window_end_utc, now_utc = window_of(context).end_utc, utcnow().astimezone(UTC)
+        window_end_utc = window_of(context).end_utc
         with open_verdict_store() as engine:
+            now_utc = store_now(engine)
             settlement = observe(
                 engine, contract, read_connections(contract), window_end_utc=window_end_utc, now_utc=now_utc
             )

@@ -2,15 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-from airflow.sdk.timezone import utcnow
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from tallystick.contract import Contract
 from tallystick.settlement import Settlement
 from tallystick.settling import observe
+from tallystick.store.clock import store_now
 from tallystick.store.engine import open_store
 from tallystick_airflow.connections import read_connections, read_store_dsn
 
@@ -18,7 +18,7 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 
 
 class SettleTrigger(BaseTrigger):
-    """Look at both sides every second until they have settled, or until `give_up_utc`.
+    """Look at both sides every second until they have settled, or until `give_up_utc` by the verdict store's clock.
 
     Takes the contract itself, not its file: the triggerer may run where the DAGs do not lie. Holds no secret; the
     connections are read where it runs. An error that a look raises fails the task, and its retry starts afresh.
@@ -47,20 +47,16 @@ class SettleTrigger(BaseTrigger):
         connections = await asyncio.to_thread(read_connections, contract)
         engine = open_store(await asyncio.to_thread(read_store_dsn))
 
-        def look() -> Settlement:
-            return observe(
-                engine,
-                contract,
-                connections,
-                window_end_utc=datetime.fromisoformat(self.window_end_utc),
-                now_utc=utcnow().astimezone(UTC),
-            )
+        def look() -> tuple[Settlement, datetime]:
+            now_utc = store_now(engine)
+            window_end_utc = datetime.fromisoformat(self.window_end_utc)
+            return observe(engine, contract, connections, window_end_utc=window_end_utc, now_utc=now_utc), now_utc
 
         try:
-            settlement = await asyncio.to_thread(look)
-            while not settlement.settled and utcnow() < give_up_utc:
+            settlement, looked_utc = await asyncio.to_thread(look)
+            while not settlement.settled and looked_utc < give_up_utc:
                 await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
-                settlement = await asyncio.to_thread(look)
+                settlement, looked_utc = await asyncio.to_thread(look)
         finally:
             engine.dispose()
         yield TriggerEvent({"settled": settlement.settled, "waits_for": list(settlement.waits_for)})

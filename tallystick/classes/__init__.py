@@ -24,6 +24,7 @@ from tallystick.classes.forged_repair import forged_repair
 from tallystick.classes.hanging_transaction import hanging_transaction, held_by_prepared_transaction
 from tallystick.classes.held import held_by_ledger_horizon, held_by_open_transaction, partner_not_settled
 from tallystick.classes.held_by_replication import held_by_replication
+from tallystick.classes.host_clock_off import host_clock_off
 from tallystick.classes.key_index_lost import key_index_lost
 from tallystick.classes.late_partner import late_partner
 from tallystick.classes.ledger_changed import ledger_failed_over, ledger_ids_reused, ledger_rewritten
@@ -135,5 +136,6 @@ CLASSES: tuple[ClassRule, ...] = (
     ClassRule(names=(Notice.OFFSETTING_ERRORS,), letters="X3", judge=offsetting_errors),
     ClassRule(names=(Notice.UNFILTERED_READER,), letters="A3", judge=unfiltered_reader),
     ClassRule(names=(Notice.TIMESTAMP_SKEW,), letters="O2", judge=timestamp_skew),
+    ClassRule(names=(Notice.HOST_CLOCK_OFF,), letters="", judge=host_clock_off),
 )
 """The catalogue, in report order."""

@@ -176,6 +176,7 @@ def cut_of_row(connection: Connection, row: Row[Any]) -> Cut:
         marked_at_utc=row.marked_at_utc,
         now_utc=row.now_utc,
         by_time=row.by_time,
+        host_ahead_ms=row.host_ahead_ms,
         topic_slices=tuple(sorted(topics, key=lambda topic_slice: topic_slice.offsets.topic_partition)),
         ledger_slice=_LEDGER_SLICE.validate_python(ledger),
     )
@@ -212,6 +213,7 @@ def _cut_row(contract: Contract, cut: Cut, scheduler_run_id: str) -> dict[str, A
         "marked_at_utc": cut.marked_at_utc,
         "now_utc": cut.now_utc,
         "by_time": cut.by_time,
+        "host_ahead_ms": cut.host_ahead_ms,
         "contract_fingerprint": contract.fingerprint,
         "scheduler_run_id": scheduler_run_id,
         "open": True,

@@ -38,7 +38,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 SCHEMA = "tallystick"
 
-REVISION = "0013"
+REVISION = "0014"
 """Of this shape: the newest migration's."""
 
 metadata = MetaData(
@@ -120,6 +120,7 @@ cut = Table(
     Column("open", Boolean, nullable=False),
     _recorded_at(),
     Column("by_time", Boolean, nullable=False, server_default=text("false")),
+    Column("host_ahead_ms", BigInteger),
     PrimaryKeyConstraint("contract", "n"),
     ForeignKeyConstraint(
         ["contract", "contract_fingerprint"],

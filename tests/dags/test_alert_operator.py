@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from tallystick import delivery, no_verdict_alert
 from tallystick.delivery import DeliveryFailed, DeliverySummary
-from tallystick.store import run_store
+from tallystick.store import clock, run_store
 from tallystick_airflow import alert_operator
 from tallystick_airflow.alert_operator import AlertOperator
 
@@ -30,6 +31,7 @@ def deliver(monkeypatch: pytest.MonkeyPatch, *, is_curable: bool) -> None:
 
     monkeypatch.setattr(alert_operator, "open_verdict_store", no_store)
     monkeypatch.setattr(alert_operator, "read_sinks", lambda _: ())
+    monkeypatch.setattr(clock, "store_now", lambda _: datetime(2026, 3, 1, tzinfo=UTC))
     monkeypatch.setattr(run_store, "read_run", lambda *_: object())
     monkeypatch.setattr(no_verdict_alert, "resolve_silences", lambda *_, **__: ())
     monkeypatch.setattr(delivery, "deliver_pending", fails)

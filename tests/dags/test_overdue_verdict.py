@@ -12,12 +12,15 @@ import pytest
 from tallystick import delivery, no_verdict_alert
 from tallystick.alert import Alert
 from tallystick.contract import load_contract
+from tallystick.store import clock
 from tallystick.store.engine import StoreUnreachable
 from tallystick_airflow import overdue_verdict
 from tallystick_airflow.overdue_verdict import page_if_overdue
 
 CONTRACT = load_contract(Path(__file__).parents[2] / "dags" / "contracts" / "billing_payouts.yaml")
 ELEVEN = datetime(2026, 3, 1, 11, tzinfo=UTC)
+NOON = ELEVEN + timedelta(hours=1)
+"""What the verdict store's clock says."""
 RUN = {
     "dag_run_id": "scheduled__1",
     "data_interval_start": "2026-03-01T10:00:00Z",
@@ -69,6 +72,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Store:
     store = Store()
     monkeypatch.setattr(overdue_verdict, "open_verdict_store", store.open)
     monkeypatch.setattr(overdue_verdict, "read_sinks", lambda _: ())
+    monkeypatch.setattr(clock, "store_now", lambda _: NOON)
     monkeypatch.setattr(no_verdict_alert, "due_utc", store.when_due)
     monkeypatch.setattr(no_verdict_alert, "page_overdue_verdict", store.page)
     monkeypatch.setattr(delivery, "deliver_pending", store.deliver)
@@ -102,11 +106,9 @@ def test_a_run_that_ended_in_time_with_a_broken_verdict_pages_nobody(store: Stor
 
 
 def test_a_window_from_before_the_books_waits_until_its_verdict_is_due(store: Store) -> None:
-    in_an_hour = datetime.now(UTC) + timedelta(hours=1)
-    store.due_utc = [in_an_hour, ELEVEN]
+    store.due_utc = [NOON + timedelta(hours=1), ELEVEN]
     miss()
-    (waited,) = store.waited
-    assert 3500 < waited <= 3600
+    assert store.waited == [3600]
     assert len(store.paged) == 1
 
 

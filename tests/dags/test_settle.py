@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from airflow.triggers.base import TriggerEvent
 from tallystick import settling
 from tallystick.contract import load_contract
 from tallystick.settlement import Settlement
+from tallystick.store import clock
 from tallystick_airflow import settle_sensor, settle_trigger
 from tallystick_airflow.run_window import WindowMissing
 from tallystick_airflow.settle_sensor import SettleSensor
@@ -21,6 +23,8 @@ from tallystick_airflow.settle_trigger import SettleTrigger
 
 CONTRACT_FILE = Path(__file__).parents[2] / "dags" / "contracts" / "billing_payouts.yaml"
 ELEVEN = datetime(2026, 3, 1, 11, tzinfo=UTC)
+NINE_YEARS_ON = datetime(2035, 3, 1, 11, tzinfo=UTC)
+"""What the verdict store's clock says: nobody here goes by the host's."""
 SETTLED = Settlement(settled=True, waits_for=())
 HELD = Settlement(settled=False, waits_for=("ledger: the horizon stands at 5, the mark is 9",))
 WINDOW: Any = {"run_id": "r", "data_interval_start": ELEVEN - timedelta(hours=1), "data_interval_end": ELEVEN}
@@ -47,12 +51,15 @@ def looks(*settlements: Settlement) -> Callable[..., Settlement]:
 @pytest.fixture
 def sensor(monkeypatch: pytest.MonkeyPatch) -> SettleSensor:
     monkeypatch.setattr(settle_sensor, "open_verdict_store", no_store)
+    monkeypatch.setattr(clock, "store_now", lambda _: NINE_YEARS_ON)
     return SettleSensor(task_id="settle", contract_file=str(CONTRACT_FILE))
 
 
 def trigger(monkeypatch: pytest.MonkeyPatch, *settlements: Settlement, give_up_utc: datetime) -> SettleTrigger:
     monkeypatch.setattr(settle_trigger, "observe", looks(*settlements))
     monkeypatch.setattr(settle_trigger, "open_store", lambda _: Engine())
+    times = (NINE_YEARS_ON + number * timedelta(seconds=1) for number in count())
+    monkeypatch.setattr(settle_trigger, "store_now", lambda _: next(times))
     monkeypatch.setattr(settle_trigger, "_SECONDS_BETWEEN_LOOKS", 0.01)
     return SettleTrigger(
         contract_json=load_contract(CONTRACT_FILE).model_dump_json(),
@@ -81,8 +88,7 @@ def test_a_held_window_is_handed_to_the_triggerer(sensor: SettleSensor, monkeypa
     assert (path, deferral.value.method_name) == ("tallystick_airflow.settle_trigger.SettleTrigger", "resume")
     assert not [secret for secret in ("broker-secret", "led/ger", "store-secret") if secret in str(arguments)]
     # Long past, so the wait is counted from the first look: a late run waits as long as any other.
-    wait = datetime.fromisoformat(arguments["give_up_utc"]) - datetime.now(UTC)
-    assert timedelta(seconds=590) < wait < timedelta(seconds=600)
+    assert datetime.fromisoformat(arguments["give_up_utc"]) - NINE_YEARS_ON == timedelta(seconds=600)
 
 
 def test_a_run_that_could_not_settle_goes_on_and_says_for_what_it_waited(sensor: SettleSensor) -> None:
@@ -103,12 +109,12 @@ def test_a_run_without_a_window_is_refused(sensor: SettleSensor, interval: dict[
 
 
 def test_the_trigger_waits_until_both_sides_have_settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    waiting = trigger(monkeypatch, HELD, HELD, SETTLED, give_up_utc=datetime.now(UTC) + timedelta(hours=1))
+    waiting = trigger(monkeypatch, HELD, HELD, SETTLED, give_up_utc=NINE_YEARS_ON + timedelta(hours=1))
     assert [event.payload for event in events(waiting)] == [{"settled": True, "waits_for": []}]
 
 
 def test_the_trigger_gives_up_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    waiting = trigger(monkeypatch, HELD, give_up_utc=datetime.now(UTC) + timedelta(seconds=0.1))
+    waiting = trigger(monkeypatch, HELD, give_up_utc=NINE_YEARS_ON + timedelta(seconds=3))
     assert [event.payload for event in events(waiting)] == [{"settled": False, "waits_for": list(HELD.waits_for)}]
 
 

@@ -437,6 +437,10 @@ PAIRS: dict[Name, Pair] = {
         fires=timed(early=1),
         twin=timed(early=1, previous=cut_of(slice_of(0, 10, mark=11), n=1)),  # written while that cut was held
     ),
+    Notice.HOST_CLOCK_OFF: Pair(
+        fires=replace(CLEAN, cut=replace(CLEAN.cut, host_ahead_ms=6_001)),
+        twin=replace(CLEAN, cut=replace(CLEAN.cut, host_ahead_ms=6_000)),  # a tenth of the grace
+    ),
     BreakClass.TORN_TRANSACTION: Pair(
         fires=torn(),
         twin=torn(seen(IN_TOPIC, Place.PENDING, 25)),  # the late leg

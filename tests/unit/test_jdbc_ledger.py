@@ -141,7 +141,9 @@ def insert(url: str, *rows: tuple[int | None, int, str], side: str = "credit") -
 
 
 def opened(url: str, *read: ReadSlice, **stated: object) -> AbstractContextManager[JdbcLedger]:
-    return open_jdbc_ledger(jdbc_settings(url), LEDGER.model_copy(update=stated), read_before=lambda: read)
+    return open_jdbc_ledger(
+        jdbc_settings(url), LEDGER.model_copy(update=stated), read_before=lambda: read, now=lambda: NOON
+    )
 
 
 def test_rows_are_counted_and_found_by_key_with_their_positions(file: str) -> None:

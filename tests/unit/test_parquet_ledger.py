@@ -20,7 +20,7 @@ from tallystick.pairing import Place
 from tallystick.parquet_ledger import ParquetLedger, changes, fix_files, known_files
 from tallystick.surroundings import Surroundings
 
-from .builders import LAW, cut_of, evidence_of, ledger_slice_of
+from .builders import LAW, NOON, cut_of, evidence_of, ledger_slice_of
 
 MILLISECOND_NS = 1_000_000
 
@@ -126,7 +126,7 @@ def write(folder: Path, name: str, *keys: str, at_ms: int = 1_000, **columns: li
 
 
 def opened(folder: Path, *slices: LedgerSlice, ledger: LedgerSide = LEDGER) -> ParquetLedger:
-    return ParquetLedger(address=str(folder), ledger=ledger, stored_slices=lambda: slices)
+    return ParquetLedger(address=str(folder), ledger=ledger, stored_slices=lambda: slices, now=lambda: NOON)
 
 
 def next_slice(folder: Path, *slices: LedgerSlice, end: int) -> LedgerSlice:
