@@ -504,6 +504,11 @@ def _judge_follower(case: KeyCase, copy: Copy, key_was_paired: bool, first: Copy
     return _judge_absence(case, copy, Fate.ORIGIN_ABSENT, deadlines)
 
 
+def _waited_for(copy: Copy, reason: str) -> bool:
+    """Did an earlier run let it wait for that already? A row that is written anew after every cut is never in one."""
+    return copy.carried is not None and copy.carried.reason.startswith(reason)
+
+
 def _is_judged(copy: Copy) -> bool:
     """An earlier run broke it or gave it up: it may still find a partner, but it is not judged twice."""
     return copy.carried is not None and copy.carried.state is not ItemState.OPEN
@@ -516,6 +521,8 @@ def _judge_absence(case: KeyCase, copy: Copy, absent: Fate, deadlines: Deadlines
     settled_until = deadlines.settled_until(there)
     if places & BEYOND_THE_CUT:
         fate, reason = Fate.WAITING, f"its partner lies beyond the cut of the {there}"
+        if there is ItemSide.LEDGER and due <= deadlines.now_utc and _waited_for(copy, reason):
+            fate, reason = Fate.UNSETTLED, f"{reason} in one run after another"
     elif Place.BEFORE_BASELINE in places:
         fate, reason = Fate.UNDECIDABLE, f"its partner lies before the baseline of the {there}"
     elif Place.EARLIER_SLICE in places and copy.carried is None and (other := _event_of_other_money(case, copy)):

@@ -30,6 +30,25 @@ def test_an_updated_row_read_by_xmin_is_a_doubt_about_the_ledger_once_and_no_bre
         assert (after.result.verdict, doubts(after)) == (Verdict.MATCHED, [])
 
 
+def test_a_row_that_is_updated_between_every_cut_and_its_reading_is_told_once_its_event_is_due(
+    new_books: NewBooks,
+) -> None:
+    """It is in no slice for as long: its event was in flight for ever, in runs that matched."""
+    with new_books(direction="topic_to_ledger") as books:
+        books.take_cut()
+        books.both(payment("a"))
+        found = []
+        for number in range(3):
+            books.both(payment(f"b{number}"))
+            cut = books.take_cut()
+            books.ledger.execute(MARK_SENT.format(table=books.table, event_id=payment("a").event_id))
+            found.append(books.judge(cut))
+        books.both(payment("c"))
+        found.append(books.next_run())
+        assert [doubts(run) for run in found] == [[], [Doubt.PARTNER_NOT_SETTLED], [Doubt.PARTNER_NOT_SETTLED], []]
+        assert found[-1].result.figures.in_flight_items == 0
+
+
 def test_the_same_update_read_by_written_xid_changes_nothing(new_books: NewBooks) -> None:
     with new_books(direction="ledger_to_topic", ledger={"slice_by": "written_xid"}) as books:
         books.take_cut()

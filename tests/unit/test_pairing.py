@@ -1,6 +1,7 @@
 """Copies of one key, paired: who goes with whom, and in which order."""
 
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
@@ -8,7 +9,7 @@ from tallystick.contract import Direction
 from tallystick.pairing import Copy, Fate, KeyOutcome, Place, origin_side, other_side, pair_key
 from tallystick.run_result import ItemState
 
-from .builders import IN_TOPIC, L2T, LEDGER, T2L, case_of, deadlines_of, event, item_of, row, seen
+from .builders import HOUR, IN_TOPIC, L2T, LEDGER, NOON, T2L, case_of, deadlines_of, event, item_of, row, seen
 
 
 def paired(*copies: Copy, direction: object = L2T, **about: object) -> KeyOutcome:
@@ -157,3 +158,20 @@ def test_a_row_in_the_place_of_a_paired_one_is_compared_with_the_event_that_was_
     paid, other = {"amount_minor": 1_000, "currency": "eur"}, {"amount_minor": 7, "currency": "EUR"}
     assert fate(1_000, paid) is fate(1_000, other, paid) is fate(5, paid, {}) is Fate.UNDECIDABLE
     assert fate(50_000, paid) is Fate.UNEQUAL
+
+
+@pytest.mark.parametrize(
+    ("due_utc", "reason", "fate"),
+    [
+        (NOON - HOUR, "its partner lies beyond the cut of the ledger", Fate.UNSETTLED),
+        (NOON + 2 * HOUR, "its partner lies beyond the cut of the ledger", Fate.WAITING),
+        (NOON - HOUR, "within the partner's grace", Fate.WAITING),
+    ],
+)
+def test_a_row_that_is_beyond_the_cut_again_is_no_more_waited_for_once_its_event_is_due(
+    due_utc: datetime, reason: str, fate: Fate
+) -> None:
+    """An UPDATE after every cut moves its xmin on, so that none reads it."""
+    waits = event(11, carried=item_of(event(11), due_utc=due_utc, reason=reason))
+    outcome = paired(waits, direction=T2L, sightings=[seen(LEDGER, Place.PENDING, 1)])
+    assert fates(outcome) == {"topic:billing.payouts:0:11": fate}

@@ -575,6 +575,18 @@ def test_an_item_is_open_while_its_partner_may_still_come(run: dict[str, Any], r
     assert (item.state, item.reason, item.pairable) == (ItemState.OPEN, reason, True)
 
 
+def test_a_row_that_moves_on_before_every_reading_is_told_once_its_event_is_due_again() -> None:
+    """As an UPDATE in each window does to its xmin: the run has read neither of both, so it proves nothing."""
+    books = begun(T2L)
+    books.write()
+    books.post()
+    runs = [books.run(held_xids=1) for _ in range(3)]
+    assert [Doubt.PARTNER_NOT_SETTLED in doubts_of(run) for run in runs] == [False, True, True]
+    assert not any(run.breaks for run in runs)
+    assert Doubt.PARTNER_NOT_SETTLED not in doubts_of(books.run())
+    assert [item.state for item in books.items.values()] == [ItemState.CLEARED]
+
+
 def test_an_item_that_waits_on_has_no_new_row() -> None:
     books = begun(T2L)
     books.write()
