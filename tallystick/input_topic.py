@@ -56,6 +56,9 @@ class InputTopics:
     def count_by_place(self, ledger_slice: LedgerSlice) -> None:
         return None
 
+    def sum_of_positions(self, *, below: int) -> None:
+        return None
+
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
         """None by position: tallystick/look_ups.py asks the index and the log by offset."""
         return {}

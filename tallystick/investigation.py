@@ -55,7 +55,7 @@ from tallystick.store.run_store import (
     surroundings_document,
 )
 from tallystick.store.sample_store import read_samples
-from tallystick.surroundings import SURROUNDINGS, ExecutedAction, Surroundings
+from tallystick.surroundings import SURROUNDINGS, ExecutedAction, PositionSums, Surroundings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,7 +297,17 @@ def read_surroundings(
         else (),
         ledger=_another_history(cut, sides.ledger.read_snapshot()),
         ledger_files=sides.ledger.changed_files(cut.ledger_slice),
+        ledger_sums=_position_sums(sides, cut, earlier),
     )
+
+
+def _position_sums(sides: BothSides, cut: Cut, earlier: Surroundings) -> PositionSums | None:
+    """Asked after the scan, so that the next run expects no row that this one has not read."""
+    now = sides.ledger.sum_of_positions(below=cut.ledger_slice.xid_start)
+    at_end = sides.ledger.sum_of_positions(below=cut.ledger_slice.xid_end)
+    if now is None or at_end is None:
+        return None
+    return PositionSums(expected=earlier.ledger_sums.at_end if earlier.ledger_sums else None, now=now, at_end=at_end)
 
 
 def _another_history(cut: Cut, read: LedgerSnapshot) -> LedgerSnapshot | None:

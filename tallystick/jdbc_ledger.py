@@ -25,6 +25,7 @@ from sqlalchemy import (
     Select,
     Table,
     and_,
+    cast,
     create_engine,
     func,
     inspect,
@@ -56,6 +57,8 @@ from tallystick.postgres_trouble import what_to_do
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _MICROSECONDS = 1_000_000
+_REMAINDER_OF = 1_000_003
+"""A prime; two rows that differ by a multiple of it look alike in the sum."""
 _KEYS_AT_ONCE = 500
 """So many values stand in one IN list; SQLite takes 32,766, others fewer."""
 
@@ -161,6 +164,16 @@ class JdbcLedger:
     def count_by_place(self, ledger_slice: LedgerSlice) -> None:
         return None
 
+    def sum_of_positions(self, *, below: int) -> int | None:
+        """Of integers alone: no one function of timestamps is known to all databases. Summed by a remainder, so that
+        the sum has room in 64 bits.
+        """
+        if self._is_timestamp:
+            return None
+        remainders = func.sum(self._order % _REMAINDER_OF)
+        statement = select(remainders).select_from(self._table).where(self._order < below, self._pairs)
+        return int(self.connection.scalar(statement) or 0)
+
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
         key = self._column(self.ledger.columns.match_key)
         dialect = self.connection.dialect.name
@@ -216,7 +229,11 @@ class JdbcLedger:
         """The SQL text that reads the slice, for Spark; with written_at where the contract names it."""
         written_at = self.ledger.columns.written_at
         moment = [self._column(written_at).label("written_at")] if written_at else []
-        statement = select(*self._compared(), *moment).where(
+        names = {name: self._column(getattr(self.ledger.columns, name)) for name in _COMPARED}
+        compared = [
+            as_driver_texts(one, dialect=self.connection.dialect.name).label(name) for name, one in names.items()
+        ]
+        statement = select(*compared, *moment).where(
             self._between(ledger_slice.xid_start, ledger_slice.xid_end), self._pairs
         )
         dialect: Any = type(self.connection.dialect)
@@ -311,6 +328,16 @@ def _is_partial(index: ReflectedIndex) -> bool:
 
 def _microseconds(moment: datetime) -> int:
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
+
+
+def as_driver_texts(column: ColumnElement[Any], *, dialect: str) -> ColumnElement[Any]:
+    """What Spark's driver may read as text. SQL Server writes a uuid in capitals; Python, and so a look-up, does not.
+
+    Source: SQL Server's manual, uniqueidentifier.
+    """
+    if dialect == "mssql" and isinstance(column.type, types.Uuid):
+        return func.lower(cast(column, types.CHAR(36)))
+    return column
 
 
 def key_value(column_type: types.TypeEngine[Any], key: str, *, dialect: str) -> Any:

@@ -116,6 +116,12 @@ class Ledger(Protocol):
         """Rows by where their ids lie, against what cuts have read; None where no owner's column holds the ids."""
         ...
 
+    def sum_of_positions(self, *, below: int) -> int | None:
+        """A sum over the positions of all rows below one, which tells as many rows from the same rows; None where no
+        two rows can be taken for each other, or the positions cannot be summed.
+        """
+        ...
+
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
         """Every row of these keys in the whole ledger, seen from the slice. A key without one is not in the answer."""
         ...

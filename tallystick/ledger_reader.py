@@ -483,6 +483,9 @@ class PostgresLedger:
     def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
         return count_older_rows(self.connection, self.ledger, xid_start=ledger_slice.xid_start)
 
+    def sum_of_positions(self, *, below: int) -> None:
+        return None
+
     def count_by_place(self, ledger_slice: LedgerSlice) -> EarlierRows | None:
         if self.ledger.slice_by != "written_xid":
             return None

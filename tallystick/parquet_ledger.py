@@ -155,6 +155,9 @@ class ParquetLedger:
     def count_by_place(self, ledger_slice: LedgerSlice) -> None:
         return None
 
+    def sum_of_positions(self, *, below: int) -> None:
+        return None
+
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
         """A file that is delivered twice holds each row a second time: that one is known by its file as well.
 

@@ -133,6 +133,18 @@ class CursorPosition:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PositionSums:
+    """Sums over the positions of ledger rows: below the slice, as the cut before left them and now; and below its end.
+
+    expected None: the cut before kept none.
+    """
+
+    expected: int | None
+    now: int
+    at_end: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class FirstSight:
     """When a run of this contract first saw a producer transaction open: its age, where no coordinator knows it."""
 
@@ -161,9 +173,10 @@ class Surroundings:
     repairs: tuple[KnownRepair, ...] | None = None
     """Actions that were begun, of those that records and rows of this cut name; None: not kept."""
     ledger: LedgerSnapshot | None = None
+    """The ledger's server once it had been read, where it does not go on from the one that the cut was made on."""
     ledger_files: tuple[FileChange, ...] = ()
     """Files of the slice that were not as the cut had taken them, when they had been read."""
-    """The ledger's server once it had been read, where it does not go on from the one that the cut was made on."""
+    ledger_sums: PositionSums | None = None
     cursor_positions: tuple[CursorPosition, ...] = ()
     """Where the last cuts before this one ended, on the sides that this one could not read up to its mark."""
 

@@ -28,6 +28,7 @@ def ledger_rewritten(evidence: Evidence) -> Iterator[DoubtFound]:
     yield from _newest_went(evidence)
     now, expected = evidence.older_rows, evidence.older_rows_expected
     if now is None or expected is None or now == expected:
+        yield from _other_rows(evidence)
         return
     by_xmin = evidence.contract.ledger.by_xmin
     yield DoubtFound(
@@ -79,6 +80,19 @@ def _file_text(file: LedgerFile | None) -> str:
     if file is None:
         return "nothing"
     return f"{file.size_bytes:,} bytes of {format_time(datetime.fromtimestamp(file.modified_ns // 10**9, UTC))}"
+
+
+def _other_rows(evidence: Evidence) -> Iterator[DoubtFound]:
+    """As many older rows as then, and not the same ones: a count alone does not see it."""
+    sums = evidence.surroundings.ledger_sums
+    if sums is not None and sums.expected is not None and sums.now != sums.expected:
+        yield DoubtFound(
+            doubt=Doubt.LEDGER_REWRITTEN,
+            sentence=f"ledger: {evidence.older_rows} rows are older than this slice, as many as earlier cuts read, and "
+            f"not the same: at least one row went, and another came in later than the overlap of "
+            f"{evidence.contract.ledger.overlap_text} allows, or took other {evidence.contract.ledger.positions}.",
+            details={"sum": sums.now, "expected_sum": sums.expected},
+        )
 
 
 def _newest_went(evidence: Evidence) -> Iterator[DoubtFound]:

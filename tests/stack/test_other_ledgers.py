@@ -232,6 +232,18 @@ def test_newest_rows_that_are_deleted_move_no_other_row_out_of_the_books(in_a_fi
     ours, first = again.cut.ledger_slice, baseline.ledger_slice
     assert (ours.baseline_xid, ours.reused_below) == (first.xid_end, first.reused_below)
 
+    change_file(books, "UPDATE sqlite_sequence SET seq = seq + 5")
+    for name in ("d", "e"):
+        post_to_file(books, payment(name))
+        books.produce(payment(name))
+        assert doubts(books.next_run()) == []
+    change_file(books, "UPDATE posting SET entry_id = entry_id - 2 WHERE event_id = ?", payment("d").event_id)
+    post_to_file(books, payment("f"))
+    books.produce(payment("f"))
+    moved = books.next_run()
+    assert (moved.result.breaks, doubts(moved)) == ((), ["ledger_rewritten"])
+    assert "as many as earlier cuts read, and not the same" in moved.result.doubts[0].sentence
+
 
 @pytest.fixture
 def in_files(new_books: NewBooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveBooks]:

@@ -9,7 +9,7 @@ from tallystick.classes.ledger_changed import ledger_failed_over, ledger_ids_reu
 from tallystick.cut import LedgerSnapshot
 from tallystick.pairing import Place
 from tallystick.run_result import ItemSide
-from tallystick.surroundings import Surroundings
+from tallystick.surroundings import PositionSums, Surroundings
 
 from .builders import contract_of, cut_of, evidence_of, ledger_at, ledger_slice_of, row, seen
 
@@ -70,6 +70,21 @@ def test_by_a_column_a_row_that_came_later_than_the_overlap_is_told_with_what_to
     went = by_column(older_rows=39)
     assert "1 row went: deleted, or given another entry_id" in went
     assert "xmin" not in came + went
+
+
+def test_by_a_column_as_many_rows_that_are_not_the_same_are_told() -> None:
+    def told(*, expected: int | None, older_rows: int = 40) -> list[str]:
+        sums = PositionSums(expected=expected, now=100, at_end=200)
+        ledger = {"kind": "jdbc", "connection": "l", "table": "main.posting", "order_by": "entry_id", "overlap": 10}
+        contract, around = contract_of(ledger=ledger), Surroundings(ledger_sums=sums)
+        counts = {"older_rows": older_rows, "older_rows_expected": 40}
+        return [one.sentence for one in ledger_rewritten(evidence_of(contract=contract, surroundings=around, **counts))]
+
+    (sentence,) = told(expected=99)
+    assert "40 rows are older than this slice, as many as earlier cuts read, and not the same: at least one" in sentence
+    assert told(expected=100) == told(expected=None) == []
+    (only,) = told(expected=99, older_rows=41)
+    assert "1 row came in later" in only
 
 
 def test_by_a_column_newest_rows_that_were_read_and_went_are_told_and_unread_ones_are_not() -> None:

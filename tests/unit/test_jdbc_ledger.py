@@ -11,8 +11,8 @@ from uuid import UUID
 import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import create_engine, text, types
-from sqlalchemy.dialects import mysql
+from sqlalchemy import Column, create_engine, text, types
+from sqlalchemy.dialects import mssql, mysql, postgresql
 
 from tallystick.connections import ConnectionNotGiven
 from tallystick.contract_ledger import LedgerSide
@@ -20,7 +20,7 @@ from tallystick.cut import LedgerSlice, LedgerSnapshot
 from tallystick.cutting import next_ledger_slice
 from tallystick.earlier_rows import ReadSlice, find_read_slice
 from tallystick.jdbc_connection import jdbc_settings
-from tallystick.jdbc_ledger import JdbcLedger, key_value, open_jdbc_ledger, snapshot_behind
+from tallystick.jdbc_ledger import JdbcLedger, as_driver_texts, key_value, open_jdbc_ledger, snapshot_behind
 from tallystick.ledger import LedgerRefused, LedgerUnreachable
 
 from .builders import LAW, NOON, ledger_slice_of, sample_at
@@ -227,6 +227,15 @@ def test_a_row_without_a_number_is_told_by_the_guard_and_lies_before_everything(
         assert there.look_up_rows(["b"], now)["b"][0].row_xid == -1
 
 
+def test_as_many_rows_have_another_sum_and_large_numbers_have_room(file: str) -> None:
+    insert(file, (1, 11, "a"), (2, 12, "b"), (2**63 - 1, 13, "c"), (2**63 - 2, 14, "d"))
+    with opened(file) as there:
+        assert [there.sum_of_positions(below=below) for below in (0, 2, 3)] == [0, 1, 3]
+        largest = there.sum_of_positions(below=2**63 - 1)
+        there.connection.execute(text("UPDATE posting SET n = 3 WHERE n = 1"))
+        assert there.sum_of_positions(below=2**63 - 1) == (largest or 0) + 2
+
+
 def test_spark_is_given_the_slice_as_plain_sql(file: str) -> None:
     insert(file, (1, 11, "a"), (2, 12, "b"), (3, 13, "c"))
     with opened(file) as there:
@@ -234,6 +243,16 @@ def test_spark_is_given_the_slice_as_plain_sql(file: str) -> None:
         rows = there.connection.execute(text(query)).all()
     assert [row.row_id for row in rows] == [11, 12]
     assert "LIKE 'c%')" in query
+
+
+def test_a_uuid_of_sql_server_is_read_as_every_other_writes_it() -> None:
+    key, number = Column("k", mssql.UNIQUEIDENTIFIER()), Column("n", types.Integer())
+    read = {
+        name: str(as_driver_texts(one, dialect=name).compile(dialect=dialect))
+        for name, dialect, one in (("mssql", mssql.dialect(), key), ("postgresql", postgresql.dialect(), key))
+    }
+    assert read == {"mssql": "lower(CAST(k AS CHAR(36)))", "postgresql": "k"}
+    assert as_driver_texts(number, dialect="mssql") is number
 
 
 def test_an_empty_ledger_has_nothing_to_read(file: str) -> None:
