@@ -3,6 +3,7 @@
 Holds numbers computed once; renders nothing, stores nothing.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,14 +16,20 @@ from tallystick.lag import RunLag
 from tallystick.verdict import Verdict
 
 _BREAK_NAMESPACE = UUID("5a1d6f0e-6a55-5c07-9d3f-3c1f6a2b9e71")
+_SEPARATOR = "\x1f"
 
 Money = Mapping[str, int]
 """Currency to integer minor units."""
 
 
 def break_id(*, contract: str, break_class: BreakClass, match_key: str, position: str) -> UUID:
-    """The same break has the same id in every run that finds it. Position: where the odd copy stands."""
-    return uuid5(_BREAK_NAMESPACE, "\x1f".join((contract, break_class, match_key, position)))
+    """The same break has the same id in every run that finds it. Position: where the odd copy stands.
+
+    A key or a row id that holds what separates the parts could pass for other parts: then they are quoted.
+    """
+    parts = (contract, break_class, match_key, position)
+    separated = all(_SEPARATOR not in part for part in parts)
+    return uuid5(_BREAK_NAMESPACE, _SEPARATOR.join(parts) if separated else json.dumps(parts))
 
 
 @dataclass(frozen=True, kw_only=True)

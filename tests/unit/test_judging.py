@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from tallystick.break_class import Doubt
+from tallystick.break_class import BreakClass, Doubt
 from tallystick.evidence import Evidence
 from tallystick.judging import judge
 from tallystick.ledger import HorizonHolder
@@ -300,3 +300,12 @@ def test_a_broken_row_that_was_written_anew_beside_an_event_of_other_money_is_a_
     item = item_of(row(1), ItemState.BROKEN, break_id=uuid4(), reason="missing_in_topic_never_produced")
     result = judged(evidence_of(row(1, amount_minor=900), event(11), carried=[item]), carried=[item])
     assert [str(one.break_class) for one in result.breaks] == ["amount_mismatch"]
+
+
+def test_no_key_and_no_row_id_makes_one_break_of_two() -> None:
+    """Whatever separates the parts of an id may stand in a key, and in a row id."""
+    ids = {
+        break_id(contract="books", break_class=BreakClass.PHANTOM_IN_LEDGER, match_key=key, position=position)
+        for key, position in (("k", "ledger:9\x1fledger:1"), ("k\x1fledger:9", "ledger:1"), ("k", "ledger:1"))
+    }
+    assert len(ids) == 3
