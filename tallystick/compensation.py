@@ -316,8 +316,9 @@ def _repaired_here(plan: Plan) -> tuple[PlanItem, ...]:
 
 def _execute_publishing(work: Work, items: Sequence[PlanItem]) -> tuple[ItemOutcome, ...]:
     topic_id = ensure_progress_topic(work.connections.kafka, work.contract.contract)
-    actions = work.claim(items, progress_topic_id=topic_id)
+    actions = work.claim(items, progress_topic_id=topic_id, transactional_id=work.transactional_id)
     _refuse_lost_progress(work, actions, topic_id)
+    _refuse_unfenced(work, actions)
     work.audit("executing", progress_topic_id=topic_id, transactional_id=work.transactional_id)
     work.tell(ExecutorStep.EXECUTING, {"transactional_id": work.transactional_id})
     attempts = Retrying(
@@ -390,6 +391,17 @@ def _refuse_lost_progress(work: Work, actions: Mapping[UUID, StoredAction], topi
     if lost:
         raise ProgressLost(
             f"{work.contract.contract}: {len(lost)} actions began under another progress topic, such as {lost[0]}"
+        )
+
+
+def _refuse_unfenced(work: Work, actions: Mapping[UUID, StoredAction]) -> None:
+    """An executor under another transactional id may be at work still, and ours would not fence it."""
+    begun = [action for action in actions.values() if action.state is ActionState.EXECUTING]
+    under = {str(one.outcome.get("transactional_id", work.transactional_id)) for one in begun}
+    if others := sorted(under - {work.transactional_id}):
+        raise PlanRefused(
+            f"{work.contract.contract}: the plan was begun under transactional.id {others[0]}, got "
+            f"{work.transactional_id}; expected the same TALLYSTICK_ENVIRONMENT to finish it"
         )
 
 

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 from sqlalchemy import text
 
 from tallystick.break_class import Doubt
-from tallystick.compensation_plan import ApprovalTooOld, Plan, PlanStale
+from tallystick.compensation_plan import ApprovalTooOld, Plan, PlanRefused, PlanStale
 from tallystick.contract import Contract
 from tallystick.event_publisher import open_publisher
 from tallystick.executor_step import ExecutorStep
@@ -166,6 +166,20 @@ def test_what_was_done_before_effects_were_kept_is_known_by_its_plan(world: Book
         connection.exec_driver_sql(m0012_effects_of_actions._KNOWN)
         assert connection.execute(asked).all() == kept
     assert all(effect for _, effect in kept)
+
+
+def test_a_plan_that_was_begun_in_another_environment_is_finished_there(world: Books) -> None:
+    """Its executor may be asleep in its transaction, and another transactional id would not fence it."""
+    rows = world.pay(1)
+    world.find_missing(rows)
+    plan = world.plan()
+    with world.start_executor(plan, die_at="before commit") as killed:
+        killed.wait(60)
+    with pytest.raises(PlanRefused, match="expected the same TALLYSTICK_ENVIRONMENT"):
+        world.execute(plan, environment="staging")
+    assert (world.copies(), world.states()) == (Counter(), {"executing": 1})
+    assert told(world, plan)[str(rows[0].event.event_id)][0] is ItemFate.PUBLISHED
+    assert world.copies() == once(rows)
 
 
 def test_an_event_that_expired_before_any_run_judged_it_is_not_taken_for_absent(world: Books) -> None:
