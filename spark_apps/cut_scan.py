@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from pathlib import Path
 from threading import Event, Thread
 
 from pyspark import SparkConf
@@ -26,12 +25,14 @@ from spark_apps.hash_scan import (
     LedgerSide,
     ParsedEvents,
     ParsedRows,
+    Places,
     Planted,
     TopicSide,
     scan_by_hash,
     takes,
 )
-from spark_apps.key_index_frame import index_of, keys_in_indexes, write_index
+from spark_apps.key_index_files import IndexPlan, read_before
+from spark_apps.key_index_frame import index_of, keys_in_indexes, keys_read_before, write_index
 from spark_apps.ledger_frame import RowsById, input_rows, read_ledger, repeated_row_ids, rows_by_id, slice_queries
 from spark_apps.log_reader import LogTopic, as_raised_in_the_task
 from spark_apps.postgres_rows import PostgresRows
@@ -115,9 +116,12 @@ def scan_cut(
     by_log: bool,
     tell: Tell,
     indexes: ReadableIndexes | None = None,
-    index_to: Path | None = None,
+    index_to: IndexPlan | None = None,
 ) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
-    """Read and match. by_log: as `reads_log` says; only then the census comes with it. tell: steps, as they happen."""
+    """Read and match. by_log: as `reads_log` says; only then the census comes with it. tell: steps, as they happen.
+
+    indexes: of earlier cuts, to know what comes again. index_to: where this cut's goes; None writes and asks none.
+    """
     spark = _open_session(f"tallystick {contract.contract}/{cut.n}")
     with open_ledger_of(engine, contract, connections) as ledger:
         described = ledger.describe()
@@ -144,11 +148,13 @@ def scan_cut(
                 inputs = _read_events(spark, kafka, input_slices, contract.input_event, several_legs).persist()
                 known |= keys_in_indexes(spark, inputs, indexes.paths if indexes else ())
                 if index_to is not None:
-                    write_index(index_of(topic.all, inputs), index_to)
+                    write_index(index_of(topic.all, inputs), index_to.folder)
                     tell("index_written", {})
                 reading = partial(input_rows, inputs, only_leg=min(contract.legs) if len(contract.legs) == 1 else None)
             else:
                 reading = partial(read_ledger, spark, connections, ledger, cut.ledger_slice, described, snapshot)
+                if index_to is not None and indexes is not None:
+                    index_to = replace(index_to, older=indexes.paths_of(index_to.seed))
             sides = Sides(
                 topic=topic,
                 ledger=Side(reading=reading, planted=canary_ledger_rows(spark, canary_rows(contract))),
@@ -157,9 +163,9 @@ def scan_cut(
                 snapshot=snapshot,
             )
             if by_log:
-                scan, census = _scan_log(spark, contract, connections, cut, previous, sides, known, tell)
+                scan, census = _scan_log(spark, contract, connections, cut, previous, sides, known, tell, index_to)
             else:
-                scan, census = _scan(contract, cut, previous, sides, known, inputs), ()
+                scan, census = _scan(contract, cut, previous, sides, known, inputs, index_to), ()
             if not described.row_id_is_unique:
                 scan = replace(scan, repeated_row_ids=repeated_row_ids(sides.ledger.read))
             return scan, census
@@ -189,6 +195,7 @@ def _scan_log(
     sides: Sides,
     known: set[str],
     tell: Tell,
+    index_to: IndexPlan | None,
 ) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
     """By our readers of log and ledger, beside a second reading by Kafka's client."""
     slices = slices_on(cut, contract.topics)
@@ -201,6 +208,7 @@ def _scan_log(
         legs=contract.legs,
         sample=sample,
         counted=spark.sparkContext.accumulator(0),
+        index=index_to,
     )
     rows: LedgerSide
     if sides.queries and sides.snapshot is not None:
@@ -217,7 +225,8 @@ def _scan_log(
     of = sum(len(part.readable) for part in slices)
     with as_raised_in_the_task(), ThreadPoolExecutor(1) as beside, _telling_how_far(log.counted, of, tell):
         by_client = beside.submit(read_by_client, spark, connections.kafka, sample)
-        read = _by_hash(contract, cut, previous, log, rows, sides, known)
+        repeated = partial(read_before, index_to) if index_to else None
+        read = _by_hash(contract, cut, previous, log, rows, sides, known, repeated)
         second_readings = compare(sample, read.seen, by_client.result())
     order = {(part.offsets.topic, part.offsets.partition): place for place, part in enumerate(cut.topic_slices)}
     census = [walked.census for walked in read.walked]
@@ -248,7 +257,14 @@ def _telling_how_far(counted: Accumulator[int], of: int, tell: Tell) -> Iterator
 
 
 def _by_hash(
-    contract: Contract, cut: Cut, previous: Cut, topic: TopicSide, rows: LedgerSide, sides: Sides, known: set[str]
+    contract: Contract,
+    cut: Cut,
+    previous: Cut,
+    topic: TopicSide,
+    rows: LedgerSide,
+    sides: Sides,
+    known: set[str],
+    repeated: Callable[[int], Places] | None = None,
 ) -> HashScan:
     return scan_by_hash(
         topic,
@@ -259,6 +275,7 @@ def _by_hash(
         offsets=sum(len(part.readable) for part in slices_on(cut, contract.topics)),
         possible_ms=_possible(contract, cut, previous),
         lag_of=_lag_of(contract),
+        read_before=repeated,
     )
 
 
@@ -269,8 +286,12 @@ def _scan(
     sides: Sides,
     known: set[str],
     inputs: DataFrame | None,
+    index_to: IndexPlan | None,
 ) -> SliceScan:
     """By Kafka's client; by hash where that gives the same answers, else pair by pair."""
+    if index_to is not None and inputs is None:
+        sides = replace(sides, topic=replace(sides.topic, reading=sides.topic.read.persist))
+        known |= keys_read_before(sides.topic.read, index_to)
     if matches_by_hash(contract):
         parsed = ParsedEvents(events=sides.topic.read, legs=contract.legs)
         return _by_hash(contract, cut, previous, parsed, sides.parsed_rows(), sides, known).scan

@@ -6,7 +6,7 @@ brings those rows home, where they are paired by their real keys. `takes` tells 
 `slice_matching.scan_slices`.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial, reduce
@@ -71,6 +71,7 @@ MATCHED_TOGETHER = 100_000
 
 TASKS_PER_CORE = 2
 
+_NO_PLACES: Numbers = np.empty((0, 2), dtype=np.int64)
 _PLACE = "topic string, partition int, kafka_offset bigint"
 _BYTES_PER_BATCH = ("spark.sql.execution.arrow.maxBytesPerBatch", str(32 << 20))
 """Blobs are tens of kilobytes: by rows alone a batch of them could be hundreds of megabytes."""
@@ -239,10 +240,13 @@ def scan_by_hash(
     offsets: int,
     possible_ms: tuple[int, int] | None = None,
     lag_of: Direction | None = None,
+    read_before: Callable[[int], Places] | None = None,
 ) -> HashScan:
     """Scan both sides once, and what is exceptional a second time.
 
-    offsets: of the topics' slices together. The other arguments are those of `scan_slices`. Raises SidesMoved.
+    offsets: of the topics' slices together. read_before: where events stand whose key earlier cuts have read, given how
+    many events there are; asked once the topics have been read. The other arguments are those of `scan_slices`.
+    Raises SidesMoved.
     """
     plan = ScanPlan(
         secret=new_secret(),
@@ -257,6 +261,10 @@ def scan_by_hash(
     walked = tuple(map(walked_in, found.beside[Kind.WALKED]))
     heads = heads_of(walked)
     home, canaries = _second_look(topic, ledger, planted, plan, found, heads)
+    repeated = _places_of(plan, read_before(_events_in(found))) if read_before else _NO_PLACES
+    if len(repeated):
+        home, again = _with_repeated(topic, ledger, plan, home, repeated, heads)
+        known |= again
     return HashScan(
         scan=replace(_assemble(plan, found, home, canaries, legs, known, lag_of), heads=heads),
         walked=walked,
@@ -361,6 +369,54 @@ def _second_look(
         _Home(events=events, rows=rows, told=found.read),
         _Home(events=canary_events, rows=canary_rows, told=found.planted),
     )
+
+
+def _events_in(found: _Found) -> int:
+    """Readable ones, without planted ones."""
+    return sum(one.rows for one in found.event_totals if one.readable and one.part % PARTITIONS)
+
+
+def _with_repeated(
+    topic: TopicSide,
+    ledger: LedgerSide,
+    plan: ScanPlan,
+    home: _Home,
+    repeated: Numbers,
+    heads: Mapping[TopicPartition, BatchHeads],
+) -> tuple[_Home, frozenset[str]]:
+    """The same with repeated events, and their keys. One that paired by itself was not told of, nor was its row."""
+    told = set(map(tuple, home.told[Kind.HOME_EVENTS][:, 1:].tolist()))
+    paired = repeated[[place not in told for place in map(tuple, repeated.tolist())]]
+    here = {_place(event): event for event in home.events}
+    wanted = {(*_partition(plan, part), offset) for part, offset in paired.tolist()}
+    unseen = paired[[(*_partition(plan, part), offset) not in here for part, offset in paired.tolist()]]
+    events = topic.events_at(_by_partition(plan, unseen), heads) if len(unseen) else []
+    keys = {event["match_key"] for event in (*home.events, *events) if _place(event) in wanted}
+    hashes = keyed_hashes(keys, plan.secret)
+    rows = ledger.rows_of(plan, hashes, np.zeros(len(hashes), dtype=np.int64)) if keys else []
+    as_told = np.column_stack([np.zeros(len(paired), dtype=np.int64), paired])
+    every = {(*_partition(plan, part), offset) for part, offset in repeated.tolist()}
+    return (
+        _Home(
+            events=[*home.events, *events],
+            rows=[*home.rows, *(row for row in rows if row["match_key"] in keys)],
+            told={**home.told, Kind.HOME_EVENTS: np.vstack([home.told[Kind.HOME_EVENTS], as_told])},
+        ),
+        frozenset(event["match_key"] for event in (*home.events, *events) if _place(event) in every),
+    )
+
+
+def _place(event: Row) -> tuple[str, int, int]:
+    return event["topic"], event["partition"], event["kafka_offset"]
+
+
+def _places_of(plan: ScanPlan, places: Places) -> Numbers:
+    """Rows of part and place, of offsets by partition."""
+    rows = [_NO_PLACES]
+    for (topic, partition), offsets in places.items():
+        part = plan.topics.index(topic) * PARTITIONS + partition + 1
+        rows.append(np.column_stack([np.full(len(offsets), part), offsets]))
+    return np.vstack(rows)
 
 
 def _by_partition(plan: ScanPlan, places: Numbers) -> dict[tuple[str, int], Numbers]:

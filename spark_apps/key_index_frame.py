@@ -1,14 +1,18 @@
-"""The index of keys as Spark writes and asks it; what it holds is tallystick/key_index.py.
+"""The index of keys as Spark writes and asks it, of a frame of events; what it holds is tallystick/key_index.py.
 
 Shape: hash_high, hash_low, part, kafka_offset; one row per readable copy of either side, in order of the hash.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from spark_apps.key_index_files import IndexPlan, IndexWriter, read_before
 from tallystick.key_index import INDEX_COLUMNS
 from tallystick.slice_scan import CANARY_PARTITION
 
@@ -60,3 +64,34 @@ def keys_in_indexes(spark: SparkSession, events: DataFrame, paths: Collection[Pa
     hashed = events.where("readable").select("match_key", *hash_columns())
     seen = hashed.join(indexed, ["hash_high", "hash_low"], "left_semi").select("match_key").distinct()
     return {row["match_key"] for row in seen.collect()}
+
+
+def keys_read_before(events: DataFrame, index: IndexPlan) -> set[str]:
+    """Write the index of these events, and give those of their keys that earlier cuts have read too."""
+    of_keys = events.where("readable").select("topic", "partition", "kafka_offset", "match_key")
+    written = of_keys.mapInArrow(partial(_write_keys, index=index), "copies bigint").collect()
+    places = [
+        (topic, partition, offset)
+        for (topic, partition), offsets in read_before(index, sum(task["copies"] for task in written)).items()
+        for offset in offsets.tolist()
+    ]
+    if not places:
+        return set()
+    frame = events.sparkSession.createDataFrame(places, "topic string, partition int, kafka_offset bigint")
+    found = of_keys.join(F.broadcast(frame), ["topic", "partition", "kafka_offset"], "left_semi")
+    return {row["match_key"] for row in found.select("match_key").distinct().collect()}
+
+
+def _write_keys(batches: Iterable[pa.RecordBatch], index: IndexPlan) -> Iterator[pa.RecordBatch]:
+    keys, copies = IndexWriter(folder=index.folder, seed=index.seed), 0
+    for batch in batches:
+        by_part: dict[tuple[str, int], tuple[list[bytes], list[int]]] = {}
+        for row in batch.to_pylist():
+            some = by_part.setdefault((row["topic"], row["partition"]), ([], []))
+            some[0].append(row["match_key"].encode())
+            some[1].append(row["kafka_offset"])
+        for (topic, partition), (match_keys, offsets) in by_part.items():
+            keys.add(topic, partition, match_keys, np.array(offsets, dtype=np.int64))
+        copies += batch.num_rows
+    keys.close()
+    yield pa.record_batch({"copies": pa.array([copies], pa.int64())})

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_apps.event_decode import EventDecoder, WholeEvents
 from spark_apps.hashed_rows import SUMMARY_SHAPE
+from spark_apps.key_index_files import IndexPlan, IndexWriter
 from spark_apps.keyed_hash import keyed_hashes
 from spark_apps.log_blobs import NOTHING_SEEN, Seen, Walked, seen_blob, walked_blob
 from spark_apps.side_summary import (
@@ -97,6 +98,7 @@ class LogTopic:
 
     slices: of the contract's topics, whether anything is in them or not. sample: what is counted by itself, for Kafka's
     own client to read again; at most one range of a partition. counted: grows by the offsets of each task that is done.
+    index: where the keys go.
     """
 
     spark: SparkSession
@@ -106,6 +108,7 @@ class LogTopic:
     legs: Mapping[str, str]
     sample: tuple[OffsetRange, ...]
     counted: Accumulator[int]
+    index: IndexPlan | None = None
 
     def summaries(self, plan: ScanPlan) -> DataFrame:
         """What `summarise_events` makes of the slices; beside it of each what is WALKED and SEEN.
@@ -114,12 +117,13 @@ class LogTopic:
         """
         kafka, fields, legs = self.kafka, self.fields, dict(self.legs)
         sample, counted = {part.topic_partition: part for part in self.sample}, self.counted
-        heads_max = HEADS_MAX // max(1, len(self.slices))
+        heads_max, index = HEADS_MAX // max(1, len(self.slices)), self.index
 
         def read(slices: Sequence[TopicSlice]) -> Iterator[pa.RecordBatch]:
             with open_admin(kafka) as admin:
                 fetch = fetch_ahead(*fetchers(admin), [part.readable for part in slices])
-                yield from summaries_of(fetch, slices, plan, _decoder(fields, legs), legs, sample, heads_max=heads_max)
+                decoder = _decoder(fields, legs)
+                yield from summaries_of(fetch, slices, plan, decoder, legs, sample, heads_max=heads_max, index=index)
             counted.add(sum(len(part.readable) for part in slices))
 
         return _in_tasks(self.spark, self.slices, lambda part: len(part.readable), read, SUMMARY_SHAPE)
@@ -210,13 +214,15 @@ def summaries_of(
     sample: Mapping[TopicPartition, OffsetRange],
     *,
     heads_max: int = HEADS_MAX,
+    index: IndexPlan | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """One task's slices, as `LogTopic.summaries` has them. heads_max: of each slice. Shape: SUMMARY."""
     beside: list[pa.RecordBatch] = []
+    keys = IndexWriter(folder=index.folder, seed=index.seed) if index else None
 
     def hashed() -> Iterator[pa.RecordBatch]:
         for part in slices:
-            hasher = _Hasher(part.readable, plan, legs, decoder)
+            hasher = _Hasher(part.readable, plan, legs, decoder, keys)
             sampled, seen = sample.get(part.readable.topic_partition), NOTHING_SEEN
             for records in _chunks(_walk(fetch, part, beside, heads_max), part.readable):
                 events = hasher.hashed(records)
@@ -227,6 +233,8 @@ def summaries_of(
                 beside.append(blobs_of(Kind.SEEN, NO_BUCKET, [seen_blob(part.readable.topic_partition, seen)]))
 
     yield from summarise_events(hashed(), plan)
+    if keys is not None:
+        keys.close()
     yield from beside
 
 
@@ -296,7 +304,15 @@ def _checked(batch: DecidedBatch, topic_partition: TopicPartition) -> Sequence[R
 class _Hasher:
     """Turns the records of one partition into HASHED_EVENTS."""
 
-    def __init__(self, inside: OffsetRange, plan: ScanPlan, legs: Mapping[str, str], decoder: EventDecoder) -> None:
+    def __init__(
+        self,
+        inside: OffsetRange,
+        plan: ScanPlan,
+        legs: Mapping[str, str],
+        decoder: EventDecoder,
+        keys: IndexWriter | None,
+    ) -> None:
+        self._inside, self._keys = inside, keys
         self.part = plan.topics.index(inside.topic) * PARTITIONS + inside.partition + 1
         self._place_hash = hash_place(inside.topic, inside.partition)
         self._secret = plan.secret
@@ -313,14 +329,16 @@ class _Hasher:
         readable = np.ones(count, dtype=bool)
         whole = self._decoder.decode_whole(records.values)
         if whole is not None:
-            figures = self._figures(whole)
+            figures, decoded = self._figures(whole), offsets
         else:
             places, whole = self._decoder.decode(records.values)
             rows = np.full(count, -1)
-            rows[places] = np.arange(len(places))
+            rows[places], decoded = np.arange(len(places)), offsets[places]
             readable = rows >= 0
             at = pa.array(rows, mask=~readable)
             figures = {name: values.take(at) for name, values in self._figures(whole).items()}
+        if self._keys is not None:
+            self._keys.add(self._inside.topic, self._inside.partition, whole.match_keys, decoded)
         figures |= {
             "part": pa.array(np.full(count, self.part)),
             "place": pa.array(offsets),

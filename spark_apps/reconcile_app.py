@@ -16,6 +16,7 @@ import argparse
 import ctypes
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -30,6 +31,7 @@ from typing import NamedTuple
 from sqlalchemy import Engine
 
 from spark_apps.cut_scan import reads_log, scan_cut
+from spark_apps.key_index_files import IndexPlan
 from tallystick.alert import alerts_for
 from tallystick.batch_heads import BatchHeads, KeptHeads
 from tallystick.breaks_file import breaks_file
@@ -46,7 +48,7 @@ from tallystick.cut import Cut, without_expired
 from tallystick.garbage import seldom_collected
 from tallystick.investigation import investigate, open_indexes, read_past, take_cut_census
 from tallystick.judging import judge
-from tallystick.key_index import first_kept, forget, index_folder, seal
+from tallystick.key_index import first_kept, forget, index_folder, new_seed, seal
 from tallystick.log_fetch import fetcher, open_admin
 from tallystick.log_strip import FETCH_BYTES, with_strips
 from tallystick.look_ups import LookUps
@@ -57,7 +59,13 @@ from tallystick.store.alert_store import firing_alerts
 from tallystick.store.contract_store import read_contract
 from tallystick.store.cut_store import claim_attempt, read_cut
 from tallystick.store.engine import open_store
-from tallystick.store.run_store import commit_run, open_items_as_of, outstanding_classes, read_run
+from tallystick.store.run_store import (
+    commit_run,
+    key_index_seed_before,
+    open_items_as_of,
+    outstanding_classes,
+    read_run,
+)
 
 _PR_SET_PDEATHSIG = 1
 
@@ -170,7 +178,11 @@ def run_cut(engine: Engine, contract: Contract, cut: Cut) -> None:
     attempt = claim_attempt(engine, contract.contract, cut.n)
     announce("claimed", contract=contract.contract, cut=cut.n, attempt=attempt)
     artifacts = artifacts_folder()
-    index_to = index_folder(artifacts, contract.contract, cut.n, attempt=attempt)
+    index_to = IndexPlan(
+        folder=index_folder(artifacts, contract.contract, cut.n, attempt=attempt),
+        seed=key_index_seed_before(engine, contract.contract, cut.n) or new_seed(),
+    )
+    shutil.rmtree(index_to.folder, ignore_errors=True)  # a store that was put back gives attempts' numbers out again
     judged, heads = judge_cut(engine, contract, cut, stored_look_ups=None, index_to=index_to)
     result = with_logs_around(contract, with_index_of_keys(contract, judged, artifacts, index_to), heads)
     announce("judged", verdict=result.verdict, breaks=len(result.breaks), doubts=[d.doubt for d in result.doubts])
@@ -187,16 +199,13 @@ def run_cut(engine: Engine, contract: Contract, cut: Cut) -> None:
         announce("index_kept", size_bytes=result.key_index.size_bytes, forgotten_cuts=forgotten)
 
 
-def with_index_of_keys(contract: Contract, result: RunResult, artifacts: Path, folder: Path) -> RunResult:
-    """The same result, which names the index that was written for it; none where the ledger can be looked into.
-
-    Raises IndexIncomplete.
-    """
-    if not contract.input_topics:
-        return result
-    copies = result.figures.topic_rows + result.figures.ledger_rows
+def with_index_of_keys(contract: Contract, result: RunResult, artifacts: Path, written: IndexPlan) -> RunResult:
+    """The same result, which names the index that was written for it. Raises IndexIncomplete."""
+    of_inputs = bool(contract.input_topics)
+    copies = result.figures.topic_rows + (result.figures.ledger_rows if of_inputs else 0)
     kept_from = first_kept(result.cut_n, windows=contract.ledger.index_windows)
-    return replace(result, key_index=seal(artifacts, folder, copies=copies, kept_from=kept_from))
+    seed = None if of_inputs else written.seed
+    return replace(result, key_index=seal(artifacts, written.folder, copies=copies, kept_from=kept_from, seed=seed))
 
 
 def with_logs_around(contract: Contract, result: RunResult, heads: Mapping[TopicPartition, BatchHeads]) -> RunResult:
@@ -232,12 +241,12 @@ def judge_cut(
     cut: Cut,
     *,
     stored_look_ups: LookUps | None,
-    index_to: Path | None = None,
+    index_to: IndexPlan | None = None,
 ) -> tuple[RunResult, Mapping[TopicPartition, BatchHeads]]:
     """Read both sides beside the census, investigate the exceptions, judge. Beside the result: the heads of the slices.
 
-    index_to: where to write the index of keys, if a topic plays the ledger's part; None writes none. A cut that is
-    read again asks no index either: the keys that were in one are among the stored look-ups.
+    index_to: where to write the index of keys; None writes none. A cut that is read again asks no index either: the
+    keys that were in one are among the stored look-ups.
 
     What expired since the cut was stored is left out and doubted; what expires meanwhile fails only this attempt.
     """
@@ -251,9 +260,9 @@ def judge_cut(
         announce("scanning", offsets=sum(len(part.readable) for part in cut.topic_slices))
         known = {item.match_key for item in past.carried}
         indexes = None
-        if contract.input_topics and stored_look_ups is not None:
+        if stored_look_ups is not None:
             known |= set(stored_look_ups.by_key)
-        elif contract.input_topics:
+        else:
             indexes = open_indexes(engine, contract, cut, artifacts_folder())
         scan, counted = scan_cut(
             engine,

@@ -71,7 +71,7 @@ class LedgerSide(ContractPart):
     event: InputFields = InputFields()
     """topic: keys of the input's JSON payload, where they differ from those of the output."""
     index_windows: Annotated[int, Field(gt=0, strict=True)] = 168
-    """topic: how many windows back the index of keys is read; what is older is found only while the log retains it."""
+    """How many windows back the index of keys is read; what is older is found only while log and ledger keep it."""
     where: Annotated[str, Field(min_length=1)] | None = None
     """SQL condition that picks the posting that pairs, e.g. side = 'credit'."""
     slice_by: Literal["xmin", "written_xid"] = "xmin"
@@ -224,4 +224,4 @@ def _stated(value: Any) -> Any:
 
 
 _FIELDS_OF_TABLES = ("table", "where", "slice_by", "earlier_rows", "compared_windows", "columns", "consumer_isolation")
-_FIELDS_OF_INPUTS = ("topics", "event", "index_windows")
+_FIELDS_OF_INPUTS = ("topics", "event")

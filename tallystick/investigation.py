@@ -44,7 +44,12 @@ from tallystick.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
 from tallystick.settling import BothSides
 from tallystick.slice_scan import SliceScan, place_in_order, topic_item_id
 from tallystick.store.cut_store import read_cursor_positions, read_cut
-from tallystick.store.loss_store import ledger_starts_of, losses_before, moved_below
+from tallystick.store.loss_store import (
+    ledger_starts_of,
+    losses_before,
+    moved_below,
+    transactions_judged_before,
+)
 from tallystick.store.plan_store import executed_actions, known_repairs
 from tallystick.store.run_store import (
     items_too_many_as_of,
@@ -95,12 +100,12 @@ def read_past(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenI
     )
 
 
-def open_indexes(engine: Engine, contract: Contract, cut: Cut, artifacts: Path) -> ReadableIndexes | None:
-    """The indexes of keys that a run of this cut may ask; None where the ledger can be looked into."""
-    if not contract.input_topics:
-        return None
+def open_indexes(engine: Engine, contract: Contract, cut: Cut, artifacts: Path) -> ReadableIndexes:
+    """The indexes of keys that a run of this cut may ask."""
     stored = key_indexes_before(engine, contract.contract, cut.n, windows=contract.ledger.index_windows)
     indexes = readable_indexes(artifacts, stored)
+    if not contract.input_topics:
+        return indexes
     oldest = read_cut(engine, contract.contract, indexes.unbroken_from or cut.n)
     if oldest is None or losses_before(engine, contract.contract, cut.n):
         return indexes
@@ -140,7 +145,7 @@ def investigate(
     """Prepare all that the classes judge by.
 
     partitions_before: the topics as they stood before the scan. stored_look_ups: the first answers, when a cut is
-    judged again. indexes: of keys, where a topic plays the ledger's part.
+    judged again. indexes: of keys; not asked then.
     """
     contract = sides.contract
     items = (*past.carried, *_judged_rows_read_again(engine, cut, past.carried, scan.copies))
@@ -157,6 +162,9 @@ def investigate(
     reversing = believed_records(records, known)
     cases = with_reversals(cases, reversing.records, too_many)
     legs = group_by_transaction(scan.incomplete, past.carried) if len(contract.legs) > 1 else ()
+    legs = not_judged_before(
+        legs, transactions_judged_before(engine, cut.contract, cut.n, {case.transaction_key for case in legs})
+    )
     grace = grace_in_force(contract, past.clean_lags)
     new_copies_due_utc = cut.marked_at_utc + grace.duration
     look_ups = stored_look_ups or look_up(
@@ -533,6 +541,11 @@ def group_by_transaction(copies: Iterable[Copy], carried: Iterable[OpenItem]) ->
             for leg in items[key].leg.split("+"):
                 legs.setdefault(leg, (items[key].amount_minor, items[key].currency, items[key].item_id))
     return tuple(LegsCase(transaction_key=key, seen=legs, carried=items.get(key)) for key, legs in sorted(seen.items()))
+
+
+def not_judged_before(cases: Iterable[LegsCase], judged: Collection[str]) -> tuple[LegsCase, ...]:
+    """Without transactions that earlier runs were done with: their other legs came, or were given up."""
+    return tuple(case for case in cases if case.carried is not None or case.transaction_key not in judged)
 
 
 def without_repeats(cases: Iterable[LegsCase], outcomes: Iterable[KeyOutcome]) -> tuple[LegsCase, ...]:

@@ -25,6 +25,7 @@ from tallystick.run_result import (
     OpenItem,
     RunFigures,
     RunResult,
+    legs_item_id,
     total_money,
 )
 from tallystick.side_words import in_words_of
@@ -328,7 +329,7 @@ def _legs_item(
         return
     amount, currency, _ = next(iter(case.seen.values()))
     yield OpenItem(
-        item_id=f"legs:{case.transaction_key}",
+        item_id=legs_item_id(case.transaction_key),
         side=ItemSide.LEGS,
         match_key=case.transaction_key,
         transaction_key=case.transaction_key,

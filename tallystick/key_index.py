@@ -1,13 +1,15 @@
-"""Which match keys earlier cuts have read, and where: what topic_to_topic has instead of a ledger to look into.
+"""Which match keys earlier cuts have read, and where: what the log forgets, and a ledger's owner archives.
 
-One index per judged cut, over both sides: Parquet files of one row per readable copy, sorted by the hash of its key.
-Only files that a stored verdict names count, so that what a killed attempt has written is read by nobody. Decides what
-an index holds and how it is asked; Spark writes it (spark_apps/key_index_frame.py).
+One index per judged cut: Parquet files of one row per readable event, sorted by the hash of its key; of topic_to_topic
+over both sides. Only files that a stored verdict names count, so that what a killed attempt has written is read by
+nobody. Decides what an index holds and how it is asked; Spark's tasks write it (spark_apps/key_index_files.py, and of
+topic_to_topic key_index_frame.py).
 """
 
+import secrets
 import shutil
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from xxhash import xxh3_128_digest
 
 from tallystick.cut import PartitionSnapshot
 from tallystick.offsets import TopicPartition
@@ -23,6 +26,8 @@ from tallystick.run_result import IndexFile, KeyIndex
 
 INDEX_COLUMNS = ("hash_high", "hash_low", "part", "kafka_offset")
 """Two signed 64-bit halves of the hash; what an item id begins with ("topic:billing.payments:0"); the offset."""
+LOW_BITS = 0xFFFFFFFF
+"""Of the lower half of a seeded hash so many bits are kept: 96 in all tell 5 billion keys from 30 million others."""
 
 
 class IndexIncomplete(RuntimeError):
@@ -55,8 +60,18 @@ class ReadableIndexes:
         return next((cut_n for cut_n in self.by_cut if cut_n > max(self.lost_cuts, default=0)), None)
 
     @property
+    def _seeds(self) -> set[int | None]:
+        return {index.seed for index in self.by_cut.values()}
+
+    @property
     def paths(self) -> tuple[Path, ...]:
-        return tuple(self.artifacts / file.path for index in self.by_cut.values() for file in index.files)
+        return self.paths_of(None)
+
+    def paths_of(self, seed: int | None) -> tuple[Path, ...]:
+        """Files whose hashes have this seed; of the others none can be compared."""
+        return tuple(
+            self.artifacts / file.path for index in self.by_cut.values() if index.seed == seed for file in index.files
+        )
 
     def leaves_unseen(self, inputs: Iterable[PartitionSnapshot]) -> bool:
         """May one have stood where neither its retained log nor an index reaches? Before the books began counts too."""
@@ -64,19 +79,32 @@ class ReadableIndexes:
 
     def look_up(self, match_keys: Collection[str]) -> dict[str, tuple[IndexedCopy, ...]]:
         """The copies of these keys that earlier cuts read, in order. Keys that stand nowhere are not in the answer."""
-        by_hash = {key_hash(key): key for key in match_keys}
         found: dict[str, list[IndexedCopy]] = {}
-        for cut_n, index in self.by_cut.items() if by_hash else ():
+        hashed_by = {seed: {key_hash(key, seed): key for key in match_keys} for seed in self._seeds}
+        for cut_n, index in self.by_cut.items() if match_keys else ():
+            by_hash = hashed_by[index.seed]
             for file in index.files:
                 for item_id, hashed in _entries(self.artifacts / file.path, by_hash):
                     found.setdefault(by_hash[hashed], []).append(IndexedCopy(item_id, cut_n))
         return {key: tuple(sorted(copies)) for key, copies in sorted(found.items())}
 
 
-def key_hash(match_key: str) -> tuple[int, int]:
-    """The first 128 bits of the key's SHA-256, as two signed numbers. Spark computes the same."""
-    digest = sha256(match_key.encode()).digest()
-    return int.from_bytes(digest[:8], signed=True), int.from_bytes(digest[8:16], signed=True)
+def key_hash(match_key: str, seed: int | None = None) -> tuple[int, int]:
+    """The first 128 bits of the key's SHA-256, as two signed numbers; Spark computes the same.
+
+    With a seed, XXH3 of 128 bits, of whose lower half LOW_BITS are kept: a tenth of the time, and nobody who does not
+    know the seed makes two keys of one hash.
+    """
+    if seed is None:
+        digest = sha256(match_key.encode()).digest()
+        return int.from_bytes(digest[:8], signed=True), int.from_bytes(digest[8:16], signed=True)
+    digest = xxh3_128_digest(match_key.encode(), seed)
+    return int.from_bytes(digest[:8], signed=True), int.from_bytes(digest[8:]) & LOW_BITS
+
+
+def new_seed() -> int:
+    """Drawn once for the books of a contract; each index keeps it."""
+    return secrets.randbits(63)
 
 
 def index_folder(artifacts: Path, contract_name: str, cut_n: int, *, attempt: int) -> Path:
@@ -88,21 +116,16 @@ def _contract_folder(artifacts: Path, contract_name: str) -> Path:
     return artifacts / "key_index" / contract_name
 
 
-def seal(artifacts: Path, folder: Path, *, copies: int, kept_from: int) -> KeyIndex:
+def seal(artifacts: Path, folder: Path, *, copies: int, kept_from: int, seed: int | None = None) -> KeyIndex:
     """Describe what was written to a folder, so that a verdict can name it. copies: how many were read.
 
     kept_from: the first cut whose index is kept. Raises IndexIncomplete.
     """
-    paths = sorted(folder.glob("*.parquet"))
-    found = sum(pq.read_metadata(path).num_rows for path in paths)
-    if found != copies:
-        raise IndexIncomplete(
-            f"{folder}: the index of keys holds {found:,} copies; expected the {copies:,} that Spark has read. What to "
-            "do: let TALLYSTICK_ARTIFACTS_DIR be one folder that driver and executors share; the run can be tried again"
-        )
+    paths = files_of(folder, copies=copies)
     return KeyIndex(
         copies=copies,
         kept_from=kept_from,
+        seed=seed,
         files=tuple(
             IndexFile(
                 path=str(path.relative_to(artifacts)), size_bytes=path.stat().st_size, sha256=_sha256_of_file(path)
@@ -110,6 +133,18 @@ def seal(artifacts: Path, folder: Path, *, copies: int, kept_from: int) -> KeyIn
             for path in paths
         ),
     )
+
+
+def files_of(folder: Path, *, copies: int) -> list[Path]:
+    """What was written to a folder. Raises IndexIncomplete unless it holds so many copies."""
+    paths = sorted(folder.glob("*.parquet"))
+    found = sum(pq.read_metadata(path).num_rows for path in paths)
+    if found != copies:
+        raise IndexIncomplete(
+            f"{folder}: the index of keys holds {found:,} copies; expected the {copies:,} that Spark has read. What to "
+            "do: let TALLYSTICK_ARTIFACTS_DIR be one folder that driver and executors share; the run can be tried again"
+        )
+    return paths
 
 
 def readable_indexes(artifacts: Path, stored: Mapping[int, KeyIndex]) -> ReadableIndexes:
@@ -156,15 +191,26 @@ def row_groups_with(metadata: pq.FileMetaData, wanted: list[int]) -> list[int]:
 
     One that does not say its bounds may hold any.
     """
+
+    def holds_one(first: int, last: int) -> bool:
+        position = bisect_left(wanted, first)
+        return position < len(wanted) and wanted[position] <= last
+
+    return _row_groups(metadata, holds_one)
+
+
+def row_groups_between(metadata: pq.FileMetaData, first: int, last: int) -> list[int]:
+    """Numbers of the row groups that may hold an upper half from first to last."""
+    return _row_groups(metadata, lambda least, greatest: least <= last and first <= greatest)
+
+
+def _row_groups(metadata: pq.FileMetaData, is_wanted: Callable[[int, int], bool]) -> list[int]:
+    """By their bounds; one that does not say them is wanted."""
     column = metadata.schema.to_arrow_schema().get_field_index("hash_high")
     groups = []
     for number in range(metadata.num_row_groups):
         bounds = metadata.row_group(number).column(column).statistics
-        if bounds is None or not bounds.has_min_max:
-            groups.append(number)
-            continue
-        position = bisect_left(wanted, bounds.min)
-        if position < len(wanted) and wanted[position] <= bounds.max:
+        if bounds is None or not bounds.has_min_max or is_wanted(bounds.min, bounds.max):
             groups.append(number)
     return groups
 

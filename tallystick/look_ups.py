@@ -55,7 +55,7 @@ class LookUps:
     inputs_out_of_sight: bool = False
     """topic_to_topic: may an input have stood where neither the retained log nor the index of keys reaches?"""
     lost_indexes: tuple[int, ...] = ()
-    """topic_to_topic: cuts whose index of keys is not there, or not what their verdict names."""
+    """Cuts whose index of keys is not there, or not what their verdict names."""
     by_key: Mapping[str, tuple[Sighting, ...]] = field(default_factory=dict)
     by_transaction: Mapping[str, Mapping[str, tuple[Sighting, ...]]] = field(default_factory=dict)
     surroundings: Surroundings = field(default_factory=Surroundings)
@@ -121,8 +121,8 @@ def look_up(
     """Ask both sides. The bounds are read first, so that what ended below them is visible to the look-up itself.
 
     older_rows_expected: by the guard. rows_moved_below: as the run before this one had it.
-    scan: of the cut itself; what it brought home is not searched for again. heads: of its slices. indexes: where the
-    ledger is a topic; what lies beyond its retained log is asked there.
+    scan: of the cut itself; what it brought home is not searched for again. heads: of its slices. indexes: what lies
+    beyond the retained log is asked there.
     """
     contract = sides.contract
     cases = [case for case in cases if case.match_key]

@@ -99,6 +99,11 @@ class OpenItem:
     written_ms: int | None = None
 
 
+def legs_item_id(transaction_key: str) -> str:
+    """Of the item that a business transaction with a leg missing is."""
+    return f"legs:{transaction_key}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class StandingItems:
     """Items of one state and currency that were first seen together. amount_minor: of them all, without signs."""
@@ -223,14 +228,16 @@ class IndexFile:
 
 @dataclass(frozen=True, kw_only=True)
 class KeyIndex:
-    """The index of one cut: which match keys it read, and where. copies: of both sides.
+    """The index of one cut: which match keys it read, and where. copies: of events; of topic_to_topic on both sides.
 
+    seed: of its hashes, the same over the books; None where they have none, which is of topic_to_topic.
     kept_from: the first cut whose index its run left in place; those before it had passed the horizon of then.
     """
 
     copies: int
     kept_from: int
     files: tuple[IndexFile, ...]
+    seed: int | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -256,12 +263,12 @@ class RunResult:
     lag: RunLag | None = None
     """How late its partners came; None for a run older than the measuring."""
     key_index: KeyIndex | None = None
-    """topic_to_topic: the index of the keys that it read, for later runs to ask."""
+    """The keys that it read, for later runs to ask; None for a run older than the index."""
 
     @property
     def of_inputs(self) -> bool:
         """Does an input topic play the ledger's part?"""
-        return self.key_index is not None
+        return self.key_index is not None and self.key_index.seed is None
 
 
 def total_money(amounts: Iterable[tuple[str, int]]) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """Q2: an index of keys that an earlier verdict names is gone, or is not what it was.
 
-topic_to_topic only. What that cut read cannot be looked up once the log has forgotten it, so a key that comes again may
-be a second copy, and nobody can say. Not to be mistaken for an index beyond the horizon, which is deleted on purpose.
+What that cut read cannot be looked up once the log has forgotten it, so a key that comes again may be a second copy,
+and nobody can say. Not to be mistaken for an index beyond the horizon, which is deleted on purpose.
 """
 
 from collections.abc import Iterator

@@ -27,6 +27,7 @@ def guarantees(run: StoredRun, contract: Contract) -> Iterator[tuple[str, str]]:
         yield "Index of keys", _index_guarantee(contract, run.result.key_index)
     else:
         yield "Ledger slices", slice_guarantee(contract, figures)
+        yield "Memory of keys", _memory_guarantee(contract, run.result.key_index)
     first, last = ("topics", "ledger") if contract.direction is Direction.TOPIC_TO_LEDGER else ("ledger", "topics")
     if contract.input_topics:
         first, last = "input topics", "output topics"
@@ -128,16 +129,32 @@ def _older(figures: RunFigures) -> str:
     return "none were counted" if figures.ledger_older_rows is None else f"{figures.ledger_older_rows:,} were counted"
 
 
+def _memory_guarantee(contract: Contract, index: KeyIndex | None) -> str:
+    """What is known of keys that log and ledger have forgotten."""
+    if index is None:
+        return "None: this run is older than the index of keys. What log and ledger had forgotten was not known."
+    return (
+        "96 bits of a hash of each event's key, with its place, a window at a time. Each event is compared with those "
+        f"of the last {counted(contract.ledger.index_windows, 'window')}: one that comes again is a duplicate, "
+        "whatever retention or archiving has taken since. A key that comes again after that, or whose first copy an "
+        f"older run has read, is known only from what log and ledger still hold.{_size_of(index)}"
+    )
+
+
+def _size_of(index: KeyIndex | None) -> str:
+    if index is None:
+        return ""
+    each = f", {index.size_bytes / index.copies:.1f} bytes a copy" if index.copies else ""
+    return f" This window's holds {counted(index.copies, 'copy')} in {index.size_bytes:,} bytes{each}."
+
+
 def _index_guarantee(contract: Contract, index: KeyIndex | None) -> str:
-    size = ""
-    if index is not None:
-        each = f", {index.size_bytes / index.copies:.1f} bytes a copy" if index.copies else ""
-        size = f" This window's holds {counted(index.copies, 'copy')} in {index.size_bytes:,} bytes{each}."
     return (
         "128 bits of the SHA-256 of each key of either side, with its place, a window at a time. A key is looked up in "
         f"the last {counted(contract.ledger.index_windows, 'window')} and on the input's retained log. An output whose "
         "input stands in neither is a phantom only if they reach back to the input's first offset; else nobody can "
-        f"say, and the run is INCONCLUSIVE. A key that comes again after the horizon is not known again.{size}"
+        f"say, and the run is INCONCLUSIVE. A key that comes again after the horizon is not known again."
+        f"{_size_of(index)}"
     )
 
 

@@ -87,7 +87,7 @@ def _told(connection: Connection, row: Row[Any]) -> ToldBreak:
         topic_settled_until_utc=moment_of(judged.topic_settled),
         ledger_settled_until_utc=moment_of(judged.ledger_settled),
         life=life_of_break(connection, row.contract, row.break_id),
-        of_inputs=bool(judged.key_index),
+        of_inputs=bool(judged.key_index) and judged.key_index.get("seed") is None,
         repairs=_earlier_repairs(connection, row),
     )
 

@@ -1,13 +1,14 @@
-"""What earlier runs could not read, or could not tell: offsets that expired unread, rows that may be older ones."""
+"""What earlier runs left for later ones: offsets that expired unread, rows that may be older ones, judged legs."""
 
 from collections.abc import Collection
 
-from sqlalchemy import Engine, func, or_, select
+from sqlalchemy import ARRAY, Engine, Text, any_, func, literal, or_, select
 
 from tallystick.break_class import Doubt
 from tallystick.out_of_sight import LedgerStarts, Loss
+from tallystick.run_result import legs_item_id
 from tallystick.store.cut_store import LEDGER
-from tallystick.store.schema import big_integer, cut_slice
+from tallystick.store.schema import big_integer, cut_slice, open_item
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
 
@@ -84,3 +85,20 @@ def last_cut_with_offsets_lost(engine: Engine, contract_name: str) -> int:
     with engine.connect() as connection:
         found: int | None = connection.scalar(statement)
     return -1 if found is None else found
+
+
+def transactions_judged_before(
+    engine: Engine, contract_name: str, n: int, transaction_keys: Collection[str]
+) -> frozenset[str]:
+    """Which of these business transactions had an item of their legs before cut n, whatever has become of it."""
+    if not transaction_keys:
+        return frozenset()
+    item_ids = [legs_item_id(key) for key in sorted(transaction_keys)]
+    statement = (
+        select(open_item.c.transaction_key)
+        .where(open_item.c.contract == contract_name, open_item.c.cut_n < n)
+        .where(open_item.c.item_id == any_(literal(item_ids, ARRAY(Text))))
+        .distinct()
+    )
+    with engine.connect() as connection:
+        return frozenset(connection.scalars(statement))

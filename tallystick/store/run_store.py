@@ -351,6 +351,20 @@ def key_indexes_before(engine: Engine, contract_name: str, n: int, *, windows: i
     return {row.cut_n: _KEY_INDEX.validate_python(row.key_index) for row in rows if row.key_index}
 
 
+def key_index_seed_before(engine: Engine, contract_name: str, n: int) -> int | None:
+    """Of the hashes of the newest index below cut n that has one; None where there is none yet."""
+    seed = big_integer(verdict_table.c.key_index["seed"])
+    statement = (
+        select(seed)
+        .where(verdict_table.c.contract == contract_name, verdict_table.c.cut_n < n, seed.is_not(None))
+        .order_by(verdict_table.c.cut_n.desc())
+        .limit(1)
+    )
+    with engine.connect() as connection:
+        found: int | None = connection.scalar(statement)
+    return found
+
+
 def surroundings_document(engine: Engine, contract_name: str, n: int) -> dict[str, Any]:
     """What the run of cut n kept of what stood around it, as tallystick.surroundings writes it; else empty."""
     statement = select(verdict_table.c.look_ups["surroundings"]).where(

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from spark_apps.event_decode import EventDecoder
 from spark_apps.hashed_rows import events_to_hash, hashed_events
+from spark_apps.key_index_files import IndexPlan, read_before
 from spark_apps.log_blobs import Seen, seen_in, walked_in
 from spark_apps.log_reader import CorruptBatch, Wanted, event_rows, records_at, summaries_of
 from spark_apps.side_summary import (
@@ -30,6 +31,7 @@ from tallystick.batch_header import Marker
 from tallystick.census import take_census
 from tallystick.contract_event import EventFields
 from tallystick.cut import PartitionSnapshot, TopicSlice
+from tallystick.key_index import ReadableIndexes, seal
 from tallystick.log_fetch import Fetch, FetchedLog
 from tallystick.log_record import unpacked
 from tallystick.offsets import OffsetRange, TopicPartition
@@ -183,6 +185,31 @@ def test_a_batch_that_is_not_what_its_checksum_covers_ends_the_attempt(spoilt: b
             read(fetch, slice_of(log, 0, log.end))
     else:
         assert read(fetch, slice_of(log, 0, log.end))
+
+
+@settings(max_examples=20, deadline=None)
+@given(batches=BATCHES)
+def test_the_index_holds_each_readable_event_by_its_key_at_its_offset(
+    batches: Batches, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    log, visible = log_of(batches)
+    folder = tmp_path_factory.mktemp("index")
+    part, decoder = slice_of(log, 0, log.end), EventDecoder(FIELDS, several_legs=True)
+    read_once = summaries_of(log.fetch, [part], PLAN, decoder, LEGS, {}, index=IndexPlan(folder=folder / "1", seed=7))
+    found = totals(list(read_once))
+    readable = sum(one.rows for one in found if one.readable)
+    index = seal(folder, folder / "1", copies=readable, kept_from=1, seed=7)
+    asked = ReadableIndexes(artifacts=folder, by_cut={1: index}).look_up(["a", "b", "7"])
+    expected: dict[str, set[str]] = {}
+    for offset, value, _ in visible:
+        for match_key in decoder.decode([value])[1].match_keys:
+            expected.setdefault(match_key.decode(), set()).add(f"topic:{TOPIC}:3:{offset}")
+    assert {key: {copy.item_id for copy in copies} for key, copies in asked.items()} == {
+        key: places for key, places in expected.items() if key in ("a", "b", "7")
+    }
+    assert sum(map(len, expected.values())) == readable
+    again = read_before(IndexPlan(folder=folder / "1", seed=7, older=tuple((folder / "1").glob("*"))), readable)
+    assert sum(map(len, again.values())) == readable
 
 
 @settings(max_examples=20, deadline=None)

@@ -42,7 +42,8 @@ STEPS = ("claimed", "scanning", "scanned", "census_taken", "investigated", "judg
 STEP_SECONDS_MAX = 240
 """A JVM starts slowly where tests share two cores."""
 
-CHANGES_BY_ATTEMPT = ("attempt", "recorded_at", "alert_id")
+CHANGES_BY_ATTEMPT = ("attempt", "recorded_at", "alert_id", "key_index")
+"""An index of keys is named by its attempt, and the seed of its hashes is drawn by the first one."""
 
 
 class Attempt:

@@ -23,6 +23,7 @@ from tallystick.cut import LedgerSlice, LedgerSnapshot, PartitionSnapshot, Topic
 from tallystick.ledger import LedgerRow
 from tallystick.log_fetch import Fetch
 from tallystick.offsets import OffsetRange
+from tallystick.out_of_sight import NOTHING
 from tallystick.pairing import Place, Sighting
 from tallystick.run_result import PartitionCensus
 from tallystick.verdict import Verdict
@@ -207,6 +208,7 @@ def horizon_not_flushed(patch: Patch) -> None:
 def expiry_forgotten(patch: Patch) -> None:
     """What left the log unread may still be called missing."""
     patch.setattr(investigation, "_lost_offsets", lambda *_: False)
+    patch.setattr(investigation, "_out_of_sight", lambda *_: NOTHING)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,13 @@ from tallystick.contract import Contract, Direction
 from tallystick.cut import Cut, LedgerSlice, TopicSlice
 from tallystick.evidence import Evidence, LegsCase, UnreadableRecord
 from tallystick.explain import LifeStep
-from tallystick.investigation import group_by_key, group_by_transaction, with_row_reversals, without_repeats
+from tallystick.investigation import (
+    group_by_key,
+    group_by_transaction,
+    not_judged_before,
+    with_row_reversals,
+    without_repeats,
+)
 from tallystick.judging import judge
 from tallystick.ledger import LedgerRow
 from tallystick.log_record import LogRecord
@@ -26,7 +32,7 @@ from tallystick.offsets import TopicPartition
 from tallystick.open_transactions import OpenTransaction
 from tallystick.out_of_sight import LedgerStarts, Loss, OutOfSight, out_of_sight
 from tallystick.pairing import Copy, Deadlines, KeyCase, Sighting, may_be_taken_back, pair_key
-from tallystick.run_result import Break, ItemState, OpenItem, PartitionCensus, RunResult
+from tallystick.run_result import Break, ItemSide, ItemState, OpenItem, PartitionCensus, RunResult
 from tallystick.slice_scan import ledger_item_id, topic_item_id
 from tallystick.write_off import items_written_off
 
@@ -219,6 +225,8 @@ class Books:
             for case in with_row_reversals(group_by_key(copies, carried), look_ups.by_key, self._too_many(cut.n))
         )
         legs = group_by_transaction(self._incomplete(readable), carried) if len(self.legs) > 1 else ()
+        judged = {item.transaction_key for item in self._newest_items(cut.n) if item.side is ItemSide.LEGS}
+        legs = not_judged_before(legs, judged)
         evidence = Evidence(
             contract=self.contract,
             cut=cut,

@@ -211,6 +211,19 @@ def test_a_leg_sent_again_after_the_others_have_expired_tears_nothing(torn_befor
     assert books.outstanding() == {("duplicate_in_topic_cause_unknown", "pay-1/invoice"): 1}
 
 
+def test_a_transaction_that_was_torn_and_healed_is_not_torn_by_a_further_event() -> None:
+    books = begun()
+    commit(books, "payment")
+    assert classes_of(run(books)) == ["torn_transaction"]
+    commit(books, "invoice")
+    run(books)
+    for topic in LEGS.values():
+        books.expire(topic)
+    books.write("pay-1/invoice, corrected", leg="invoice", payment="pay-1")
+    books.post("pay-1/invoice, corrected", leg="invoice")
+    assert run(books).verdict is Verdict.MATCHED
+
+
 def test_a_new_leg_without_the_others_is_torn_after_that_too() -> None:
     books = begun()
     run(books)

@@ -481,7 +481,7 @@ ORDERED = {"ordering_key": "account", "sequence": "number"}
                 {"ledger": {"connection": "l", "table": "a.b", name: value}},
                 f"ledger: got {shown({'connection': 'l', 'table': 'a.b', name: value})}; expected no {name} with kind",
             )
-            for name, value in (("topics", ["in"]), ("index_windows", 3), ("event", {"leg": "x"}))
+            for name, value in (("topics", ["in"]), ("event", {"leg": "x"}))
         ),
         (TO_TOPIC | {"ledger": INPUTS | {"index_windows": 0}}, "ledger.index_windows: got 0; expected more than 0"),
         (

@@ -151,6 +151,7 @@ CASES = [
         for name in InputFields.model_fields
     ),
     ("ledger.index_windows", OF_INPUTS, with_inputs(index_windows=24), ANEW),
+    ("ledger.index_windows", PLAIN, with_parts(ledger={"index_windows": 24}), ANEW),
     ("ledger.connection", PLAIN, with_parts(ledger={"connection": "other"}), REFUSED),
     ("ledger.table", PLAIN, with_parts(ledger={"table": "billing.other"}), REFUSED),
     ("ledger.where", PLAIN, with_parts(ledger={"where": "side = 'credit'"}), REFUSED),

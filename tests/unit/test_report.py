@@ -213,6 +213,12 @@ def test_the_index_of_keys_is_named_with_its_size_its_horizon_and_what_it_leaves
     assert "holds 4 copies in 62 bytes, 15.5 bytes a copy" in lines["Index of keys"]
     assert "Ledger slices" not in lines
     assert "Index of keys" not in dict(guarantees(matched_run, contract_of()))
+    seeded = replace(matched_run, result=replace(matched_run.result, key_index=replace(index, seed=7)))
+    assert not seeded.result.of_inputs
+    memory = dict(guarantees(seeded, contract_of()))["Memory of keys"]
+    assert "of the last 168 windows: one that comes again is a duplicate" in memory
+    assert "holds 4 copies in 62 bytes" in memory
+    assert "None: this run is older" in dict(guarantees(matched_run, contract_of()))["Memory of keys"]
     page = render_report(run, contract_of(T2T))
     assert "pairs of output and input agree" in page
     assert ">Input topic</th>" in page

@@ -1,0 +1,57 @@
+"""The index of keys where a ledger stands beside a topic: what log and ledger have forgotten, the books still know."""
+
+import shutil
+
+import pytest
+
+from spark_apps.cut_scan import BY_CLIENT, PAIR_BY_PAIR, SCAN_VARIABLE
+from tallystick.break_class import Doubt
+from tallystick.connections import artifacts_folder
+from tallystick.verdict import Verdict
+
+from .books import doubts, expected, kinds, payment, payments
+from .live import NewBooks
+from .test_absence import SENT_AGAIN, expire
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+
+@pytest.mark.parametrize(
+    ("direction", "way"),
+    [
+        ("ledger_to_topic", None),
+        ("topic_to_ledger", None),
+        ("topic_to_ledger", BY_CLIENT),
+        ("ledger_to_topic", PAIR_BY_PAIR),
+    ],
+)
+def test_what_is_paid_again_after_archiving_and_retention_is_a_duplicate(
+    new_books: NewBooks, monkeypatch: pytest.MonkeyPatch, direction: str, way: str | None
+) -> None:
+    if way is not None:
+        monkeypatch.setenv(SCAN_VARIABLE, way)
+    both, event, retained = payments("paid again", "sent again", "paid again while the log has the first")
+    with new_books(direction=direction, ledger={"slice_by": "written_xid"}) as books:
+        books.take_cut()
+        books.both(both, event)
+        first = books.next_run()
+        assert first.result.verdict is Verdict.MATCHED
+        assert first.result.key_index is not None
+        assert first.result.key_index.copies == 2
+        expire(books)
+        books.both(retained)
+        assert books.next_run().result.verdict is Verdict.MATCHED
+        books.ledger.execute(f"DELETE FROM {books.table}")
+        books.both(both, retained, payment("new"))
+        books.produce(event)
+        again = books.next_run()
+        assert kinds(again) == expected(
+            (SENT_AGAIN, both), (SENT_AGAIN, event), ("duplicate_in_topic_new_session", retained)
+        )
+        assert again.result.figures.matched_rows == 1
+        assert books.judge_again(again).digest == again.result.digest
+        if way is None:
+            shutil.rmtree(artifacts_folder() / "key_index" / books.contract.contract / "cut=1")
+            books.both(payment("later"))
+            lost = books.next_run()
+            assert (lost.result.verdict, doubts(lost)) == (Verdict.INCONCLUSIVE, [Doubt.KEY_INDEX_LOST])
