@@ -16,8 +16,9 @@ from tallystick.offsets import OffsetRange, TopicPartition
 from tallystick.producer_history import ProducerHistory
 from tallystick.run_result import PartitionCensus
 
-LOOK_AROUND_OFFSETS = 10_000
-"""So far around a slice the census looks for the other end of transactions that the slice cuts through."""
+LOOK_BACK_OFFSETS = 10_000
+"""So far before a slice the census looks for the data of a COMMIT marker, so as not to call its transaction empty."""
+_NO_END = 1 << 62
 PATIENCE = 20
 """Answers without a new batch, in a row, until the log is taken to end there. The broker holds each for a tenth of a
 second; a new leader's high watermark and LSO may lag that long."""
@@ -51,11 +52,14 @@ class DecidedBatch(NamedTuple):
     ends_aborted_data: bool = False
 
 
-def walk_batches(fetch: Fetch, offsets: OffsetRange, *, read_committed: bool = True) -> Iterator[DecidedBatch]:
+def walk_batches(
+    fetch: Fetch, offsets: OffsetRange, *, read_committed: bool = True, to_end: bool = False
+) -> Iterator[DecidedBatch]:
     """Walk all batches that touch the range, in log order; the first may begin before it, the last may end after it.
 
-    read_committed False also passes the LSO: what lies there is OPEN. Raises OffsetNotInLog where the log ends early,
-    LogEndsEarly if that is where its high watermark lies.
+    read_committed False also passes the LSO: what lies there is OPEN. It stops where the high watermark lies, unless
+    to_end says that all of the range has been seen there. Raises OffsetNotInLog where the log ends early, LogEndsEarly
+    if that is where its high watermark lies.
     """
     position, end, empty_answers = offsets.kafka_offset_start, offsets.kafka_offset_end, 0
     while position < end:
@@ -71,7 +75,7 @@ def walk_batches(fetch: Fetch, offsets: OffsetRange, *, read_committed: bool = T
             yield batch
             position = next_offset
         empty_answers = empty_answers + 1 if position == last_position else 0
-        if empty_answers and not read_committed:
+        if empty_answers and not (read_committed or to_end) and position >= fetched.high_watermark:
             return
         if empty_answers >= PATIENCE:
             raise (LogEndsEarly if fetched.high_watermark < end else OffsetNotInLog)(
@@ -80,13 +84,13 @@ def walk_batches(fetch: Fetch, offsets: OffsetRange, *, read_committed: bool = T
             )
 
 
-def walk_past_lso(fetch: Fetch, offsets: OffsetRange, *, lso: int) -> Iterator[DecidedBatch]:
+def walk_past_lso(fetch: Fetch, offsets: OffsetRange, *, lso: int, to_end: bool = False) -> Iterator[DecidedBatch]:
     """The same, below the LSO with the aborted list, at and above it without: all that lies there is open."""
     start, end = offsets.kafka_offset_start, offsets.kafka_offset_end
     middle = min(max(lso, start), end)
     for first, last, read_committed in ((start, middle, True), (middle, end, False)):
         part = replace(offsets, kafka_offset_start=first, kafka_offset_end=last)
-        yield from walk_batches(fetch, part, read_committed=read_committed)
+        yield from walk_batches(fetch, part, read_committed=read_committed, to_end=to_end)
 
 
 def decide_batches(fetched: FetchedLog, read_committed: bool) -> Iterator[DecidedBatch]:
@@ -175,9 +179,10 @@ def walk_counted(
     Yields each batch that it counts, returns the census. log_start, lso, high_watermark are passed through.
 
     Unexplained are holes between and inside batches, record counts that the offsets cannot hold, batches whose leader
-    epoch goes backwards, and what a truncated log has lost at its end. Of transactions that the slice cuts through, the
-    other end is looked for LOOK_AROUND_OFFSETS around it; what lies further away is not counted: neither a marker as
-    one of an empty transaction, nor a batch as one that bled.
+    epoch goes backwards, and what a truncated log has lost at its end. Of transactions that begin in the slice and end
+    after it, the marker is looked for however far it lies, so that each batch that bled is found. Of those that begin
+    before it, the data is looked for LOOK_BACK_OFFSETS before it: a marker of which none is found is not counted as one
+    of an empty transaction.
     """
     start, end = offsets.kafka_offset_start, offsets.kafka_offset_end
     committed = aborted = plain = commit_markers = abort_markers = without_producer_id = explained = holes = 0
@@ -247,17 +252,21 @@ def walk_counted(
 
 
 def _look_around(fetch: Fetch, offsets: OffsetRange, history: ProducerHistory, *, log_start: int) -> None:
-    """Tell the history the other end of transactions that the slice cuts through."""
+    """Tell the history the other end of transactions that the slice cuts through.
+
+    What is committed in the slice has its marker on the log: it stands there before the LSO passes the data. So the
+    walk is as long as the transaction, and costs no more than that.
+    """
     start, end = offsets.kafka_offset_start, offsets.kafka_offset_end
     if history.unfinished():
-        after = replace(offsets, kafka_offset_start=end, kafka_offset_end=end + LOOK_AROUND_OFFSETS)
+        after = replace(offsets, kafka_offset_start=end, kafka_offset_end=_NO_END)
         for batch in walk_batches(fetch, after, read_committed=False):
             if batch.header.base_offset >= end:
                 history.add_after(batch.header)
             if not history.unfinished():
                 break
     if history.undecided_commits:
-        first = max(log_start, start - LOOK_AROUND_OFFSETS)
+        first = max(log_start, start - LOOK_BACK_OFFSETS)
         before = replace(offsets, kafka_offset_start=min(first, start), kafka_offset_end=start)
         try:
             last_is_data = _last_is_data(fetch, before, history)

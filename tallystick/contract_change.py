@@ -340,7 +340,8 @@ RULES: Mapping[str, Rule] = {
     "empty": _anew("The next window without any event or row is judged by it; earlier ones keep their verdict."),
     "shown_keys": _kept(_SHOWN_KEYS),
     "alert.sinks": _kept(
-        "Later alerts go to the new list; what is still owed to a sink that goes is not sent. No verdict asks for it."
+        "Later alerts go to the new list; what is still owed to a sink that goes is not sent, and nobody resolves what "
+        "stands open there: end it by hand. No verdict asks for it."
     ),
     "alert.critical_at_minor": _kept(_TOLD_ONLY),
     "alert.severity_by_class": _kept(_TOLD_ONLY),

@@ -65,7 +65,8 @@ def find_records(
 ) -> Iterator[LogRecord]:
     """Every wanted record in the given ranges, whatever its outcome: committed, aborted, plain or open.
 
-    Reads to each range's end, also past the LSO. heads: where they are kept, only what may hold one is fetched.
+    Reads to each range's end, also past the LSO, and raises OffsetNotInLog where it cannot: what is not found is taken
+    to stand nowhere. heads: where they are kept, only what may hold one is fetched.
     """
     fetch = heads.over(fetch)
     possible: Iterable[Record]
@@ -77,7 +78,7 @@ def find_records(
         if not len(offsets):
             continue
         lso = fetch(offsets.topic_partition, offsets.kafka_offset_start, True).lso
-        for batch in walk_past_lso(fetch, offsets, lso=lso):
+        for batch in walk_past_lso(fetch, offsets, lso=lso, to_end=True):
             if batch.outcome is Outcome.MARKER:
                 continue
             is_known = _is_known(batch, known)

@@ -3,14 +3,15 @@
 Evidence: between two markers of one producer id stand data batches of two epochs, and a COMMIT ended them; those of the
 earlier epoch belong to a transaction that never ended. Source: KIP-890. Not to be mistaken for an epoch that moves from
 one transaction to the next (transaction.version 2), across a marker; nor for stray records that an ABORT took along.
-Such a record is reported as this and as no phantom, missing row or duplicate beside it, as far as its batch is named
-(the census names the first few); a later copy of the same event is still a duplicate.
+Such a record is reported as this and as no phantom, missing row or duplicate beside it, as far as its batch is named;
+a later copy of the same event is still a duplicate. The census names the first few batches, of each the first records;
+where there are more, each story says how many.
 """
 
 from collections.abc import Iterator
 
 from tallystick.break_class import BreakClass
-from tallystick.evidence import Evidence, bled_item_ids_of
+from tallystick.evidence import BLED_RECORDS, Evidence, bled_item_ids_of
 from tallystick.log_record import LogRecord
 from tallystick.run_result import BledBatch, Break, PartitionCensus, break_id
 
@@ -29,6 +30,7 @@ def _bled(evidence: Evidence, part: PartitionCensus, batch: BledBatch, record: L
     story = (
         f"{record.item_id} was written by producer {batch.producer_id} under epoch {batch.producer_epoch}, in a "
         f"transaction that never ended; {ended} of its next one, under epoch {batch.span_epoch}, committed it too."
+        f"{_not_named(part)}"
     )
     return Break(
         break_id=break_id(
@@ -51,4 +53,15 @@ def _bled(evidence: Evidence, part: PartitionCensus, batch: BledBatch, record: L
             "marker_offset": batch.marker_offset,
             "bled_batches": part.bled_batches,
         },
+    )
+
+
+def _not_named(part: PartitionCensus) -> str:
+    """What no break of its own is about."""
+    cut_short = sum(batch.kafka_offset_end - batch.kafka_offset_start > BLED_RECORDS for batch in part.bled)
+    if part.bled_batches == len(part.bled) and not cut_short:
+        return ""
+    return (
+        f" Not all that bled here is named: {part.bled_batches:,} batches did; named are the first {len(part.bled)}, "
+        f"with their first {BLED_RECORDS} offsets each."
     )

@@ -39,7 +39,7 @@ def _break(evidence: Evidence, event: OutOfOrderEvent) -> Break:
         currency="",
         copies=1,
         story=f"{place} has sequence {event.sequence}, and {before} before it has {event.highest_before} "
-        "under the same ordering key.",
+        f"under the same ordering key.{_not_named(evidence)}",
         evidence={
             "event": place,
             "sequence": event.sequence,
@@ -50,3 +50,8 @@ def _break(evidence: Evidence, event: OutOfOrderEvent) -> Break:
             "identity": identity_json(evidence.identities.get(place)),
         },
     )
+
+
+def _not_named(evidence: Evidence) -> str:
+    named, count = len(evidence.out_of_order), evidence.out_of_order_count
+    return f" The slice has {count:,} such events, of which the first {named:,} are named." if count > named else ""

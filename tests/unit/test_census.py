@@ -3,15 +3,16 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallystick.batch_header import Marker
 from tallystick.census import (
-    LOOK_AROUND_OFFSETS,
+    LOOK_BACK_OFFSETS,
     PATIENCE,
     CountedOffsets,
     Outcome,
@@ -333,7 +334,7 @@ def test_a_commit_whose_data_may_lie_further_back_than_was_looked_is_not_called_
     for data_before, empty in ((True, 0), (False, 0)):
         log = SyntheticLog()
         log.append(b"x", producer_id=7 if data_before else 8, transactional=True)
-        log.append(*[b"y"] * LOOK_AROUND_OFFSETS)
+        log.append(*[b"y"] * LOOK_BACK_OFFSETS)
         log.end_transaction(7, COMMIT)
         log.end_transaction(8, COMMIT)
         assert empty_transactions(log, log.end - 2, log.end) == empty
@@ -425,15 +426,20 @@ def test_a_bleed_is_found_by_the_slice_that_holds_it_wherever_that_ends_and_by_n
     assert [bled_at(log, start, 6) for start in range(2, 7)] == [[]] * 5
 
 
-def test_a_bleed_whose_other_end_lies_too_far_on_is_not_seen() -> None:
-    log = a_bleed(between=LOOK_AROUND_OFFSETS // 100)
-    assert bled_at(log, 0, 2)
-    log = SyntheticLog()
+@settings(max_examples=20, deadline=None)
+@given(between=st.lists(st.sampled_from([1, 7, 10_001]), max_size=3), slices=st.integers(1, 4))
+def test_a_bleed_is_found_once_however_far_its_other_end_lies(between: list[int], slices: int) -> None:
+    log = SyntheticLog(fetch_batches=2)
     log.append(b"a", b"b", producer_id=7, epoch=0, transactional=True)
-    log.append(*[b"z"] * LOOK_AROUND_OFFSETS)
+    for count in between:
+        log.append(*[b"z"] * count)
     log.append(b"c", producer_id=7, epoch=1, transactional=True)
+    marker = log.end_transaction(7, COMMIT, epoch=1)
+    log.append(b"d", producer_id=7, epoch=1, transactional=True)
     log.end_transaction(7, COMMIT, epoch=1)
-    assert bled_at(log, 0, 2) == []
+    bounds = [2, *sorted(2 + (log.end - 2) * n // slices for n in range(1, slices)), log.end]
+    assert bled_at(log, 0, 2) == [(0, 2, marker)]
+    assert [bled_at(log, start, end) for start, end in pairwise(bounds)] == [[]] * slices
 
 
 def test_strays_that_an_abort_took_along_are_no_bleed() -> None:

@@ -150,6 +150,11 @@ def test_an_event_out_of_order_is_a_break_without_money() -> None:
     assert found.evidence["identity"] is None
 
 
+def test_where_not_all_events_out_of_order_are_named_each_says_how_many_there_are() -> None:
+    (found,) = out_of_order_in_topic(replace(disordered(late_event(12)), out_of_order_count=10_001))
+    assert found.story.endswith(" The slice has 10,001 such events, of which the first 1 are named.")
+
+
 def test_it_says_who_wrote_the_event() -> None:
     late = event(12)
     (found,) = out_of_order_in_topic(disordered(late_event(12), identities={late.item_id: record_of(late)}))

@@ -1,6 +1,7 @@
 """Every break that needs to know who wrote a copy is told, in as few fetches as the log allows."""
 
 import json
+from dataclasses import replace
 
 from tallystick.batch_header import Marker
 from tallystick.classes.breaks import with_identity
@@ -141,6 +142,18 @@ def test_a_bleed_names_the_marker_the_epochs_and_the_money() -> None:
     assert "under epoch 0" in found.story and "the COMMIT at 19" in found.story and "under epoch 1" in found.story
     assert (found.match_key, found.evidence["bled_batches"], found.evidence["marker_offset"]) == ("ev-1", 1, 19)
     assert (found.amount_minor, found.currency) == (0, "")  # the literal record has no readable money
+
+
+def test_where_not_all_that_bled_is_named_each_break_says_so() -> None:
+    evidence = bled(event(11), row(1))
+    (part,) = evidence.census
+    (whole,) = found_breaks(evidence)
+    assert "Not all" not in whole.story
+    (batch,) = part.bled
+    long_one = replace(batch, kafka_offset_start=11, kafka_offset_end=11 + BLED_RECORDS + 1)
+    for more in (replace(part, bled_batches=25), replace(part, bled=(long_one,))):
+        (found,) = found_breaks(replace(evidence, census=(more,)))
+        assert f"{more.bled_batches} batches did; named are the first 1, with their first 100 offsets" in found.story
 
 
 def test_the_grace_of_a_bled_record_changes_nothing() -> None:

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from tallystick import log_search
 from tallystick.batch_header import Marker
-from tallystick.census import DecidedBatch, Outcome
+from tallystick.census import PATIENCE, DecidedBatch, Outcome
 from tallystick.contract_event import EventFields
+from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog
 from tallystick.log_record import read_record
 from tallystick.log_search import NEEDLES_MAX, Wanted, find_records
+from tallystick.offsets import TopicPartition
 from tallystick.open_batch import open_batch
 
 from .builders import LAW, PART, offsets
@@ -190,3 +192,30 @@ def test_of_many_keys_the_same_records_are_found_as_by_reading_all(
     everything = [read_record(log.fetch, PART, offset, fields) for offset in range(log.end)]
     found_ones = list(find_records(log.fetch, [offsets(0, log.end)], fields, wanted))
     assert found_ones == [record for record in everything if record in wanted]
+
+
+def answering(log: SyntheticLog, *, empty: int, high_watermark: int) -> Fetch:
+    """A new leader: above the LSO it has nothing for so many answers, since its high watermark lags."""
+    left = empty
+
+    def fetch(topic_partition: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
+        nonlocal left
+        answer = log.fetch(topic_partition, offset, read_committed)
+        if read_committed or not left:
+            return answer
+        left -= 1
+        return replace(answer, records=b"", high_watermark=high_watermark)
+
+    return fetch
+
+
+@pytest.mark.parametrize("high_watermark", [6, 9])
+def test_an_empty_answer_above_the_lso_is_not_the_end_of_what_stands_there(high_watermark: int) -> None:
+    log = a_log()
+    for empty in (1, PATIENCE - 1):
+        fetch = answering(log, empty=empty, high_watermark=high_watermark)
+        records = find_records(fetch, [offsets(0, log.end)], FIELDS, EV_1)
+        assert [record.kafka_offset for record in records] == [1, 4, 7, 8]
+    with pytest.raises(OffsetNotInLog):
+        fetch = answering(log, empty=PATIENCE, high_watermark=high_watermark)
+        list(find_records(fetch, [offsets(0, log.end)], FIELDS, EV_1))
