@@ -194,11 +194,12 @@ def investigate(
     cases = with_row_reversals(cases, seen.sightings, too_many.values())
     census = [with_compaction(one, compacts=around.compacts(one.topic)) for one in census]
     lost_offsets = _lost_offsets(cut, past, grace, around, census)
+    hiding = {part.offsets.topic for part in cut.topic_slices if around.may_hide_records(part.snapshot)}
     deadlines = Deadlines(
         now_utc=cut.now_utc,
         new_copies_due_utc=new_copies_due_utc,
-        topic_settled_until_utc=look_ups.topic_settled_until_utc,
-        ledger_settled_until_utc=look_ups.ledger_settled_until_utc,
+        topic_settled_until_utc=None if hiding & set(contract.topics) else look_ups.topic_settled_until_utc,
+        ledger_settled_until_utc=None if hiding & set(contract.input_topics) else look_ups.ledger_settled_until_utc,
         topic_lost_offsets=lost_offsets,
         cut_n=cut.n,
         out_of_sight=_out_of_sight(contract, cut, past, look_ups),

@@ -8,7 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kafka.admin import KafkaAdminClient
-from kafka.errors import InvalidMetadataError, LeaderNotAvailableError, RetriableError, for_code
+from kafka.errors import (
+    ClusterAuthorizationFailedError,
+    InvalidMetadataError,
+    InvalidRequestError,
+    LeaderNotAvailableError,
+    RetriableError,
+    UnsupportedVersionError,
+    for_code,
+)
 from kafka.protocol.consumer.offsets import ListOffsetsRequest, OffsetSpec
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
@@ -22,15 +30,24 @@ _ELECTION_SECONDS = 5
 """A leader may move while it is asked; by then the next one is known."""
 
 
+_REFUSED = (InvalidRequestError, UnsupportedVersionError, ClusterAuthorizationFailedError)
+
+
 def read_log_ends(admin: KafkaAdminClient, topics: Sequence[str]) -> dict[TopicPartition, int]:
-    """The end of each partition's log, as its leader has it. Raises kafka.errors.KafkaError."""
+    """The end of each partition's log, as its leader has it; none where the brokers tell it to no client.
+
+    Raises kafka.errors.KafkaError.
+    """
     until_led = Retrying(
         stop=stop_after_delay(_ELECTION_SECONDS),
         wait=wait_fixed(0.2),
         retry=retry_if_exception_type((InvalidMetadataError, RetriableError)),
         reraise=True,
     )
-    return until_led(_ask_leaders, admin, topics)
+    try:
+        return until_led(_ask_leaders, admin, topics)
+    except _REFUSED:
+        return {}
 
 
 def _ask_leaders(admin: KafkaAdminClient, topics: Sequence[str]) -> dict[TopicPartition, int]:

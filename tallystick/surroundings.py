@@ -188,6 +188,13 @@ class Surroundings:
         settings = self.settings_of(topic)
         return settings is not None and settings.compacts
 
+    def may_hide_records(self, part: PartitionSnapshot) -> bool:
+        """Are too few replicas in sync for the high watermark to move, and does nobody say how much lies above it?"""
+        settings = self.settings_of(part.topic)
+        if settings is None or part.log_end is not None or not part.replicas:
+            return False
+        return len(part.in_sync) < min(settings.min_insync_replicas, len(part.replicas))
+
     def held_on(self, topic_partition: TopicPartition) -> tuple[HeldEvents, ...]:
         return tuple(one for one in self.held_events if one.topic_partition == topic_partition)
 

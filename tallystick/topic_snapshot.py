@@ -51,7 +51,7 @@ def read_topic_snapshot(admin: KafkaAdminClient, topics: Sequence[str]) -> tuple
             log_start=starts[part].offset,
             lso=stable[part].offset,
             high_watermark=highest[part].offset,
-            log_end=ends[TopicPartition(topic=part.topic, partition=part.partition)],
+            log_end=ends.get(TopicPartition(topic=part.topic, partition=part.partition)),
             replicas=tuple(sorted(parts[part.topic, part.partition]["replica_nodes"])),
             in_sync=tuple(sorted(parts[part.topic, part.partition]["isr_nodes"])),
         )

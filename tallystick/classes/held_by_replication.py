@@ -15,9 +15,9 @@ from tallystick.run_result import DoubtFound
 
 
 def held_by_replication(evidence: Evidence) -> Iterator[DoubtFound]:
-    """One per partition whose mark lies above its high watermark."""
+    """One per partition whose mark lies above its high watermark, or may: not every broker tells where a log ends."""
     for topic_slice in evidence.cut.topic_slices:
-        if topic_slice.held_by_replication:
+        if topic_slice.held_by_replication or evidence.surroundings.may_hide_records(topic_slice.snapshot):
             yield _held(evidence, topic_slice)
 
 
@@ -25,10 +25,11 @@ def _held(evidence: Evidence, topic_slice: TopicSlice) -> DoubtFound:
     now, mark, part = topic_slice.snapshot, topic_slice.mark, topic_slice.offsets.topic_partition
     settings = evidence.surroundings.settings_of(part.topic)
     needed = settings.min_insync_replicas if settings else None
-    held = mark - max(now.high_watermark, topic_slice.offsets.kafka_offset_end)
+    held = max(0, mark - max(now.high_watermark, topic_slice.offsets.kafka_offset_end))
+    many = f"{held} offsets" if held or now.log_end is not None else "nobody says how many offsets"
     return DoubtFound(
         doubt=Doubt.HELD_BY_REPLICATION,
-        sentence=f"{part}: {held} offsets could not be read: the high watermark stands at {now.high_watermark}, the "
+        sentence=f"{part}: {many} could not be read: the high watermark stands at {now.high_watermark}, the "
         f"mark is {mark}. {replicas_text(now, mark=mark, needed=needed)}",
         details={
             "topic": part.topic,

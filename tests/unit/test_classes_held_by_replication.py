@@ -6,12 +6,20 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka.errors import (
+    ClusterAuthorizationFailedError,
+    InvalidRequestError,
+    KafkaError,
+    TopicAuthorizationFailedError,
+    UnsupportedVersionError,
+)
 
 from tallystick.break_class import Doubt
 from tallystick.classes.cursor_stopped import cursor_stopped
 from tallystick.classes.held import held_by_open_transaction
 from tallystick.classes.held_by_replication import held_by_replication
 from tallystick.cut import TopicSlice, next_topic_slice
+from tallystick.log_end import read_log_ends
 from tallystick.settlement import assess_settlement, topic_settled_until
 from tallystick.settling import sample_of
 from tallystick.surroundings import Surroundings, TopicSettings
@@ -69,6 +77,19 @@ def test_replicas_that_merely_lag_are_not_called_out_of_sync() -> None:
     )
 
 
+def test_where_no_broker_says_how_far_a_log_reaches_too_few_replicas_are_doubt_enough() -> None:
+    whole = slice_of(10, 20)
+    for in_sync, told in (((1,), True), ((1, 2), False)):
+        seen = partition_at(lso=20, high_watermark=20, replicas=(1, 2, 3), in_sync=in_sync)
+        assert bool(sentences(replace(whole, snapshot=seen), SETTINGS)) is told
+        assert sentences(replace(whole, snapshot=replace(seen, log_end=20)), SETTINGS) == []
+    (sentence,) = sentences(replace(whole, snapshot=replace(seen, in_sync=(1,))), SETTINGS)
+    assert sentence == (
+        "billing.payouts[0]: nobody says how many offsets could not be read: the high watermark stands at 20, the mark "
+        "is 20. In sync are 1 of 3 replicas, and min.insync.replicas is 2. Out of sync: 2, 3."
+    )
+
+
 def test_what_only_a_lost_leader_had_is_gone() -> None:
     (sentence,) = sentences(held_at(log_end=20), SETTINGS)
     assert sentence.endswith("The leader of then had so much; now the log ends at 20, and the rest is gone.")
@@ -115,3 +136,23 @@ def test_one_partition_that_is_not_whole_leaves_all_of_them_unsettled() -> None:
     assert topic_settled_until([sample], (short, whole)) is None
     assert topic_settled_until([sample], (replace(short, lso=21, high_watermark=21), whole)) == NOON
     assert topic_settled_until([sample_at(NOON, 20, 300)], (short, whole)) == NOON
+
+
+class RefusesDebuggers:
+    """A cluster of which no client learns where a log ends."""
+
+    def __init__(self, error: type[KafkaError]) -> None:
+        self.error = error
+
+    def describe_topics(self, topics: list[str]) -> list[dict[str, Any]]:
+        raise self.error("list offsets")
+
+
+@pytest.mark.parametrize("error", [InvalidRequestError, UnsupportedVersionError, ClusterAuthorizationFailedError])
+def test_a_cluster_that_tells_no_client_where_a_log_ends_is_read_by_its_high_watermark(error: type[KafkaError]) -> None:
+    assert read_log_ends(RefusesDebuggers(error), [TOPIC]) == {}  # type: ignore[arg-type]
+
+
+def test_what_a_broker_merely_fails_at_is_no_answer() -> None:
+    with pytest.raises(TopicAuthorizationFailedError):
+        read_log_ends(RefusesDebuggers(TopicAuthorizationFailedError), [TOPIC])  # type: ignore[arg-type]
