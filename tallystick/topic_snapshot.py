@@ -22,7 +22,8 @@ class TopicNotFound(ValueError):
 def read_topic_snapshot(admin: KafkaAdminClient, topics: Sequence[str]) -> tuple[PartitionSnapshot, ...]:
     """Bounds and identity of every partition, in order. Raises TopicNotFound, BrokerUnreachable.
 
-    The log's end is asked last, so that it is at or above LSO and high watermark.
+    Where the logs end is asked first: on a busy topic the LSO has passed that a moment later, so that a mark taken from
+    the same snapshot is reached, unless something holds it back.
     """
     try:
         described = {topic["name"]: topic for topic in admin.describe_topics(list(topics))}
@@ -33,12 +34,12 @@ def read_topic_snapshot(admin: KafkaAdminClient, topics: Sequence[str]) -> tuple
             for topic in topics
             for part in described[topic]["partitions"]
         ]
+        ends = read_log_ends(admin, topics)
         starts = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.EARLIEST))
         stable = admin.list_partition_offsets(
             dict.fromkeys(partitions, OffsetSpec.LATEST), IsolationLevel.READ_COMMITTED
         )
         highest = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
-        ends = read_log_ends(admin, topics)
     except KafkaError as error:
         raise BrokerUnreachable(f"topics {', '.join(topics)}: {type(error).__name__}: {error}") from error
     parts = {(topic, part["partition_index"]): part for topic in topics for part in described[topic]["partitions"]}

@@ -1,6 +1,8 @@
 """A leader's log that reaches beyond the high watermark holds records back that a producer was told are there."""
 
+import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +15,9 @@ from kafka.errors import (
     TopicAuthorizationFailedError,
     UnsupportedVersionError,
 )
+from kafka.protocol.consumer.offsets import OffsetSpec
 
+from tallystick import topic_snapshot
 from tallystick.break_class import Doubt
 from tallystick.classes.cursor_stopped import cursor_stopped
 from tallystick.classes.held import held_by_open_transaction
@@ -156,3 +160,22 @@ def test_a_cluster_that_tells_no_client_where_a_log_ends_is_read_by_its_high_wat
 def test_what_a_broker_merely_fails_at_is_no_answer() -> None:
     with pytest.raises(TopicAuthorizationFailedError):
         read_log_ends(RefusesDebuggers(TopicAuthorizationFailedError), [TOPIC])  # type: ignore[arg-type]
+
+
+def test_what_is_written_while_a_snapshot_is_taken_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each question finds one record more than the one before it."""
+    written = itertools.count(20)
+
+    class Busy:
+        def describe_topics(self, topics: list[str]) -> list[dict[str, Any]]:
+            part = {"partition_index": 0, "leader_epoch": 4, "replica_nodes": [1, 2], "isr_nodes": [2, 1]}
+            return [{"name": TOPIC, "error_code": 0, "topic_id": "id", "partitions": [part]}]
+
+        def list_partition_offsets(self, asked: dict[Any, OffsetSpec], *_: object) -> dict[Any, Any]:
+            return {part: SimpleNamespace(offset=0 if spec < -1 else next(written)) for part, spec in asked.items()}
+
+    monkeypatch.setattr(topic_snapshot, "read_log_ends", lambda *_: {PART: next(written)})
+    (now,) = topic_snapshot.read_topic_snapshot(Busy(), [TOPIC])  # type: ignore[arg-type]
+    taken = sample_of((now,), ledger_at(300), at_utc=NOON)
+    assert not next_topic_slice(now, previous=None, mark=taken.high_watermark(PART)).held
+    assert (now.replicas, now.in_sync) == ((1, 2), (1, 2))
