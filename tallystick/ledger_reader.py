@@ -330,13 +330,10 @@ def count_by_place(
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         xmax = connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchone()
         assert xmax is not None
-        bounds = bounds_of(
-            read,
-            xid_start=ledger_slice.xid_start,
-            xid_end=ledger_slice.xid_end,
-            next_xid=max(xmax[0], ledger_slice.xid_end),
-        )
-        rows = connection.execute(ledger_sql.rows_by_place_query(ledger, bounds=bounds)).fetchall()
+        start, next_xid = ledger_slice.xid_start, max(xmax[0], ledger_slice.xid_end)
+        bounds = bounds_of(read, xid_start=start, xid_end=ledger_slice.xid_end, next_xid=next_xid)
+        query = ledger_sql.rows_by_place_query(ledger, bounds=bounds, xid_start=start, next_xid=next_xid)
+        rows = connection.execute(query).fetchall()
         names = places_by_number(read)
         counts, changed = compare({names[number]: n for number, n in rows if number in names}, read, before)
         digests = _digests(connection, ledger, ledger_slice, bounds, read)

@@ -171,15 +171,17 @@ def older_rows_query(ledger: LedgerSide, *, xid_start: int, snapshot_xmax: int) 
     return f"SELECT count(*) FROM {ledger.table} WHERE NOT {inside} AND {pairing_condition(ledger)}"
 
 
-def rows_by_place_query(ledger: LedgerSide, *, bounds: Sequence[int]) -> str:
+def rows_by_place_query(ledger: LedgerSide, *, bounds: Sequence[int], xid_start: int, next_xid: int) -> str:
     """By written_xid: how many rows have reached so many of the bounds with their ids. Shape: number, rows.
 
+    Without the rows of [xid_start, next_xid), whose ids are where they should be: nobody has counted these before.
     number: null for rows without an id. A partial index on written_xid with the contract's condition answers it without
     the table.
     """
     return (
         f"SELECT {_bounds_reached(bounds)} AS number, count(*) AS rows FROM {ledger.table} "
-        f"WHERE {pairing_condition(ledger)} GROUP BY 1"
+        f"WHERE (written_xid IS NULL OR written_xid < {xid_start} OR written_xid >= {next_xid}) "
+        f"AND {pairing_condition(ledger)} GROUP BY 1"
     )
 
 

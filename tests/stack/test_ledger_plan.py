@@ -125,9 +125,10 @@ def test_a_slice_by_xmin_reads_the_whole_table_whatever_index_there_is(ledger: L
 
 def test_rows_are_counted_by_place_from_a_partial_index_alone(ledger: LargeLedger) -> None:
     picked = BY_WRITTEN_XID.model_copy(update={"where": "leg = ''"})
-    query = ledger_sql.rows_by_place_query(picked, bounds=[ledger.xid_start, ledger.xid_end])
+    start, end = ledger.xid_start, ledger.xid_end
+    query = ledger_sql.rows_by_place_query(picked, bounds=[start, end], xid_start=start, next_xid=end)
     assert ledger.kinds_of(query) >= {"Seq Scan"}
     ledger.owner.execute(f"{_INDEX} (written_xid) WHERE leg = ''")
     ledger.owner.execute(f"VACUUM (ANALYZE) {TABLE}")
     assert "Index Only Scan" in ledger.kinds_of(query)
-    assert dict(ledger.reader.execute(query).fetchall()) == {0: _OLDER_ROWS, 1: _ROWS}
+    assert ledger.reader.execute(query).fetchall() == [(0, _OLDER_ROWS)]
