@@ -27,8 +27,6 @@ from tallystick.event_reading import (
 
 _TEXTS = ("match_key", "transaction_key", "leg", "currency")
 _NUL_ESCAPE = rb"\u0000"
-_BRACE, _BRACE_BIT = ord("{"), 0x20
-"""A square bracket is a curly one without this bit."""
 
 READ_EVENTS = pa.schema(
     [
@@ -143,10 +141,16 @@ def _are_sound(values: Sequence[bytes]) -> bool:
     together = b"\n".join(values)
     if b"\\" in together and _NUL_ESCAPE in together:
         return False
-    brackets = np.count_nonzero((np.frombuffer(together, dtype=np.uint8) | _BRACE_BIT) == _BRACE)
-    if together.isascii() and brackets < DEPTH_MAX + len(values):
+    if together.isascii() and _are_shallow(values, together):
         return True
     return not any(map(unsound, values))
+
+
+def _are_shallow(values: Sequence[bytes], together: bytes) -> bool:
+    """Is none of them too deep, as can be told at a glance? An object inside another one adds five bytes at least."""
+    if b"[" not in together and max(map(len, values), default=0) < 5 * DEPTH_MAX:
+        return True
+    return together.count(b"{") + together.count(b"[") < DEPTH_MAX + len(values)
 
 
 def _quick_decoder(

@@ -45,6 +45,7 @@ from tallystick.connections import (
 from tallystick.contract import Contract, load_contract
 from tallystick.contract_change import refuse_other_books
 from tallystick.cut import Cut, without_expired
+from tallystick.cut_closing import DIGEST
 from tallystick.garbage import seldom_collected
 from tallystick.investigation import investigate, open_indexes, read_past, take_cut_census
 from tallystick.judging import judge
@@ -152,7 +153,7 @@ def judge_stored(engine: Engine, contract: Contract, cut_n: int, *, reread: bool
     stored = read_run(engine, contract.contract, cut_n)
     if stored is None:
         run_cut(engine, contract, stored_cut(engine, contract, cut_n))
-    elif reread:
+    elif reread and stored.result.digest != DIGEST:
         reread_cut(engine, contract, stored.cut, stored.result)
     else:
         with breaks_file(stored.result, artifacts_folder()):

@@ -42,6 +42,7 @@ class Doubt(StrEnum):
     """Why a run could not prove the books. Each makes the verdict INCONCLUSIVE at least."""
 
     BASELINE = "baseline"
+    CUT_CLOSED = "cut_closed"
     HELD_BY_OPEN_TRANSACTION = "held_by_open_transaction"
     HANGING_TRANSACTION = "hanging_transaction"
     HELD_BY_PREPARED_TRANSACTION = "held_by_prepared_transaction"

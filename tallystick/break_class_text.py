@@ -196,6 +196,11 @@ DOUBT_TEXTS: Mapping[Doubt, ClassText] = {
         means="The books begin here; what lies before is not decidable and is never called a break.",
         check_first="Nothing is wrong: the next run is the first that can match.",
     ),
+    Doubt.CUT_CLOSED: ClassText(
+        title="Closed unread",
+        means="A person closed this cut because no attempt could judge it: nobody has read what stands in it.",
+        check_first="Mend what stopped the attempts, and look by hand at the offsets and ledger positions it names.",
+    ),
     Doubt.HELD_BY_OPEN_TRANSACTION: ClassText(
         title="Held by an open producer transaction",
         means="A producer transaction that has not ended keeps committed events behind it from being read.",

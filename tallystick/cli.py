@@ -5,7 +5,6 @@ answers at once.
 """
 
 import os
-import re
 import signal
 import time
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import typer
 
 from tallystick import __version__
 from tallystick.cli_compensation import compensation_commands
+from tallystick.cli_cut import RunName, cut_commands, run_of
 from tallystick.cli_group import CommandGroup, tell_of
 from tallystick.cli_metrics import metrics_commands
 from tallystick.connections import (
@@ -58,6 +58,7 @@ store_commands = typer.Typer(no_args_is_help=True, help="The verdict store: cuts
 alert_commands = typer.Typer(no_args_is_help=True, help="Alerts: take an incident on, and test where pages go.")
 app.add_typer(contract_commands, name="contract")
 app.add_typer(alert_commands, name="alert")
+app.add_typer(cut_commands, name="cut")
 app.add_typer(store_commands, name="store")
 app.add_typer(compensation_commands, name="compensation")
 app.add_typer(metrics_commands, name="metrics")
@@ -74,7 +75,6 @@ Plain = Annotated[
     bool,
     typer.Option("--plain", callback=_set_plain, help="As in a pipe: a line a row, every column, no colour."),
 ]
-RunName = Annotated[str, typer.Argument(metavar="RUN", help="CONTRACT/N, such as billing_payments/7.")]
 
 
 def _show_version(wanted: bool) -> None:
@@ -225,7 +225,7 @@ def run_contract(
     raise typer.Exit(worst_of(codes))
 
 
-@app.command("cut")
+@cut_commands.command("make")
 def store_cuts(
     contract_files: Annotated[
         list[Path], typer.Argument(metavar="CONTRACT_FILE...", help="The contracts' YAML files.")
@@ -237,7 +237,9 @@ def store_cuts(
     What `run` does before it starts Spark, with the same environment. Refused while a cut has no verdict yet; the next
     `run` judges that one.
 
-    Example: `tallystick cut dags/contracts/billing_payments.yaml`
+    `tallystick cut CONTRACT_FILE...` is the same.
+
+    Example: `tallystick cut make dags/contracts/billing_payments.yaml`
     """
     from tallystick.cli_output import print_json
     from tallystick.cli_progress import Progress
@@ -570,11 +572,8 @@ def _stored_run(run_name: str) -> "tuple[StoredRun, Engine]":
     from tallystick.local_run import stored_run
     from tallystick.store.engine import open_store
 
-    found = re.fullmatch(r"([a-z][a-z0-9_]*)/(\d{1,9})", run_name)
-    if found is None:
-        raise typer.BadParameter(f"got {run_name!r}; expected CONTRACT/N, such as billing_payments/7")
     engine = open_store(store_dsn())
-    return stored_run(engine, found[1], int(found[2])), engine
+    return stored_run(engine, *run_of(run_name)), engine
 
 
 def _masked(engine: "Engine", run: "StoredRun") -> "StoredRun":

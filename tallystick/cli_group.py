@@ -66,6 +66,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.contract import ContractRefused
     from tallystick.contract_change import ContractChangeRefused
     from tallystick.cut import PartitionsVanished
+    from tallystick.cut_closing import CloseRefused
     from tallystick.cutting import LedgerTooFarAhead
     from tallystick.event_publisher import ExecutorFenced, TransactionAborted
     from tallystick.ledger import LedgerRefused, LedgerUnreachable
@@ -104,6 +105,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
             | BreakNotFound()
             | BreakAmbiguous()
             | WriteOffRefused()
+            | CloseRefused()
             | SwitchRefused()
             | PlanRefused()
             | ProgressLost()

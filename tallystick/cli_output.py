@@ -16,6 +16,7 @@ from tallystick.break_class_text import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS
 from tallystick.cli_table import Rows, console
 from tallystick.contract import Contract
 from tallystick.contract_change import ContractChange, Effect, gravest, value_text
+from tallystick.cut_closing import CutClosed
 from tallystick.explain import Story, ToldBreak, amount_of
 from tallystick.log_strip import LogStrip, strip_of
 from tallystick.money_text import format_minor, format_money
@@ -243,6 +244,13 @@ def print_written_off(done: BreakWrittenOff) -> None:
         out.print(f"{item_break.break_class}: none outstanding; its alert is resolved with the next delivery")
     else:
         out.print(f"{item_break.break_class}: none outstanding")
+
+
+def print_closed(done: CutClosed) -> None:
+    """What nobody has read, and that the books go on."""
+    out = console()
+    out.print(f"{done.cut.contract}/{done.cut.n} is closed, INCONCLUSIVE. {foreign_text(done.sentence)}")
+    out.print("The next window is judged by the next run.")
 
 
 def print_attempts(page: Alert, attempts: Sequence[tuple[str, Attempt]]) -> None:

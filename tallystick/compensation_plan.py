@@ -28,6 +28,7 @@ _NAMESPACE = UUID("1b0f7f4e-0f0c-5d53-8a44-55b1f2a3c6d7")
 
 UNCLEAN = (
     Doubt.BASELINE,
+    Doubt.CUT_CLOSED,
     Doubt.UNEXPLAINED_GAP,
     Doubt.READERS_DISAGREE,
     Doubt.LOG_EXPIRED,

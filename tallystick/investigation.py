@@ -43,6 +43,7 @@ from tallystick.receipts import without_compacted
 from tallystick.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
 from tallystick.settling import BothSides
 from tallystick.slice_scan import SliceScan, place_in_order, topic_item_id
+from tallystick.store.close_store import closed_cuts_before
 from tallystick.store.cut_store import read_cursor_positions, read_cut
 from tallystick.store.loss_store import (
     ledger_starts_of,
@@ -78,6 +79,8 @@ class Past:
     rows_moved_below: int = 0
     clean_lags: tuple[tuple[TopicLag, ...], ...] = ()
     """What MATCHED runs just before this one measured."""
+    closed: tuple[Cut, ...] = ()
+    """Earlier cuts that a person closed, so that nobody has read them."""
     too_many: tuple[OpenItem, ...] = ()
     """Copies that are one too many, and that nothing but a reversal ends: no part of the pairing."""
 
@@ -96,6 +99,7 @@ def read_past(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenI
         ledger_starts=ledger_starts_of(engine, contract.contract, {item.first_seen_cut for item in carried}),
         rows_moved_below=moved_below(engine, contract.contract, cut.n - 1),
         clean_lags=lags_of_clean_runs(engine, contract.contract, cut.n),
+        closed=closed_cuts_before(engine, contract.contract, cut.n),
         too_many=items_too_many_as_of(engine, contract.contract, cut.n),
     )
 
@@ -184,6 +188,7 @@ def investigate(
         scan=scan,
         heads=heads,
         indexes=indexes,
+        closed=past.closed,
     )
     if stored_look_ups is None:
         around = read_surroundings(engine, sides, cut, past, partitions_before=partitions_before)

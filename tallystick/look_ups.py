@@ -15,6 +15,7 @@ from tallystick.batch_heads import NO_HEADS, KeptHeads
 from tallystick.census import Outcome
 from tallystick.contract import Direction
 from tallystick.cut import Cut, LedgerSlice, PartitionSnapshot, Sample, TopicSlice, is_recreated
+from tallystick.cut_closing import losses_of_closed, unread_where_closed
 from tallystick.earlier_rows import EarlierRows
 from tallystick.key_index import ReadableIndexes
 from tallystick.ledger import LedgerRow
@@ -117,12 +118,13 @@ def look_up(
     scan: SliceScan,
     heads: KeptHeads = NO_HEADS,
     indexes: ReadableIndexes | None = None,
+    closed: Sequence[Cut] = (),
 ) -> LookUps:
     """Ask both sides. The bounds are read first, so that what ended below them is visible to the look-up itself.
 
     older_rows_expected: by the guard. rows_moved_below: as the run before this one had it.
     scan: of the cut itself; what it brought home is not searched for again. heads: of its slices. indexes: what lies
-    beyond the retained log is asked there.
+    beyond the retained log is asked there. closed: earlier cuts that nobody has read.
     """
     contract = sides.contract
     cases = [case for case in cases if case.match_key]
@@ -173,7 +175,9 @@ def look_up(
         heads=heads,
     )
     older_rows = sides.ledger.count_older_rows(cut.ledger_slice)
-    if None not in (older_rows, older_rows_expected) and older_rows != older_rows_expected:
+    nobody_counted = bool(closed) and closed[-1].n == cut.n - 1
+    may_have_moved = older_rows_expected is not None or nobody_counted
+    if older_rows is not None and may_have_moved and older_rows != older_rows_expected:
         rows_moved_below = max(rows_moved_below, sides.ledger.read_snapshot().xmax)
     for key, seen in indexed.items():
         _add_unseen(in_topics.by_key.setdefault(key, []), (one for one in seen if one.side is ItemSide.TOPIC))
@@ -187,15 +191,19 @@ def look_up(
         log_is_whole=all(part.log_start == 0 and not is_recreated(baseline, part) for part in partitions),
         rows_moved_below=rows_moved_below,
         rows_may_be_older=cut.ledger_slice.xid_start < rows_moved_below,
-        lost_before_the_books=loss_before_the_books(
-            baseline, partitions, cut_n=cut.n, windows=contract.ledger.index_windows
+        lost_before_the_books=(
+            *loss_before_the_books(baseline, partitions, cut_n=cut.n, windows=contract.ledger.index_windows),
+            *losses_of_closed(closed, partitions),
         ),
-        inputs_out_of_sight=indexes is not None and indexes.leaves_unseen(inputs),
+        inputs_out_of_sight=indexes is not None and ((bool(closed) and bool(inputs)) or indexes.leaves_unseen(inputs)),
         lost_indexes=indexes.lost_cuts if indexes else (),
-        by_key={
-            key: (*in_ledger.get(key, ()), *in_topics.by_key.get(key, ()))
-            for key in (*in_ledger, *(key for key in in_topics.by_key if key not in in_ledger))
-        },
+        by_key=unread_where_closed(
+            {
+                key: (*in_ledger.get(key, ()), *in_topics.by_key.get(key, ()))
+                for key in (*in_ledger, *(key for key in in_topics.by_key if key not in in_ledger))
+            },
+            closed,
+        ),
         by_transaction={
             key: {leg: tuple(found) for leg, found in legs.items()} for key, legs in in_topics.by_transaction.items()
         },

@@ -10,6 +10,7 @@ from tallystick.alert import Alert
 from tallystick.alert_message import Attempt, message_of
 from tallystick.contract import Contract
 from tallystick.contract_change import ContractChange
+from tallystick.cut_closing import CutClosed
 from tallystick.explain import ToldBreak, explain
 from tallystick.legal_oddities import LEGAL_ODDITIES_VERSION, count_oddities
 from tallystick.posture import PostureLine
@@ -23,6 +24,7 @@ from tallystick.run_result import (
 )
 from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import RunSummary, StoredRun
+from tallystick.verdict import Verdict
 from tallystick.verdict_text import verdict_sentence
 from tallystick.write_off import BreakWrittenOff
 
@@ -179,6 +181,19 @@ def written_off_document(done: BreakWrittenOff) -> dict[str, Any]:
         "written_off": _write_off_document(done.write_off),
         "outstanding_of_its_class": done.outstanding,
         "alert_resolved": done.alert_resolved,
+    }
+
+
+def closed_document(done: CutClosed) -> dict[str, Any]:
+    """A cut that a person closed unread."""
+    return {
+        "run": f"{done.cut.contract}/{done.cut.n}",
+        "verdict": str(Verdict.INCONCLUSIVE),
+        "by": done.closing.by,
+        "reason": done.closing.reason,
+        "closed_at_utc": done.closing.at_utc.isoformat(),
+        "attempts": done.attempts,
+        "sentence": done.sentence,
     }
 
 

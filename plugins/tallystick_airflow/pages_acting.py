@@ -1,6 +1,7 @@
-"""What a person may do on the pages: take an incident on, write a break off, ask for a plan. Each leaves an audit row.
+"""What a person may do on the pages: take an incident on, write a break off, ask for a plan, close a cut unread.
 
-What may be done is decided in tallystick; who may, in acting_door. Approving a plan is Airflow's own page.
+Each leaves an audit row. What may be done is decided in tallystick; who may, in acting_door. Approving a plan is
+Airflow's own page.
 """
 
 from collections.abc import Iterator
@@ -14,13 +15,16 @@ from airflow.exceptions import AirflowException, ParamValidationError
 from airflow.models.dag import DagModel
 from airflow.utils.types import DagRunTriggeredByType
 from fastapi import APIRouter, Form, Request, Response
+from fastapi import Path as PathParameter
 from fastapi.responses import RedirectResponse
 from sqlalchemy import Engine
 
 from tallystick.contract import Contract
+from tallystick.cut_closing import closing_of
 from tallystick.store.acknowledgement_store import acknowledge
 from tallystick.store.book_store import read_book
 from tallystick.store.clock import store_now
+from tallystick.store.close_store import close_cut
 from tallystick.store.engine import open_store
 from tallystick.store.plan_store import append_audit
 from tallystick.store.write_off_store import write_off_break
@@ -83,6 +87,23 @@ def write_off(
         given_up = write_off_of(by=user.get_name(), reason=reason, at_utc=store_now(engine))
         write_off_break(engine, told.contract, str(break_id), given_up)
     return _back(request, f"/break/{break_id}?done=written-off")
+
+
+@router.post("/run/{contract_name}/{cut_n}/close")
+def close_unread(
+    request: Request,
+    user: GetUserDep,
+    contract_name: Name,
+    cut_n: Annotated[int, PathParameter(ge=0, le=2**31 - 1)],
+    reason: Annotated[str, Form(max_length=1000)],
+    token: Token,
+) -> Response:
+    """A person ends a cut that no attempt can judge, so that the books go on, and says why."""
+    _let_in(request, user, contract_name, token)
+    with _store() as engine:
+        closing = closing_of(by=user.get_name(), reason=reason, at_utc=store_now(engine))
+        close_cut(engine, contract_name, cut_n, closing)
+    return _back(request, f"/run/{contract_name}/{cut_n}")
 
 
 def _let_in(request: Request, user: GetUserDep, contract_name: str, token: str) -> None:

@@ -25,6 +25,7 @@ from tallystick.break_class import BreakClass
 from tallystick.break_class_text import BREAK_TEXTS
 from tallystick.connections import ConnectionNotGiven, artifacts_folder, runbook_links
 from tallystick.contract import Contract
+from tallystick.cut_closing import CloseRefused
 from tallystick.masking import Mask
 from tallystick.pages import ASSETS, render_page
 from tallystick.pages.break_page import STATE_WORDS, break_page
@@ -46,11 +47,12 @@ from tallystick.store.book_store import (
 )
 from tallystick.store.break_life_store import alerts_of_break, repairs_of_break
 from tallystick.store.clock import store_now
+from tallystick.store.close_store import attempts_at
 from tallystick.store.cut_store import CutAlreadyOpen
 from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, open_store_to_read
 from tallystick.store.incident_store import read_incidents
 from tallystick.store.plan_life_store import find_plan, list_plans, plan_of_scheduler_run
-from tallystick.store.run_store import read_run_head
+from tallystick.store.run_store import AttemptFenced, read_run_head
 from tallystick.store.standing_store import ItemOrder, ItemQuestion, read_breaks, read_standing
 from tallystick.store.trend_store import read_trend
 from tallystick.write_off import WriteOffRefused
@@ -199,8 +201,18 @@ def show_run(
     engine = store()
     run = read_run_head(engine, contract_name, cut_n)
     contract = contract_of_cut(engine, contract_name, cut_n)
-    if run is None or contract is None:
+    if contract is None:
         raise HTTPException(404, f"{contract_name}/{cut_n}: no verdict is stored")
+    if run is None:
+        return _page(
+            request,
+            "open_cut",
+            contract=contract_name,
+            run_name=f"{contract_name}/{cut_n}",
+            attempts=attempts_at(engine, contract_name, cut_n) or 0,
+            token=form_token(user) if may_act(request, user, contract_name) else "",
+            now_utc=store_now(engine),
+        )
     stakes = stakes_of_run(engine, contract_name, cut_n)
     chosen = _break_class(break_class)
     found = read_breaks(engine, contract_name, cut_n, break_class=chosen, after=after)
@@ -291,7 +303,7 @@ def show_dag_run(
         return _none_of_ours(request, dag_id)
     require_read(request, user, contract_name)
     cut_n = cut_of_scheduler_run(store(), contract_name, run_id)
-    if cut_n is None or read_run_head(store(), contract_name, cut_n) is None:
+    if cut_n is None:
         return _note(request, "No verdict yet", f"{run_id} of {dag_id} has stored no verdict: nothing is proven yet.")
     return RedirectResponse(f"{base_of(request)}/run/{contract_name}/{cut_n}")
 
@@ -324,6 +336,8 @@ def show_asset(name: str) -> Response:
 
 @app.exception_handler(AcknowledgementRefused)
 @app.exception_handler(WriteOffRefused)
+@app.exception_handler(CloseRefused)
+@app.exception_handler(AttemptFenced)
 @app.exception_handler(CutAlreadyOpen)
 @app.exception_handler(CannotAsk)
 def show_refusal(request: Request, error: Exception) -> Response:

@@ -15,6 +15,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from tallystick.abort_plan import AbortItem
+from tallystick.break_class import Doubt
 from tallystick.compensation_plan import Kind, Plan, PlanItem, PlanStale, Spent
 from tallystick.cut import JudgedPart
 from tallystick.offsets import TopicPartition
@@ -102,9 +103,23 @@ def outstanding_among(engine: Engine, contract_name: str, break_ids: Collection[
 
 
 def judged_parts(engine: Engine, contract_name: str) -> dict[TopicPartition, JudgedPart]:
-    """Where the newest cut with a verdict ended on each partition: all before that was judged."""
+    """Where the newest cut with a verdict ended on each partition, or the first one began that was closed unread."""
     newest = select(func.max(verdict.c.cut_n)).where(verdict.c.contract == contract_name).scalar_subquery()
-    statement = select(cut_slice.c.details, cut_slice.c.ends_at).where(
+    unread = cut_slice.alias("unread")
+    first_unread = (
+        select(func.min(unread.c.starts_at))
+        .join(verdict, (verdict.c.contract == unread.c.contract) & (verdict.c.cut_n == unread.c.cut_n))
+        .where(
+            unread.c.contract == cut_slice.c.contract,
+            unread.c.side == cut_slice.c.side,
+            unread.c.starts_at < unread.c.ends_at,
+            verdict.c.doubts.contains([{"doubt": Doubt.CUT_CLOSED}]),
+        )
+        .correlate(cut_slice)
+        .scalar_subquery()
+    )
+    read_up_to = func.least(cut_slice.c.ends_at, first_unread).label("ends_at")
+    statement = select(cut_slice.c.details, read_up_to).where(
         cut_slice.c.contract == contract_name, cut_slice.c.cut_n == newest, cut_slice.c.side != LEDGER
     )
     with engine.connect() as connection:

@@ -77,10 +77,10 @@ def moved_below(engine: Engine, contract_name: str, n: int) -> int:
 
 
 def last_cut_with_offsets_lost(engine: Engine, contract_name: str) -> int:
-    """Number of the newest judged cut whose topics had lost offsets before they were read; -1 where none had."""
+    """The newest judged cut whose topics had lost offsets before they were read, or that was closed; -1 without one."""
     statement = select(func.max(verdict_table.c.cut_n)).where(
         verdict_table.c.contract == contract_name,
-        or_(*(verdict_table.c.doubts.contains([{"doubt": doubt}]) for doubt in _OFFSETS_LOST)),
+        or_(*(verdict_table.c.doubts.contains([{"doubt": doubt}]) for doubt in (*_OFFSETS_LOST, Doubt.CUT_CLOSED))),
     )
     with engine.connect() as connection:
         found: int | None = connection.scalar(statement)

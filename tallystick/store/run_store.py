@@ -59,6 +59,7 @@ from tallystick.store.cut_store import LEDGER, CutNotFound, cut_of_row
 from tallystick.store.held_store import held_cuts_read_whole_by, read_whole_by
 from tallystick.store.schema import (
     SCHEMA,
+    audit,
     big_integer,
     contract_version,
     cut_slice,
@@ -136,8 +137,15 @@ class OutstandingBreak:
     first_seen_utc: datetime
 
 
-def commit_run(engine: Engine, result: RunResult, *, attempt: int, alerts: Sequence[Alert]) -> Verdict:
-    """Store verdict, breaks, items and alerts, and close the cut: all or nothing.
+def commit_run(
+    engine: Engine,
+    result: RunResult,
+    *,
+    attempt: int,
+    alerts: Sequence[Alert],
+    audited: Sequence[Mapping[str, Any]] = (),
+) -> Verdict:
+    """Store verdict, breaks, items and alerts, and close the cut: all or nothing. audited: rows of who asked for it.
 
     Give back the verdict that stands. When it stands already with the same digest, nothing is written. A break that an
     earlier run found and stored stays the one that it found.
@@ -157,6 +165,8 @@ def commit_run(engine: Engine, result: RunResult, *, attempt: int, alerts: Seque
         _copy(connection, item_break, (_break_row(result, found) for found in _first_found(connection, result)))
         _copy(connection, open_item, (_item_row(result, item) for item in result.items))
         insert_alerts(connection, alerts)
+        if audited:
+            connection.execute(insert(audit), list(audited))
         connection.execute(update(cut_table).where(*_is_cut(result.contract, result.cut_n)).values(open=False))
     return result.verdict
 

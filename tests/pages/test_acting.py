@@ -8,6 +8,8 @@ import pytest
 from sqlalchemy import Engine
 
 from tallystick.break_class import BreakClass
+from tallystick.cut import Cut
+from tallystick.store.cut_store import claim_attempt, last_cut, save_cut
 from tallystick.store.incident_store import read_incidents
 from tallystick.store.plan_store import read_audit
 from tests.page_books import done_plan, mismatch, missing, payments, payouts, torn, waiting_plan
@@ -19,6 +21,7 @@ ROUTES = {
     f"/contract/{NAME}/acknowledge": {"topic": BreakClass.TORN_TRANSACTION.value},
     f"/contract/{NAME}/plan": {},
     f"/break/{TORN}/write-off": {"reason": "refunded"},
+    f"/run/{NAME}/1/close": {"reason": "nobody can read it"},
 }
 """Each acting route, with a form that would be right."""
 
@@ -64,6 +67,7 @@ def test_these_are_all_the_routes_that_take_a_post() -> None:
         "/contract/{contract_name}/acknowledge",
         "/contract/{contract_name}/plan",
         "/break/{break_id}/write-off",
+        "/run/{contract_name}/{cut_n}/close",
     }
 
 
@@ -236,3 +240,40 @@ def test_a_waiting_plan_leads_to_airflows_approval_and_a_done_one_does_not(viewe
     done = viewer.get(f"{BELOW}/plan/{done_plan(payouts()).plan_id}").text
     assert "required_actions" not in done
     assert "offset 271 of billing.payouts[0]" in done
+
+
+def opened_after(store: Engine) -> Cut:
+    """The next cut of the books, stored and without a verdict."""
+    newest = last_cut(store, NAME)
+    assert newest is not None
+    ends = [(part, part.offsets.kafka_offset_end) for part in newest.topic_slices]
+    cut = replace(
+        newest,
+        n=newest.n + 1,
+        topic_slices=tuple(
+            replace(part, offsets=replace(part.offsets, kafka_offset_start=end, kafka_offset_end=end))
+            for part, end in ends
+        ),
+        ledger_slice=replace(newest.ledger_slice, xid_start=newest.ledger_slice.xid_end),
+    )
+    save_cut(store, payouts(), cut, scheduler_run_id="manual__stuck")
+    return cut
+
+
+def test_a_cut_that_nobody_can_judge_is_closed_from_its_page(op: Any, viewer: Any, own_store: Engine) -> None:
+    cut = opened_after(own_store)
+    address, form = f"{BELOW}/run/{NAME}/{cut.n}", {"reason": "its batch is corrupt", "token": token_of(op)}
+    assert "no verdict yet" in op.get(address).text
+    untried = op.post(f"{address}/close", data=form)
+    assert (untried.status_code, "nobody has tried to judge it" in untried.text) == (409, True)
+    claim_attempt(own_store, NAME, cut.n)
+    assert ("Close it unread" in op.get(address).text, "Close it unread" in viewer.get(address).text) == (True, False)
+    found = viewer.get(f"{BELOW}/dag-run/reconcile_{NAME}/manual__stuck")
+    assert found.headers["location"] == address
+    assert op.post(f"{address}/close", data={**form, "reason": " "}).status_code == 409
+    closed = op.post(f"{address}/close", data=form)
+    assert (closed.status_code, closed.headers["location"]) == (303, address)
+    page = op.get(address).text
+    assert "its batch is corrupt" in page and "Close it unread" not in page
+    assert trail(own_store)[-1][1] == "cut_closed"
+    assert op.post(f"{address}/close", data=form).status_code == 409

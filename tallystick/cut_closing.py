@@ -1,0 +1,177 @@
+"""The last resort: a cut that cannot be judged is closed by a person, INCONCLUSIVE, and what stands in it is unread.
+
+Decides when that may be, what the verdict says, and what later cuts make of a copy that stands there: nobody has read
+it, so it proves nothing and its partner's absence is not decided. Pure.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from tallystick.break_class import Doubt
+from tallystick.cut import Cut, PartitionSnapshot
+from tallystick.out_of_sight import Loss
+from tallystick.pairing import Place, Sighting
+from tallystick.plain_text import format_time, given_text
+from tallystick.run_result import DoubtFound, ItemSide, RunFigures, RunResult
+from tallystick.slice_scan import topic_place
+from tallystick.verdict import Verdict
+
+DIGEST = "closed unread"
+"""Of a run that read nothing."""
+
+
+class CloseRefused(ValueError):
+    """This cut cannot be closed so. The message says what was found, what was expected and what to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Closing:
+    """Who closes a cut, and why."""
+
+    by: str
+    reason: str
+    at_utc: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutClosed:
+    """A cut that was closed, after so many attempts to judge it."""
+
+    cut: Cut
+    closing: Closing
+    attempts: int
+    sentence: str
+
+
+def closing_of(*, by: str, reason: str, at_utc: datetime) -> Closing:
+    """Refuse an empty name or reason. Raises CloseRefused."""
+    return Closing(
+        by=given_text("--by", by, expected="the name of who decided it", refused=CloseRefused),
+        reason=given_text("--reason", reason, expected="why nobody can judge it, for an audit", refused=CloseRefused),
+        at_utc=at_utc,
+    )
+
+
+def refuse_to_close(name: str, cut: Cut | None, *, is_open: bool, attempts: int) -> None:
+    """Raise CloseRefused unless somebody has tried to judge the open cut: what nobody tried may yet be read."""
+    if cut is None:
+        raise CloseRefused(f"{name}: no such cut is stored; expected the open one; what there is: tallystick runs")
+    if not is_open:
+        raise CloseRefused(f"{name}: it has its verdict; expected the open cut; look at it: tallystick show {name}")
+    if cut.is_baseline:
+        raise CloseRefused(f"{name}: it is the baseline, which the next run closes; expected a later cut")
+    if attempts == 0:
+        raise CloseRefused(
+            f"{name}: nobody has tried to judge it; expected one attempt at least: tallystick run, or its DAG's task"
+        )
+
+
+def closed_result(cut: Cut, closing: Closing, *, attempts: int, known_before: Mapping[str, Any]) -> RunResult:
+    """The verdict of a cut that nobody has read. No open item changes.
+
+    known_before: look-ups of the run before that the run after goes on from.
+    """
+    figures = RunFigures(
+        topic_rows=0,
+        ledger_rows=0,
+        matched_rows=0,
+        matched_money={},
+        in_flight_items=0,
+        in_flight_money={},
+        carried_items=0,
+        undecidable_items=0,
+        unreadable_records=0,
+        ledger_older_rows=None,
+        census=(),
+    )
+    doubt = DoubtFound(
+        doubt=Doubt.CUT_CLOSED, sentence=_sentence(cut, closing, attempts), details=_details(cut, closing)
+    )
+    return RunResult(
+        contract=cut.contract,
+        cut_n=cut.n,
+        verdict=Verdict.INCONCLUSIVE,
+        doubts=(doubt,),
+        breaks=(),
+        items=(),
+        figures=figures,
+        digest=DIGEST,
+        look_ups=known_before,
+    )
+
+
+def _sentence(cut: Cut, closing: Closing, attempts: int) -> str:
+    tried = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+    parts = [
+        f"{part.offsets.topic_partition} offsets {part.offsets.kafka_offset_start} to {part.offsets.kafka_offset_end}"
+        for part in cut.topic_slices
+        if len(part.offsets)
+    ]
+    ledger = cut.ledger_slice
+    if ledger.xid_start < ledger.xid_end:
+        parts.append(f"ledger positions {ledger.xid_start} to {ledger.xid_end}")
+    return (
+        f"Closed unread by {closing.by} at {format_time(closing.at_utc)}, after {tried}: {closing.reason}. Nobody has "
+        f"judged what stands in it: {'; '.join(parts) or 'nothing'}. No partner is called absent that may stand there."
+    )
+
+
+def _details(cut: Cut, closing: Closing) -> dict[str, Any]:
+    return {
+        "by": closing.by,
+        "reason": closing.reason,
+        "closed_at_utc": closing.at_utc.isoformat(),
+        "offsets": [
+            {
+                "topic": part.offsets.topic,
+                "partition": part.offsets.partition,
+                "start": part.offsets.kafka_offset_start,
+                "end": part.offsets.kafka_offset_end,
+            }
+            for part in cut.topic_slices
+            if len(part.offsets)
+        ],
+        "ledger_positions": [cut.ledger_slice.xid_start, cut.ledger_slice.xid_end],
+    }
+
+
+def losses_of_closed(closed: Iterable[Cut], partitions: Collection[PartitionSnapshot]) -> tuple[Loss, ...]:
+    """The closed cuts of which the log does not hold all any more: what expired there, nobody has read."""
+    log_starts = {part.topic_partition: part.log_start for part in partitions}
+    return tuple(
+        Loss(cut_n=cut.n, marked_at_utc=cut.marked_at_utc, ledger_xmax=cut.ledger_slice.snapshot.xmax)
+        for cut in closed
+        if any(
+            len(part.offsets) and log_starts.get(part.offsets.topic_partition, 0) > part.offsets.kafka_offset_start
+            for part in cut.topic_slices
+        )
+    )
+
+
+Sightings = Mapping[str, tuple[Sighting, ...]]
+
+
+def unread_where_closed(by_key: Sightings, closed: Sequence[Cut]) -> Sightings:
+    """The same sightings; what lies in a slice of a closed cut is unread, not matched in an earlier slice."""
+    if not closed:
+        return by_key
+    return {key: tuple(_unread(seen, closed) for seen in found) for key, found in by_key.items()}
+
+
+def _unread(seen: Sighting, closed: Iterable[Cut]) -> Sighting:
+    is_unread = seen.place is Place.EARLIER_SLICE and any(_stands_in(seen, cut) for cut in closed)
+    return replace(seen, place=Place.UNREAD) if is_unread else seen
+
+
+def _stands_in(seen: Sighting, cut: Cut) -> bool:
+    position: int | None = seen.detail.get("transaction_id")
+    if position is not None:
+        return cut.ledger_slice.xid_start <= position < cut.ledger_slice.xid_end
+    side, _, place = seen.item_id.partition(":")
+    if side == ItemSide.LEDGER and "read_by_cut" in seen.detail:
+        return False
+    part, offset = topic_place(f"topic:{place}")
+    found = cut.slice_of(part)
+    return found is not None and found.offsets.kafka_offset_start <= offset < found.offsets.kafka_offset_end

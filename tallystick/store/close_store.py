@@ -1,0 +1,79 @@
+"""Closes a cut that nobody can judge: its verdict, the alert and the audit line, all or nothing."""
+
+from typing import Any
+
+from sqlalchemy import Engine, select
+
+from tallystick.alert import alerts_for
+from tallystick.break_class import Doubt
+from tallystick.cut import Cut
+from tallystick.cut_closing import Closing, CutClosed, closed_result, refuse_to_close
+from tallystick.store.alert_store import firing_alerts
+from tallystick.store.contract_store import read_contract
+from tallystick.store.cut_store import CutNotFound, claim_attempt, read_cut
+from tallystick.store.loss_store import moved_below
+from tallystick.store.run_store import commit_run, earlier_rows_before, outstanding_classes
+from tallystick.store.schema import cut as cut_table
+from tallystick.store.schema import verdict as verdict_table
+
+
+def close_cut(engine: Engine, contract_name: str, n: int, closing: Closing) -> CutClosed:
+    """End the open cut INCONCLUSIVE. A run that is reading it meanwhile stores nothing: its attempt is not the newest.
+
+    Raises CloseRefused, CutNotFound, AttemptFenced.
+    """
+    cut, attempts = read_cut(engine, contract_name, n), attempts_at(engine, contract_name, n)
+    refuse_to_close(f"{contract_name}/{n}", cut, is_open=attempts is not None, attempts=attempts or 0)
+    contract = read_contract(engine, contract_name, n)
+    if cut is None or contract is None or attempts is None:
+        raise CutNotFound(f"{contract_name}: the contract of cut {n} is not stored")
+    known_before = _known_before(engine, contract_name, n)
+    result = closed_result(cut, closing, attempts=attempts, known_before=known_before)
+    alerts = alerts_for(
+        contract,
+        result,
+        cut=cut,
+        firing=firing_alerts(engine, contract_name),
+        outstanding=outstanding_classes(engine, contract_name, after=result),
+    )
+    audited = {
+        "contract": contract_name,
+        "plan_id": None,
+        "actor": closing.by,
+        "event": "cut_closed",
+        "detail": {"cut_n": n, "attempts": attempts, **result.doubts[0].details},
+    }
+    commit_run(engine, result, attempt=claim_attempt(engine, contract_name, n), alerts=alerts, audited=(audited,))
+    return CutClosed(cut=cut, closing=closing, attempts=attempts, sentence=result.doubts[0].sentence)
+
+
+def attempts_at(engine: Engine, contract_name: str, n: int) -> int | None:
+    """How often somebody began to judge the open cut; None where it is not open."""
+    asked = select(cut_table.c.attempt).where(
+        cut_table.c.contract == contract_name, cut_table.c.n == n, cut_table.c.open
+    )
+    with engine.connect() as connection:
+        attempts: int | None = connection.scalar(asked)
+    return attempts
+
+
+def _known_before(engine: Engine, contract_name: str, n: int) -> dict[str, Any]:
+    """What the run before cut n counted of the ledger's rows, for the run after it to go on from."""
+    moved, earlier = moved_below(engine, contract_name, n - 1), earlier_rows_before(engine, contract_name)
+    return {"rows_moved_below": moved, "earlier_rows": earlier.to_json() if earlier else None}
+
+
+def closed_cuts_before(engine: Engine, contract_name: str, n: int) -> tuple[Cut, ...]:
+    """Cuts below n that were closed unread."""
+    asked = (
+        select(verdict_table.c.cut_n)
+        .where(
+            verdict_table.c.contract == contract_name,
+            verdict_table.c.cut_n < n,
+            verdict_table.c.doubts.contains([{"doubt": Doubt.CUT_CLOSED}]),
+        )
+        .order_by(verdict_table.c.cut_n)
+    )
+    with engine.connect() as connection:
+        numbers = list(connection.scalars(asked))
+    return tuple(cut for number in numbers if (cut := read_cut(engine, contract_name, number)) is not None)
