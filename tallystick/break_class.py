@@ -38,6 +38,23 @@ class BreakClass(StrEnum):
     COMPENSATION_NOT_EFFECTIVE = "compensation_not_effective"
 
 
+ONE_TOO_MANY = frozenset(
+    {
+        BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE,
+        BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION,
+        BreakClass.DUPLICATE_IN_TOPIC_ZOMBIE,
+        BreakClass.DUPLICATE_IN_TOPIC_REPROCESSED,
+        BreakClass.DUPLICATE_IN_TOPIC_COMPENSATED,
+        BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN,
+        BreakClass.DUPLICATE_IN_LEDGER,
+        BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED,
+        BreakClass.COMPENSATED_TWICE,
+        BreakClass.BLED_INTO_TRANSACTION,
+    }
+)
+"""Classes of a copy that is one too many: a partner changes nothing about it, what takes it back does."""
+
+
 class Doubt(StrEnum):
     """Why a run could not prove the books. Each makes the verdict INCONCLUSIVE at least."""
 

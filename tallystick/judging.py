@@ -9,13 +9,14 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
+from tallystick.break_class import ONE_TOO_MANY, BreakClass
 from tallystick.classes import CLASSES, ClassRule
 from tallystick.classes.breaks import with_identity
 from tallystick.classes.torn_transaction import absent_legs, judge_legs, posted_strays
 from tallystick.contract import Direction
 from tallystick.evidence import Evidence, LegsCase
 from tallystick.lag import RunLag, TopicLag, add_lags, lags_of_pairs
-from tallystick.pairing import ONE_TOO_MANY, Copy, Fate, KeyOutcome, Residue, topic_of
+from tallystick.pairing import Copy, Fate, KeyOutcome, Residue, topic_of
 from tallystick.run_result import (
     Break,
     DoubtFound,
@@ -177,7 +178,7 @@ def _cleared(copy: Copy, partner: Copy) -> Iterator[OpenItem]:
     if item is None:
         return
     judged = item.state in (ItemState.BROKEN, ItemState.WRITTEN_OFF)
-    stays = judged and item.reason.startswith(ONE_TOO_MANY)
+    stays = judged and item.found_as in ONE_TOO_MANY
     yield _change(
         item,
         state=item.state if stays else ItemState.CLEARED,
@@ -207,7 +208,7 @@ def _not_repaired(item: OpenItem, item_break: Break) -> OpenItem:
         state=ItemState.BROKEN,
         reason=str(item_break.break_class),
         pairable=item.pairable,
-        break_id=item_break.break_id,
+        found=item_break,
     )
 
 
@@ -220,7 +221,7 @@ def _residue_item(evidence: Evidence, residue: Residue, item_break: Break | None
         state=state,
         reason=str(item_break.break_class) if item_break else residue.reason,
         pairable=_is_pairable(evidence, residue),
-        break_id=item_break.break_id if item_break else None,
+        found=item_break,
         cleared_by=residue.partner.item_id if residue.partner else "",
     )
 
@@ -260,7 +261,7 @@ def _new_item(
     state: ItemState,
     reason: str,
     pairable: bool,
-    break_id: UUID | None,
+    found: Break | None,
     cleared_by: str,
 ) -> OpenItem:
     return OpenItem(
@@ -277,7 +278,8 @@ def _new_item(
         state=state,
         reason=reason,
         pairable=pairable,
-        break_id=break_id,
+        break_id=found.break_id if found else None,
+        found_as=found.break_class if found else None,
         cleared_by=cleared_by,
         written_ms=copy.written_ms,
     )
@@ -289,7 +291,7 @@ def _change(
     state: ItemState,
     reason: str,
     pairable: bool,
-    break_id: UUID | None = None,
+    found: Break | None = None,
     cleared_by: str = "",
 ) -> OpenItem:
     return replace(
@@ -297,7 +299,8 @@ def _change(
         state=state,
         reason=reason,
         pairable=pairable,
-        break_id=break_id or item.break_id,
+        break_id=found.break_id if found else item.break_id,
+        found_as=found.break_class if found else item.found_as,
         cleared_by=cleared_by,
     )
 
@@ -310,13 +313,15 @@ def _legs_item(
     """
     absent = absent_legs(case, evidence.contract.legs)
     posted = posted_strays(evidence, case)
-    found_id = item_break.break_id if item_break else _break_of_rows(posted, break_at)
+    answers_for = (
+        (item_break.break_id, item_break.break_class) if item_break else _break_of_rows(posted, break_at)
+    ) or ((case.carried.break_id, case.carried.found_as) if case.carried else (None, None))
     if not absent:
         state, reason = ItemState.CLEARED, "its other legs came"
     elif item_break is not None:
         state, reason = ItemState.BROKEN, str(item_break.break_class)
     elif posted:
-        state = ItemState.OPEN if found_id is None else ItemState.BROKEN
+        state = ItemState.OPEN if _break_of_rows(posted, break_at) is None else ItemState.BROKEN
         reason = f"{', '.join(absent)}: on a stray topic, posted from there"
     else:
         state = _STATE_OF[judge_legs(case, evidence.deadlines)]
@@ -342,18 +347,19 @@ def _legs_item(
         state=state,
         reason=reason,
         pairable=state in (ItemState.OPEN, ItemState.BROKEN),
-        break_id=found_id or (case.carried.break_id if case.carried else None),
+        break_id=answers_for[0],
+        found_as=answers_for[1],
         cleared_by="" if absent else ",".join(item_id for _, _, item_id in case.seen.values()),
     )
 
 
-def _break_of_rows(rows: Iterable[Copy], break_at: Mapping[str, Break]) -> UUID | None:
-    """The break that a row of a strayed leg has, now or from an earlier cut."""
+def _break_of_rows(rows: Iterable[Copy], break_at: Mapping[str, Break]) -> tuple[UUID | None, BreakClass | None] | None:
+    """The break that a row of a strayed leg has, now or from an earlier cut, and its class."""
     for row in rows:
         if row.item_id in break_at:
-            return break_at[row.item_id].break_id
+            return break_at[row.item_id].break_id, break_at[row.item_id].break_class
         if row.carried is not None and row.carried.break_id is not None:
-            return row.carried.break_id
+            return row.carried.break_id, row.carried.found_as
     return None
 
 

@@ -26,7 +26,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from tallystick.break_class import BreakClass
+from tallystick.break_class import ONE_TOO_MANY, BreakClass
 from tallystick.contract import Direction
 from tallystick.out_of_sight import NOTHING, OutOfSight
 from tallystick.run_result import ItemSide, ItemState, OpenItem
@@ -294,16 +294,12 @@ def _in_its_words(residue: Residue, direction: Direction) -> Residue:
     return residue if reason == residue.reason else replace(residue, reason=reason)
 
 
-ONE_TOO_MANY = ("duplicate_", BreakClass.COMPENSATED_TWICE, BreakClass.BLED_INTO_TRANSACTION)
-"""How the reason of an item begins that was judged to be one copy too many."""
-
-
 def may_be_taken_back(item: OpenItem) -> bool:
     """Did an earlier run judge this copy one too many? Also where a repair of it was told to be without effect."""
     return (
         item.side is not ItemSide.LEGS
         and item.state in (ItemState.BROKEN, ItemState.WRITTEN_OFF)
-        and item.reason.startswith((*ONE_TOO_MANY, BreakClass.COMPENSATION_NOT_EFFECTIVE))
+        and item.found_as in ONE_TOO_MANY | {BreakClass.COMPENSATION_NOT_EFFECTIVE}
     )
 
 
@@ -399,7 +395,7 @@ def is_misrouted(copy: Copy, legs: Mapping[str, str]) -> bool:
 
 def _is_called_misrouted(copy: Copy) -> bool:
     """An earlier run did: that its follower came after all clears it."""
-    return copy.carried is not None and copy.carried.reason == BreakClass.MISROUTED_IN_TOPIC
+    return copy.carried is not None and copy.carried.found_as is BreakClass.MISROUTED_IN_TOPIC
 
 
 def topic_of(item_id: str) -> str:

@@ -77,6 +77,7 @@ class OpenItem:
 
     item_id names side and place ("topic:billing.payments:0:17", "ledger:815", "legs:<transaction key>"), so that a copy
     is one item for ever.
+    reason: for people. found_as: the class of the break that it answers for, break_id; None where there is none.
     pairable: may a later arrival still be its partner? Broken items stay pairable until one is found.
     written_ms: when the copy was written, in milliseconds since 1970, where anybody says.
     """
@@ -95,6 +96,7 @@ class OpenItem:
     reason: str
     pairable: bool = True
     break_id: UUID | None = None
+    found_as: BreakClass | None = None
     cleared_by: str = ""
     written_ms: int | None = None
 

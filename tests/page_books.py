@@ -336,6 +336,7 @@ def item_of(found: Break, n: int, end: datetime, state: ItemState) -> OpenItem:
         state=state,
         reason="its event was never produced",
         break_id=found.break_id,
+        found_as=found.break_class,
     )
 
 

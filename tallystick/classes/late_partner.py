@@ -31,4 +31,4 @@ def was_alone(copy: Copy) -> bool:
     """Had an earlier run proven that this copy has no partner?"""
     item = copy.carried
     proven = item is not None and item.state in (ItemState.BROKEN, ItemState.WRITTEN_OFF)
-    return item is not None and proven and item.reason != BreakClass.OPEN_READ_IN_LEDGER
+    return item is not None and proven and item.found_as is not BreakClass.OPEN_READ_IN_LEDGER

@@ -11,7 +11,7 @@ from tallystick.break_class import BreakClass
 from tallystick.explain import EarlierRepair, LifeStep, ToldBreak, moment_of
 from tallystick.run_result import WriteOff
 from tallystick.store.plan_store import ActionState
-from tallystick.store.run_store import break_of_row, item_of_row
+from tallystick.store.run_store import break_of_row, item_of_row, items_with_class
 from tallystick.store.schema import compensation_action, item_break, open_item
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
@@ -115,7 +115,8 @@ def life_of_break(connection: Connection, contract_name: str, break_id: UUID) ->
     """Every row of every item that this break ever named, also those from before it was one; an item's in order."""
     named = select(open_item.c.item_id).where(open_item.c.contract == contract_name, open_item.c.break_id == break_id)
     steps = (
-        select(open_item, cut_table.c.now_utc)
+        items_with_class(open_item)
+        .add_columns(cut_table.c.now_utc)
         .join(cut_table, (cut_table.c.contract == open_item.c.contract) & (cut_table.c.n == open_item.c.cut_n))
         .where(open_item.c.contract == contract_name, open_item.c.item_id.in_(named))
         .order_by(open_item.c.item_id.collate("C"), open_item.c.cut_n, open_item.c.step)

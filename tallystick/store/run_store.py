@@ -15,6 +15,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
+    FromClause,
     Row,
     Select,
     Table,
@@ -244,7 +245,7 @@ def open_items_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenIt
     """Items that cut n carries, as the cuts before it left them: open, or broken or written off and still pairable."""
     newest = _newest_items(contract_name, standing_at=n, known=open_item.c.cut_n < n).subquery()
     carried = (newest.c.state == ItemState.OPEN) | (newest.c.pairable & (newest.c.state != ItemState.CLEARED))
-    statement = select(newest).where(carried).order_by(newest.c.item_id.collate("C"))
+    statement = items_with_class(newest).where(carried).order_by(newest.c.item_id.collate("C"))
     with engine.connect() as connection:
         return tuple(item_of_row(row) for row in connection.execute(statement))
 
@@ -255,7 +256,7 @@ def items_too_many_as_of(engine: Engine, contract_name: str, n: int) -> tuple[Op
     """
     newest = _newest_items(contract_name, standing_at=n, known=open_item.c.cut_n < n).subquery()
     statement = (
-        select(newest)
+        items_with_class(newest)
         .where(newest.c.state == ItemState.BROKEN, ~newest.c.pairable)
         .order_by(newest.c.item_id.collate("C"))
     )
@@ -275,7 +276,7 @@ def judged_items_as_of(engine: Engine, contract_name: str, n: int, item_ids: Col
         .distinct(open_item.c.item_id)
         .subquery()
     )
-    judged = select(newest).where(newest.c.state.in_([ItemState.BROKEN, ItemState.WRITTEN_OFF]))
+    judged = items_with_class(newest).where(newest.c.state.in_([ItemState.BROKEN, ItemState.WRITTEN_OFF]))
     with engine.connect() as connection:
         return tuple(item_of_row(row) for row in connection.execute(judged.order_by(newest.c.item_id.collate("C"))))
 
@@ -473,6 +474,12 @@ def _newest_items(
     )
 
 
+def items_with_class(items: FromClause) -> Select[Any]:
+    """Rows of open_item as `item_of_row` takes them: with the class of the break that each answers for."""
+    of_break = select(item_break.c.break_class).where(item_break.c.break_id == items.c.break_id).correlate(items)
+    return select(items, of_break.scalar_subquery().label("found_as"))
+
+
 def _broken_items(contract_name: str) -> Select[Any]:
     """Break columns, item_id and first_seen_utc of each item whose newest state is broken."""
     newest = _newest_items(contract_name).subquery()
@@ -560,8 +567,13 @@ def _break_row(result: RunResult, found: Break) -> dict[str, Any]:
     }
 
 
+def item_columns(item: OpenItem) -> dict[str, Any]:
+    """What open_item keeps of an item: all but the class of its break, which is the break's own."""
+    return {name: value for name, value in vars(item).items() if name != "found_as"}
+
+
 def _item_row(result: RunResult, item: OpenItem) -> dict[str, Any]:
-    return vars(item) | {
+    return item_columns(item) | {
         "contract": result.contract,
         "cut_n": result.cut_n,
         "side": str(item.side),
@@ -576,7 +588,7 @@ def _item_row(result: RunResult, item: OpenItem) -> dict[str, Any]:
 def _stored_run(connection: Connection, cut: Row[Any], verdict: Row[Any]) -> StoredRun:
     breaks = _in_order(select(item_break).where(item_break.c.contract == cut.contract, item_break.c.cut_n == cut.n))
     items = (
-        select(open_item)
+        items_with_class(open_item)
         .where(open_item.c.contract == cut.contract, open_item.c.cut_n == cut.n, open_item.c.step == 0)
         .order_by(open_item.c.item_id.collate("C"))
     )
@@ -711,7 +723,7 @@ def break_of_row(row: Row[Any]) -> Break:
 
 
 def item_of_row(row: Row[Any]) -> OpenItem:
-    """A row of open_item."""
+    """A row of `items_with_class`."""
     return OpenItem(
         item_id=row.item_id,
         side=ItemSide(row.side),
@@ -727,6 +739,7 @@ def item_of_row(row: Row[Any]) -> OpenItem:
         reason=row.reason,
         pairable=row.pairable,
         break_id=row.break_id,
+        found_as=BreakClass(row.found_as) if row.found_as else None,
         cleared_by=row.cleared_by,
         written_ms=row.written_ms,
     )

@@ -19,7 +19,7 @@ from tallystick.store.break_store import find_break, life_of_break
 from tallystick.store.contract_store import read_contract
 from tallystick.store.cut_store import CutNotFound, no_run_under_way
 from tallystick.store.plan_store import ActionState
-from tallystick.store.run_store import outstanding_seen_by
+from tallystick.store.run_store import item_columns, outstanding_seen_by
 from tallystick.store.schema import audit, compensation_action, open_item
 from tallystick.write_off import BreakWrittenOff, WriteOffRefused, items_written_off
 
@@ -91,7 +91,7 @@ def _next_step(life: Sequence[LifeStep], item: OpenItem, cut_n: int) -> int:
 
 
 def _row(contract_name: str, cut_n: int, item: OpenItem, step: int, write_off: WriteOff) -> dict[str, Any]:
-    return vars(item) | {
+    return item_columns(item) | {
         "contract": contract_name,
         "cut_n": cut_n,
         "step": step,

@@ -19,7 +19,7 @@ from tallystick.store.book_store import cut_of_scheduler_run, list_versions, rea
 from tallystick.store.break_life_store import alerts_of_break, repairs_of_break
 from tallystick.store.plan_life_store import PlanInShort, find_plan, list_plans
 from tallystick.store.plan_store import ActionState
-from tallystick.store.run_store import read_run, read_run_head
+from tallystick.store.run_store import item_columns, read_run, read_run_head
 from tallystick.store.schema import open_item
 from tallystick.store.standing_store import ItemOrder, ItemQuestion, read_breaks, read_standing
 from tallystick.store.trend_store import read_trend
@@ -83,7 +83,7 @@ def test_the_sums_stay_those_of_the_rows_whatever_becomes_of_the_items(store: En
             for n in {rng.randrange(12) for _ in range(8)}:
                 item = item_of(fresh, FIRST_BROKEN, LAST_HOUR, rng.choice([*ItemState][:3]))
                 values.append(
-                    vars(
+                    item_columns(
                         replace(
                             item, item_id=f"ledger:r{n}", amount_minor=rng.randrange(9), pairable=rng.random() < 0.5
                         )
@@ -106,7 +106,7 @@ def test_the_sums_stay_those_of_the_rows_whatever_becomes_of_the_items(store: En
 def test_of_two_rows_of_an_item_in_one_statement_the_newer_stands(store: Engine, newer_first: bool) -> None:
     fresh = missing(payouts(), "pay-500", 1)
     values = [
-        vars(replace(item_of(fresh, 3, LAST_HOUR, state), break_id=None)) | {"contract": NAME, "cut_n": n}
+        item_columns(replace(item_of(fresh, 3, LAST_HOUR, state), break_id=None)) | {"contract": NAME, "cut_n": n}
         for n, state in ((5, ItemState.UNDECIDABLE), (3, ItemState.OPEN))
     ]
     stands = text("select state from tallystick.standing_item where contract = :name and item_id = 'ledger:500'")

@@ -242,6 +242,7 @@ class Books:
             reason="no event",
             pairable=pairable,
             break_id=found.break_id,
+            found_as=found.break_class,
             cleared_by="the event came" if state is ItemState.CLEARED else "",
         )
 

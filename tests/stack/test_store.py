@@ -319,7 +319,7 @@ def test_what_was_written_cannot_be_changed(store: Engine, books: Any, table: st
 def test_items_are_carried_as_the_cuts_before_left_them(store: Engine, books: Any) -> None:
     late, cleared, odd = (books.missing(key) for key in ("late", "cleared", "odd"))
     books.commit(store, books.result(0))
-    waiting = replace(books.item(late, n=1), state=ItemState.OPEN, break_id=None)
+    waiting = replace(books.item(late, n=1), state=ItemState.OPEN, break_id=None, found_as=None)
     first = (waiting, books.item(cleared, n=1), books.item(odd, n=1, pairable=False))
     books.commit(store, books.result(1, breaks=(cleared, odd), items=first))
     second = (books.item(late, n=2), books.item(cleared, n=2, state=ItemState.CLEARED))

@@ -10,6 +10,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
+from tallystick.break_class import BreakClass
 from tallystick.census import Outcome
 from tallystick.contract import Contract, Direction
 from tallystick.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, Sample, TopicSlice
@@ -119,7 +120,8 @@ def item_of(
         state=state,
         reason="within the partner's grace",
     )
-    return replace(item, **changes)
+    reason = changes.get("reason")
+    return replace(item, **{"found_as": BreakClass(reason) if reason in set(BreakClass) else None, **changes})
 
 
 def seen(side: ItemSide, place: Place, at: int, *, topic: str = TOPIC, **detail: Any) -> Sighting:

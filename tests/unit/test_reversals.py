@@ -58,9 +58,10 @@ def test_the_copy_is_cleared_by_the_action_and_the_reversal_leaves_no_item() -> 
         (extra(), reversal(leg="fee")),
         (extra(), event(20)),
         (extra(reason="phantom_in_topic"), reversal()),
+        (extra(reason="duplicate_in_topic_zombie, somebody said"), reversal()),
         (extra(state=ItemState.OPEN), reversal()),
     ],
-    ids=["another copy", "money", "currency", "leg", "no reversal", "no copy too many", "not judged"],
+    ids=["another copy", "money", "currency", "leg", "no reversal", "no copy too many", "only in words", "not judged"],
 )
 def test_an_event_that_takes_nothing_back_that_may_be_is_like_every_other(copies: tuple[Copy, ...]) -> None:
     outcome = outcome_of(*copies)
