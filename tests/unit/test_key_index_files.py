@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from spark_apps import key_index_files
 from spark_apps.key_index_files import IndexPlan, IndexWriter, index_hashes, read_before
-from tallystick.key_index import IndexedCopy, IndexIncomplete, ReadableIndexes, key_hash, new_seed, seal
+from tallystick.key_index import IndexedCopy, IndexIncomplete, ReadableIndexes, key_hash, seal
 
 from .builders import LAW
 
@@ -34,7 +34,7 @@ def found(folder: Path, *older: Path, seed: int = SEED) -> set[tuple[str, int, i
     return {(*part, offset) for part, offsets in places.items() for offset in offsets.tolist()}
 
 
-@pytest.mark.parametrize("seed", [0, SEED, new_seed(), (1 << 63) - 1])
+@pytest.mark.parametrize("seed", [0, SEED, 3832961802276587244, (1 << 63) - 1])
 def test_hashes_of_many_keys_are_those_of_each(seed: int) -> None:
     high, low = index_hashes([key.encode() for key in KEYS], len(KEYS), seed)
     assert [key_hash(key, seed) for key in KEYS] == list(zip(high.tolist(), low.tolist(), strict=True))
