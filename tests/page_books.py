@@ -70,11 +70,18 @@ def fill(store: Engine, contract: Contract, *, last_hour: datetime = LAST_HOUR, 
         commit_run(store, result, attempt=attempt, alerts=tuple(_alerts(result)))
         for pending in pending_alerts(store, contract.contract):
             record_delivery(store, pending.alert, sink=pending.owed_to[0], delivered=True, detail="")
+        if n == LAST_BROKEN:
+            _repair(store, contract)
     if windows > LAST_BROKEN:
         given_up = WriteOff(by="finance", reason="refunded by hand", at_utc=last_hour)
         write_off_break(store, contract.contract, str(mismatch(contract, "pay-15").break_id), given_up)
         acknowledge(store, contract.contract, BreakClass.AMOUNT_MISMATCH, by="Ada")
-        _repair(store, contract)
+        save_plan(
+            store,
+            waiting_plan(contract),
+            requested_by=f"reconcile_{contract.contract}",
+            scheduler_run_id="triggered__2026-03-02T18:15:00+00:00",
+        )
 
 
 def plan_of(contract: Contract, n: int, *found: Break, left_out: tuple[LeftOut, ...] = ()) -> Plan:
@@ -121,6 +128,7 @@ def waiting_plan(contract: Contract) -> Plan:
 
 
 def _repair(store: Engine, contract: Contract) -> None:
+    """While its break is outstanding: the next window clears it."""
     done, (item,) = done_plan(contract), done_plan(contract).items
     save_plan(store, done, requested_by="Ada", scheduler_run_id="manual__1")
     of_done: dict[str, Any] = {"plan_id": done.plan_id, "detail": {"plan_hash": done.plan_hash}}
@@ -129,12 +137,6 @@ def _repair(store: Engine, contract: Contract) -> None:
     claim_actions(store, done, done.items, executor="e", outcome={}, allow=lambda actions, spent: None)
     record_done(store, item.action_id, outcome={"topic": contract.topics[0], "partition": 0, "offset": 271})
     append_audit(store, contract.contract, actor="Grace", event="finished", **of_done)
-    save_plan(
-        store,
-        waiting_plan(contract),
-        requested_by=f"reconcile_{contract.contract}",
-        scheduler_run_id="triggered__2026-03-02T18:15:00+00:00",
-    )
 
 
 def run_id_of(end: datetime) -> str:
