@@ -4,10 +4,11 @@ How it works. A break has one action id, for ever. The store says "executing" be
 while the break is outstanding: store/claim_store.py. One transactional id per contract and environment fences every
 other executor. After init_transactions, and only then, the progress topic tells what was published already; each event
 is proven absent from the log once more, or its copy one too many, and its break is asked for once more. What the log
-retains no more must have been judged: the retained log has to begin no later than the newest verdict's cut ends. Events
-and progress records then stand in one producer transaction. The store's outcome is written last and may be lost:
-progress decides. What is posted into the ledger has its progress there: ledger_post.py. A hanging transaction's marker
-is its own progress, and so is the run of a DAG: hanging_abort.py, dag_trigger.py.
+retains no more must have been judged: the retained log has to begin no later than the newest verdict's cut ends. A
+start that a later one has claimed from since publishes nothing: its actions may be refused by now. Events and progress
+records then stand in one producer transaction. The store's outcome is written last and may be lost: progress decides.
+What is posted into the ledger has its progress there: ledger_post.py. A hanging transaction's marker is its own
+progress, and so is the run of a DAG: hanging_abort.py, dag_trigger.py.
 
 A plan that has begun is held against the newest run as a new one is. What it did is found and recorded first; what it
 did not do, and may not do any more, is refused, and another plan may take it.
@@ -89,7 +90,7 @@ from tallystick.republished_event import (
     why_not_read_whole,
     why_not_reversible,
 )
-from tallystick.store.claim_store import is_held_by, judged_parts
+from tallystick.store.claim_store import held_among, judged_parts
 from tallystick.store.clock import store_now
 from tallystick.store.contract_store import require_same_books
 from tallystick.store.plan_store import (
@@ -362,7 +363,7 @@ def _post(work: Work, item: PlanItem, proof: _Proof, posted: Collection[UUID], d
         return fate if mine or not was_posted(dsn, work.contract, item) else _already(item, place)
 
     def may_write() -> str | None:
-        if not is_held_by(work.engine, item.action_id, work.executor):
+        if not held_among(work.engine, [item.action_id], work.executor):
             return "another executor has claimed it since"
         return work.why_not_now([item]).get(item.action_id)
 
@@ -425,6 +426,7 @@ def _attempt(work: Work, items: Sequence[PlanItem], actions: Mapping[UUID, Store
         reasons = work.why_not_now(batch)
         fates |= {item.action_id: refused(item, reasons[item.action_id]) for item in batch if item.action_id in reasons}
         if still := [item for item in batch if item.action_id not in reasons]:
+            work.refuse_overtaken(still)
             fates.update(_publish_batch(work, publisher, still, proof))
     return tuple(fate for item in items if (fate := fates[item.action_id]) is not None)
 
@@ -435,6 +437,7 @@ def _publish_batch(
     """One producer transaction, told before and after."""
     work.audit("publishing", actions=[str(item.action_id) for item in items])
     places = _publish(work, publisher, items, proof)
+    work.begun.difference_update(places)
     work.audit("published", places={str(action_id): place for action_id, place in places.items()})
     return {
         item.action_id: ItemOutcome(
@@ -458,7 +461,8 @@ def _prove(
     events = find_events(read_committed(kafka, partitions), items, contract.event)
     with open_ledger(work.connections.ledger_dsn) as ledger:
         rows = read_source_rows(ledger, contract.ledger, {item.match_key for item in items})
-    judged = judged_parts(work.engine, contract.contract)  # after the log was read, before the breaks are asked for
+    # after the log was read, before the breaks are asked for
+    judged = judged_parts(work.engine, contract.contract, planned_at=work.plan.cut_n)
     work.tell(ExecutorStep.PROVED, {})
     return _Proof(
         actions=actions,

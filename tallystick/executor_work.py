@@ -19,7 +19,7 @@ from tallystick.contract import Contract
 from tallystick.event_publisher import ExecutorFenced
 from tallystick.executor_step import ExecutorStep, Tell
 from tallystick.repair_effect import Effect
-from tallystick.store.claim_store import NOT_OUTSTANDING, claim_actions, outstanding_among
+from tallystick.store.claim_store import NOT_OUTSTANDING, claim_actions, held_among, outstanding_among
 from tallystick.store.plan_store import ActionState, StoredAction, append_audit, record_done, record_refusal
 from tallystick.store.switch_store import read_switch
 from tallystick.verdict import Verdict
@@ -128,6 +128,14 @@ class Work:
             for item in items
             if item.action_id in self.stopped or item.break_id not in outstanding
         }
+
+    def refuse_overtaken(self, items: Collection[PlanItem]) -> None:
+        """Raise ExecutorFenced where a later start has claimed one of these: it may have refused it, so that another
+        contract, another environment or a write-off has what ours would do.
+        """
+        wanted = {item.action_id for item in items}
+        if lost := sorted(wanted - held_among(self.engine, wanted, self.executor)):
+            raise ExecutorFenced(f"{self.contract.contract}: another executor has claimed {lost[0]} since")
 
     def claim(
         self, actions: Sequence[AbortItem | PlanItem], *, ledger: str = "", **outcome: Any

@@ -102,8 +102,11 @@ def outstanding_among(engine: Engine, contract_name: str, break_ids: Collection[
         return _outstanding(connection, contract_name, break_ids)
 
 
-def judged_parts(engine: Engine, contract_name: str) -> dict[TopicPartition, JudgedPart]:
-    """Where the newest cut with a verdict ended on each partition, or the first one began that was closed unread."""
+def judged_parts(engine: Engine, contract_name: str, *, planned_at: int) -> dict[TopicPartition, JudgedPart]:
+    """Where the newest cut with a verdict ended on each partition, or the first one began that was closed unread since.
+
+    planned_at: the plan's cut. A plan leaves out what may stand in a cut that was closed before.
+    """
     newest = select(func.max(verdict.c.cut_n)).where(verdict.c.contract == contract_name).scalar_subquery()
     unread = cut_slice.alias("unread")
     first_unread = (
@@ -113,6 +116,7 @@ def judged_parts(engine: Engine, contract_name: str) -> dict[TopicPartition, Jud
             unread.c.contract == cut_slice.c.contract,
             unread.c.side == cut_slice.c.side,
             unread.c.starts_at < unread.c.ends_at,
+            unread.c.cut_n > planned_at,
             verdict.c.doubts.contains([{"doubt": Doubt.CUT_CLOSED}]),
         )
         .correlate(cut_slice)
@@ -132,15 +136,15 @@ def judged_parts(engine: Engine, contract_name: str) -> dict[TopicPartition, Jud
     }
 
 
-def is_held_by(engine: Engine, action_id: UUID, executor: str) -> bool:
-    """Is this start the newest one to have claimed the action, and has nobody ended it?"""
+def held_among(engine: Engine, action_ids: Collection[UUID], executor: str) -> frozenset[UUID]:
+    """Of which of these actions is this start the newest one to have claimed it, and has nobody ended it?"""
     statement = select(compensation_action.c.action_id).where(
-        compensation_action.c.action_id == action_id,
+        compensation_action.c.action_id.in_(action_ids),
         compensation_action.c.state == ActionState.EXECUTING,
         compensation_action.c.outcome["executor"].as_string() == executor,
     )
     with engine.connect() as connection:
-        return connection.execute(statement).first() is not None
+        return frozenset(connection.scalars(statement))
 
 
 def note_starting(engine: Engine, action_id: UUID, *, executor: str) -> bool:

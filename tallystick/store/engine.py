@@ -71,6 +71,8 @@ def connect_store(dsn: str) -> Engine:
         _url(dsn),
         poolclass=NullPool,
         hide_parameters=True,
+        # Whatever the database's default: what is read behind a lock must be what stood there once it was taken.
+        isolation_level="READ COMMITTED",
         connect_args={"connect_timeout": 5, "application_name": "tallystick"},
     )
     try:

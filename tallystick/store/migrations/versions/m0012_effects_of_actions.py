@@ -23,7 +23,7 @@ from (
     select
         (i.item->>'action_id')::uuid as action_id,
         p.plan_id,
-        case i.item->>'kind'
+        case coalesce(i.item->>'kind', 'republish')
             when 'republish' then array['republish', t.topic_id, i.item->>'leg', i.item->>'match_key']
             when 'reverse' then array['reverse', t.topic_id, i.item->>'reverses']
             when 'trigger' then array[

@@ -1,0 +1,145 @@
+"""A start of an executor that a later one has claimed from publishes nothing: its actions may be refused by now."""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+from sqlalchemy import Engine
+from sqlalchemy.dialects import postgresql
+
+from tallystick import compensation, executor_work
+from tallystick.break_class import BreakClass
+from tallystick.compensation_plan import Plan, PlanItem
+from tallystick.event_publisher import ExecutorFenced, TransactionAborted
+from tallystick.executor_work import ItemFate, Work
+from tallystick.store import claim_store
+
+ITEM = PlanItem(
+    row_id="7",
+    match_key="ev-1",
+    transaction_key="pay-1",
+    leg="payout",
+    amount_minor=250,
+    currency="EUR",
+    occurred_at="",
+    action_id=UUID(int=1),
+    break_id=UUID(int=11),
+    break_class=BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED,
+    topic="payouts",
+)
+ITEMS = (ITEM, replace(ITEM, match_key="ev-2", action_id=UUID(int=2), break_id=UUID(int=12)))
+PLAN = Plan(contract="payouts", contract_fingerprint="f", cut_n=4, dry_run=False, items=ITEMS, left_out=())
+
+
+class Cluster:
+    """What was published, and which actions the store says that this start holds."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.published: list[str] = []
+        self.held = {item.action_id for item in ITEMS}
+        self.refused: list[UUID] = []
+        monkeypatch.setattr(compensation, "_TOGETHER", 1)
+        monkeypatch.setattr(compensation, "open_publisher", lambda *_, **__: None)
+        monkeypatch.setattr(compensation, "_prove", lambda *_, **__: None)
+        monkeypatch.setattr(compensation, "_fate", lambda *_: None)
+        monkeypatch.setattr(compensation, "_why_unproven", lambda *_: None)
+        monkeypatch.setattr(compensation, "_publish", self.publish)
+        monkeypatch.setattr(executor_work, "held_among", lambda _, ids, __: frozenset(self.held & set(ids)))
+        monkeypatch.setattr(executor_work, "record_refusal", self.refuse)
+        monkeypatch.setattr(Work, "refuse_for_now", lambda _: None)
+        monkeypatch.setattr(Work, "why_not_now", lambda *_: {})
+        monkeypatch.setattr(Work, "audit", lambda *_, **__: None)
+
+    def publish(self, _work: Work, _publisher: Any, items: Sequence[PlanItem], _proof: Any) -> dict[UUID, Any]:
+        self.published += [item.match_key for item in items]
+        return {item.action_id: {"topic": item.topic} for item in items}
+
+    def refuse(self, _engine: Engine, action_id: UUID, **_: Any) -> bool:
+        self.refused.append(action_id)
+        return True
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    return Cluster(monkeypatch)
+
+
+@pytest.fixture
+def work() -> Work:
+    contract: Any = SimpleNamespace(contract="payouts")
+    unused: Any = SimpleNamespace(kafka=None)
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    return Work(unused, contract, unused, PLAN, "bob", "test", lambda *_: None, lambda: now)
+
+
+def test_who_holds_its_actions_publishes_them(cluster: Cluster, work: Work) -> None:
+    fates = [one.fate for one in compensation._attempt(work, ITEMS, {})]
+    assert (fates, cluster.published) == ([ItemFate.PUBLISHED] * 2, ["ev-1", "ev-2"])
+
+
+def test_what_a_later_start_has_claimed_or_refused_is_not_published(cluster: Cluster, work: Work) -> None:
+    cluster.held.remove(ITEMS[0].action_id)
+    with pytest.raises(ExecutorFenced, match=f"payouts: another executor has claimed {ITEMS[0].action_id} since"):
+        compensation._attempt(work, ITEMS, {})
+    assert cluster.published == []
+
+
+def test_each_producer_transaction_asks_again(cluster: Cluster, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    def publish_and_lose(*arguments: Any) -> dict[UUID, Any]:
+        cluster.held.clear()
+        return cluster.publish(*arguments)
+
+    monkeypatch.setattr(compensation, "_publish", publish_and_lose)
+    with pytest.raises(ExecutorFenced):
+        compensation._attempt(work, ITEMS, {})
+    assert cluster.published == ["ev-1"]
+
+
+def test_what_was_published_is_not_told_as_refused_when_a_later_transaction_fails(
+    cluster: Cluster, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def publish_one(*arguments: Any) -> dict[UUID, Any]:
+        if cluster.published:
+            raise TransactionAborted("the second one")
+        return cluster.publish(*arguments)
+
+    work.begun.update(item.action_id for item in ITEMS)
+    monkeypatch.setattr(compensation, "_publish", publish_one)
+    with pytest.raises(TransactionAborted):
+        compensation._attempt(work, ITEMS, {})
+    executor_work.refuse_begun(work, "the ledger is not what it was")
+    assert (cluster.published, cluster.refused) == (["ev-1"], [ITEMS[1].action_id])
+
+
+def test_a_cut_that_was_closed_before_the_plan_keeps_none_of_its_events_from_being_published(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The plan has left out whatever may stand in it."""
+    asked: list[Any] = []
+
+    class Store:
+        def connect(self) -> "Store":
+            return self
+
+        def __enter__(self) -> "Store":
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def execute(self, statement: Any) -> "Store":
+            asked.append(statement)
+            return self
+
+        def all(self) -> Collection[Any]:
+            return ()
+
+    claim_store.judged_parts(cast("Engine", Store()), "payouts", planned_at=4)
+    (statement,) = asked
+    compiled = statement.compile(dialect=postgresql.dialect())
+    (bound,) = re.findall(r"unread\.cut_n > %\((\w+)\)s", str(compiled))
+    assert compiled.params[bound] == 4
