@@ -1,6 +1,6 @@
 """Faults of single events, done for real: each leaves one known disagreement among traffic that agrees.
 
-A fault may have a second half, which comes after a window was judged. `made` says where a fault is only imitated.
+A fault may have a second half, which comes after a window was judged.
 """
 
 import uuid
@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Literal
 
 from confluent_kafka import Consumer, TopicPartition
 
@@ -39,7 +38,6 @@ class KeyFault:
     """One fault, of one contract."""
 
     plant: Callable[[Desk], Planted]
-    made: Literal["real", "imitated"] = "real"
     slow: bool = False  # it waits for a time-out of the broker's
 
     @property
@@ -222,9 +220,23 @@ def payout_clock_wrong(desk: Desk) -> Planted:
 
 
 def payout_unreadable(desk: Desk) -> Planted:
-    """A committed record that is no event."""
+    """A committed record that is no event, or that different readers would read differently."""
     event = desk.payment().event(Leg.PAYOUT)
-    desk.idempotent().write(event, value=b"\x00\x01 not an event")
+    whole, event_id = event.to_json(), str(event.event_id).encode()
+    poison = desk.dice.choice(
+        (
+            b"\x00\x01 not an event",
+            whole + b" x",
+            whole + whole,
+            whole.replace(event_id, b"\\u0000"),
+            whole.replace(event_id, b"\\ud800"),
+            whole.replace(event_id, b"caf\xe9"),
+            whole.replace(event_id, b"k" * 6000),
+            whole[:-1] + b', "notes": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+            whole.replace(b'"amount_minor": ', b'"amount_minor": 9223372036854775808'),
+        )
+    )
+    desk.idempotent().write(event, value=poison)
     return Planted((_doubted(desk, "unreadable_payload"),))
 
 

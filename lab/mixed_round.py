@@ -3,9 +3,9 @@
 Books, each in a namespace and under a contract of its own:
 - clean: exactly-once services that are killed, frozen and cut off, transactions that abort, brokers that are killed;
   two contracts, payments and payouts, and nothing may be wrong;
-- payments, payouts: ordinary traffic, and the drawn faults of single events;
+- payments, payouts: ordinary traffic, and the drawn faults of single events; two contracts watch the payouts;
 - reads: producer transactions that stay open over a window;
-- one for each drawn fault of the log.
+- one for each drawn fault of the log, and of the ledger once it was judged.
 
 A round on three brokers has the clean books, whose brokers die and whose leaders move, and the faults that need them.
 
@@ -27,6 +27,7 @@ from lab.clients import new_admin
 from lab.command_line import CommandFailed, CommandLine
 from lab.desk import Desk, Traffic
 from lab.key_faults import PAYMENT_FAULTS, PAYOUT_FAULTS, READ_FAULTS, KeyFault, Later, Planted
+from lab.ledger_books import LEDGER_FAULTS
 from lab.log_books import CLUSTER_FAULTS, LOG_FAULTS, LogBook, LogFault
 from lab.log_ends import LogEnds
 from lab.mode import DeliveryMode
@@ -45,6 +46,9 @@ LEGAL_NOTICES = frozenset(
     {"empty_transaction", "late_partner", "paired_across_windows", "promise_at_risk", "unfiltered_reader"}
 )
 """What Kafka allows, what a lab of one broker cannot promise, and what held traffic brings with it."""
+
+_TWIN = "payouts_twin"
+"""A second contract over the payouts' topic and table."""
 
 _ORDINARY = 24  # payments and payouts of each faulty book, in the first window
 _ORDINARY_LATER = 6
@@ -102,7 +106,7 @@ def draw_faults(seed: int) -> Drawn:
         for place, fault in enumerate(faults):
             times = max(dice.choice(_TIMES), int(_is_due(place + seed)))
             draws += [Draw(book, fault, number) for number in range(min(times, 1) if fault.slow else times)]
-    return Drawn(draws=tuple(draws), log_faults=_due(LOG_FAULTS, seed))
+    return Drawn(draws=tuple(draws), log_faults=(*_due(LOG_FAULTS, seed), *_due(LEDGER_FAULTS, seed)))
 
 
 def draw_cluster_faults(seed: int) -> Drawn:
@@ -156,7 +160,7 @@ class MixedRound:
     say: Say
     drawn: Drawn
     planted: list[PlantedFault] = field(default_factory=list)
-    later: list[tuple[str, str, Later]] = field(default_factory=list)  # fault, how it is made, its second half
+    later: list[tuple[str, Later]] = field(default_factory=list)  # fault, its second half
     _desks: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> "MixedRound":
@@ -212,8 +216,8 @@ class MixedRound:
     def _second_window(self, clean: Round, traffic: dict[str, Traffic]) -> None:
         if not self._has_three_brokers:
             self._clean_traffic(clean, window=2)
-        for fault, made, later in self.later:
-            self._note(fault, made, later())
+        for fault, later in self.later:
+            self._note(fault, later())
         if self._has_three_brokers:  # only now are all of them up again
             self._clean_traffic(clean, window=2)
         for book, one in traffic.items():
@@ -222,22 +226,26 @@ class MixedRound:
         self._wait_for_markers()
 
     def _plant(self, draw: Draw) -> None:
-        self._keep(draw.name, draw.fault.made, draw.fault.plant(self._desk(draw.book, draw.name)))
+        self._keep(draw.name, draw.fault.plant(self._desk(draw.book, draw.name)))
 
     def _plant_in_logs(self) -> None:
         """One after another: some of them tell the brokers for a moment not to verify transactions."""
         for fault in self.drawn.log_faults:
             name = self._name(fault.name)
             book = LogBook(stack=self.stack, name=name, dice=random.Random(f"{name}:{self.seed}"), leg=fault.leg)
-            self._keep(fault.name, "real", fault.plant(book))
+            self._keep(fault.name, fault.plant(book))
 
-    def _keep(self, fault: str, made: str, left: Planted) -> None:
-        self._note(fault, made, left.findings)
+    def _keep(self, fault: str, left: Planted) -> None:
+        self._note(fault, left.findings)
         if left.later is not None:
-            self.later.append((fault, made, left.later))
+            self.later.append((fault, left.later))
 
-    def _note(self, fault: str, made: str, findings: Iterable[Finding]) -> None:
-        self.planted += [PlantedFault(fault=fault, made=made, finding=one) for one in findings]
+    def _note(self, fault: str, findings: Iterable[Finding]) -> None:
+        """What is wrong with payouts both of their contracts find."""
+        for one in findings:
+            self.planted.append(PlantedFault(fault=fault, finding=one))
+            if one.contract == self._name("payouts"):
+                self.planted.append(PlantedFault(fault=fault, finding=replace(one, contract=self._name(_TWIN))))
 
     def _clean_traffic(self, clean: Round, *, window: int) -> None:
         """Exactly-once services at work. First they are hit, then the broker is; of three brokers, one each time."""
@@ -287,6 +295,7 @@ class MixedRound:
             contracts += [
                 payments_contract(payments, payments, **faulty(payments, "billing")),
                 payouts_contract(payouts, payouts, **faulty(payouts, "relay")),
+                payouts_contract(self._name(_TWIN), payouts, **faulty(payouts, "relay")),
                 reads_contract(reads, reads),
             ]
         contracts += [fault.contract(self._name(fault.name)) for fault in self.drawn.log_faults]

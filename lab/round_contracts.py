@@ -24,14 +24,19 @@ def payments_contract(name: str, namespace: str, **fields: Any) -> dict[str, Any
 
 
 def payouts_contract(
-    name: str, namespace: str, *, columns: Mapping[str, str] | None = None, **fields: Any
+    name: str,
+    namespace: str,
+    *,
+    columns: Mapping[str, str] | None = None,
+    slice_by: str = "written_xid",
+    **fields: Any,
 ) -> dict[str, Any]:
     """A relay publishes an outbox. columns: of the ledger, where they are not the usual ones."""
     return _contract(
         name,
         direction="ledger_to_topic",
         legs={"payout": f"{namespace}.payouts"},
-        ledger={"table": f"{namespace}.payout", "slice_by": "written_xid"} | ({"columns": columns} if columns else {}),
+        ledger={"table": f"{namespace}.payout", "slice_by": slice_by} | ({"columns": columns} if columns else {}),
         **fields,
     )
 

@@ -9,10 +9,9 @@ from lab.score import Finding
 
 @dataclass(frozen=True, kw_only=True)
 class PlantedFault:
-    """One finding that must be made, and the fault that left it. made: real, or imitated."""
+    """One finding that must be made, and the fault that left it."""
 
     fault: str
-    made: str
     finding: Finding
 
 

@@ -167,7 +167,7 @@ class Soak:
         with self._desk(window.book, str(window.number)) as desk:
             if window.fault is not None:
                 left = window.fault.plant(desk)
-                self._note(window.fault.name, window.fault.made, left.findings, window.cut_n)
+                self._note(window.fault.name, left.findings, window.cut_n)
                 if left.later is not None:
                     self._later.append((window, window.fault, left.later))
             if window.straddle is not None:
@@ -176,19 +176,19 @@ class Soak:
     def _finish_later(self, now: Window | None) -> None:
         """Second halves that come once their first half's window was judged. now: None where all are."""
         for planted, fault, later in [one for one in self._later if one[0] is not now]:
-            self._note(fault.name, fault.made, later(), planted.cut_n + 1)
+            self._note(fault.name, later(), planted.cut_n + 1)
             self._later.remove((planted, fault, later))
 
     def _finish_straddles(self) -> None:
         """Second halves behind a cut; the cut after it clears them."""
         for window, name, straddle in self._straddles:
-            self._note(name, "real", cleared(self.names[window.book], *straddle.finish()), window.cut_n + 1)
+            self._note(name, cleared(self.names[window.book], *straddle.finish()), window.cut_n + 1)
         self._straddles.clear()
 
-    def _note(self, name: str, made: str, findings: Iterable[Finding], cut_n: int) -> None:
+    def _note(self, name: str, findings: Iterable[Finding], cut_n: int) -> None:
         for one in findings:
             named = replace(one, contract=window_name(one.contract, cut_n))
-            self.planted.append(PlantedFault(fault=name, made=made, finding=named))
+            self.planted.append(PlantedFault(fault=name, finding=named))
 
     # Cuts.
 

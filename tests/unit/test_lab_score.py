@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from lab.ledger_books import LEDGER_FAULTS
 from lab.log_books import CLUSTER_FAULTS, LOG_FAULTS
 from lab.mixed_round import FAULTS_BY_BOOK, SEEDS_FOR_ALL, draw_cluster_faults, draw_faults
 from lab.score import Counts, Finding, Kind, Score, score, verdict_faults
@@ -124,7 +125,9 @@ def test_five_seeds_in_a_row_draw_every_fault_and_each_round_has_plenty(first_se
     rounds = [draw_faults(seed) for seed in range(first_seed, first_seed + SEEDS_FOR_ALL)]
     drawn = {draw.fault.name for each in rounds for draw in each.draws}
     assert drawn == {fault.name for faults in FAULTS_BY_BOOK.values() for fault in faults}
-    assert {fault.name for each in rounds for fault in each.log_faults} == {fault.name for fault in LOG_FAULTS}
+    assert {fault.name for each in rounds for fault in each.log_faults} == {
+        fault.name for fault in (*LOG_FAULTS, *LEDGER_FAULTS)
+    }
     assert min(len(each) for each in rounds) >= 8
     on_three_brokers = [draw_cluster_faults(seed) for seed in range(first_seed, first_seed + SEEDS_FOR_ALL)]
     drawn = {fault.name for each in on_three_brokers for fault in each.log_faults}

@@ -14,6 +14,7 @@ from tallystick.surroundings import (
     BrokerSettings,
     FirstSight,
     HeldEvents,
+    PositionSums,
     RewrittenBatch,
     Surroundings,
     TopicSettings,
@@ -83,6 +84,7 @@ FULL = Surroundings(
     ),
     rewritten=(RewrittenBatch(topic_partition=PART, kafka_offset=4, read_by_cut=1, before="a", now="b"),),
     expiries=(UnreadExpiry(topic_partition=PART, kafka_offset=20, expires_utc=NOON + timedelta(microseconds=1)),),
+    ledger_sums=PositionSums(expected=2**70, now=2**70 + 1, at_end=2**71),
     ledger_files=(
         FileChange(before=LedgerFile(path="a.parquet", size_bytes=2**53 + 1, modified_ns=2**60 + 1), after=None),
     ),

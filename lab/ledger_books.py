@@ -1,0 +1,149 @@
+"""Faults that need a past: what becomes of a row or an event after a window has judged it.
+
+Each in a namespace and under a contract of its own, as in `log_books`: what an owner does to a judged row is told of
+the whole ledger, and would hide the faults of other books. Beside each stands a payout that agrees, in every window.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from confluent_kafka import TopicPartition
+from psycopg import sql
+
+from lab.clients import new_admin
+from lab.desk import Desk
+from lab.event import Leg
+from lab.key_faults import Planted, both_legs, broken
+from lab.ledger import Ledger, PayoutRow
+from lab.log_books import LogBook, LogFault
+from lab.log_ends import LogEnds
+from lab.score import Finding, Kind
+
+_BY_XMIN = {"slice_by": "xmin"}
+_TIMEOUT_SECONDS = 30.0
+
+Findings = tuple[Finding, ...]
+
+
+def row_touched(book: LogBook) -> Planted:
+    """An owner updates a judged row: by xmin it comes in again."""
+    row = _pay_out(book)
+
+    def touch(desk: Desk) -> Findings:
+        Ledger(desk.names).mark_sent(desk.connection, row)
+        return _doubt(book, "ledger_rewritten"), _undecidable(book, row)
+
+    return Planted(later=_later(book, touch))
+
+
+def row_touched_after_expiry(book: LogBook) -> Planted:
+    """The same once retention has taken the event that every run had read: nobody may call it never produced."""
+    row = _pay_out(book)
+
+    def touch(desk: Desk) -> Findings:
+        _expire(desk, Leg.PAYOUT)
+        Ledger(desk.names).mark_sent(desk.connection, row)
+        return _doubt(book, "ledger_rewritten"), _undecidable(book, row)
+
+    return Planted(later=_later(book, touch))
+
+
+def row_removed(book: LogBook) -> Planted:
+    """An owner deletes a judged row."""
+    row = _pay_out(book)
+
+    def remove(desk: Desk) -> Findings:
+        _delete(desk, row)
+        return (_doubt(book, "ledger_rewritten"),)
+
+    return Planted(later=_later(book, remove))
+
+
+def paid_again_after_archiving(book: LogBook) -> Planted:
+    """An owner archives a judged row, and later the payout is made once more on both sides."""
+    row = _pay_out(book)
+
+    def pay_again(desk: Desk) -> Findings:
+        _delete(desk, row)
+        again = desk.add_payout(row.payment)
+        desk.publish(again.event, source=again.source)
+        twice = broken(desk, "duplicate_in_topic_new_session", again.event, across_windows=True)
+        return *twice, _doubt(book, "ledger_rewritten"), _undecidable(book, again)
+
+    return Planted(later=_later(book, pay_again))
+
+
+def leg_again_after_expiry(book: LogBook) -> Planted:
+    """One leg of a judged payment is sent again once retention has taken both: a duplicate, and nothing is torn."""
+    with _desk(book, "first") as desk:
+        legs, source = both_legs(desk.payment()), desk.source()
+        desk.publish(*legs, source=source)
+        desk.post(*legs)
+
+    def send_again(desk: Desk) -> Findings:
+        for leg in (Leg.PAYMENT, Leg.INVOICE):
+            _expire(desk, leg)
+        desk.publish(legs[0], source=source)
+        return broken(desk, "duplicate_in_topic_cause_unknown", legs[0], across_windows=True)
+
+    return Planted(later=_later(book, send_again))
+
+
+LEDGER_FAULTS = (
+    LogFault(plant=row_touched, fields=_BY_XMIN),
+    LogFault(plant=row_touched_after_expiry, fields=_BY_XMIN),
+    LogFault(plant=row_removed),
+    LogFault(plant=paid_again_after_archiving),
+    LogFault(plant=leg_again_after_expiry, leg=Leg.PAYMENT),
+)
+
+
+def _pay_out(book: LogBook) -> PayoutRow:
+    """A payout that stands on both sides."""
+    with _desk(book, "first") as desk:
+        row = desk.add_payout(desk.payment())
+        desk.publish(row.event, source=row.source)
+        return row
+
+
+def _later(book: LogBook, strike: Callable[[Desk], Findings]) -> Callable[[], Findings]:
+    """The fault's second half, once a window has been judged, and a payout that agrees beside it."""
+
+    def again() -> Findings:
+        with _desk(book, "later") as desk:
+            found = strike(desk)
+        book.agree()
+        return found
+
+    return again
+
+
+@contextmanager
+def _desk(book: LogBook, seed: str) -> Iterator[Desk]:
+    with Desk.open(book.stack, book.name, "relay", f"{book.dice.getrandbits(32)}:{seed}") as desk:
+        yield desk
+
+
+def _expire(desk: Desk, leg: Leg) -> None:
+    """Retention takes all that the leg's topic holds."""
+    admin, topic = new_admin(desk.addresses.bootstrap_servers), desk.names.topic(leg)
+    places = [(topic, number) for number in range(desk.names.partitions[topic])]
+    LogEnds(admin).wait_until_decided(places)
+    before = [TopicPartition(*place, -1) for place in places]  # -1: up to the high watermark
+    for taken in admin.delete_records(before).values():
+        taken.result(_TIMEOUT_SECONDS)
+
+
+def _delete(desk: Desk, row: PayoutRow) -> None:
+    statement = sql.SQL("DELETE FROM {}.payout WHERE entry_id = %s").format(sql.Identifier(desk.names.schema))
+    desk.connection.execute(statement, (row.entry_id,))
+
+
+def _undecidable(book: LogBook, row: PayoutRow) -> Finding:
+    return Finding(
+        contract=book.name, kind=Kind.UNDECIDABLE, name=str(Kind.UNDECIDABLE), subject=str(row.event.event_id)
+    )
+
+
+def _doubt(book: LogBook, name: str) -> Finding:
+    return Finding(contract=book.name, kind=Kind.DOUBT, name=name)
