@@ -209,6 +209,7 @@ def investigate(
         cut_n=cut.n,
         out_of_sight=_out_of_sight(contract, cut, past, look_ups),
         inputs_out_of_sight=look_ups.inputs_out_of_sight or (bool(contract.input_topics) and lost_offsets),
+        rows_may_be_older=look_ups.rows_may_be_older,
     )
     rows_too_many = _rows_too_many(engine, cut, look_ups) if contract.ledger.by_xmin else frozenset()
     outcomes = tuple(

@@ -228,7 +228,7 @@ def _residue_item(evidence: Evidence, residue: Residue, item_break: Break | None
 
 def _is_pairable(evidence: Evidence, residue: Residue) -> bool:
     """May a later arrival be this copy's partner? Not where its partner is known, nor where it is one too many."""
-    if residue.partner is not None or residue.fate in (Fate.UNDECIDABLE, Fate.WITHOUT_KEY):
+    if residue.partner is not None or residue.fate in (Fate.UNDECIDABLE, Fate.PAIRED_BEFORE, Fate.WITHOUT_KEY):
         return False
     return residue.fate is not Fate.EXTRA or residue.copy.side is not _follower(evidence)
 
@@ -244,6 +244,7 @@ _STATE_OF = {
     Fate.WAITING: ItemState.OPEN,
     Fate.UNSETTLED: ItemState.OPEN,
     Fate.UNDECIDABLE: ItemState.UNDECIDABLE,
+    Fate.PAIRED_BEFORE: ItemState.UNDECIDABLE,
     Fate.PARTNER_EXPIRED: ItemState.UNDECIDABLE,
     Fate.PARTNER_UNREAD: ItemState.UNDECIDABLE,
 }

@@ -90,7 +90,7 @@ class LookUps:
             older_rows=document["older_rows"],
             log_is_whole=document.get("log_is_whole", True),
             rows_moved_below=document.get("rows_moved_below", 0),
-            rows_may_be_older=document.get("rows_may_be_older", False),
+            rows_may_be_older=document.get("rows_may_be_older", True),
             lost_before_the_books=_LOSSES.validate_python(document.get("lost_before_the_books", ())),
             inputs_out_of_sight=document.get("inputs_out_of_sight", False),
             lost_indexes=tuple(document.get("lost_indexes", ())),

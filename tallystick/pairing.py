@@ -157,6 +157,8 @@ class Fate(StrEnum):
     UNSETTLED = "unsettled"
     """Due, but the other side is held back: cannot be judged now."""
     UNDECIDABLE = "undecidable"
+    PAIRED_BEFORE = "paired_before"
+    """Undecidable too: its partner was read before, and nothing shows that an UPDATE wrote the row of then anew."""
     PARTNER_EXPIRED = "partner_expired"
     PARTNER_UNREAD = "partner_unread"
     """A copy of its key stands on the other side, and is no part of the pairing: it could not be read."""
@@ -205,6 +207,8 @@ class Deadlines:
     out_of_sight: OutOfSight = NOTHING
     inputs_out_of_sight: bool = False
     """topic_to_topic: may an input have stood where neither the retained log nor the index of keys reaches?"""
+    rows_may_be_older: bool = False
+    """May rows of this cut's slice have been written anew, by what the guard of older rows has found?"""
 
     def due(self, copy: Copy) -> datetime:
         return copy.carried.due_utc if copy.carried else self.new_copies_due_utc
@@ -524,8 +528,10 @@ def _judge_absence(case: KeyCase, copy: Copy, absent: Fate, deadlines: Deadlines
     elif Place.EARLIER_SLICE in places and copy.carried is None and (other := _event_of_other_money(case, copy)):
         reason = "it is not what was paired with its event: its money is another"
         return Residue(copy=copy, fate=Fate.UNEQUAL, reason=reason, partner=other, sightings=case.sightings)
-    elif Place.EARLIER_SLICE in places and copy.carried is None:
+    elif Place.EARLIER_SLICE in places and copy.carried is None and deadlines.rows_may_be_older:
         fate, reason = Fate.UNDECIDABLE, f"its partner on the {there} was paired before: it was written anew"
+    elif Place.EARLIER_SLICE in places and copy.carried is None:
+        fate, reason = Fate.PAIRED_BEFORE, f"its partner on the {there} was read before, and is not open any more"
     elif due > deadlines.now_utc:
         fate, reason = Fate.WAITING, "within the partner's grace"
     elif there is ItemSide.TOPIC and Place.LOST not in places and _event_may_have_expired(copy, deadlines):

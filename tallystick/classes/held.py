@@ -173,7 +173,7 @@ def partner_not_settled(evidence: Evidence) -> Iterator[DoubtFound]:
     residues = [
         residue
         for side in (ItemSide.TOPIC, ItemSide.LEDGER)
-        for fate in (Fate.UNSETTLED, Fate.PARTNER_EXPIRED, Fate.PARTNER_UNREAD)
+        for fate in (Fate.UNSETTLED, Fate.PARTNER_EXPIRED, Fate.PARTNER_UNREAD, Fate.PAIRED_BEFORE)
         for residue in evidence.residues(fate, side)
     ]
     unsettled, reasons = [one.copy for one in residues], Counter(one.reason for one in residues)
@@ -187,7 +187,7 @@ def partner_not_settled(evidence: Evidence) -> Iterator[DoubtFound]:
         yield DoubtFound(
             doubt=Doubt.PARTNER_NOT_SETTLED,
             sentence=f"{len(unsettled) + len(legs)} items are due, but their other side could not be read up to their "
-            f"deadline.{_out_of_sight(evidence)}{_may_be_older(evidence)}",
+            f"deadline.{_out_of_sight(evidence)}{_may_be_older(evidence)}{_paired_before(evidence)}",
             details={
                 "items": len(unsettled) + len(legs),
                 "reasons": dict(sorted(reasons.items())),
@@ -204,6 +204,17 @@ def _may_be_older(evidence: Evidence) -> str:
     return (
         f" Of {counted(len(rows), 'row')} nobody can tell whether an UPDATE or a rewrite wrote it anew: rows below the "
         "slice have moved, and its event may have left the log after it was read. That stays so."
+    )
+
+
+def _paired_before(evidence: Evidence) -> str:
+    """Why a row of an earlier event is no mere new version of that one's row: no row below the slice has moved."""
+    rows = evidence.residues(Fate.PAIRED_BEFORE, ItemSide.LEDGER)
+    if not rows:
+        return ""
+    return (
+        f" Of {counted(len(rows), 'row')} an earlier cut has read the event, and no row has moved since: posted a "
+        "second time, or in the place of one that was deleted or archived; or the event was unreadable. That stays so."
     )
 
 

@@ -213,7 +213,8 @@ class Books:
             ledger_settled_until_utc=look_ups.ledger_settled_until_utc,
             topic_lost_offsets=cut.has_expired or previous.has_expired,
             cut_n=cut.n,
-            out_of_sight=self._out_of_sight(cut, look_ups, carried),
+            rows_may_be_older=self._rows_may_be_older(cut, look_ups),
+            out_of_sight=self._out_of_sight(cut, carried),
         )
         outcomes = tuple(
             pair_key(
@@ -264,9 +265,7 @@ class Books:
             carried=carried,
         )
 
-    def _out_of_sight(self, cut: Cut, look_ups: LookUps, carried: Iterable[OpenItem]) -> OutOfSight:
-        if look_ups.older_rows != self._older_rows_expected(cut.n):
-            self.moved_below[cut.n] = self.next_xid
+    def _out_of_sight(self, cut: Cut, carried: Iterable[OpenItem]) -> OutOfSight:
         moved = {c.n: max((at for n, at in self.moved_below.items() if n <= c.n), default=0) for c in (*self.cuts, cut)}
         starts = {c.n: c.ledger_slice.xid_start for c in (*self.cuts, cut)}
         losses = [c for c in self.cuts[1 : cut.n] if c.has_expired]
@@ -277,6 +276,12 @@ class Books:
             LedgerStarts(xid_start=starts, rows_may_be_older=frozenset(n for n in starts if starts[n] < moved[n])),
             log_is_whole=not any(self.log_start.values()),
         )
+
+    def _rows_may_be_older(self, cut: Cut, look_ups: LookUps) -> bool:
+        if look_ups.older_rows != self._older_rows_expected(cut.n):
+            self.moved_below[cut.n] = max(self.next_xid, cut.ledger_slice.snapshot.xmax)
+        below = max((at for n, at in self.moved_below.items() if n <= cut.n), default=0)
+        return cut.ledger_slice.xid_start < below
 
     def _older_rows_expected(self, n: int) -> int:
         """As `run_store.ledger_rows_before` has it."""

@@ -11,7 +11,7 @@ from tallystick.pairing import Place
 from tallystick.run_result import ItemSide
 from tallystick.surroundings import PositionSums, Surroundings
 
-from .builders import contract_of, cut_of, evidence_of, ledger_at, ledger_slice_of, row, seen
+from .builders import contract_of, cut_of, deadlines_of, evidence_of, ledger_at, ledger_slice_of, row, seen
 
 PAIRED_BEFORE = seen(ItemSide.TOPIC, Place.EARLIER_SLICE, 5)
 TWO_TO_32 = 2**32
@@ -30,7 +30,8 @@ def test_rows_that_went_were_deleted_or_updated_and_those_that_came_were_brought
 
 
 def test_a_row_that_stands_again_in_this_slice_was_updated_and_is_told_apart_from_a_deleted_one() -> None:
-    again = evidence_of(row(1), sightings=[PAIRED_BEFORE], older_rows=38, older_rows_expected=40)
+    moved = deadlines_of(rows_may_be_older=True)
+    again = evidence_of(row(1), sightings=[PAIRED_BEFORE], deadlines=moved, older_rows=38, older_rows_expected=40)
     (doubt,) = ledger_rewritten(again)
     assert "1 row stood in this slice again, so updated, 1 row deleted, or updated where" in doubt.sentence
     assert doubt.details == {"older_rows": 38, "expected": 40, "updated_rows_seen": 1}

@@ -129,7 +129,7 @@ def test_a_row_written_anew_beside_the_one_that_repeats_it_is_no_second_duplicat
     beside = [seen(LEDGER, Place.EARLIER_SLICE, 2), seen(IN_TOPIC, Place.EARLIER_SLICE, 5)]
     case = replace(case_of(row(1), sightings=beside), too_many=frozenset({"ledger:2"}))
     for direction in (L2T, T2L):
-        (residue,) = pair_key(case, direction=direction, deadlines=deadlines_of()).residues
+        (residue,) = pair_key(case, direction=direction, deadlines=deadlines_of(rows_may_be_older=True)).residues
         assert residue.fate is Fate.UNDECIDABLE
         (residue,) = pair_key(
             replace(case, too_many=frozenset()), direction=direction, deadlines=deadlines_of()
@@ -148,6 +148,16 @@ def test_an_event_that_waited_does_not_repeat_itself_because_its_row_lies_where_
     assert fates == [Fate.PARTNER_UNREAD, Fate.EXTRA]
 
 
+def test_a_row_of_a_paired_event_is_the_row_of_then_only_where_rows_have_moved() -> None:
+    case = case_of(row(9), sightings=[seen(IN_TOPIC, Place.EARLIER_SLICE, 5)])
+    fates = [
+        pair_key(case, direction=direction, deadlines=deadlines_of(rows_may_be_older=moved)).residues[0].fate
+        for direction in (L2T, T2L)
+        for moved in (False, True)
+    ]
+    assert fates == [Fate.PAIRED_BEFORE, Fate.UNDECIDABLE] * 2
+
+
 def test_a_row_in_the_place_of_a_paired_one_is_compared_with_the_event_that_was_paired() -> None:
     def fate(amount_minor: int, *places: dict[str, object]) -> Fate:
         events = [seen(IN_TOPIC, Place.EARLIER_SLICE, at, **said) for at, said in enumerate(places)]
@@ -156,7 +166,7 @@ def test_a_row_in_the_place_of_a_paired_one_is_compared_with_the_event_that_was_
         return fates.pop()
 
     paid, other = {"amount_minor": 1_000, "currency": "eur"}, {"amount_minor": 7, "currency": "EUR"}
-    assert fate(1_000, paid) is fate(1_000, other, paid) is fate(5, paid, {}) is Fate.UNDECIDABLE
+    assert fate(1_000, paid) is fate(1_000, other, paid) is fate(5, paid, {}) is Fate.PAIRED_BEFORE
     assert fate(50_000, paid) is Fate.UNEQUAL
 
 

@@ -1,5 +1,6 @@
 """What one cut leaves open, the next ones settle: the cases that a run which forgets would get wrong."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from tallystick.break_class import Doubt, Notice
 from tallystick.census import Outcome
 from tallystick.contract import Direction
-from tallystick.run_result import ItemState
+from tallystick.run_result import ItemState, RunResult
 from tallystick.verdict import Verdict
 
 from .books import Books, classes_of, doubts_of
@@ -286,6 +287,40 @@ def test_a_second_event_of_an_archived_row_is_a_duplicate_and_no_phantom() -> No
     add_a_pair(books)
     books.write()
     assert classes_of(books.run()) == ["duplicate_in_topic_new_session"]
+
+
+@BOTH_WAYS
+def test_a_row_posted_again_after_its_first_was_archived_is_told_and_one_that_an_update_moved_is_not(
+    direction: Direction,
+) -> None:
+    """Its event was paired, and nothing of the first row is left: neither a second payment nor none is proven."""
+    books = begun(direction)
+    add_a_pair(books, "ev-2")
+    row_id = books.post()
+    books.write()
+    books.run()
+    archived = books.rows.pop(row_id)
+    assert doubts_of(add_a_pair_and_run(books, "ev-3")) == [Doubt.LEDGER_REWRITTEN]
+    assert doubts_of(add_a_pair_and_run(books, "ev-4")) == []
+    books.rows["81"] = replace(archived, row_id="81", row_xid=books.next_xid)
+    books.next_xid += 1
+    again = add_a_pair_and_run(books, "ev-5")
+    assert (classes_of(again), doubts_of(again), again.figures.undecidable_items) == (
+        [],
+        [Doubt.PARTNER_NOT_SETTLED],
+        1,
+    )
+    assert "no row has moved since: posted a second time, or in" in again.doubts[0].sentence
+    books.write()
+    assert classes_of(books.run()) == ["duplicate_in_topic_new_session"]
+
+    books.update("81")
+    assert Doubt.PARTNER_NOT_SETTLED not in doubts_of(add_a_pair_and_run(books, "ev-6"))
+
+
+def add_a_pair_and_run(books: Books, key: str) -> RunResult:
+    add_a_pair(books, key)
+    return books.run()
 
 
 # A key that is doubled on both sides, later.
