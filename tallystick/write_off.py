@@ -6,6 +6,7 @@ A written-off item is not outstanding any more. It stays as pairable as it was: 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from uuid import UUID
 
 from tallystick.explain import LifeStep
 from tallystick.plain_text import foreign_text, format_time, given_text
@@ -38,6 +39,33 @@ def write_off_of(*, by: str, reason: str, at_utc: datetime) -> WriteOff:
         ),
         at_utc=at_utc,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepairBegun:
+    """What a plan has begun to do for the break. done_at_utc: None while nobody can say whether it is done."""
+
+    plan_id: UUID
+    done_at_utc: datetime | None
+
+
+def refuse_while_repaired(break_id: UUID, repairs: Sequence[RepairBegun], *, seen_up_to_utc: datetime) -> None:
+    """Money that is given up must not be paid by a repair as well. seen_up_to_utc: when the newest cut was marked.
+
+    Raises WriteOffRefused while a repair is under way, and until a run has looked what a repair that is done came to.
+    """
+    for repair in repairs:
+        if repair.done_at_utc is None:
+            raise WriteOffRefused(
+                f"break {break_id}: plan {repair.plan_id} is repairing it; expected no repair under way; "
+                "let its compensation finish, then look again: tallystick explain"
+            )
+        if repair.done_at_utc > seen_up_to_utc:
+            raise WriteOffRefused(
+                f"break {break_id}: plan {repair.plan_id} repaired it at {format_time(repair.done_at_utc)}, and no cut "
+                "has been made since; expected a run that has looked; let the next window be judged, then look again: "
+                "tallystick explain"
+            )
 
 
 def items_written_off(found: Break, life: Sequence[LifeStep]) -> tuple[OpenItem, ...]:

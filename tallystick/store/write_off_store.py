@@ -21,7 +21,13 @@ from tallystick.store.cut_store import CutNotFound, no_run_under_way
 from tallystick.store.plan_store import ActionState
 from tallystick.store.run_store import item_columns, outstanding_seen_by
 from tallystick.store.schema import audit, compensation_action, open_item
-from tallystick.write_off import BreakWrittenOff, WriteOffRefused, items_written_off
+from tallystick.write_off import (
+    BreakWrittenOff,
+    RepairBegun,
+    WriteOffRefused,
+    items_written_off,
+    refuse_while_repaired,
+)
 
 
 def write_off_break(engine: Engine, contract_name: str, break_name: str, write_off: WriteOff) -> BreakWrittenOff:
@@ -43,7 +49,9 @@ def write_off_break(engine: Engine, contract_name: str, break_name: str, write_o
         hold_breaks(connection, contract_name)
         life = life_of_break(connection, contract_name, found.break_id)
         items = items_written_off(found, life)
-        _refuse_while_repaired(connection, found.break_id)
+        refuse_while_repaired(
+            found.break_id, _repairs_begun(connection, found.break_id), seen_up_to_utc=cut.marked_at_utc
+        )
         steps = [_next_step(life, item, cut.n) for item in items]
         rows = [_row(contract_name, cut.n, item, n, write_off) for item, n in zip(items, steps, strict=True)]
         connection.execute(insert(open_item), rows)
@@ -70,17 +78,15 @@ def write_off_break(engine: Engine, contract_name: str, break_name: str, write_o
     )
 
 
-def _refuse_while_repaired(connection: Connection, break_id: UUID) -> None:
-    """Money that is given up must not be paid by a repair that has begun."""
-    begun = select(compensation_action.c.plan_id).where(
-        compensation_action.c.break_id == break_id, compensation_action.c.state == ActionState.EXECUTING
+def _repairs_begun(connection: Connection, break_id: UUID) -> list[RepairBegun]:
+    c = compensation_action.c
+    begun = select(c.plan_id, c.state, c.recorded_at).where(
+        c.break_id == break_id, c.state.in_([ActionState.EXECUTING, ActionState.DONE])
     )
-    plan_id = connection.scalar(begun)
-    if plan_id is not None:
-        raise WriteOffRefused(
-            f"break {break_id}: plan {plan_id} is repairing it; expected no repair under way; "
-            "let its compensation finish, then look again: tallystick explain"
-        )
+    return [
+        RepairBegun(plan_id=row.plan_id, done_at_utc=row.recorded_at if row.state == ActionState.DONE else None)
+        for row in connection.execute(begun)
+    ]
 
 
 def _next_step(life: Sequence[LifeStep], item: OpenItem, cut_n: int) -> int:

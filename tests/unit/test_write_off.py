@@ -1,5 +1,6 @@
 """What a person may give up, what becomes of its items, and what on-call hears of it."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
@@ -10,7 +11,7 @@ from tallystick.alert import AlertAction, Outstanding, alerts_of_write_off
 from tallystick.explain import LifeStep, explain
 from tallystick.run_document import story_document
 from tallystick.run_result import ItemState, OpenItem, WriteOff
-from tallystick.write_off import WriteOffRefused, items_written_off, write_off_of
+from tallystick.write_off import RepairBegun, WriteOffRefused, items_written_off, refuse_while_repaired, write_off_of
 
 from .builders import HOUR, NOON
 from .test_alert import CONTRACT, MISSING, cut
@@ -69,6 +70,22 @@ def test_what_is_not_outstanding_is_refused_with_the_reason(life: tuple[LifeStep
     with pytest.raises(WriteOffRefused) as refused:
         items_written_off(FOUND, life)
     assert str(refused.value) == f"break {FOUND.break_id}: {why}"
+
+
+@pytest.mark.parametrize(
+    ("done_at_utc", "why"),
+    [
+        (None, "is repairing it; expected no repair under way"),
+        (NOON + HOUR, "repaired it at .*, and no cut has been made since"),
+        (NOON, None),
+    ],
+)
+def test_what_a_repair_pays_is_not_given_up_before_a_run_has_looked(
+    done_at_utc: datetime | None, why: str | None
+) -> None:
+    repair = RepairBegun(plan_id=UUID(int=7), done_at_utc=done_at_utc)
+    with pytest.raises(WriteOffRefused, match=f"plan {repair.plan_id} {why}") if why else nullcontext():
+        refuse_while_repaired(UUID(int=1), [repair], seen_up_to_utc=NOON)
 
 
 @pytest.mark.parametrize("empty", ["", "  ", "\n\t", "\u200b"], ids=repr)
