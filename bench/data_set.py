@@ -28,6 +28,7 @@ CREATE TABLE {table} (
     leg text NOT NULL, amount_minor bigint NOT NULL, currency text NOT NULL,
     written_xid bigint DEFAULT pg_current_xact_id()::text::bigint);
 CREATE {unique} INDEX ON {table} (event_id);
+CREATE INDEX ON {table} (written_xid);
 GRANT SELECT ON {table} TO tallystick_reader;
 """
 _COLUMNS = "event_id, payment_id, leg, amount_minor, currency"

@@ -109,7 +109,7 @@ def test_a_run_is_shown_for_machines_with_its_breaks_and_census() -> None:
     assert found["evidence"] == {"row_id": 7, "offsets": [1, 2**53 + 1]}
     assert document["matched_money_minor"] == {"EUR": 2**53 + 1, "JPY": 3}
     assert document["census"][0]["committed"] == 7
-    assert document["ledger_guarantee"] == "by horizon (written_xid): strong"
+    assert document["ledger_guarantee"] == "by horizon (written_xid): strong, but for what is changed once paired"
     assert "look_ups" not in document
 
 
