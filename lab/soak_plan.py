@@ -63,10 +63,12 @@ class Disturbance(StrEnum):
         return self.endswith("killed")
 
     def may_fail(self, error: str) -> bool:
-        """May a run end with this error because of it? The other one of two runs is fenced, by its attempt's number."""
+        """May a run end with this error because of it? The other one of two runs is fenced, by its attempt's number, or
+        finds its index of keys deleted with what other attempts than the winner's have written.
+        """
         if self.server:
             return error not in ("VerdictDiffers", "DigestChanged")
-        return self is Disturbance.TWO_RUNS and error == "AttemptFenced"
+        return self is Disturbance.TWO_RUNS and error in ("AttemptFenced", "IndexIncomplete")
 
     @property
     def needs_process(self) -> bool:

@@ -208,7 +208,7 @@ def _close_baseline(engine: Engine, contract: Contract, connections: Connections
     """Store the baseline's own verdict. Quietly the same when it is there already."""
     with open_both_sides(engine, contract, connections) as sides:
         older = sides.ledger.count_older_rows(cut.ledger_slice)
-        earlier = sides.ledger.count_by_place(cut.ledger_slice)
+        earlier = sides.ledger.count_by_place(cut.ledger_slice, cut_n=cut.n)
     figures = RunFigures(
         topic_rows=0,
         ledger_rows=0,

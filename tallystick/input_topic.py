@@ -53,7 +53,7 @@ class InputTopics:
     def changed_files(self, ledger_slice: LedgerSlice) -> tuple[FileChange, ...]:
         return ()
 
-    def count_by_place(self, ledger_slice: LedgerSlice) -> None:
+    def count_by_place(self, ledger_slice: LedgerSlice, *, cut_n: int) -> None:
         return None
 
     def sum_of_positions(self, *, below: int) -> None:

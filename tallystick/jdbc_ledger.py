@@ -161,7 +161,7 @@ class JdbcLedger:
         below = or_(self._order < self._bound(ledger_slice.xid_start), self._order.is_(null()))
         return self.connection.scalar(select(func.count()).select_from(self._table).where(below, self._pairs))
 
-    def count_by_place(self, ledger_slice: LedgerSlice) -> None:
+    def count_by_place(self, ledger_slice: LedgerSlice, *, cut_n: int) -> None:
         return None
 
     def sum_of_positions(self, *, below: int) -> int | None:

@@ -112,8 +112,8 @@ class Ledger(Protocol):
         """Rows below the slice, now; None where nothing can come, go or change there unseen."""
         ...
 
-    def count_by_place(self, ledger_slice: LedgerSlice) -> EarlierRows | None:
-        """Rows by where their ids lie, against what cuts have read; None where no owner's column holds the ids."""
+    def count_by_place(self, ledger_slice: LedgerSlice, *, cut_n: int) -> EarlierRows | None:
+        """Rows by where their ids lie, against what cuts before this one have read; None where no column holds them."""
         ...
 
     def sum_of_positions(self, *, below: int) -> int | None:

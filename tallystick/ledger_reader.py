@@ -447,9 +447,9 @@ class PostgresLedger:
 
     connection: psycopg.Connection
     ledger: LedgerSide
-    read_before: Callable[[], tuple[ReadSlice, ...]] = tuple
-    """The slices that cuts have read."""
-    counted_before: Callable[[], EarlierRows | None] = lambda: None
+    read_before: Callable[[int], tuple[ReadSlice, ...]] = lambda cut_n: ()
+    """The slices that cuts before this one have read."""
+    counted_before: Callable[[int], EarlierRows | None] = lambda cut_n: None
     """What the run before counted by place."""
 
     def describe(self) -> LedgerDescription:
@@ -483,11 +483,11 @@ class PostgresLedger:
     def sum_of_positions(self, *, below: int) -> None:
         return None
 
-    def count_by_place(self, ledger_slice: LedgerSlice) -> EarlierRows | None:
+    def count_by_place(self, ledger_slice: LedgerSlice, *, cut_n: int) -> EarlierRows | None:
         if self.ledger.slice_by != "written_xid":
             return None
         return count_by_place(
-            self.connection, self.ledger, ledger_slice, read=self.read_before(), before=self.counted_before()
+            self.connection, self.ledger, ledger_slice, read=self.read_before(cut_n), before=self.counted_before(cut_n)
         )
 
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:

@@ -186,7 +186,7 @@ def look_up(
         ledger_settled_until_utc=topic_settled_until([one.of_topics(contract.input_topics) for one in samples], inputs)
         if inputs
         else ledger_settled_until(samples, ledger_xmin=snapshot.xmin),
-        earlier_rows=sides.ledger.count_by_place(cut.ledger_slice),
+        earlier_rows=sides.ledger.count_by_place(cut.ledger_slice, cut_n=cut.n),
         older_rows=older_rows,
         log_is_whole=all(part.log_start == 0 and not is_recreated(baseline, part) for part in partitions),
         rows_moved_below=rows_moved_below,

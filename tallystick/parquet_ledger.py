@@ -152,7 +152,7 @@ class ParquetLedger:
     def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
         return None
 
-    def count_by_place(self, ledger_slice: LedgerSlice) -> None:
+    def count_by_place(self, ledger_slice: LedgerSlice, *, cut_n: int) -> None:
         return None
 
     def sum_of_positions(self, *, below: int) -> None:

@@ -59,7 +59,7 @@ def attempts_at(engine: Engine, contract_name: str, n: int) -> int | None:
 
 def _known_before(engine: Engine, contract_name: str, n: int) -> dict[str, Any]:
     """What the run before cut n counted of the ledger's rows, for the run after it to go on from."""
-    moved, earlier = moved_below(engine, contract_name, n - 1), earlier_rows_before(engine, contract_name)
+    moved, earlier = moved_below(engine, contract_name, n - 1), earlier_rows_before(engine, contract_name, n)
     return {"rows_moved_below": moved, "earlier_rows": earlier.to_json() if earlier else None}
 
 

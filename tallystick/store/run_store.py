@@ -303,8 +303,8 @@ def ledger_rows_before(engine: Engine, contract_name: str, n: int) -> int | None
     return counted
 
 
-def ledger_rows_by_slice(engine: Engine, contract_name: str) -> tuple[ReadSlice, ...]:
-    """What judged cuts have read of the ledger, in order, without slices that are empty."""
+def ledger_rows_by_slice(engine: Engine, contract_name: str, before: int | None = None) -> tuple[ReadSlice, ...]:
+    """What judged cuts, or those before one, have read of the ledger, in order, without slices that are empty."""
     statement = (
         select(cut_slice.c.starts_at, cut_slice.c.ends_at, big_integer(verdict_table.c.figures["ledger_rows"]))
         .join(
@@ -315,6 +315,7 @@ def ledger_rows_by_slice(engine: Engine, contract_name: str) -> tuple[ReadSlice,
             cut_slice.c.contract == contract_name,
             cut_slice.c.side == LEDGER,
             cut_slice.c.starts_at < cut_slice.c.ends_at,
+            true() if before is None else cut_slice.c.cut_n < before,
         )
         .order_by(cut_slice.c.slice_n)
     )
@@ -322,11 +323,11 @@ def ledger_rows_by_slice(engine: Engine, contract_name: str) -> tuple[ReadSlice,
         return tuple(ReadSlice(start=start, end=end, rows=rows) for start, end, rows in connection.execute(statement))
 
 
-def earlier_rows_before(engine: Engine, contract_name: str) -> EarlierRows | None:
-    """What the newest run counted of the rows that carry their transactions' ids; None where it did not count."""
+def earlier_rows_before(engine: Engine, contract_name: str, n: int) -> EarlierRows | None:
+    """What the run before cut n counted of the rows that carry their transactions' ids; None where it did not count."""
     statement = (
         select(verdict_table.c.look_ups["earlier_rows"])
-        .where(verdict_table.c.contract == contract_name)
+        .where(verdict_table.c.contract == contract_name, verdict_table.c.cut_n < n)
         .order_by(verdict_table.c.cut_n.desc())
         .limit(1)
     )

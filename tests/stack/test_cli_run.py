@@ -172,8 +172,13 @@ def test_an_app_that_fails_is_told_in_a_sentence(books: LiveBooks, environment: 
 
 
 def test_several_contracts_share_one_spark_and_one_that_fails_stops_no_other(
-    books: LiveBooks, new_books: NewBooks, environment: dict[str, str], spark: SparkSession
+    books: LiveBooks,
+    new_books: NewBooks,
+    environment: dict[str, str],
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("TALLYSTICK_ARTIFACTS_DIR", environment["TALLYSTICK_ARTIFACTS_DIR"])
     with new_books(direction="topic_to_ledger") as other:
         files = [str(books.contract_file), str(other.contract_file)]
         assert run(environment, "run", *files)[0] == 3

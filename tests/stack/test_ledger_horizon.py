@@ -389,6 +389,7 @@ def test_single_rows_are_read_by_their_id_out_of_the_slice_only(table: Table) ->
 
 def test_rows_are_read_by_their_id_only_where_that_is_an_integer(table: Table) -> None:
     assert PostgresLedger(connection=table.reader, ledger=table.by_xmin).describe().row_id_is_integer
+    table.run(f"CREATE UNIQUE INDEX ON {table.name} (event_id)")
     by_text = table.by_xmin.model_copy(
         update={"columns": table.by_xmin.columns.model_copy(update={"row_id": "event_id"})}
     )

@@ -41,11 +41,12 @@ def test_a_run_is_killed_at_a_step_that_it_announces_and_a_server_also_while_a_w
 
 
 def test_only_a_server_that_goes_away_or_another_run_may_let_a_run_fail() -> None:
-    for error in ("AttemptFenced", "LedgerUnreachable", "VerdictDiffers"):
+    for error in ("AttemptFenced", "IndexIncomplete", "LedgerUnreachable", "VerdictDiffers"):
         allowed = {each for each in Disturbance if each.may_fail(error)}
         servers = {each for each in Disturbance if each.server}
         expected = {
             "AttemptFenced": servers | {Disturbance.TWO_RUNS},
+            "IndexIncomplete": servers | {Disturbance.TWO_RUNS},
             "LedgerUnreachable": servers,
             "VerdictDiffers": set(),
         }
