@@ -66,6 +66,7 @@ from tallystick.store.run_store import (
     open_items_as_of,
     outstanding_classes,
     read_run,
+    read_run_head,
 )
 
 _PR_SET_PDEATHSIG = 1
@@ -196,7 +197,11 @@ def run_cut(engine: Engine, contract: Contract, cut: Cut) -> None:
         commit_run(engine, result, attempt=attempt, alerts=alerts)
         announce("committed", verdict=result.verdict, digest=result.digest)
     if result.key_index is not None:
-        forgotten = forget(artifacts, contract.contract, cut.n, attempt=attempt, kept_from=result.key_index.kept_from)
+        stands = read_run_head(engine, contract.contract, cut.n)
+        assert stands is not None
+        # Another attempt may have stored the same verdict before: the index that it names is the one to keep.
+        kept_from = result.key_index.kept_from
+        forgotten = forget(artifacts, contract.contract, cut.n, attempt=stands.attempt, kept_from=kept_from)
         announce("index_kept", size_bytes=result.key_index.size_bytes, forgotten_cuts=forgotten)
 
 

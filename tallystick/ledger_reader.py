@@ -77,7 +77,8 @@ SELECT pg_is_in_recovery() AS on_standby, row_security_active(c.oid) AS rows_hid
        EXISTS (SELECT 1 FROM pg_attribute r JOIN pg_index i ON i.indrelid = r.attrelid AND i.indkey[0] = r.attnum
                WHERE r.attrelid = c.oid AND r.attname = %(row_id)s AND NOT r.attisdropped AND r.attnotnull
                AND i.indisunique AND i.indpred IS NULL AND i.indisvalid AND i.indnkeyatts = 1)
-           AND (c.relkind = 'p' OR NOT c.relhassubclass) AS row_id_is_unique,
+           AND (c.relkind = 'p' OR NOT EXISTS (SELECT 1 FROM pg_inherits h WHERE h.inhparent = c.oid))
+           AS row_id_is_unique,
        (SELECT d.oid IS NOT NULL OR w.attgenerated <> '' OR EXISTS (
                    SELECT 1 FROM pg_trigger g WHERE g.tgrelid = c.oid AND g.tgtype & 7 = 7 AND NOT g.tgisinternal)
         FROM pg_attribute w LEFT JOIN pg_attrdef d ON d.adrelid = w.attrelid AND d.adnum = w.attnum

@@ -1,12 +1,16 @@
 """The index of keys where a ledger stands beside a topic: what log and ledger have forgotten, the books still know."""
 
 import shutil
+from typing import Any
 
 import pytest
 
+from spark_apps import reconcile_app
 from spark_apps.cut_scan import BY_CLIENT, PAIR_BY_PAIR, SCAN_VARIABLE
 from tallystick.break_class import Doubt
 from tallystick.connections import artifacts_folder
+from tallystick.key_index import is_whole
+from tallystick.store.run_store import commit_run
 from tallystick.verdict import Verdict
 
 from .books import doubts, expected, kinds, payment, payments
@@ -55,3 +59,22 @@ def test_what_is_paid_again_after_archiving_and_retention_is_a_duplicate(
             books.both(payment("later"))
             lost = books.next_run()
             assert (lost.result.verdict, doubts(lost)) == (Verdict.INCONCLUSIVE, [Doubt.KEY_INDEX_LOST])
+
+
+def test_a_run_that_finds_its_verdict_stored_leaves_the_index_of_the_one_that_stored_it(
+    new_books: NewBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with new_books(direction="topic_to_ledger") as books:
+        books.take_cut()
+        books.both(*payments("a", "b"))
+        cut = books.take_cut()
+
+        def behind_another_run(*arguments: Any, **told: Any) -> Verdict:
+            monkeypatch.setattr(reconcile_app, "commit_run", commit_run)
+            books.judge(cut)
+            return commit_run(*arguments, **told)
+
+        monkeypatch.setattr(reconcile_app, "commit_run", behind_another_run)
+        stored = books.judge(cut)
+        assert stored.attempt == 2 and stored.result.key_index is not None
+        assert is_whole(artifacts_folder(), stored.result.key_index)
