@@ -7,10 +7,10 @@ import pytest
 
 from spark_apps import reconcile_app
 from spark_apps.cut_scan import BY_CLIENT, PAIR_BY_PAIR, SCAN_VARIABLE
+from tallystick.alert import alerts_for
 from tallystick.break_class import Doubt
 from tallystick.connections import artifacts_folder
 from tallystick.key_index import is_whole
-from tallystick.store.run_store import commit_run
 from tallystick.verdict import Verdict
 
 from .books import doubts, expected, kinds, payment, payments
@@ -69,12 +69,12 @@ def test_a_run_that_finds_its_verdict_stored_leaves_the_index_of_the_one_that_st
         books.both(*payments("a", "b"))
         cut = books.take_cut()
 
-        def behind_another_run(*arguments: Any, **told: Any) -> Verdict:
-            monkeypatch.setattr(reconcile_app, "commit_run", commit_run)
+        def behind_another_run(*arguments: Any, **told: Any) -> Any:
+            monkeypatch.setattr(reconcile_app, "alerts_for", alerts_for)
             books.judge(cut)
-            return commit_run(*arguments, **told)
+            return alerts_for(*arguments, **told)
 
-        monkeypatch.setattr(reconcile_app, "commit_run", behind_another_run)
+        monkeypatch.setattr(reconcile_app, "alerts_for", behind_another_run)
         stored = books.judge(cut)
         assert stored.attempt == 2 and stored.result.key_index is not None
         assert is_whole(artifacts_folder(), stored.result.key_index)
