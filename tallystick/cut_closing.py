@@ -14,9 +14,8 @@ from tallystick.cut import Cut, PartitionSnapshot
 from tallystick.out_of_sight import Loss
 from tallystick.pairing import Place, Sighting
 from tallystick.plain_text import format_time, given_text
-from tallystick.run_result import DoubtFound, ItemSide, RunFigures, RunResult
+from tallystick.run_result import DoubtFound, ItemSide, RunResult, unread_result
 from tallystick.slice_scan import topic_place
-from tallystick.verdict import Verdict
 
 DIGEST = "closed unread"
 """Of a run that read nothing."""
@@ -73,33 +72,10 @@ def closed_result(cut: Cut, closing: Closing, *, attempts: int, known_before: Ma
 
     known_before: look-ups of the run before that the run after goes on from.
     """
-    figures = RunFigures(
-        topic_rows=0,
-        ledger_rows=0,
-        matched_rows=0,
-        matched_money={},
-        in_flight_items=0,
-        in_flight_money={},
-        carried_items=0,
-        undecidable_items=0,
-        unreadable_records=0,
-        ledger_older_rows=None,
-        census=(),
-    )
     doubt = DoubtFound(
         doubt=Doubt.CUT_CLOSED, sentence=_sentence(cut, closing, attempts), details=_details(cut, closing)
     )
-    return RunResult(
-        contract=cut.contract,
-        cut_n=cut.n,
-        verdict=Verdict.INCONCLUSIVE,
-        doubts=(doubt,),
-        breaks=(),
-        items=(),
-        figures=figures,
-        digest=DIGEST,
-        look_ups=known_before,
-    )
+    return unread_result(cut.contract, cut.n, doubt, digest=DIGEST, look_ups=known_before)
 
 
 def _sentence(cut: Cut, closing: Closing, attempts: int) -> str:

@@ -31,7 +31,7 @@ from tallystick.cut import (
 )
 from tallystick.ledger_sql import XMIN_WIDTH_MAX, written_xid_statements
 from tallystick.offsets import OffsetRange
-from tallystick.run_result import DoubtFound, RunFigures, RunResult
+from tallystick.run_result import DoubtFound, unread_result
 from tallystick.schedule import next_firing
 from tallystick.settling import BothSides, open_both_sides, sample_of
 from tallystick.store.contract_store import require_same_books
@@ -39,7 +39,6 @@ from tallystick.store.cut_store import claim_attempt, find_cut, last_cut, open_c
 from tallystick.store.run_store import commit_run
 from tallystick.store.sample_store import append_sample, read_samples
 from tallystick.topic_snapshot import read_offsets_at, read_topic_snapshot
-from tallystick.verdict import Verdict
 from tallystick.window_order import refuse_not_over, refuse_out_of_order
 
 
@@ -209,30 +208,14 @@ def _close_baseline(engine: Engine, contract: Contract, connections: Connections
     with open_both_sides(engine, contract, connections) as sides:
         older = sides.ledger.count_older_rows(cut.ledger_slice)
         earlier = sides.ledger.count_by_place(cut.ledger_slice, cut_n=cut.n)
-    figures = RunFigures(
-        topic_rows=0,
-        ledger_rows=0,
-        matched_rows=0,
-        matched_money={},
-        in_flight_items=0,
-        in_flight_money={},
-        carried_items=0,
-        undecidable_items=0,
-        unreadable_records=0,
-        ledger_older_rows=older,
-        census=(),
-    )
     sentence = "This is the contract's first cut: the books begin here; what lies before it is not decidable."
-    result = RunResult(
-        contract=contract.contract,
-        cut_n=cut.n,
-        verdict=Verdict.INCONCLUSIVE,
-        doubts=(DoubtFound(doubt=Doubt.BASELINE, sentence=sentence),),
-        breaks=(),
-        items=(),
-        figures=figures,
+    result = unread_result(
+        contract.contract,
+        cut.n,
+        DoubtFound(doubt=Doubt.BASELINE, sentence=sentence),
         digest="baseline",
         look_ups={"earlier_rows": earlier.to_json()} if earlier else {},
+        ledger_older_rows=older,
     )
     attempt = claim_attempt(engine, contract.contract, cut.n)
     commit_run(engine, result, attempt=attempt, alerts=())

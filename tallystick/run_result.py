@@ -299,3 +299,38 @@ def money_at_stake(breaks: Iterable[Break]) -> dict[str, int]:
 def largest_first(item_break: Break) -> tuple[int, str, str]:
     """A sort key: by the money at stake, whatever its sign."""
     return -abs(item_break.amount_minor), item_break.match_key, str(item_break.break_id)
+
+
+def unread_result(
+    contract_name: str,
+    cut_n: int,
+    doubt: DoubtFound,
+    *,
+    digest: str,
+    look_ups: Mapping[str, Any],
+    ledger_older_rows: int | None = None,
+) -> RunResult:
+    """The verdict of a cut of which nothing was read: INCONCLUSIVE by this doubt. look_ups: what the next run needs."""
+    return RunResult(
+        contract=contract_name,
+        cut_n=cut_n,
+        verdict=Verdict.INCONCLUSIVE,
+        doubts=(doubt,),
+        breaks=(),
+        items=(),
+        figures=RunFigures(
+            topic_rows=0,
+            ledger_rows=0,
+            matched_rows=0,
+            matched_money={},
+            in_flight_items=0,
+            in_flight_money={},
+            carried_items=0,
+            undecidable_items=0,
+            unreadable_records=0,
+            ledger_older_rows=ledger_older_rows,
+            census=(),
+        ),
+        digest=digest,
+        look_ups=look_ups,
+    )
