@@ -43,6 +43,7 @@ from tallystick.compensation_plan import (
     StandingRow,
     refuse_one_person,
     refuse_over_caps,
+    why_row_may_have_come,
 )
 from tallystick.compensation_source import draw_plan, read_source_rows, why_not_any_more
 from tallystick.connections import Connections
@@ -93,6 +94,7 @@ from tallystick.republished_event import (
 from tallystick.store.claim_store import held_among, judged_parts
 from tallystick.store.clock import store_now
 from tallystick.store.contract_store import require_same_books
+from tallystick.store.loss_store import last_cut_with_rows_unread
 from tallystick.store.plan_store import (
     ActionState,
     StoredAction,
@@ -365,6 +367,9 @@ def _post(work: Work, item: PlanItem, proof: _Proof, posted: Collection[UUID], d
     def may_write() -> str | None:
         if not held_among(work.engine, [item.action_id], work.executor):
             return "another executor has claimed it since"
+        unread_at = last_cut_with_rows_unread(work.engine, work.contract.contract)
+        if item.kind is Kind.POST and unread_at > work.plan.cut_n:
+            return why_row_may_have_come(unread_at)
         return work.why_not_now([item]).get(item.action_id)
 
     plan_hash = work.plan.plan_hash

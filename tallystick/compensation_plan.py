@@ -229,6 +229,7 @@ def make_plan(
     newest_doubts: Sequence[DoubtFound] = (),
     around: StoodAround = StoodAround(),
     offsets_lost_at: int = -1,
+    rows_unread_at: int = -1,
     taken: Collection[UUID] = (),
     spent: Spent = Spent(),
     dry_run: bool = True,
@@ -236,8 +237,9 @@ def make_plan(
     """Take the candidates oldest first while the caps allow; what does not fit is named, and a smaller one may fit.
 
     newest_doubts: those of the newest run, where that is a later one. around: what hangs there goes before the breaks.
-    offsets_lost_at: the newest cut whose topics had lost offsets before they were read; -1: none had. taken: action ids
-    that a plan has acted on or is acting on. spent: what the day's caps have been used for. Raises CompensationOff.
+    offsets_lost_at: the newest cut whose topics had lost offsets before they were read; -1: none had. rows_unread_at:
+    the newest cut that left rows of the ledger unread; -1: none did. taken: action ids that a plan has acted on or is
+    acting on. spent: what the day's caps have been used for. Raises CompensationOff.
     """
     rules = _rules(contract)
     items: list[PlanItem] = []
@@ -266,6 +268,7 @@ def make_plan(
             or _not_ours(contract, rules, found)
             or ("another plan has it" if action_id in taken else None)
             or _may_have_come(candidate, offsets_lost_at)
+            or _row_may_have_come(candidate, rows_unread_at)
             or _row_fault(rules, candidate, place)
             or room.refusal(found.match_key, source.moved_minor)
         )
@@ -416,6 +419,25 @@ def _may_have_come(candidate: Candidate, offsets_lost_at: int) -> str | None:
     if candidate.item_break.break_class not in REPUBLISHABLE or offsets_lost_at <= candidate.outstanding.cut_n:
         return None
     return f"its event may have come since: offsets were lost before cut {offsets_lost_at} could read them"
+
+
+def _row_may_have_come(candidate: Candidate, rows_unread_at: int) -> str | None:
+    """A row that is missing may have stood where no run has read it, and have been archived since.
+
+    The cut before the one that read the event counts too: it may have ended between the event and its row.
+    """
+    first_seen = candidate.outstanding.first_seen_cut
+    if candidate.item_break.break_class not in POSTABLE or rows_unread_at < first_seen - 1:
+        return None
+    return why_row_may_have_come(rows_unread_at)
+
+
+def why_row_may_have_come(rows_unread_at: int) -> str:
+    """What speaks against posting a row then."""
+    return (
+        f"its row may have come and been archived: nobody has read all rows up to cut {rows_unread_at}; look for it, "
+        "then post it by hand, or write the break off"
+    )
 
 
 def _at(found: Break) -> str:

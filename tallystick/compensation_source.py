@@ -27,7 +27,7 @@ from tallystick.contract_ledger import LedgerSide
 from tallystick.ledger_reader import describe_table, open_ledger
 from tallystick.store.claim_store import NOT_OUTSTANDING
 from tallystick.store.contract_store import require_same_books
-from tallystick.store.loss_store import last_cut_with_offsets_lost
+from tallystick.store.loss_store import last_cut_with_offsets_lost, last_cut_with_rows_unread
 from tallystick.store.plan_store import ActionState, StoredAction, open_actions, spent_today
 from tallystick.store.run_store import (
     StoredRun,
@@ -124,6 +124,7 @@ def _draw(
             newest=_read_surroundings(engine, contract, newest.cut_n),
         ),
         offsets_lost_at=last_cut_with_offsets_lost(engine, contract.contract),
+        rows_unread_at=last_cut_with_rows_unread(engine, contract.contract),
         taken=taken,
         spent=spent,
         dry_run=dry_run,

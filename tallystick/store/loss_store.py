@@ -2,7 +2,8 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import ARRAY, Engine, Text, any_, func, literal, or_, select
+from sqlalchemy import ARRAY, Engine, Text, any_, cast, func, literal, or_, select
+from sqlalchemy.dialects.postgresql import JSONPATH
 
 from tallystick.break_class import Doubt
 from tallystick.out_of_sight import LedgerStarts, Loss
@@ -20,6 +21,13 @@ _OFFSETS_LOST = (
     Doubt.TOPIC_RECREATED,
 )
 """Doubts under which an event may have stood where no run has read it."""
+_ROWS_UNREAD = f"""$[*] ? (
+    @.doubt == "{Doubt.LEDGER_IDS_REUSED}"
+    || @.doubt == "{Doubt.LEDGER_REWRITTEN}" && (
+        @.details.older_rows > @.details.expected || exists(@.details.places[*] ? (@.now > @.expected))
+    )
+)"""
+"""Doubts under which a row may stand where no run reads it, in any but a closed cut."""
 
 
 def losses_before(engine: Engine, contract_name: str, n: int) -> tuple[Loss, ...]:
@@ -81,6 +89,31 @@ def last_cut_with_offsets_lost(engine: Engine, contract_name: str) -> int:
     statement = select(func.max(verdict_table.c.cut_n)).where(
         verdict_table.c.contract == contract_name,
         or_(*(verdict_table.c.doubts.contains([{"doubt": doubt}]) for doubt in (*_OFFSETS_LOST, Doubt.CUT_CLOSED))),
+    )
+    with engine.connect() as connection:
+        found: int | None = connection.scalar(statement)
+    return -1 if found is None else found
+
+
+def last_cut_with_rows_unread(engine: Engine, contract_name: str) -> int:
+    """The newest judged cut that left rows of the ledger where no later one reads them; -1 without one.
+
+    It was closed with a slice that is not empty, or it told of rows whose place no cut reads.
+    """
+    found_unread = func.jsonb_path_exists(verdict_table.c.doubts, cast(_ROWS_UNREAD, JSONPATH))
+    closed = verdict_table.c.doubts.contains([{"doubt": Doubt.CUT_CLOSED}])
+    filled = cut_slice.c.starts_at < cut_slice.c.ends_at
+    statement = (
+        select(func.max(verdict_table.c.cut_n))
+        .join(
+            cut_slice,
+            (cut_slice.c.contract == verdict_table.c.contract) & (cut_slice.c.cut_n == verdict_table.c.cut_n),
+        )
+        .where(
+            verdict_table.c.contract == contract_name,
+            cut_slice.c.side == LEDGER,
+            or_(closed & filled, found_unread),
+        )
     )
     with engine.connect() as connection:
         found: int | None = connection.scalar(statement)

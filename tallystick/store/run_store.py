@@ -136,6 +136,8 @@ class OutstandingBreak:
     item_break: Break
     cut_n: int
     first_seen_utc: datetime
+    first_seen_cut: int
+    """That first saw the copy which it is about; with several, the first of them."""
 
 
 def commit_run(
@@ -390,13 +392,17 @@ def outstanding_breaks(engine: Engine, contract_name: str) -> tuple[OutstandingB
     """Breaks with an item whose newest state is broken, in order of class, match key and id."""
     with engine.connect() as connection:
         rows = connection.execute(_in_order(_broken_items(contract_name))).all()
-    since: dict[UUID, datetime] = {}
+    items: dict[UUID, list[Row[Any]]] = {}
     for row in rows:
-        since[row.break_id] = min(row.first_seen_utc, since.get(row.break_id, row.first_seen_utc))
-    by_id = {row.break_id: row for row in rows}
+        items.setdefault(row.break_id, []).append(row)
     return tuple(
-        OutstandingBreak(item_break=break_of_row(row), cut_n=row.cut_n, first_seen_utc=since[found_id])
-        for found_id, row in by_id.items()
+        OutstandingBreak(
+            item_break=break_of_row(found[-1]),
+            cut_n=found[-1].cut_n,
+            first_seen_utc=min(row.first_seen_utc for row in found),
+            first_seen_cut=min(row.first_seen_cut for row in found),
+        )
+        for found in items.values()
     )
 
 
@@ -482,10 +488,10 @@ def items_with_class(items: FromClause) -> Select[Any]:
 
 
 def _broken_items(contract_name: str) -> Select[Any]:
-    """Break columns, item_id and first_seen_utc of each item whose newest state is broken."""
+    """Break columns, item_id and when and by which cut it was first seen, of each item whose newest state is broken."""
     newest = _newest_items(contract_name).subquery()
     return (
-        select(item_break, newest.c.item_id, newest.c.first_seen_utc)
+        select(item_break, newest.c.item_id, newest.c.first_seen_utc, newest.c.first_seen_cut)
         .join(newest, newest.c.break_id == item_break.c.break_id)
         .where(newest.c.state == ItemState.BROKEN)
     )

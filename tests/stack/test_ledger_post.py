@@ -13,6 +13,7 @@ from tallystick.acting_rules import ActingStopped, SwitchSetting
 from tallystick.break_class import BreakClass
 from tallystick.compensation import Execution
 from tallystick.compensation_plan import Kind, Plan, PlanRefused
+from tallystick.cut_closing import closing_of
 from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import ItemFate
 from tallystick.ledger_reader import LedgerRefused
@@ -20,6 +21,8 @@ from tallystick.repair_effect import Effect
 from tallystick.run_result import ItemState
 from tallystick.store.break_store import find_break
 from tallystick.store.claim_store import NOT_OUTSTANDING
+from tallystick.store.close_store import close_cut
+from tallystick.store.cut_store import claim_attempt
 from tallystick.store.plan_store import read_audit
 from tallystick.store.run_store import StoredRun, outstanding_breaks
 from tallystick.store.switch_store import set_switch
@@ -149,6 +152,69 @@ def test_a_late_row_that_cleared_its_break_and_was_archived_is_not_posted_when_t
     again = posted(books, plan)
     assert fates(again) == {LOST: ItemFate.REFUSED, ALSO_LOST: ItemFate.ALREADY_PUBLISHED}
     assert NOT_OUTSTANDING in [one.reason for one in again.outcomes]
+    assert rows_of(books) == []
+
+
+def close_unread(books: LiveBooks) -> int:
+    """A person closes the next cut, which somebody has tried to judge."""
+    name, cut = books.contract.contract, books.take_cut()
+    claim_attempt(books.store, name, cut.n)
+    at = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    close_cut(books.store, name, cut.n, closing_of(by="eve", reason="nobody can read it", at_utc=at))
+    return cut.n
+
+
+def archive(books: LiveBooks, event: Event) -> None:
+    books.ledger.execute(f"DELETE FROM {books.table} WHERE event_id = %s", (event.event_id,))
+
+
+def test_a_late_row_in_a_cut_that_was_closed_unread_is_not_posted_again_once_it_is_archived(
+    books: LiveBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, plan = missing(books, LOST, ALSO_LOST)
+
+    def dies(*arguments: object, **named: object) -> None:
+        raise RuntimeError("killed here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compensation, "post_once", dies)
+        with pytest.raises(RuntimeError, match="killed here"):
+            posted(books, plan)
+    assert [state for state, _ in action_states(books, plan)] == ["executing", "executing"]
+    books.post(LOST)  # its consumer, late
+    n = close_unread(books)
+    archive(books, LOST)
+    told = f"its row may have come and been archived: nobody has read all rows up to cut {n}"
+
+    books.both(payment("w3"))
+    run = books.next_run()
+    assert (run.result.breaks, run.result.doubts) == ((), ())
+    again = posted(books, plan)
+    assert [(one.fate, one.reason.split(";")[0]) for one in again.outcomes] == [(ItemFate.REFUSED, told)] * 2
+    anew = planned(books, run.cut.n)
+    assert (anew.items, {one.reason.split(";")[0] for one in anew.left_out}) == ((), {told})
+    assert all_rows(books) == []
+
+    later = payment("lost after it", 500)  # a cut that has its verdict lies between the closed one and this event
+    books.produce(later)
+    fresh = planned(books, books.next_run().cut.n)
+    assert [item.match_key for item in fresh.items] == [later.event_id]
+    assert posted(books, fresh).count(ItemFate.PUBLISHED) == 1
+
+
+def test_a_cut_that_is_closed_after_the_proof_keeps_a_row_from_being_posted(books: LiveBooks) -> None:
+    _, plan = missing(books, LOST)
+    closed: list[int] = []
+
+    def row_comes_and_goes(step: str, figures: object) -> None:
+        if step == ExecutorStep.PROVED and not closed:
+            books.post(LOST)
+            closed.append(close_unread(books))
+            archive(books, LOST)
+
+    (outcome,) = posted(books, plan, tell=row_comes_and_goes).outcomes
+    told = f"its row may have come and been archived: nobody has read all rows up to cut {closed[0]}"
+    assert (outcome.fate, outcome.reason.split(";")[0]) == (ItemFate.REFUSED, told)
     assert rows_of(books) == []
 
 

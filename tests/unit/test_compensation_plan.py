@@ -120,6 +120,7 @@ def candidate(
     key: str,
     *,
     cut_n: int = 5,
+    first_seen_cut: int = 1,
     break_class: BreakClass = NEVER_PRODUCED,
     leg: str = "payout",
     amount_minor: int = 100,
@@ -141,7 +142,7 @@ def candidate(
     )
     stands = row(key, amount_minor=amount_minor, currency=currency)
     return Candidate(
-        outstanding=OutstandingBreak(item_break=found, cut_n=cut_n, first_seen_utc=NOON),
+        outstanding=OutstandingBreak(item_break=found, cut_n=cut_n, first_seen_utc=NOON, first_seen_cut=first_seen_cut),
         rows=(stands,) if rows is None else rows,
     )
 
@@ -449,6 +450,16 @@ def posting(**changes: Any) -> Contract:
 def unposted(**about: Any) -> Candidate:
     at = "topic:billing.payouts:1:17"
     return candidate("a", **({"break_class": BreakClass.MISSING_IN_LEDGER, "at": at, "rows": ()} | about))
+
+
+@pytest.mark.parametrize(("unread_at", "planned"), [(-1, 1), (1, 1), (2, 0), (3, 0), (9, 0)])
+def test_a_missing_row_may_have_come_where_no_run_has_read_it_since_the_cut_before_its_event(
+    unread_at: int, planned: int
+) -> None:
+    drawn = make_plan(posting(), run(), [unposted(first_seen_cut=3)], rows_unread_at=unread_at)
+    assert len(drawn.items) == planned
+    told = f"its row may have come and been archived: nobody has read all rows up to cut {unread_at}; look for it, "
+    assert reasons(drawn) == ({} if planned else {"a": told + "then post it by hand, or write the break off"})
 
 
 def test_what_the_ledger_lacks_is_posted_from_the_event_and_the_words_say_so() -> None:
