@@ -85,6 +85,8 @@ def act_on_plan(
 ) -> None:
     """Do what a kept plan says, once, whatever crashed or ran before; then look whether each break is cleared.
 
+    Of a plan that has begun, what the contract does not allow any more is refused, once it is known not to be done.
+
     Ends with 0 when each is, with 1 when one is not, with 3 when that is not to be seen yet, with 2 when the plan is
     refused or something does not answer.
 
@@ -92,7 +94,7 @@ def act_on_plan(
     """
     from tallystick.acting_rules import words_of
     from tallystick.cli_progress import Progress
-    from tallystick.compensation import execute_plan, verify_and_keep
+    from tallystick.compensation import contract_to_look_by, execute_plan, verify_and_keep
     from tallystick.compensation_plan import PlanStale, plan_id_of
     from tallystick.masking import Mask
     from tallystick.plain_text import foreign_text
@@ -101,10 +103,12 @@ def act_on_plan(
 
     contract, approver = load_contract(contract_file), words_of("--by", by)
     mask = Mask(contract)
-    engine, connections = open_store(store_dsn()), _acting_connections(contract)
+    engine = open_store(store_dsn())
     plan = read_plan(engine, plan_id_of(plan_hash))
     if plan is None:
         raise PlanStale(f"{contract.contract}: a plan of hash {foreign_text(plan_hash)} was never kept; ask for one")
+    rules = contract_to_look_by(engine, contract, plan)
+    connections = _acting_connections(rules)
     with Progress() as progress:
         tell = _print_step if as_json else progress.tell
         execution = execute_plan(
@@ -117,7 +121,7 @@ def act_on_plan(
             environment=os.environ.get("TALLYSTICK_ENVIRONMENT", "production"),
             tell=tell,
         )
-        result = verify_and_keep(engine, contract, plan, connections, actor=approver)
+        result = verify_and_keep(engine, rules, plan, connections, actor=approver)
         effects = [check.effect for check in result.checks]
         tell("verified", {"verdict": result.verdict, "effects": effects})
     if not as_json:

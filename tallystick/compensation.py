@@ -35,6 +35,8 @@ from tallystick.committed_records import SettledTopics, read_committed, settle_t
 from tallystick.compensation_plan import (
     INTO_LEDGER,
     ApprovalTooOld,
+    CapsExceeded,
+    CompensationOff,
     Kind,
     Plan,
     PlanItem,
@@ -93,7 +95,7 @@ from tallystick.republished_event import (
 )
 from tallystick.store.claim_store import held_among, judged_parts
 from tallystick.store.clock import store_now
-from tallystick.store.contract_store import require_same_books
+from tallystick.store.contract_store import read_contract, require_same_books
 from tallystick.store.loss_store import last_cut_with_rows_unread
 from tallystick.store.plan_store import (
     ActionState,
@@ -161,10 +163,11 @@ def execute_plan(
     ContractChangeRefused, ProgressLost; what another start can cure: ProgressHeld, ExecutorFenced, TransactionAborted.
     """
     now = now or partial(store_now, engine)
-    work = Work(engine, contract, connections, plan, approver, environment, tell, now, approved_in=approved_in)
+    rules = contract_to_look_by(engine, contract, plan)
+    work = Work(engine, rules, connections, plan, approver, environment, tell, now, approved_in=approved_in)
     work.audit("approved", approved_hash=approved_hash, dry_run=plan.dry_run, items=len(plan.actions))
     try:
-        _refuse_unapproved(work, approved_hash)
+        _refuse_unapproved(work, approved_hash, allowed=contract)
         tell(ExecutorStep.APPROVED, {})
         outcomes = _rehearse(work) if plan.dry_run else _execute(work)
     except (RuntimeError, ConnectionError, KafkaException, ContractChangeRefused, LedgerRefused) as error:
@@ -176,6 +179,19 @@ def execute_plan(
     work.audit("finished", **{fate: sum(one.fate is fate for one in outcomes) for fate in ItemFate})
     tell(ExecutorStep.FINISHED, {"outcomes": [_told(outcome) for outcome in outcomes]})
     return Execution(plan_id=plan.plan_id, plan_hash=plan.plan_hash, dry_run=plan.dry_run, outcomes=outcomes)
+
+
+def contract_to_look_by(engine: Engine, contract: Contract, plan: Plan) -> Contract:
+    """The contract; where it does not say any more how the plan's actions are done, with the rules of the plan's cut.
+
+    They say where to look what a plan that has begun has done. What may be done, the contract says as it is now.
+    """
+    rules, kinds = contract.compensation, {item.kind for item in plan.items}
+    posts, triggers = not kinds.isdisjoint(INTO_LEDGER), Kind.TRIGGER in kinds
+    if rules is not None and (rules.post or not posts) and (rules.trigger or not triggers):
+        return contract
+    then = read_contract(engine, contract.contract, plan.cut_n)
+    return contract.model_copy(update={"compensation": then.compensation}) if then else contract
 
 
 def verify_plan(contract: Contract, plan: Plan, connections: Connections) -> VerifyResult:
@@ -232,24 +248,26 @@ class _Proof:
     judged: Mapping[TopicPartition, JudgedPart]
 
 
-def _refuse_unapproved(work: Work, approved_hash: str) -> None:
+def _refuse_unapproved(work: Work, approved_hash: str, *, allowed: Contract) -> None:
+    """allowed: the contract as it is now. Of a plan that has begun, what it forbids is only not done."""
     plan, contract = work.plan, work.contract
     require_same_books(work.engine, contract)  # also a plan that has begun: by another key its events are not found
     if approved_hash != plan.plan_hash:
         raise PlanStale(f"{contract.contract}: approved was {approved_hash}, the plan is {plan.plan_hash}")
-    refuse_over_caps(contract, plan)
+    begun = open_actions(work.engine, contract.contract)
+    has_begun = any(action.plan_id == plan.plan_id for action in begun.values())
+    forbidden = _why_forbidden(allowed, plan, has_begun=has_begun)
     if read_plan(work.engine, plan.plan_id) is None:
         raise PlanStale(f"{contract.contract}: plan {plan.plan_id} was never stored")
     refuse_one_person(contract, plan, approver=work.approver, requesters=requesters(work.engine, plan.plan_id))
     if not plan.dry_run:
         work.refuse_for_now()
     too_old = _why_too_old(work)
-    begun = open_actions(work.engine, contract.contract)
-    if any(action.plan_id == plan.plan_id for action in begun.values()):
+    if has_begun:
         stopped = why_not_any_more(work.engine, contract, work.connections, plan, begun)
-        if too_old:
+        if reason := forbidden or too_old:
             undone = [one.action_id for one in plan.actions if not _is_done(begun.get(one.action_id))]
-            stopped = dict.fromkeys(undone, too_old) | stopped
+            stopped = dict.fromkeys(undone, reason) | stopped
         work.stopped.update(stopped)
         return
     if too_old:
@@ -261,6 +279,20 @@ def _refuse_unapproved(work: Work, approved_hash: str) -> None:
             f"{contract.contract}: approved was {plan.plan_hash}, today's plan is {now.plan_hash}: breaks, rows, caps "
             "or the newest run have changed since; ask for a new plan"
         )
+
+
+def _why_forbidden(allowed: Contract, plan: Plan, *, has_begun: bool) -> str | None:
+    """What the contract says against the plan as a whole; None: nothing.
+
+    Raises CompensationOff, CapsExceeded of a plan that has not begun.
+    """
+    try:
+        refuse_over_caps(allowed, plan)
+    except (CompensationOff, CapsExceeded) as error:
+        if not has_begun:
+            raise
+        return str(error)
+    return None
 
 
 def _why_too_old(work: Work) -> str | None:

@@ -46,6 +46,7 @@ class RepairBegun:
     """What a plan has begun to do for the break. done_at_utc: None while nobody can say whether it is done."""
 
     plan_id: UUID
+    plan_hash: str
     done_at_utc: datetime | None
 
 
@@ -57,8 +58,10 @@ def refuse_while_repaired(break_id: UUID, repairs: Sequence[RepairBegun], *, see
     for repair in repairs:
         if repair.done_at_utc is None:
             raise WriteOffRefused(
-                f"break {break_id}: plan {repair.plan_id} is repairing it; expected no repair under way; "
-                "let its compensation finish, then look again: tallystick explain"
+                f"break {break_id}: plan {repair.plan_id} is repairing it; expected no repair under way; let its "
+                f"compensation finish, or: tallystick compensation act CONTRACT_FILE {repair.plan_hash} --by NAME, "
+                "which records what it did, and refuses what the contract does not allow any more; then look again: "
+                "tallystick explain"
             )
         if repair.done_at_utc > seen_up_to_utc:
             raise WriteOffRefused(

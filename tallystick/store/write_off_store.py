@@ -20,7 +20,7 @@ from tallystick.store.contract_store import read_contract
 from tallystick.store.cut_store import CutNotFound, no_run_under_way
 from tallystick.store.plan_store import ActionState
 from tallystick.store.run_store import item_columns, outstanding_seen_by
-from tallystick.store.schema import audit, compensation_action, open_item
+from tallystick.store.schema import audit, compensation_action, compensation_plan, open_item
 from tallystick.write_off import (
     BreakWrittenOff,
     RepairBegun,
@@ -80,11 +80,17 @@ def write_off_break(engine: Engine, contract_name: str, break_name: str, write_o
 
 def _repairs_begun(connection: Connection, break_id: UUID) -> list[RepairBegun]:
     c = compensation_action.c
-    begun = select(c.plan_id, c.state, c.recorded_at).where(
-        c.break_id == break_id, c.state.in_([ActionState.EXECUTING, ActionState.DONE])
+    begun = (
+        select(c.plan_id, compensation_plan.c.plan_hash, c.state, c.recorded_at)
+        .join(compensation_plan, compensation_plan.c.plan_id == c.plan_id)
+        .where(c.break_id == break_id, c.state.in_([ActionState.EXECUTING, ActionState.DONE]))
     )
     return [
-        RepairBegun(plan_id=row.plan_id, done_at_utc=row.recorded_at if row.state == ActionState.DONE else None)
+        RepairBegun(
+            plan_id=row.plan_id,
+            plan_hash=row.plan_hash,
+            done_at_utc=row.recorded_at if row.state == ActionState.DONE else None,
+        )
         for row in connection.execute(begun)
     ]
 

@@ -386,9 +386,12 @@ def test_a_cap_that_was_lowered_stops_an_approved_plan_also_half_way(world: Book
         killed.wait(60)
     assert world.contract.compensation is not None
     rules = world.contract.compensation.model_copy(update={"max_items": 1})
+    lowered = world.contract.model_copy(update={"compensation": rules})
+    assert {one.fate for one in world.execute(plan, contract=lowered).outcomes} == {ItemFate.REFUSED}
+    assert world.events()[-3:] == ["refused", "refused", "finished"]
+    assert (world.copies(), world.states()) == (Counter(), {"refused": 2})
     with pytest.raises(CapsExceeded):
-        world.execute(plan, contract=world.contract.model_copy(update={"compensation": rules}))
-    assert world.events() == ["planned", "approved", "executing", "publishing", "approved", "stopped"]
+        world.execute(plan, contract=lowered)
 
 
 def with_rules(contract: Contract, **rules: Any) -> Contract:

@@ -75,7 +75,7 @@ def test_what_is_not_outstanding_is_refused_with_the_reason(life: tuple[LifeStep
 @pytest.mark.parametrize(
     ("done_at_utc", "why"),
     [
-        (None, "is repairing it; expected no repair under way"),
+        (None, "is repairing it; expected no repair under way; .* act CONTRACT_FILE 5a1d --by NAME"),
         (NOON + HOUR, "repaired it at .*, and no cut has been made since"),
         (NOON, None),
     ],
@@ -83,7 +83,7 @@ def test_what_is_not_outstanding_is_refused_with_the_reason(life: tuple[LifeStep
 def test_what_a_repair_pays_is_not_given_up_before_a_run_has_looked(
     done_at_utc: datetime | None, why: str | None
 ) -> None:
-    repair = RepairBegun(plan_id=UUID(int=7), done_at_utc=done_at_utc)
+    repair = RepairBegun(plan_id=UUID(int=7), plan_hash="5a1d", done_at_utc=done_at_utc)
     with pytest.raises(WriteOffRefused, match=f"plan {repair.plan_id} {why}") if why else nullcontext():
         refuse_while_repaired(UUID(int=1), [repair], seen_up_to_utc=NOON)
 
