@@ -97,8 +97,8 @@ class CompensationRules(ContractPart):
     approval_timeout_seconds: Annotated[int, Field(gt=0, strict=True)] = 86_400
     """How long an approval may stay unanswered. A time-out means no."""
     approval_valid_seconds: Annotated[int, Field(gt=0, strict=True)] = 86_400
-    """How long a yes holds, in a run of the scheduler. After that nothing more of its plan is begun, whoever clears or
-    retries its task: start a new run, which asks again."""
+    """How long a yes holds, in a run of the scheduler, from the moment at which the person answered. After that nothing
+    more of its plan is begun, whoever clears or retries its task: start a new run, which asks again."""
 
     @field_validator("acting_minutes")
     @classmethod

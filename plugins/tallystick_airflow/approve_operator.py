@@ -1,6 +1,7 @@
 """Asks a person."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -41,23 +42,24 @@ class ApprovePlanOperator(ApprovalOperator):
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         shown = context["ti"].xcom_pull(task_ids="approve", key="plan")
         answer, who = _answer_of(event)
-        _keep(context, shown, actor=who, event=answer)
+        _keep(context, shown, actor=who, event=answer, responded_at=event.get("responded_at"))
         return super().execute_complete(context, event)
 
 
-def _keep(context: Context, plan: Mapping[str, str], *, actor: str, event: str) -> None:
-    """Append one line to the trail of a plan."""
-    from tallystick.store.plan_store import append_audit  # SQLAlchemy: not while parsing
+def _keep(
+    context: Context, plan: Mapping[str, str], *, actor: str, event: str, responded_at: datetime | None = None
+) -> None:
+    """Append one line to the trail of a plan. responded_at: when the person answered, as Airflow's API server says."""
+    from tallystick.store.clock import dated_by_store, read_clock  # SQLAlchemy: not while parsing
+    from tallystick.store.plan_store import ANSWERED_AT, append_audit, asked_at
 
+    plan_id, run_id = UUID(plan["plan_id"]), context["run_id"]
+    detail = {"plan_hash": plan["plan_hash"], "scheduler_run_id": run_id}
     with open_verdict_store() as engine:
-        append_audit(
-            engine,
-            plan["contract"],
-            plan_id=UUID(plan["plan_id"]),
-            actor=actor,
-            event=event,
-            detail={"plan_hash": plan["plan_hash"], "scheduler_run_id": context["run_id"]},
-        )
+        if responded_at is not None:
+            asked = asked_at(engine, plan_id, scheduler_run_id=run_id)
+            detail[ANSWERED_AT] = dated_by_store(read_clock(engine), responded_at, not_before=asked).isoformat()
+        append_audit(engine, plan["contract"], plan_id=plan_id, actor=actor, event=event, detail=detail)
 
 
 def _answer_of(event: dict[str, Any]) -> tuple[str, str]:

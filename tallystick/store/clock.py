@@ -34,6 +34,16 @@ def read_clock(engine: Engine, *, host_now: Callable[[], datetime] = lambda: dat
     return StoreClock(now_utc=now, host_ahead=least_difference(before, now, after))
 
 
+def dated_by_store(clock: StoreClock, at: datetime, *, not_before: datetime) -> datetime:
+    """A moment that another host has dated, by the store's clock and not too young.
+
+    That host's clock is taken for the store's or for this host's, whichever makes it older. not_before: what is known
+    by the store's clock; the answer where the moment would lie before it, or in the future: its clock is neither then.
+    """
+    found = min(at, at - clock.host_ahead)
+    return found if not_before <= found <= clock.now_utc else not_before
+
+
 def least_difference(before: datetime, store: datetime, after: datetime) -> timedelta:
     """How far a clock that showed `before` and `after` around a moment is ahead of one that showed `store` then."""
     if before <= store <= after:

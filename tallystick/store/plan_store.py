@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Engine, Row, Text, Update, Uuid, cast, func, insert, select, text, update
+from sqlalchemy import Connection, DateTime, Engine, Row, Text, Update, Uuid, cast, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import OperationalError
@@ -29,6 +29,8 @@ ASKED = "planned"
 """The audit event of a plan that somebody asked for."""
 AGREED = "agreed"
 """The audit event of a yes that a scheduler has asked for."""
+ANSWERED_AT = "answered_at_utc"
+"""Key of the detail of an answer: when the person gave it, by the store's clock."""
 
 
 class ActionState(StrEnum):
@@ -225,8 +227,13 @@ def record_refusal(engine: Engine, action_id: UUID, *, executor: str, outcome: M
 
 
 def age_of_approval(engine: Engine, plan_id: UUID, *, scheduler_run_id: str) -> timedelta | None:
-    """How long ago a person agreed to the plan in a run of the scheduler, by the store's clock; None: nobody has."""
-    statement = select(func.clock_timestamp() - func.max(audit_table.c.recorded_at)).where(
+    """How long ago a person agreed to the plan in a run of the scheduler, by the store's clock; None: nobody has.
+
+    A line is written once the scheduler has resumed its task, maybe long after the answer; so it says when that was.
+    """
+    answered_at = cast(audit_table.c.detail[ANSWERED_AT].as_string(), DateTime(timezone=True))
+    agreed_at = func.least(audit_table.c.recorded_at, answered_at)
+    statement = select(func.clock_timestamp() - func.max(agreed_at)).where(
         audit_table.c.plan_id == plan_id,
         audit_table.c.event == AGREED,
         audit_table.c.detail["scheduler_run_id"].as_string() == scheduler_run_id,
@@ -234,6 +241,18 @@ def age_of_approval(engine: Engine, plan_id: UUID, *, scheduler_run_id: str) -> 
     with engine.connect() as connection:
         age: timedelta | None = connection.scalar(statement)
     return age
+
+
+def asked_at(engine: Engine, plan_id: UUID, *, scheduler_run_id: str) -> datetime:
+    """When a run of the scheduler first asked for the plan: no answer in it is older."""
+    statement = select(func.min(audit_table.c.recorded_at)).where(
+        audit_table.c.plan_id == plan_id,
+        audit_table.c.event == ASKED,
+        audit_table.c.detail["scheduler_run_id"].as_string() == scheduler_run_id,
+    )
+    with engine.connect() as connection:
+        at: datetime = connection.execute(statement).scalar_one()
+    return at
 
 
 def append_audit(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +16,8 @@ from tallystick.break_class import BreakClass
 from tallystick.compensation import VerifyResult
 from tallystick.executor_work import ItemCheck
 from tallystick.repair_effect import Effect
-from tallystick.store import plan_store, run_store
+from tallystick.store import clock, plan_store, run_store
+from tallystick.store.clock import StoreClock
 from tallystick.verdict import Verdict, merge_verdicts
 from tallystick_airflow import approve_operator, judge_operator, offer_compensation_operator, verify_operator
 from tallystick_airflow.approval import NotApproved, approved_plan
@@ -137,6 +138,9 @@ def trail(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             (event, actor, contract, str(plan_id), detail)
         ),
     )
+    monkeypatch.setattr(plan_store, "asked_at", lambda engine, plan_id, *, scheduler_run_id: NOON - timedelta(hours=1))
+    read = StoreClock(now_utc=NOON + timedelta(hours=1), host_ahead=timedelta(minutes=2))
+    monkeypatch.setattr(clock, "read_clock", lambda engine: read)
     return lines
 
 
@@ -242,11 +246,13 @@ def test_every_answer_and_that_there_was_none_stands_in_the_trail(
     trail: list[Any], event: dict[str, Any], kept: tuple[str, str]
 ) -> None:
     operator = ApprovePlanOperator(task_id="approve")
-    event = {"params_input": {}, "responded_at": NOON} | event
+    event = event if "error" in event else {"params_input": {}, "responded_at": NOON} | event
     context: Any = {"ti": TaskInstance(plan=SHOWN), "run_id": "cut_7", "task": operator}
     if "error" in event:
         with pytest.raises(HITLTriggerEventError):
             operator.execute_complete(context, event)
     else:
         operator.execute_complete(context, event)
-    assert trail == [(*kept, "billing_payouts", SHOWN["plan_id"], KEPT)]
+    answered_at = NOON - timedelta(minutes=2)  # by the store's clock
+    detail = KEPT if "error" in event else KEPT | {"answered_at_utc": answered_at.isoformat()}
+    assert trail == [(*kept, "billing_payouts", SHOWN["plan_id"], detail)]

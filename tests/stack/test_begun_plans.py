@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from sqlalchemy import text
 
-from tallystick.break_class import Doubt
+from tallystick.break_class import BreakClass, Doubt
 from tallystick.compensation_plan import ApprovalTooOld, Plan, PlanRefused, PlanStale
 from tallystick.contract import Contract
 from tallystick.event_publisher import open_publisher
@@ -24,16 +25,20 @@ from tallystick.executor_work import ItemFate
 from tallystick.progress_topic import progress_topic_name
 from tallystick.run_result import ItemState, WriteOff
 from tallystick.store.claim_store import NOT_OUTSTANDING
+from tallystick.store.clock import store_now
 from tallystick.store.cut_store import claim_attempt
 from tallystick.store.migrations.versions import m0012_effects_of_actions
-from tallystick.store.plan_store import append_audit
+from tallystick.store.plan_store import ANSWERED_AT, append_audit
 from tallystick.store.run_store import commit_run, outstanding_breaks
 from tallystick.store.write_off_store import write_off_break
 from tallystick.verdict import Verdict
+from tallystick.write_off import WriteOffRefused
 
 from .payout_world import Books, once, world
 
 __all__ = ["world"]  # a fixture
+
+ABORTED = BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY
 
 
 def told(world: Books, plan: Plan, **how: Any) -> dict[str, tuple[str, str]]:
@@ -222,8 +227,11 @@ def test_offsets_that_were_lost_unread_since_keep_a_missing_event_from_being_pub
     assert (world.copies(), world.states()) == (Counter(), {"refused": 2})
 
 
-def agree(world: Books, plan: Plan, *, run: str, age: timedelta = timedelta()) -> None:
-    """What the approval's task keeps of a yes; the trail is append-only, so an old one is written as such."""
+def agree(world: Books, plan: Plan, *, run: str, age: timedelta = timedelta(), lay: timedelta = timedelta()) -> None:
+    """What the approval's task keeps of a yes; the trail is append-only, so an old one is written as such.
+
+    lay: how long the scheduler took to resume the task that keeps it.
+    """
     if not age:
         append_audit(
             world.store,
@@ -231,7 +239,7 @@ def agree(world: Books, plan: Plan, *, run: str, age: timedelta = timedelta()) -
             plan_id=plan.plan_id,
             actor="bob",
             event="agreed",
-            detail={"scheduler_run_id": run},
+            detail={"scheduler_run_id": run, ANSWERED_AT: (store_now(world.store) - lay).isoformat()},
         )
         return
     row = text(
@@ -248,7 +256,9 @@ def test_an_approval_holds_for_its_time_and_is_asked_again_then(world: Books) ->
     a, b = (str(row.event.event_id) for row in rows)
     plan = world.plan()
     agree(world, plan, run="old", age=timedelta(seconds=86_401))
-    for run, said in (("old", "start a new run, which asks again"), ("never asked", "nobody is on record")):
+    agree(world, plan, run="resumed late", lay=timedelta(seconds=86_401))
+    asks_again = "start a new run, which asks again"
+    for run, said in (("old", asks_again), ("resumed late", asks_again), ("never asked", "nobody is on record")):
         with pytest.raises(ApprovalTooOld, match=said):
             world.execute(plan, approved_in=run)
     assert (world.copies(), world.states()) == (Counter(), Counter())
@@ -260,7 +270,7 @@ def test_an_approval_holds_for_its_time_and_is_asked_again_then(world: Books) ->
     again = told(world, plan, approved_in="old")
     assert again[a] == (ItemFate.ALREADY_PUBLISHED, "")
     assert (again[b][0], "start a new run" in again[b][1]) == (ItemFate.REFUSED, True)
-    agree(world, plan, run="newest")
+    agree(world, plan, run="newest", lay=timedelta(seconds=86_000))
     assert told(world, plan, approved_in="newest")[b][0] is ItemFate.PUBLISHED
     assert world.copies() == once(rows[1:])
 
@@ -299,6 +309,44 @@ def test_a_begun_plan_is_held_against_the_newest_run_and_the_days_caps(world: Bo
     world.runs.commit(world.store, world.runs.result(4))
     assert told(world, plan)[b] == (ItemFate.PUBLISHED, "")
     assert world.copies() == Counter([b])
+
+
+def without_repairs(world: Books) -> Contract:
+    return world.contract.model_copy(update={"compensation": None})
+
+
+@pytest.mark.parametrize("die_at", ["before commit", "after commit"])
+@pytest.mark.parametrize(
+    ("forbid", "told"),
+    [
+        pytest.param(partial(with_rules, max_items=1), "over the cap on the number of events", id="the cap is lowered"),
+        pytest.param(partial(with_rules, max_amount_minor={"USD": 1}), "sets no cap for EUR", id="a cap is gone"),
+        pytest.param(partial(with_rules, classes=[ABORTED]), "is not compensated by the contract", id="the class is"),
+        pytest.param(without_repairs, "the contract has no compensation", id="the section is"),
+    ],
+)
+def test_what_the_contract_forbids_by_now_ends_what_had_begun_as_done_or_refused(
+    world: Books, forbid: Callable[[Books], Contract], told: str, die_at: str
+) -> None:
+    rows = world.pay(2)
+    world.find_missing(rows)
+    plan = world.plan()
+    with world.start_executor(plan, die_at=die_at) as killed:
+        killed.wait(60)
+    write_off = WriteOff(by="Carol", reason="paid by hand, by bank transfer", at_utc=datetime.now(UTC))
+    give_up = partial(write_off_break, world.store, world.contract.contract, str(plan.items[0].break_id), write_off)
+    with pytest.raises(WriteOffRefused, match=f"tallystick compensation act CONTRACT_FILE {plan.plan_hash} --by NAME"):
+        give_up()
+    outcomes = world.execute(plan, contract=forbid(world)).outcomes
+    if die_at == "after commit":
+        assert {one.fate for one in outcomes} == {ItemFate.ALREADY_PUBLISHED}
+        assert (world.copies(), world.states()) == (once(rows), {"done": 2})
+        return
+    assert {one.fate for one in outcomes} == {ItemFate.REFUSED}
+    assert [told in one.reason for one in outcomes] == [True, True]
+    assert (world.copies(), world.states()) == (Counter(), {"refused": 2})
+    assert give_up().outstanding == 1
+    assert [item.match_key for item in world.plan().items] == [plan.items[1].match_key]
 
 
 def test_what_was_claimed_yesterday_and_is_published_today_is_of_todays_caps(world: Books) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tallystick.canary_evidence import calm_evidence
 from tallystick.classes.host_clock_off import host_clock_off
-from tallystick.store.clock import least_difference
+from tallystick.store.clock import StoreClock, dated_by_store, least_difference
 
 from .builders import MINUTE, NOON, contract_of, cut_of, evidence_of
 
@@ -24,6 +24,27 @@ SECOND = timedelta(seconds=1)
 )
 def test_a_difference_is_what_the_question_cannot_explain(before: datetime, after: datetime, ahead: timedelta) -> None:
     assert least_difference(before, NOON, after) == ahead
+
+
+HOUR = 60 * MINUTE
+
+
+@pytest.mark.parametrize(
+    ("at", "host_ahead", "dated"),
+    [
+        pytest.param(NOON - HOUR, timedelta(), NOON - HOUR, id="all clocks agree"),
+        pytest.param(NOON - HOUR, 2 * MINUTE, NOON - HOUR - 2 * MINUTE, id="it may be ahead as this host is"),
+        pytest.param(NOON - HOUR, -2 * MINUTE, NOON - HOUR, id="it may be right where this host is behind"),
+        pytest.param(NOON + MINUTE, 2 * MINUTE, NOON - MINUTE, id="ahead as this host is"),
+        pytest.param(NOON + 3 * MINUTE, 2 * MINUTE, NOON - 2 * HOUR, id="of the future by any clock"),
+        pytest.param(NOON - 3 * HOUR, timedelta(), NOON - 2 * HOUR, id="before it can have been"),
+    ],
+)
+def test_what_another_host_dated_is_never_taken_for_younger_than_it_may_be(
+    at: datetime, host_ahead: timedelta, dated: datetime
+) -> None:
+    clock = StoreClock(now_utc=NOON, host_ahead=host_ahead)
+    assert dated_by_store(clock, at, not_before=NOON - 2 * HOUR) == dated
 
 
 def test_canaries_are_judged_as_if_the_host_were_right() -> None:
