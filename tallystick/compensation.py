@@ -246,6 +246,7 @@ class _Proof:
     names: EventFields
     settled: SettledTopics
     judged: Mapping[TopicPartition, JudgedPart]
+    taken_back: Mapping[UUID, frozenset[str]]
 
 
 def _refuse_unapproved(work: Work, approved_hash: str, *, allowed: Contract) -> None:
@@ -510,6 +511,7 @@ def _prove(
         names=contract.event,
         settled=settled,
         judged=judged,
+        taken_back=work.taken_back,
     )
 
 
@@ -530,7 +532,8 @@ def _fate(item: PlanItem, proof: _Proof) -> ItemOutcome | None:
         return refused(item, f"not provable now: an open producer transaction holds {item.topic}")
     if proof.events.may_hide(item):
         return refused(item, f"not provable: a record of its message key in {item.topic} is unreadable")
-    if item.kind is Kind.REVERSE and (reason := why_not_reversible(item, standing, proof.names)):
+    elsewhere = proof.taken_back.get(item.action_id, frozenset())
+    if item.kind is Kind.REVERSE and (reason := why_not_reversible(item, standing, proof.names, elsewhere=elsewhere)):
         return refused(item, reason)
     if [row.source for row in proof.rows.get(item.match_key, ())] != [item.row]:
         return refused(item, "the ledger row is gone, doubled or changed")

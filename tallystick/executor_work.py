@@ -84,7 +84,8 @@ class Work:
 
     begun: actions that it was the first to begin, and of which it has recorded nothing. stopped: actions of a plan that
     has begun which may not be done any more, and why. unclaimed: actions that it has not begun, so that it has nothing
-    to refuse. approved_in: the scheduler's run in which a person agreed; "" where this start is the approval.
+    to refuse. taken_back: of a reversal, the other copies of its key that other actions take back. approved_in: the
+    scheduler's run in which a person agreed; "" where this start is the approval.
     """
 
     engine: Engine
@@ -99,6 +100,7 @@ class Work:
     begun: set[UUID] = field(default_factory=set)
     stopped: dict[UUID, str] = field(default_factory=dict)
     unclaimed: set[UUID] = field(default_factory=set)
+    taken_back: dict[UUID, frozenset[str]] = field(default_factory=dict)
     approved_in: str = ""
 
     @property
@@ -153,6 +155,7 @@ class Work:
         )
         self.begun.update(claims.begun)
         self.stopped.update(claims.unclaimed)
+        self.taken_back.update(claims.taken_back)
         self.unclaimed.update(
             action.action_id
             for action in actions

@@ -29,6 +29,8 @@ from tallystick.repair_effect import has_its_row, is_taken_back_once, why_not_ta
 
 _PATIENCE = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'"
 """An executor that is stopped must hold neither the next one nor the ledger's horizon."""
+_SEE_OTHERS = "SET default_transaction_isolation = 'read committed'"
+"""Whoever has waited for another executor must see its rows; under what some databases have by default it would not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +92,7 @@ def _once(
     post = _rules_of(contract)
     with open_ledger(dsn) as connection:
         connection.execute(_PATIENCE)
+        connection.execute(_SEE_OTHERS)
         try:
             with connection.transaction():
                 if not _claim(connection, post, item, plan_hash):

@@ -87,8 +87,13 @@ def in_force(standing: Collection[StandingEvent]) -> tuple[StandingEvent, ...]:
     return tuple(event for event in standing if not event.reverses and event.item_id not in taken_back)
 
 
-def why_not_reversible(item: PlanItem, standing: Collection[StandingEvent], names: EventFields) -> str | None:
-    """What speaks against taking the item's copy back, by what stands of its key now; None: nothing."""
+def why_not_reversible(
+    item: PlanItem, standing: Collection[StandingEvent], names: EventFields, *, elsewhere: Collection[str] = ()
+) -> str | None:
+    """What speaks against taking the item's copy back, by what stands of its key now; None: nothing.
+
+    elsewhere: item ids of copies that other actions take back, whether the log shows it or not.
+    """
     copy = next((event for event in standing if event.item_id == item.reverses), None)
     if copy is None:
         return "not provable: the copy is not on the retained log any more"
@@ -97,8 +102,11 @@ def why_not_reversible(item: PlanItem, standing: Collection[StandingEvent], name
             return f"it was taken back already: {event.topic}[{event.partition}] at {event.kafka_offset}"
     if copy.reverses:
         return "the copy takes another one back itself"
-    if len(in_force(standing)) < 2:
+    left = in_force(standing)
+    if len(left) < 2:
         return "not provable: no other copy of the event is on the retained log any more"
+    if len([event for event in left if event.item_id not in elsewhere]) < 2:
+        return "another plan takes every other copy of the event back, or has done so"
     if not says_the_same(copy, item, names):
         return "the copy does not say what the run read"
     return None

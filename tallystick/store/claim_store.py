@@ -10,8 +10,8 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Engine, cast, func, select, tuple_, update
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import Connection, Engine, Text, cast, func, select, tuple_, update
+from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from tallystick.abort_plan import AbortItem
@@ -40,12 +40,23 @@ class Claims:
     """Actions as they are once a start has claimed them.
 
     begun: those that no start had begun before, or that are begun again after a refusal; of the others nobody can say
-    without a look whether they were done. unclaimed: those that may not begin, and why.
+    without a look whether they were done. unclaimed: those that may not begin, and why. taken_back: of a reversal, the
+    item ids of the other copies of its key that actions of whatever contract take back, or may have by now.
     """
 
     actions: Mapping[UUID, StoredAction]
     begun: frozenset[UUID]
     unclaimed: Mapping[UUID, str]
+    taken_back: Mapping[UUID, frozenset[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Other:
+    """Another action of the same effect, executing or done. reverses: item id of what it takes back, or ""."""
+
+    plan_id: UUID
+    contract: str
+    reverses: str
 
 
 def claim_actions(
@@ -73,12 +84,11 @@ def claim_actions(
         hold_breaks(connection, plan.contract)
         stored = _stored(connection, ids)
         effects = _effects(connection, plan.contract, actions, ledger)
+        same = _same_effect(connection, actions, effects)
         held = {one for one, row in stored.items() if row.state is not ActionState.REFUSED}
         fresh = [action for action in actions if action.action_id not in held]
         unclaimed = {
-            one: reason
-            for one, reason in _why_not(connection, plan.contract, fresh, effects, stopped).items()
-            if reason
+            one: reason for one, reason in _why_not(connection, plan.contract, fresh, same, stopped).items() if reason
         }
         begin = [action for action in fresh if action.action_id not in unclaimed]
         again = [one for one in actions if _is_executing(stored.get(one.action_id)) and one.action_id not in stopped]
@@ -92,7 +102,10 @@ def claim_actions(
             if one.plan_id != plan.plan_id and one.action_id not in {*unclaimed, *stopped}:
                 raise PlanStale(f"{plan.contract}: action {one.action_id} belongs to plan {one.plan_id}")
     return Claims(
-        actions=claimed, begun=frozenset(action.action_id for action in begin), unclaimed={**stopped, **unclaimed}
+        actions=claimed,
+        begun=frozenset(action.action_id for action in begin),
+        unclaimed={**stopped, **unclaimed},
+        taken_back={one: frozenset(other.reverses for other in others) for one, others in same.items()},
     )
 
 
@@ -169,13 +182,13 @@ def _why_not(
     connection: Connection,
     contract_name: str,
     actions: Sequence[AbortItem | PlanItem],
-    effects: Mapping[UUID, str],
+    same: Mapping[UUID, Sequence[_Other]],
     stopped: Mapping[UUID, str],
 ) -> dict[UUID, str]:
     """Those of these actions that may not begin, and why."""
     items = [action for action in actions if isinstance(action, PlanItem)]
     outstanding = _outstanding(connection, contract_name, [item.break_id for item in items])
-    elsewhere = _done_elsewhere(connection, contract_name, items, effects)
+    elsewhere = _done_elsewhere(contract_name, items, same)
     gone = {item.action_id: NOT_OUTSTANDING for item in items if item.break_id not in outstanding}
     return elsewhere | gone | {one.action_id: stopped[one.action_id] for one in actions if one.action_id in stopped}
 
@@ -204,15 +217,14 @@ def _outstanding(connection: Connection, contract_name: str, break_ids: Collecti
     return frozenset(found)
 
 
-def _done_elsewhere(
-    connection: Connection, contract_name: str, items: Sequence[PlanItem], effects: Mapping[UUID, str]
-) -> dict[UUID, str]:
-    """Items whose effect another action has, or may have by now.
-
-    A DAG may be started again for another break of one key, but not by another contract.
-    """
-    by_effect = {effects[item.action_id]: item for item in items if item.action_id in effects}
-    found: dict[UUID, str] = {}
+def _same_effect(
+    connection: Connection, actions: Sequence[AbortItem | PlanItem], effects: Mapping[UUID, str]
+) -> dict[UUID, tuple[_Other, ...]]:
+    """Of each of these actions: those others."""
+    by_effect = {effects[action.action_id]: action.action_id for action in actions if action.action_id in effects}
+    own = func.jsonb_build_object("id", cast(compensation_action.c.action_id, Text))
+    path = cast("$.items[*] ? (@.action_id == $id).reverses", JSONPATH)
+    found: dict[UUID, tuple[_Other, ...]] = {}
     for some in _in_parts(sorted(by_effect)):
         statement = (
             select(
@@ -220,6 +232,7 @@ def _done_elsewhere(
                 compensation_action.c.action_id,
                 compensation_action.c.plan_id,
                 compensation_plan.c.contract,
+                func.jsonb_path_query_first(compensation_plan.c.body, path, own).label("reverses"),
             )
             .join(compensation_plan, compensation_plan.c.plan_id == compensation_action.c.plan_id)
             .where(
@@ -228,11 +241,27 @@ def _done_elsewhere(
             )
         )
         for row in connection.execute(statement):
-            item = by_effect[row.effect]
-            own = item.kind is Kind.TRIGGER and row.contract == contract_name
-            if row.action_id != item.action_id and not own:
-                found[item.action_id] = f"plan {row.plan_id} of {row.contract} has done the same, or is doing it"
+            ours = by_effect[row.effect]
+            if row.action_id != ours:
+                other = _Other(plan_id=row.plan_id, contract=row.contract, reverses=row.reverses or "")
+                found[ours] = (*found.get(ours, ()), other)
     return found
+
+
+def _done_elsewhere(
+    contract_name: str, items: Sequence[PlanItem], same: Mapping[UUID, Sequence[_Other]]
+) -> dict[UUID, str]:
+    """Items whose effect another action has, or may have by now.
+
+    A DAG may be started again for another break of one key, but not by another contract. Another copy of a key may be
+    taken back, as long as one is left: that is proven on the log.
+    """
+    return {
+        item.action_id: f"plan {other.plan_id} of {other.contract} has done the same, or is doing it"
+        for item in items
+        for other in same.get(item.action_id, ())
+        if other.reverses == item.reverses and not (item.kind is Kind.TRIGGER and other.contract == contract_name)
+    }
 
 
 def _effects(
@@ -259,7 +288,7 @@ def _effect(item: PlanItem, topic_id: str, ledger: str) -> tuple[str, ...]:
         case Kind.REPUBLISH:
             return item.kind, topic_id, item.leg, item.match_key
         case Kind.REVERSE:
-            return item.kind, topic_id, item.reverses
+            return item.kind, topic_id, item.leg, item.match_key  # of any copy: one must be left
         case Kind.POST:
             return item.kind, ledger, item.leg, item.match_key
         case Kind.COUNTERPOST:

@@ -38,7 +38,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 SCHEMA = "tallystick"
 
-REVISION = "0014"
+REVISION = "0015"
 """Of this shape: the newest migration's."""
 
 metadata = MetaData(
