@@ -16,10 +16,12 @@ from tallystick.schedule import next_firing
 
 def retention_overtakes(evidence: Evidence) -> Iterator[NoticeFound]:
     """One per partition. The next run begins when the schedule fires again, and is through a settle timeout later."""
-    cut = evidence.cut
+    cut, expiries = evidence.cut, evidence.surroundings.expiries
+    if not expiries:
+        return
     next_run_utc = next_firing(evidence.contract.schedule, cut.now_utc)
     read_by_utc = next_run_utc + evidence.contract.settle_timeout
-    for one in evidence.surroundings.expiries:
+    for one in expiries:
         if one.expires_utc < read_by_utc:
             part, expires = one.topic_partition, _in(one.expires_utc - cut.now_utc)
             yield NoticeFound(

@@ -31,6 +31,7 @@ SPARK_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",  # to compile a plan costs more than to walk it over a few rows
     **WORKER_DAEMON,
 }
 """For small data in a test; the app itself leaves these to whoever submits it."""
