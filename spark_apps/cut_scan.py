@@ -167,7 +167,7 @@ def scan_cut(
             else:
                 scan, census = _scan(contract, cut, previous, sides, known, inputs, index_to), ()
             if not described.row_id_is_unique:
-                scan = replace(scan, repeated_row_ids=repeated_row_ids(sides.ledger.read))
+                scan = replace(scan, row_ids_repeat=True, repeated_row_ids=repeated_row_ids(sides.ledger.read))
             return scan, census
 
 

@@ -171,8 +171,10 @@ class LedgerSide(ContractPart):
         return self.kind == "postgres" and self.slice_by == "xmin"
 
     @property
-    def rows_come_again(self) -> bool:
-        """May a later slice hold a row that an earlier one held? By xmin and by a moment of change; a file's is new."""
+    def rows_change(self) -> bool:
+        """May a later slice hold a row that an earlier one held, and that says something else since? By xmin and by a
+        moment of change. What a file says is said by another file again, or it is another row.
+        """
         return self.kind in ("postgres", "jdbc")
 
     @property

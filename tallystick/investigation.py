@@ -3,7 +3,7 @@
 Asks both sides about exceptions only, so its cost grows with breaks and open items, not with rows.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -40,6 +40,7 @@ from tallystick.pairing import (
     topic_of,
 )
 from tallystick.receipts import without_compacted
+from tallystick.row_identity import RowNames, items_of_rows, standing_beside, with_ids_of_their_own
 from tallystick.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
 from tallystick.settling import BothSides
 from tallystick.slice_scan import SliceScan, place_in_order, topic_item_id
@@ -152,12 +153,8 @@ def investigate(
     judged again. indexes: of keys; not asked then.
     """
     contract = sides.contract
-    items = (*past.carried, *_judged_rows_read_again(engine, cut, past.carried, scan.copies))
-    cases = group_by_key(
-        with_ids_of_their_own(scan.copies, () if contract.ledger.rows_come_again else items, cut_n=cut.n),
-        items,
-        ignore_case=contract.currency_case == "ignored",
-    )
+    rows = _tell_rows_apart(engine, sides, cut, past, scan, stored_look_ups)
+    cases = group_by_key(rows.copies, rows.items, ignore_case=contract.currency_case == "ignored")
     too_many = {item.item_id: item for item in (*past.carried, *past.too_many) if may_be_taken_back(item)}
     asked = possible_reversals(cases, too_many.values())
     heads = KeptHeads(of=scan.heads, fetch_one=sides.fetcher(fetch_bytes=1))
@@ -189,10 +186,11 @@ def investigate(
         heads=heads,
         indexes=indexes,
         closed=past.closed,
+        row_names=rows.names,
     )
     if stored_look_ups is None:
         around = read_surroundings(engine, sides, cut, past, partitions_before=partitions_before)
-        look_ups = replace(look_ups, surroundings=around)
+        look_ups = replace(look_ups, surroundings=around, rows_beside=rows.beside)
     around = look_ups.surroundings
     known = _and_known(known, _known_repairs(engine, stored_look_ups, action_ids_of({}, look_ups.by_key)))
     seen = believed_rows(look_ups.by_key, known)
@@ -368,13 +366,59 @@ def _horizon_holder(sides: BothSides, cut: Cut) -> HorizonHolder | None:
     return sides.ledger.holder(horizon=cut.ledger_slice.xid_end) if held else None
 
 
-def _judged_rows_read_again(
-    engine: Engine, cut: Cut, carried: Iterable[OpenItem], copies: Iterable[Copy]
-) -> tuple[OpenItem, ...]:
-    """Broken and written-off items, no longer pairable and so not carried, whose rows this cut reads once more."""
-    known = {item.item_id for item in carried}
-    rows = {copy.item_id for copy in copies if copy.side is ItemSide.LEDGER} - known
-    return judged_items_as_of(engine, cut.contract, cut.n, rows)
+@dataclass(frozen=True, kw_only=True)
+class _Rows:
+    """copies: of both sides, each row under its item's id. items: those that take part. beside: as LookUps has it."""
+
+    copies: tuple[Copy, ...]
+    items: tuple[OpenItem, ...]
+    beside: tuple[str, ...] | None
+    names: RowNames
+
+
+def _tell_rows_apart(
+    engine: Engine, sides: BothSides, cut: Cut, past: Past, scan: SliceScan, stored: LookUps | None
+) -> _Rows:
+    """Which rows that were read are rows of items, and which are rows of their own.
+
+    Broken and written-off items that are no longer pairable, and so not carried, take part where their rows are read
+    once more.
+    """
+    ids_repeat = scan.row_ids_repeat if stored is None else stored.rows_beside is not None
+    known = {item.item_id for item in past.carried}
+    rows = {copy.item_id for copy in scan.copies if copy.side is ItemSide.LEDGER} - known
+    judged = {item.item_id: item for item in judged_items_as_of(engine, cut.contract, cut.n, rows)}
+    if ids_repeat:
+        judged |= {item.item_id: item for item in past.too_many if item.side is ItemSide.LEDGER}
+    items = (*past.carried, *judged.values())
+    of_rows = items_of_rows(items, scan.copies, ids_repeat=ids_repeat)
+    beside = stored.rows_beside if stored else _rows_beside(sides, cut, scan, of_rows)
+    rows_change = sides.contract.ledger.rows_change
+    copies = tuple(
+        with_ids_of_their_own(scan.copies, items, of_rows, beside or (), rows_change=rows_change, cut_n=cut.n)
+    )
+    read_again = {copy.item_id for copy in copies} & judged.keys()
+    names: dict[str, list[str]] = {}
+    for item_id in sorted(judged.keys() - read_again):
+        names.setdefault(judged[item_id].match_key, []).append(item_id)
+    return _Rows(
+        copies=copies,
+        items=(*past.carried, *(judged[item_id] for item_id in sorted(read_again))),
+        beside=beside,
+        names=RowNames(ids_repeat=ids_repeat, judged=names),
+    )
+
+
+def _rows_beside(
+    sides: BothSides, cut: Cut, scan: SliceScan, of_rows: Mapping[str, Sequence[OpenItem]]
+) -> tuple[str, ...] | None:
+    """Asks the ledger about the keys of items alone whose row id a row of the slice has too."""
+    if not scan.row_ids_repeat:
+        return None
+    items = [item for found in of_rows.values() for item in found]
+    keys = {item.match_key for item in items} - {""}
+    rows = sides.ledger.look_up_rows(keys, cut.ledger_slice) if keys else {}
+    return tuple(sorted(standing_beside(of_rows, scan.copies, rows)))
 
 
 def _rows_too_many(engine: Engine, cut: Cut, look_ups: LookUps) -> frozenset[str]:
@@ -382,24 +426,6 @@ def _rows_too_many(engine: Engine, cut: Cut, look_ups: LookUps) -> frozenset[str
     rows = {seen.item_id for found in look_ups.by_key.values() for seen in found if seen.side is ItemSide.LEDGER}
     judged = judged_items_as_of(engine, cut.contract, cut.n, rows)
     return frozenset(item.item_id for item in judged if may_be_taken_back(item))
-
-
-def with_ids_of_their_own(copies: Iterable[Copy], others: Iterable[OpenItem], *, cut_n: int) -> Iterator[Copy]:
-    """Rows in order, each with an item id that neither another row nor an item of another row has: where the ledger's
-    row ids repeat, one row would otherwise hide another.
-
-    others: items of rows that cannot be read again.
-    """
-    taken = {item.item_id: 1 for item in others}
-    of_earlier = frozenset(taken)
-    for copy in sorted(copies, key=lambda one: (one.item_id, one.match_key, one.amount_minor, one.currency)):
-        times = taken.get(copy.item_id, 0)
-        if copy.side is ItemSide.LEDGER and times:
-            row = f"{cut_n}.{times}" if copy.item_id in of_earlier else f"{times + 1}"
-            yield replace(copy, item_id=f"{copy.item_id}#{row}")
-        else:
-            yield copy
-        taken[copy.item_id] = times + 1
 
 
 def group_by_key(

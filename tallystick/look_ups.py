@@ -26,6 +26,7 @@ from tallystick.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.out_of_sight import Loss, loss_before_the_books
 from tallystick.pairing import KeyCase, Place, Sighting, origin_side
 from tallystick.receipts import Receipt, receipt_sighting, receipts_of
+from tallystick.row_identity import RowNames
 from tallystick.run_result import ItemSide
 from tallystick.settlement import ledger_settled_until, topic_settled_until
 from tallystick.settling import BothSides
@@ -55,6 +56,8 @@ class LookUps:
     lost_before_the_books: tuple[Loss, ...] = ()
     inputs_out_of_sight: bool = False
     """topic_to_topic: may an input have stood where neither the retained log nor the index of keys reaches?"""
+    rows_beside: tuple[str, ...] | None = None
+    """Items whose own row stood beside rows of the slice with its row id; None: a row id says it all."""
     lost_indexes: tuple[int, ...] = ()
     """Cuts whose index of keys is not there, or not what their verdict names."""
     by_key: Mapping[str, tuple[Sighting, ...]] = field(default_factory=dict)
@@ -72,6 +75,7 @@ class LookUps:
             "rows_may_be_older": self.rows_may_be_older,
             "lost_before_the_books": _LOSSES.dump_python(self.lost_before_the_books, mode="json"),
             "inputs_out_of_sight": self.inputs_out_of_sight,
+            "rows_beside": None if self.rows_beside is None else list(self.rows_beside),
             "lost_indexes": list(self.lost_indexes),
             "by_key": {key: [_seen_json(seen) for seen in found] for key, found in sorted(self.by_key.items())},
             "by_transaction": {
@@ -93,6 +97,7 @@ class LookUps:
             rows_may_be_older=document.get("rows_may_be_older", True),
             lost_before_the_books=_LOSSES.validate_python(document.get("lost_before_the_books", ())),
             inputs_out_of_sight=document.get("inputs_out_of_sight", False),
+            rows_beside=None if document.get("rows_beside") is None else tuple(document["rows_beside"]),
             lost_indexes=tuple(document.get("lost_indexes", ())),
             by_key={key: tuple(map(_seen, found)) for key, found in document["by_key"].items()},
             by_transaction={
@@ -116,6 +121,7 @@ def look_up(
     transaction_keys: Collection[str],
     new_copies_due_utc: datetime,
     scan: SliceScan,
+    row_names: RowNames,
     heads: KeptHeads = NO_HEADS,
     indexes: ReadableIndexes | None = None,
     closed: Sequence[Cut] = (),
@@ -125,6 +131,7 @@ def look_up(
     older_rows_expected: by the guard. rows_moved_below: as the run before this one had it.
     scan: of the cut itself; what it brought home is not searched for again. heads: of its slices. indexes: what lies
     beyond the retained log is asked there. closed: earlier cuts that nobody has read.
+    row_names: says which items the rows are.
     """
     contract = sides.contract
     cases = [case for case in cases if case.match_key]
@@ -134,10 +141,10 @@ def look_up(
     inputs = tuple(part for part in everywhere if part.topic in contract.input_topics)
     keys = [case.match_key for case in cases]
     rows = sides.ledger.look_up_rows(keys, cut.ledger_slice)
-    read_now = {copy.item_id for case in cases for copy in case.side(ItemSide.LEDGER) if copy.carried is None}
     in_ledger = {
-        key: [_apart_from(read_now, ledger_sighting(row, cut.ledger_slice)) for row in found]
-        for key, found in rows.items()
+        case.match_key: row_names.named(case, [ledger_sighting(row, cut.ledger_slice) for row in rows[case.match_key]])
+        for case in cases
+        if case.match_key in rows
     }
     indexed = index_sightings(indexes, keys) if indexes else {}
     if inputs:
@@ -423,13 +430,6 @@ def ledger_sighting(row: LedgerRow, ledger_slice: LedgerSlice) -> Sighting:
     if row.action_id:
         detail |= {"action_id": row.action_id, "amount_minor": row.amount_minor, "currency": row.currency}
     return Sighting(side=ItemSide.LEDGER, place=place, item_id=ledger_item_id(row.row_id), detail=detail)
-
-
-def _apart_from(read_now: Collection[str], seen: Sighting) -> Sighting:
-    """A row below the slice is another one than the slice's, also where it has the same row id."""
-    if seen.item_id in read_now and seen.place in (Place.BEFORE_BASELINE, Place.EARLIER_SLICE, Place.UNREAD):
-        return replace(seen, item_id=f"{seen.item_id}#{seen.detail['transaction_id']}")
-    return seen
 
 
 def topic_sighting(

@@ -159,19 +159,11 @@ class ParquetLedger:
         return None
 
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
-        """A file that is delivered twice holds each row a second time: that one is known by its file as well.
-
-        The slice's own row keeps its id, as the scan has it; else the one that an earlier cut took does.
-        """
         slices = [*self._before(ledger_slice), ledger_slice]
         taken = {file.path: file for one in slices for file in one.files}
         taken_by = {file.path: one for one in slices for file in one.files}
         found: dict[str, list[LedgerRow]] = {}
-        seen: set[tuple[str, str]] = set()
-        own = {file.path for file in ledger_slice.files}
-        files = sorted(
-            self._list().values(), key=lambda file: (file.path not in own, file.path not in taken, file.path)
-        )
+        files = sorted(self._list().values(), key=lambda file: file.path)
         for file, rows in self._rows_of(files, match_keys):
             for row in rows:
                 one = LedgerRow(
@@ -184,9 +176,6 @@ class ParquetLedger:
                     row_xid=position_of(file, ledger_slice, taken_by),
                     was_read=file == taken.get(file.path),
                 )
-                if (one.match_key, one.row_id) in seen:
-                    one = replace(one, row_id=f"{one.row_id} in {file.path}")
-                seen.add((one.match_key, one.row_id))
                 found.setdefault(one.match_key, []).append(one)
         return {key: tuple(rows) for key, rows in found.items()}
 

@@ -70,6 +70,8 @@ class SliceScan:
     input_unreadable_count: int = 0
     repeated_row_ids: tuple[str, ...] = ()
     """Ids that more than one row of the slice has, the first REPEATED_IDS_MAX; none where the database rules it out."""
+    row_ids_repeat: bool = False
+    """May rows share a row id, in this slice or over several, by the ledger's own word?"""
     log_records: Mapping[str, LogRecord] = field(default_factory=dict)
     """What the log says of copies that came home, by item id, without spans; of none but where our own reader read."""
     heads: Mapping[TopicPartition, BatchHeads] = field(default_factory=dict)
@@ -101,5 +103,5 @@ def ledger_item_id(row_id: str) -> str:
 
 def place_in_order(item_id: str) -> int:
     """Offset or row id that an item id ends with; 0 for a row id that is no number."""
-    last = item_id.rpartition(":")[2]
+    last = item_id.rpartition(":")[2].partition("#")[0]
     return int(last) if last.isdecimal() else 0

@@ -1,13 +1,11 @@
 """Which copies and open items are judged together: by key, and by business transaction."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.investigation import group_by_key, group_by_transaction, with_ids_of_their_own
-from tallystick.pairing import Copy
+from tallystick.investigation import group_by_key, group_by_transaction
 from tallystick.run_result import ItemSide, ItemState, OpenItem
 from tallystick.slice_scan import place_in_order
 
@@ -124,23 +122,3 @@ def test_another_row_of_the_key_is_no_new_version_of_the_carried_one() -> None:
 def test_an_event_at_a_carried_ones_place_is_no_new_version_of_it() -> None:
     (case,) = group_by_key([event(11, "a")], [item_of(event(11, "a"))])
     assert [copy.is_new_version for copy in case.copies] == [False, False]
-
-
-# Row ids that repeat.
-
-
-def ids_of(*copies: Copy, others: Sequence[OpenItem] = ()) -> list[tuple[str, str]]:
-    return [(copy.item_id, copy.match_key) for copy in with_ids_of_their_own(copies, others, cut_n=5)]
-
-
-def test_each_row_of_one_row_id_is_an_item_of_its_own_whatever_their_order() -> None:
-    one, other = row(1, "a"), row(1, "b")
-    assert ids_of(one, other) == ids_of(other, one) == [("ledger:1", "a"), ("ledger:1#2", "b")]
-    assert ids_of(row(1, "a"), row(2, "b")) == [("ledger:1", "a"), ("ledger:2", "b")]
-
-
-def test_a_row_that_cannot_come_again_is_not_the_item_of_its_id() -> None:
-    item = item_of(row(1, "a"))
-    assert ids_of(row(1, "b"), others=[item]) == [("ledger:1#5.1", "b")]
-    (case,) = group_by_key(with_ids_of_their_own([row(1, "b")], [item], cut_n=5), [item])[1:]
-    assert (case.match_key, case.copies[0].carried) == ("b", None)

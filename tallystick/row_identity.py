@@ -1,0 +1,191 @@
+"""Which ledger rows are which, also where row ids repeat: none is taken for another, and none is dropped. Pure.
+
+An item is named by its row's id. Where the database rules out that ids repeat, that says it all: a row of an item that
+is read again was written anew. Elsewhere the item's own row may stand beside it: then each is a row of its own, and the
+item id of the later one also says which cut read it, and as which of its rows. A look-up knows rows by their ids alone,
+so key and place say which item each of them is.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tallystick.ledger import LedgerRow
+from tallystick.pairing import Copy, KeyCase, Place, Sighting
+from tallystick.run_result import ItemSide, OpenItem
+from tallystick.slice_scan import ledger_item_id
+
+_IN_SLICE = frozenset({Place.SLICE})
+_BELOW = frozenset({Place.BEFORE_BASELINE, Place.EARLIER_SLICE, Place.UNREAD})
+_NOT_BELOW = frozenset(Place) - _BELOW
+_Money = tuple[int, str]
+_ADDED = re.compile(r"#[0-9]+\.[0-9]+$")
+
+
+def row_item_id(item_id: str) -> str:
+    """What names the row, without what tells it from others of its row id."""
+    return _ADDED.sub("", item_id)
+
+
+def items_of_rows(
+    items: Iterable[OpenItem], copies: Iterable[Copy], *, ids_repeat: bool
+) -> dict[str, tuple[OpenItem, ...]]:
+    """The items that rows which were read may be, by the item id of these."""
+    read = {copy.item_id for copy in copies if copy.side is ItemSide.LEDGER}
+    found: dict[str, list[OpenItem]] = {}
+    for item in items:
+        names = (item.item_id, row_item_id(item.item_id)) if ids_repeat else (item.item_id,)
+        name = next((one for one in names if one in read), None)
+        if name is not None and item.side is ItemSide.LEDGER:
+            found.setdefault(name, []).append(item)
+    return {name: tuple(of_row) for name, of_row in found.items()}
+
+
+def standing_beside(
+    of_rows: Mapping[str, Sequence[OpenItem]], copies: Iterable[Copy], rows: Mapping[str, Sequence[LedgerRow]]
+) -> frozenset[str]:
+    """Item ids of those whose own row stands beside the rows that were read: none of these is it, written anew.
+
+    of_rows: as `items_of_rows` has it. rows: every row of these items' keys, as the ledger shows them now. A row
+    without a key cannot be looked up, so it counts as standing.
+    """
+    read: dict[tuple[str, str], list[_Money]] = {}
+    for copy in copies:
+        if copy.side is ItemSide.LEDGER:
+            read.setdefault((copy.item_id, copy.match_key), []).append(copy.compared)
+    beside: set[str] = set()
+    for name, items in of_rows.items():
+        ids = {name, *(item.item_id for item in items)}
+        by_key: dict[str, list[OpenItem]] = {}
+        for item in items:
+            by_key.setdefault(item.match_key, []).append(item)
+        for key, of_key in by_key.items():
+            there = [_money(row) for row in rows.get(key, ()) if ledger_item_id(row.row_id) in ids]
+            read_here = read.get((name, key), [])
+            not_read = Counter(there) - Counter(read_here)
+            of_key.sort(key=lambda item: (_money(item) not in not_read, item.item_id))
+            standing = of_key[: max(0, len(there) - len(read_here))] if key else of_key
+            beside.update(item.item_id for item in standing)
+    return frozenset(beside)
+
+
+def _money(one: Copy | LedgerRow | OpenItem) -> _Money:
+    return one.amount_minor, one.currency
+
+
+def with_ids_of_their_own(
+    copies: Iterable[Copy],
+    items: Iterable[OpenItem],
+    of_rows: Mapping[str, Sequence[OpenItem]],
+    beside: Collection[str],
+    *,
+    rows_change: bool,
+    cut_n: int,
+) -> Iterator[Copy]:
+    """Copies in order. A row that is an item's, written anew, has that item's id; any other row has one of its own.
+
+    items: whose ids are taken. of_rows: as `items_of_rows` has it. beside: those that no row which was read is.
+    rows_change: may a row that is written anew say something else? A file's row only comes again in another file.
+    """
+    ordered = sorted(copies, key=lambda one: (one.item_id, one.match_key, one.amount_minor, one.currency))
+    named = dict(_items_written_anew(ordered, of_rows, beside, rows_change=rows_change))
+    taken = {item.item_id for item in items}
+    times: Counter[str] = Counter()
+    for number, copy in enumerate(ordered):
+        if copy.side is not ItemSide.LEDGER:
+            yield copy
+            continue
+        item_id = named.get(number, copy.item_id)
+        while number not in named and item_id in taken:
+            times[copy.item_id] += 1
+            item_id = f"{copy.item_id}#{cut_n}.{times[copy.item_id]}"
+        taken.add(item_id)
+        yield copy if item_id == copy.item_id else replace(copy, item_id=item_id)
+
+
+def _items_written_anew(
+    copies: Sequence[Copy], of_rows: Mapping[str, Sequence[OpenItem]], beside: Collection[str], *, rows_change: bool
+) -> Iterator[tuple[int, str]]:
+    """Place of a row and the id of its item: first those that say the same, then of one key, then of one amount."""
+    done = set(beside)
+    places = [number for number, copy in enumerate(copies) if copy.item_id in of_rows]
+    for likeness in (_what_it_says, _match_key, _money, _nothing) if rows_change else (_what_it_says,):
+        alike: dict[tuple[str, object], list[str]] = {}
+        for name, items in of_rows.items():
+            for item in items:
+                if item.item_id not in done:
+                    alike.setdefault((name, likeness(item)), []).append(item.item_id)
+        found = {}
+        for number in places:
+            item_ids = alike.get((copies[number].item_id, likeness(copies[number])))
+            if item_ids:
+                found[number] = item_ids.pop(0)
+        yield from found.items()
+        done.update(found.values())
+        places = [number for number in places if number not in found]
+
+
+def _what_it_says(one: Copy | OpenItem) -> object:
+    return one.match_key, one.amount_minor, one.currency
+
+
+def _match_key(one: Copy | OpenItem) -> object:
+    return one.match_key
+
+
+def _nothing(one: Copy | OpenItem) -> object:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowNames:
+    """Gives rows that a look-up found the ids of their items. judged: item ids of rows that earlier runs judged, and
+    that take no part in the pairing, by match key.
+    """
+
+    ids_repeat: bool = False
+    judged: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def named(self, case: KeyCase, rows: Sequence[Sighting]) -> list[Sighting]:
+        """The rows of the case's key, each with an id that no other has.
+
+        A row below the slice is another one than the slice's, also where it has the same row id.
+        """
+        copies = case.side(ItemSide.LEDGER)
+        read = [copy.item_id for copy in copies if copy.carried is None or copy.is_new_version]
+        if not self.ids_repeat:
+            own = frozenset(read)
+            return [_apart(seen) if seen.place in _BELOW and seen.item_id in own else seen for seen in rows]
+        older = [copy.item_id for copy in copies if copy.carried is not None and not copy.is_new_version]
+        known = {*read, *older}
+        older += [item_id for item_id in self.judged.get(case.match_key, ()) if item_id not in known]
+        names: dict[int, str] = {}
+        for places, items in ((_IN_SLICE, read), (_BELOW, older), (_NOT_BELOW, [*read, *older])):
+            there = [number for number, seen in enumerate(rows) if seen.place in places and number not in names]
+            named = set(names.values())
+            names |= _of_items(rows, there, [item_id for item_id in items if item_id not in named])
+        taken = {*read, *older}
+        return [
+            replace(seen, item_id=names[number]) if number in names else _apart(seen) if seen.item_id in taken else seen
+            for number, seen in enumerate(rows)
+        ]
+
+
+def _of_items(rows: Sequence[Sighting], there: Sequence[int], items: Sequence[str]) -> dict[int, str]:
+    """Ids of items by the place of their row: first where the row id says it all."""
+    found: dict[int, str] = {}
+    for name in (str, row_item_id):
+        named = set(found.values())
+        free: dict[str, list[str]] = {}
+        for item_id in items:
+            if item_id not in named:
+                free.setdefault(name(item_id), []).append(item_id)
+        for number in there:
+            if number not in found and free.get(rows[number].item_id):
+                found[number] = free[rows[number].item_id].pop(0)
+    return found
+
+
+def _apart(seen: Sighting) -> Sighting:
+    return replace(seen, item_id=f"{seen.item_id}#{seen.detail['transaction_id']}")
