@@ -160,7 +160,7 @@ def as_ledger_rows(rows: DataFrame) -> DataFrame:
     is_whole = F.coalesce((amount % 1 == 0) & amount.between(-(2**63), 2**63 - 1), F.lit(False))
     written = F.unix_millis(F.col("written_at").cast("timestamp")) if "written_at" in rows.columns else F.lit(None)
     return rows.select(
-        F.col("row_id").cast("string").alias("row_id"),
+        F.coalesce(F.col("row_id").cast("string"), F.lit("")).alias("row_id"),
         F.coalesce(_fit("match_key"), F.lit("")).alias("match_key"),
         F.coalesce(_fit("transaction_key"), F.lit("")).alias("transaction_key"),
         F.coalesce(_fit("leg"), F.lit("")).alias("leg"),

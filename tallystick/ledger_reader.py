@@ -73,7 +73,8 @@ SELECT pg_is_in_recovery() AS on_standby, row_security_active(c.oid) AS rows_hid
        (pg_relation_size(c.oid) / current_setting('block_size')::int)::int AS block_count,
        format_type(a.atttypid, a.atttypmod) AS key_type,
        EXISTS (SELECT 1 FROM pg_attribute r WHERE r.attrelid = c.oid AND r.attname = %(row_id)s AND NOT r.attisdropped
-               AND r.atttypid IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype)) AS row_id_is_integer,
+               AND r.attnotnull AND r.atttypid IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype))
+           AS row_id_is_integer,
        EXISTS (SELECT 1 FROM pg_attribute r JOIN pg_index i ON i.indrelid = r.attrelid AND i.indkey[0] = r.attnum
                WHERE r.attrelid = c.oid AND r.attname = %(row_id)s AND NOT r.attisdropped AND r.attnotnull
                AND i.indisunique AND i.indpred IS NULL AND i.indisvalid AND i.indnkeyatts = 1)

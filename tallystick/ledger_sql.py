@@ -65,15 +65,15 @@ def pairing_condition(ledger: LedgerSide) -> str:
 def column_list(ledger: LedgerSide) -> str:
     """The contract's columns under the product's names, as text and bigint: every reader gets the same types, no nulls.
 
-    A key that is null is empty, and an empty key is none: nothing pairs with it. An amount that is null or no whole
-    number of minor units is 0 without a currency, so that it equals nothing: an event always has one. Nothing is
-    rounded.
+    A row id that is null is empty. So is a key, and an empty key is none: nothing pairs with it. An amount that is null
+    or no whole number of minor units is 0 without a currency, so that it equals nothing: an event always has one.
+    Nothing is rounded.
     """
     columns = ledger.columns
     currency = columns.currency
     minor, is_whole = _minor_units(ledger)
     return (
-        f"{columns.row_id}::text AS row_id, "
+        f"coalesce({columns.row_id}::text, '') AS row_id, "
         f"coalesce({_fit(columns.match_key)}, '') AS match_key, "
         f"coalesce({_fit(columns.transaction_key)}, '') AS transaction_key, "
         f"coalesce({_fit(columns.leg)}, '') AS leg, "
@@ -203,7 +203,8 @@ def last_written_query(ledger: LedgerSide, *, bounds: Sequence[int], number: int
     """
     place = "written_xid IS NULL" if number is None else f"{_bounds_reached(bounds)} = {number}"
     return (
-        f"SELECT {ledger.columns.row_id}::text FROM {ledger.table} WHERE {place} AND {pairing_condition(ledger)} "
+        f"SELECT coalesce({ledger.columns.row_id}::text, '') FROM {ledger.table} WHERE {place} "
+        f"AND {pairing_condition(ledger)} "
         f"ORDER BY tableoid DESC, age(xmin), 1 LIMIT {limit}"
     )
 

@@ -17,9 +17,10 @@ def row_ids_repeat(evidence: Evidence) -> Iterator[DoubtFound]:
     repeated = evidence.repeated_row_ids
     if repeated:
         column = evidence.contract.ledger.columns.row_id
+        named = ", ".join(one or "NULL" for one in repeated)
         yield DoubtFound(
             doubt=Doubt.ROW_IDS_REPEAT,
             sentence=f"ledger: several rows of this slice have one {column}, which the contract names row_id: such as "
-            f"{', '.join(repeated)}. Each of them was judged, but a break or a repair cannot say which one it means.",
+            f"{named}. Each of them was judged, but a break or a repair cannot say which one it means.",
             details={"row_ids": list(repeated)},
         )

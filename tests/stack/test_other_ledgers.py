@@ -254,7 +254,9 @@ def in_files(new_books: NewBooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         yield books
 
 
-def write_file(books: LiveBooks, name: str, *events: Event, rows_of: str = "", row_ids: Sequence[str] = ()) -> Path:
+def write_file(
+    books: LiveBooks, name: str, *events: Event, rows_of: str = "", row_ids: Sequence[str | None] = ()
+) -> Path:
     """As a writer should: under another name first. rows_of: another file, whose rows these are.
     row_ids: where they are no file's own.
     """

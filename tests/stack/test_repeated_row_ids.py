@@ -48,7 +48,7 @@ def repeating(new_books: NewBooks, kind: str, **contract: Any) -> Iterator[LiveB
         yield books
 
 
-def post_as(books: LiveBooks, number: int, *events: Event) -> None:
+def post_as(books: LiveBooks, number: int | None, *events: Event) -> None:
     """A row of each event, all under one row id."""
     with books.ledger.transaction():
         for one in events:
@@ -219,3 +219,41 @@ def test_a_waiting_row_whose_file_goes_and_comes_under_another_name_is_one_row(i
     books.produce(moved)
     third = books.next_run()
     assert (kinds(third), third.result.verdict) == ([], Verdict.MATCHED)
+
+
+@pytest.mark.parametrize("kind", ["xmin", "jdbc"])
+def test_rows_without_a_row_id_hide_nothing_and_are_known_again(new_books: NewBooks, kind: str) -> None:
+    one, other, later, lost = payment("one", 11), payment("other", 22), payment("later", 33), payment("lost", 44)
+    with repeating(new_books, kind, direction="topic_to_ledger", partner_grace_seconds=3600) as books:
+        table = books.table + "s" * (kind == "jdbc")
+        books.ledger.execute(
+            f"ALTER TABLE {table} ALTER entry_id DROP IDENTITY; ALTER TABLE {table} ALTER entry_id DROP NOT NULL"
+        )
+        books.take_cut()
+        books.both(payment("a"))
+        post_as(books, None, one, other)
+        first = books.next_run()
+        assert (kinds(first), doubts(first)) == ([], [Doubt.ROW_IDS_REPEAT])
+        post_as(books, None, later)
+        post_as(books, None, lost)
+        books.produce(one)
+        assert kinds(books.next_run()) == []
+        books.produce(other, later)
+        run = books.next_run()
+        assert (run.result.verdict, kinds(run)) == (Verdict.MATCHED, [])
+        (waiting,) = open_items_as_of(books.store, books.contract.contract, 4)
+        assert waiting.amount_minor == 44
+
+
+def test_rows_of_files_without_a_row_id_are_known_again(in_files: LiveBooks) -> None:
+    books, one, other = in_files, payment("one", 11), payment("other", 22)
+    books.take_cut()
+    write_file(books, "first.parquet", one, payment("a"), row_ids=(None, "1"))
+    write_file(books, "second.parquet", other, payment("b"), row_ids=(None, "1"))
+    books.produce(payment("a"), payment("b"))
+    assert kinds(books.next_run()) == []
+    books.produce(one)
+    assert kinds(books.next_run()) == []
+    books.produce(other)
+    run = books.next_run()
+    assert (run.result.verdict, kinds(run)) == (Verdict.MATCHED, [])
