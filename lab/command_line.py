@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab import process
@@ -15,7 +15,12 @@ from lab.process import REPOSITORY
 from lab.round_contracts import KAFKA, LEDGER
 from lab.stack import LabAddresses
 
+TALLYSTICK = str(Path(sys.executable).with_name("tallystick"))
+STEP_BY_STEP = (sys.executable, "-m", "lab.step_by_step", TALLYSTICK)
+"""The same, and it waits at the end of each line until it is told to go on."""
+
 _JUDGED = (0, 1, 3)  # matched, broken, inconclusive
+_ACTED = (*_JUDGED, 2)  # or refused
 _DEADLINE_SECONDS = 600.0
 
 
@@ -25,10 +30,11 @@ class CommandFailed(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class CommandLine:
-    """`tallystick`, for the servers of one stack."""
+    """`tallystick`, for the servers of one stack. ledgers: those that stand elsewhere, by the connection's id."""
 
     addresses: LabAddresses
     folder: Path
+    ledgers: dict[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def log_tail(self) -> str:
@@ -45,12 +51,25 @@ class CommandLine:
         """Settle and store the next cut of each contract. Raises CommandFailed, NotReadyInTime."""
         self._run("cut", *(str(path) for path in contracts), exit_codes=(0,))
 
+    def plan(self, contract: Path) -> str:
+        """Have a plan of the newest run kept; give its hash. Raises CommandFailed."""
+        argv = [TALLYSTICK, "compensation", "plan", str(contract), "--by", "planner", "--json"]
+        child = process.spawn(argv, log=self.log, environment=self.environment(), stdout=subprocess.PIPE)
+        output, _ = child.communicate(timeout=_DEADLINE_SECONDS)
+        if child.returncode != 0:
+            raise CommandFailed(f"tallystick compensation plan: exit code {child.returncode}\n{self.log_tail}")
+        return str(json.loads(output)["plan_hash"])
+
+    def act(self, contract: Path, plan_hash: str) -> None:
+        """Start an executor of a plan, and return once it has ended, whatever it did or refused."""
+        self._run("compensation", "act", str(contract), plan_hash, "--by", "lab", "--json", exit_codes=_ACTED)
+
     @property
     def log(self) -> Path:
         return self.folder / "command_line.log"
 
     def _run(self, *arguments: str, exit_codes: tuple[int, ...]) -> None:
-        argv = [str(Path(sys.executable).with_name("tallystick")), *arguments]
+        argv = [TALLYSTICK, *arguments]
         child = process.spawn(argv, log=self.log, environment=self.environment(), death_signal=signal.SIGTERM)
         try:
             code = child.wait(_DEADLINE_SECONDS)
@@ -63,12 +82,17 @@ class CommandLine:
 
     def environment(self) -> dict[str, str]:
         """What every process of the reconciler is told; addresses carry passwords."""
-        return os.environ | {
-            "TALLYSTICK_STORE_DSN": self.addresses.store_dsn,
-            f"TALLYSTICK_CONN_{KAFKA.upper()}": json.dumps({"bootstrap.servers": self.addresses.bootstrap_servers}),
-            f"TALLYSTICK_CONN_{LEDGER.upper()}": self.addresses.ledger_reader_dsn,
-            "TALLYSTICK_ARTIFACTS_DIR": str(self.folder / "artifacts"),
-            "TALLYSTICK_JARS_DIR": str(REPOSITORY / ".jars" / "spark"),
-            "TALLYSTICK_SPARK_MASTER": "local[2]",
-            "TALLYSTICK_SPARK_CONF": json.dumps(SMALL_SPARK),
-        }
+        elsewhere = {f"TALLYSTICK_CONN_{name.upper()}": dsn for name, dsn in self.ledgers.items()}
+        return (
+            os.environ
+            | elsewhere
+            | {
+                "TALLYSTICK_STORE_DSN": self.addresses.store_dsn,
+                f"TALLYSTICK_CONN_{KAFKA.upper()}": json.dumps({"bootstrap.servers": self.addresses.bootstrap_servers}),
+                f"TALLYSTICK_CONN_{LEDGER.upper()}": self.addresses.ledger_reader_dsn,
+                "TALLYSTICK_ARTIFACTS_DIR": str(self.folder / "artifacts"),
+                "TALLYSTICK_JARS_DIR": str(REPOSITORY / ".jars" / "spark"),
+                "TALLYSTICK_SPARK_MASTER": "local[2]",
+                "TALLYSTICK_SPARK_CONF": json.dumps(SMALL_SPARK),
+            }
+        )

@@ -6,7 +6,6 @@ those of a kind one contract, and so one transactional.id; what an earlier round
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ import psycopg
 from kafka.errors import ConcurrentTransactionsError
 
 from lab import process
-from lab.command_line import CommandLine
+from lab.command_line import STEP_BY_STEP, CommandLine
 from lab.crash_books import HANGING_PARTITION, POSTER, CrashBooks, new_reader
 from lab.crash_executor import Executor, StartEnd
 from lab.crash_plan import EVENTS_PER_PLAN, CrashRound, Fault, Kind, Step
@@ -32,9 +31,6 @@ from lab.raw_produce import RawProducer, open_raw_admin
 from lab.round_contracts import KAFKA
 from lab.stack import LabStack
 from lab.struck_servers import READER, StruckServers
-
-TALLYSTICK = str(Path(sys.executable).with_name("tallystick"))
-STEP_BY_STEP = (sys.executable, "-m", "lab.step_by_step", TALLYSTICK)
 
 _STARTS_MAX = 8
 _BUG = 70

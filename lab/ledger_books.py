@@ -7,75 +7,73 @@ the whole ledger, and would hide the faults of other books. Beside each stands a
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from confluent_kafka import TopicPartition
 from psycopg import sql
 
 from lab.clients import new_admin
 from lab.desk import Desk
 from lab.event import Leg
-from lab.key_faults import Planted, both_legs, broken
+from lab.key_faults import CAUSE_UNKNOWN, Planted, both_legs, broken
 from lab.ledger import Ledger, PayoutRow
 from lab.log_books import LogBook, LogFault
 from lab.log_ends import LogEnds
 from lab.score import Finding, Kind
 
 _BY_XMIN = {"slice_by": "xmin"}
-_TIMEOUT_SECONDS = 30.0
 
 Findings = tuple[Finding, ...]
 
 
 def row_touched(book: LogBook) -> Planted:
     """An owner updates a judged row: by xmin it comes in again."""
-    row = _pay_out(book)
+    row = pay_out(book)
 
     def touch(desk: Desk) -> Findings:
         Ledger(desk.names).mark_sent(desk.connection, row)
-        return _doubt(book, "ledger_rewritten"), _undecidable(book, row)
+        return doubt(book, "ledger_rewritten"), _undecidable(book, row)
 
     return Planted(later=_later(book, touch))
 
 
 def row_touched_after_expiry(book: LogBook) -> Planted:
     """The same once retention has taken the event that every run had read: nobody may call it never produced."""
-    row = _pay_out(book)
+    row = pay_out(book)
 
     def touch(desk: Desk) -> Findings:
         _expire(desk, Leg.PAYOUT)
         Ledger(desk.names).mark_sent(desk.connection, row)
-        return _doubt(book, "ledger_rewritten"), _undecidable(book, row)
+        return doubt(book, "ledger_rewritten"), _undecidable(book, row)
 
     return Planted(later=_later(book, touch))
 
 
 def row_removed(book: LogBook) -> Planted:
     """An owner deletes a judged row."""
-    row = _pay_out(book)
+    row = pay_out(book)
 
     def remove(desk: Desk) -> Findings:
         _delete(desk, row)
-        return (_doubt(book, "ledger_rewritten"),)
+        return (doubt(book, "ledger_rewritten"),)
 
     return Planted(later=_later(book, remove))
 
 
 def paid_again_after_archiving(book: LogBook) -> Planted:
     """An owner archives a judged row, and later the payout is made once more on both sides."""
-    row = _pay_out(book)
+    row = pay_out(book)
 
     def pay_again(desk: Desk) -> Findings:
         _delete(desk, row)
         again = desk.add_payout(row.payment)
         desk.publish(again.event, source=again.source)
         twice = broken(desk, "duplicate_in_topic_new_session", again.event, across_windows=True)
-        return *twice, _doubt(book, "ledger_rewritten"), _undecidable(book, again)
+        return *twice, doubt(book, "ledger_rewritten"), _undecidable(book, again)
 
     return Planted(later=_later(book, pay_again))
 
 
 def leg_again_after_expiry(book: LogBook) -> Planted:
     """One leg of a judged payment is sent again once retention has taken both: a duplicate, and nothing is torn."""
-    with _desk(book, "first") as desk:
+    with open_desk(book, "first") as desk:
         legs, source = both_legs(desk.payment()), desk.source()
         desk.publish(*legs, source=source)
         desk.post(*legs)
@@ -84,7 +82,7 @@ def leg_again_after_expiry(book: LogBook) -> Planted:
         for leg in (Leg.PAYMENT, Leg.INVOICE):
             _expire(desk, leg)
         desk.publish(legs[0], source=source)
-        return broken(desk, "duplicate_in_topic_cause_unknown", legs[0], across_windows=True)
+        return broken(desk, CAUSE_UNKNOWN, legs[0], across_windows=True)
 
     return Planted(later=_later(book, send_again))
 
@@ -98,9 +96,9 @@ LEDGER_FAULTS = (
 )
 
 
-def _pay_out(book: LogBook) -> PayoutRow:
+def pay_out(book: LogBook) -> PayoutRow:
     """A payout that stands on both sides."""
-    with _desk(book, "first") as desk:
+    with open_desk(book, "first") as desk:
         row = desk.add_payout(desk.payment())
         desk.publish(row.event, source=row.source)
         return row
@@ -110,7 +108,7 @@ def _later(book: LogBook, strike: Callable[[Desk], Findings]) -> Callable[[], Fi
     """The fault's second half, once a window has been judged, and a payout that agrees beside it."""
 
     def again() -> Findings:
-        with _desk(book, "later") as desk:
+        with open_desk(book, "later") as desk:
             found = strike(desk)
         book.agree()
         return found
@@ -119,7 +117,7 @@ def _later(book: LogBook, strike: Callable[[Desk], Findings]) -> Callable[[], Fi
 
 
 @contextmanager
-def _desk(book: LogBook, seed: str) -> Iterator[Desk]:
+def open_desk(book: LogBook, seed: str) -> Iterator[Desk]:
     with Desk.open(book.stack, book.name, "relay", f"{book.dice.getrandbits(32)}:{seed}") as desk:
         yield desk
 
@@ -128,10 +126,9 @@ def _expire(desk: Desk, leg: Leg) -> None:
     """Retention takes all that the leg's topic holds."""
     admin, topic = new_admin(desk.addresses.bootstrap_servers), desk.names.topic(leg)
     places = [(topic, number) for number in range(desk.names.partitions[topic])]
-    LogEnds(admin).wait_until_decided(places)
-    before = [TopicPartition(*place, -1) for place in places]  # -1: up to the high watermark
-    for taken in admin.delete_records(before).values():
-        taken.result(_TIMEOUT_SECONDS)
+    log_ends = LogEnds(admin)
+    log_ends.wait_until_decided(places)
+    log_ends.expire(log_ends.stable_ends(places))
 
 
 def _delete(desk: Desk, row: PayoutRow) -> None:
@@ -145,5 +142,5 @@ def _undecidable(book: LogBook, row: PayoutRow) -> Finding:
     )
 
 
-def _doubt(book: LogBook, name: str) -> Finding:
+def doubt(book: LogBook, name: str) -> Finding:
     return Finding(contract=book.name, kind=Kind.DOUBT, name=name)

@@ -6,9 +6,12 @@ topic; so no two of them share one. Beside each fault stands a payment or payout
 
 import random
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+from lab.command_line import CommandLine
 from lab.event import Leg
 from lab.key_faults import Later, Planted
 from lab.log_faults import (
@@ -52,12 +55,18 @@ _RECEIPTS = {"receipt_partition": "receipt_partition", "receipt_offset": "receip
 
 @dataclass(frozen=True, kw_only=True)
 class LogBook:
-    """One namespace, prepared and idle, under a contract of the same name, about payouts or, by `leg`, payments."""
+    """One namespace, prepared and idle, under a contract of the same name, about payouts or, by `leg`, payments.
+
+    cleanup: what the fault leaves at work; it ends with the round.
+    """
 
     stack: LabStack
     name: str
     dice: random.Random
     leg: Leg
+    command_line: CommandLine
+    contract_file: Path
+    cleanup: ExitStack
 
     def agree(self) -> None:
         """A payout, or a payment with both legs, on both sides."""

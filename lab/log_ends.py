@@ -1,6 +1,6 @@
 """Where the partitions of the log end, for a committed reader and for any reader."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
@@ -47,6 +47,23 @@ class LogEnds:
             what=f"markers in {len(partitions)} partitions",
             deadline_seconds=_MARKERS_SECONDS,
         )
+
+    def stable_ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+        """Each partition's last stable offset: what a transaction holds open lies behind it."""
+        ends: list[int] = []
+
+        def are_known() -> bool:
+            ends[:] = self._read(partitions, IsolationLevel.READ_COMMITTED) or []
+            return bool(ends)
+
+        process.wait_until(are_known, what=f"last stable offsets of {len(partitions)} partitions")
+        return dict(zip(partitions, ends, strict=True))
+
+    def expire(self, ends: Mapping[Partition, int]) -> None:
+        """Retention takes what stands below these offsets. A broker that is killed within a minute has it again."""
+        before = [TopicPartition(*place, end) for place, end in ends.items()]
+        for taken in self.admin.delete_records(before).values():
+            taken.result(_TIMEOUT_SECONDS)
 
     def _is_served(self, partitions: Sequence[Partition]) -> bool:
         return self._read(partitions, IsolationLevel.READ_UNCOMMITTED) is not None

@@ -5,7 +5,7 @@ Books, each in a namespace and under a contract of its own:
   two contracts, payments and payouts, and nothing may be wrong;
 - payments, payouts: ordinary traffic, and the drawn faults of single events; two contracts watch the payouts;
 - reads: producer transactions that stay open over a window;
-- one for each drawn fault of the log, and of the ledger once it was judged.
+- one for each drawn fault of the log, of the ledger once it was judged, and of a repair.
 
 A round on three brokers has the clean books, whose brokers die and whose leaders move, and the faults that need them.
 
@@ -22,21 +22,31 @@ from pathlib import Path
 
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
+from lab.begun_book import BEGUN_FAULTS
 from lab.bounces import bounced
 from lab.clients import new_admin
 from lab.command_line import CommandFailed, CommandLine
 from lab.desk import Desk, Traffic
-from lab.key_faults import PAYMENT_FAULTS, PAYOUT_FAULTS, READ_FAULTS, KeyFault, Later, Planted
+from lab.key_faults import PAYMENT_FAULTS, PAYOUT_FAULTS, READ_FAULTS, KeyFault, Later, Planted, after_retention
 from lab.ledger_books import LEDGER_FAULTS
 from lab.log_books import CLUSTER_FAULTS, LOG_FAULTS, LogBook, LogFault
-from lab.log_ends import LogEnds
+from lab.log_ends import LogEnds, Partition
 from lab.mode import DeliveryMode
-from lab.round_contracts import faulty, payments_contract, payouts_contract, reads_contract, write_contract
+from lab.namespace import Namespace
+from lab.round_contracts import (
+    SWITCHED_LEDGER,
+    faulty,
+    payments_contract,
+    payouts_contract,
+    reads_contract,
+    write_contract,
+)
 from lab.round_truth import PlantedFault, RoundTruth
 from lab.rounds import Round, prepare, run_traffic
 from lab.score import Finding, Kind, Score, score, verdict_faults
 from lab.stack import LabStack
 from lab.stored_findings import read_contract
+from lab.switched_book import SWITCHED_FAULTS
 
 FAULTS_BY_BOOK = {"payments": PAYMENT_FAULTS, "payouts": PAYOUT_FAULTS, "reads": READ_FAULTS}
 SEEDS_FOR_ALL = 5
@@ -46,6 +56,9 @@ LEGAL_NOTICES = frozenset(
     {"empty_transaction", "late_partner", "paired_across_windows", "promise_at_risk", "unfiltered_reader"}
 )
 """What Kafka allows, what a lab of one broker cannot promise, and what held traffic brings with it."""
+
+JUDGED_FAULTS = (*LEDGER_FAULTS, *SWITCHED_FAULTS, *BEGUN_FAULTS)
+"""Those that need a window that has been judged."""
 
 _TWIN = "payouts_twin"
 """A second contract over the payouts' topic and table."""
@@ -84,10 +97,14 @@ class RoundResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn:
-    """What one round plants, drawn by its seed."""
+    """What one round plants, drawn by its seed.
+
+    retention: it takes what the first window has judged, of the clean books and those of single events.
+    """
 
     draws: tuple[Draw, ...] = ()
     log_faults: tuple[LogFault, ...] = ()
+    retention: bool = False
 
     @property
     def books(self) -> tuple[str, ...]:
@@ -101,12 +118,14 @@ class Drawn:
 def draw_faults(seed: int) -> Drawn:
     """Draw each fault none to two times; a fifth of them at least once, another fifth with the next seed."""
     dice = random.Random(f"faults:{seed}")
+    retention = _is_due(seed) or _is_due(seed + 3)
     draws: list[Draw] = []
     for book, faults in FAULTS_BY_BOOK.items():
         for place, fault in enumerate(faults):
-            times = max(dice.choice(_TIMES), int(_is_due(place + seed)))
+            times = max(dice.choice(_TIMES), int(_is_due(place + seed) or (retention and fault.sends_again)))
             draws += [Draw(book, fault, number) for number in range(min(times, 1) if fault.slow else times)]
-    return Drawn(draws=tuple(draws), log_faults=(*_due(LOG_FAULTS, seed), *_due(LEDGER_FAULTS, seed)))
+    log_faults = (*_due(LOG_FAULTS, seed), *_due(JUDGED_FAULTS, seed))
+    return Drawn(draws=tuple(draws), log_faults=log_faults, retention=retention)
 
 
 def draw_cluster_faults(seed: int) -> Drawn:
@@ -128,6 +147,7 @@ def _run(unplayed: "MixedRound") -> RoundResult:
     started = time.monotonic()
     with unplayed as mixed:
         truth = mixed.play()
+        counted = [one for count in mixed.counted for one in count()]
     truth.write(mixed.folder / "truth.json")
     stored = [read_contract(mixed.stack.store_dsn, name) for name in truth.contracts]
     planted = {(one.contract, one.name) for one in truth.findings}
@@ -138,7 +158,7 @@ def _run(unplayed: "MixedRound") -> RoundResult:
         if one.name not in LEGAL_NOTICES or (one.contract, one.name) in planted
     ]
     verdicts = {each.contract: each.verdicts for each in stored}
-    scored = score(truth.findings, found, allowed=truth.allowed)
+    scored = score(truth.findings, [*found, *counted], allowed=truth.allowed)
     broken = {one.contract for one in truth.findings if one.kind is Kind.BREAK}
     faults = verdict_faults(verdicts, clean=truth.clean, broken=broken)
     return RoundResult(
@@ -161,37 +181,46 @@ class MixedRound:
     drawn: Drawn
     planted: list[PlantedFault] = field(default_factory=list)
     later: list[tuple[str, Later]] = field(default_factory=list)  # fault, its second half
-    _desks: ExitStack = field(default_factory=ExitStack)
+    counted: list[Later] = field(default_factory=list)
+    command_line: CommandLine = field(init=False)
+    _open: ExitStack = field(default_factory=ExitStack)
+
+    def __post_init__(self) -> None:
+        ledgers = {SWITCHED_LEDGER: self.stack.ledger_reader_dsn}  # until it is switched over
+        self.command_line = CommandLine(addresses=self.stack, folder=self.folder, ledgers=ledgers)
 
     def __enter__(self) -> "MixedRound":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._desks.close()
+        self._open.close()
 
     def play(self) -> RoundTruth:
         """Three windows; gives the truth about them."""
         clean = self._prepare()
         contracts = self._write_contracts()
-        command_line = CommandLine(addresses=self.stack, folder=self.folder)
-        self._judge(command_line, contracts, windows=1)
+        self._judge(contracts)
         self.say(f"{len(contracts)} baselines are taken; {len(self.drawn)} faults are drawn")
         traffic = {book: Traffic(self._desk(book, "traffic")) for book in self.drawn.books}
         self._first_window(clean, traffic)
-        self._judge(command_line, contracts, windows=2)
+        self._judge(contracts)
         self.say("the first window is judged")
         self._second_window(clean, traffic)
-        self._judge(command_line, contracts, windows=3)
+        self._judge(contracts)
         self.say("the second window is judged")
         return self._truth([path.stem for path in contracts])
 
-    def _judge(self, command_line: CommandLine, contracts: Sequence[Path], *, windows: int) -> None:
+    def _judge(self, contracts: Sequence[Path]) -> None:
         """One window of each contract. Raises CommandFailed where a verdict is missing afterwards."""
-        command_line.reconcile(contracts)
-        for path in contracts:
-            stored = read_contract(self.stack.store_dsn, path.stem)
-            if stored.windows != windows:
-                raise CommandFailed(f"{path.stem}: {stored.windows} verdicts, not {windows}\n{command_line.log_tail}")
+        before = [self._windows(path) for path in contracts]
+        self.command_line.reconcile(contracts)
+        for path, windows in zip(contracts, before, strict=True):
+            if (stored := self._windows(path)) != windows + 1:
+                tail = self.command_line.log_tail
+                raise CommandFailed(f"{path.stem}: {stored} verdicts, not {windows + 1}\n{tail}")
+
+    def _windows(self, path: Path) -> int:
+        return read_contract(self.stack.store_dsn, path.stem).windows
 
     def _first_window(self, clean: Round, traffic: dict[str, Traffic]) -> None:
         slow_first = sorted(self.drawn.draws, key=lambda draw: not draw.fault.slow)
@@ -214,16 +243,31 @@ class MixedRound:
         self.say(f"{len(self.drawn)} faults are planted")
 
     def _second_window(self, clean: Round, traffic: dict[str, Traffic]) -> None:
+        judged = self._log_ends.stable_ends(self._expiring) if self.drawn.retention else {}
         if not self._has_three_brokers:
             self._clean_traffic(clean, window=2)
+        if judged:
+            self._log_ends.expire(judged)  # after the broker was killed, which would have it again
+            self.say("retention has taken what the first window judged")
         for fault, later in self.later:
-            self._note(fault, later())
+            self._note(fault, self._as_retained(later()))
         if self._has_three_brokers:  # only now are all of them up again
             self._clean_traffic(clean, window=2)
         for book, one in traffic.items():
             _write_ordinary(book, one, _ORDINARY_LATER)
         self.later.clear()
         self._wait_for_markers()
+
+    @property
+    def _expiring(self) -> list[Partition]:
+        """Of the clean books, and of those of single events."""
+        names = [Namespace(self._name(book)) for book in ("clean", *self.drawn.books)]
+        return [place for each in names for place in each.places if place[0] != each.requests]
+
+    def _as_retained(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """Findings of a second half: faults of the log have topics of their own, which retention leaves alone."""
+        expired = {self._name(book) for book in self.drawn.books} if self.drawn.retention else set()
+        return tuple(after_retention(one) if one.contract in expired else one for one in findings)
 
     def _plant(self, draw: Draw) -> None:
         self._keep(draw.name, draw.fault.plant(self._desk(draw.book, draw.name)))
@@ -232,13 +276,23 @@ class MixedRound:
         """One after another: some of them tell the brokers for a moment not to verify transactions."""
         for fault in self.drawn.log_faults:
             name = self._name(fault.name)
-            book = LogBook(stack=self.stack, name=name, dice=random.Random(f"{name}:{self.seed}"), leg=fault.leg)
+            book = LogBook(
+                stack=self.stack,
+                name=name,
+                dice=random.Random(f"{name}:{self.seed}"),
+                leg=fault.leg,
+                command_line=self.command_line,
+                contract_file=self._contracts / f"{name}.yaml",
+                cleanup=self._open,
+            )
             self._keep(fault.name, fault.plant(book))
 
     def _keep(self, fault: str, left: Planted) -> None:
         self._note(fault, left.findings)
         if left.later is not None:
             self.later.append((fault, left.later))
+        if left.counted is not None:
+            self.counted.append(left.counted)
 
     def _note(self, fault: str, findings: Iterable[Finding]) -> None:
         """What is wrong with payouts both of their contracts find."""
@@ -299,7 +353,7 @@ class MixedRound:
                 reads_contract(reads, reads),
             ]
         contracts += [fault.contract(self._name(fault.name)) for fault in self.drawn.log_faults]
-        return [write_contract(self.folder / "contracts", contract) for contract in contracts]
+        return [write_contract(self._contracts, contract) for contract in contracts]
 
     def _truth(self, contracts: Sequence[str]) -> RoundTruth:
         by_faults = [(self._name(fault.name), name) for fault in self.drawn.log_faults for name in fault.allowed]
@@ -313,7 +367,15 @@ class MixedRound:
 
     def _desk(self, book: str, seed: str) -> Desk:
         service = "relay" if book == "payouts" else "billing"
-        return self._desks.enter_context(Desk.open(self.stack, self._name(book), service, seed))
+        return self._open.enter_context(Desk.open(self.stack, self._name(book), service, seed))
+
+    @property
+    def _contracts(self) -> Path:
+        return self.folder / "contracts"
+
+    @property
+    def _log_ends(self) -> LogEnds:
+        return LogEnds(new_admin(self.stack.bootstrap_servers))
 
     @property
     def _has_three_brokers(self) -> bool:
@@ -328,14 +390,14 @@ class MixedRound:
         if not self.later:
             held = set()
         names = [self._name(book) for book in ("clean", *self.drawn.books)]
-        admin = new_admin(self.stack.bootstrap_servers)
+        log_ends = self._log_ends
         places = [
             (topic, number)
-            for topic, described in admin.list_topics(timeout=30).topics.items()
+            for topic, described in log_ends.admin.list_topics(timeout=30).topics.items()
             for number in described.partitions
             if topic.partition(".")[0] in names and f"{topic}[{number}]" not in held
         ]
-        LogEnds(admin).wait_until_decided(places)
+        log_ends.wait_until_decided(places)
 
 
 def _due(faults: Sequence[LogFault], seed: int) -> tuple[LogFault, ...]:

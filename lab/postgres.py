@@ -112,6 +112,14 @@ class PostgresServer:
             raise PostgresDidNotStart(_tail(folder.with_suffix(".log")))
         return PostgresServer(folder, fsync=self.fsync, passwords=self.passwords, binaries=self.binaries)
 
+    def wait_replayed(self, primary: "PostgresServer") -> None:
+        """Return once this standby has replayed all that its primary has written by now."""
+        with primary.connect() as first, self.connect() as second:
+            written = first.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
+            assert written is not None
+            replayed = "SELECT coalesce(pg_last_wal_replay_lsn() >= %s::pg_lsn, false)"
+            process.wait_until(lambda: second.execute(replayed, written).fetchone() == (True,), what="the standby")
+
     def kill(self) -> None:
         """SIGKILL the server and its backends, as a power cut would."""
         process.kill_tree(self.child)

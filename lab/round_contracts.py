@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-KAFKA, LEDGER = "kafka_lab", "ledger_lab"
+KAFKA, LEDGER, SWITCHED_LEDGER = "kafka_lab", "ledger_lab", "ledger_switched"
 _NEVER = "0 0 29 2 *"  # the lab asks for each window itself
 _ORDER = {"ordering_key": "account", "sequence": "sequence"}
 
@@ -29,6 +29,7 @@ def payouts_contract(
     *,
     columns: Mapping[str, str] | None = None,
     slice_by: str = "written_xid",
+    connection: str = LEDGER,
     **fields: Any,
 ) -> dict[str, Any]:
     """A relay publishes an outbox. columns: of the ledger, where they are not the usual ones."""
@@ -36,7 +37,8 @@ def payouts_contract(
         name,
         direction="ledger_to_topic",
         legs={"payout": f"{namespace}.payouts"},
-        ledger={"table": f"{namespace}.payout", "slice_by": slice_by} | ({"columns": columns} if columns else {}),
+        ledger={"connection": connection, "table": f"{namespace}.payout", "slice_by": slice_by}
+        | ({"columns": columns} if columns else {}),
         **fields,
     )
 

@@ -20,6 +20,7 @@ class Kind(StrEnum):
     NOTICE = "notice"
     UNDECIDABLE = "undecidable"  # an item of which nobody can say, and the reconciler says so
     CLEARED = "cleared"  # an item whose partner came
+    STANDING = "standing_event"  # one that a reader of the lab's own counts in the topic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,18 +154,19 @@ class _Tally:
 
 
 def _fold(findings: Iterable[Finding], *, anywhere: frozenset[tuple[str, str]]) -> list[Finding]:
-    """One finding for each contract, class and subject. Breaks add up; a doubt that stays is one doubt."""
+    """One finding for each contract, class and subject. Breaks and events add up; a doubt that stays is one doubt."""
     folded: dict[tuple[str, str, str], Finding] = {}
     for one in findings:
         subject = "" if (one.contract, one.name) in anywhere else one.subject
         known = folded.get((one.contract, one.name, subject))
-        copies = one.copies + (known.copies if known and one.kind is Kind.BREAK else 0)
+        is_counted = one.kind in (Kind.BREAK, Kind.STANDING)
+        copies = one.copies + (known.copies if known and is_counted else 0)
         folded[one.contract, one.name, subject] = Finding(
             contract=one.contract,
             kind=one.kind,
             name=one.name,
             subject=subject,
-            copies=copies if one.kind is Kind.BREAK else 1,
+            copies=copies if is_counted else 1,
             proof={**(known.proof if known else {}), **one.proof},
         )
     return list(folded.values())

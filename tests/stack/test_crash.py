@@ -20,6 +20,7 @@ from confluent_kafka.admin import NewTopic
 from sqlalchemy import Engine
 
 from lab.clients import new_admin
+from lab.command_line import STEP_BY_STEP, TALLYSTICK
 from lab.crash_books import (
     CrashBooks,
     counted_partitions,
@@ -29,7 +30,7 @@ from lab.crash_books import (
     leave_hanging,
 )
 from lab.crash_plan import EVENTS_PER_PLAN, CrashRound, Fault, Kind, Step, plan_crashes
-from lab.crash_run import STEP_BY_STEP, TALLYSTICK, CrashMatrix
+from lab.crash_run import CrashMatrix
 from lab.crash_score import RoundEnd, crash_figures
 from lab.desk import Desk
 from lab.event import Leg, Payment

@@ -47,18 +47,10 @@ def copy_of(server: PostgresServer, name: str) -> Iterator[PostgresServer]:
     copy = server.copy(Path(server.folder).with_name(name))
     try:
         copy.start()
-        catch_up(server, copy)
+        copy.wait_replayed(server)
         yield copy
     finally:
         copy.stop()
-
-
-def catch_up(primary: PostgresServer, standby: PostgresServer) -> None:
-    with primary.connect() as first, standby.connect() as second:
-        written = first.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
-        assert written is not None
-        replayed = "SELECT coalesce(pg_last_wal_replay_lsn() >= %s::pg_lsn, false)"
-        wait_until(lambda: second.execute(replayed, written).fetchone() == (True,), what="the standby to replay")
 
 
 def reader_of(server: PostgresServer) -> str:
@@ -86,7 +78,7 @@ def test_a_read_that_a_replica_gives_up_is_a_named_error_that_a_retry_may_cure(t
         with standby.connect() as admin:
             admin.execute("ALTER SYSTEM SET max_standby_streaming_delay = 0")
             admin.execute("SELECT pg_reload_conf()")
-        catch_up(stack.ledger_server, standby)
+        standby.wait_replayed(stack.ledger_server)
         with (
             pytest.raises(LedgerReadCancelled, match=r"conflict with recovery \(SQLSTATE 40001\): .* the primary"),
             open_ledger(reader_of(standby)) as reader,
@@ -94,7 +86,7 @@ def test_a_read_that_a_replica_gives_up_is_a_named_error_that_a_retry_may_cure(t
         ):
             reader.execute(f"LOCK TABLE {table.name} IN ACCESS SHARE MODE")
             table.run(f"ALTER TABLE {table.name} ADD COLUMN conflict int")
-            catch_up(stack.ledger_server, standby)
+            standby.wait_replayed(stack.ledger_server)
             count_older_rows(reader, table.by_xmin, xid_start=3)
 
 
@@ -145,7 +137,7 @@ def test_a_fail_over_between_the_cut_and_its_reading_is_doubted_and_so_is_the_ne
         books.take_cut()
         books.both(*payments("a", "b"))
         cut = books.take_cut()
-        catch_up(books.stack.ledger_server, other)
+        other.wait_replayed(books.stack.ledger_server)
         with pytest.raises(Exception, match="targetServerType: primary"):
             scan(spark, books, cut, dsn=reader_of(other))
         with pytest.raises(Exception, match="server is in hot standby mode"):

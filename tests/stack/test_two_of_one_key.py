@@ -12,7 +12,7 @@ from tallystick.ledger_reader import describe_table
 from .books import LEDGER, doubts, expected, kinds, payment, payments
 from .live import NewBooks
 from .test_ledger_horizon import Table, table
-from .test_ledger_safety import catch_up, copy_of, reader_of
+from .test_ledger_safety import copy_of, reader_of
 
 __all__ = ["table"]  # fixture
 
@@ -42,7 +42,7 @@ def test_what_was_paid_before_a_switch_over_and_is_paid_again_after_it_is_a_dupl
         books.take_cut()
         books.both(twice, once)
         assert doubts(books.next_run()) == []
-        catch_up(books.stack.ledger_server, other)
+        other.wait_replayed(books.stack.ledger_server)
         with other.connect() as admin:
             admin.execute("SELECT pg_promote()")
         monkeypatch.setenv(environment_variable(LEDGER), reader_of(other))

@@ -1,14 +1,23 @@
 """The lab's score can fail: what is missed, invented, called otherwise or counted wrong is told, nothing else is."""
 
+from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime
+from uuid import UUID
 
 import pytest
 
-from lab.ledger_books import LEDGER_FAULTS
+from lab.begun_book import standing
+from lab.event import Leg, Payment
+from lab.key_faults import after_retention
 from lab.log_books import CLUSTER_FAULTS, LOG_FAULTS
-from lab.mixed_round import FAULTS_BY_BOOK, SEEDS_FOR_ALL, draw_cluster_faults, draw_faults
+from lab.mixed_round import FAULTS_BY_BOOK, JUDGED_FAULTS, SEEDS_FOR_ALL, draw_cluster_faults, draw_faults
 from lab.score import Counts, Finding, Kind, Score, score, verdict_faults
 
+PAID, OTHER = (
+    Payment(payment_id=UUID(int=number), amount_minor=100, currency="EUR", occurred_at=datetime(2026, 3, 1, tzinfo=UTC))
+    for number in (1, 2)
+)
 MISSING = Finding(contract="payouts", kind=Kind.BREAK, name="missing_in_topic_never_produced", subject="pay-7")
 DOUBLED = Finding(contract="payouts", kind=Kind.BREAK, name="duplicate_in_ledger", subject="pay-8", copies=2)
 HELD = Finding(contract="payouts", kind=Kind.DOUBT, name="held_by_open_transaction", subject="payouts[1]")
@@ -104,6 +113,22 @@ def test_what_a_fault_brings_with_it_may_be_told_and_need_not() -> None:
     assert score([HELD], [HELD, elsewhere], allowed=allowed).by_class["partner_not_settled"] == Counts(false=1)
 
 
+def test_an_event_that_a_repair_wrote_is_counted_by_a_reader_of_its_own() -> None:
+    events = [PAID.event(Leg.PAYOUT), OTHER.event(Leg.PAYOUT)]
+    once, other = (str(event.event_id) for event in events)
+    planted = standing("payouts", events, {once: 1, other: 1})
+    assert score(planted, standing("payouts", events, Counter({once: 1, other: 1}))).total == Counts(planted=2, found=2)
+    for copies, total in ((2, Counts(planted=2, found=2, false=1)), (0, Counts(planted=2, found=1, missed=1))):
+        assert score(planted, standing("payouts", events, Counter({once: copies, other: 1}))).total == total
+
+
+def test_a_copy_of_what_retention_took_has_no_cause_and_any_other_finding_keeps_its_name() -> None:
+    again = replace(MISSING, name="duplicate_in_topic_reprocessed", proof={"across_windows": True})
+    assert after_retention(again) == replace(again, name="duplicate_in_topic_cause_unknown")
+    for other in (MISSING, HELD, replace(again, proof={}), replace(again, name="duplicate_in_ledger")):
+        assert after_retention(other) == other
+
+
 def test_rounds_add_up() -> None:
     both = score([MISSING], [MISSING]) + score([MISSING, HELD], [HELD])
     assert both.by_class == {MISSING.name: Counts(planted=2, found=1, missed=1), HELD.name: Counts(planted=1, found=1)}
@@ -126,12 +151,20 @@ def test_five_seeds_in_a_row_draw_every_fault_and_each_round_has_plenty(first_se
     drawn = {draw.fault.name for each in rounds for draw in each.draws}
     assert drawn == {fault.name for faults in FAULTS_BY_BOOK.values() for fault in faults}
     assert {fault.name for each in rounds for fault in each.log_faults} == {
-        fault.name for fault in (*LOG_FAULTS, *LEDGER_FAULTS)
+        fault.name for fault in (*LOG_FAULTS, *JUDGED_FAULTS)
     }
     assert min(len(each) for each in rounds) >= 8
     on_three_brokers = [draw_cluster_faults(seed) for seed in range(first_seed, first_seed + SEEDS_FOR_ALL)]
     drawn = {fault.name for each in on_three_brokers for fault in each.log_faults}
     assert drawn == {fault.name for fault in CLUSTER_FAULTS}
+
+
+@pytest.mark.parametrize("seed", range(1, 21))
+def test_where_retention_takes_what_was_judged_copies_of_it_are_sent_again(seed: int) -> None:
+    drawn = draw_faults(seed)
+    sent_again = {draw.fault.name for draw in drawn.draws if draw.fault.sends_again}
+    assert not drawn.retention or sent_again == {"payout_again_next_window", "payment_again_next_window"}
+    assert sum(draw_faults(other).retention for other in range(seed, seed + SEEDS_FOR_ALL)) == 2
 
 
 def test_a_seed_draws_the_same_faults_again_and_another_seed_others() -> None:
