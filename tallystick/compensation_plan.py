@@ -18,6 +18,7 @@ from tallystick.break_class import BreakClass, Doubt
 from tallystick.contract import Contract
 from tallystick.contract_compensation import COUNTERPOSTABLE, POSTABLE, REPUBLISHABLE, REVERSIBLE, CompensationRules
 from tallystick.money_text import format_money
+from tallystick.row_identity import row_item_id
 from tallystick.run_result import Break, DoubtFound, total_at_stake, total_money
 from tallystick.slice_scan import ledger_item_id
 from tallystick.store.run_store import OutstandingBreak, StoredRun
@@ -473,8 +474,13 @@ def _row_fault(rules: CompensationRules, candidate: Candidate, place: str) -> st
     return None
 
 
+_ID_NOT_ITS_OWN = "another row of its key has its row id, so no row can name it as the one that is taken back"
+
+
 def _row_too_many_fault(found: Break, rows: Sequence[StandingRow], place: str) -> str | None:
     row = next((one for one in rows if ledger_item_id(one.row_id) == place), None)
+    if row is None and any(ledger_item_id(one.row_id) == row_item_id(place) for one in rows):
+        return _ID_NOT_ITS_OWN
     if row is None:
         return "the row that is one too many is not in the ledger any more"
     expected = found.match_key, found.transaction_key, found.leg, found.amount_minor, found.currency
@@ -493,6 +499,8 @@ def why_not_counterpostable(row: StandingRow, rows: Sequence[StandingRow]) -> st
     """What speaks against taking a row back, by all rows of its key; None: nothing."""
     if row.takes_back:
         return f"the row takes row {row.takes_back} back itself"
+    if any(one is not row and one.row_id == row.row_id for one in rows):
+        return _ID_NOT_ITS_OWN
     in_force = rows_in_force(rows)
     if row not in in_force:
         return "it was taken back already"

@@ -608,6 +608,16 @@ def test_a_row_that_may_not_be_taken_back_is_left_out(rows: tuple[StandingRow, .
     assert reasons(plan_rows(doubled_row(*rows))) == {"a": reason}
 
 
+def test_a_row_whose_row_id_another_row_of_its_key_has_is_not_taken_back() -> None:
+    reason = "another row of its key has its row id, so no row can name it as the one that is taken back"
+    assert reasons(plan_rows(doubled_row(SECOND, replace(SECOND)))) == {"a": reason}
+    told_apart = doubled_row(SECOND, replace(SECOND))
+    at = {"at": "ledger:2#5.1"}
+    found = replace(told_apart.outstanding, item_break=replace(told_apart.item_break, evidence=at))
+    assert reasons(plan_rows(replace(told_apart, outstanding=found))) == {"a": reason}
+    assert len(plan_rows(doubled_row(FIRST, SECOND)).items) == 1
+
+
 def test_of_two_equal_rows_ours_is_taken_back_unless_it_was_or_an_older_break_is_about_it() -> None:
     def places(*candidates: Candidate, taken: Sequence[UUID] = ()) -> list[str]:
         return [item.reverses for item in plan_rows(*candidates, taken=taken).items]
