@@ -20,7 +20,8 @@ STEP_BY_STEP = (sys.executable, "-m", "lab.step_by_step", TALLYSTICK)
 """The same, and it waits at the end of each line until it is told to go on."""
 
 _JUDGED = (0, 1, 3)  # matched, broken, inconclusive
-_ACTED = (*_JUDGED, 2)  # or refused
+_REFUSED = 2
+_ACTED = (*_JUDGED, _REFUSED)
 _DEADLINE_SECONDS = 600.0
 
 
@@ -64,11 +65,16 @@ class CommandLine:
         """Start an executor of a plan, and return once it has ended, whatever it did or refused."""
         self._run("compensation", "act", str(contract), plan_hash, "--by", "lab", "--json", exit_codes=_ACTED)
 
+    def write_off(self, contract_name: str, break_id: str) -> bool:
+        """A person gives a break up; False where the store does not let them. Raises CommandFailed, NotReadyInTime."""
+        by = ("--by", "Carol", "--reason", "paid by bank transfer")
+        return self._run("write-off", contract_name, break_id, *by, exit_codes=(0, _REFUSED)) != _REFUSED
+
     @property
     def log(self) -> Path:
         return self.folder / "command_line.log"
 
-    def _run(self, *arguments: str, exit_codes: tuple[int, ...]) -> None:
+    def _run(self, *arguments: str, exit_codes: tuple[int, ...]) -> int:
         argv = [TALLYSTICK, *arguments]
         child = process.spawn(argv, log=self.log, environment=self.environment(), death_signal=signal.SIGTERM)
         try:
@@ -79,6 +85,7 @@ class CommandLine:
             process.stop(child)  # by SIGTERM first, so that it stops its Spark
         if code not in exit_codes:
             raise CommandFailed(f"tallystick {arguments[0]}: exit code {code}\n{self.log_tail}")
+        return code
 
     def environment(self) -> dict[str, str]:
         """What every process of the reconciler is told; addresses carry passwords."""

@@ -7,9 +7,11 @@
 Real runs find events missing, doubled, not posted, and transactions hanging; then each round makes one plan of a few of
 one kind, and its executor, a process of its own, is struck at one step of its protocol: killed, frozen while a second
 one does the work, its broker, store or ledger killed, the answer to a request lost, its records refused, the log
-expired. It is started again until it says that it has finished. Then another reader counts what was ever committed:
-each event, reversal, posting or marker of the plan once. Only where a producer comes back and ends what hung is it
-right, and due, that nothing was done and the executor says why.
+expired; or while it lies dead one of its events is settled by a late original, by hand, by a write-off, or by another
+contract. It is started again until it says that it has finished. Then another reader counts what was ever committed:
+each event, reversal, posting or marker of the plan once, by the executor or by somebody else, never by both. Only where
+a producer comes back and ends what hung, or a person has written a break off, is it right, and due, that nothing was
+done and the executor says why.
 
 Prints a line for each round, and stores the figures as build/crash.json, also every ten rounds. Exits 1 when an effect
 stands twice, is lost without a word, or something else is told than what stands.

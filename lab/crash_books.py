@@ -1,6 +1,9 @@
-"""Books for a crash matrix, one for each kind of repair, whose real runs have found what is to be repaired."""
+"""Books for a crash matrix, one for each kind of repair, whose real runs have found what is to be repaired.
 
-from collections.abc import Mapping
+Rounds of two contracts have books of their own, which both read.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +16,8 @@ from lab.command_line import CommandLine
 from lab.crash_plan import EVENTS_PER_PLAN, CrashRound, Kind
 from lab.desk import CURRENCIES, Desk
 from lab.effect_reader import EffectReader, EventReader, MarkerReader, PostReader, ReversalReader
-from lab.event import Event, Leg
+from lab.event import Event, Leg, Payment
+from lab.ledger import Ledger
 from lab.log_ends import LogEnds, Partition
 from lab.mode import DeliveryMode
 from lab.namespace import PAYMENT_PARTITIONS, PAYOUT_PARTITIONS, Namespace
@@ -25,10 +29,22 @@ from lab.stack import LabStack
 
 POSTER = "poster_lab"
 HANGING_PARTITION = 0
+_TIMEOUT_SECONDS = 30.0
 _AMOUNT_MINOR_MAX = 10_000_000
 _BEYOND_ALL_TIME_OUTS = timedelta(hours=2)
 _COPIED = ("event_id", "payment_id", "leg", "amount_minor", "currency", "occurred_at")
-_ACTIONS = "CREATE TABLE {}.posted_action (action_id uuid PRIMARY KEY, plan_hash text NOT NULL)"
+_WRITTEN_XID = {"slice_by": "written_xid", "earlier_rows": "archived"}
+"""Of a ledger whose owner archives rows, which other ledgers' runs doubt."""
+_POSTED = """
+CREATE TABLE {0}.posted_action (action_id uuid PRIMARY KEY, plan_hash text NOT NULL);
+ALTER TABLE {0}.posting ADD COLUMN written_xid bigint NOT NULL DEFAULT pg_current_xact_id()::text::bigint;
+CREATE INDEX posting_written_xid ON {0}.posting (written_xid);
+CREATE TABLE {0}.posting_archive (LIKE {0}.posting);"""
+_ARCHIVE = """
+ALTER TABLE {0}.posting DISABLE TRIGGER posting_append_only;
+WITH archived AS (DELETE FROM {0}.posting WHERE event_id = ANY('{1}'::uuid[]) RETURNING *)
+INSERT INTO {0}.posting_archive SELECT * FROM archived;
+ALTER TABLE {0}.posting ENABLE TRIGGER posting_append_only;"""
 _SEEN_EARLIER = """
 UPDATE tallystick.verdict SET look_ups = jsonb_set(look_ups, '{surroundings,first_sights}', (
     SELECT jsonb_agg(sight || jsonb_build_object('first_seen_utc', (sight->>'first_seen_utc')::timestamptz - %s))
@@ -41,57 +57,85 @@ class CrashBooks:
     """Books whose runs have found what is to be repaired.
 
     cut_n: the run that found it; later_cut_n: another one after it. partitions: those whose transactions all end.
-    hung: each producer that left a transaction hanging, by producer id.
+    paid: each payment that is to be repaired, by its event's match key. hung: each producer that left a transaction
+    hanging, by producer id. other_file: of another contract that reads the same, where there is one.
     """
 
+    kind: Kind
     contract_file: Path
     names: Namespace
     partitions: tuple[Partition, ...]
     cut_n: int
     later_cut_n: int
+    paid: Mapping[str, Payment] = field(default_factory=dict)
     hung: Mapping[int, RawProducer] = field(default_factory=dict)
+    other_file: Path | None = None
+
+    @property
+    def contract_files(self) -> tuple[Path, ...]:
+        return (self.contract_file, self.other_file) if self.other_file else (self.contract_file,)
 
 
-def crash_contract(kind: Kind, name: str) -> dict[str, Any]:
+def crash_contract(kind: Kind, name: str, namespace: str) -> dict[str, Any]:
     """What one kind of repair needs, a few events a plan."""
     caps = {"max_items": EVENTS_PER_PLAN, "max_amount_minor": dict.fromkeys(CURRENCIES, _AMOUNT_MINOR_MAX)}
     match kind:
         case Kind.REPUBLISH:
-            return payouts_contract(name, name, compensation=caps | {"classes": ["missing_in_topic_never_produced"]})
+            return payouts_contract(
+                name, namespace, compensation=caps | {"classes": ["missing_in_topic_never_produced"]}
+            )
         case Kind.REVERSE:
             return payouts_contract(
-                name, name, compensation=caps | {"classes": ["duplicate_in_topic_new_session"], "reversal": "negated"}
+                name,
+                namespace,
+                compensation=caps | {"classes": ["duplicate_in_topic_new_session"], "reversal": "negated"},
             )
         case Kind.POST:
             post = {
                 "connection": POSTER,
-                "actions_table": f"{name}.posted_action",
+                "actions_table": f"{namespace}.posted_action",
                 "columns": {column: column for column in _COPIED},
                 "rows": {
                     "payment": [{"side": "debit", "account": "cash"}, {"side": "credit", "account": "receivable"}]
                 },
             }
-            return reads_contract(name, name, compensation=caps | {"classes": ["missing_in_ledger"], "post": post})
+            rules = caps | {"classes": ["missing_in_ledger"], "post": post}
+            contract = reads_contract(name, namespace, compensation=rules)
+            return contract | {"ledger": contract["ledger"] | _WRITTEN_XID}
         case Kind.ABORT:
-            return reads_contract(name, name, compensation=caps | {"abort_hanging_transactions": True})
+            return reads_contract(name, namespace, compensation=caps | {"abort_hanging_transactions": True})
 
 
-def events_needed(rounds: tuple[CrashRound, ...], kind: Kind) -> int:
+def write_contracts(folder: Path, kind: Kind, names: Namespace, *, twice: bool) -> tuple[Path, ...]:
+    """The contract of some books, and another one over the same topic and table where two read them."""
+    contracts = [names.name, *([f"{names.name}_other"] if twice else [])]
+    return tuple(write_contract(folder, crash_contract(kind, one, names.name)) for one in contracts)
+
+
+def rounds_of(rounds: Sequence[CrashRound]) -> dict[str, list[CrashRound]]:
+    """By the name of the books that they are played on."""
+    played: dict[str, list[CrashRound]] = {}
+    for crash in rounds:
+        played.setdefault(crash.books, []).append(crash)
+    return played
+
+
+def events_needed(rounds: Sequence[CrashRound]) -> int:
     """So many must be there to repair, that each plan of each round is full."""
-    return EVENTS_PER_PLAN * sum(crash.plans for crash in rounds if crash.kind is kind)
+    return EVENTS_PER_PLAN * sum(crash.plans for crash in rounds)
 
 
 def counted_partitions(kind: Kind, names: Namespace) -> tuple[Partition, ...]:
     """Those whose transactions all end."""
-    published = kind in (Kind.REPUBLISH, Kind.REVERSE)
-    leg, count = (Leg.PAYOUT, PAYOUT_PARTITIONS) if published else (Leg.PAYMENT, PAYMENT_PARTITIONS)
+    leg = leg_of(kind)
+    count = PAYOUT_PARTITIONS if leg is Leg.PAYOUT else PAYMENT_PARTITIONS
     hanging = {HANGING_PARTITION} if kind is Kind.ABORT else set()
     return tuple((names.topic(leg), number) for number in range(count) if number not in hanging)
 
 
-def new_reader(kind: Kind, stack: LabStack, books: CrashBooks) -> EffectReader:
-    """Whoever counts the effects of this kind."""
-    match kind:
+def new_reader(stack: LabStack, books: CrashBooks) -> EffectReader:
+    """Whoever counts the effects of their kind."""
+    match books.kind:
         case Kind.REPUBLISH:
             return EventReader(stack.bootstrap_servers, books.partitions)
         case Kind.REVERSE:
@@ -102,10 +146,39 @@ def new_reader(kind: Kind, stack: LabStack, books: CrashBooks) -> EffectReader:
             return MarkerReader(stack.broker.folder / "data" / f"{books.names.topic(Leg.PAYMENT)}-{HANGING_PARTITION}")
 
 
-def create_posted_action(stack: LabStack, names: Namespace) -> None:
-    """The owner's table of action ids."""
+def prepare_posting(stack: LabStack, names: Namespace) -> None:
+    """The owner's table of action ids, their archive, and the column that tells which rows are new."""
     with psycopg.connect(stack.ledger_owner_dsn, autocommit=True) as owner:
-        owner.execute(_ACTIONS.format(names.schema))
+        owner.execute(_POSTED.format(names.schema))
+
+
+def archive(stack: LabStack, names: Namespace, event_ids: Collection[str]) -> None:
+    """The owner takes the rows of these events out of the ledger."""
+    with psycopg.connect(stack.ledger_owner_dsn) as owner:
+        owner.execute(_ARCHIVE.format(names.schema, "{" + ",".join(event_ids) + "}"))
+
+
+def write_late(desk: Desk, kind: Kind, payment: Payment) -> None:
+    """What is missing, by the original's own producer: the relay, or the poster."""
+    if kind is Kind.POST:
+        desk.post(payment.event(Leg.PAYMENT))
+        return
+    row = Ledger(desk.names).find_payout(desk.connection, payment)
+    assert row is not None
+    desk.publish(row.event, source=row.source)
+
+
+def write_by_hand(desk: Desk, kind: Kind, payment: Payment) -> None:
+    """The same, by a person: no header says who, and a row says when the money moved."""
+    if kind is Kind.POST:
+        event = payment.event(Leg.PAYMENT)
+        with desk.connection.transaction():
+            Ledger(desk.names).post(desk.connection, event, once=False, at=payment.occurred_at)
+        return
+    event, producer = payment.event(Leg.PAYOUT), desk.idempotent("console").producer
+    producer.produce(desk.names.topic(event.leg), key=event.message_key, value=event.to_json())
+    if producer.flush(_TIMEOUT_SECONDS):
+        raise TimeoutError(f"console: unanswered after {_TIMEOUT_SECONDS:.0f} s")
 
 
 def leave_hanging(stack: LabStack, names: Namespace, *events: Event) -> dict[int, RawProducer]:
@@ -127,42 +200,55 @@ def leave_hanging(stack: LabStack, names: Namespace, *events: Event) -> dict[int
     return {producer.producer_id: producer for producer in producers}
 
 
-def find_all(stack: LabStack, folder: Path, rounds: tuple[CrashRound, ...], *, seed: int) -> dict[Kind, CrashBooks]:
-    """Books of each kind that the rounds have, and three real runs of each: the baseline, the finding, another one."""
-    needed = {kind: events_needed(rounds, kind) for kind in Kind}
-    books = {kind: _begin(stack, folder, kind, seed) for kind, events in needed.items() if events}
-    files = [one.contract_file for one in books.values()]
+def find_all(stack: LabStack, folder: Path, rounds: Sequence[CrashRound], *, seed: int) -> dict[str, CrashBooks]:
+    """The books that the rounds are played on, and three real runs of each: the baseline, the finding, another one."""
+    played = rounds_of(rounds)
+    books = {name: _begin(stack, folder, name, some, seed) for name, some in played.items()}
+    files = [file for one in books.values() for file in one.contract_files]
     command_line = CommandLine(addresses=stack, folder=folder)
     command_line.reconcile(files)
-    for kind, one in books.items():
+    for name, one in books.items():
         with Desk.open(stack, one.names.name, "relay", f"{seed}:wrong") as desk:
-            books[kind] = replace(one, hung=_go_wrong(stack, desk, kind, needed[kind]))
+            paid = [desk.payment() for _ in range(events_needed(played[name]))]
+            hung = _go_wrong(stack, desk, one.kind, paid)
+        books[name] = replace(one, hung=hung, paid=by_match_key(one.kind, paid))
     for window in range(2):
-        for kind, one in books.items():
+        for one in books.values():
             with Desk.open(stack, one.names.name, "relay", f"{seed}:{window}") as desk:
-                _go_on(desk, kind)
+                _go_on(desk, one.kind)
         command_line.reconcile(files)
     _see_earlier(stack)
     return books
 
 
-def _begin(stack: LabStack, folder: Path, kind: Kind, seed: int) -> CrashBooks:
-    names = Namespace(f"crash_{kind}")
+def leg_of(kind: Kind) -> Leg:
+    """Of what this kind repairs."""
+    return Leg.PAYOUT if kind in (Kind.REPUBLISH, Kind.REVERSE) else Leg.PAYMENT
+
+
+def by_match_key(kind: Kind, paid: Sequence[Payment]) -> dict[str, Payment]:
+    return {str(payment.event(leg_of(kind)).event_id): payment for payment in paid}
+
+
+def _begin(stack: LabStack, folder: Path, name: str, rounds: Sequence[CrashRound], seed: int) -> CrashBooks:
+    kind, names = rounds[0].kind, Namespace(f"crash_{name}")
     prepare(stack, DeliveryMode.AT_LEAST_ONCE, seed, names.name)  # its ledger does not refuse a second posting
     if kind is Kind.POST:
-        create_posted_action(stack, names)
+        prepare_posting(stack, names)
+    file, *other = write_contracts(folder, kind, names, twice=rounds[0].has_two_contracts)
     return CrashBooks(
-        contract_file=write_contract(folder, crash_contract(kind, names.name)),
+        kind=kind,
+        contract_file=file,
         names=names,
         partitions=counted_partitions(kind, names),
         cut_n=1,
         later_cut_n=2,
+        other_file=other[0] if other else None,
     )
 
 
-def _go_wrong(stack: LabStack, desk: Desk, kind: Kind, events: int) -> Mapping[int, RawProducer]:
+def _go_wrong(stack: LabStack, desk: Desk, kind: Kind, paid: Sequence[Payment]) -> Mapping[int, RawProducer]:
     """Write what there is to repair; give the producers of what hangs, by producer id."""
-    paid = [desk.payment() for _ in range(events)]
     match kind:
         case Kind.REPUBLISH:
             for payment in paid:

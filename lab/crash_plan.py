@@ -62,6 +62,15 @@ class Fault(StrEnum):
     records_refused: for a while the topic takes no record as large as an event.
     returned: the producer of a hanging transaction comes back, commits it, and has the next one open until the executor
     is done.
+
+    Of the rest, each happens between a kill and the next start, as when somebody clears the task days later. Where the
+    executor had committed by then, nobody repairs its event again.
+    cleared: the struck event's own producer writes it late, a run judges it, and retention or the archive takes it.
+    by_hand: a person writes it, and a run judges it.
+    written_off: a person gives it up, as soon as the store lets them; in a round that is `held`, while no executor can
+    prove anything.
+    other_contract: another contract over the same topic and table executes a plan of the same events.
+    contracts_race: the same, and the executor is frozen meanwhile, and wakes up.
     """
 
     KILLED = "killed"
@@ -75,6 +84,11 @@ class Fault(StrEnum):
     LOG_EXPIRED = "log_expired"
     RECORDS_REFUSED = "records_refused"
     RETURNED = "returned"
+    CLEARED = "cleared"
+    BY_HAND = "by_hand"
+    WRITTEN_OFF = "written_off"
+    OTHER_CONTRACT = "other_contract"
+    CONTRACTS_RACE = "contracts_race"
 
 
 _PUBLISHING = (
@@ -92,6 +106,18 @@ _PUBLISHING = (
     Step.RECORDED,
     Step.FINISHED,
 )
+
+_REVERSING = (
+    Step.APPROVED,
+    Step.FENCED,
+    Step.PROVED,
+    Step.BEGUN,
+    Step.PROGRESS_PRODUCED,
+    Step.COMMITTING,
+    Step.PUBLISHED,
+    Step.RECORDED,
+)
+"""Of these steps, those at which a process of a reversal is struck."""
 
 STEPS: Mapping[Kind, tuple[Step, ...]] = {
     Kind.REPUBLISH: _PUBLISHING,
@@ -123,24 +149,67 @@ _FAULTS: Mapping[Kind, Mapping[Fault, tuple[Step, ...]]] = {
         Fault.KILLED: _PUBLISHING,
         Fault.FROZEN: _PUBLISHING,
         Fault.OVERTAKEN: (Step.EXECUTING, Step.FENCED, Step.PROGRESS_READ, Step.PROVED, Step.BEGUN),
-        Fault.BROKER_KILLED: _PUBLISHING,
-        Fault.STORE_KILLED: _PUBLISHING,
-        Fault.LEDGER_KILLED: (Step.APPROVED, Step.EXECUTING, Step.FENCED, Step.PROGRESS_READ),  # it is read no more
+        Fault.BROKER_KILLED: (
+            Step.APPROVED,
+            Step.FENCED,
+            Step.PROVED,
+            Step.EVENT_PRODUCED,
+            Step.FLUSHED,
+            Step.COMMITTING,
+            Step.PUBLISHED,
+            Step.RECORDED,
+        ),
+        Fault.STORE_KILLED: (
+            Step.EXECUTING,
+            Step.FENCED,
+            Step.PROVED,
+            Step.BEGUN,
+            Step.FLUSHED,
+            Step.COMMITTING,
+            Step.PUBLISHED,
+            Step.RECORDED,
+        ),
+        Fault.LEDGER_KILLED: (Step.EXECUTING, Step.FENCED, Step.PROGRESS_READ),  # it is read no more
         Fault.ANSWER_LOST: (Step.EXECUTING, Step.BEGUN, Step.COMMITTING),  # to what is asked next, or in committing
-        Fault.LOG_EXPIRED: _PUBLISHING,
+        Fault.LOG_EXPIRED: (Step.EXECUTING, Step.PROVED, Step.FLUSHED, Step.COMMITTING, Step.PUBLISHED, Step.FINISHED),
         Fault.RECORDS_REFUSED: (Step.PROVED, Step.BEGUN),
+        Fault.CLEARED: (
+            Step.APPROVED,
+            Step.EXECUTING,
+            Step.PROVED,
+            Step.EVENT_PRODUCED,
+            Step.FLUSHED,
+            Step.COMMITTING,
+            Step.PUBLISHED,
+            Step.FINISHED,
+        ),
+        Fault.BY_HAND: (Step.APPROVED, Step.EXECUTING, Step.FLUSHED, Step.RECORDED),
+        Fault.WRITTEN_OFF: (
+            Step.APPROVED,
+            Step.EXECUTING,
+            Step.PROVED,
+            Step.RECORDED,
+            Step.FINISHED,
+            Step.FLUSHED,
+            Step.COMMITTING,
+            Step.PUBLISHED,
+        ),
+        Fault.OTHER_CONTRACT: (Step.APPROVED, Step.EXECUTING, Step.FLUSHED, Step.COMMITTING, Step.RECORDED),
+        Fault.CONTRACTS_RACE: (Step.APPROVED, Step.PROVED, Step.BEGUN),
     },
     # By the same protocol, so not every fault is dealt again at each of its steps. The log may not expire here and
     # below: what later rounds repair stands on it.
     Kind.REVERSE: {
-        Fault.KILLED: _PUBLISHING,
-        Fault.FROZEN: _PUBLISHING,
+        Fault.KILLED: _REVERSING,
+        Fault.FROZEN: _REVERSING,
         Fault.OVERTAKEN: (Step.PROVED, Step.BEGUN),
         Fault.BROKER_KILLED: (Step.BEGUN, Step.COMMITTING, Step.PUBLISHED),
         Fault.STORE_KILLED: (Step.PUBLISHED,),
         Fault.LEDGER_KILLED: (Step.PROGRESS_READ,),
         Fault.ANSWER_LOST: (Step.BEGUN, Step.COMMITTING),
         Fault.RECORDS_REFUSED: (Step.BEGUN,),
+        Fault.WRITTEN_OFF: (Step.APPROVED, Step.FLUSHED),
+        Fault.OTHER_CONTRACT: (Step.APPROVED, Step.FLUSHED),
     },
     Kind.POST: {
         Fault.KILLED: STEPS[Kind.POST],
@@ -149,8 +218,27 @@ _FAULTS: Mapping[Kind, Mapping[Fault, tuple[Step, ...]]] = {
         Fault.PLANNED_AGAIN: (Step.BEGUN, Step.INSERTED, Step.POSTED),
         Fault.BROKER_KILLED: (Step.APPROVED, Step.EXECUTING),  # it is read no more
         Fault.STORE_KILLED: (Step.EXECUTING, Step.INSERTED, Step.POSTED, Step.RECORDED),
-        Fault.LEDGER_KILLED: STEPS[Kind.POST],
+        Fault.LEDGER_KILLED: (
+            Step.EXECUTING,
+            Step.BEGUN,
+            Step.INSERTED,
+            Step.COMMITTING,
+            Step.POSTED,
+            Step.RECORDED,
+        ),
         Fault.ANSWER_LOST: (Step.COMMITTING,),
+        Fault.CLEARED: (
+            Step.APPROVED,
+            Step.EXECUTING,
+            Step.INSERTED,
+            Step.COMMITTING,
+            Step.POSTED,
+            Step.FINISHED,
+        ),
+        Fault.BY_HAND: (Step.APPROVED, Step.INSERTED, Step.RECORDED),
+        Fault.WRITTEN_OFF: (Step.APPROVED, Step.INSERTED, Step.POSTED),
+        Fault.OTHER_CONTRACT: (Step.APPROVED, Step.INSERTED),
+        Fault.CONTRACTS_RACE: (Step.APPROVED, Step.INSERTED),
     },
     Kind.ABORT: {
         Fault.KILLED: STEPS[Kind.ABORT],
@@ -162,6 +250,13 @@ _FAULTS: Mapping[Kind, Mapping[Fault, tuple[Step, ...]]] = {
         Fault.RETURNED: (Step.APPROVED, Step.EXECUTING, Step.EVIDENCE_KEPT),  # before the marker
     },
 }
+
+_COMMITTED = (Step.COMMITTING, Step.PUBLISHED, Step.POSTED, Step.RECORDED, Step.FINISHED)
+"""Steps at which the struck event's effect stands."""
+_UNPROVEN = (Step.EXECUTING, Step.FENCED, Step.PROGRESS_READ, Step.PROVED, Step.RECORDED, Step.FINISHED)
+"""Steps that an executor comes to which proves nothing, once it has claimed its actions."""
+_BETWEEN_STARTS = (Fault.CLEARED, Fault.BY_HAND, Fault.WRITTEN_OFF)
+_TWO_CONTRACTS = (Fault.OTHER_CONTRACT, Fault.CONTRACTS_RACE)
 
 Cell = tuple[Kind, Step, Fault]
 
@@ -185,14 +280,47 @@ class CrashRound:
     second_at: Step
 
     @property
+    def books(self) -> str:
+        """Name of the books that it is played on: those of its kind, or those that two contracts read."""
+        return f"{self.kind}_twice" if self.has_two_contracts else str(self.kind)
+
+    @property
+    def has_two_contracts(self) -> bool:
+        """Does another contract over the same topic and table repair the same?"""
+        return self.fault in _TWO_CONTRACTS
+
+    @property
+    def may_be_stale(self) -> bool:
+        """May its plan change while nothing of it is begun, so that it is refused as a whole, and made again?"""
+        return self.fault in _BETWEEN_STARTS and (self.step is Step.APPROVED or self.is_held)
+
+    @property
     def plans(self) -> int:
-        """So many plans it makes."""
-        return 2 if self.fault in (Fault.LOG_EXPIRED, Fault.PLANNED_AGAIN) else 1
+        """So many plans it makes, at most."""
+        return 2 if self.fault in (Fault.LOG_EXPIRED, Fault.PLANNED_AGAIN) or self.may_be_stale else 1
+
+    @property
+    def is_held(self) -> bool:
+        """Does the struck event's own producer have it in an open transaction while the executor runs, and abort it?"""
+        publishes = self.kind in (Kind.REPUBLISH, Kind.REVERSE)
+        return self.fault is Fault.WRITTEN_OFF and publishes and self.step in _UNPROVEN
 
     @property
     def may_refuse(self) -> int:
         """Of so many of its events it is right to say that nothing was done: they are no more what was approved."""
-        return 1 if self.fault is Fault.RETURNED else 0
+        return 1 if self.fault is Fault.RETURNED or self.is_written_off else 0
+
+    @property
+    def is_written_off(self) -> bool:
+        """May a person write the struck event off? Not while an executor may have done it, or has."""
+        return self.fault is Fault.WRITTEN_OFF and self.may_be_stale
+
+    @property
+    def by_another(self) -> int:
+        """So many of its events somebody else does, so that it is right to refuse them."""
+        if self.has_two_contracts:
+            return EVENTS_PER_PLAN if self.step is Step.APPROVED else 0  # from then on the store has its claim
+        return 1 if self.fault in (Fault.CLEARED, Fault.BY_HAND) and self.step not in _COMMITTED else 0
 
 
 def plan_crashes(seed: int, rounds: int, *, first: int = 1) -> tuple[CrashRound, ...]:

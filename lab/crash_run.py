@@ -1,13 +1,16 @@
 """A crash matrix at work: each round makes one plan, strikes its executor at one step, and starts it until it is done.
 
-Then a reader of another make counts what was ever committed. All rounds share one broker, one store and one ledger, and
-those of a kind one contract, and so one transactional.id; what an earlier round left behind would show in a later one.
+Between a kill and the next start somebody else may settle what it was about: an original that comes late, a person,
+another contract. Then a reader of another make counts what was ever committed. All rounds share one broker, one store
+and one ledger, and those of some books one contract, and so one transactional.id; what an earlier round left behind
+would show in a later one.
 """
 
 import json
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +21,16 @@ from kafka.errors import ConcurrentTransactionsError
 
 from lab import process
 from lab.command_line import STEP_BY_STEP, CommandLine
-from lab.crash_books import HANGING_PARTITION, POSTER, CrashBooks, new_reader
+from lab.crash_books import (
+    HANGING_PARTITION,
+    POSTER,
+    CrashBooks,
+    archive,
+    leg_of,
+    new_reader,
+    write_by_hand,
+    write_late,
+)
 from lab.crash_executor import Executor, StartEnd
 from lab.crash_plan import EVENTS_PER_PLAN, CrashRound, Fault, Kind, Step
 from lab.crash_score import EventEnd, RoundEnd, Told
@@ -34,6 +46,7 @@ from lab.struck_servers import READER, StruckServers
 
 _STARTS_MAX = 8
 _BUG = 70
+_STALE = "PlanStale"
 _PLAN_SECONDS_MAX = 280.0
 _ASKED_NEXT = {Step.EXECUTING: Request.INIT_PRODUCER_ID, Step.BEGUN: Request.PRODUCE}
 _AFTER_COMMIT = (Step.PUBLISHED, Step.RECORDED, Step.FINISHED)
@@ -61,27 +74,31 @@ class PlanFailed(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class StoredPlan:
-    """A plan as the command line told it. actions: by match key."""
+    """A plan of a contract as the command line told it. actions: by match key."""
 
+    contract_file: Path
     plan_hash: str
     actions: Mapping[str, "Action"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """What a plan does about one event. counted_as: what the reader of its effects counts it by."""
+    """What a plan does about one event, or about none (break_id ""). counted_as: by what its effects are counted."""
 
     action_id: str
     counted_as: str
+    break_id: str = ""
 
 
 @dataclass
 class Account:
-    """What became of one round's plans so far."""
+    """What became of one round's plans so far. by_another: match keys of what somebody else says to have done."""
 
     plans: list[StoredPlan] = field(default_factory=list)
     told: dict[str, Told] = field(default_factory=dict)
+    by_another: set[str] = field(default_factory=set)
     done: set[str] = field(default_factory=set)  # ids of plans that an executor has finished, or has refused
+    stale: set[str] = field(default_factory=set)  # of those, the refused ones in whose place another one is to be made
     starts: int = 0
     hung: int = 0
     faults: list[str] = field(default_factory=list)
@@ -90,6 +107,8 @@ class Account:
         """What one start said; that an event stands outweighs what any other start says of it."""
         if end.finished or end.refused:
             self.done.add(plan.plan_hash)
+        if end.error == _STALE:
+            self.stale.add(plan.plan_hash)
         if end.exit_code == _BUG:
             self.faults.append(f"a start ended with exit code {_BUG}, a traceback")
         said = {one["match_key"]: Told(fate=one["fate"], reason=one["reason"]) for one in end.outcomes}
@@ -103,60 +122,75 @@ class Account:
 class CrashMatrix:
     """Plays rounds on one stack, on books of each kind that they have.
 
-    launcher: what runs the command line with a barrier at each line it prints. judge: has a run read what the topics of
-    some books hold by now; without it the command line does.
+    launcher: what runs the command line with a barrier at each line it prints. judge: has a run of each contract read
+    what some books hold by now, and clear these match keys; without it the command line's run does, by what it reads.
     """
 
     def __init__(
         self,
         stack: LabStack,
-        books: Mapping[Kind, CrashBooks],
+        books: Mapping[str, CrashBooks],
         folder: Path,
         *,
         launcher: Sequence[str] = STEP_BY_STEP,
-        judge: Callable[[CrashBooks], None] | None = None,
+        judge: Callable[[CrashBooks, Collection[str]], None] | None = None,
     ) -> None:
         self.stack, self.all_books, self.folder, self.launcher = stack, books, folder, launcher
         self.servers = StruckServers(stack)
         self.judge = judge or self._reconcile
         proxied = json.dumps({"bootstrap.servers": stack.proxied_bootstrap_servers})
-        self.environment = CommandLine(addresses=stack, folder=folder).environment() | {
+        self.command_line = CommandLine(addresses=stack, folder=folder)
+        self.environment = self.command_line.environment() | {
             f"TALLYSTICK_CONN_{KAFKA.upper()}": proxied,
             f"TALLYSTICK_CONN_{POSTER.upper()}": stack.ledger_owner_dsn,
             "TALLYSTICK_ENVIRONMENT": "lab",
         }
         self.log = folder / "executors.log"
-        self.readers = {kind: new_reader(kind, stack, one) for kind, one in books.items()}
+        self.readers = {name: new_reader(stack, one) for name, one in books.items()}
         self.known_wrong: list[str] = []
-        self.returned = False  # has a producer ended what hung, and no run seen it yet?
+        self.unseen: set[str] = set()  # books in which others have done what no run has seen yet
         self.account = Account()
 
     def play(self, crash: CrashRound) -> RoundEnd:
         """One round, to its end. Raises PlanFailed, NotReadyInTime, where the lab itself cannot go on."""
         started = time.monotonic()
-        self.account, self.books, self.reader = Account(), self.all_books[crash.kind], self.readers[crash.kind]
-        if self.returned and crash.kind is Kind.ABORT:
-            self._reconcile(self.books)
-            self.returned = False
+        self.account, self.books, self.reader = Account(), self.all_books[crash.books], self.readers[crash.books]
+        if crash.books in self.unseen:
+            self._read_on()
+            self.unseen.remove(crash.books)
         plan = self._plan(self.books.cut_n)
-        first = self._start(plan)
-        if self._reach(first, crash):
-            self._strike(crash, plan, first)
-        else:
-            self.account.faults.append(f"it never came to {crash.step}")
-        self._run_out(plan, first)
+        if self.books.other_file:
+            self.other_plan = self._draw(self.books.other_file, self.books.cut_n)
+        with ExitStack() as held:
+            if crash.is_held:
+                held.enter_context(self._hold(crash, plan))
+            first = self._start(plan)
+            if self._reach(first, crash):
+                self._strike(crash, plan, first)
+            else:
+                self.account.faults.append(f"it never came to {crash.step}")
+            self._run_out(plan, first)
+        if crash.is_held:
+            self.account.done.discard(plan.plan_hash)  # what was refused while nothing was provable is due now
         if plan.plan_hash not in self.account.done:
             self._finish(plan)
+        if crash.may_be_stale and plan.plan_hash in self.account.stale:
+            self._finish(self._plan(self.books.cut_n))
         self.servers.wait_decided(self.books.partitions)
         return self._end(crash, seconds=time.monotonic() - started)
 
     # One plan and its executors.
 
     def _plan(self, cut_n: int) -> StoredPlan:
+        plan = self._draw(self.books.contract_file, cut_n)
+        self.account.plans.append(plan)
+        return plan
+
+    def _draw(self, contract_file: Path, cut_n: int) -> StoredPlan:
         asked = [
             "compensation",
             "plan",
-            str(self.books.contract_file),
+            str(contract_file),
             "--cut",
             str(cut_n),
             "--by",
@@ -168,12 +202,10 @@ class CrashMatrix:
         if child.returncode != 0:
             raise PlanFailed(f"no plan, exit code {child.returncode}\n{self.log_tail}")
         document = json.loads(output)
-        plan = StoredPlan(plan_hash=document["plan_hash"], actions=_actions(document))
-        self.account.plans.append(plan)
-        return plan
+        return StoredPlan(contract_file=contract_file, plan_hash=document["plan_hash"], actions=_actions(document))
 
     def _start(self, plan: StoredPlan) -> Executor:
-        asked = ["compensation", "act", str(self.books.contract_file), plan.plan_hash]
+        asked = ["compensation", "act", str(plan.contract_file), plan.plan_hash]
         self.account.starts += 1
         return Executor([*self.launcher, *asked, "--by", "lab", "--json"], self.environment, self.log)
 
@@ -254,7 +286,7 @@ class CrashMatrix:
                 assert isinstance(self.reader, EventReader)
                 after_commit = crash.step in _AFTER_COMMIT
                 self.servers.expire_log(
-                    self.reader, self.books.partitions, after_commit=after_commit, judge=self._judge
+                    self.reader, self.books.partitions, after_commit=after_commit, judge=self._read_on
                 )
                 self._finish(self._plan(self.books.later_cut_n))
             case Fault.RECORDS_REFUSED:
@@ -262,12 +294,40 @@ class CrashMatrix:
                     first.run_to(lambda told: told["step"] == "aborted")
             case Fault.RETURNED:
                 self._return_producer(crash, plan, first)
+            case Fault.CLEARED | Fault.BY_HAND | Fault.WRITTEN_OFF:
+                first.kill()
+                self._let_commits_go(crash)
+                self._end_open(first)
+                if crash.fault is Fault.WRITTEN_OFF:
+                    self._write_off(crash, plan)
+                else:
+                    self._repair(crash, plan)
+            case Fault.OTHER_CONTRACT:
+                first.kill()
+                self._let_commits_go(crash)
+                self._end_open(first)
+                self._do_by_other_contract(crash, plan)
+            case Fault.CONTRACTS_RACE:
+                first.freeze()
+                self._do_by_other_contract(crash, plan)
+                first.wake()
 
-    def _judge(self) -> None:
-        self.judge(self.books)
+    def _read_on(self) -> None:
+        """Have a run read what stands by now."""
+        self.judge(self.books, ())
 
-    def _reconcile(self, books: CrashBooks) -> None:
-        CommandLine(addresses=self.stack, folder=self.folder).reconcile([books.contract_file])
+    def _judge(self, plan: StoredPlan) -> None:
+        """The same, and clear what stands of a plan."""
+        self.judge(self.books, self._standing(plan))
+
+    def _reconcile(self, books: CrashBooks, _: Collection[str]) -> None:
+        self.command_line.reconcile(books.contract_files)
+
+    def _standing(self, plan: StoredPlan) -> list[str]:
+        """Match keys of those events of a plan whose effect is committed."""
+        self.servers.wait_decided(self.books.partitions)
+        copies = self.reader.read()
+        return [key for key, action in plan.actions.items() if copies[action.counted_as]]
 
     def _let_commits_go(self, crash: CrashRound, *, reload: bool = True) -> None:
         if (crash.kind, crash.step) == (Kind.POST, Step.COMMITTING):
@@ -301,7 +361,7 @@ class CrashMatrix:
             over = _Place(replace(crash, step=Step.RECORDED))
             first.run_to(lambda told: over(told) or told["step"] == "stopped")
             producer.end(commit=True)
-        self.returned = True
+        self.unseen.add(crash.books)
 
     def _overtake(self, crash: CrashRound, plan: StoredPlan, first: Executor) -> None:
         first.freeze()
@@ -312,6 +372,65 @@ class CrashMatrix:
         first.run_to(lambda told: told["step"] in (Step.FINISHED, "stopped"))
         second.run_to(lambda told: told["step"] == Step.PUBLISHED)
         second.kill()
+
+    # What somebody else does.
+
+    def _end_open(self, first: Executor) -> None:
+        """What the killed one left open on topics; what it left in a database went with its connection."""
+        for transactional_id in {str(told["transactional_id"]) for told in first.told if "transactional_id" in told}:
+            self.servers.end_open(transactional_id)
+
+    def _repair(self, crash: CrashRound, plan: StoredPlan) -> None:
+        """The struck event, unless it stands; then a run judges it. What is cleared is taken from where it stands."""
+        key = _struck(crash, plan)
+        if key not in self._standing(plan):
+            write = write_late if crash.fault is Fault.CLEARED else write_by_hand
+            service = "relay" if leg_of(crash.kind) is Leg.PAYOUT else "billing"
+            with Desk.open(self.stack, self.books.names.name, service, crash.name) as desk:
+                write(desk, crash.kind, self.books.paid[key])
+            self.account.by_another.add(key)
+        judge = partial(self._judge, plan)
+        if crash.fault is Fault.BY_HAND:
+            judge()
+        elif isinstance(self.reader, EventReader):
+            self.servers.expire_log(self.reader, self.books.partitions, after_commit=True, judge=judge)
+        else:
+            judge()
+            archive(self.stack, self.books.names, self._standing(plan))
+
+    def _write_off(self, crash: CrashRound, plan: StoredPlan) -> None:
+        """The struck event's break, by a person who waits for an executor to end where the store says so."""
+        contract, break_id = self.books.names.name, plan.actions[_struck(crash, plan)].break_id
+        accepted = self.command_line.write_off(contract, break_id)
+        if not accepted:
+            self._finish(plan)
+            accepted = self.command_line.write_off(contract, break_id)
+        if accepted != crash.is_written_off:
+            self.account.faults.append(f"writing off was {'accepted' if accepted else 'refused'}")
+
+    @contextmanager
+    def _hold(self, crash: CrashRound, plan: StoredPlan) -> Iterator[None]:
+        """In the block the struck event's own producer has it in an open transaction, which it aborts then."""
+        payment = self.books.paid[_struck(crash, plan)]
+        with Desk.open(self.stack, self.books.names.name, "relay", crash.name) as desk:
+            writer = desk.transactional()
+            with writer.transaction(commit=False):
+                writer.write(payment.event(leg_of(crash.kind)))
+                self.servers.wait_for_open_records(self.books.partitions)
+                yield
+        self.servers.wait_decided(self.books.partitions)
+
+    def _do_by_other_contract(self, crash: CrashRound, plan: StoredPlan) -> None:
+        """It has planned the same at the same time, and its executor does what it may."""
+        own, self.account, other = self.account, Account(), self.other_plan
+        self._finish(other)
+        other_end, self.account = self.account, own
+        own.by_another = {key for key, told in other_end.told.items() if told.stands}
+        own.starts, own.hung = own.starts + other_end.starts, own.hung + other_end.hung
+        own.faults += other_end.faults
+        if other.actions.keys() != plan.actions.keys():
+            own.faults.append(f"the other contract planned {sorted(other.actions)}, expected {sorted(plan.actions)}")
+        self.unseen.add(crash.books)
 
     # The end of a round.
 
@@ -330,6 +449,7 @@ class CrashMatrix:
                 told=account.told.get(key, Told()),
                 state=states.get(action.action_id, ""),
                 evidence=crash.kind is not Kind.ABORT or action.action_id in witnessed,
+                by_another=key in account.by_another,
             )
             for key, action in actions.items()
         )
@@ -337,6 +457,7 @@ class CrashMatrix:
         self.known_wrong += wrong
         return RoundEnd(
             name=crash.name,
+            books=crash.books,
             kind=crash.kind,
             step=crash.step,
             fault=crash.fault,
@@ -346,16 +467,17 @@ class CrashMatrix:
             seconds=round(seconds, 1),
             faults=(*account.faults, *wrong),
             may_refuse=crash.may_refuse,
+            by_another=crash.by_another,
         )
 
     def count_again(self, ends: Sequence[RoundEnd]) -> list[RoundEnd]:
         """The same rounds, with what stands by now of their events: nothing may come after the last round of each."""
-        copies = {str(kind): reader.read() for kind, reader in self.readers.items()}
-        last = {(end.kind, event.counted_as): end.name for end in ends for event in end.events}
+        copies = {name: reader.read() for name, reader in self.readers.items()}
+        last = {(end.books, event.counted_as): end.name for end in ends for event in end.events}
 
         def again(end: RoundEnd, event: EventEnd) -> EventEnd:
-            is_last = last[end.kind, event.counted_as] == end.name
-            return replace(event, copies=copies[end.kind][event.counted_as]) if is_last else event
+            is_last = last[end.books, event.counted_as] == end.name
+            return replace(event, copies=copies[end.books][event.counted_as]) if is_last else event
 
         return [replace(end, events=tuple(again(end, event) for event in end.events)) for end in ends]
 
@@ -395,9 +517,14 @@ def _actions(document: Mapping[str, Any]) -> dict[str, Action]:
         for one in document["aborts"]
     }
     return aborts | {
-        item["match_key"]: Action(action_id=item["action_id"], counted_as=item["match_key"])
+        item["match_key"]: Action(action_id=item["action_id"], counted_as=item["match_key"], break_id=item["break_id"])
         for item in document["items"]
     }
+
+
+def _struck(crash: CrashRound, plan: StoredPlan) -> str:
+    """The match key of the event that the round strikes at."""
+    return list(plan.actions)[crash.record - 1]
 
 
 def _has_begun(producer: RawProducer, place: Partition) -> bool:

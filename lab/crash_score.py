@@ -1,10 +1,23 @@
-"""The score of a crash matrix: each effect of a plan stands once, or not at all and the executor said why. Pure."""
+"""The score of a crash matrix: each effect of a plan stands once, or not at all and the executor said why. Pure.
+
+Where somebody else brought it about, it stands once by them, and the executor said why it did nothing.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-CRASH_COLUMNS = ("events", "exactly_once", "refused", "doubled", "lost", "mistold", "without_evidence")
+CRASH_COLUMNS = (
+    "events",
+    "exactly_once",
+    "refused_rightly",
+    "refused",
+    "doubled",
+    "lost",
+    "mistold",
+    "without_evidence",
+)
+_RIGHT = ("exactly_once", "refused_rightly", "refused")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,13 +32,18 @@ class Told:
         """Did it say that the effect stands?"""
         return self.fate in ("published", "already_published", "done", "already_done")
 
+    @property
+    def refuses(self) -> bool:
+        """Did it say that it did nothing, and why?"""
+        return self.fate == "refused" and bool(self.reason)
+
 
 @dataclass(frozen=True, kw_only=True)
 class EventEnd:
     """How one event of a plan ended. copies: how often its effect was ever committed.
 
     counted_as: what the reader counts it by. state: of its action in the store. evidence: does the trail have what it
-    has to before there is an effect?
+    has to before there is an effect? by_another: did somebody else bring the effect about, as they know themselves?
     """
 
     match_key: str
@@ -34,35 +52,42 @@ class EventEnd:
     told: Told
     state: str
     evidence: bool = True
+    by_another: bool = False
 
     @property
     def column(self) -> str:
-        """exactly_once, refused, doubled, lost (without a word), mistold (once, and something else is said), or
-        without_evidence (once, and the trail has not what it has to).
+        """exactly_once: by the executor. refused_rightly: once, by somebody else. refused: nowhere. Else doubled, lost
+        (without a word), mistold (once, and something else is said), or without_evidence (once, and the trail has not
+        what it has to).
         """
         if self.copies > 1:
             return "doubled"
         if self.copies == 1 and not self.evidence:
             return "without_evidence"
-        if self.copies == 1:
-            return "exactly_once" if self.told.stands and self.state == "done" else "mistold"
-        refused = self.told.fate == "refused" and self.told.reason and self.state != "done"
-        return "refused" if refused else "lost"
+        refuses = self.told.refuses and self.state != "done"
+        if self.copies == 0:
+            return "refused" if refuses and not self.by_another else "lost"
+        if self.by_another:
+            return "refused_rightly" if refuses else "mistold"
+        return "exactly_once" if self.told.stands and self.state == "done" else "mistold"
 
     @property
     def sentence(self) -> str:
         said = f"{self.told.fate or 'nothing'}{f', {self.told.reason}' if self.told.reason else ''}"
-        return f"event {self.match_key} stands {self.copies} times; executor: {said}; store: {self.state or 'nothing'}"
+        times = f"{self.copies} times{', by another hand' if self.by_another else ''}"
+        return f"event {self.match_key} stands {times}; executor: {said}; store: {self.state or 'nothing'}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoundEnd:
     """hung: starts that were killed at their deadline. faults: what else is wrong, such as a plan never finished.
 
-    may_refuse: so many of its events, and no more and no fewer, are rightly refused.
+    may_refuse, by_another: so many of its events, and no more and no fewer, are refused and stand nowhere, or once by
+    somebody else. books: those that it was played on.
     """
 
     name: str
+    books: str
     kind: str
     step: str
     fault: str
@@ -72,16 +97,20 @@ class RoundEnd:
     seconds: float
     faults: tuple[str, ...] = ()
     may_refuse: int = 0
+    by_another: int = 0
 
     @property
     def differs(self) -> tuple[str, ...]:
-        wrong = [event.sentence for event in self.events if event.column not in ("exactly_once", "refused")]
+        wrong = [event.sentence for event in self.events if event.column not in _RIGHT]
         nothing = [] if self.events else ["it has no event, so it proves nothing"]
-        refused = [event for event in self.events if event.column == "refused"]
-        if not wrong and len(refused) != self.may_refuse:
-            said = "; ".join(event.sentence for event in refused)
-            wrong.append(f"{len(refused)} refused, expected {self.may_refuse}{f': {said}' if said else ''}")
+        if not wrong:
+            wrong += self._other_than("refused", self.may_refuse) + self._other_than("refused_rightly", self.by_another)
         return (*wrong, *nothing, *self.faults)
+
+    def _other_than(self, column: str, expected: int) -> list[str]:
+        found = [event.sentence for event in self.events if event.column == column]
+        said = f": {'; '.join(found)}" if found else ""
+        return [] if len(found) == expected else [f"{len(found)} {column}, expected {expected}{said}"]
 
     @property
     def counts(self) -> Counter[str]:

@@ -83,13 +83,15 @@ class ReversalReader(EventReader):
 
 
 class PostReader:
-    """Postings, by event id: a debit and a credit together are one."""
+    """Postings, by event id: a debit and a credit together are one. Those that were archived are counted too."""
 
     def __init__(self, dsn: str, schema: str) -> None:
         self.dsn = dsn
         self.asked = sql.SQL(
             "SELECT event_id::text, count(*) FILTER (WHERE side = 'debit'), count(*) FILTER (WHERE side = 'credit')"
-            " FROM {}.posting GROUP BY 1"
+            " FROM (SELECT event_id, side FROM {0}.posting"
+            " UNION ALL SELECT event_id, side FROM {0}.posting_archive) AS standing"
+            " GROUP BY 1"
         ).format(sql.Identifier(schema))
         self.wrong: list[str] = []
 

@@ -8,9 +8,10 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from lab import process
-from lab.clients import new_admin
+from lab.clients import new_admin, new_producer
 from lab.effect_reader import EventReader
 from lab.log_ends import LogEnds, Partition
+from lab.mode import DeliveryMode
 from lab.postgres import PostgresServer
 from lab.proxy import Loss, Request
 from lab.sessions import Sessions
@@ -70,6 +71,16 @@ class StruckServers:
             self._wait_for_markers(partitions)
         self.stack.broker.kill()
         self.stack.broker.start()
+
+    def end_open(self, transactional_id: str) -> None:
+        """What a killed process left open under this id is aborted, as its time-out would."""
+        producer = new_producer(
+            self.stack.bootstrap_servers,
+            DeliveryMode.EXACTLY_ONCE,
+            client_id="time-out",
+            transactional_id=transactional_id,
+        )
+        producer.init_transactions(_CONDITION_SECONDS_MAX)
 
     def wait_decided(self, partitions: Sequence[Partition]) -> None:
         """Return once no transaction is open there."""

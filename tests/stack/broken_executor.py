@@ -164,6 +164,18 @@ def post_without_a_key() -> None:
     psycopg.connect = Keyless.connect
 
 
+def outstanding_not_asked() -> None:
+    """A plan that has begun is done to its end, whatever became of its breaks."""
+    claim_store._outstanding = lambda _, __, break_ids: frozenset(break_ids)  # type: ignore[assignment]
+    executor_work.outstanding_among = lambda _, __, break_ids: frozenset(break_ids)
+    compensation.why_not_any_more = lambda *_: {}
+
+
+def other_contracts_not_asked() -> None:
+    """What another contract does, or has done, is no matter of ours."""
+    claim_store._done_elsewhere = lambda *_: {}  # type: ignore[assignment]
+
+
 def evidence_not_kept() -> None:
     """What stood there before the marker is not written into the trail."""
     kept = plan_store.append_audit
@@ -211,6 +223,8 @@ RULES = {
         progress_in_group_offsets,
         refusal_of_the_overtaken,
         post_without_a_key,
+        outstanding_not_asked,
+        other_contracts_not_asked,
         evidence_not_kept,
         second_look_left_out,
     )

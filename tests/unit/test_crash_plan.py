@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from lab.crash import _seed
-from lab.crash_books import events_needed
+from lab.crash_books import events_needed, rounds_of
 from lab.crash_plan import CELLS, EVENTS_PER_PLAN, STEPS, CrashRound, Fault, Kind, Step, plan_crashes
 
 ROUNDS = plan_crashes(7, 3 * len(CELLS))
@@ -48,18 +48,20 @@ def steps_of(kind: Kind, fault: Fault) -> set[Step]:
     return {step for of_kind, step, of_fault in CELLS if (of_kind, of_fault) == (kind, fault)}
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_a_process_of_each_kind_is_killed_and_frozen_at_every_step(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [Kind.REPUBLISH, Kind.POST, Kind.ABORT])
+def test_a_process_of_each_protocol_is_killed_and_frozen_at_every_step(kind: Kind) -> None:
     assert steps_of(kind, Fault.KILLED) == steps_of(kind, Fault.FROZEN) == set(STEPS[kind])
 
 
-def test_broker_and_store_are_killed_at_every_step_of_the_publishing_protocol() -> None:
-    for fault in (Fault.BROKER_KILLED, Fault.STORE_KILLED, Fault.LOG_EXPIRED):
-        assert steps_of(Kind.REPUBLISH, fault) == set(STEPS[Kind.REPUBLISH])
+@pytest.mark.parametrize("fault", [Fault.BROKER_KILLED, Fault.STORE_KILLED, Fault.LOG_EXPIRED])
+def test_servers_are_killed_and_the_log_expires_before_in_and_after_the_commit_of_what_is_published(
+    fault: Fault,
+) -> None:
+    assert steps_of(Kind.REPUBLISH, fault) >= {Step.PROVED, Step.FLUSHED, Step.COMMITTING, Step.PUBLISHED}
 
 
-def test_the_ledger_is_killed_wherever_a_post_stands_and_the_broker_on_both_sides_of_a_marker() -> None:
-    assert steps_of(Kind.POST, Fault.LEDGER_KILLED) == set(STEPS[Kind.POST])
+def test_the_ledger_is_killed_before_in_and_after_a_post_and_the_broker_on_both_sides_of_a_marker() -> None:
+    assert steps_of(Kind.POST, Fault.LEDGER_KILLED) >= {Step.INSERTED, Step.COMMITTING, Step.POSTED}
     assert steps_of(Kind.ABORT, Fault.BROKER_KILLED) >= {Step.EVIDENCE_KEPT, Step.COMMITTING, Step.MARKED}
 
 
@@ -79,23 +81,80 @@ def test_a_fault_that_needs_something_still_to_come_is_dealt_only_before_it() ->
     assert Step.MARKED not in steps_of(Kind.ABORT, Fault.RETURNED)
 
 
-def test_only_a_transaction_that_its_producer_has_ended_is_rightly_refused() -> None:
-    assert {crash.fault for crash in ROUNDS if crash.may_refuse} == {Fault.RETURNED}
+@pytest.mark.parametrize("kind", [Kind.REPUBLISH, Kind.POST])
+@pytest.mark.parametrize("fault", [Fault.CLEARED, Fault.BY_HAND, Fault.WRITTEN_OFF, Fault.OTHER_CONTRACT])
+def test_what_others_settle_is_settled_before_anything_is_begun_before_the_commit_and_after_it(
+    kind: Kind, fault: Fault
+) -> None:
+    before, after = {Step.FLUSHED, Step.INSERTED}, {Step.PUBLISHED, Step.POSTED, Step.RECORDED}
+    steps = steps_of(kind, fault)
+    assert Step.APPROVED in steps
+    assert steps & before
+    assert steps & after or (kind, fault) == (Kind.POST, Fault.OTHER_CONTRACT)  # no later than the claim
+
+
+def test_nothing_is_rightly_refused_that_its_producer_has_not_ended_and_no_person_has_given_up() -> None:
+    assert {crash.fault for crash in ROUNDS if crash.may_refuse} == {Fault.RETURNED, Fault.WRITTEN_OFF}
     assert {crash.may_refuse for crash in ROUNDS} == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("step", "given_up"),
+    [(Step.APPROVED, 1), (Step.PROVED, 1), (Step.FLUSHED, 0), (Step.COMMITTING, 0), (Step.PUBLISHED, 0)],
+)
+def test_a_break_is_given_up_only_while_no_executor_may_have_repaired_it(step: Step, given_up: int) -> None:
+    assert cell(Kind.REPUBLISH, step, Fault.WRITTEN_OFF).may_refuse == given_up
+
+
+@pytest.mark.parametrize("fault", [Fault.CLEARED, Fault.BY_HAND])
+@pytest.mark.parametrize(
+    ("kind", "step", "others"),
+    [
+        (Kind.REPUBLISH, Step.APPROVED, 1),
+        (Kind.REPUBLISH, Step.FLUSHED, 1),
+        (Kind.POST, Step.INSERTED, 1),
+    ],
+)
+def test_one_event_is_done_by_another_hand_before_the_commit(kind: Kind, step: Step, others: int, fault: Fault) -> None:
+    assert cell(kind, step, fault).by_another == others
+
+
+@pytest.mark.parametrize(
+    ("kind", "step", "fault"),
+    [
+        (Kind.REPUBLISH, Step.COMMITTING, Fault.CLEARED),
+        (Kind.REPUBLISH, Step.RECORDED, Fault.BY_HAND),
+        (Kind.POST, Step.COMMITTING, Fault.CLEARED),
+        (Kind.POST, Step.RECORDED, Fault.BY_HAND),
+        (Kind.REPUBLISH, Step.EXECUTING, Fault.OTHER_CONTRACT),
+    ],
+)
+def test_nobody_else_does_what_is_committed_or_claimed(kind: Kind, step: Step, fault: Fault) -> None:
+    assert cell(kind, step, fault).by_another == 0
+
+
+def test_another_contract_does_all_of_a_plan_of_which_nothing_is_claimed() -> None:
+    assert cell(Kind.REPUBLISH, Step.APPROVED, Fault.CONTRACTS_RACE).by_another == EVENTS_PER_PLAN
+
+
+def test_rounds_of_two_contracts_have_books_of_their_own() -> None:
+    alone = cell(Kind.POST, Step.APPROVED, Fault.BY_HAND)
+    shared = cell(Kind.POST, Step.APPROVED, Fault.CONTRACTS_RACE)
+    assert rounds_of((alone, shared)) == {"post": [alone], "post_twice": [shared]}
 
 
 def test_each_event_of_a_plan_is_struck_at_in_some_round() -> None:
     assert {crash.record for crash in ROUNDS} == set(range(1, EVENTS_PER_PLAN + 1))
 
 
-def test_a_round_with_a_second_plan_needs_events_for_both_and_only_of_its_kind() -> None:
-    expired = cell(Kind.REPUBLISH, Step.BEGUN, Fault.LOG_EXPIRED)
+def test_a_round_with_a_second_plan_needs_events_for_both() -> None:
+    expired = cell(Kind.REPUBLISH, Step.PROVED, Fault.LOG_EXPIRED)
     killed = cell(Kind.REPUBLISH, Step.BEGUN, Fault.KILLED)
-    posted = cell(Kind.POST, Step.BEGUN, Fault.PLANNED_AGAIN)
-    assert events_needed((killed,), Kind.REPUBLISH) == EVENTS_PER_PLAN
-    assert events_needed((killed, expired, posted), Kind.REPUBLISH) == 3 * EVENTS_PER_PLAN
-    assert events_needed((killed, expired, posted), Kind.POST) == 2 * EVENTS_PER_PLAN
-    assert events_needed((killed, expired, posted), Kind.ABORT) == 0
+    given_up = cell(Kind.REPUBLISH, Step.APPROVED, Fault.WRITTEN_OFF)
+    assert events_needed((killed,)) == EVENTS_PER_PLAN
+    assert events_needed((killed, expired)) == 3 * EVENTS_PER_PLAN
+    assert events_needed((given_up,)) == 2 * EVENTS_PER_PLAN
+    assert events_needed(()) == 0
 
 
 def cell(*one: object) -> CrashRound:

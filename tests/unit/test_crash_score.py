@@ -12,6 +12,7 @@ HELD = Told(fate="refused", reason="not provable now: an open producer transacti
 REFUSED = EventEnd(match_key="pay-8", counted_as="pay-8", copies=0, told=HELD, state="refused")
 ROUND = RoundEnd(
     name="7.113",
+    books="republish",
     kind="republish",
     step="begun",
     fault="frozen",
@@ -70,6 +71,34 @@ def test_an_event_that_stands_once_while_something_else_is_told_is_mistold(field
     assert ends_as(PUBLISHED, **fields) == "mistold"
 
 
+ELSEWHERE = replace(REFUSED, copies=1, by_another=True)
+
+
+def test_an_event_that_somebody_else_brought_about_is_refused_rightly() -> None:
+    assert ends_as(ELSEWHERE) == "refused_rightly"
+    assert ends_as(ELSEWHERE, state="") == "refused_rightly"  # its contract never began it
+
+
+@pytest.mark.parametrize(
+    "fields", [{"told": PUBLISHED.told}, {"told": Told()}, {"told": Told(fate="refused")}, {"state": "done"}]
+)
+def test_an_event_that_somebody_else_brought_about_and_that_is_not_refused_is_mistold(fields: dict[str, Any]) -> None:
+    assert ends_as(ELSEWHERE, **fields) == "mistold"
+
+
+def test_an_event_that_both_brought_about_is_doubled_and_one_that_somebody_only_says_to_have_done_is_lost() -> None:
+    assert ends_as(ELSEWHERE, copies=2) == "doubled"
+    assert ends_as(ELSEWHERE, copies=0) == "lost"
+
+
+def test_a_round_in_which_somebody_else_acts_has_that_many_refused_rightly() -> None:
+    both = replace(ROUND, events=(PUBLISHED, REFUSED, ELSEWHERE), by_another=1)
+    assert both.differs == ()
+    assert replace(both, by_another=0).differs == (f"1 refused_rightly, expected 0: {ELSEWHERE.sentence}",)
+    assert replace(ROUND, by_another=1).differs == ("0 refused_rightly, expected 1",)
+    assert "stands 1 times, by another hand; executor: refused" in ELSEWHERE.sentence
+
+
 def test_a_round_without_a_fault_differs_in_nothing() -> None:
     assert ROUND.differs == ()
     assert ROUND.counts == {"events": 2, "exactly_once": 1, "refused": 1}
@@ -106,6 +135,7 @@ def test_the_figures_sum_all_rounds_up_and_each_step_and_fault() -> None:
         "rounds": 1,
         "events": 1,
         "exactly_once": 1,
+        "refused_rightly": 0,
         "refused": 0,
         "doubled": 0,
         "lost": 0,
