@@ -3,12 +3,12 @@
 How it works. A break has one action id, for ever. The store says "executing" before Kafka is touched, and says so only
 while the break is outstanding: store/claim_store.py. One transactional id per contract and environment fences every
 other executor. After init_transactions, and only then, the progress topic tells what was published already; each event
-is proven absent from the log once more, or its copy one too many, and its break is asked for once more. What the log
-retains no more must have been judged: the retained log has to begin no later than the newest verdict's cut ends. A
-start that a later one has claimed from since publishes nothing: its actions may be refused by now. Events and progress
-records then stand in one producer transaction. The store's outcome is written last and may be lost: progress decides.
-What is posted into the ledger has its progress there: ledger_post.py. A hanging transaction's marker is its own
-progress, and so is the run of a DAG: hanging_abort.py, dag_trigger.py.
+is proven absent from the log once more, or its copy one too many, and its break is asked for once more, and again right
+before the commit. What the log retains no more must have been judged: the retained log has to begin no later than the
+newest verdict's cut ends. A start that a later one has claimed from since publishes nothing: its actions may be refused
+by now. Events and progress records then stand in one producer transaction. The store's outcome is written last and may
+be lost: progress decides. What is posted into the ledger has its progress there: ledger_post.py. A hanging
+transaction's marker is its own progress, and so is the run of a DAG: hanging_abort.py, dag_trigger.py.
 
 A plan that has begun is held against the newest run as a new one is. What it did is found and recorded first; what it
 did not do, and may not do any more, is refused, and another plan may take it.
@@ -574,8 +574,15 @@ def _publish(
         OutgoingRecord(topic=progress_topic, key=key, value=value)
         for key, value in (progress_record(work.plan, item) for item in items)
     ]
-    places = publish_together(publisher, [*events, *progress], tell=work.tell)
+    records = [*events, *progress]
+    places = publish_together(publisher, records, tell=work.tell, why_not_commit=lambda: _why_not_commit(work, items))
     return {item.action_id: place for item, place in zip(items, places, strict=False)}
+
+
+def _why_not_commit(work: Work, items: Sequence[PlanItem]) -> str | None:
+    """Their records hold the log's stable end by now, so that no run can clear their breaks behind this answer."""
+    reasons = work.why_not_now(items)
+    return next(iter(reasons.values()), None)
 
 
 def _event_of(work: Work, item: PlanItem, proof: _Proof, *, session: str) -> OutgoingRecord:

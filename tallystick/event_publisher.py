@@ -71,10 +71,16 @@ def open_publisher(kafka: KafkaSettings, *, transactional_id: str) -> Producer:
 
 
 def publish_together(
-    producer: Producer, records: Sequence[OutgoingRecord], *, tell: Tell = tell_nobody
+    producer: Producer,
+    records: Sequence[OutgoingRecord],
+    *,
+    tell: Tell = tell_nobody,
+    why_not_commit: Callable[[], str | None] = lambda: None,
 ) -> tuple[Mapping[str, str | int], ...]:
     """Publish all records in one transaction; give topic, partition and offset of each. tell: of each step.
 
+    why_not_commit: asked once the broker has all records. From then on it gives the transaction up after a minute,
+    however long we sleep; before that we may have slept for days.
     Raises ExecutorFenced; TransactionAborted after which a new publisher may try again; KafkaException where only a new
     process can find out what stands.
     """
@@ -87,6 +93,8 @@ def publish_together(
             tell(ExecutorStep.PRODUCED, {"record": n, "of": len(records), "topic": record.topic})
         _step(producer.flush)
         tell(ExecutorStep.FLUSHED, {})
+        if reason := why_not_commit():
+            raise _MustAbort(reason)
         _step(lambda: producer.commit_transaction(-1))
     except _MustAbort as error:
         with suppress(_MustAbort):

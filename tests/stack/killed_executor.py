@@ -29,7 +29,7 @@ class DyingProducer(Producer):
 
     def produce(self, *arguments: Any, **keywords: Any) -> None:
         if self.die_at == "stop before the first event":
-            self.die_at = ""
+            DyingProducer.die_at = ""  # of the next attempt's producer too
             os.kill(os.getpid(), signal.SIGSTOP)
         super().produce(*arguments, **keywords)
         if self.die_at == "after the first event":

@@ -2,6 +2,7 @@
 not paid. What it did before is found and recorded all the same.
 """
 
+import os
 import signal
 from collections import Counter
 from collections.abc import Callable
@@ -126,6 +127,26 @@ def test_what_was_cleared_while_an_executor_lay_dead_is_told_as_done_or_refused_
         assert before == dict.fromkeys(keys, (ItemFate.ALREADY_PUBLISHED, ""))
         assert world.copies() == Counter()
         assert world.states() == {"done": 3}
+
+
+def test_what_was_cleared_while_an_executor_slept_before_its_first_event_is_not_published_when_it_wakes_up(
+    world: Books,
+) -> None:
+    """No other start has fenced it, and Kafka gives no transaction up that has no record yet."""
+    rows = world.pay(2)
+    world.find_missing(rows)
+    a, b = (str(row.event.event_id) for row in rows)
+    plan = world.plan()
+    with world.start_executor(plan, die_at="stop before the first event") as sleeping:
+        os.waitpid(sleeping.pid, os.WUNTRACED)
+        world.publish(rows[0].event)
+        clear(world, a, n=2)
+        world.expire()
+        sleeping.send_signal(signal.SIGCONT)
+        _, complaint = sleeping.communicate(timeout=60)
+    assert sleeping.returncode == 0, complaint
+    assert world.copies() == once(rows[1:])
+    assert told(world, plan) == {a: (ItemFate.REFUSED, NOT_OUTSTANDING), b: (ItemFate.ALREADY_PUBLISHED, "")}
 
 
 @pytest.fixture
