@@ -69,7 +69,7 @@ from tallystick.executor_work import (
 )
 from tallystick.handing_over import check_handed_over, hand_over, rehearse_handing_over
 from tallystick.ledger import LedgerRefused
-from tallystick.ledger_post import counterpost_once, post_once, read_posted, was_posted
+from tallystick.ledger_post import counterpost_once, post_once, read_posted, was_posted, writers_end
 from tallystick.ledger_reader import open_ledger, read_database_identity
 from tallystick.offsets import TopicPartition
 from tallystick.progress_topic import (
@@ -247,6 +247,7 @@ class _Proof:
     settled: SettledTopics
     judged: Mapping[TopicPartition, JudgedPart]
     taken_back: Mapping[UUID, frozenset[str]]
+    writers_open: bool
 
 
 def _refuse_unapproved(work: Work, approved_hash: str, *, allowed: Contract) -> None:
@@ -498,6 +499,8 @@ def _prove(
     partitions = [part for topic in topics for part in settled.of(topic)]
     events = find_events(read_committed(kafka, partitions), items, contract.event)
     with open_ledger(work.connections.ledger_dsn) as ledger:
+        posts = any(item.kind is Kind.POST for item in items)
+        writers_open = posts and not writers_end(ledger, contract.ledger.table, wait_seconds=SETTLE_SECONDS)
         rows = read_source_rows(ledger, contract.ledger, {item.match_key for item in items})
     # after the log was read, before the breaks are asked for
     judged = judged_parts(work.engine, contract.contract, planned_at=work.plan.cut_n)
@@ -512,6 +515,7 @@ def _prove(
         settled=settled,
         judged=judged,
         taken_back=work.taken_back,
+        writers_open=writers_open,
     )
 
 
@@ -556,6 +560,8 @@ def _post_fate(item: PlanItem, action: StoredAction | None, proof: _Proof) -> It
         reason = why_not_taken_back(item, proof.rows.get(item.match_key, ()))
     else:
         reason = why_not_postable(item, proof.events.of(item), proof.names)
+        if reason is None and proof.writers_open:
+            reason = "not provable now: a database transaction that is open in the ledger may hold a row of it"
     return refused(item, reason) if reason else None
 
 

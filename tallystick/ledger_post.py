@@ -6,17 +6,18 @@ may stand, or the row to take back and another one must; rows are inserted as th
 contract's own reading of the table must show exactly the event, or one row that takes that one back. Anything else is
 rolled back and refused. No row is changed or deleted.
 
-What it cannot do. A writer of the owner's own that posts the event between our look and our commit makes a second row,
-unless the owner has a unique key; the next run finds it.
+What it cannot do. A writer of the owner's own whose transaction begins behind the executor's look, and posts the event
+before our commit, makes a second row, unless the owner has a unique key; the next run finds it.
 """
 
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import psycopg
-from psycopg import sql
+from psycopg import IsolationLevel, sql
 
 from tallystick.compensation_plan import PlanItem
 from tallystick.compensation_source import read_source_rows
@@ -24,13 +25,29 @@ from tallystick.contract import Contract
 from tallystick.contract_compensation import LedgerPost
 from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
 from tallystick.ledger import LedgerRefused
-from tallystick.ledger_reader import open_ledger
+from tallystick.ledger_reader import APPLICATION_NAME, open_ledger
 from tallystick.repair_effect import has_its_row, is_taken_back_once, why_not_taken_back
 
 _PATIENCE = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'"
 """An executor that is stopped must hold neither the next one nor the ledger's horizon."""
-_SEE_OTHERS = "SET default_transaction_isolation = 'read committed'"
-"""Whoever has waited for another executor must see its rows; under what some databases have by default it would not."""
+_LOOK_AGAIN_SECONDS = 0.2
+_OPEN_WRITERS = """
+WITH RECURSIVE tables (oid) AS (
+    SELECT %(table)s::regclass::oid
+    UNION
+    SELECT inhrelid FROM pg_inherits JOIN tables ON inhparent = oid
+)
+SELECT DISTINCT l.virtualtransaction
+FROM pg_locks l
+LEFT JOIN pg_stat_activity a USING (pid)
+WHERE l.relation IN (SELECT oid FROM tables)
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND l.mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+    AND l.granted
+    AND a.application_name IS DISTINCT FROM %(ours)s"""
+"""Transactions, prepared ones too, that may have written into a table or its partitions. Other executors of ours are
+none: whoever writes rows of a key holds the key.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +109,7 @@ def _once(
     post = _rules_of(contract)
     with open_ledger(dsn) as connection:
         connection.execute(_PATIENCE)
-        connection.execute(_SEE_OTHERS)
+        connection.isolation_level = IsolationLevel.READ_COMMITTED  # whoever waited for another must see its rows
         try:
             with connection.transaction():
                 if not _claim(connection, post, item, plan_hash):
@@ -135,6 +152,20 @@ def was_posted(dsn: str, contract: Contract, item: PlanItem) -> bool:
                 return not _claim(connection, post, item, "")
         except _NOT_OURS as error:
             raise _unusable(contract, post, error) from error
+
+
+def writers_end(connection: psycopg.Connection, table: str, *, wait_seconds: float) -> bool:
+    """Wait until whoever is writing into the table now has committed or rolled back. False where that takes longer."""
+
+    def open_now() -> set[str]:
+        asked = {"table": ".".join(f'"{part}"' for part in table.split(".")), "ours": APPLICATION_NAME}
+        return {row[0] for row in connection.execute(_OPEN_WRITERS, asked)}
+
+    deadline, still = time.monotonic() + wait_seconds, open_now()
+    while still and time.monotonic() < deadline:
+        time.sleep(_LOOK_AGAIN_SECONDS)
+        still &= open_now()
+    return not still
 
 
 def _rules_of(contract: Contract) -> LedgerPost:

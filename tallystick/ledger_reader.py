@@ -38,6 +38,8 @@ from tallystick.ledger import (
 )
 from tallystick.postgres_trouble import what_to_do
 
+APPLICATION_NAME = "tallystick"
+"""What each session of ours in a ledger says it is."""
 _CONNECT_TIMEOUT_SECONDS = 10
 
 VERSION_MIN = 17
@@ -188,7 +190,7 @@ def _address(dsn: str) -> str:
     """With what every session that reads a ledger sets."""
     return make_conninfo(
         dsn,
-        application_name="tallystick",
+        application_name=APPLICATION_NAME,
         connect_timeout=_CONNECT_TIMEOUT_SECONDS,
         options=f"-c {ledger_sql.HIDE_NOTHING}",
     )

@@ -1,13 +1,19 @@
 """What the ledger lacks is posted once, in one database transaction with its action's id, whatever was lost before."""
 
+import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
 from sqlalchemy import text
 
+from lab.process import wait_until
 from tallystick import compensation, ledger_post
 from tallystick.acting_rules import ActingStopped, SwitchSetting
 from tallystick.break_class import BreakClass
@@ -16,6 +22,7 @@ from tallystick.compensation_plan import Kind, Plan, PlanRefused
 from tallystick.cut_closing import closing_of
 from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import ItemFate
+from tallystick.ledger_post import post_once
 from tallystick.ledger_reader import LedgerRefused
 from tallystick.repair_effect import Effect
 from tallystick.run_result import ItemState
@@ -235,6 +242,68 @@ def test_an_executor_that_is_stopped_in_its_transaction_keeps_the_next_one_from_
             posted(books, plan)
         first.rollback()
     assert posted(books, plan).count(ItemFate.PUBLISHED) == 1
+    assert rows_of(books) == [("credit", 700), ("debit", 700)]
+
+
+def test_a_row_that_an_open_transaction_of_its_consumer_holds_is_waited_for_and_not_posted_beside_it(
+    books: LiveBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, plan = missing(books, LOST)
+    monkeypatch.setattr(compensation, "SETTLE_SECONDS", 0.3)
+    with books.connect() as consumer, consumer.transaction():
+        books.post(LOST, connection=consumer)
+        (waits,) = posted(books, plan).outcomes
+    assert (waits.fate, waits.reason) == (
+        ItemFate.REFUSED,
+        "not provable now: a database transaction that is open in the ledger may hold a row of it",
+    )
+    with pytest.raises(PlanRefused, match="ask for a new plan"):
+        posted(books, plan)
+    assert planned(books, plan.cut_n).left_out[0].reason == "the ledger has 1 rows of its key, expected none"
+    assert rows_of(books) == [("credit", 700), ("debit", 700)]
+
+
+def test_an_open_transaction_that_writes_elsewhere_or_only_reads_keeps_nothing_from_being_posted(
+    books: LiveBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, plan = missing(books, LOST)
+    monkeypatch.setattr(compensation, "SETTLE_SECONDS", 0.3)
+    books.ledger.execute(f"CREATE TABLE {books.contract.contract}.elsewhere (n int)")
+    with books.connect() as other, other.transaction():
+        other.execute(f"INSERT INTO {books.contract.contract}.elsewhere VALUES (1)")
+        other.execute(f"SELECT count(*) FROM {books.table}")
+        assert posted(books, plan).count(ItemFate.PUBLISHED) == 1
+
+
+@pytest.fixture(params=["read committed", "repeatable read", "serializable"])
+def isolation(books: LiveBooks, request: pytest.FixtureRequest) -> Iterator[str]:
+    """What transactions of the role that posts begin as."""
+    books.ledger.execute(f"ALTER ROLE CURRENT_USER SET default_transaction_isolation = '{request.param}'")
+    yield request.param
+    books.ledger.execute("ALTER ROLE CURRENT_USER RESET default_transaction_isolation")
+
+
+def test_of_two_executors_that_post_one_event_the_second_sees_the_rows_of_the_first(
+    books: LiveBooks, isolation: str
+) -> None:
+    """Of two contracts, or of two stores, so that their actions have other ids."""
+    _, plan = missing(books, LOST)
+    item, event = plan.items[0], json.loads(LOST.value)
+    dsn, asked = books.stack.ledger_owner_dsn, {"plan_hash": plan.plan_hash, "may_write": lambda: None}
+    with books.connect() as another:
+        assert another.execute("SHOW default_transaction_isolation").fetchone() == (isolation,)
+    post = partial(post_once, dsn, books.contract, event=event, **asked)
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    with ThreadPoolExecutor(1) as pool:
+        others: list[Any] = []
+
+        def start_the_other(step: str, figures: object) -> None:
+            if step == ExecutorStep.INSERTED:
+                others.append(pool.submit(post, replace(item, action_id=uuid4())))
+                wait_until(lambda: books.ledger.execute(waiting).fetchone() == (1,), what="the other one to wait")
+
+        assert post(item, tell=start_the_other).refused == ""
+        assert others[0].result().refused == "the ledger has a row of it"
     assert rows_of(books) == [("credit", 700), ("debit", 700)]
 
 
