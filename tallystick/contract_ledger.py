@@ -71,7 +71,8 @@ class LedgerSide(ContractPart):
     event: InputFields = InputFields()
     """topic: keys of the input's JSON payload, where they differ from those of the output."""
     index_windows: Annotated[int, Field(gt=0, strict=True)] = 168
-    """How many windows back the index of keys is read; what is older is found only while log and ledger keep it."""
+    """How many windows back the index of keys is read; what is older and comes again on both sides may pass for a new
+    pair, anything else is found while log and ledger keep it."""
     where: Annotated[str, Field(min_length=1)] | None = None
     """SQL condition that picks the posting that pairs, e.g. side = 'credit'."""
     slice_by: Literal["xmin", "written_xid"] = "xmin"

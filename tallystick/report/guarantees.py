@@ -137,7 +137,8 @@ def _memory_guarantee(contract: Contract, index: KeyIndex | None) -> str:
         "96 bits of a hash of each event's key, with its place, a window at a time. Each event is compared with those "
         f"of the last {counted(contract.ledger.index_windows, 'window')}: one that comes again is a duplicate, "
         "whatever retention or archiving has taken since. A key that comes again after that, or whose first copy an "
-        f"older run has read, is known only from what log and ledger still hold.{_size_of(index)}"
+        "older run has read, is found while its first row stands, or where it comes on one side alone and the log "
+        f"retains its first event; where that row went, a new pair of it is not seen.{_size_of(index)}"
     )
 
 

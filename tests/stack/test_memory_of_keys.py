@@ -1,6 +1,7 @@
 """The index of keys where a ledger stands beside a topic: what log and ledger have forgotten, the books still know."""
 
 import shutil
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -59,6 +60,24 @@ def test_what_is_paid_again_after_archiving_and_retention_is_a_duplicate(
             books.both(payment("later"))
             lost = books.next_run()
             assert (lost.result.verdict, doubts(lost)) == (Verdict.INCONCLUSIVE, [Doubt.KEY_INDEX_LOST])
+
+
+def test_what_is_paid_again_after_archiving_beyond_the_index_is_not_seen(new_books: NewBooks) -> None:
+    """As docs/guarantees.md says, and though the log retains the first: a pair that agrees is held against no log."""
+    with new_books(direction="topic_to_ledger", ledger={"slice_by": "written_xid", "index_windows": 1}) as books:
+        books.take_cut()
+        books.both(*payments("beyond", "a"))
+        assert books.next_run().result.verdict is Verdict.MATCHED
+        books.both(payment("within"))
+        assert books.next_run().result.verdict is Verdict.MATCHED
+        archived = books.contract.model_copy(
+            update={"ledger": books.contract.ledger.model_copy(update={"earlier_rows": "archived"})}
+        )
+        books.ledger.execute(f"DELETE FROM {books.table}")
+        books.both(*payments("beyond", "within"))
+        run = replace(books, contract=archived).next_run()
+        assert kinds(run) == expected(("duplicate_in_topic_new_session", payment("within")))
+        assert (run.result.figures.matched_rows, doubts(run)) == (1, [])
 
 
 def test_a_run_that_finds_its_verdict_stored_leaves_the_index_of_the_one_that_stored_it(

@@ -83,12 +83,12 @@ def test_copies_under_the_keys_of_planted_ones_are_judged_like_any_other(
         assert (guarded.result.verdict, doubts(guarded)) == (Verdict.INCONCLUSIVE, ["ledger_rewritten"])
 
 
-@pytest.mark.parametrize("direction", ["topic_to_ledger", "ledger_to_topic"])
+@pytest.mark.parametrize(("direction", "slice_by"), [("topic_to_ledger", "xmin"), ("ledger_to_topic", "written_xid")])
 def test_a_row_without_a_key_is_a_break_once_and_pairs_with_no_text(
-    new_books: NewBooks, monkeypatch: pytest.MonkeyPatch, direction: str
+    new_books: NewBooks, monkeypatch: pytest.MonkeyPatch, direction: str, slice_by: str
 ) -> None:
     """NULL or empty, several of them, beside events whose keys say that there is none. It is not told again."""
-    with new_books(direction=direction, ledger={"slice_by": "written_xid"}) as books:
+    with new_books(direction=direction, ledger={"slice_by": slice_by}) as books:
         with_any_keys(books)
         books.take_cut()
         books.both(*keyed("a"))

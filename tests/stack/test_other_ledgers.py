@@ -161,6 +161,24 @@ def test_a_timestamp_is_a_position_in_microseconds(new_books: NewBooks, spark: S
         assert rows[0].written_ms > first.timestamp() * 1000
 
 
+def test_by_a_timestamp_a_row_that_went_and_one_that_came_late_cancel_out(new_books: NewBooks) -> None:
+    """As docs/guarantees.md says; by a whole number their sum tells them apart."""
+    ledger = {"kind": "jdbc", "order_by": "occurred_at", "overlap": 0}
+    with new_books(direction="topic_to_ledger", ledger=ledger) as books:
+        books.take_cut()
+        books.both(*payments("a", "b"))
+        assert books.next_run().result.verdict is Verdict.MATCHED
+        books.ledger.execute(f"DELETE FROM {books.table} WHERE event_id = %s", [payment("b").event_id])
+        books.post(payment("late"))
+        books.ledger.execute(
+            f"UPDATE {books.table} SET occurred_at = (SELECT min(occurred_at) FROM {books.table}) WHERE event_id = %s",
+            [payment("late").event_id],
+        )
+        books.both(payment("c"))
+        run = books.next_run()
+        assert (run.result.verdict, run.result.figures.ledger_rows) == (Verdict.MATCHED, 1)
+
+
 @pytest.fixture
 def in_a_file(new_books: NewBooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveBooks]:
     """SQLite: one writer at a time, so that rows are committed in the order of their numbers."""
@@ -245,6 +263,40 @@ def test_newest_rows_that_are_deleted_move_no_other_row_out_of_the_books(in_a_fi
     assert "as many as earlier cuts read, and not the same" in moved.result.doubts[0].sentence
 
 
+def test_what_a_column_that_grows_cannot_tell_is_not_seen_and_what_the_log_tells_is(in_a_file: LiveBooks) -> None:
+    """The first run as docs/guarantees.md says: MATCHED over wrong money."""
+    books = in_a_file
+    books.take_cut()
+    names = ("changed", "number taken", "replaced", "paid again", "posted again")
+    post_to_file(books, *payments(*names))
+    books.produce(*payments(*names))
+    assert books.next_run().result.verdict is Verdict.MATCHED
+
+    change_file(books, "UPDATE posting SET amount_minor = 1 WHERE event_id = ?", payment("changed").event_id)
+    taken = [payment("never paid").event_id, payment("number taken").event_id]
+    change_file(books, "UPDATE posting SET event_id = ? WHERE event_id = ?", *taken)
+    change_file(books, "VACUUM")
+    post_to_file(books, payment("a"))
+    books.produce(payment("a"))
+    unseen = books.next_run()
+    assert (unseen.result.verdict, unseen.result.figures.ledger_rows) == (Verdict.MATCHED, 1)
+
+    for name in names[2:]:
+        change_file(books, "DELETE FROM posting WHERE event_id = ?", payment(name).event_id)
+    post_to_file(books, payment("replaced", 5_000_000), payment("paid again"))
+    books.produce(payment("paid again"))
+    told = books.next_run()
+    assert kinds(told) == expected(
+        ("amount_mismatch", payment("replaced")), ("duplicate_in_topic_new_session", payment("paid again"))
+    )
+    assert doubts(told) == ["ledger_rewritten"]
+
+    post_to_file(books, *payments("posted again", "b"))  # the first by a consumer that has read its event once more
+    books.produce(payment("b"))
+    after = books.next_run()
+    assert (kinds(after), doubts(after)) == ([], ["partner_not_settled"])
+
+
 @pytest.fixture
 def in_files(new_books: NewBooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveBooks]:
     (tmp_path / "lake" / "billing" / "posting").mkdir(parents=True)
@@ -285,6 +337,10 @@ def test_a_ledger_in_files_is_read_by_its_manifest_and_a_file_that_changes_is_a_
     first = write_file(books, "first.parquet", *payments("a", "b"))
     assert books.next_run().result.verdict is Verdict.MATCHED
 
+    as_read = first.stat()
+    write_file(books, first.name, payment("a", 1001), payment("b", 1001))
+    os.utime(first, ns=(as_read.st_atime_ns, as_read.st_mtime_ns))
+    assert first.stat().st_size == as_read.st_size  # so that it is not seen, as docs/guarantees.md says
     books.produce(*payments("c", "lost", "before the books"))
     write_file(books, "second [1]{a,b}.parquet", *payments("c", "a"))
     write_file(books, "*?\\ 100%.parquet", payment("invented"))

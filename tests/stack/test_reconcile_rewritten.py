@@ -2,10 +2,11 @@
 
 import pytest
 
-from tallystick.break_class import Doubt
+from tallystick.break_class import BreakClass, Doubt
+from tallystick.run_result import ItemState
 from tallystick.verdict import Verdict
 
-from .books import doubts, payment, payments
+from .books import doubts, expected, kinds, payment, payments
 from .live import NewBooks
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -47,6 +48,41 @@ def test_a_row_that_is_updated_between_every_cut_and_its_reading_is_told_once_it
         found.append(books.next_run())
         assert [doubts(run) for run in found] == [[], [Doubt.PARTNER_NOT_SETTLED], [Doubt.PARTNER_NOT_SETTLED], []]
         assert found[-1].result.figures.in_flight_items == 0
+
+
+def test_rows_that_say_or_pay_something_else_after_their_match_are_breaks_and_a_copy_of_one_is_told(
+    new_books: NewBooks,
+) -> None:
+    names = ("other money", "other currency", "replaced", "paid again", "posted again")
+    changed, converted, replaced, paid_again, posted_again = payments(*names)
+    with new_books(direction="topic_to_ledger") as books:
+        books.take_cut()
+        books.both(changed, converted, replaced, paid_again, posted_again)
+        assert books.next_run().result.verdict is Verdict.MATCHED
+        change = f"UPDATE {books.table} SET {{}} WHERE event_id = %s"
+        books.ledger.execute(change.format("amount_minor = 1"), [changed.event_id])
+        books.ledger.execute(change.format("currency = 'USD'"), [converted.event_id])
+        for gone in (replaced, paid_again, posted_again):
+            books.ledger.execute(f"DELETE FROM {books.table} WHERE event_id = %s", [gone.event_id])
+        books.post(payment("replaced", 5_000_000))
+        books.both(paid_again)
+        run = books.next_run()
+        assert kinds(run) == expected(
+            (BreakClass.AMOUNT_MISMATCH, changed),
+            (BreakClass.CURRENCY_MISMATCH, converted),
+            (BreakClass.AMOUNT_MISMATCH, replaced),
+            (BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION, paid_again),
+        )
+        assert doubts(run) == [Doubt.LEDGER_REWRITTEN]
+        assert books.judge_again(run).digest == run.result.digest
+
+        books.post(posted_again)  # by a consumer that has read its event once more
+        books.both(payment("later"))
+        after = books.next_run()
+        assert (kinds(after), doubts(after)) == ([], [Doubt.PARTNER_NOT_SETTLED])
+        assert {item.match_key: item.state for item in after.result.items} == {
+            posted_again.event_id: ItemState.UNDECIDABLE
+        }
 
 
 def test_the_same_update_read_by_written_xid_changes_nothing(new_books: NewBooks) -> None:

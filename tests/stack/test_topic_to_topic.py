@@ -28,6 +28,7 @@ from tallystick.verdict import Verdict
 
 from .books import Event, LiveBooks, doubts, expected, kinds, payments
 from .live import NewBooks
+from .test_absence import expire
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -163,6 +164,28 @@ def _cut_after_a_killed_attempt(service: Service, later: Event, once: Event, twi
     left = index_folder(artifacts_folder(), books.contract.contract, cut.n, attempt=1)
     assert list(left.glob("*.parquet"))
     return cut
+
+
+def test_beyond_index_and_log_a_second_processing_is_told_and_a_second_input_is_not_seen(new_books: NewBooks) -> None:
+    """Nothing is left that knows of the first; docs/guarantees.md says so."""
+    again, sent_again = payments("again", "sent again")
+    with new_books(direction="topic_to_topic", ledger={"index_windows": 1}) as books:
+        (requests,), client = books.contract.input_topics, books.producer("client")
+        books.take_cut()
+        for events in ((again, sent_again), payments("between")):
+            write_inputs(client, requests, *events)
+            books.produce(*events)
+            assert books.next_run().result.verdict is Verdict.MATCHED
+        expire(books)
+        with open_admin(books.connections.kafka) as admin:
+            for part in read_topic_snapshot(admin, [requests]):
+                books.delete_records_of(requests, part.partition, before=part.high_watermark)
+        write_inputs(client, requests, sent_again)
+        books.produce(again, sent_again)
+        run = books.next_run()
+        assert (kinds(run), doubts(run)) == ([], ["partner_not_settled"])
+        assert states(run) == {again.event_id: ItemState.UNDECIDABLE}
+        assert run.result.figures.matched_rows == 1
 
 
 def test_inputs_on_another_cluster_are_told_as_held_and_never_missing_and_a_lost_index_is_told(
