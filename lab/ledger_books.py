@@ -66,7 +66,8 @@ def paid_again_after_archiving(book: LogBook) -> Planted:
         again = desk.add_payout(row.payment)
         desk.publish(again.event, source=again.source)
         twice = broken(desk, "duplicate_in_topic_new_session", again.event, across_windows=True)
-        return *twice, doubt(book, "ledger_rewritten"), _undecidable(book, again)
+        doubts = [doubt(book, name) for name in ("ledger_rewritten", "partner_not_settled")]
+        return *twice, *doubts, _undecidable(book, again)
 
     return Planted(later=_later(book, pay_again))
 
