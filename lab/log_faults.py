@@ -37,7 +37,7 @@ SecondHalf = Callable[[], Truths]
 
 _TIMEOUT_SECONDS = 30.0
 _IN_FLIGHT = 5
-_RETENTION_MS = 60_000
+_RETENTION_MS = 3_600_000  # below the time to the next run, and above a whole round on a slow machine
 _ACCOUNT = b"account"
 # A segment closes as soon as it is older than this and something is appended; only closed ones are compacted.
 _COMPACTING = {"cleanup.policy": "compact", "segment.ms": "50", "min.cleanable.dirty.ratio": "0.001"}

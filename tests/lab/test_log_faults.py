@@ -50,7 +50,7 @@ def test_retention_is_short_while_an_event_is_held(lab_stack: LabStack) -> None:
     topic = names.topic(Leg.PAYOUT)
     held, commit = overtake_by_retention(lab_stack, names.name, Random(3))
     assert read_topic(lab_stack.bootstrap_servers, topic) == []
-    assert _setting(lab_stack, topic, "retention.ms") == "60000"
+    assert _setting(lab_stack, topic, "retention.ms") == "3600000"
     assert {truth.break_class for truth in held} == {"retention_overtakes", "held_by_open_transaction"}
     commit()
     assert _setting(lab_stack, topic, "retention.ms") == "-1"
