@@ -1,8 +1,9 @@
 """What earlier runs left for later ones: offsets that expired unread, rows that may be older ones, judged legs."""
 
 from collections.abc import Collection
+from typing import Any
 
-from sqlalchemy import ARRAY, Engine, Text, any_, cast, func, literal, or_, select
+from sqlalchemy import ARRAY, Engine, Select, Text, any_, cast, func, literal, or_, select
 from sqlalchemy.dialects.postgresql import JSONPATH
 
 from tallystick.break_class import Doubt
@@ -90,9 +91,7 @@ def last_cut_with_offsets_lost(engine: Engine, contract_name: str) -> int:
         verdict_table.c.contract == contract_name,
         or_(*(verdict_table.c.doubts.contains([{"doubt": doubt}]) for doubt in (*_OFFSETS_LOST, Doubt.CUT_CLOSED))),
     )
-    with engine.connect() as connection:
-        found: int | None = connection.scalar(statement)
-    return -1 if found is None else found
+    return _newest(engine, statement)
 
 
 def last_cut_with_rows_unread(engine: Engine, contract_name: str) -> int:
@@ -115,6 +114,10 @@ def last_cut_with_rows_unread(engine: Engine, contract_name: str) -> int:
             or_(closed & filled, found_unread),
         )
     )
+    return _newest(engine, statement)
+
+
+def _newest(engine: Engine, statement: Select[Any]) -> int:
     with engine.connect() as connection:
         found: int | None = connection.scalar(statement)
     return -1 if found is None else found
