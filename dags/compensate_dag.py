@@ -61,7 +61,9 @@ def compensate_dag(file: ContractFile) -> DAG:
         }
         plan = PlanOperator(task_id="plan", **common)
         approve = ApprovePlanOperator(
-            task_id="approve", response_timeout=timedelta(seconds=rules.approval_timeout_seconds)
+            task_id="approve",
+            contract_file=str(file.path),
+            response_timeout=timedelta(seconds=rules.approval_timeout_seconds),
         )
         act = ActOperator(task_id="act", max_active_tis_per_dag=1, **common)
         verify = VerifyOperator(task_id="verify", **common)

@@ -107,8 +107,7 @@ def act_on_plan(
     plan = read_plan(engine, plan_id_of(plan_hash))
     if plan is None:
         raise PlanStale(f"{contract.contract}: a plan of hash {foreign_text(plan_hash)} was never kept; ask for one")
-    rules = contract_to_look_by(engine, contract, plan)
-    connections = _acting_connections(rules)
+    connections = _acting_connections(contract_to_look_by(engine, contract, plan))
     with Progress() as progress:
         tell = _print_step if as_json else progress.tell
         execution = execute_plan(
@@ -121,7 +120,7 @@ def act_on_plan(
             environment=os.environ.get("TALLYSTICK_ENVIRONMENT", "production"),
             tell=tell,
         )
-        result = verify_and_keep(engine, rules, plan, connections, actor=approver)
+        result = verify_and_keep(engine, contract, plan, connections, actor=approver)
         effects = [check.effect for check in result.checks]
         tell("verified", {"verdict": result.verdict, "effects": effects})
     if not as_json:

@@ -93,6 +93,7 @@ from tallystick.republished_event import (
     why_not_read_whole,
     why_not_reversible,
 )
+from tallystick.store.approval_store import age_of_approval, requesters
 from tallystick.store.claim_store import held_among, judged_parts
 from tallystick.store.clock import store_now
 from tallystick.store.contract_store import read_contract, require_same_books
@@ -100,11 +101,9 @@ from tallystick.store.loss_store import last_cut_with_rows_unread
 from tallystick.store.plan_store import (
     ActionState,
     StoredAction,
-    age_of_approval,
     append_audit,
     open_actions,
     read_plan,
-    requesters,
     spent_today,
 )
 from tallystick.verdict import Verdict, merge_verdicts
@@ -220,8 +219,8 @@ def _check_items(contract: Contract, items: Sequence[PlanItem], connections: Con
 def verify_and_keep(
     engine: Engine, contract: Contract, plan: Plan, connections: Connections, *, actor: str
 ) -> VerifyResult:
-    """The same; what became of each action stands in the audit trail."""
-    result = verify_plan(contract, plan, connections)
+    """The same, by the rules that tell how the plan was done; what became of each action stands in the audit trail."""
+    result = verify_plan(contract_to_look_by(engine, contract, plan), plan, connections)
     effects = {str(item.action_id): check.effect for item, check in zip(plan.actions, result.checks, strict=True)}
     append_audit(
         engine,

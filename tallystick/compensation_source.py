@@ -160,11 +160,12 @@ def read_source_rows(
     """Every visible row of these keys. Keys that stand nowhere are not in the answer. Raises LedgerRefused."""
     table = describe_table(connection, ledger)
     reverses = ledger.columns.reverses
+    pairing = ledger_sql.beside_parameters(ledger_sql.pairing_condition(ledger))
     query = f"""
         SELECT {ledger_sql.column_list(ledger)}, {ledger.columns.occurred_at} AS occurred_at,
                {f"coalesce({reverses}::text, '')" if reverses else "''"} AS takes_back
         FROM {ledger.table}
-        WHERE {ledger_sql.pairing_condition(ledger)} AND {ledger.columns.match_key} = ANY(ARRAY(
+        WHERE {pairing} AND {ledger.columns.match_key} = ANY(ARRAY(
             SELECT CASE WHEN pg_input_is_valid(asked, %(type)s) THEN asked::{table.key_type} END
             FROM unnest(%(keys)s::text[]) AS asked))
         ORDER BY 1"""

@@ -391,7 +391,7 @@ def look_up_rows(
 
     A key that is no value of the column's type stands nowhere.
     """
-    pairing = ledger_sql.pairing_condition(ledger).replace("%", "%%")
+    pairing = ledger_sql.beside_parameters(ledger_sql.pairing_condition(ledger))
     query = f"""
         SELECT {ledger_sql.column_list(ledger)}, {ledger_sql.receipt_list(ledger)}, {ledger_sql.repair_list(ledger)},
                {ledger_sql.row_xid(ledger, near_xid=near_xid)} AS row_xid

@@ -62,6 +62,11 @@ def pairing_condition(ledger: LedgerSide) -> str:
     return f"({ledger.where})" if ledger.where else "true"
 
 
+def beside_parameters(query: str) -> str:
+    """The same text for psycopg where it is given parameters too: it would take a % of a condition for one of them."""
+    return query.replace("%", "%%")
+
+
 def column_list(ledger: LedgerSide) -> str:
     """The contract's columns under the product's names, as text and bigint: every reader gets the same types, no nulls.
 
@@ -152,7 +157,7 @@ def at_snapshot(snapshot: str) -> tuple[str, ...]:
 def rows_query(ledger: LedgerSide, *, xid_start: int, xid_end: int) -> str:
     """The slice's rows of some ids, as `slice_queries` reads them. The one parameter is the ids, an array of bigint."""
     (whole,) = slice_queries(ledger, xid_start=xid_start, xid_end=xid_end, block_count=None)
-    return f"{whole.replace('%', '%%')} AND {ledger.columns.row_id} = ANY(%s::bigint[])"
+    return f"{beside_parameters(whole)} AND {ledger.columns.row_id} = ANY(%s::bigint[])"
 
 
 def first_xid_query(ledger: LedgerSide, *, xid_start: int, xid_end: int) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Context
 
 from tallystick.contract import Direction
-from tallystick_airflow.approval import approved_plan, read_shown_plan
+from tallystick_airflow.approval import approved_plan
 from tallystick_airflow.connections import read_acting_connections
 from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store
 from tallystick_airflow.lineage import lineage_of
@@ -30,19 +30,19 @@ class ActOperator(ContractOperator):
     reached: "Connections | None" = None
 
     def execute(self, context: Context) -> dict[str, int]:
-        from tallystick.compensation import execute_plan  # Kafka's client: not while parsing
+        from tallystick.compensation import contract_to_look_by, execute_plan  # Kafka's client: not while parsing
         from tallystick.executor_work import ItemFate
 
         contract = self.read_contract()
-        shown, approver = approved_plan(context)
-        self.reached = read_acting_connections(contract)
         with open_verdict_store() as engine, no_retry_for_a_refused_plan():
+            plan, approver = approved_plan(engine, contract.contract, context)
+            self.reached = read_acting_connections(contract_to_look_by(engine, contract, plan))
             execution = execute_plan(
                 engine,
                 contract,
                 self.reached,
-                read_shown_plan(engine, shown),
-                approved_hash=shown["plan_hash"],
+                plan,
+                approved_hash=plan.plan_hash,
                 approver=approver,
                 approved_in=context["run_id"],
                 environment=os.environ.get("TALLYSTICK_ENVIRONMENT", "production"),

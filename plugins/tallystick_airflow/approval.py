@@ -1,7 +1,11 @@
-"""Who said yes to what: read from what the approval task left behind, by the tasks after it."""
+"""Who said yes to what: read from the verdict store, where the approval task kept it.
 
+Whoever may edit a DAG's XComs can write anything into them and clear the task that acts. So nothing is taken from
+there; an answer that says something else there than in the store is refused, and stands in the trail.
+"""
+
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
@@ -10,30 +14,56 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from tallystick.compensation_plan import Plan
+    from tallystick.store.approval_store import ApprovalStep
+
+_YES = ["Approve"]
 
 
 class NotApproved(AirflowFailException):
     """There is no yes of a person on record. No retry cures it."""
 
 
-def approved_plan(context: Context) -> tuple[dict[str, str], str]:
-    """The plan that was shown, and who said yes to it. Raises NotApproved."""
-    ti = context["ti"]
-    shown: dict[str, str] | None = ti.xcom_pull(task_ids="approve", key="plan")
-    answer: dict[str, Any] | None = ti.xcom_pull(task_ids="approve")
-    if not shown or not answer or answer["chosen_options"] != ["Approve"]:
-        raise NotApproved("no approval is on record for this run")
-    approver = (answer.get("responded_by_user") or {}).get("name")
-    if not approver:
-        raise NotApproved("the approval names no person")
-    return shown, approver
+def approved_plan(engine: "Engine", contract_name: str, context: Context) -> tuple["Plan", str]:
+    """The plan that was shown in this run, and who said yes to it. Raises NotApproved."""
+    from tallystick.plain_text import foreign_text
+    from tallystick.store.approval_store import AGREED, last_approval_step  # SQLAlchemy: not while parsing
+    from tallystick.store.plan_store import append_audit
+
+    run_id = context["run_id"]
+    last = last_approval_step(engine, contract_name, scheduler_run_id=run_id)
+    if last is None or last.event != AGREED:
+        found = f"the last of it there is {last.event}" if last else "nothing of it stands there"
+        raise NotApproved(f"the verdict store has no approval in run {run_id}: {found}")
+    options, name = _answer_in(context["ti"].xcom_pull(task_ids="approve"))
+    if (options, name) != (_YES, last.actor):
+        append_audit(
+            engine,
+            contract_name,
+            plan_id=last.plan_id,
+            actor="airflow",
+            event="approval_rewritten",
+            detail={"plan_hash": last.plan_hash, "scheduler_run_id": run_id, "xcom_names": foreign_text(name)},
+        )
+        raise NotApproved(
+            f"task approve's XCom names {foreign_text(name) or 'nobody'}, and the verdict store {last.actor}: somebody "
+            "has rewritten the answer; nothing was done; look at Airflow's audit log, and start a new run"
+        )
+    return read_plan_of(engine, last), last.actor
 
 
-def read_shown_plan(engine: "Engine", shown: dict[str, str]) -> "Plan":
+def read_plan_of(engine: "Engine", step: "ApprovalStep") -> "Plan":
     """Read a plan back from the store. Raises NotApproved."""
     from tallystick.store.plan_store import read_plan
 
-    plan = read_plan(engine, UUID(shown["plan_id"]))
-    if plan is None:
-        raise NotApproved(f"plan {shown['plan_id']} is not in the verdict store")
+    plan = read_plan(engine, step.plan_id)
+    if plan is None or plan.plan_hash != step.plan_hash:
+        raise NotApproved(f"plan {step.plan_id} of hash {step.plan_hash} is not in the verdict store; start a new run")
     return plan
+
+
+def _answer_in(xcom: Any) -> tuple[Any, str]:
+    """Chosen options and name, whatever stands there."""
+    if not isinstance(xcom, Mapping):
+        return None, ""
+    who = xcom.get("responded_by_user")
+    return xcom.get("chosen_options"), str(who.get("name")) if isinstance(who, Mapping) else ""

@@ -1,7 +1,5 @@
 """Draws up what a compensation would do."""
 
-from typing import Any
-
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
@@ -14,10 +12,10 @@ class PlanOperator(ContractOperator):
     """Plan the repair of the breaks found up to a cut, and keep the plan in the verdict store.
 
     Touches neither side. Skips, and with it all that follows, where nothing may be repaired.
-    XCom: plan_id, plan_hash, contract, markdown (what the approver reads).
+    XCom: plan_id, plan_hash, contract, for whoever looks; the tasks that follow ask the store.
     """
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def execute(self, context: Context) -> dict[str, str]:
         from tallystick.compensation_source import draw_plan  # database clients: not while parsing
         from tallystick.masking import Mask
         from tallystick.plan_text import describe_plan
@@ -28,14 +26,8 @@ class PlanOperator(ContractOperator):
         with open_verdict_store() as engine:
             with no_retry_for_a_refused_plan():
                 plan = draw_plan(engine, contract, read_connections(contract), cut_n=cut_n, dry_run=False)
-            markdown = describe_plan(plan, shown_key=Mask(contract).key)
-            self.log.info("%s", markdown)
+            self.log.info("%s", describe_plan(plan, shown_key=Mask(contract).key))
             if not plan.actions:
                 raise AirflowSkipException(f"cut {cut_n}: nothing is to be repaired")
             save_plan(engine, plan, requested_by=requested_by, scheduler_run_id=context["run_id"])
-        return {
-            "plan_id": str(plan.plan_id),
-            "plan_hash": plan.plan_hash,
-            "markdown": markdown,
-            "contract": contract.contract,
-        }
+        return {"plan_id": str(plan.plan_id), "plan_hash": plan.plan_hash, "contract": contract.contract}

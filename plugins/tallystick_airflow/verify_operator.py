@@ -3,7 +3,7 @@
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from tallystick_airflow.approval import approved_plan, read_shown_plan
+from tallystick_airflow.approval import approved_plan
 from tallystick_airflow.connections import read_acting_connections
 from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store
 
@@ -20,17 +20,17 @@ class VerifyOperator(ContractOperator):
     """
 
     def execute(self, context: Context) -> None:
-        from tallystick.compensation import verify_and_keep  # Kafka's client: not while parsing
+        from tallystick.compensation import contract_to_look_by, verify_and_keep  # Kafka's client: not while parsing
         from tallystick.masking import Mask
         from tallystick.repair_effect import Effect
         from tallystick.verdict import Verdict
 
         contract = self.read_contract()
         mask = Mask(contract)
-        shown, approver = approved_plan(context)
         with open_verdict_store() as engine:
-            plan = read_shown_plan(engine, shown)
-            result = verify_and_keep(engine, contract, plan, read_acting_connections(contract), actor=approver)
+            plan, approver = approved_plan(engine, contract.contract, context)
+            connections = read_acting_connections(contract_to_look_by(engine, contract, plan))
+            result = verify_and_keep(engine, contract, plan, connections, actor=approver)
         handed = sum(check.effect is Effect.HANDED_OVER for check in result.checks)
         wrong = [
             f"{mask.key(check.match_key)}: {check.effect}"

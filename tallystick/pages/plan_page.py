@@ -226,7 +226,9 @@ def _reason(action: ActionTold | None) -> str:
 
 _TRAIL_WORDS = {
     "planned": "asked for it",
+    "shown": "showed it to a person",
     "agreed": "agreed",
+    "approval_rewritten": "refused an answer that was rewritten in Airflow",
     "rejected": "rejected it",
     "unanswered": "nobody answered in time",
     "approval_failed": "the approval failed",

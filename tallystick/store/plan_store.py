@@ -4,13 +4,13 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, DateTime, Engine, Row, Text, Update, Uuid, cast, func, insert, select, text, update
+from sqlalchemy import Connection, Engine, Row, Text, Update, Uuid, cast, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import OperationalError
@@ -27,10 +27,6 @@ _PATIENCE = "set local lock_timeout = '80s'; set local idle_in_transaction_sessi
 """An executor that is stopped while it ends a transaction must not keep the next one from it for ever."""
 ASKED = "planned"
 """The audit event of a plan that somebody asked for."""
-AGREED = "agreed"
-"""The audit event of a yes that a scheduler has asked for."""
-ANSWERED_AT = "answered_at_utc"
-"""Key of the detail of an answer: when the person gave it, by the store's clock."""
 
 
 class ActionState(StrEnum):
@@ -96,14 +92,6 @@ def save_plan(engine: Engine, plan: Plan, *, requested_by: str, scheduler_run_id
         if scheduler_run_id:
             asked["scheduler_run_id"] = scheduler_run_id
         connection.execute(insert(audit_table), _audit_row(plan.contract, plan.plan_id, requested_by, ASKED, asked))
-
-
-def requesters(engine: Engine, plan_id: UUID) -> frozenset[str]:
-    """Everybody who asked for this plan."""
-    first = select(compensation_plan.c.requested_by).where(compensation_plan.c.plan_id == plan_id)
-    again = select(audit_table.c.actor).where(audit_table.c.plan_id == plan_id, audit_table.c.event == ASKED)
-    with engine.connect() as connection:
-        return frozenset(connection.scalars(first.union(again)))
 
 
 def read_plan(engine: Engine, plan_id: UUID) -> Plan | None:
@@ -224,35 +212,6 @@ def record_refusal(engine: Engine, action_id: UUID, *, executor: str, outcome: M
     )
     with engine.begin() as connection:
         return connection.execute(statement).rowcount > 0
-
-
-def age_of_approval(engine: Engine, plan_id: UUID, *, scheduler_run_id: str) -> timedelta | None:
-    """How long ago a person agreed to the plan in a run of the scheduler, by the store's clock; None: nobody has.
-
-    A line is written once the scheduler has resumed its task, maybe long after the answer; so it says when that was.
-    """
-    answered_at = cast(audit_table.c.detail[ANSWERED_AT].as_string(), DateTime(timezone=True))
-    agreed_at = func.least(audit_table.c.recorded_at, answered_at)
-    statement = select(func.clock_timestamp() - func.max(agreed_at)).where(
-        audit_table.c.plan_id == plan_id,
-        audit_table.c.event == AGREED,
-        audit_table.c.detail["scheduler_run_id"].as_string() == scheduler_run_id,
-    )
-    with engine.connect() as connection:
-        age: timedelta | None = connection.scalar(statement)
-    return age
-
-
-def asked_at(engine: Engine, plan_id: UUID, *, scheduler_run_id: str) -> datetime:
-    """When a run of the scheduler first asked for the plan: no answer in it is older."""
-    statement = select(func.min(audit_table.c.recorded_at)).where(
-        audit_table.c.plan_id == plan_id,
-        audit_table.c.event == ASKED,
-        audit_table.c.detail["scheduler_run_id"].as_string() == scheduler_run_id,
-    )
-    with engine.connect() as connection:
-        at: datetime = connection.execute(statement).scalar_one()
-    return at
 
 
 def append_audit(

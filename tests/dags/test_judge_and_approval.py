@@ -1,22 +1,28 @@
 """The last word of a run comes from its stored row; an approval counts once, and every answer is kept."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from airflow.providers.standard.exceptions import HITLTriggerEventError
+from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, DagRunTriggerException
 
 from tallystick import compensation, compensation_source
 from tallystick.break_class import BreakClass
 from tallystick.compensation import VerifyResult
 from tallystick.executor_work import ItemCheck
+from tallystick.masking import Mask
+from tallystick.plan_text import describe_plan
 from tallystick.repair_effect import Effect
-from tallystick.store import clock, plan_store, run_store
+from tallystick.store import approval_store, clock, plan_store, run_store
+from tallystick.store.approval_store import ApprovalStep
 from tallystick.store.clock import StoreClock
 from tallystick.verdict import Verdict, merge_verdicts
 from tallystick_airflow import approve_operator, judge_operator, offer_compensation_operator, verify_operator
@@ -26,6 +32,7 @@ from tallystick_airflow.contract_operator import NoCut
 from tallystick_airflow.judge_operator import BooksDisagree, JudgeOperator, NoVerdict
 from tallystick_airflow.offer_compensation_operator import OfferCompensationOperator
 from tallystick_airflow.verify_operator import NotToBeSeenYet, VerifyOperator
+from tests.page_books import payouts, waiting_plan
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CONTRACT_FILE = str(Path(__file__).parents[2] / "dags" / "contracts" / "billing_payouts.yaml")
@@ -120,66 +127,136 @@ def test_a_transaction_that_may_be_ended_is_offered_once_whatever_cut_finds_it_a
     assert together.value.dag_run_id == "cut_7"
 
 
-SHOWN = {"plan_id": "130e5ce5-6658-50c6-8945-99b412ca8480", "plan_hash": "h", "contract": "billing_payouts"}
+PLAN = waiting_plan(payouts())
+PLAN_ID, KEPT = str(PLAN.plan_id), {"plan_hash": PLAN.plan_hash, "scheduler_run_id": "cut_7"}
 YES = {"chosen_options": ["Approve"], "responded_by_user": {"id": "approver", "name": "approver"}}
+ENGINE: Any = None
 
 
-KEPT = {"plan_hash": "h", "scheduler_run_id": "cut_7"}
+@dataclass
+class Trail:
+    """What the audit trail holds of run cut_7, and what it gets. last: what came last of its approval."""
+
+    asked: ApprovalStep | None = None
+    last: ApprovalStep | None = None
+    lines: list[Any] = field(default_factory=list)
+
+
+def step(event: str, actor: str) -> ApprovalStep:
+    return ApprovalStep(
+        plan_id=PLAN.plan_id,
+        plan_hash=PLAN.plan_hash,
+        event=event,
+        actor=actor,
+        recorded_at=NOON - timedelta(hours=1),
+    )
 
 
 @pytest.fixture
-def trail(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What the audit trail gets."""
-    lines: list[Any] = []
+def trail(monkeypatch: pytest.MonkeyPatch, stored: dict[int, Any]) -> Trail:
+    trail = Trail()
+
+    def of_run(found: Callable[[], ApprovalStep | None]) -> Any:
+        def ask(engine: Any, contract_name: str, *, scheduler_run_id: str) -> ApprovalStep | None:
+            assert (contract_name, scheduler_run_id) == ("billing_payouts", "cut_7")
+            return found()
+
+        return ask
+
+    monkeypatch.setattr(approval_store, "plan_asked_in", of_run(lambda: trail.asked))
+    monkeypatch.setattr(approval_store, "last_approval_step", of_run(lambda: trail.last))
+    monkeypatch.setattr(plan_store, "read_plan", lambda engine, plan_id: PLAN if plan_id == PLAN.plan_id else None)
     monkeypatch.setattr(
         plan_store,
         "append_audit",
-        lambda engine, contract, *, plan_id, actor, event, detail: lines.append(
+        lambda engine, contract, *, plan_id, actor, event, detail: trail.lines.append(
             (event, actor, contract, str(plan_id), detail)
         ),
     )
-    monkeypatch.setattr(plan_store, "asked_at", lambda engine, plan_id, *, scheduler_run_id: NOON - timedelta(hours=1))
     read = StoreClock(now_utc=NOON + timedelta(hours=1), host_ahead=timedelta(minutes=2))
     monkeypatch.setattr(clock, "read_clock", lambda engine: read)
-    return lines
+    return trail
 
 
 class TaskInstance:
-    """XComs of the approval task, by key."""
+    """The answer in the XCom of the approval task."""
 
-    def __init__(self, *, try_number: int = 1, **values: Any) -> None:
-        self.values = values
+    def __init__(self, answer: Any = None, *, try_number: int = 1) -> None:
+        self.answer = answer
         self.try_number = try_number
 
-    def xcom_pull(self, *, task_ids: str, key: str = "return_value") -> Any:
-        return self.values.get(key)
+    def xcom_pull(self, *, task_ids: str) -> Any:
+        assert task_ids == "approve"
+        return self.answer
 
 
-def test_a_persons_yes_counts() -> None:
-    ti = TaskInstance(plan=SHOWN, return_value=YES)
-    assert approved_plan({"ti": ti}) == (SHOWN, "approver")
+def context(ti: TaskInstance, **more: Any) -> Any:
+    return {"ti": ti, "run_id": "cut_7"} | more
+
+
+def test_a_persons_yes_counts(trail: Trail) -> None:
+    trail.last = step("agreed", "approver")
+    assert approved_plan(ENGINE, "billing_payouts", context(TaskInstance(YES))) == (PLAN, "approver")
+    assert trail.lines == []
+
+
+@pytest.mark.parametrize("last", [None, *(step(event, "x") for event in ("shown", "rejected", "approval_failed"))])
+def test_whatever_xcom_says_a_yes_that_the_store_does_not_hold_is_none(trail: Trail, last: ApprovalStep | None) -> None:
+    trail.last = last
+    with pytest.raises(NotApproved, match="the verdict store has no approval in run cut_7"):
+        approved_plan(ENGINE, "billing_payouts", context(TaskInstance(YES)))
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    "answer",
     [
-        ({}, "no approval is on record"),
-        ({"plan": SHOWN}, "no approval is on record"),
-        ({"plan": SHOWN, "return_value": YES | {"chosen_options": ["Reject"]}}, "no approval is on record"),
-        ({"plan": SHOWN, "return_value": YES | {"responded_by_user": None}}, "names no person"),
+        None,
+        "Approve",
+        YES | {"chosen_options": ["Reject"]},
+        YES | {"responded_by_user": None},
+        YES | {"responded_by_user": {"id": "approver", "name": "Grace Hopper"}},
     ],
 )
-def test_anything_else_does_not(values: dict[str, Any], message: str) -> None:
-    with pytest.raises(NotApproved, match=message):
-        approved_plan({"ti": TaskInstance(**values)})
+def test_an_answer_that_was_rewritten_is_refused_and_stands_in_the_trail(trail: Trail, answer: Any) -> None:
+    trail.last = step("agreed", "approver")
+    with pytest.raises(NotApproved, match="somebody has rewritten the answer"):
+        approved_plan(ENGINE, "billing_payouts", context(TaskInstance(answer)))
+    ((event, actor, contract, plan_id, detail),) = trail.lines
+    assert (event, actor, contract, plan_id) == ("approval_rewritten", "airflow", "billing_payouts", PLAN_ID)
+    assert KEPT.items() <= detail.items()
 
 
-@pytest.mark.usefixtures("stored")
-def test_an_approval_that_was_cleared_is_not_asked_again_and_that_stands_in_the_trail(trail: list[Any]) -> None:
-    context: Any = {"ti": TaskInstance(try_number=2, return_value=SHOWN), "run_id": "cut_7"}
+def test_a_plan_whose_stored_text_is_another_is_not_shown(trail: Trail) -> None:
+    trail.last = replace(step("agreed", "approver"), plan_hash="h")
+    with pytest.raises(NotApproved, match="of hash h is not in the verdict store"):
+        approved_plan(ENGINE, "billing_payouts", context(TaskInstance(YES)))
+
+
+def new_approval() -> ApprovePlanOperator:
+    return ApprovePlanOperator(task_id="approve", contract_file=CONTRACT_FILE)
+
+
+def test_what_is_shown_is_the_stored_plan_that_the_run_asked_for(trail: Trail, monkeypatch: pytest.MonkeyPatch) -> None:
+    trail.asked, operator = step("planned", "ada"), new_approval()
+    shown = Mock()
+    monkeypatch.setattr(ApprovalOperator, "execute", shown)
+    operator.execute(context(TaskInstance({"markdown": "nothing much"})))
+    shown.assert_called_once()
+    assert operator.body == describe_plan(PLAN, shown_key=Mask(payouts()).key)
+    assert trail.lines == [("shown", "airflow", "billing_payouts", PLAN_ID, KEPT)]
+
+
+def test_a_run_that_asked_for_no_plan_shows_none(trail: Trail) -> None:
+    with pytest.raises(NotApproved, match="no plan that run cut_7 has asked for"):
+        new_approval().execute(context(TaskInstance()))
+    assert trail.lines == []
+
+
+def test_an_approval_that_was_cleared_is_not_asked_again_and_that_stands_in_the_trail(trail: Trail) -> None:
+    trail.asked = step("planned", "ada")
     with pytest.raises(AirflowFailException, match="asked once per run"):
-        ApprovePlanOperator(task_id="approve").execute(context)
-    assert trail == [("not_asked_again", "airflow", "billing_payouts", SHOWN["plan_id"], KEPT)]
+        new_approval().execute(context(TaskInstance(try_number=2)))
+    assert trail.lines == [("not_asked_again", "airflow", "billing_payouts", PLAN_ID, KEPT)]
 
 
 @pytest.fixture
@@ -192,14 +269,13 @@ def effects(stored: dict[int, Any], monkeypatch: pytest.MonkeyPatch) -> list[Eff
         return VerifyResult(verdict=merge_verdicts(check.verdict for check in checks), checks=checks)
 
     monkeypatch.setattr(verify_operator, "read_acting_connections", lambda contract: None)
-    monkeypatch.setattr(verify_operator, "read_shown_plan", lambda engine, shown: None)
+    monkeypatch.setattr(verify_operator, "approved_plan", lambda engine, contract_name, context: (PLAN, "approver"))
     monkeypatch.setattr(compensation, "verify_and_keep", checked)
     return found
 
 
 def verify() -> None:
-    ti = TaskInstance(plan=SHOWN, return_value=YES)
-    VerifyOperator(task_id="verify", contract_file=CONTRACT_FILE, cut_n="7").execute({"ti": ti})
+    VerifyOperator(task_id="verify", contract_file=CONTRACT_FILE, cut_n="7").execute({})
 
 
 @pytest.mark.parametrize("found", [[Effect.CLEARED], [Effect.HANDED_OVER], [Effect.CLEARED, Effect.HANDED_OVER]])
@@ -237,22 +313,32 @@ TIMED_OUT = {"error": "no response", "error_type": "timeout"}
         (YES, ("agreed", "approver")),
         (NO, ("rejected", "bob")),
         (NO | {"responded_by_user": None}, ("rejected", "nobody")),
+        (YES | {"responded_by_user": None}, ("approval_failed", "nobody")),
         (TIMED_OUT, ("unanswered", "airflow")),
         (TIMED_OUT | {"error_type": "unknown"}, ("approval_failed", "airflow")),
     ],
 )
-@pytest.mark.usefixtures("stored")
 def test_every_answer_and_that_there_was_none_stands_in_the_trail(
-    trail: list[Any], event: dict[str, Any], kept: tuple[str, str]
+    trail: Trail, event: dict[str, Any], kept: tuple[str, str]
 ) -> None:
-    operator = ApprovePlanOperator(task_id="approve")
+    trail.last, operator = step("shown", "airflow"), new_approval()
     event = event if "error" in event else {"params_input": {}, "responded_at": NOON} | event
-    context: Any = {"ti": TaskInstance(plan=SHOWN), "run_id": "cut_7", "task": operator}
+    answered = context(TaskInstance(), task=operator)
     if "error" in event:
         with pytest.raises(HITLTriggerEventError):
-            operator.execute_complete(context, event)
+            operator.execute_complete(answered, event)
     else:
-        operator.execute_complete(context, event)
+        operator.execute_complete(answered, event)
     answered_at = NOON - timedelta(minutes=2)  # by the store's clock
     detail = KEPT if "error" in event else KEPT | {"answered_at_utc": answered_at.isoformat()}
-    assert trail == [(*kept, "billing_payouts", SHOWN["plan_id"], detail)]
+    assert trail.lines == [(*kept, "billing_payouts", PLAN_ID, detail)]
+
+
+@pytest.mark.parametrize("last", [None, step("rejected", "bob")])
+def test_an_answer_to_what_was_not_shown_counts_for_nothing(trail: Trail, last: ApprovalStep | None) -> None:
+    trail.last, operator = last, new_approval()
+    with pytest.raises(NotApproved, match="no plan that run cut_7 shows"):
+        operator.execute_complete(
+            context(TaskInstance(), task=operator), {"params_input": {}, "responded_at": NOON} | YES
+        )
+    assert trail.lines == []

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -9,20 +10,22 @@ from uuid import UUID
 
 import pytest
 import yaml
+from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from tallystick import compensation, compensation_source
+from tallystick import compensation
 from tallystick.compensation import Effect, Execution, ItemCheck, ItemFate, ItemOutcome, VerifyResult
-from tallystick.store import plan_store
+from tallystick.store import approval_store, plan_store
+from tallystick.store.approval_store import ApprovalStep
 from tallystick.verdict import Verdict
-from tallystick_airflow import act_operator, plan_operator, verify_operator
+from tallystick_airflow import act_operator, approve_operator, verify_operator
 from tallystick_airflow.act_operator import ActOperator
-from tallystick_airflow.plan_operator import PlanOperator
+from tallystick_airflow.approve_operator import ApprovePlanOperator
 from tallystick_airflow.verify_operator import VerifyOperator
 from tests.page_books import CONTRACTS, payouts, waiting_plan
 
 KEY = "pay-1"
-APPROVED = ({"plan_id": "p", "plan_hash": "h", "contract": "billing_payouts"}, "Grace")
+PLAN = waiting_plan(payouts())
 
 
 @pytest.fixture(autouse=True)
@@ -33,11 +36,10 @@ def around(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_store() -> Iterator[None]:
         yield None
 
-    for module in (plan_operator, act_operator, verify_operator):
+    for module in (approve_operator, act_operator, verify_operator):
         monkeypatch.setattr(module, "open_verdict_store", no_store)
     for acting in (act_operator, verify_operator):
-        monkeypatch.setattr(acting, "approved_plan", lambda context: APPROVED)
-        monkeypatch.setattr(acting, "read_shown_plan", lambda engine, shown: None)
+        monkeypatch.setattr(acting, "approved_plan", lambda engine, contract_name, context: (PLAN, "Grace"))
         monkeypatch.setattr(acting, "read_acting_connections", lambda contract: None)
 
 
@@ -53,12 +55,16 @@ SHOWN = pytest.mark.parametrize("shown", [(), ("match_key", "transaction_key")],
 
 @SHOWN
 def test_the_question_to_the_approver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: tuple[str, ...]) -> None:
-    monkeypatch.setattr(plan_operator, "read_connections", lambda contract: None)
-    monkeypatch.setattr(compensation_source, "draw_plan", lambda *_, **__: waiting_plan(payouts()))
-    monkeypatch.setattr(plan_store, "save_plan", lambda *_, **__: None)
-    operator = PlanOperator(task_id="plan", contract_file=contract_file(tmp_path, *shown), cut_n="27")
-    asked = operator.execute({"dag_run": SimpleNamespace(triggering_user_name="Ada"), "run_id": "r"})  # type: ignore[typeddict-item]
-    assert (KEY in asked["markdown"]) == bool(shown)
+    asked = ApprovalStep(
+        plan_id=PLAN.plan_id, plan_hash=PLAN.plan_hash, event="planned", actor="Ada", recorded_at=datetime.now(UTC)
+    )
+    monkeypatch.setattr(approval_store, "plan_asked_in", lambda *_, **__: asked)
+    monkeypatch.setattr(plan_store, "read_plan", lambda engine, plan_id: PLAN)
+    monkeypatch.setattr(plan_store, "append_audit", lambda *_, **__: None)
+    monkeypatch.setattr(ApprovalOperator, "execute", lambda self, context: None)
+    operator = ApprovePlanOperator(task_id="approve", contract_file=contract_file(tmp_path, *shown))
+    operator.execute({"ti": SimpleNamespace(try_number=1), "run_id": "r"})  # type: ignore[typeddict-item]
+    assert (KEY in operator.body) == bool(shown)
 
 
 @SHOWN

@@ -202,6 +202,15 @@ def test_an_approval_has_one_effect_whatever_is_answered_twice_cleared_or_run_ag
         "approved": 3, "publishing": 1, "already_published": 6, "finished": 3
     }  # fmt: skip
 
+    # Whoever may edit XComs writes another name into the answer, and clears the task that acts.
+    entry = f"/api/v2/dags/{dag_id}/dagRuns/{both[0]}/taskInstances/approve/xcomEntries/return_value"
+    forged = {"chosen_options": ["Approve"], "params_input": {}, "responded_by_user": {"id": "1", "name": "Grace"}}
+    airflow.call("PATCH", entry, json={"value": forged, "map_index": -1}, user="operator")
+    airflow.clear_tasks(dag_id, both[0], "act")
+    assert ends(both[0]) == "failed"
+    assert "somebody has rewritten the answer" in airflow.task_log(dag_id, both[0], "act", try_number=3)
+    assert trail(world, "approval_rewritten", "approved") == {"approval_rewritten": 1, "approved": 3}
+
     # The approval is cleared: nobody is asked again, and nothing is done.
     airflow.clear_tasks(dag_id, both[1], "approve")
     assert ends(both[1]) == "failed"

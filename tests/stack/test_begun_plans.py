@@ -25,11 +25,12 @@ from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import ItemFate
 from tallystick.progress_topic import progress_topic_name
 from tallystick.run_result import ItemState, WriteOff
+from tallystick.store.approval_store import ANSWERED_AT
 from tallystick.store.claim_store import NOT_OUTSTANDING
 from tallystick.store.clock import store_now
 from tallystick.store.cut_store import claim_attempt
 from tallystick.store.migrations.versions import m0012_effects_of_actions
-from tallystick.store.plan_store import ANSWERED_AT, append_audit
+from tallystick.store.plan_store import append_audit
 from tallystick.store.run_store import commit_run, outstanding_breaks
 from tallystick.store.write_off_store import write_off_break
 from tallystick.verdict import Verdict

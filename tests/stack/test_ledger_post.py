@@ -111,6 +111,16 @@ def test_a_missing_row_is_posted_once_also_when_its_outcome_was_lost_and_the_nex
     assert find_break(books.store, str(plan.items[0].break_id)).repairs == ()
 
 
+def test_a_condition_with_a_percent_sign_holds_up_no_repair(new_books: NewBooks, spark: object) -> None:
+    with new_books(direction="topic_to_ledger", ledger={"where": "side LIKE 'cr%'"}) as opened:
+        books = posting_books(opened, classes=["missing_in_ledger"])
+        books.take_cut()
+        _, plan = missing(books, LOST)
+        assert posted(books, plan).count(ItemFate.PUBLISHED) == 1
+        assert effects(books, plan) == [Effect.CLEARED]
+        assert rows_of(books) == [("credit", 700), ("debit", 700)]
+
+
 def test_rows_that_came_meanwhile_or_that_the_contract_would_not_read_are_not_doubled(books: LiveBooks) -> None:
     _, plan = missing(books, LOST)
     books.ledger.execute(f"ALTER TABLE {books.table} ADD CONSTRAINT no_debit CHECK (side <> 'debit') NOT VALID")

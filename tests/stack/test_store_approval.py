@@ -1,0 +1,59 @@
+"""Which plan a run has asked for, and what came last of its approval, as the trail says it."""
+
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import Engine
+
+from tallystick.store.approval_store import (
+    AGREED,
+    FAILED,
+    REJECTED,
+    SHOWN,
+    UNANSWERED,
+    last_approval_step,
+    plan_asked_in,
+)
+from tallystick.store.plan_store import ASKED, append_audit
+
+RUN = "manual__1"
+
+
+def keep(
+    store: Engine, event: str, plan_id: UUID, *, contract: str = "payouts", run: str = RUN, actor: str = "ada"
+) -> None:
+    detail = {"plan_hash": f"hash of {plan_id}", "scheduler_run_id": run}
+    append_audit(store, contract, plan_id=plan_id, actor=actor, event=event, detail=detail)
+
+
+def last(store: Engine, run: str = RUN) -> tuple[str, UUID] | None:
+    step = last_approval_step(store, "payouts", scheduler_run_id=run)
+    return step and (step.event, step.plan_id)
+
+
+def test_the_plan_that_a_run_asked_for_last_is_its_own(store: Engine) -> None:
+    assert plan_asked_in(store, "payouts", scheduler_run_id=RUN) is None
+    first, second = uuid4(), uuid4()
+    keep(store, ASKED, first)
+    keep(store, ASKED, second)
+    keep(store, ASKED, uuid4(), run="manual__2")
+    keep(store, ASKED, uuid4(), contract="payments")
+    keep(store, SHOWN, first)
+    asked = plan_asked_in(store, "payouts", scheduler_run_id=RUN)
+    assert asked is not None
+    assert (asked.plan_id, asked.plan_hash, asked.actor) == (second, f"hash of {second}", "ada")
+
+
+@pytest.mark.parametrize("answer", [AGREED, REJECTED, UNANSWERED, FAILED])
+def test_an_answer_counts_until_another_plan_is_shown(store: Engine, answer: str) -> None:
+    first, second = uuid4(), uuid4()
+    keep(store, ASKED, first)
+    assert last(store) is None
+    keep(store, SHOWN, first)
+    keep(store, answer, first)
+    keep(store, SHOWN, second, run="manual__2")
+    keep(store, AGREED, second, contract="payments")
+    assert last(store) == (answer, first)
+    assert last(store, "manual__2") == (SHOWN, second)
+    keep(store, SHOWN, second)
+    assert last(store) == (SHOWN, second)
