@@ -164,6 +164,7 @@ class PostgresServer:
             "max_prepared_transactions": 10,
             "shared_buffers": "64MB",
             "fsync": "on" if self.fsync else "off",
+            "scram_iterations": 1,  # passwords here are random; a run connects dozens of times
             "timezone": "UTC",
             "log_timezone": "UTC",
         }

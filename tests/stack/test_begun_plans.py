@@ -204,7 +204,7 @@ def test_a_plan_that_was_begun_in_another_environment_is_finished_there(world: B
         killed.wait(60)
     with pytest.raises(PlanRefused, match="expected the same TALLYSTICK_ENVIRONMENT"):
         world.execute(plan, environment="staging")
-    assert (world.copies(), world.states()) == (Counter(), {"executing": 1})
+    assert world.states() == {"executing": 1}
     assert told(world, plan)[str(rows[0].event.event_id)][0] is ItemFate.PUBLISHED
     assert world.copies() == once(rows)
 
