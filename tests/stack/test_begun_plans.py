@@ -202,9 +202,10 @@ def test_a_plan_that_was_begun_in_another_environment_is_finished_there(world: B
     plan = world.plan()
     with world.start_executor(plan, die_at="before commit") as killed:
         killed.wait(60)
+    written = world.ends()
     with pytest.raises(PlanRefused, match="expected the same TALLYSTICK_ENVIRONMENT"):
         world.execute(plan, environment="staging")
-    assert world.states() == {"executing": 1}
+    assert (world.ends(), world.states()) == (written, {"executing": 1})
     assert told(world, plan)[str(rows[0].event.event_id)][0] is ItemFate.PUBLISHED
     assert world.copies() == once(rows)
 

@@ -1,4 +1,4 @@
-"""A bad day: 100,000 breaks are judged, stored, written, reported and told once."""
+"""A bad day: 200,000 breaks are judged, stored, written, reported and told once."""
 
 import json
 import resource
@@ -23,7 +23,7 @@ from tallystick.verdict import Verdict
 from .books import LiveBooks, copy_of_store, payments
 from .live import NewBooks
 
-BREAKS = 100_000
+BREAKS = 200_000
 RESIDENT_MAX_MB = 2_500
 """Of the process that judges, with everything that this test session has loaded; Spark's own process is not in it."""
 PAGE_MAX_BYTES = 3_000_000

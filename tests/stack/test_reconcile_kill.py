@@ -40,8 +40,6 @@ from .live import SPARK_SETTINGS, NewBooks
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("spark")]
 
 STEPS = ("claimed", "scanning", "scanned", "census_taken", "investigated", "judged", "committing")
-JVM_KILLED_AT = ("scanning", "committing")
-"""In the middle of Spark's work, and of the store's; the driver is killed at each step."""
 STEP_SECONDS_MAX = 240
 """A JVM starts slowly where tests share two cores."""
 
@@ -155,35 +153,41 @@ def without_index(result: RunResult) -> RunResult:
 def test_killed_at_any_step_it_stores_nothing_and_the_next_attempt_stores_what_its_twin_did(
     twins: Twins, tmp_path: Path
 ) -> None:
-    """In one store an attempt loses its driver at each step, in another its JVM at two of them.
+    """Two attempts run beside each other, in a store each: one loses its driver at each step, the other its JVM.
 
     A lock on the open items keeps them from getting past their commit, so that none is killed too late.
     """
     cut, (one, other) = twins.cut, twins.killed
     assert twins.untouched.judge(cut).result.verdict is Verdict.BROKEN
     before = twins.contents(one)
-    kills = [(one, step, Attempt.kill_driver) for step in STEPS]
-    kills += [(other, step, Attempt.kill_jvm) for step in JVM_KILLED_AT]
-    for books, step, kill in kills:
-        with closing(_lock_open_items(books)), attempt(books, cut, tmp_path) as running:
-            running.wait_for(step)
-            if step == "committing":
-                wait_until(partial(_is_committing, books), what="a commit that has begun")
-            kill(running)
-        wait_until(partial(_has_no_session, books), what="the server to drop the killed sessions")
-        assert read_run(books.store, cut.contract, cut.n) is None, step
-        assert open_cut(books.store, cut.contract) == cut, step
-        assert twins.contents(books) == before, step
+    for step in STEPS:
+        with (
+            closing(_lock_open_items(one)),
+            closing(_lock_open_items(other)),
+            attempt(one, cut, tmp_path) as first,
+            attempt(other, cut, tmp_path) as second,
+        ):
+            for running, books in ((first, one), (second, other)):
+                running.wait_for(step)
+                if step == "committing":
+                    wait_until(partial(_is_committing, books), what="a commit that has begun")
+            first.kill_driver()
+            second.kill_jvm()
+        for books in twins.killed:
+            wait_until(partial(_has_no_session, books), what="the server to drop the killed sessions")
+            assert read_run(books.store, cut.contract, cut.n) is None, step
+            assert open_cut(books.store, cut.contract) == cut, step
+            assert twins.contents(books) == before, step
 
-    for books in twins.killed:
-        with attempt(books, cut, tmp_path) as running:
+    with attempt(one, cut, tmp_path) as first, attempt(other, cut, tmp_path) as second:
+        for running, books in ((first, one), (second, other)):
             committed = running.wait_for("committed")
             running.end()  # killed too late to matter
-        stored = books.stored_run(cut)
-        assert (committed["verdict"], committed["digest"]) == (stored.result.verdict, stored.result.digest)
-        assert without_index(stored.result) == without_index(twins.untouched.stored_run(cut).result)
-        assert stored.attempt == sum(killed is books for killed, _, _ in kills) + 1
-        assert twins.contents(books) == twins.contents(twins.untouched) != before
+            stored = books.stored_run(cut)
+            assert (committed["verdict"], committed["digest"]) == (stored.result.verdict, stored.result.digest)
+            assert without_index(stored.result) == without_index(twins.untouched.stored_run(cut).result)
+            assert stored.attempt == len(STEPS) + 1
+            assert twins.contents(books) == twins.contents(twins.untouched) != before
 
 
 def test_an_attempt_after_the_commit_and_a_reread_on_one_core_change_nothing(twins: Twins, tmp_path: Path) -> None:
