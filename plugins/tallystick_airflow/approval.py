@@ -7,6 +7,7 @@ there; an answer that says something else there than in the store is refused, an
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from tallystick.compensation_plan import Plan
     from tallystick.store.approval_store import ApprovalStep
 
-_YES = ["Approve"]
+_YES = [ApprovalOperator.APPROVE]
 
 
 class NotApproved(AirflowFailException):

@@ -15,10 +15,11 @@ from sqlalchemy.dialects.postgresql import array
 
 from tallystick.abort_plan import AbortItem
 from tallystick.compensation_plan import Kind, PlanItem
+from tallystick.store.approval_store import AGREED, FAILED, REJECTED, UNANSWERED
 from tallystick.store.plan_store import ASKED, ActionState, AuditEntry, audit_entry
 from tallystick.store.schema import audit, compensation_action, compensation_plan
 
-PLAN_EVENTS = (ASKED, "agreed", "rejected", "unanswered", "approval_failed", "approved", "stopped", "finished")
+PLAN_EVENTS = (ASKED, AGREED, REJECTED, UNANSWERED, FAILED, "approved", "stopped", "finished")
 """Audit events that say how a plan stands, one after the other."""
 _TRAIL_MAX = 200
 _LONG = ["actions", "places"]
