@@ -60,7 +60,7 @@ format: setup ## Sort imports and format
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-test: test-unit test-rules test-spark test-dags test-pages test-stack test-browser ## All tests, the quick ones first; a skipped test fails the run
+test: test-unit test-rules test-spark test-dags test-pages test-stack ## All tests, the quick ones first; a skipped test fails the run
 
 test-unit: setup ## The rules: no Spark, no Airflow, no broker
 	$(PYTEST) -n 2 tests/unit
@@ -77,8 +77,8 @@ test-dags: setup ## The DAGs in Airflow, without a scheduler
 test-pages: setup ## The pages against a real store, behind Airflow's own doors
 	$(PYTEST) tests/pages
 
-test-stack: setup ## Everything against a real broker and a real ledger, in three processes with a stack each; the longest first
-	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations 25 tests/soak tests/lab tests/stack
+test-stack: browser-setup ## All on real servers, in three processes with a stack each: the longest first, one Airflow at a time
+	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations 25 tests/soak tests/lab tests/browser tests/stack
 
 test-browser: browser-setup ## A person reads the pages in a real Airflow, with Chromium; pictures in build/screens/
 	$(PYTEST) tests/browser

@@ -7,12 +7,47 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from lab.postgres import PostgresServer, create_store
 from lab.process import REPOSITORY
 
+STARTS_AIRFLOW = (
+    "tests/stack/test_airflow.py",
+    "tests/stack/test_dag_trigger_stack.py",
+    "tests/browser/test_repair_in_airflow.py",
+    "tests/browser/test_pages_in_airflow.py",
+)
+LONGEST = (
+    *STARTS_AIRFLOW,
+    "tests/soak/test_soak.py",
+    "tests/lab/test_mixed_round.py",
+    "tests/stack/test_crash.py",
+    "tests/stack/test_reconcile_kill.py",
+)
+"""They go first, lest one process is at work on them when the others have nothing left to do."""
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # by a shell's `&`; a test's processes would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class OneAirflowAtATime(LoadFileScheduling):
+    """A file's tests run in one process; so do those of all that start an Airflow: two at once starve each other."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return "airflow" if file in STARTS_AIRFLOW else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    return OneAirflowAtATime(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    order = {file: place for place, file in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.nodeid.split("::")[0], len(LONGEST)))
 
 
 @pytest.fixture(scope="session")

@@ -48,15 +48,15 @@ class SettleTrigger(BaseTrigger):
         engine = open_store(await asyncio.to_thread(read_store_dsn))
 
         def look() -> tuple[Settlement, datetime]:
-            now_utc = store_now(engine)
             window_end_utc = datetime.fromisoformat(self.window_end_utc)
-            return observe(engine, contract, connections, window_end_utc=window_end_utc, now_utc=now_utc), now_utc
+            try:
+                now_utc = store_now(engine)
+                return observe(engine, contract, connections, window_end_utc=window_end_utc, now_utc=now_utc), now_utc
+            finally:
+                engine.dispose()  # a hundred waiting windows hold no connection between their looks
 
-        try:
+        settlement, looked_utc = await asyncio.to_thread(look)
+        while not settlement.settled and looked_utc < give_up_utc:
+            await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
             settlement, looked_utc = await asyncio.to_thread(look)
-            while not settlement.settled and looked_utc < give_up_utc:
-                await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
-                settlement, looked_utc = await asyncio.to_thread(look)
-        finally:
-            engine.dispose()
         yield TriggerEvent({"settled": settlement.settled, "waits_for": list(settlement.waits_for)})

@@ -132,6 +132,7 @@ def record_delivery(
 def one_deliverer(engine: Engine, contract_name: str) -> Iterator[None]:
     """Wait until no other process delivers this contract's alerts: a late trigger must not follow its resolve."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.detach()  # the lock is the session's: it goes with the connection, not back to the pool
         key = func.hashtextextended(f"tallystick/deliver/{contract_name}", 0)
         connection.execute(select(func.pg_advisory_lock(key)))
         yield

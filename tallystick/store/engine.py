@@ -5,7 +5,7 @@ Knows no table: schema.py says what the shape is, the migrations how it came abo
 
 from pathlib import Path
 
-from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
 from sqlalchemy.exc import ArgumentError, OperationalError
 
 from tallystick.connections import ConnectionNotGiven
@@ -16,6 +16,8 @@ VERSION_TABLE = "alembic_version"
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _DRIVERS = ("postgres", "postgresql", "postgresql+psycopg")
+_CONNECTION_SECONDS = 30
+"""How long a connection is used again: a run asks dozens of times, and a firewall forgets who is silent for long."""
 _MIGRATION_LOCK = 0x7A11_571C
 """Key of the PostgreSQL advisory lock that lets one migration run at a time; any constant will do."""
 
@@ -65,11 +67,14 @@ def open_store_to_read(dsn: str, *, connections_max: int) -> Engine:
 def connect_store(dsn: str) -> Engine:
     """Connect to a store, migrated or not. Raises StoreUnreachable, ConnectionNotGiven.
 
-    No pool: a store is asked a few times a minute, and a connection must not outlive a fork of the scheduler.
+    One connection is kept while it is young. Who waits for long, or may be forked, disposes of the engine first.
     """
     engine = create_engine(
         _url(dsn),
-        poolclass=NullPool,
+        pool_size=1,
+        max_overflow=-1,
+        pool_pre_ping=True,
+        pool_recycle=_CONNECTION_SECONDS,
         hide_parameters=True,
         # Whatever the database's default: what is read behind a lock must be what stood there once it was taken.
         isolation_level="READ COMMITTED",

@@ -29,7 +29,7 @@ def last_hour() -> datetime:
     return quarter_past if quarter_past <= now else quarter_past - HOUR
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def airflow(build_folder: Path, store_server: PostgresServer, last_hour: datetime) -> Iterator[AirflowStack]:
     """Both example contracts, to be looked at: the broker that they name is not there, and neither is a scheduler."""
     store_dsn = store_server.dsn(STORE_DATABASE, STORE_DATABASE)
@@ -59,7 +59,7 @@ def airflow(build_folder: Path, store_server: PostgresServer, last_hour: datetim
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Debian's Chromium, which asks nobody outside."""
     assert CHROMIUM.is_file(), f"{CHROMIUM} is not there: run `make browser-setup`, which installs Debian's package"

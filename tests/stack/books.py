@@ -393,6 +393,7 @@ def open_live_books(
 def copy_of_store(books: LiveBooks) -> Iterator[LiveBooks]:
     """The same books in a store of their own, which begins as a copy of theirs and is gone afterwards."""
     server, name = books.stack.store_server, f"copy_{uuid.uuid4().hex}"
+    books.store.dispose()  # who is connected holds up a copy
     with server.connect() as admin:
         admin.execute(f"CREATE DATABASE {name} TEMPLATE {books.store.url.database} OWNER {STORE_DATABASE}")
     yield replace(books, store=open_store(server.dsn(STORE_DATABASE, name)))

@@ -48,15 +48,10 @@ _TEMPLATE = "store_template"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-LONGEST = ("test_soak.py", "test_reconcile_kill.py")
-"""They go first, lest one process is at work on them when the others have nothing left to do."""
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.stack)
-    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 @pytest.fixture(scope="session")
@@ -76,7 +71,9 @@ def stack() -> Iterator[LabStack]:
 def store_template(stack: LabStack) -> str:
     """Name of a migrated database that nobody connects to, to be copied."""
     _create_database(stack, _TEMPLATE)
-    migrate(connect_store(stack.store_server.dsn(STORE_DATABASE, _TEMPLATE)))
+    engine = connect_store(stack.store_server.dsn(STORE_DATABASE, _TEMPLATE))
+    migrate(engine)
+    engine.dispose()
     return _TEMPLATE
 
 

@@ -174,6 +174,7 @@ def test_killed_at_any_step_it_stores_nothing_and_the_next_attempt_stores_what_i
             first.kill_driver()
             second.kill_jvm()
         for books in twins.killed:
+            books.store.dispose()  # the test's own session
             wait_until(partial(_has_no_session, books), what="the server to drop the killed sessions")
             assert read_run(books.store, cut.contract, cut.n) is None, step
             assert open_cut(books.store, cut.contract) == cut, step
