@@ -29,6 +29,7 @@ _REPAIRS = {
     "classes": ["missing_in_topic_never_produced"],
     "max_items": _EVENTS,
     "max_amount_minor": dict.fromkeys(CURRENCIES, 10_000_000),
+    "four_eyes_above_minor": dict.fromkeys(CURRENCIES, 10_000_000),
 }
 
 

@@ -30,7 +30,7 @@ from lab.stack import LabStack
 POSTER = "poster_lab"
 HANGING_PARTITION = 0
 _TIMEOUT_SECONDS = 30.0
-_AMOUNT_MINOR_MAX = 10_000_000
+_CAP = dict.fromkeys(CURRENCIES, 10_000_000)
 _BEYOND_ALL_TIME_OUTS = timedelta(hours=2)
 _COPIED = ("event_id", "payment_id", "leg", "amount_minor", "currency", "occurred_at")
 _WRITTEN_XID = {"slice_by": "written_xid", "earlier_rows": "archived"}
@@ -78,7 +78,7 @@ class CrashBooks:
 
 def crash_contract(kind: Kind, name: str, namespace: str) -> dict[str, Any]:
     """What one kind of repair needs, a few events a plan."""
-    caps = {"max_items": EVENTS_PER_PLAN, "max_amount_minor": dict.fromkeys(CURRENCIES, _AMOUNT_MINOR_MAX)}
+    caps = {"max_items": EVENTS_PER_PLAN, "max_amount_minor": _CAP, "four_eyes_above_minor": _CAP}
     match kind:
         case Kind.REPUBLISH:
             return payouts_contract(

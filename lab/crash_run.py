@@ -41,6 +41,7 @@ from lab.log_ends import Partition
 from lab.proxy import Loss, Request
 from lab.raw_produce import RawProducer, open_raw_admin
 from lab.round_contracts import KAFKA
+from lab.second_person import SecondPerson
 from lab.stack import LabStack
 from lab.struck_servers import READER, StruckServers
 
@@ -63,6 +64,7 @@ _OF_EACH = {
     Kind.ABORT: (Step.EVIDENCE_KEPT, Step.MARKED, Step.RECORDED),
 }
 """Steps that come once for each event."""
+_ENVIRONMENT = "lab"
 _EVIDENCE = """
 SELECT detail->>'action_id' FROM tallystick.audit WHERE event = 'evidence' AND detail->>'action_id' = ANY(%s)"""
 _STATES = "SELECT action_id::text, state FROM tallystick.compensation_action WHERE action_id = ANY(%s::uuid[])"
@@ -140,11 +142,16 @@ class CrashMatrix:
         self.judge = judge or self._reconcile
         proxied = json.dumps({"bootstrap.servers": stack.proxied_bootstrap_servers})
         self.command_line = CommandLine(addresses=stack, folder=folder)
-        self.environment = self.command_line.environment() | {
-            f"TALLYSTICK_CONN_{KAFKA.upper()}": proxied,
-            f"TALLYSTICK_CONN_{POSTER.upper()}": stack.ledger_owner_dsn,
-            "TALLYSTICK_ENVIRONMENT": "lab",
-        }
+        self.second = SecondPerson(folder)
+        self.environment = (
+            self.command_line.environment()
+            | self.second.environment
+            | {
+                f"TALLYSTICK_CONN_{KAFKA.upper()}": proxied,
+                f"TALLYSTICK_CONN_{POSTER.upper()}": stack.ledger_owner_dsn,
+                "TALLYSTICK_ENVIRONMENT": _ENVIRONMENT,
+            }
+        )
         self.log = folder / "executors.log"
         self.readers = {name: new_reader(stack, one) for name, one in books.items()}
         self.known_wrong: list[str] = []
@@ -187,27 +194,32 @@ class CrashMatrix:
         return plan
 
     def _draw(self, contract_file: Path, cut_n: int) -> StoredPlan:
-        asked = [
-            "compensation",
-            "plan",
-            str(contract_file),
-            "--cut",
-            str(cut_n),
-            "--by",
-            "planner",
-            "--json",
-        ]
+        asked = ("plan", str(contract_file), "--cut", str(cut_n), "--by", "planner", "--json")
+        document = json.loads(self._said("compensation", *asked))
+        return StoredPlan(contract_file=contract_file, plan_hash=document["plan_hash"], actions=_actions(document))
+
+    def _said(self, *asked: str) -> str:
+        """What a command prints. Raises PlanFailed."""
         child = self._spawn([*self.launcher, *asked], stdin=subprocess.DEVNULL)
         output, _ = child.communicate(timeout=_PLAN_SECONDS_MAX)
         if child.returncode != 0:
-            raise PlanFailed(f"no plan, exit code {child.returncode}\n{self.log_tail}")
-        document = json.loads(output)
-        return StoredPlan(contract_file=contract_file, plan_hash=document["plan_hash"], actions=_actions(document))
+            raise PlanFailed(f"tallystick {asked[1]}: exit code {child.returncode}\n{self.log_tail}")
+        return output.decode()
 
     def _start(self, plan: StoredPlan) -> Executor:
         asked = ["compensation", "act", str(plan.contract_file), plan.plan_hash]
+        if self.books.kind is Kind.ABORT:
+            asked += ["--approval", str(self._signed_sheet(plan))]
         self.account.starts += 1
         return Executor([*self.launcher, *asked, "--by", "lab", "--json"], self.environment, self.log)
+
+    def _signed_sheet(self, plan: StoredPlan) -> Path:
+        """A second person's yes to a plan; where it was signed once, that stands."""
+        sheet = self.folder / f"sheet-{plan.plan_hash}.json"
+        if not sheet.exists():
+            sheet.write_text(self._said("compensation", "sheet", str(plan.contract_file), plan.plan_hash))
+            self.second.sign(sheet)
+        return sheet
 
     def _finish(self, plan: StoredPlan) -> None:
         """Start it until it says that it has finished, or that it refuses."""

@@ -50,6 +50,7 @@ def _contract(mode: DeliveryMode, kind: str) -> dict[str, Any]:
             sink["path"] = f"alerts/{contract_name(mode, kind)}.jsonl"
     if "compensation" in document:
         document["compensation"]["max_amount_minor"]["JPY"] = 2_000_000
+        document["compensation"]["four_eyes_above_minor"]["JPY"] = 2_000_000
     return document
 
 

@@ -11,6 +11,7 @@ from croniter import croniter
 from tallystick.compensation_plan import CompensationOff, PlanRefused
 from tallystick.contract import Contract
 from tallystick.plain_text import foreign_text, format_time
+from tallystick.terminal import Terminal
 
 
 class ActingStopped(PlanRefused):
@@ -27,13 +28,16 @@ class SwitchRefused(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchSetting:
-    """One turn of the kill switch. contract: whose compensations it is about; None: all."""
+    """One turn of the kill switch. contract: whose compensations it is about; None: all. terminal: where it was turned;
+    None where it was read back.
+    """
 
     contract: str | None
     stopped: bool
     by: str
     because: str
     at_utc: datetime
+    terminal: Terminal | None = None
 
 
 def words_of(option: str, text: str) -> str:

@@ -383,11 +383,12 @@ def write_off_one(
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
     from tallystick.store.write_off_store import write_off_break
+    from tallystick.terminal import this_terminal
     from tallystick.write_off import write_off_of
 
     engine = open_store(store_dsn())
     write_off = write_off_of(by=by, reason=reason, at_utc=store_now(engine))
-    done = write_off_break(engine, contract, break_name, write_off)
+    done = write_off_break(engine, contract, break_name, write_off, terminal=this_terminal())
     if as_json:
         print_json(written_off_document(done))
     else:
@@ -413,8 +414,9 @@ def acknowledge_alert(
     from tallystick.run_document import alert_document
     from tallystick.store.acknowledgement_store import acknowledge
     from tallystick.store.engine import open_store
+    from tallystick.terminal import this_terminal
 
-    alert = acknowledge(open_store(store_dsn()), contract, topic, by=by)
+    alert = acknowledge(open_store(store_dsn()), contract, topic, by=by, terminal=this_terminal())
     if as_json:
         print_json(alert_document(alert))
     else:

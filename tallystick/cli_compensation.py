@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,11 +15,14 @@ from tallystick.exit_code import exit_code_of
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from tallystick.compensation_plan import Plan
+
 compensation_commands = typer.Typer(
     no_args_is_help=True, help="Compensations: what would be repaired, doing it once, and stopping it."
 )
 
 ContractFile = Annotated[Path, typer.Argument(metavar="CONTRACT_FILE", help="The contract's YAML file.")]
+PlanHash = Annotated[str, typer.Argument(metavar="PLAN_HASH", help="The hash that `plan` showed.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout; its keys are stable.")]
 WhichContract = Annotated[
     str | None, typer.Argument(metavar="[CONTRACT]", help="Name of one contract; without it, all of them.")
@@ -53,6 +56,7 @@ def show_plan(
     from tallystick.store.engine import open_store
     from tallystick.store.plan_store import save_plan
     from tallystick.store.run_store import list_runs
+    from tallystick.terminal import this_terminal
 
     contract = load_contract(contract_file)
     requester = None if by is None else words_of("--by", by)
@@ -65,7 +69,7 @@ def show_plan(
     connections = connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
     plan = draw_plan(engine, contract, connections, cut_n=cut, dry_run=requester is None)
     if requester is not None and plan.actions:
-        save_plan(engine, plan, requested_by=requester)
+        save_plan(engine, plan, requested_by=requester, terminal=this_terminal())
     if as_json:
         print_json(plan_document(plan))
         return
@@ -74,16 +78,48 @@ def show_plan(
         typer.echo(f"\nKept. To do it: tallystick compensation act {contract_file} {plan.plan_hash} --by WHO")
 
 
+@compensation_commands.command("sheet")
+def print_sheet(contract_file: ContractFile, plan_hash: PlanHash) -> None:
+    """Print the sheet that a second person reads and signs, where a plan needs one: over the limit, or an abort.
+
+    Save it to a file. The person signs that with an SSH key, which writes FILE.sig beside it:
+    `ssh-keygen -Y sign -n tallystick-approval -f ~/.ssh/id_ed25519 FILE`. Then: `act ... --approval FILE`.
+
+    Their name and public key stand in the file that TALLYSTICK_ALLOWED_SIGNERS names, in a line `NAME ssh-ed25519 KEY`
+    each. Name people as Airflow and the operating system do, since nobody counts twice. The sheet holds for the
+    contract's approval_valid_seconds.
+
+    Example: `tallystick compensation sheet dags/contracts/billing_payouts.yaml 5a1d... > sheet.json`
+    """
+    from tallystick.masking import Mask
+    from tallystick.signed_approval import SheetRules, approval_sheet
+    from tallystick.store.clock import store_now
+    from tallystick.store.engine import open_store
+
+    contract, engine = load_contract(contract_file), open_store(store_dsn())
+    plan = _kept_plan(engine, contract, plan_hash)
+    rules = SheetRules(environment=_environment(), shown_key=Mask(contract).key)
+    typer.echo(approval_sheet(plan, rules, made_at_utc=store_now(engine)), nl=False)
+
+
 @compensation_commands.command("act")
 def act_on_plan(
     contract_file: ContractFile,
-    plan_hash: Annotated[str, typer.Argument(metavar="PLAN_HASH", help="The hash that `plan` showed.")],
-    by: Annotated[str, typer.Option(metavar="WHO", help="Who approves it.")],
+    plan_hash: PlanHash,
+    by: Annotated[str, typer.Option(metavar="WHO", help="Who carries it out, and answers for it.")],
+    approval: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="A sheet that somebody signed, FILE.sig beside it; may be given twice."),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="A JSON document a line: each step, and what came of it.")
     ] = False,
 ) -> None:
     """Do what a kept plan says, once, whatever crashed or ran before; then look whether each break is cleared.
+
+    A plan over the contract's four_eyes_above_minor, one that ends a transaction, and any where it names approvers,
+    needs the approval of people who are known: in Airflow, or signed (`tallystick compensation sheet --help`).
+    The operating system's user and host stand in the trail beside --by.
 
     Of a plan that has begun, what the contract does not allow any more is refused, once it is known not to be done.
 
@@ -95,18 +131,16 @@ def act_on_plan(
     from tallystick.acting_rules import words_of
     from tallystick.cli_progress import Progress
     from tallystick.compensation import contract_to_look_by, execute_plan, verify_and_keep
-    from tallystick.compensation_plan import PlanStale, plan_id_of
     from tallystick.masking import Mask
     from tallystick.plain_text import foreign_text
     from tallystick.store.engine import open_store
-    from tallystick.store.plan_store import read_plan
+    from tallystick.terminal import this_terminal
 
     contract, approver = load_contract(contract_file), words_of("--by", by)
     mask = Mask(contract)
     engine = open_store(store_dsn())
-    plan = read_plan(engine, plan_id_of(plan_hash))
-    if plan is None:
-        raise PlanStale(f"{contract.contract}: a plan of hash {foreign_text(plan_hash)} was never kept; ask for one")
+    plan = _kept_plan(engine, contract, plan_hash)
+    _keep_signed(engine, contract, plan, approval or [])
     connections = _acting_connections(contract_to_look_by(engine, contract, plan))
     with Progress() as progress:
         tell = _print_step if as_json else progress.tell
@@ -117,7 +151,8 @@ def act_on_plan(
             plan,
             approved_hash=plan_hash,
             approver=approver,
-            environment=os.environ.get("TALLYSTICK_ENVIRONMENT", "production"),
+            environment=_environment(),
+            terminal=this_terminal(),
             tell=tell,
         )
         result = verify_and_keep(engine, contract, plan, connections, actor=approver)
@@ -129,6 +164,37 @@ def act_on_plan(
             typer.echo(f"{foreign_text(mask.key(outcome.match_key))}: {words}. {outcome.reason}".rstrip())
         typer.echo(str(result.verdict))
     raise typer.Exit(exit_code_of(result.verdict))
+
+
+def _kept_plan(engine: "Engine", contract: Contract, plan_hash: str) -> "Plan":
+    from tallystick.compensation_plan import PlanStale, plan_id_of
+    from tallystick.plain_text import foreign_text
+    from tallystick.store.plan_store import read_plan
+
+    plan = read_plan(engine, plan_id_of(plan_hash))
+    if plan is None:
+        raise PlanStale(f"{contract.contract}: a plan of hash {foreign_text(plan_hash)} was never kept; ask for one")
+    return plan
+
+
+def _keep_signed(engine: "Engine", contract: Contract, plan: "Plan", sheets: Sequence[Path]) -> None:
+    """Check each sheet's signature, and put the yes into the trail. Raises ApprovalRefused."""
+    if not sheets:
+        return
+    from tallystick.masking import Mask
+    from tallystick.signed_approval import SheetRules, read_signed, read_signers
+    from tallystick.store.approval_store import keep_signed
+    from tallystick.store.clock import store_now
+    from tallystick.terminal import this_terminal
+
+    rules = SheetRules(environment=_environment(), shown_key=Mask(contract).key)
+    signers, now_utc = read_signers(), store_now(engine)
+    for signed in [read_signed(sheet, plan, rules, signers=signers, now_utc=now_utc) for sheet in sheets]:
+        keep_signed(engine, plan, signed, terminal=this_terminal())
+
+
+def _environment() -> str:
+    return os.environ.get("TALLYSTICK_ENVIRONMENT", "production")
 
 
 def _acting_connections(contract: Contract) -> Connections:
@@ -169,11 +235,15 @@ def _turn(contract: str | None, *, stopped: bool, by: str, because: str) -> None
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
     from tallystick.store.switch_store import set_switch
+    from tallystick.terminal import this_terminal
 
     who, why = words_of("--by", by), words_of("--because", because)
     engine = open_store(store_dsn())
     _require_books(engine, contract)
-    set_switch(engine, SwitchSetting(contract=contract, stopped=stopped, by=who, because=why, at_utc=store_now(engine)))
+    setting = SwitchSetting(
+        contract=contract, stopped=stopped, by=who, because=why, at_utc=store_now(engine), terminal=this_terminal()
+    )
+    set_switch(engine, setting)
     whose = f"compensations of {contract}" if contract else "all compensations"
     typer.echo(f"{whose}: {'stopped' if stopped else 'allowed'}")
 

@@ -52,10 +52,12 @@ def close_one(
     from tallystick.store.clock import store_now
     from tallystick.store.close_store import close_cut
     from tallystick.store.engine import open_store
+    from tallystick.terminal import this_terminal
 
     contract, n = run_of(run_name)
     engine = open_store(store_dsn())
-    closed = close_cut(engine, contract, n, closing_of(by=by, reason=reason, at_utc=store_now(engine)))
+    closing = closing_of(by=by, reason=reason, at_utc=store_now(engine))
+    closed = close_cut(engine, contract, n, closing, terminal=this_terminal())
     if as_json:
         print_json(closed_document(closed))
     else:

@@ -31,6 +31,7 @@ from sqlalchemy import Engine
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from tallystick.abort_execution import check_aborts, execute_aborts, rehearse_aborts
+from tallystick.approval_rules import NotAnApprover, refuse_too_few_people
 from tallystick.committed_records import SettledTopics, read_committed, settle_topics
 from tallystick.compensation_plan import (
     INTO_LEDGER,
@@ -38,13 +39,14 @@ from tallystick.compensation_plan import (
     CapsExceeded,
     CompensationOff,
     Kind,
+    OnePersonOnly,
     Plan,
     PlanItem,
     PlanRefused,
     PlanStale,
     StandingRow,
-    refuse_one_person,
     refuse_over_caps,
+    rules_of,
     why_row_may_have_come,
 )
 from tallystick.compensation_source import draw_plan, read_source_rows, why_not_any_more
@@ -93,7 +95,7 @@ from tallystick.republished_event import (
     why_not_read_whole,
     why_not_reversible,
 )
-from tallystick.store.approval_store import age_of_approval, requesters
+from tallystick.store.approval_store import agreements, requesters
 from tallystick.store.claim_store import held_among, judged_parts
 from tallystick.store.clock import store_now
 from tallystick.store.contract_store import read_contract, require_same_books
@@ -106,6 +108,7 @@ from tallystick.store.plan_store import (
     read_plan,
     spent_today,
 )
+from tallystick.terminal import Terminal, at_terminal
 from tallystick.verdict import Verdict, merge_verdicts
 
 _ATTEMPTS = 5
@@ -145,26 +148,30 @@ def execute_plan(
     approver: str,
     environment: str,
     approved_in: str = "",
+    terminal: Terminal | None = None,
     tell: Tell = tell_nobody,
     now: Callable[[], datetime] | None = None,
 ) -> Execution:
     """Do what was approved, or say why not. Safe to call again with the same arguments after any failure.
 
-    approved_in: the scheduler's run in which a person agreed, whose yes has an age; "": this call is the approval.
-    tell: called with each step once it is done. now: the verdict store's clock, unless another is given.
+    approver: who answers for this start. approved_in: the scheduler's run in which people agreed, whose yes has an age;
+    "": whoever has agreed to this plan counts, and where nobody needs to, this call is the approval.
+    terminal: where approver sits, on the command line. tell: called with each step once it is done. now: the verdict
+    store's clock, unless another is given.
     A new plan must still be what the store would plan now. Of one that has begun, what would not be planned so any more
     is refused by itself, once it is known not to be done.
     A dry run proves every item, publishes nothing and writes only the audit trail.
     The kill switch and the acting hours are asked before each producer transaction: what was committed by then stays
     and is told, the rest is refused for now.
-    Raises PlanRefused (PlanStale, ApprovalTooOld, CompensationOff, CapsExceeded, OnePersonOnly, ActingStopped,
-    OutsideActingHours),
+    Raises PlanRefused (PlanStale, ApprovalTooOld, CompensationOff, CapsExceeded, NotAnApprover, OnePersonOnly,
+    ActingStopped, OutsideActingHours),
     ContractChangeRefused, ProgressLost; what another start can cure: ProgressHeld, ExecutorFenced, TransactionAborted.
     """
     now = now or partial(store_now, engine)
     rules = contract_to_look_by(engine, contract, plan)
     work = Work(engine, rules, connections, plan, approver, environment, tell, now, approved_in=approved_in)
-    work.audit("approved", approved_hash=approved_hash, dry_run=plan.dry_run, items=len(plan.actions))
+    begun = {"approved_hash": approved_hash, "dry_run": plan.dry_run, "items": len(plan.actions)}
+    work.audit("approved", **begun, **at_terminal(terminal))
     try:
         _refuse_unapproved(work, approved_hash, allowed=contract)
         tell(ExecutorStep.APPROVED, {})
@@ -260,10 +267,12 @@ def _refuse_unapproved(work: Work, approved_hash: str, *, allowed: Contract) -> 
     forbidden = _why_forbidden(allowed, plan, has_begun=has_begun)
     if read_plan(work.engine, plan.plan_id) is None:
         raise PlanStale(f"{contract.contract}: plan {plan.plan_id} was never stored")
-    refuse_one_person(contract, plan, approver=work.approver, requesters=requesters(work.engine, plan.plan_id))
+    asked = requesters(work.engine, plan)
+    agreed = agreements(work.engine, plan.plan_id, scheduler_run_id=work.approved_in)
+    refuse_too_few_people(contract, plan, asked=asked, agreed=agreed)
     if not plan.dry_run:
         work.refuse_for_now()
-    too_old = _why_too_old(work)
+    too_old = _why_too_old(work, asked=asked, agreed=agreed)
     if has_begun:
         stopped = why_not_any_more(work.engine, contract, work.connections, plan, begun)
         if reason := forbidden or too_old:
@@ -296,19 +305,24 @@ def _why_forbidden(allowed: Contract, plan: Plan, *, has_begun: bool) -> str | N
     return None
 
 
-def _why_too_old(work: Work) -> str | None:
-    """What speaks against the approval by its age; None: nothing."""
-    if not work.approved_in:
-        return None
-    age = age_of_approval(work.engine, work.plan.plan_id, scheduler_run_id=work.approved_in)
-    if age is None:
+def _why_too_old(work: Work, *, asked: Collection[str], agreed: Mapping[str, timedelta]) -> str | None:
+    """What speaks against who agreed, by how long ago that was; None: nothing."""
+    contract, plan = work.contract, work.plan
+    if work.approved_in and not agreed:
         return f"nobody is on record to have agreed to this plan in run {work.approved_in}; start a new run, which asks"
-    assert work.contract.compensation is not None
-    valid = work.contract.compensation.approval_valid_seconds
-    if age <= timedelta(seconds=valid):
+    valid = rules_of(contract).approval_valid_seconds
+    holding = {name for name, age in agreed.items() if age <= timedelta(seconds=valid)}
+    try:
+        refuse_too_few_people(contract, plan, asked=asked, agreed=holding)
+    except (NotAnApprover, OnePersonOnly):
+        enough = False
+    else:
+        enough = bool(holding) or not work.approved_in
+    if enough:
         return None
+    oldest = max(agreed.values())
     return (
-        f"its approval is {int(age.total_seconds())} s old and holds for {valid} s, as "
+        f"its approval is {int(oldest.total_seconds())} s old and holds for {valid} s, as "
         "compensation.approval_valid_seconds says; start a new run, which asks again"
     )
 

@@ -17,13 +17,11 @@ from tallystick.abort_plan import AbortItem, abort_items, why_not_abort
 from tallystick.break_class import BreakClass, Doubt
 from tallystick.contract import Contract
 from tallystick.contract_compensation import COUNTERPOSTABLE, POSTABLE, REPUBLISHABLE, REVERSIBLE, CompensationRules
-from tallystick.money_text import format_money
 from tallystick.row_identity import row_item_id
 from tallystick.run_result import Break, DoubtFound, total_at_stake, total_money
 from tallystick.slice_scan import ledger_item_id
 from tallystick.store.run_store import OutstandingBreak, StoredRun
 from tallystick.surroundings import Surroundings
-from tallystick.verdict_text import counted
 
 _NAMESPACE = UUID("1b0f7f4e-0f0c-5d53-8a44-55b1f2a3c6d7")
 
@@ -58,7 +56,7 @@ class CapsExceeded(PlanRefused):
 
 
 class OnePersonOnly(PlanRefused):
-    """Whoever asked for the plan approved it too, and it needs two: by its money, or since it ends a transaction."""
+    """The plan needs two people, by its money or since it ends a transaction, and has one."""
 
 
 class PlanStale(PlanRefused):
@@ -242,7 +240,7 @@ def make_plan(
     the newest cut that left rows of the ledger unread; -1: none did. taken: action ids that a plan has acted on or is
     acting on. spent: what the day's caps have been used for. Raises CompensationOff.
     """
-    rules = _rules(contract)
+    rules = rules_of(contract)
     items: list[PlanItem] = []
     left_out: list[LeftOut] = []
     room = _Room(rules, spent)
@@ -301,7 +299,7 @@ def action_id_of(contract_name: str, break_id: UUID) -> UUID:
 
 def refuse_over_caps(contract: Contract, plan: Plan, *, spent: Spent = Spent()) -> None:
     """Hold an approved plan against the contract as it is now. Raises CompensationOff, CapsExceeded."""
-    rules = _rules(contract)
+    rules = rules_of(contract)
     room = _Room(rules, spent)
     for abort in plan.aborts:
         if reason := _not_opted_in(rules) or room.refusal(abort.place, abort.moved_minor):
@@ -315,28 +313,6 @@ def refuse_over_caps(contract: Contract, plan: Plan, *, spent: Spent = Spent()) 
         if reason:
             raise CapsExceeded(f"{contract.contract}: break {item.break_id}: {reason}")
         room.take(item.match_key, item.moved_minor)
-
-
-def refuse_one_person(contract: Contract, plan: Plan, *, approver: str, requesters: Collection[str]) -> None:
-    """Hold the approver against all who asked for this plan. Raises CompensationOff, OnePersonOnly.
-
-    Names are equal whatever their case. A plan that nobody is known to have asked for has no second person. One that
-    ends a transaction needs two, whatever its money: no later run can take that back.
-    """
-    limits = _rules(contract).four_eyes_above_minor
-    above = [currency for currency, money in plan.moved_minor.items() if money > limits.get(currency, -1)]
-    asked = {name.strip().casefold() for name in requesters}
-    alone = not asked or approver.strip().casefold() in asked
-    if alone and plan.aborts:
-        raise OnePersonOnly(
-            f"{contract.contract}: {approver} asked for this plan, which ends "
-            f"{counted(len(plan.aborts), 'transaction')} for good; expected the approval of somebody else"
-        )
-    if alone and above:
-        raise OnePersonOnly(
-            f"{contract.contract}: {approver} asked for this plan, which moves {format_money(plan.moved_minor)}; "
-            f"expected the approval of somebody else, as compensation.four_eyes_above_minor says for {above[0]}"
-        )
 
 
 class _Room:
@@ -380,7 +356,7 @@ class _Room:
                 self.money_today[currency] -= amount_minor
 
 
-def _rules(contract: Contract) -> CompensationRules:
+def rules_of(contract: Contract) -> CompensationRules:
     if contract.compensation is None:
         raise CompensationOff(f"{contract.contract}: the contract has no compensation, so nothing may be repaired")
     return contract.compensation

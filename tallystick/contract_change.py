@@ -363,6 +363,7 @@ RULES: Mapping[str, Rule] = {
     "compensation.max_amount_minor_per_day": _kept(_REPAIRS_ONLY),
     "compensation.acting_minutes": _kept(_REPAIRS_ONLY),
     "compensation.four_eyes_above_minor": _kept(_REPAIRS_ONLY),
+    "compensation.approvers": _kept(_REPAIRS_ONLY),
     "compensation.approval_timeout_seconds": _kept(_REPAIRS_ONLY),
     "compensation.approval_valid_seconds": _kept(_REPAIRS_ONLY),
 }

@@ -15,6 +15,7 @@ from tallystick.contract_values import (
     MinorUnits,
     Name,
     PayloadField,
+    PersonName,
     TableName,
     is_cron,
 )
@@ -92,8 +93,12 @@ class CompensationRules(ContractPart):
     """The minutes, in UTC, in which a plan may be acted on: those that this cron expression matches, such as
     "* 6-17 * * 1-5". Absent: all."""
     four_eyes_above_minor: dict[CurrencyCode, MinorUnits] = Field(default_factory=dict)
-    """Money of one plan, per currency in minor units, above which nobody who asked for the plan may approve it; in a
-    currency that is not named, whatever it is."""
+    """Money of one plan, per currency in minor units, above which it needs two people: nobody who asked for the plan
+    may approve it, and one that the reconciliation asked for needs two approvals. In a currency that is not named,
+    whatever it is."""
+    approvers: tuple[PersonName, ...] = ()
+    """Who may approve, by the names of Airflow's users and of signers, whatever their case. Absent: whoever Airflow
+    lets answer, whose signature counts, and, where one person is enough, whoever acts on the command line."""
     approval_timeout_seconds: Annotated[int, Field(gt=0, strict=True)] = 86_400
     """How long an approval may stay unanswered. A time-out means no."""
     approval_valid_seconds: Annotated[int, Field(gt=0, strict=True)] = 86_400

@@ -47,7 +47,7 @@ def describe_plan(plan: Plan, *, shown_key: Callable[[str], str]) -> str:
     shown_key: what people see of a match key, by the contract.
     """
     lines = [
-        f"**{_plain(plan.contract)}**, cut {plan.cut_n}. {plan_sentence(plan)}",
+        f"**{plain_markdown(plan.contract)}**, cut {plan.cut_n}. {plan_sentence(plan)}",
         "",
         *_abort_lines(plan.aborts),
         *([] if plan.aborts and not plan.items else _item_lines(plan.items, shown_key)),
@@ -97,8 +97,8 @@ def _item_lines(items: Sequence[PlanItem], shown_key: Callable[[str], str]) -> l
     if not items:
         return ["Nothing is to be published."]
     rows = [
-        f"| {_plain(shown_key(item.match_key))} | {_plain(item.topic)} "
-        f"| {format_minor(item.amount_minor, item.currency)} | {_plain(deed_of(item, _bare_place))} "
+        f"| {plain_markdown(shown_key(item.match_key))} | {plain_markdown(item.topic)} "
+        f"| {format_minor(item.amount_minor, item.currency)} | {plain_markdown(deed_of(item, _bare_place))} "
         f"| {item.break_class} |"
         for item in items[:_SHOWN]
     ]
@@ -122,14 +122,14 @@ def _left_out_lines(left_out: Sequence[LeftOut], shown_key: Callable[[str], str]
     return [
         f"Left out: {' and '.join([*breaks, *transactions])}.",
         "",
-        *(f"- {len(keys)}: {_plain(reason)} ({_some(keys)})" for reason, keys in sorted(by_reason.items())),
+        *(f"- {len(keys)}: {plain_markdown(reason)} ({_some(keys)})" for reason, keys in sorted(by_reason.items())),
     ]
 
 
 def _some(keys: Sequence[str]) -> str:
-    return ", ".join(_plain(key) for key in keys[:3]) + (", ..." if len(keys) > 3 else "")
+    return ", ".join(plain_markdown(key) for key in keys[:3]) + (", ..." if len(keys) > 3 else "")
 
 
-def _plain(text: str) -> str:
+def plain_markdown(text: str) -> str:
     """Keys are written by others, and the body of an approval is a template."""
     return "".join(character if character.isalnum() or character in " .,:_-/+=@" else "?" for character in text)

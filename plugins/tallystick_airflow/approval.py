@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from tallystick.compensation_plan import Plan
     from tallystick.store.approval_store import ApprovalStep
 
+APPROVALS = ("approve", "second_approval")
+"""Ids of the tasks that ask a person, in their order."""
+
 _YES = [ApprovalOperator.APPROVE]
 
 
@@ -25,31 +28,47 @@ class NotApproved(AirflowFailException):
 
 
 def approved_plan(engine: "Engine", contract_name: str, context: Context) -> tuple["Plan", str]:
-    """The plan that was shown in this run, and who said yes to it. Raises NotApproved."""
-    from tallystick.plain_text import foreign_text
-    from tallystick.store.approval_store import AGREED, last_approval_step  # SQLAlchemy: not while parsing
-    from tallystick.store.plan_store import append_audit
+    """The plan that was shown in this run, and who said yes to it last. Raises NotApproved."""
+    from tallystick.store.approval_store import (  # SQLAlchemy: not while parsing
+        AGREED,
+        agreements_in,
+        last_approval_step,
+    )
 
     run_id = context["run_id"]
     last = last_approval_step(engine, contract_name, scheduler_run_id=run_id)
     if last is None or last.event != AGREED:
         found = f"the last of it there is {last.event}" if last else "nothing of it stands there"
         raise NotApproved(f"the verdict store has no approval in run {run_id}: {found}")
-    options, name = _answer_in(context["ti"].xcom_pull(task_ids="approve"))
-    if (options, name) != (_YES, last.actor):
-        append_audit(
-            engine,
-            contract_name,
-            plan_id=last.plan_id,
-            actor="airflow",
-            event="approval_rewritten",
-            detail={"plan_hash": last.plan_hash, "scheduler_run_id": run_id, "xcom_names": foreign_text(name)},
-        )
-        raise NotApproved(
-            f"task approve's XCom names {foreign_text(name) or 'nobody'}, and the verdict store {last.actor}: somebody "
-            "has rewritten the answer; nothing was done; look at Airflow's audit log, and start a new run"
-        )
+    agreed = agreements_in(engine, contract_name, scheduler_run_id=run_id)
+    for task_id, step in zip(APPROVALS, agreed, strict=False):
+        _refuse_rewritten(engine, contract_name, context, task_id, step)
     return read_plan_of(engine, last), last.actor
+
+
+def _refuse_rewritten(
+    engine: "Engine", contract_name: str, context: Context, task_id: str, step: "ApprovalStep"
+) -> None:
+    """Hold the XCom of an approval against the line that it has written. Raises NotApproved."""
+    from tallystick.plain_text import foreign_text
+    from tallystick.store.plan_store import append_audit
+
+    options, name = _answer_in(context["ti"].xcom_pull(task_ids=task_id))
+    if (options, name) == (_YES, step.actor):
+        return
+    detail = {
+        "plan_hash": step.plan_hash,
+        "scheduler_run_id": context["run_id"],
+        "task_id": task_id,
+        "xcom_names": foreign_text(name),
+    }
+    append_audit(
+        engine, contract_name, plan_id=step.plan_id, actor="airflow", event="approval_rewritten", detail=detail
+    )
+    raise NotApproved(
+        f"task {task_id}'s XCom names {foreign_text(name) or 'nobody'}, and the verdict store {step.actor}: somebody "
+        "has rewritten the answer; nothing was done; look at Airflow's audit log, and start a new run"
+    )
 
 
 def read_plan_of(engine: "Engine", step: "ApprovalStep") -> "Plan":

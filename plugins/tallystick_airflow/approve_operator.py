@@ -7,6 +7,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
+from tallystick.contract import Contract
 from tallystick_airflow.approval import NotApproved, read_plan_of
 from tallystick_airflow.contract_operator import open_verdict_store, read_contract_file
 
@@ -32,34 +33,80 @@ class ApprovePlanOperator(ApprovalOperator):
         self.contract_file = contract_file
 
     def execute(self, context: Context) -> Any:
-        from tallystick.masking import Mask
-        from tallystick.plan_text import describe_plan
-        from tallystick.store.approval_store import SHOWN, plan_asked_in  # SQLAlchemy: not while parsing
+        from tallystick.store.approval_store import plan_asked_in  # SQLAlchemy: not while parsing
 
         contract, run_id = read_contract_file(self.contract_file), context["run_id"]
         with open_verdict_store() as engine:
             asked = plan_asked_in(engine, contract.contract, scheduler_run_id=run_id)
             if asked is None:
                 raise NotApproved(f"the verdict store has no plan that run {run_id} has asked for; start a new run")
-            if context["ti"].try_number > 1:
-                _keep(engine, contract.contract, run_id, asked, actor="airflow", event="not_asked_again")
-                raise AirflowFailException("an approval is asked once per run: start a new run for a new plan")
-            self.body = describe_plan(read_plan_of(engine, asked), shown_key=Mask(contract).key)
-            _keep(engine, contract.contract, run_id, asked, actor="airflow", event=SHOWN)
+            self.show(engine, contract, context, asked)
         return super().execute(context)
 
+    def show(
+        self, engine: "Engine", contract: Contract, context: Context, asked: "ApprovalStep", word: str = ""
+    ) -> None:
+        """Put a plan before a person, after a word of ours, and keep that. Raises where it was shown already."""
+        from tallystick.masking import Mask
+        from tallystick.plan_text import describe_plan
+        from tallystick.store.approval_store import SHOWN
+
+        run_id = context["run_id"]
+        if context["ti"].try_number > 1:
+            _keep(engine, contract.contract, run_id, asked, actor="airflow", event="not_asked_again")
+            raise AirflowFailException("an approval is asked once per run: start a new run for a new plan")
+        self.body = word + describe_plan(read_plan_of(engine, asked), shown_key=Mask(contract).key)
+        _keep(engine, contract.contract, run_id, asked, actor="airflow", event=SHOWN)
+
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        from tallystick.store.approval_store import SHOWN, last_approval_step
+        from tallystick.approval_rules import may_approve
+        from tallystick.store.approval_store import AGREED, FAILED, SHOWN, last_approval_step
 
         contract, run_id = read_contract_file(self.contract_file), context["run_id"]
         answer, who = _answer_of(event)
+        stranger = answer == AGREED and not may_approve(contract, who)
         with open_verdict_store() as engine:
             shown = last_approval_step(engine, contract.contract, scheduler_run_id=run_id)
             if shown is None or shown.event != SHOWN:
                 raise NotApproved(f"the verdict store has no plan that run {run_id} shows; start a new run")
+            kept = FAILED if stranger else answer
             responded_at = event.get("responded_at")
-            _keep(engine, contract.contract, run_id, shown, actor=who, event=answer, responded_at=responded_at)
+            _keep(engine, contract.contract, run_id, shown, actor=who, event=kept, responded_at=responded_at)
+        if stranger:
+            raise NotApproved(f"{who} agreed, whom compensation.approvers does not name; start a new run, which asks")
         return super().execute_complete(context, event)
+
+
+class SecondApprovalOperator(ApprovePlanOperator):
+    """Ask a second person where one is not enough; pass at once where it is. The rule is tallystick.approval_rules'.
+
+    So the reconciliation's own plan gets two approvals above the contract's limit, and whoever agreed to a plan that
+    they had asked for themselves need not start again.
+    """
+
+    def execute(self, context: Context) -> Any:
+        from tallystick.approval_rules import refuse_too_few_people
+        from tallystick.compensation_plan import OnePersonOnly
+        from tallystick.plan_text import plain_markdown
+        from tallystick.store.approval_store import agreements_in, last_approval_step, requesters
+
+        contract, run_id = read_contract_file(self.contract_file), context["run_id"]
+        with open_verdict_store() as engine:
+            last = last_approval_step(engine, contract.contract, scheduler_run_id=run_id)
+            if last is None:
+                raise NotApproved(f"the verdict store has no approval in run {run_id}; start a new run")
+            plan = read_plan_of(engine, last)
+            agreed = [step.actor for step in agreements_in(engine, contract.contract, scheduler_run_id=run_id)]
+            try:
+                refuse_too_few_people(contract, plan, asked=requesters(engine, plan), agreed=agreed[:1])
+            except OnePersonOnly as reason:
+                self.log.info("%s", reason)
+                word = f"**Another person has to agree too**, beside {plain_markdown(', '.join(agreed[:1]))}.\n\n"
+                self.show(engine, contract, context, last, word)
+            else:
+                self.log.info("One person's approval is enough for this plan")
+                return None
+        return ApprovalOperator.execute(self, context)
 
 
 def _keep(

@@ -16,13 +16,14 @@ class PlanOperator(ContractOperator):
     """
 
     def execute(self, context: Context) -> dict[str, str]:
+        from tallystick.approval_rules import machine_of
         from tallystick.compensation_source import draw_plan  # database clients: not while parsing
         from tallystick.masking import Mask
         from tallystick.plan_text import describe_plan
         from tallystick.store.plan_store import save_plan
 
         contract, cut_n = self.read_contract(), require_cut_n(self.cut_n)
-        requested_by = context["dag_run"].triggering_user_name or f"reconcile_{contract.contract}"
+        requested_by = context["dag_run"].triggering_user_name or machine_of(contract.contract)
         with open_verdict_store() as engine:
             with no_retry_for_a_refused_plan():
                 plan = draw_plan(engine, contract, read_connections(contract), cut_n=cut_n, dry_run=False)

@@ -185,7 +185,9 @@ def _rules(told: PlanTold, rules: CompensationRules | None) -> Iterator[tuple[st
         money = [foreign_text(format_money(rules.max_amount_minor_per_day))] if rules.max_amount_minor_per_day else []
         yield "at most, a day", ", ".join([*items, *money])
     above = foreign_text(format_money(rules.four_eyes_above_minor)) if rules.four_eyes_above_minor else "any amount"
-    yield "second person", f"above {above}, nobody who asked for it may approve it"
+    yield "two people", f"above {above}: who asked and who approves, or two who approve what nobody asked for"
+    if rules.approvers:
+        yield "may approve", foreign_text(", ".join(rules.approvers))
     if rules.acting_minutes is not None:
         yield "may act", f"in the minutes that {rules.acting_minutes} matches, in UTC"
 

@@ -6,9 +6,10 @@ from tallystick.acknowledgement import acknowledgement
 from tallystick.alert import Alert
 from tallystick.store.alert_store import firing_seen_by, insert_alerts
 from tallystick.store.schema import audit
+from tallystick.terminal import Terminal, at_terminal
 
 
-def acknowledge(engine: Engine, contract_name: str, topic: str, *, by: str) -> Alert:
+def acknowledge(engine: Engine, contract_name: str, topic: str, *, by: str, terminal: Terminal | None = None) -> Alert:
     """Put into the outbox that a person has taken an incident on. Raises AcknowledgementRefused.
 
     Not held up by a run: what that finds is told all the same. Of two persons at once, the second is refused.
@@ -18,7 +19,8 @@ def acknowledge(engine: Engine, contract_name: str, topic: str, *, by: str) -> A
         connection.execute(select(func.pg_advisory_xact_lock(lock)))
         alert = acknowledgement(contract_name, topic, by=by, firing=firing_seen_by(connection, contract_name))
         insert_alerts(connection, [alert])
-        detail = {"topic": topic, "after_cut": alert.cut_n, "severity": alert.severity}
+        detail: dict[str, object] = {"topic": topic, "after_cut": alert.cut_n, "severity": alert.severity}
+        detail |= at_terminal(terminal)
         connection.execute(
             insert(audit),
             {

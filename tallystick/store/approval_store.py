@@ -7,13 +7,18 @@ have rewritten since is not read from anywhere else.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import DateTime, Engine, cast, func, select
+from sqlalchemy import DateTime, Engine, Row, Select, cast, func, or_, select
 
-from tallystick.store.plan_store import ASKED
+from tallystick.approval_rules import machine_of
+from tallystick.compensation_plan import Plan
+from tallystick.signed_approval import SignedApproval
+from tallystick.store.plan_store import ASKED, append_audit
 from tallystick.store.schema import audit as audit_table
 from tallystick.store.schema import compensation_plan
+from tallystick.terminal import AT_TERMINAL, Terminal, at_terminal
 
 SHOWN = "shown"
 """The audit event of a plan that was put before a person."""
@@ -46,46 +51,73 @@ def last_approval_step(engine: Engine, contract_name: str, *, scheduler_run_id: 
     return _newest(engine, contract_name, scheduler_run_id, _SINCE_SHOWN)
 
 
-def requesters(engine: Engine, plan_id: UUID) -> frozenset[str]:
-    """Everybody who asked for this plan."""
-    first = select(compensation_plan.c.requested_by).where(compensation_plan.c.plan_id == plan_id)
-    again = select(audit_table.c.actor).where(audit_table.c.plan_id == plan_id, audit_table.c.event == ASKED)
+def agreements_in(engine: Engine, contract_name: str, *, scheduler_run_id: str) -> tuple[ApprovalStep, ...]:
+    """Each yes to what was shown in a run, in their order."""
+    steps = _steps(contract_name, scheduler_run_id, (AGREED,)).order_by(audit_table.c.audit_id)
     with engine.connect() as connection:
-        return frozenset(connection.scalars(first.union(again)))
+        return tuple(map(_step_of, connection.execute(steps)))
 
 
-def age_of_approval(engine: Engine, plan_id: UUID, *, scheduler_run_id: str) -> timedelta | None:
-    """How long ago a person agreed to the plan in a run of the scheduler, by the store's clock; None: nobody has.
+def requesters(engine: Engine, plan: Plan) -> frozenset[str]:
+    """Every person who asked for this plan, by the name given and by that of the operating system's user."""
+    table = audit_table.c
+    first = select(compensation_plan.c.requested_by).where(compensation_plan.c.plan_id == plan.plan_id)
+    mine = (table.plan_id == plan.plan_id, table.event == ASKED)
+    again = select(table.actor).where(*mine)
+    as_user = select(table.detail[AT_TERMINAL, "os_user"].as_string()).where(*mine)
+    with engine.connect() as connection:
+        names = frozenset(filter(None, connection.scalars(first.union(again, as_user))))
+    return names - {machine_of(plan.contract)}
 
+
+def agreements(engine: Engine, plan_id: UUID, *, scheduler_run_id: str = "") -> dict[str, timedelta]:
+    """Who has agreed to the plan since somebody last said no to it, and how long ago, by the store's clock.
+
+    scheduler_run_id: only what was answered in this run; "": all that was answered and signed.
     A line is written once the scheduler has resumed its task, maybe long after the answer; so it says when that was.
     """
-    answered_at = cast(audit_table.c.detail[ANSWERED_AT].as_string(), DateTime(timezone=True))
-    agreed_at = func.least(audit_table.c.recorded_at, answered_at)
-    statement = select(func.clock_timestamp() - func.max(agreed_at)).where(
-        audit_table.c.plan_id == plan_id,
-        audit_table.c.event == AGREED,
-        audit_table.c.detail["scheduler_run_id"].as_string() == scheduler_run_id,
+    table, no = audit_table.c, audit_table.alias("no").c
+    answered_at = cast(table.detail[ANSWERED_AT].as_string(), DateTime(timezone=True))
+    agreed_at = func.least(table.recorded_at, answered_at)
+    last_no = select(func.max(no.recorded_at)).where(no.plan_id == plan_id, no.event == REJECTED).scalar_subquery()
+    statement = (
+        select(table.actor, (func.clock_timestamp() - func.max(agreed_at)).label("age"))
+        .where(table.plan_id == plan_id, table.event == AGREED, or_(last_no.is_(None), agreed_at > last_no))
+        .group_by(table.actor)
     )
+    if scheduler_run_id:
+        statement = statement.where(table.detail["scheduler_run_id"].as_string() == scheduler_run_id)
     with engine.connect() as connection:
-        age: timedelta | None = connection.scalar(statement)
-    return age
+        return {row.actor: row.age for row in connection.execute(statement)}
+
+
+def keep_signed(engine: Engine, plan: Plan, signed: SignedApproval, *, terminal: Terminal) -> None:
+    """Append a yes that somebody has signed, with what proves it and where it was presented."""
+    detail = {
+        "plan_hash": plan.plan_hash,
+        ANSWERED_AT: signed.made_at_utc.isoformat(),
+        "key": signed.key_fingerprint,
+        "document_sha256": signed.document_sha256,
+    } | at_terminal(terminal)
+    append_audit(engine, plan.contract, plan_id=plan.plan_id, actor=signed.signer, event=AGREED, detail=detail)
 
 
 def _newest(engine: Engine, contract_name: str, scheduler_run_id: str, events: Sequence[str]) -> ApprovalStep | None:
-    statement = (
-        select(audit_table)
-        .where(
-            audit_table.c.contract == contract_name,
-            audit_table.c.event.in_(events),
-            audit_table.c.detail["scheduler_run_id"].as_string() == scheduler_run_id,
-        )
-        .order_by(audit_table.c.audit_id.desc())
-        .limit(1)
-    )
+    newest = _steps(contract_name, scheduler_run_id, events).order_by(audit_table.c.audit_id.desc()).limit(1)
     with engine.connect() as connection:
-        row = connection.execute(statement).one_or_none()
-    if row is None:
-        return None
+        row = connection.execute(newest).one_or_none()
+    return None if row is None else _step_of(row)
+
+
+def _steps(contract_name: str, scheduler_run_id: str, events: Sequence[str]) -> Select[Any]:
+    return select(audit_table).where(
+        audit_table.c.contract == contract_name,
+        audit_table.c.event.in_(events),
+        audit_table.c.detail["scheduler_run_id"].as_string() == scheduler_run_id,
+    )
+
+
+def _step_of(row: Row[Any]) -> ApprovalStep:
     return ApprovalStep(
         plan_id=row.plan_id,
         plan_hash=row.detail["plan_hash"],

@@ -15,9 +15,12 @@ from tallystick.store.loss_store import moved_below
 from tallystick.store.run_store import commit_run, earlier_rows_before, outstanding_classes
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
+from tallystick.terminal import Terminal, at_terminal
 
 
-def close_cut(engine: Engine, contract_name: str, n: int, closing: Closing) -> CutClosed:
+def close_cut(
+    engine: Engine, contract_name: str, n: int, closing: Closing, *, terminal: Terminal | None = None
+) -> CutClosed:
     """End the open cut INCONCLUSIVE. A run that is reading it meanwhile stores nothing: its attempt is not the newest.
 
     Raises CloseRefused, CutNotFound, AttemptFenced.
@@ -41,7 +44,7 @@ def close_cut(engine: Engine, contract_name: str, n: int, closing: Closing) -> C
         "plan_id": None,
         "actor": closing.by,
         "event": "cut_closed",
-        "detail": {"cut_n": n, "attempts": attempts, **result.doubts[0].details},
+        "detail": {"cut_n": n, "attempts": attempts, **result.doubts[0].details} | at_terminal(terminal),
     }
     commit_run(engine, result, attempt=claim_attempt(engine, contract_name, n), alerts=alerts, audited=(audited,))
     return CutClosed(cut=cut, closing=closing, attempts=attempts, sentence=result.doubts[0].sentence)

@@ -20,6 +20,7 @@ from tallystick.own_repairs import KnownRepair
 from tallystick.run_result import total_money
 from tallystick.store.schema import audit as audit_table
 from tallystick.store.schema import compensation_action, compensation_plan
+from tallystick.terminal import Terminal, at_terminal
 
 _PLAN = TypeAdapter(Plan)
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -68,10 +69,13 @@ class AuditEntry:
     recorded_at: datetime
 
 
-def save_plan(engine: Engine, plan: Plan, *, requested_by: str, scheduler_run_id: str = "") -> None:
+def save_plan(
+    engine: Engine, plan: Plan, *, requested_by: str, scheduler_run_id: str = "", terminal: Terminal | None = None
+) -> None:
     """Keep a plan, and who asked for it. The same plan again stays as it is; that it was asked for again is kept.
 
-    scheduler_run_id: the scheduler's run that waits for the approval; "" where no scheduler does.
+    scheduler_run_id: the scheduler's run that waits for the approval; "" where no scheduler does. terminal: where a
+    person asked for it on the command line.
     """
     row = {
         "plan_id": plan.plan_id,
@@ -91,6 +95,7 @@ def save_plan(engine: Engine, plan: Plan, *, requested_by: str, scheduler_run_id
         }
         if scheduler_run_id:
             asked["scheduler_run_id"] = scheduler_run_id
+        asked |= at_terminal(terminal)
         connection.execute(insert(audit_table), _audit_row(plan.contract, plan.plan_id, requested_by, ASKED, asked))
 
 

@@ -6,6 +6,7 @@ from sqlalchemy import Engine, Row, insert, select
 
 from tallystick.acting_rules import SwitchSetting
 from tallystick.store.schema import acting_switch, audit
+from tallystick.terminal import at_terminal
 
 _ALL = "*"
 """What stands for all contracts in a row; no contract can be named so."""
@@ -25,7 +26,7 @@ def set_switch(engine: Engine, setting: SwitchSetting) -> None:
         "contract": contract,
         "actor": setting.by,
         "event": "acting_stopped" if setting.stopped else "acting_allowed",
-        "detail": {"because": setting.because},
+        "detail": {"because": setting.because} | at_terminal(setting.terminal),
     }
     with engine.begin() as connection:
         connection.execute(insert(acting_switch), row)

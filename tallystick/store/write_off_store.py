@@ -21,6 +21,7 @@ from tallystick.store.cut_store import CutNotFound, no_run_under_way
 from tallystick.store.plan_store import ActionState
 from tallystick.store.run_store import item_columns, outstanding_seen_by
 from tallystick.store.schema import audit, compensation_action, compensation_plan, open_item
+from tallystick.terminal import Terminal, at_terminal
 from tallystick.write_off import (
     BreakWrittenOff,
     RepairBegun,
@@ -30,7 +31,9 @@ from tallystick.write_off import (
 )
 
 
-def write_off_break(engine: Engine, contract_name: str, break_name: str, write_off: WriteOff) -> BreakWrittenOff:
+def write_off_break(
+    engine: Engine, contract_name: str, break_name: str, write_off: WriteOff, *, terminal: Terminal | None = None
+) -> BreakWrittenOff:
     """Write the break off whose id is, or uniquely begins with, these digits.
 
     Raises BreakNotFound, BreakAmbiguous, WriteOffRefused, CutAlreadyOpen.
@@ -65,7 +68,9 @@ def write_off_break(engine: Engine, contract_name: str, break_name: str, write_o
             outstanding=outstanding,
         )
         insert_alerts(connection, alerts)
-        connection.execute(insert(audit), _audit_row(contract_name, cut.n, found.break_id, items, write_off))
+        audited = _audit_row(contract_name, cut.n, found.break_id, items, write_off)
+        audited["detail"] |= at_terminal(terminal)
+        connection.execute(insert(audit), audited)
     left = outstanding.get(found.break_class)
     return BreakWrittenOff(
         item_break=found,

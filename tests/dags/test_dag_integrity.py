@@ -53,7 +53,13 @@ EDGES_OF_RECONCILE = {
         ),
         (
             "compensate_billing_payouts",
-            {"plan": {"approve"}, "approve": {"act"}, "act": {"verify"}, "verify": set()},
+            {
+                "plan": {"approve"},
+                "approve": {"second_approval"},
+                "second_approval": {"act"},
+                "act": {"verify"},
+                "verify": set(),
+            },
         ),
     ],
 )

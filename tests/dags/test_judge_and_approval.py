@@ -26,8 +26,8 @@ from tallystick.store.approval_store import ApprovalStep
 from tallystick.store.clock import StoreClock
 from tallystick.verdict import Verdict, merge_verdicts
 from tallystick_airflow import approve_operator, judge_operator, offer_compensation_operator, verify_operator
-from tallystick_airflow.approval import NotApproved, approved_plan
-from tallystick_airflow.approve_operator import ApprovePlanOperator
+from tallystick_airflow.approval import APPROVALS, NotApproved, approved_plan
+from tallystick_airflow.approve_operator import ApprovePlanOperator, SecondApprovalOperator
 from tallystick_airflow.contract_operator import NoCut
 from tallystick_airflow.judge_operator import BooksDisagree, JudgeOperator, NoVerdict
 from tallystick_airflow.offer_compensation_operator import OfferCompensationOperator
@@ -135,11 +135,20 @@ ENGINE: Any = None
 
 @dataclass
 class Trail:
-    """What the audit trail holds of run cut_7, and what it gets. last: what came last of its approval."""
+    """What the audit trail holds of run cut_7, and what it gets. last: what came last of its approval.
+
+    requesters: who asked for the plan.
+    """
 
     asked: ApprovalStep | None = None
     last: ApprovalStep | None = None
+    agreed: tuple[ApprovalStep, ...] = ()
+    requesters: tuple[str, ...] = ("ada",)
     lines: list[Any] = field(default_factory=list)
+
+    def say_yes(self, *who: str) -> None:
+        self.agreed = tuple(step("agreed", name) for name in who)
+        self.last = self.agreed[-1]
 
 
 def step(event: str, actor: str) -> ApprovalStep:
@@ -156,8 +165,8 @@ def step(event: str, actor: str) -> ApprovalStep:
 def trail(monkeypatch: pytest.MonkeyPatch, stored: dict[int, Any]) -> Trail:
     trail = Trail()
 
-    def of_run(found: Callable[[], ApprovalStep | None]) -> Any:
-        def ask(engine: Any, contract_name: str, *, scheduler_run_id: str) -> ApprovalStep | None:
+    def of_run(found: Callable[[], Any]) -> Any:
+        def ask(engine: Any, contract_name: str, *, scheduler_run_id: str) -> Any:
             assert (contract_name, scheduler_run_id) == ("billing_payouts", "cut_7")
             return found()
 
@@ -165,6 +174,8 @@ def trail(monkeypatch: pytest.MonkeyPatch, stored: dict[int, Any]) -> Trail:
 
     monkeypatch.setattr(approval_store, "plan_asked_in", of_run(lambda: trail.asked))
     monkeypatch.setattr(approval_store, "last_approval_step", of_run(lambda: trail.last))
+    monkeypatch.setattr(approval_store, "agreements_in", of_run(lambda: trail.agreed))
+    monkeypatch.setattr(approval_store, "requesters", lambda engine, plan: trail.requesters)
     monkeypatch.setattr(plan_store, "read_plan", lambda engine, plan_id: PLAN if plan_id == PLAN.plan_id else None)
     monkeypatch.setattr(
         plan_store,
@@ -179,15 +190,14 @@ def trail(monkeypatch: pytest.MonkeyPatch, stored: dict[int, Any]) -> Trail:
 
 
 class TaskInstance:
-    """The answer in the XCom of the approval task."""
+    """The answers in the XComs of the approval tasks, the first one's first."""
 
-    def __init__(self, answer: Any = None, *, try_number: int = 1) -> None:
-        self.answer = answer
+    def __init__(self, *answers: Any, try_number: int = 1) -> None:
+        self.answers = dict(zip(APPROVALS, answers, strict=False))
         self.try_number = try_number
 
     def xcom_pull(self, *, task_ids: str) -> Any:
-        assert task_ids == "approve"
-        return self.answer
+        return self.answers.get(task_ids)
 
 
 def context(ti: TaskInstance, **more: Any) -> Any:
@@ -195,7 +205,7 @@ def context(ti: TaskInstance, **more: Any) -> Any:
 
 
 def test_a_persons_yes_counts(trail: Trail) -> None:
-    trail.last = step("agreed", "approver")
+    trail.say_yes("approver")
     assert approved_plan(ENGINE, "billing_payouts", context(TaskInstance(YES))) == (PLAN, "approver")
     assert trail.lines == []
 
@@ -218,12 +228,21 @@ def test_whatever_xcom_says_a_yes_that_the_store_does_not_hold_is_none(trail: Tr
     ],
 )
 def test_an_answer_that_was_rewritten_is_refused_and_stands_in_the_trail(trail: Trail, answer: Any) -> None:
-    trail.last = step("agreed", "approver")
+    trail.say_yes("approver")
     with pytest.raises(NotApproved, match="somebody has rewritten the answer"):
         approved_plan(ENGINE, "billing_payouts", context(TaskInstance(answer)))
     ((event, actor, contract, plan_id, detail),) = trail.lines
     assert (event, actor, contract, plan_id) == ("approval_rewritten", "airflow", "billing_payouts", PLAN_ID)
     assert KEPT.items() <= detail.items()
+
+
+def test_each_of_two_answers_is_held_against_its_own_line(trail: Trail) -> None:
+    trail.say_yes("approver", "grace")
+    second = YES | {"responded_by_user": {"id": "grace", "name": "grace"}}
+    assert approved_plan(ENGINE, "billing_payouts", context(TaskInstance(YES, second))) == (PLAN, "grace")
+    for answers, task in (((YES, YES), "second_approval"), ((second, second), "approve"), ((YES,), "second_approval")):
+        with pytest.raises(NotApproved, match=f"task {task}'s XCom"):
+            approved_plan(ENGINE, "billing_payouts", context(TaskInstance(*answers)))
 
 
 def test_a_plan_whose_stored_text_is_another_is_not_shown(trail: Trail) -> None:
@@ -257,6 +276,62 @@ def test_an_approval_that_was_cleared_is_not_asked_again_and_that_stands_in_the_
     with pytest.raises(AirflowFailException, match="asked once per run"):
         new_approval().execute(context(TaskInstance(try_number=2)))
     assert trail.lines == [("not_asked_again", "airflow", "billing_payouts", PLAN_ID, KEPT)]
+
+
+def second_approval() -> SecondApprovalOperator:
+    return SecondApprovalOperator(task_id="second_approval", contract_file=CONTRACT_FILE)
+
+
+def with_rules(monkeypatch: pytest.MonkeyPatch, **rules: Any) -> None:
+    contract = payouts()
+    assert contract.compensation is not None
+    changed = contract.model_copy(update={"compensation": contract.compensation.model_copy(update=rules)})
+    monkeypatch.setattr(approve_operator, "read_contract_file", lambda file: changed)
+
+
+@pytest.fixture
+def above(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A contract that names no limit, so that each plan needs two people."""
+    with_rules(monkeypatch, four_eyes_above_minor={})
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    shown = Mock()
+    monkeypatch.setattr(ApprovalOperator, "execute", shown)
+    return shown
+
+
+@pytest.mark.parametrize(
+    ("requesters", "agreed"), [((), "ada"), (("ada",), "ada"), (("Ada",), "ada")], ids=["machine", "same", "letters"]
+)
+def test_another_person_is_asked_where_one_is_not_enough(
+    trail: Trail, shown: Mock, above: None, requesters: tuple[str, ...], agreed: str
+) -> None:
+    trail.requesters, operator = requesters, second_approval()
+    trail.say_yes(agreed)
+    operator.execute(context(TaskInstance()))
+    shown.assert_called_once()
+    assert operator.body is not None
+    assert operator.body.startswith("**Another person has to agree too**, beside ada.")
+    assert describe_plan(PLAN, shown_key=Mask(payouts()).key) in operator.body
+    assert trail.lines == [("shown", "airflow", "billing_payouts", PLAN_ID, KEPT)]
+    with pytest.raises(AirflowFailException, match="asked once per run"):
+        second_approval().execute(context(TaskInstance(try_number=2)))
+
+
+def test_nobody_else_is_asked_where_a_second_person_has_agreed(trail: Trail, shown: Mock, above: None) -> None:
+    trail.say_yes("grace")
+    assert second_approval().execute(context(TaskInstance())) is None
+    shown.assert_not_called()
+    assert trail.lines == []
+
+
+def test_nobody_else_is_asked_up_to_the_limit(trail: Trail, shown: Mock) -> None:
+    trail.requesters = ()
+    trail.say_yes("ada")
+    assert second_approval().execute(context(TaskInstance())) is None
+    shown.assert_not_called()
 
 
 @pytest.fixture
@@ -342,3 +417,16 @@ def test_an_answer_to_what_was_not_shown_counts_for_nothing(trail: Trail, last: 
             context(TaskInstance(), task=operator), {"params_input": {}, "responded_at": NOON} | YES
         )
     assert trail.lines == []
+
+
+def test_a_yes_of_somebody_whom_the_contract_does_not_name_fails_the_run(
+    trail: Trail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event, answered = {"params_input": {}, "responded_at": NOON} | YES, context(TaskInstance(), task=new_approval())
+    trail.last = step("shown", "airflow")
+    with_rules(monkeypatch, approvers=("grace",))
+    with pytest.raises(NotApproved, match="approver agreed, whom"):
+        new_approval().execute_complete(answered, event)
+    with_rules(monkeypatch, approvers=("Approver",))
+    new_approval().execute_complete(answered, event)
+    assert [line[:2] for line in trail.lines] == [("approval_failed", "approver"), ("agreed", "approver")]

@@ -178,6 +178,7 @@ def world(
             "classes": [BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED],
             "max_items": 10,
             "max_amount_minor": {"EUR": 10_000},
+            "four_eyes_above_minor": {"EUR": 10_000},
         },
     )
     admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})

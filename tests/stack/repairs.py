@@ -14,7 +14,8 @@ from tallystick.connections import Connections
 from tallystick.contract import Contract
 from tallystick.open_transactions import OpenTransaction
 from tallystick.repair_effect import Effect
-from tallystick.store.plan_store import read_audit, save_plan
+from tallystick.store.approval_store import AGREED
+from tallystick.store.plan_store import append_audit, read_audit, save_plan
 from tallystick.surroundings import FirstSight, HeldEvents, Surroundings
 from tallystick.topic_settings import BrokerSettings
 
@@ -38,10 +39,18 @@ class Repaired(Protocol):
 
 
 def planned(books: Repaired, cut_n: int, *, dry_run: bool = False) -> Plan:
-    """The plan of a stored run, kept as it is when somebody asks for it."""
+    """The plan of a stored run, kept as it is when ada asks for it; to one that needs two people, bob agrees."""
     plan = draw_plan(books.store, books.contract, books.connections, cut_n=cut_n, dry_run=dry_run)
     save_plan(books.store, plan, requested_by="ada")
+    if plan.aborts:
+        agree(books, plan, "bob")
     return plan
+
+
+def agree(books: Repaired, plan: Plan, who: str) -> None:
+    """Somebody's yes, as the approval task keeps it."""
+    detail = {"plan_hash": plan.plan_hash}
+    append_audit(books.store, plan.contract, plan_id=plan.plan_id, actor=who, event=AGREED, detail=detail)
 
 
 def executed(books: Repaired, plan: Plan, **how: Any) -> Execution:
@@ -84,6 +93,7 @@ def posting_books(opened: LiveBooks, *, columns: Mapping[str, str] | None = None
     document["ledger"] |= {"columns": columns or {}}
     document["compensation"] = rules | {
         "max_amount_minor": {"EUR": 10_000},
+        "four_eyes_above_minor": {"EUR": 10_000},
         "post": {
             "connection": "ledger_poster",
             "actions_table": actions_table,

@@ -175,24 +175,28 @@ def test_an_approval_has_one_effect_whatever_is_answered_twice_cleared_or_run_ag
 ) -> None:
     rows = world.pay(3)
     world.find_missing(rows)
-    publish(airflow, json.loads(world.contract.model_dump_json(exclude_defaults=True)))
+    document = json.loads(world.contract.model_dump_json(exclude_defaults=True))
+    document["compensation"].pop("four_eyes_above_minor")  # so that every plan needs two people
+    publish(airflow, document)
     dag_id = f"compensate_{world.contract.contract}"
     airflow.wait_dag(dag_id, deadline_seconds=PATIENCE_SECONDS)
     ends = partial(airflow.wait_run, dag_id, deadline_seconds=PATIENCE_SECONDS)
 
-    # Two runs show the same plan, and a person says yes to each; to the first one twice.
+    # Two runs show the same plan, and a person says yes to each; to the first one whoever started it, so that another
+    # one is asked too, and says it twice.
     both = [airflow.trigger(dag_id, conf={"cut_n": 1}) for _ in range(2)]
     for run_id in both:
         airflow.wait_task(dag_id, run_id, "approve", "awaiting_input", deadline_seconds=PATIENCE_SECONDS)
-    for run_id in both:
-        airflow.approve(dag_id, run_id, deadline_seconds=PATIENCE_SECONDS)
+    airflow.approve(dag_id, both[0], user="admin", deadline_seconds=PATIENCE_SECONDS)
+    airflow.approve(dag_id, both[1], deadline_seconds=PATIENCE_SECONDS)
+    airflow.approve(dag_id, both[0], "second_approval", deadline_seconds=PATIENCE_SECONDS)
     with pytest.raises(AirflowSaidNo) as twice:
-        airflow.answer(dag_id, both[0], "approve", chosen="Approve")
+        airflow.answer(dag_id, both[0], "second_approval", chosen="Approve")
     assert twice.value.status == 409
     assert [ends(run_id) for run_id in both] == ["success", "success"]
     assert world.copies() == once(rows)
     assert trail(world, "planned", "agreed", "approved", "publishing", "already_published", "finished") == {
-        "planned": 2, "agreed": 2, "approved": 2, "publishing": 1, "already_published": 3, "finished": 2
+        "planned": 2, "agreed": 3, "approved": 2, "publishing": 1, "already_published": 3, "finished": 2
     }  # fmt: skip
 
     # The task that acts is cleared.
@@ -215,7 +219,7 @@ def test_an_approval_has_one_effect_whatever_is_answered_twice_cleared_or_run_ag
     airflow.clear_tasks(dag_id, both[1], "approve")
     assert ends(both[1]) == "failed"
     assert airflow.task_states(dag_id, both[1])["act"] == "upstream_failed"
-    assert trail(world, "not_asked_again", "agreed", "approved") == {"not_asked_again": 1, "agreed": 2, "approved": 3}
+    assert trail(world, "not_asked_again", "agreed", "approved") == {"not_asked_again": 1, "agreed": 3, "approved": 3}
 
     # The whole run is run again, and a new one beside it: there is nothing left to plan.
     airflow.clear_run(dag_id, both[0])
@@ -225,7 +229,7 @@ def test_an_approval_has_one_effect_whatever_is_answered_twice_cleared_or_run_ag
         assert set(airflow.task_states(dag_id, run_id).values()) == {"skipped"}
     assert world.copies() == once(rows)
     assert trail(world, "planned", "agreed", "approved", "publishing") == {
-        "planned": 2, "agreed": 2, "approved": 3, "publishing": 1
+        "planned": 2, "agreed": 3, "approved": 3, "publishing": 1
     }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from sqlalchemy import text
 from typer.testing import CliRunner, Result
 
 from lab.event import Leg
+from lab.second_person import SecondPerson
 from lab.struck_servers import StruckServers
 from tallystick import compensation, progress_topic
 from tallystick.acting_rules import ActingStopped, OutsideActingHours, SwitchSetting
@@ -42,8 +43,10 @@ from tallystick.executor_work import ItemFate
 from tallystick.progress_topic import ProgressLost, progress_topic_name
 from tallystick.repair_effect import Effect
 from tallystick.run_result import ItemState
+from tallystick.store.approval_store import REJECTED
 from tallystick.store.claim_store import claim_actions
 from tallystick.store.plan_store import (
+    append_audit,
     open_actions,
     read_audit,
     read_plan,
@@ -53,9 +56,11 @@ from tallystick.store.plan_store import (
 )
 from tallystick.store.run_store import outstanding_breaks
 from tallystick.store.switch_store import set_switch
+from tallystick.terminal import AT_TERMINAL, Terminal, this_terminal
 from tallystick.verdict import Verdict
 
 from .payout_world import NOON, Books, once, world
+from .repairs import agree
 
 __all__ = ["world"]  # a fixture
 
@@ -134,14 +139,32 @@ def test_two_executors_at_once_have_one_effect_and_each_its_own_trail(world: Boo
     assert world.events().count("finished") + world.events().count("stopped") == 3
 
 
-def test_who_asked_for_a_plan_above_the_limit_may_not_approve_it_also_when_another_asked_first(world: Books) -> None:
-    world.find_missing(world.pay(2))
+def test_above_the_limit_a_second_person_has_to_agree_who_is_known(world: Books) -> None:
+    """Bob carries it out, and asked for it too; nobody else's name is believed before it stands in the trail."""
+    world.contract = without_limit(world.contract)
+    rows = world.pay(2)
+    world.find_missing(rows)
     plan = world.plan()
-    save_plan(world.store, plan, requested_by="Bob")
-    with pytest.raises(OnePersonOnly, match=r"bob asked for this plan, which moves 2\.01 EUR"):
+    save_plan(world.store, plan, requested_by="Bob", terminal=Terminal(os_user="robert", host="desk"))
+    for who in ("bob", "Robert"):
+        agree(world, plan, who)
+        with pytest.raises(OnePersonOnly, match=r"it moves 2\.01 EUR.*expected the approval of somebody else"):
+            world.execute(plan)
+    agree(world, plan, "grace")
+    no = {"plan_hash": plan.plan_hash}
+    append_audit(world.store, plan.contract, plan_id=plan.plan_id, actor="eve", event=REJECTED, detail=no)
+    with pytest.raises(OnePersonOnly):
         world.execute(plan)
     assert world.copies() == Counter()
-    assert world.events() == ["planned", "planned", "approved", "stopped"]
+    agree(world, plan, "grace")
+    world.execute(plan)
+    assert world.copies() == once(rows)
+
+
+def without_limit(contract: Contract) -> Contract:
+    assert contract.compensation is not None
+    rules = contract.compensation.model_copy(update={"four_eyes_above_minor": {}})
+    return contract.model_copy(update={"compensation": rules})
 
 
 def test_a_plan_of_what_was_repaired_is_empty(world: Books) -> None:
@@ -486,6 +509,7 @@ def test_a_switch_thrown_in_the_middle_of_a_plan_keeps_what_was_committed_and_do
 def test_by_the_command_line_one_asks_another_approves_and_either_can_stop_it(
     world: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    world.contract = without_limit(world.contract)
     file = tmp_path / "contract.yaml"
     file.write_text(world.contract.model_dump_json(exclude_defaults=True))
     monkeypatch.setenv("TALLYSTICK_STORE_DSN", world.store_dsn)
@@ -497,6 +521,9 @@ def test_by_the_command_line_one_asks_another_approves_and_either_can_stop_it(
     def run(*arguments: str) -> Result:
         return CliRunner().invoke(app, ["compensation", *arguments])
 
+    second = SecondPerson(tmp_path)
+    for name, value in second.environment.items():
+        monkeypatch.setenv(name, value)
     rows = world.pay(2)
     world.find_missing(rows)
     shown = run("plan", str(file))
@@ -504,17 +531,29 @@ def test_by_the_command_line_one_asks_another_approves_and_either_can_stop_it(
     assert "Dry run, nothing is published: would publish 2 events again" in shown.stdout
     plan_hash = json.loads(run("plan", str(file), "--by", "ada", "--json").stdout)["plan_hash"]
     assert "was never kept" in run("act", str(file), "0000", "--by", "bob").stderr
-    assert "Ada asked for this plan" in run("act", str(file), plan_hash, "--by", "Ada").stderr
+    alone = run("act", str(file), plan_hash, "--by", "bob").stderr
+    assert f"ada, {this_terminal().os_user} asked for it, nobody agreed" in alone
     assert "no cut of it is stored" in run("stop", "payots", "--by", "eve", "--because", "wait").stderr
     assert run("stop", "--by", "eve", "--because", "wait").exit_code == 0
-    stopped = run("act", str(file), plan_hash, "--by", "bob")
+    sheet = tmp_path / "sheet.json"
+    sheet.write_text(run("sheet", str(file), plan_hash).stdout)
+    unsigned = run("act", str(file), plan_hash, "--by", "bob", "--approval", str(sheet))
+    assert (unsigned.exit_code, "sheet.json.sig: No such file" in unsigned.stderr) == (2, True)
+    second.sign(sheet)
+    asked = ("act", str(file), plan_hash, "--by", "bob", "--approval", str(sheet))
+    stopped = run(*asked)
     assert (stopped.exit_code, "eve stopped all compensations" in stopped.stderr) == (2, True)
     assert world.copies() == Counter()
     assert run("allow", "--by", "eve", "--because", "go on").exit_code == 0
-    done = run("act", str(file), plan_hash, "--by", "bob")
+    done = run(*asked)
     assert (done.exit_code, done.stdout.count(": published, cleared.")) == (0, 2), done.stderr
     assert world.copies() == once(rows)
     assert [entry.event for entry in read_audit(world.store, "*")] == ["acting_stopped", "acting_allowed"]
+    here = this_terminal().as_json()
+    at_desk = {entry.event for entry in read_audit(world.store, world.contract.contract) if AT_TERMINAL in entry.detail}
+    assert at_desk == {"planned", "agreed", "approved"}
+    (kept,) = {entry.actor for entry in read_audit(world.store, world.contract.contract) if entry.event == "agreed"}
+    assert (kept, read_audit(world.store, "*")[0].detail[AT_TERMINAL]) == ("grace", here)
 
 
 def test_an_event_that_came_meanwhile_is_not_published_again(world: Books) -> None:

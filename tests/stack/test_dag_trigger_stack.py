@@ -90,6 +90,7 @@ def world(airflow: AirflowStack, store: Engine, books: Any) -> World:
     rules = {
         "trigger": {"connection": "airflow", "dags": {missing: DAG_ID}},
         "max_amount_minor": {"EUR": 100_000},
+        "four_eyes_above_minor": {"EUR": 100_000},
     }
     document = books.contract.model_dump(mode="json", exclude_defaults=True) | {"compensation": rules}
     contract = Contract.model_validate(document)

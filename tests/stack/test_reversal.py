@@ -24,6 +24,7 @@ REPAIRS = {
     "classes": [*REPUBLISHABLE, *REVERSIBLE],
     "reversal": "negated",
     "max_amount_minor": {"EUR": 10_000},
+    "four_eyes_above_minor": {"EUR": 10_000},
 }
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tallystick import plan_text
 from tallystick.abort_plan import AbortItem, why_too_young
+from tallystick.approval_rules import refuse_too_few_people
 from tallystick.break_class import Doubt
 from tallystick.compensation_plan import (
     CapsExceeded,
@@ -17,7 +18,6 @@ from tallystick.compensation_plan import (
     Spent,
     StoodAround,
     make_plan,
-    refuse_one_person,
     refuse_over_caps,
 )
 from tallystick.offsets import TopicPartition
@@ -173,10 +173,10 @@ def test_an_approved_plan_is_held_against_the_contract_of_now() -> None:
 
 def test_it_needs_two_people_whatever_its_money() -> None:
     rules = contract(**ABORTS, four_eyes_above_minor={"EUR": 10**9})
-    for requesters in (["Ada"], []):
-        with pytest.raises(OnePersonOnly, match="which ends 1 transaction for good; expected the approval of somebody"):
-            refuse_one_person(rules, planned(), approver="ada", requesters=requesters)
-    refuse_one_person(rules, planned(), approver="bob", requesters=["ada"])
+    for asked in (["Ada"], []):
+        with pytest.raises(OnePersonOnly, match="it ends 1 transaction for good"):
+            refuse_too_few_people(rules, planned(), asked=asked, agreed=["ada"])
+    refuse_too_few_people(rules, planned(), asked=["ada"], agreed=["bob"])
 
 
 def hash_of(**changes: Any) -> str:

@@ -42,6 +42,7 @@ COMMANDS = [
     ("explain",),
     ("write-off",),
     ("compensation", "plan"),
+    ("compensation", "sheet"),
     ("compensation", "act"),
     ("compensation", "stop"),
     ("compensation", "allow"),

@@ -217,6 +217,7 @@ CASES = [
             "max_amount_minor_per_day": {"EUR": 1},
             "acting_minutes": "* 6 * * *",
             "four_eyes_above_minor": {"EUR": 1},
+            "approvers": ["ada"],
             "approval_timeout_seconds": 60,
             "approval_valid_seconds": 60,
         }.items()
@@ -317,6 +318,7 @@ def test_a_part_that_is_new_is_told_by_its_fields() -> None:
         ("compensation.max_amount_minor", None, {"EUR": 100}),
         ("compensation.max_amount_minor_per_day", None, {}),
         ("compensation.four_eyes_above_minor", None, {}),
+        ("compensation.approvers", None, []),
         ("compensation.approval_timeout_seconds", None, 86_400),
         ("compensation.approval_valid_seconds", None, 86_400),
     ]

@@ -19,7 +19,8 @@ AIRFLOW: dict[str, str] = COMPOSE["x-airflow"]["environment"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 
 CODE_FOLDERS = ("tallystick", "spark_apps", "plugins", "expectations", "dags")
-TUNING = {  # variables with a default that suits the containers
+TUNING = {  # variables with a default that suits the containers, or that only the command line asks for
+    "TALLYSTICK_ALLOWED_SIGNERS",
     "TALLYSTICK_RUNBOOKS_URL",
     "TALLYSTICK_SCAN",
     "TALLYSTICK_SPARK_CONF",

@@ -413,18 +413,20 @@ def test_every_rule_that_holds_a_plan_is_told_and_no_other() -> None:
     compensation = payouts().compensation
     assert compensation is not None
     plain = dict(plan_page(plan_told("planned"), payouts()).rules)
-    assert plain.keys() == {"asked for by", "at most, a plan", "second person"}
-    assert plain["second person"].startswith("above any amount,")
+    assert plain.keys() == {"asked for by", "at most, a plan", "two people"}
+    assert plain["two people"].startswith("above 10,000.00 EUR, 10,000.00 USD:")
     held = {
         "max_items_per_day": 7,
         "max_amount_minor_per_day": {"EUR": 100},
         "four_eyes_above_minor": {"EUR": 5_000},
+        "approvers": ("ada", "bob"),
         "acting_minutes": "* 9-17 * * 1-5",
     }
     strict = payouts().model_copy(update={"compensation": compensation.model_copy(update=held)})
     rules = dict(plan_page(plan_told("planned"), strict).rules)
     assert rules["at most, a day"] == "7 events, 1.00 EUR"
-    assert rules["second person"].startswith("above 50.00 EUR,")
+    assert rules["two people"].startswith("above 50.00 EUR:")
+    assert rules["may approve"] == "ada, bob"
     assert rules["may act"] == "in the minutes that * 9-17 * * 1-5 matches, in UTC"
 
 

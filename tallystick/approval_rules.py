@@ -1,0 +1,73 @@
+"""Whose yes a plan needs: how many people, and which. Pure; ADR 24 says how we know that it was they."""
+
+from collections.abc import Collection
+
+from tallystick.compensation_plan import OnePersonOnly, Plan, PlanRefused, rules_of
+from tallystick.contract import Contract
+from tallystick.money_text import format_money
+from tallystick.plain_text import foreign_text
+from tallystick.verdict_text import counted
+
+
+class NotAnApprover(PlanRefused):
+    """Nobody has agreed who may, by the contract's compensation.approvers."""
+
+
+def machine_of(contract_name: str) -> str:
+    """Under which name a reconciliation asks for a plan by itself; no person."""
+    return f"reconcile_{contract_name}"
+
+
+def why_two_people(contract: Contract, plan: Plan) -> str | None:
+    """Why one person's yes is not enough; None: it is. Raises CompensationOff.
+
+    A plan that ends a transaction needs two, whatever its money: no later run can take that back.
+    """
+    if plan.aborts:
+        return f"it ends {counted(len(plan.aborts), 'transaction')} for good"
+    limits = rules_of(contract).four_eyes_above_minor
+    above = [currency for currency, money in plan.moved_minor.items() if money > limits.get(currency, -1)]
+    if not above:
+        return None
+    return f"it moves {format_money(plan.moved_minor)}, as compensation.four_eyes_above_minor says for {above[0]}"
+
+
+def may_approve(contract: Contract, name: str) -> bool:
+    """Does the contract let this person agree? Raises CompensationOff."""
+    approvers = rules_of(contract).approvers
+    return not approvers or _same(name) in map(_same, approvers)
+
+
+def refuse_too_few_people(contract: Contract, plan: Plan, *, asked: Collection[str], agreed: Collection[str]) -> None:
+    """Hold who agreed against who asked and who may. Raises CompensationOff, NotAnApprover, OnePersonOnly.
+
+    asked: everybody who asked for it, by each name that they are known by; no machine. agreed: people whose login or
+    signature is on record. Names are equal whatever their case. Where one person is enough and the contract names no
+    approvers, agreed may be empty: whoever carries the plan out answers for it.
+    """
+    approvers = rules_of(contract).approvers
+    yes = {_same(name) for name in agreed if may_approve(contract, name)}
+    if approvers and not yes:
+        raise NotAnApprover(
+            f"{contract.contract}: {_names(agreed)} agreed; expected one of compensation.approvers: {_names(approvers)}"
+        )
+    reason = why_two_people(contract, plan)
+    if reason is None:
+        return
+    askers = {_same(name) for name in asked}
+    others = yes - askers
+    if others and (askers or len(others) > 1):
+        return
+    expected = "somebody else" if askers else "two people, since no person asked for it"
+    raise OnePersonOnly(
+        f"{contract.contract}: this plan needs two people: {reason}. {_names(asked)} asked for it, {_names(agreed)} "
+        f"agreed; expected the approval of {expected}: in Airflow, or signed, as tallystick compensation sheet explains"
+    )
+
+
+def _same(name: str) -> str:
+    return name.strip().casefold()
+
+
+def _names(names: Collection[str]) -> str:
+    return ", ".join(sorted(map(foreign_text, names))) or "nobody"
