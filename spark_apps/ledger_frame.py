@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from sqlalchemy import make_url
 
 from tallystick import ledger_sql
 from tallystick.connections import Connections
@@ -19,7 +18,7 @@ from tallystick.cut import LedgerSlice
 from tallystick.event_reading import TEXT_LENGTH_MAX
 from tallystick.jdbc_ledger import JdbcLedger
 from tallystick.ledger import Ledger, LedgerDescription
-from tallystick.ledger_reader import PostgresLedger
+from tallystick.ledger_reader import PostgresLedger, jdbc_scan_options
 from tallystick.parquet_ledger import ParquetLedger
 from tallystick.slice_scan import REPEATED_IDS_MAX
 
@@ -107,16 +106,10 @@ def input_rows(inputs: DataFrame, *, only_leg: str | None) -> DataFrame:
 
 def _read_query(spark: SparkSession, dsn: str, query: str, snapshot: str) -> DataFrame:
     """Each session imports the snapshot before it reads: Spark's has a transaction by then, as its fetches need one."""
-    url = make_url(dsn)
     return (
         spark.read.format("jdbc")
-        .option("url", f"jdbc:postgresql://{url.host}:{url.port or 5432}/{url.database}")
-        .option("user", url.username or "")
-        .option("password", url.password or "")
-        .option("driver", "org.postgresql.Driver")
+        .options(**jdbc_scan_options(dsn))
         .option("fetchsize", _FETCH_ROWS)
-        .option("targetServerType", "primary")
-        .option("options", f"-c {ledger_sql.HIDE_NOTHING}")
         .option("sessionInitStatement", "; ".join(ledger_sql.at_snapshot(snapshot)))
         .option("query", query)
         .load()

@@ -12,6 +12,7 @@ from tallystick.connections import Connections, KafkaSettings
 from tallystick.contract import Contract
 from tallystick.input_topic import input_kafka
 from tallystick.jdbc_connection import jdbc_settings
+from tallystick.postgres_address import first_server
 from tallystick.store.schema import item_break, verdict
 
 _SCHEMES = {"postgresql": ("postgres", 5432), "mysql": ("mysql", 3306), "mssql": ("mssql", 1433)}
@@ -36,7 +37,7 @@ def ledger_side(contract: Contract, connections: Connections) -> tuple[DatasetNa
     ledger, address = contract.ledger, connections.ledger_dsn
     match ledger.kind:
         case "postgres":
-            return _tables(make_url(address), [ledger.table])
+            return _tables(first_server(address), [ledger.table])
         case "jdbc":
             return _tables(jdbc_settings(address).url, [ledger.table])
         case "parquet":

@@ -1,12 +1,15 @@
 """How a ledger of kind jdbc is reached, from Python and from Spark, by one address."""
 
 import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from tallystick.connections import ConnectionNotGiven
+from tallystick.postgres_address import as_asked_of_psycopg, jdbc_options
 
 
 @dataclass(frozen=True)
@@ -16,12 +19,15 @@ class JdbcSettings:
     url: URL = field(repr=False)
     jdbc_url: str = field(repr=False)
     driver: str
+    more: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What else the driver is told, so that it asks of the server what Python asks."""
 
     @property
     def for_spark(self) -> dict[str, str]:
         """Options of Spark's JDBC source; set on the reader, so that no secret reaches argv."""
         account = {"user": self.url.username, "password": self.url.password}
-        return {"url": self.jdbc_url, "driver": self.driver} | {key: value for key, value in account.items() if value}
+        named = {key: value for key, value in account.items() if value}
+        return {**self.more, "url": self.jdbc_url, "driver": self.driver} | named
 
 
 def jdbc_settings(text: str) -> JdbcSettings:
@@ -39,19 +45,34 @@ def jdbc_settings(text: str) -> JdbcSettings:
         ) from None
     if url.drivername in ("postgres", "postgresql"):
         url = url.set(drivername="postgresql+psycopg")
-    jdbc_url, driver = _JDBC.get(url.get_backend_name(), ("", ""))
-    jdbc_url, driver = given.get("jdbc_url") or jdbc_url, given.get("driver") or driver
+    backend, more = url.get_backend_name(), {}
+    jdbc_url, driver = given.get("jdbc_url"), given.get("driver") or _DRIVERS.get(backend)
+    if jdbc_url:
+        _refuse_tls_unsaid(url, jdbc_url)
+    elif backend == "postgresql":
+        more = jdbc_options(as_asked_of_psycopg(url))
+        jdbc_url = more.pop("url")
+    elif backend == "sqlite":
+        jdbc_url = f"jdbc:sqlite:{url.database or ''}"
     if not jdbc_url or not driver:
         raise ConnectionNotGiven(
-            f"a ledger's connection of kind jdbc to {url.get_backend_name()}: expected jdbc_url and driver, the JDBC "
-            f"URL and the driver's class, beside the SQLAlchemy URL; known without are only {' and '.join(_JDBC)}"
+            f"a ledger's connection of kind jdbc to {backend}: expected jdbc_url and driver, the JDBC URL and the "
+            f"driver's class, beside the SQLAlchemy URL; known without are only {' and '.join(_DRIVERS)}"
         )
-    place = {"host": url.host or "", "port": url.port or 5432, "database": url.database or ""}
-    return JdbcSettings(url=url, jdbc_url=jdbc_url.format(**place), driver=driver)
+    return JdbcSettings(url=url, jdbc_url=jdbc_url, driver=driver, more=more)
 
 
-_JDBC = {
-    "postgresql": ("jdbc:postgresql://{host}:{port}/{database}", "org.postgresql.Driver"),
-    "sqlite": ("jdbc:sqlite:{database}", "org.sqlite.JDBC"),
-}
-"""By SQLAlchemy's name of the database: the JDBC URL and the driver's class."""
+_DRIVERS = {"postgresql": "org.postgresql.Driver", "sqlite": "org.sqlite.JDBC"}
+"""By SQLAlchemy's name of the database: the driver's class."""
+
+_ABOUT_TLS = re.compile(r"ssl|tls|encrypt", re.IGNORECASE)
+
+
+def _refuse_tls_unsaid(url: URL, jdbc_url: str) -> None:
+    """Each database has words of its own for TLS, so only silence is found out. Raises ConnectionNotGiven."""
+    asked = next((name for name in url.query if _ABOUT_TLS.search(name)), None)
+    if asked and not _ABOUT_TLS.search(jdbc_url):
+        raise ConnectionNotGiven(
+            f"a ledger's connection of kind jdbc: its url asks for TLS ({asked}), and its jdbc_url says nothing of it, "
+            "so that Spark would read from whoever answers; expected the same there, in the driver's own words"
+        )

@@ -12,7 +12,7 @@ from tallystick.input_topic import open_input_topics
 from tallystick.jdbc_connection import jdbc_settings
 from tallystick.jdbc_ledger import open_jdbc_ledger
 from tallystick.ledger import Ledger
-from tallystick.ledger_reader import PostgresLedger, open_ledger
+from tallystick.ledger_reader import PostgresLedger, jdbc_scan_options, open_ledger
 from tallystick.parquet_ledger import ParquetLedger
 from tallystick.store.clock import store_now
 from tallystick.store.cut_store import read_ledger_slices
@@ -23,12 +23,13 @@ from tallystick.store.run_store import earlier_rows_before, ledger_rows_by_slice
 def open_ledger_of(engine: Engine, contract: Contract, connections: Connections) -> Iterator[Ledger]:
     """The contract's ledger, closed at the end. engine: the store, which says what cuts have read of it, and the time.
 
-    Raises LedgerUnreachable, BrokerUnreachable.
+    Raises LedgerUnreachable, BrokerUnreachable, ConnectionNotGiven.
     """
     read_before = partial(ledger_rows_by_slice, engine, contract.contract)
     now = partial(store_now, engine)
     match contract.ledger.kind:
         case "postgres":
+            jdbc_scan_options(connections.ledger_dsn)  # what Spark cannot be told is refused before anything is read
             counted_before = partial(earlier_rows_before, engine, contract.contract)
             with open_ledger(connections.ledger_dsn) as connection:
                 yield PostgresLedger(

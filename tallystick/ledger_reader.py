@@ -36,6 +36,7 @@ from tallystick.ledger import (
     LedgerUnreachable,
     not_unique_row_id,
 )
+from tallystick.postgres_address import as_asked, jdbc_options
 from tallystick.postgres_trouble import what_to_do
 
 APPLICATION_NAME = "tallystick"
@@ -186,14 +187,22 @@ def scan_address(dsn: str) -> str:
     return make_conninfo(_address(dsn), target_session_attrs="primary")
 
 
+def jdbc_scan_options(dsn: str) -> dict[str, str]:
+    """The same for Spark's JDBC source. Raises ConnectionNotGiven where that can be told less than the address asks."""
+    known = {"driver": "org.postgresql.Driver", "targetServerType": "primary"}
+    return jdbc_options(_asked_by_reader(dsn)) | known
+
+
 def _address(dsn: str) -> str:
-    """With what every session that reads a ledger sets."""
-    return make_conninfo(
-        dsn,
-        application_name=APPLICATION_NAME,
-        connect_timeout=_CONNECT_TIMEOUT_SECONDS,
-        options=f"-c {ledger_sql.HIDE_NOTHING}",
-    )
+    ours = {"application_name": APPLICATION_NAME, "connect_timeout": str(_CONNECT_TIMEOUT_SECONDS)}
+    return make_conninfo(**(_asked_by_reader(dsn) | ours))
+
+
+def _asked_by_reader(dsn: str) -> dict[str, str]:
+    """The address with what every session that reads a ledger sets. Raises ConnectionNotGiven."""
+    asked = as_asked(dsn)
+    options = f"{asked.get('options', '')} -c {ledger_sql.HIDE_NOTHING}".lstrip()
+    return asked | {"options": options}
 
 
 def describe_table(connection: psycopg.Connection, ledger: LedgerSide) -> LedgerTable:

@@ -105,7 +105,7 @@ def migrate(engine: Engine) -> None:
 def _url(dsn: str) -> URL:
     try:
         url = make_url(dsn)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # the latter of several hosts, which the store cannot be on
         url = None
     if url is None or url.drivername not in _DRIVERS:
         raise ConnectionNotGiven(

@@ -1,8 +1,10 @@
-"""Servers that let in whom they know: a broker with TLS and accounts, and TLS in front of nothing."""
+"""Servers that let in whom they know: a broker with TLS and accounts; TLS before a PostgreSQL, and before nothing."""
 
+import asyncio
 import ipaddress
 import socket
 import ssl
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,27 +23,34 @@ from lab.ports import free_port
 USER, PASSWORD = "reader", "the-r1ght-one"
 _PEM = serialization.Encoding.PEM
 _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
-_SSL_REQUEST = 8
-"""Bytes by which libpq asks for TLS. Source: PostgreSQL manual, message formats, SSLRequest."""
+_SSL_REQUEST = struct.pack("!ii", 8, 80_877_103)
+"""By which libpq asks for TLS. Source: PostgreSQL manual, message formats, SSLRequest."""
 
 
 @dataclass(frozen=True)
 class Certificates:
-    """Of a server on 127.0.0.1, its key before it; of the CA that signed it; and of one that signed nothing."""
+    """Of a server on 127.0.0.1, its key before it; of the CA that signed it and a client; of another CA."""
 
     server: Path
     ca: Path
     other_ca: Path
+    client: Path
+    client_key: Path
 
 
 def make_certificates(folder: Path) -> Certificates:
     """Write them, valid for some days."""
-    made = Certificates(folder / "server.pem", folder / "ca.pem", folder / "other_ca.pem")
-    ca_key, other_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
+    made = Certificates(
+        *(folder / f"{name}.pem" for name in ("server", "ca", "other_ca", "client")), folder / "client.pk8"
+    )
+    ca_key, other_key, key, client_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(4))
     made.ca.write_bytes(_signed("lab", ca_key, by=ca_key))
     made.other_ca.write_bytes(_signed("another", other_key, by=other_key))
     form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     made.server.write_bytes(key.private_bytes(_PEM, *form) + _signed("server", key, by=ca_key, issuer="lab"))
+    made.client.write_bytes(_signed("client", client_key, by=ca_key, issuer="lab"))
+    made.client_key.write_bytes(client_key.private_bytes(_PEM, *form))
+    made.client_key.chmod(0o600)
     return made
 
 
@@ -91,6 +100,48 @@ class SecuredBroker(Broker):
 
 
 @contextmanager
+def tls_in_front_of(port: int, certificates: Certificates, *, asks_clients: bool = False) -> Iterator[int]:
+    """A port that leads to a PostgreSQL over TLS only, as 127.0.0.1: the wheel's own server is built without it.
+
+    asks_clients: lets in only who shows a certificate of the CA.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates.server)
+    if asks_clients:
+        context.load_verify_locations(certificates.ca)
+        context.verify_mode = ssl.CERT_REQUIRED
+
+    async def lead(client: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            if await client.readexactly(len(_SSL_REQUEST)) == _SSL_REQUEST:
+                back.write(b"S")
+                await back.start_tls(context)
+                server, there = await asyncio.open_connection("127.0.0.1", port)
+                await asyncio.gather(_pass_on(client, there), _pass_on(server, back))
+        back.close()
+
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    listener = asyncio.run_coroutine_threadsafe(asyncio.start_server(lead, "127.0.0.1", 0), loop).result()
+    try:
+        yield listener.sockets[0].getsockname()[1]
+    finally:
+        loop.call_soon_threadsafe(listener.close)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _pass_on(one: asyncio.StreamReader, other: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await one.read(1 << 16):
+            other.write(data)
+            await other.drain()
+    other.close()
+
+
+@contextmanager
 def tls_for_libpq(certificates: Certificates) -> Iterator[int]:
     """A port that answers libpq's wish for TLS, shakes hands, and hangs up: for clients that do not get further."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -112,6 +163,6 @@ def _shake_hands(listener: socket.socket, context: ssl.SSLContext) -> None:
         except OSError:
             return
         with connection, suppress(OSError):
-            connection.recv(_SSL_REQUEST)
+            connection.recv(len(_SSL_REQUEST))
             connection.sendall(b"S")
             context.wrap_socket(connection, server_side=True).close()

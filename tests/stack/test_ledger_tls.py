@@ -1,0 +1,157 @@
+"""What an address asks of TLS holds for every reader of a ledger: libpq's, COPY on the executors, and Spark's JDBC."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lab.postgres import PostgresServer
+from spark_apps.ledger_frame import read_ledger
+from spark_apps.postgres_rows import read_rows
+from tallystick.connections import Connections, KafkaSettings
+from tallystick.contract_ledger import LedgerSide
+from tallystick.cut import LedgerSlice
+from tallystick.jdbc_connection import jdbc_settings
+from tallystick.jdbc_ledger import JdbcLedger, open_jdbc_ledger
+from tallystick.ledger_reader import PostgresLedger, open_ledger, scan_address
+from tallystick.store.engine import connect_store
+
+from .secured_servers import Certificates, make_certificates, tls_in_front_of
+
+LEDGER = LedgerSide(connection="ledger", table="books.entry")
+BY_COLUMN = LedgerSide(connection="ledger", kind="jdbc", table="books.entry", order_by="entry_id", overlap=0)
+NOON = datetime(2026, 3, 1, tzinfo=UTC)
+KAFKA = KafkaSettings({"bootstrap.servers": "nobody:9092"})
+
+
+@dataclass(frozen=True)
+class Secured:
+    """A ledger with one row, in the database `postgres`, behind two ports that speak TLS; and a Spark session.
+
+    certified_port: asks its clients for a certificate.
+    """
+
+    server: PostgresServer
+    port: int
+    certified_port: int
+    certificates: Certificates
+    spark: SparkSession
+
+    def dsn(self, *, host: str = "127.0.0.1", port: int | None = None, **asked: object) -> str:
+        named = "&".join(f"{name}={value}" for name, value in asked.items())
+        return self.server.dsn().replace(f"@127.0.0.1:{self.server.port}", f"@{host}:{port or self.port}") + f"?{named}"
+
+    @property
+    def proven(self) -> str:
+        return self.dsn(sslmode="verify-full", sslrootcert=self.certificates.ca)
+
+
+@pytest.fixture(scope="module")
+def secured(
+    store_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory, spark: SparkSession
+) -> Iterator[Secured]:
+    certificates = make_certificates(tmp_path_factory.mktemp("certificates"))
+    with store_server.connect() as admin:
+        admin.execute(
+            "CREATE SCHEMA books CREATE TABLE entry (entry_id bigint PRIMARY KEY, event_id text, payment_id text, "
+            "leg text, amount_minor bigint, currency text, occurred_at timestamptz)"
+        )
+        admin.execute("INSERT INTO books.entry VALUES (1, 'a', 'p', 'payment', 10, 'EUR')")
+        with (
+            tls_in_front_of(store_server.port, certificates) as port,
+            tls_in_front_of(store_server.port, certificates, asks_clients=True) as certified_port,
+        ):
+            yield Secured(store_server, port, certified_port, certificates, spark)
+        admin.execute("DROP SCHEMA books CASCADE")
+
+
+def by_psycopg(secured: Secured, dsn: str) -> int:
+    with open_ledger(dsn) as connection:
+        return len(connection.execute("SELECT FROM books.entry").fetchall())
+
+
+def by_copy(secured: Secured, dsn: str) -> int:
+    with held(secured) as (_, snapshot):
+        read = read_rows(scan_address(dsn), "SELECT entry_id FROM books.entry", snapshot=snapshot)
+        return sum(len(batch) for batch in read)
+
+
+def by_spark(secured: Secured, dsn: str) -> int:
+    with held(secured) as (ledger, snapshot):
+        now = ledger.read_snapshot()
+        whole = LedgerSlice(xid_start=0, xid_end=now.xmin, snapshot=now, mark=now.xmax, baseline_xid=0)
+        connections = Connections(kafka=KAFKA, ledger_dsn=dsn)
+        return read_ledger(secured.spark, connections, ledger, whole, ledger.describe(), snapshot).count()
+
+
+@contextmanager
+def held(secured: Secured) -> Iterator[tuple[PostgresLedger, str]]:
+    """A snapshot, held by a connection that is proven: the reader alone is asked about."""
+    with open_ledger(secured.proven) as connection:
+        ledger = PostgresLedger(connection=connection, ledger=LEDGER)
+        with ledger.held_snapshot() as snapshot:
+            yield ledger, snapshot
+
+
+def by_sqlalchemy(secured: Secured, dsn: str) -> int:
+    with open_by_column(dsn) as ledger:
+        return len(ledger.connection.exec_driver_sql("SELECT FROM books.entry").fetchall())
+
+
+def by_spark_of_kind_jdbc(secured: Secured, dsn: str) -> int:
+    with open_by_column(secured.proven) as ledger:
+        now = ledger.read_snapshot()
+        whole = LedgerSlice(xid_start=0, xid_end=now.xmin, snapshot=now, mark=now.xmax, baseline_xid=0)
+        asked = replace(ledger, settings=jdbc_settings(dsn))
+        connections = Connections(kafka=KAFKA, ledger_dsn=dsn)
+        return read_ledger(secured.spark, connections, asked, whole, ledger.describe(), None).count()
+
+
+def open_by_column(dsn: str) -> AbstractContextManager[JdbcLedger]:
+    return open_jdbc_ledger(jdbc_settings(dsn), BY_COLUMN, read_before=tuple, now=lambda: NOON)
+
+
+def by_the_stores_engine(secured: Secured, dsn: str) -> int:
+    with connect_store(dsn).connect() as connection:
+        return len(connection.exec_driver_sql("SELECT FROM books.entry").fetchall())
+
+
+READERS = (by_psycopg, by_copy, by_spark, by_sqlalchemy, by_spark_of_kind_jdbc, by_the_stores_engine)
+Reader = Callable[[Secured, str], int]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_the_server_that_the_address_names_is_read_and_no_other(secured: Secured, reader: Reader) -> None:
+    assert reader(secured, secured.proven) == 1
+    certificates = secured.certificates
+    for refused in (
+        secured.dsn(sslmode="verify-full", sslrootcert=certificates.other_ca),
+        secured.dsn(sslmode="require", sslrootcert=certificates.other_ca),
+        secured.dsn(host="localhost", sslmode="verify-full", sslrootcert=certificates.ca),
+    ):
+        with pytest.raises(Exception, match=UNPROVEN):
+            reader(secured, refused)
+    with pytest.raises(Exception, match=HUNG_UP):  # in clear text, which that port does not speak
+        reader(secured, secured.dsn(sslmode="disable"))
+    assert reader(secured, secured.dsn(host="localhost", sslmode="verify-ca", sslrootcert=certificates.ca)) == 1
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_clients_certificate_is_shown_to_a_server_that_asks_for_one(secured: Secured, reader: Reader) -> None:
+    certificates = secured.certificates
+    proven = {"sslmode": "verify-full", "sslrootcert": certificates.ca}
+    shown = {"sslcert": certificates.client, "sslkey": certificates.client_key}
+    assert reader(secured, secured.dsn(port=secured.certified_port, **proven, **shown)) == 1
+    with pytest.raises(Exception, match=HUNG_UP):
+        reader(secured, secured.dsn(port=secured.certified_port, **proven))
+
+
+UNPROVEN = re.compile(
+    "certificate verify failed|unable to find valid certification path|Path does not chain|does not match host name|"
+    "could not be verified by hostnameverifier"
+)
+HUNG_UP = re.compile("closed the connection|unexpected eof|connection attempt failed|[Cc]ertificate.required")
