@@ -457,7 +457,7 @@ def show_posture(
     contract_file: Annotated[Path, typer.Argument(metavar="CONTRACT_FILE", help="The contract's YAML file.")],
     as_json: AsJson = False,
 ) -> None:
-    """Hold the cluster's settings against what this contract needs of them, as they stand now.
+    """Hold the cluster's settings, and each connection's TLS, against what this contract needs, as they stand now.
 
     Reads no payload and stores nothing. Ends with 1 when a setting is at risk, with 3 when one could not be read.
 
@@ -466,9 +466,11 @@ def show_posture(
     from tallystick.cli_output import print_json, print_posture
     from tallystick.live_posture import posture_exit_code, read_posture
     from tallystick.run_document import posture_document
+    from tallystick.server_proof import proofs_from_environment
 
     contract = load_contract(contract_file)
-    lines = read_posture(contract, kafka_from_environment(contract.kafka.connection))
+    kafka = kafka_from_environment(contract.kafka.connection)
+    lines = read_posture(contract, kafka, proofs_from_environment(contract, os.environ))
     if as_json:
         print_json(posture_document(lines))
     else:

@@ -304,6 +304,7 @@ def read_surroundings(
     held = [one.topic_partition for one in held_positions(cut)]
     return replace(
         around,
+        server_proofs=sides.server_proofs,
         actions=_actions(engine, sides.contract, (*past.carried, *past.too_many)),
         cursor_positions=read_cursor_positions(engine, sides.contract.contract, held, before=cut.n, cuts=LOOK_BACK_CUTS)
         if held

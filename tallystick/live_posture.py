@@ -1,5 +1,7 @@
 """The posture of a contract's topics as the cluster stands now, without a run, a store or a ledger."""
 
+from collections.abc import Iterable
+
 from tallystick.census import take_census
 from tallystick.connections import KafkaSettings
 from tallystick.contract import Contract
@@ -8,6 +10,7 @@ from tallystick.exit_code import ExitCode
 from tallystick.log_fetch import fetcher, open_admin
 from tallystick.offsets import OffsetRange
 from tallystick.posture import PostureLine, Standing, posture
+from tallystick.surroundings import ServerProof
 from tallystick.topic_settings import read_broker_settings, read_topic_settings
 from tallystick.topic_snapshot import read_topic_snapshot
 
@@ -15,7 +18,9 @@ NEWEST_OFFSETS = 10_000
 """Of each partition: what its producers do today, at a cost that does not grow with the log."""
 
 
-def read_posture(contract: Contract, kafka: KafkaSettings) -> tuple[PostureLine, ...]:
+def read_posture(
+    contract: Contract, kafka: KafkaSettings, server_proofs: Iterable[ServerProof]
+) -> tuple[PostureLine, ...]:
     """Ask the cluster. The producers' lines are about the newest offsets below the LSO.
 
     Raises BrokerUnreachable, TopicNotFound, OffsetNotInLog.
@@ -28,6 +33,7 @@ def read_posture(contract: Contract, kafka: KafkaSettings) -> tuple[PostureLine,
             topics=read_topic_settings(admin, contract.topics),
             broker=read_broker_settings(admin),
             census=[take_census(fetch, _newest(part), log_start=part.log_start) for part in partitions],
+            server_proofs=server_proofs,
         )
 
 

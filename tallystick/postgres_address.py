@@ -78,6 +78,14 @@ def as_asked_of_psycopg(url: URL) -> dict[str, str]:
     return _of_environment() | {name: str(value) for name, value in given.items()}
 
 
+def proves_server(asked: Mapping[str, str]) -> bool:
+    """Does libpq hold the server to its certificate? With a file of CAs also where sslmode is only require."""
+    mode = asked.get("sslmode")
+    if mode != "require":
+        return mode in ("verify-ca", "verify-full")
+    return bool(asked.get("sslrootcert")) or (Path.home() / ".postgresql" / "root.crt").exists()
+
+
 def first_server(dsn: str) -> URL:
     """The server that an address names first, without the account. Raises ConnectionNotGiven."""
     asked = as_asked(dsn)
@@ -92,7 +100,7 @@ def jdbc_options(asked: Mapping[str, str]) -> dict[str, str]:
     """
     _refuse_untold(asked)
     told = {theirs: asked[name] for name, theirs in _SAME_FOR_BOTH.items() if asked.get(name)}
-    if _proves_the_server_though_it_says_require(asked):
+    if told.get("sslmode") == "require" and proves_server(asked):
         told["sslmode"] = "verify-ca"
     if key := asked.get("sslkey"):
         told["pemKeyAlgorithm"] = _algorithm_of(Path(key))
@@ -156,13 +164,6 @@ def _refused(name: str, expected: str) -> ConnectionNotGiven:
         f"a ledger's PostgreSQL address: {name} cannot be told to Spark's JDBC driver, which reads rows of this ledger "
         f"too, and leaving it out would ask less of the server than the connection does; expected {expected}"
     )
-
-
-def _proves_the_server_though_it_says_require(asked: Mapping[str, str]) -> bool:
-    """libpq holds a server to a file of CAs also where sslmode is require; the driver would not."""
-    if asked.get("sslmode") != "require":
-        return False
-    return bool(asked.get("sslrootcert")) or (Path.home() / ".postgresql" / "root.crt").exists()
 
 
 def _algorithm_of(key: Path) -> str:

@@ -15,7 +15,7 @@ from croniter import croniter
 
 from tallystick.contract import Contract, Direction
 from tallystick.run_result import PartitionCensus
-from tallystick.surroundings import BrokerSettings, TopicSettings
+from tallystick.surroundings import BrokerSettings, ServerProof, TopicSettings
 
 CLUSTER, CONTRACT = "cluster", "contract"
 """Where a setting stands that is no topic's."""
@@ -41,7 +41,8 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PostureLine:
-    """One setting. scope: a topic, CLUSTER or CONTRACT. needs: what would be ok. do: one action; "" where it is ok.
+    """One setting. scope: a topic, a connection, CLUSTER or CONTRACT. needs: what would be ok. do: one action; "" where
+    it is.
 
     loses: acknowledged records may be lost as it stands, whatever the producers do.
     """
@@ -61,8 +62,9 @@ def posture(
     topics: Iterable[TopicSettings],
     broker: BrokerSettings | None,
     census: Sequence[PartitionCensus],
+    server_proofs: Iterable[ServerProof] = (),
 ) -> tuple[PostureLine, ...]:
-    """Every line of every topic of the contract, then the cluster's and the contract's own."""
+    """Every line of every topic of the contract, then the cluster's, the connections' and the contract's own."""
     read = {one.topic: one for one in topics}
     return (
         *(
@@ -75,6 +77,7 @@ def posture(
             )
         ),
         *_transactions(contract, broker),
+        *map(_connection, server_proofs),
         *_reader(contract),
     )
 
@@ -237,6 +240,26 @@ def longest_pause(contract: Contract) -> timedelta:
     """Between two uses of a producer: the schedule's longest interval, and a repair's wait for its approval."""
     approval = contract.compensation.approval_timeout_seconds if contract.compensation else 0
     return max(longest_interval(contract.schedule, contract.start_date), timedelta(seconds=approval))
+
+
+def _connection(proof: ServerProof) -> PostureLine:
+    """Who stands between reads what we read, and may answer in the server's place. On one machine nobody does."""
+    if not proof.value:
+        do = "let this command see the connection, as TALLYSTICK_CONN_ and its id, and look what it says of TLS"
+        standing = Standing.UNKNOWN
+    else:
+        safe = proof.proven or proof.is_local
+        do = "" if safe else "turn TLS on there and let the connection prove the server: anybody on the way may answer"
+        standing = Standing.OK if safe else Standing.AT_RISK
+    local = ", on this machine" if proof.is_local else ""
+    return PostureLine(
+        setting=proof.setting,
+        scope=proof.connection,
+        value=f"{proof.value}{local}" if proof.value else _NOT_READ,
+        needs=proof.needs,
+        standing=standing,
+        do=do,
+    )
 
 
 def _reader(contract: Contract) -> Iterator[PostureLine]:

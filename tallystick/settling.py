@@ -17,9 +17,11 @@ from tallystick.ledger import Ledger
 from tallystick.ledger_kinds import open_ledger_of
 from tallystick.log_fetch import FETCH_BYTES, Fetch, FetchedLog, fetchers, open_admin
 from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.server_proof import proofs_of_run
 from tallystick.settlement import Settlement, assess_settlement
 from tallystick.store.contract_store import require_same_books
 from tallystick.store.sample_store import append_sample, read_samples
+from tallystick.surroundings import ServerProof
 from tallystick.topic_snapshot import read_topic_snapshot
 from tallystick.window_order import refuse_not_over
 
@@ -31,6 +33,8 @@ class BothSides:
     contract: Contract
     admin: KafkaAdminClient
     ledger: Ledger
+    server_proofs: tuple[ServerProof, ...] = ()
+    """Of the connections to both."""
 
     def read_marks(self) -> tuple[tuple[PartitionSnapshot, ...], LedgerSnapshot]:
         """The side that is written first is read last, so that the second cannot be ahead of it."""
@@ -73,7 +77,8 @@ class BothSides:
 def open_both_sides(engine: Engine, contract: Contract, connections: Connections) -> Iterator[BothSides]:
     """Connect to both sides. Raises BrokerUnreachable, LedgerUnreachable."""
     with open_admin(connections.kafka) as admin, open_ledger_of(engine, contract, connections) as ledger:
-        yield BothSides(contract=contract, admin=admin, ledger=ledger)
+        proofs = proofs_of_run(contract, connections)
+        yield BothSides(contract=contract, admin=admin, ledger=ledger, server_proofs=proofs)
 
 
 def observe(

@@ -48,6 +48,21 @@ class BrokerSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ServerProof:
+    """How one connection goes over the network, by the setting that says so. value "": nobody could tell.
+
+    proven: the server proves who it is, and nobody can read along. is_local: it lies on this very machine.
+    """
+
+    connection: str
+    setting: str
+    value: str
+    needs: str
+    proven: bool = False
+    is_local: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class HeldEvents:
     """Events of one producer above one partition's LSO, aborted ones left out. producer_id -1: of all that have none.
 
@@ -162,6 +177,8 @@ class Surroundings:
     partitions_after: tuple[PartitionSnapshot, ...] = ()
     topic_settings: tuple[TopicSettings, ...] = ()
     broker_settings: BrokerSettings | None = None
+    server_proofs: tuple[ServerProof, ...] = ()
+    """Of the connections that this run read by."""
     open_transactions: tuple[OpenTransaction, ...] = ()
     first_sights: tuple[FirstSight, ...] = ()
     held_events: tuple[HeldEvents, ...] = ()

@@ -20,7 +20,11 @@ def promise_at_risk(evidence: Evidence) -> Iterator[NoticeFound]:
     """One per run, with every line at risk."""
     around = evidence.surroundings
     lines = posture(
-        evidence.contract, topics=around.topic_settings, broker=around.broker_settings, census=evidence.census
+        evidence.contract,
+        topics=around.topic_settings,
+        broker=around.broker_settings,
+        census=evidence.census,
+        server_proofs=around.server_proofs,
     )
     at_risk = [line for line in lines if line.standing is Standing.AT_RISK and line.scope != CONTRACT]
     if at_risk:

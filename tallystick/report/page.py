@@ -360,7 +360,11 @@ def posture_of(run: StoredRun, contract: Contract) -> tuple[PostureLine, ...]:
         return ()
     around = SURROUNDINGS.validate_python(run.result.look_ups.get("surroundings", {}))
     return posture(
-        contract, topics=around.topic_settings, broker=around.broker_settings, census=run.result.figures.census
+        contract,
+        topics=around.topic_settings,
+        broker=around.broker_settings,
+        census=run.result.figures.census,
+        server_proofs=around.server_proofs,
     )
 
 

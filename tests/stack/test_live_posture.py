@@ -42,6 +42,7 @@ def posture(
         path.write_text(yaml.safe_dump(contract.model_dump(mode="json")))
         settings = json.dumps({"bootstrap.servers": stack.bootstrap_servers})
         monkeypatch.setenv("TALLYSTICK_CONN_POSTURE_KAFKA", settings)
+        monkeypatch.setenv("TALLYSTICK_CONN_LEDGER_BILLING", stack.ledger_reader_dsn)
         return CliRunner().invoke(app, ["posture", str(path), "--json"])
 
     return run
@@ -61,6 +62,7 @@ def test_a_single_broker_is_at_risk_by_name_and_nothing_is_unknown(posture: Call
         "records outside a transaction",
     }
     assert standings["unclean.leader.election.enable"] == "ok"
+    assert (standings["security.protocol"], standings["sslmode"]) == ("ok", "ok")  # in clear text, on this machine
 
 
 def test_a_topic_that_is_not_there_is_refused_by_name(posture: Callable[..., Result]) -> None:
