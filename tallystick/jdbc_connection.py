@@ -9,7 +9,7 @@ from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from tallystick.connections import ConnectionNotGiven
-from tallystick.postgres_address import as_asked_of_psycopg, jdbc_options
+from tallystick.postgres_address import JDBC_READ_ONLY, as_asked_of_psycopg, jdbc_options
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class JdbcSettings:
     jdbc_url: str = field(repr=False)
     driver: str
     more: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What else the driver is told, so that it asks of the server what Python asks."""
+    """What else Spark is told, so that it asks of the server what Python asks, and only reads."""
 
     @property
     def for_spark(self) -> dict[str, str]:
@@ -45,12 +45,13 @@ def jdbc_settings(text: str) -> JdbcSettings:
         ) from None
     if url.drivername in ("postgres", "postgresql"):
         url = url.set(drivername="postgresql+psycopg")
-    backend, more = url.get_backend_name(), {}
+    backend = url.get_backend_name()
+    more = dict(_READ_ONLY.get(backend, {}))
     jdbc_url, driver = given.get("jdbc_url"), given.get("driver") or _DRIVERS.get(backend)
     if jdbc_url:
         _refuse_tls_unsaid(url, jdbc_url)
     elif backend == "postgresql":
-        more = jdbc_options(as_asked_of_psycopg(url))
+        more |= jdbc_options(as_asked_of_psycopg(url))
         jdbc_url = more.pop("url")
     elif backend == "sqlite":
         jdbc_url = f"jdbc:sqlite:{url.database or ''}"
@@ -64,6 +65,12 @@ def jdbc_settings(text: str) -> JdbcSettings:
 
 _DRIVERS = {"postgresql": "org.postgresql.Driver", "sqlite": "org.sqlite.JDBC"}
 """By SQLAlchemy's name of the database: the driver's class."""
+
+_READ_ONLY = {
+    "postgresql": JDBC_READ_ONLY,
+    "sqlite": {"sessionInitStatement": "PRAGMA query_only = ON"},
+}
+"""By SQLAlchemy's name of the database: what makes Spark's sessions refuse to write."""
 
 _ABOUT_TLS = re.compile(r"ssl|tls|encrypt", re.IGNORECASE)
 

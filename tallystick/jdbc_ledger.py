@@ -62,6 +62,9 @@ _REMAINDER_OF = 1_000_003
 _KEYS_AT_ONCE = 500
 """So many values stand in one IN list; SQLite takes 32,766, others fewer."""
 
+_READ_ONLY = {"postgresql": "SET default_transaction_read_only = on", "sqlite": "PRAGMA query_only = ON"}
+"""By SQLAlchemy's name of the database: what makes it refuse each write of this session; others have their roles."""
+
 _COMPARED = ("row_id", "match_key", "transaction_key", "leg", "amount_minor", "currency")
 
 
@@ -90,6 +93,8 @@ def open_jdbc_ledger(
     engine = create_engine(settings.url, poolclass=NullPool, isolation_level="AUTOCOMMIT", hide_parameters=True)
     try:
         with engine.connect() as connection:
+            if read_only := _READ_ONLY.get(connection.dialect.name):
+                connection.exec_driver_sql(read_only)
             yield JdbcLedger(connection=connection, settings=settings, ledger=ledger, read_before=read_before, now=now)
     except OperationalError as error:
         raise LedgerUnreachable(f"ledger: {_said(error)}{what_to_do(str(error.orig))}") from None

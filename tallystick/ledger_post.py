@@ -19,10 +19,11 @@ from uuid import UUID
 import psycopg
 from psycopg import IsolationLevel, sql
 
-from tallystick.compensation_plan import PlanItem
+from tallystick.compensation_plan import PlanItem, StandingRow
 from tallystick.compensation_source import read_source_rows
 from tallystick.contract import Contract
 from tallystick.contract_compensation import LedgerPost
+from tallystick.contract_ledger import LedgerSide
 from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
 from tallystick.ledger import LedgerRefused
 from tallystick.ledger_reader import APPLICATION_NAME, open_ledger
@@ -107,7 +108,7 @@ def _once(
     tell: Tell,
 ) -> Posted:
     post = _rules_of(contract)
-    with open_ledger(dsn) as connection:
+    with open_ledger(dsn, may_write=True) as connection:
         connection.execute(_PATIENCE)
         connection.isolation_level = IsolationLevel.READ_COMMITTED  # whoever waited for another must see its rows
         try:
@@ -145,7 +146,7 @@ def read_posted(dsn: str, contract: Contract, action_ids: Collection[UUID]) -> f
 def was_posted(dsn: str, contract: Contract, item: PlanItem) -> bool:
     """Has this action posted, once whoever is posting it has committed or not? Raises as post_once does."""
     post = _rules_of(contract)
-    with open_ledger(dsn) as connection:
+    with open_ledger(dsn, may_write=True) as connection:
         connection.execute(_PATIENCE)
         try:
             with connection.transaction(force_rollback=True):
@@ -199,7 +200,7 @@ def _hold_key(connection: psycopg.Connection, contract: Contract, item: PlanItem
 def _post(
     connection: psycopg.Connection, contract: Contract, post: LedgerPost, item: PlanItem, event: Mapping[str, Any]
 ) -> None:
-    if read_source_rows(connection, contract.ledger, [item.match_key]):
+    if standing_rows(connection, contract.ledger, item.match_key):
         raise _Refused("the ledger has a row of it")
     absent = sorted(set(post.columns.values()) - event.keys())
     if absent:
@@ -212,7 +213,7 @@ def _post(
             sql.SQL(", ").join(sql.Placeholder() * len(columns)),
         )
         connection.execute(insert, tuple(columns.values()))
-    rows = read_source_rows(connection, contract.ledger, [item.match_key]).get(item.match_key, ())
+    rows = standing_rows(connection, contract.ledger, item.match_key)
     if not has_its_row(item, rows):
         raise _Refused(
             f"the contract reads {len(rows)} rows of what would be inserted, expected 1 that equals the event"
@@ -221,7 +222,7 @@ def _post(
 
 def _counterpost(connection: psycopg.Connection, contract: Contract, post: LedgerPost, item: PlanItem) -> None:
     """The columns come from the row itself, so nothing is taken back but what stands there."""
-    rows = read_source_rows(connection, contract.ledger, [item.match_key]).get(item.match_key, ())
+    rows = standing_rows(connection, contract.ledger, item.match_key)
     if reason := why_not_taken_back(item, rows):
         raise _Refused(reason)
     ledger = contract.ledger.columns
@@ -239,11 +240,18 @@ def _counterpost(connection: psycopg.Connection, contract: Contract, post: Ledge
             sql.Identifier(ledger.row_id),
         )
         connection.execute(insert, (item.match_key, item.row_id))
-    rows = read_source_rows(connection, contract.ledger, [item.match_key]).get(item.match_key, ())
+    rows = standing_rows(connection, contract.ledger, item.match_key)
     if not is_taken_back_once(item, rows):
         raise _Refused(
             f"the contract does not read what would be inserted as one row that takes row {item.row_id} back"
         )
+
+
+def standing_rows(connection: psycopg.Connection, ledger: LedgerSide, match_key: str) -> tuple[StandingRow, ...]:
+    """What the contract reads of the key, under a savepoint that may only read: its condition runs as the poster."""
+    with connection.transaction():
+        connection.execute("SET TRANSACTION READ ONLY")
+        return read_source_rows(connection, ledger, [match_key]).get(match_key, ())
 
 
 def _copied(contract: Contract, column: str) -> sql.Composable:

@@ -3,7 +3,7 @@
 Decides nothing. Needs SELECT on the table, and pg_read_all_stats to see since when a transaction is open.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -36,7 +36,7 @@ from tallystick.ledger import (
     LedgerUnreachable,
     not_unique_row_id,
 )
-from tallystick.postgres_address import as_asked, jdbc_options
+from tallystick.postgres_address import JDBC_READ_ONLY, as_asked, jdbc_options, with_settings
 from tallystick.postgres_trouble import what_to_do
 
 APPLICATION_NAME = "tallystick"
@@ -137,13 +137,14 @@ def read_database_identity(dsn: str) -> str:
 
 
 @contextmanager
-def open_ledger(dsn: str) -> Iterator[psycopg.Connection]:
-    """A connection in autocommit, closed at the end.
+def open_ledger(dsn: str, *, may_write: bool = False) -> Iterator[psycopg.Connection]:
+    """A connection in autocommit, closed at the end; the server refuses its writes, unless it may.
 
-    Raises LedgerUnreachable without the password in its message, LedgerTooOld, and LedgerReadCancelled.
+    Raises LedgerUnreachable without the password in its message, LedgerTooOld, LedgerReadCancelled, and LedgerRefused
+    where what was to be read would write.
     """
     try:
-        connection = psycopg.connect(_address(dsn), autocommit=True)
+        connection = psycopg.connect(_address(_asked(dsn, may_write=may_write)), autocommit=True)
     except psycopg.OperationalError as error:
         said = str(error).strip()
         raise LedgerUnreachable(f"ledger: {said.splitlines()[0]}{what_to_do(said)}") from None
@@ -151,6 +152,11 @@ def open_ledger(dsn: str) -> Iterator[psycopg.Connection]:
         with connection:
             _require_version(connection)
             yield connection
+    except psycopg.errors.ReadOnlySqlTransaction as error:
+        raise LedgerRefused(
+            f"ledger: {str(error).strip().splitlines()[0]}: the contract's condition, or a function in it, writes; "
+            "expected one that only reads"
+        ) from error
     except psycopg.OperationalError as error:
         said = str(error).strip().splitlines()[0]
         if error.sqlstate in _CANCELLED:
@@ -184,25 +190,29 @@ _CANCELLED = {
 
 def scan_address(dsn: str) -> str:
     """Where and how an executor reads a slice, as libpq reads it: as `open_ledger` does, and from a primary only."""
-    return make_conninfo(_address(dsn), target_session_attrs="primary")
+    return make_conninfo(_address(_asked(dsn)), target_session_attrs="primary")
 
 
 def jdbc_scan_options(dsn: str) -> dict[str, str]:
     """The same for Spark's JDBC source. Raises ConnectionNotGiven where that can be told less than the address asks."""
+    asked = with_settings(as_asked(dsn), ledger_sql.HIDE_NOTHING)
     known = {"driver": "org.postgresql.Driver", "targetServerType": "primary"}
-    return jdbc_options(_asked_by_reader(dsn)) | known
+    return jdbc_options(asked) | known | JDBC_READ_ONLY
 
 
-def _address(dsn: str) -> str:
+def _address(asked: Mapping[str, str]) -> str:
     ours = {"application_name": APPLICATION_NAME, "connect_timeout": str(_CONNECT_TIMEOUT_SECONDS)}
-    return make_conninfo(**(_asked_by_reader(dsn) | ours))
+    return make_conninfo(**{**asked, **ours})
 
 
-def _asked_by_reader(dsn: str) -> dict[str, str]:
-    """The address with what every session that reads a ledger sets. Raises ConnectionNotGiven."""
-    asked = as_asked(dsn)
-    options = f"{asked.get('options', '')} -c {ledger_sql.HIDE_NOTHING}".lstrip()
-    return asked | {"options": options}
+def _asked(dsn: str, *, may_write: bool = False) -> dict[str, str]:
+    """The address with what every session in a ledger sets. Raises ConnectionNotGiven."""
+    asked = with_settings(as_asked(dsn), ledger_sql.HIDE_NOTHING)
+    if may_write:
+        return asked
+    if asked.get("target_session_attrs") == "read-write":  # by which libpq means the session too, and ours is not
+        asked["target_session_attrs"] = "primary"
+    return with_settings(asked, ledger_sql.READ_ONLY)
 
 
 def describe_table(connection: psycopg.Connection, ledger: LedgerSide) -> LedgerTable:

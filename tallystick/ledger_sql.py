@@ -21,6 +21,9 @@ _FIRST_NORMAL_XID = 3
 HIDE_NOTHING = "row_security=off"
 """Setting of every session that reads a ledger: rows that a policy would hide are an error, not an absence."""
 
+READ_ONLY = "default_transaction_read_only=on"
+"""Setting of every session that only reads a ledger, whatever the contract's condition calls and its role may write."""
+
 XMIN_WIDTH_MAX = _HALF_RANGE
 """So many ids a slice by xmin may span: a row keeps 32 bits of its id, and the half behind it must stay apart."""
 

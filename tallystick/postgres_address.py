@@ -19,6 +19,11 @@ from sqlalchemy import URL
 
 from tallystick.connections import ConnectionNotGiven
 
+JDBC_READ_ONLY = {"readOnly": "true", "readOnlyMode": "always"}
+"""What makes Spark's sessions refuse to write. Not by default_transaction_read_only: the driver takes a server whose
+sessions begin read-only for a standby.
+"""
+
 _SAME_FOR_BOTH = {
     "user": "user",
     "password": "password",
@@ -91,6 +96,12 @@ def first_server(dsn: str) -> URL:
     asked = as_asked(dsn)
     host, port = (asked.get(name, "").split(",")[0] for name in ("host", "port"))
     return URL.create("postgresql", host=host or None, port=int(port) if port else None, database=asked.get("dbname"))
+
+
+def with_settings(asked: Mapping[str, str], *settings: str) -> dict[str, str]:
+    """The same, and every session begins with these settings, `name=value`, behind those that the address sets."""
+    ours = (f"-c {setting}" for setting in settings)
+    return {**asked, "options": " ".join([*filter(None, [asked.get("options")]), *ours])}
 
 
 def jdbc_options(asked: Mapping[str, str]) -> dict[str, str]:

@@ -232,7 +232,11 @@ def test_as_many_rows_have_another_sum_and_large_numbers_have_room(file: str) ->
     with opened(file) as there:
         assert [there.sum_of_positions(below=below) for below in (0, 2, 3)] == [0, 1, 3]
         largest = there.sum_of_positions(below=2**63 - 1)
-        there.connection.execute(text("UPDATE posting SET n = 3 WHERE n = 1"))
+    engine = create_engine(file)
+    with engine.begin() as owner:
+        owner.execute(text("UPDATE posting SET n = 3 WHERE n = 1"))
+    engine.dispose()
+    with opened(file) as there:
         assert there.sum_of_positions(below=2**63 - 1) == (largest or 0) + 2
 
 
@@ -283,6 +287,14 @@ def test_what_cannot_be_read_as_the_contract_says_is_refused(
         there.describe()
 
 
+def test_a_reader_may_not_write_into_the_file(file: str) -> None:
+    insert(file, (1, 11, "a"))
+    with pytest.raises(LedgerUnreachable, match="readonly database"), opened(file) as there:
+        there.connection.exec_driver_sql("DELETE FROM posting")
+    with opened(file) as there:
+        assert there.read_snapshot().xmax == 2
+
+
 def test_a_database_that_does_not_answer_is_named_without_the_password() -> None:
     url = "postgresql://reader:hunter2@127.0.0.1:1/billing"
     with pytest.raises(LedgerUnreachable, match="Connection refused; nothing listens there") as refused, opened(url):
@@ -297,11 +309,14 @@ def test_the_jdbc_side_of_a_known_database_follows_from_its_address() -> None:
         "driver": "org.postgresql.Driver",
         "user": "reader",
         "password": "hunter2",
+        "readOnly": "true",
+        "readOnlyMode": "always",
     }
     assert "hunter2" not in repr(known)
     assert jdbc_settings("sqlite:////var/ledger.db").for_spark == {
         "url": "jdbc:sqlite:/var/ledger.db",
         "driver": "org.sqlite.JDBC",
+        "sessionInitStatement": "PRAGMA query_only = ON",
     }
 
 

@@ -158,9 +158,11 @@ def test_a_key_that_only_one_of_them_reads_is_refused(tmp_path: Path) -> None:
 
 def test_a_scan_sets_what_every_session_sets_behind_what_the_address_sets() -> None:
     options = jdbc_scan_options(f"{PLAIN}?options=-c%20row_security%3Don&target_session_attrs=any")
-    assert options["options"].startswith("-c row_security=on -c row_security=off")
-    assert conninfo_to_dict(scan_address(PLAIN))["options"] == jdbc_scan_options(PLAIN)["options"]
-    assert options["targetServerType"] == "primary"
+    assert options["options"] == "-c row_security=on -c row_security=off"
+    assert (options["targetServerType"], options["readOnly"]) == ("primary", "true")
+    asked = conninfo_to_dict(scan_address(f"{PLAIN}?target_session_attrs=read-write"))
+    assert asked["options"] == "-c row_security=off -c default_transaction_read_only=on"
+    assert asked["target_session_attrs"] == "primary"
 
 
 def test_a_ledger_of_kind_jdbc_in_postgresql_is_read_as_its_url_asks() -> None:

@@ -1,4 +1,6 @@
-"""What an address asks of TLS holds for every reader of a ledger: libpq's, COPY on the executors, and Spark's JDBC."""
+"""What holds for every reader of a ledger, libpq's, COPY on the executors, and Spark's JDBC: TLS as the address asks,
+and that the server refuses whatever would write.
+"""
 
 import re
 from collections.abc import Callable, Iterator
@@ -7,17 +9,20 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import pytest
+from psycopg.errors import ReadOnlySqlTransaction
 from pyspark.sql import SparkSession
 
 from lab.postgres import PostgresServer
-from spark_apps.ledger_frame import read_ledger
+from spark_apps.ledger_frame import read_ledger, slice_queries
 from spark_apps.postgres_rows import read_rows
 from tallystick.connections import Connections, KafkaSettings
 from tallystick.contract_ledger import LedgerSide
 from tallystick.cut import LedgerSlice
 from tallystick.jdbc_connection import jdbc_settings
 from tallystick.jdbc_ledger import JdbcLedger, open_jdbc_ledger
-from tallystick.ledger_reader import PostgresLedger, open_ledger, scan_address
+from tallystick.ledger import LedgerRefused
+from tallystick.ledger_post import standing_rows
+from tallystick.ledger_reader import PostgresLedger, describe_table, open_ledger, scan_address
 from tallystick.store.engine import connect_store
 
 from .secured_servers import Certificates, make_certificates, tls_in_front_of
@@ -61,6 +66,11 @@ def secured(
             "leg text, amount_minor bigint, currency text, occurred_at timestamptz)"
         )
         admin.execute("INSERT INTO books.entry VALUES (1, 'a', 'p', 'payment', 10, 'EUR')")
+        admin.execute("CREATE TABLE books.note (said text)")
+        admin.execute(
+            "CREATE FUNCTION books.noted(text) RETURNS bool LANGUAGE sql VOLATILE "
+            "AS 'INSERT INTO books.note VALUES ($1) RETURNING true'"
+        )
         with (
             tls_in_front_of(store_server.port, certificates) as port,
             tls_in_front_of(store_server.port, certificates, asks_clients=True) as certified_port,
@@ -69,50 +79,54 @@ def secured(
         admin.execute("DROP SCHEMA books CASCADE")
 
 
-def by_psycopg(secured: Secured, dsn: str) -> int:
+def by_psycopg(secured: Secured, dsn: str, where: str | None = None) -> int:
     with open_ledger(dsn) as connection:
-        return len(connection.execute("SELECT FROM books.entry").fetchall())
+        ledger = PostgresLedger(connection=connection, ledger=LEDGER.model_copy(update={"where": where}))
+        return len(ledger.look_up_rows(["a"], whole(ledger)))
 
 
-def by_copy(secured: Secured, dsn: str) -> int:
-    with held(secured) as (_, snapshot):
-        read = read_rows(scan_address(dsn), "SELECT entry_id FROM books.entry", snapshot=snapshot)
-        return sum(len(batch) for batch in read)
+def by_copy(secured: Secured, dsn: str, where: str | None = None) -> int:
+    with held(secured, where) as (ledger, snapshot):
+        (query,) = slice_queries(ledger, ledger.describe(), whole(ledger))
+        return sum(len(batch) for batch in read_rows(scan_address(dsn), query, snapshot=snapshot))
 
 
-def by_spark(secured: Secured, dsn: str) -> int:
-    with held(secured) as (ledger, snapshot):
-        now = ledger.read_snapshot()
-        whole = LedgerSlice(xid_start=0, xid_end=now.xmin, snapshot=now, mark=now.xmax, baseline_xid=0)
+def by_spark(secured: Secured, dsn: str, where: str | None = None) -> int:
+    with held(secured, where) as (ledger, snapshot):
         connections = Connections(kafka=KAFKA, ledger_dsn=dsn)
-        return read_ledger(secured.spark, connections, ledger, whole, ledger.describe(), snapshot).count()
+        rows = read_ledger(secured.spark, connections, ledger, whole(ledger), ledger.describe(), snapshot)
+        return len(rows.collect())
+
+
+def whole(ledger: PostgresLedger | JdbcLedger) -> LedgerSlice:
+    now = ledger.read_snapshot()
+    return LedgerSlice(xid_start=0, xid_end=now.xmin, snapshot=now, mark=now.xmax, baseline_xid=0)
 
 
 @contextmanager
-def held(secured: Secured) -> Iterator[tuple[PostgresLedger, str]]:
+def held(secured: Secured, where: str | None) -> Iterator[tuple[PostgresLedger, str]]:
     """A snapshot, held by a connection that is proven: the reader alone is asked about."""
     with open_ledger(secured.proven) as connection:
-        ledger = PostgresLedger(connection=connection, ledger=LEDGER)
+        ledger = PostgresLedger(connection=connection, ledger=LEDGER.model_copy(update={"where": where}))
         with ledger.held_snapshot() as snapshot:
             yield ledger, snapshot
 
 
-def by_sqlalchemy(secured: Secured, dsn: str) -> int:
-    with open_by_column(dsn) as ledger:
-        return len(ledger.connection.exec_driver_sql("SELECT FROM books.entry").fetchall())
+def by_sqlalchemy(secured: Secured, dsn: str, where: str | None = None) -> int:
+    with open_by_column(dsn, where) as ledger:
+        return len(ledger.look_up_rows(["a"], whole(ledger)))
 
 
-def by_spark_of_kind_jdbc(secured: Secured, dsn: str) -> int:
-    with open_by_column(secured.proven) as ledger:
-        now = ledger.read_snapshot()
-        whole = LedgerSlice(xid_start=0, xid_end=now.xmin, snapshot=now, mark=now.xmax, baseline_xid=0)
+def by_spark_of_kind_jdbc(secured: Secured, dsn: str, where: str | None = None) -> int:
+    with open_by_column(secured.proven, where) as ledger:
         asked = replace(ledger, settings=jdbc_settings(dsn))
         connections = Connections(kafka=KAFKA, ledger_dsn=dsn)
-        return read_ledger(secured.spark, connections, asked, whole, ledger.describe(), None).count()
+        return len(read_ledger(secured.spark, connections, asked, whole(ledger), ledger.describe(), None).collect())
 
 
-def open_by_column(dsn: str) -> AbstractContextManager[JdbcLedger]:
-    return open_jdbc_ledger(jdbc_settings(dsn), BY_COLUMN, read_before=tuple, now=lambda: NOON)
+def open_by_column(dsn: str, where: str | None) -> AbstractContextManager[JdbcLedger]:
+    ledger = BY_COLUMN.model_copy(update={"where": where})
+    return open_jdbc_ledger(jdbc_settings(dsn), ledger, read_before=tuple, now=lambda: NOON)
 
 
 def by_the_stores_engine(secured: Secured, dsn: str) -> int:
@@ -120,7 +134,8 @@ def by_the_stores_engine(secured: Secured, dsn: str) -> int:
         return len(connection.exec_driver_sql("SELECT FROM books.entry").fetchall())
 
 
-READERS = (by_psycopg, by_copy, by_spark, by_sqlalchemy, by_spark_of_kind_jdbc, by_the_stores_engine)
+OF_LEDGERS = (by_psycopg, by_copy, by_spark, by_sqlalchemy, by_spark_of_kind_jdbc)
+READERS = (*OF_LEDGERS, by_the_stores_engine)
 Reader = Callable[[Secured, str], int]
 
 
@@ -148,6 +163,33 @@ def test_a_clients_certificate_is_shown_to_a_server_that_asks_for_one(secured: S
     assert reader(secured, secured.dsn(port=secured.certified_port, **proven, **shown)) == 1
     with pytest.raises(Exception, match=HUNG_UP):
         reader(secured, secured.dsn(port=secured.certified_port, **proven))
+
+
+@pytest.mark.parametrize("reader", OF_LEDGERS)
+def test_a_condition_that_writes_is_refused_by_the_server(secured: Secured, reader: Callable[..., int]) -> None:
+    with pytest.raises(Exception, match="read-only transaction"):
+        reader(secured, secured.proven, f"books.noted('{reader.__name__}')")
+    with secured.server.connect() as admin:
+        assert admin.execute("SELECT said FROM books.note").fetchall() == []
+
+
+def test_a_posters_look_before_it_writes_may_only_read_too(secured: Secured) -> None:
+    ledger = LEDGER.model_copy(update={"where": "books.noted('poster')"})
+    with open_ledger(secured.proven, may_write=True) as connection:
+        with pytest.raises(ReadOnlySqlTransaction), connection.transaction():
+            standing_rows(connection, ledger, "a")
+        with connection.transaction(force_rollback=True):
+            assert len(standing_rows(connection, LEDGER, "a")) == 1
+            connection.execute("INSERT INTO books.note VALUES ('what is posted')")
+
+
+def test_a_statement_behind_a_condition_is_refused_by_the_server(secured: Secured) -> None:
+    ledger = LEDGER.model_copy(update={"where": "true) LIMIT 0; DELETE FROM books.entry; SELECT (1"})
+    refused = pytest.raises(LedgerRefused, match="cannot execute DELETE in a read-only transaction")
+    with refused, open_ledger(secured.proven) as connection:
+        describe_table(connection, ledger)
+    with secured.server.connect() as admin:
+        assert admin.execute("SELECT entry_id FROM books.entry").fetchall() == [(1,)]
 
 
 UNPROVEN = re.compile(
