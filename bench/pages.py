@@ -32,7 +32,7 @@ from rich.table import Table
 from lab.airflow import WHAT_A_READER_NEEDS, AirflowStack, start_airflow
 from lab.airflow_environment import AirflowSettings
 from lab.long_run import LongRun, measured_on
-from lab.postgres import AIRFLOW_DATABASE, STORE_DATABASE, PostgresServer, create_store
+from lab.postgres import AIRFLOW_DATABASE, STORE_DATABASE, STORE_OWNER, STORE_ROLE, PostgresServer, create_store
 from lab.process import REPOSITORY
 from lab.stack import LabAddresses
 from tallystick.contract import Contract, load_contract
@@ -105,7 +105,7 @@ def main() -> int:
         server.initialise()
         server.start()
         create_store(server)
-        fill(server.dsn(STORE_DATABASE, STORE_DATABASE))
+        fill(server.dsn(STORE_OWNER, STORE_DATABASE))
         run.say("filled; starting Airflow")
         with _serve(folder, server) as airflow:
             airflow.wait_dag("reconcile_billing_payouts", deadline_seconds=240)
@@ -115,11 +115,11 @@ def main() -> int:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def fill(store_dsn: str) -> None:
+def fill(store_owner_dsn: str) -> None:
     """A year of hourly windows that ends now; the bad day's breaks are all outstanding."""
     contract = load_contract(_CONTRACTS / "billing_payouts.yaml")
-    migrate(connect_store(store_dsn))
-    with psycopg.connect(store_dsn) as connection:
+    migrate(connect_store(store_owner_dsn), grant_to=STORE_ROLE)
+    with psycopg.connect(store_owner_dsn) as connection:
         _fill_windows(connection, contract)
         values = {"contract": contract.contract, "bad_day": BAD_DAY}
         old = BREAKS - OPEN_ITEMS
@@ -333,7 +333,8 @@ def _addresses(folder: Path, server: PostgresServer) -> LabAddresses:
         ledger_owner_dsn=f"postgresql://nobody:none@{nowhere}/none",
         ledger_reader_dsn=f"postgresql://nobody:none@{nowhere}/none",
         ledger_admin_dsn=f"postgresql://nobody:none@{nowhere}/none",
-        store_dsn=server.dsn(STORE_DATABASE, STORE_DATABASE),
+        store_dsn=server.dsn(STORE_ROLE, STORE_DATABASE),
+        store_owner_dsn=server.dsn(STORE_OWNER, STORE_DATABASE),
         airflow_dsn=server.dsn(AIRFLOW_DATABASE, AIRFLOW_DATABASE),
         proxy_control_port=9,
     )

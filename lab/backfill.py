@@ -170,7 +170,7 @@ def _backfill(airflow: AirflowStack, begins: datetime, *, windows: int) -> None:
 
 def _backdate(stack: LabStack, begins: datetime) -> None:
     """Give the books the age that they would have: the last look at both sides was when the outage began."""
-    with psycopg.connect(stack.store_dsn) as connection:
+    with psycopg.connect(stack.store_owner_dsn) as connection:
         connection.execute("DELETE FROM tallystick.sample WHERE contract = %s", [BOOK])
         moved = "UPDATE tallystick.cut SET marked_at_utc = %s, now_utc = %s WHERE contract = %s"
         connection.execute(moved, [begins, begins, BOOK])

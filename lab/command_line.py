@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lab import process
 from lab.airflow_environment import SMALL_SPARK
+from lab.postgres import STORE_ROLE
 from lab.process import REPOSITORY
 from lab.round_contracts import KAFKA, LEDGER
 from lab.stack import LabAddresses
@@ -42,7 +43,9 @@ class CommandLine:
         return self.log.read_text(errors="replace")[-3000:]
 
     def migrate_store(self) -> None:
-        self._run("store", "migrate", exit_codes=(0,))
+        """As the store's owner, who grants the rights that all else is done with."""
+        owner = self.addresses.store_owner_dsn
+        self._run("store", "migrate", "--grant-to", STORE_ROLE, exit_codes=(0,), store_dsn=owner)
 
     def reconcile(self, contracts: Sequence[Path]) -> None:
         """One window of each contract; whatever the verdicts. Raises CommandFailed, NotReadyInTime."""
@@ -74,9 +77,11 @@ class CommandLine:
     def log(self) -> Path:
         return self.folder / "command_line.log"
 
-    def _run(self, *arguments: str, exit_codes: tuple[int, ...]) -> int:
-        argv = [TALLYSTICK, *arguments]
-        child = process.spawn(argv, log=self.log, environment=self.environment(), death_signal=signal.SIGTERM)
+    def _run(self, *arguments: str, exit_codes: tuple[int, ...], store_dsn: str = "") -> int:
+        argv, environment = [TALLYSTICK, *arguments], self.environment()
+        if store_dsn:
+            environment["TALLYSTICK_STORE_DSN"] = store_dsn
+        child = process.spawn(argv, log=self.log, environment=environment, death_signal=signal.SIGTERM)
         try:
             code = child.wait(_DEADLINE_SECONDS)
         except subprocess.TimeoutExpired:

@@ -12,9 +12,7 @@ Exits 1 when anything differs. Figures: build/demo.json. Everything stops at the
 
 import argparse
 import json
-import os
 import shutil
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -30,6 +28,7 @@ from rich.console import Console
 
 from lab.airflow import AirflowStack, start_airflow
 from lab.airflow_environment import AirflowSettings
+from lab.command_line import CommandLine
 from lab.console_consumer import read_topic
 from lab.demo_contracts import KINDS, contract_name, every_contract, write_contracts
 from lab.demo_table import show
@@ -141,7 +140,7 @@ def main() -> None:
         pager = parts.enter_context(start_pager(FOLDER / "pages.jsonl"))
         pool = parts.enter_context(ThreadPoolExecutor(1))
         rounds = pool.submit(_prepare_rounds, stack, arguments.seed)
-        _migrate_store(stack)
+        CommandLine(addresses=stack, folder=Path(stack.folder)).migrate_store()
         settings = AirflowSettings(
             home=FOLDER / "airflow", contracts=contracts, artifacts=FOLDER / "artifacts", webhook=pager.address
         )
@@ -305,12 +304,6 @@ def _why(run: StoredRun) -> str:
 
 def _prepare_rounds(stack: LabStack, seed: int) -> dict[DeliveryMode, Round]:
     return {mode: prepare(stack, mode, seed, namespace=str(mode)) for mode in DeliveryMode}
-
-
-def _migrate_store(stack: LabStack) -> None:
-    environment = os.environ | {"TALLYSTICK_STORE_DSN": stack.store_dsn}
-    command = [str(Path(sys.executable).with_name("tallystick")), "store", "migrate"]
-    subprocess.run(command, env=environment, check=True, timeout=60, stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ _BINARIES: Path = POSTGRES_VERSIONS[18]
 _SYSTEM_USER = "pgserver"  # postgres refuses to run as root
 
 LEDGER_OWNER, LEDGER_READER = "billing", "tallystick_reader"
+STORE_OWNER, STORE_ROLE = "tallystick_owner", "tallystick"
 LEDGER_DATABASE, STORE_DATABASE, AIRFLOW_DATABASE = "ledger", "tallystick", "airflow"
 
 
@@ -195,11 +196,17 @@ def create_ledger(server: PostgresServer) -> None:
 
 
 def create_store(server: PostgresServer) -> None:
-    """Make the databases of Airflow and of the verdict store, each owned by a role of its name."""
+    """Make the databases of Airflow and of the verdict store, each closed to the other's roles.
+
+    The store's owner migrates it and grants STORE_ROLE what it needs; as that role everything else connects.
+    """
     with server.connect() as admin:
-        for name in (STORE_DATABASE, AIRFLOW_DATABASE):
-            server.create_role(name, admin)
-            admin.execute(f"CREATE DATABASE {name} OWNER {name}")
+        for role in (STORE_OWNER, STORE_ROLE, AIRFLOW_DATABASE):
+            server.create_role(role, admin)
+        for database, owner in ((STORE_DATABASE, STORE_OWNER), (AIRFLOW_DATABASE, AIRFLOW_DATABASE)):
+            admin.execute(f"CREATE DATABASE {database} OWNER {owner}")
+            admin.execute(f"REVOKE ALL ON DATABASE {database} FROM PUBLIC")
+        admin.execute(f"GRANT CONNECT ON DATABASE {STORE_DATABASE} TO {STORE_ROLE}")
 
 
 def _account_for(folder: Path, binaries: Path) -> struct_passwd | None:

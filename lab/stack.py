@@ -25,6 +25,8 @@ from lab.postgres import (
     LEDGER_OWNER,
     LEDGER_READER,
     STORE_DATABASE,
+    STORE_OWNER,
+    STORE_ROLE,
     PostgresServer,
     create_ledger,
     create_store,
@@ -49,6 +51,7 @@ class LabAddresses:
     ledger_reader_dsn: str = field(repr=False)
     ledger_admin_dsn: str = field(repr=False)  # the superuser: for tests that ask what no reader may
     store_dsn: str = field(repr=False)
+    store_owner_dsn: str = field(repr=False)  # to migrate it; nothing else is done as its owner
     airflow_dsn: str = field(repr=False)
     proxy_control_port: int
 
@@ -136,7 +139,8 @@ def _describe(folder: Path, cluster: Cluster, ledger: PostgresServer, store: Pos
         ledger_owner_dsn=ledger.dsn(LEDGER_OWNER, LEDGER_DATABASE),
         ledger_reader_dsn=ledger.dsn(LEDGER_READER, LEDGER_DATABASE),
         ledger_admin_dsn=ledger.dsn("postgres", LEDGER_DATABASE),
-        store_dsn=store.dsn(STORE_DATABASE, STORE_DATABASE),
+        store_dsn=store.dsn(STORE_ROLE, STORE_DATABASE),
+        store_owner_dsn=store.dsn(STORE_OWNER, STORE_DATABASE),
         airflow_dsn=store.dsn(AIRFLOW_DATABASE, AIRFLOW_DATABASE),
         proxy_control_port=proxy.control_port,
         cluster=cluster,

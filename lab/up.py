@@ -29,13 +29,14 @@ from typing import IO
 from lab.airflow import AirflowStack, start_airflow
 from lab.airflow_connections import OwnConnections, read_connections
 from lab.airflow_environment import LAB_CONNECTIONS, AirflowSettings, write_secret
+from lab.command_line import CommandLine
 from lab.mode import DeliveryMode
 from lab.own_contracts import OwnContracts, copy_contracts
 from lab.pager import start_pager
 from lab.ports import free_port
 from lab.process import REPOSITORY, port_answers
 from lab.rounds import Round, prepare, run_traffic
-from lab.stack import LabStack, start_stack
+from lab.stack import start_stack
 
 CONTRACTS = REPOSITORY / "dags" / "contracts"
 FOLDER = REPOSITORY / "build" / "up"
@@ -144,7 +145,7 @@ def _serve() -> None:
         parts.callback(_say_stopped, "broker, ledger and verdict store")
         stack = parts.enter_context(start_stack(FOLDER / "lab"))
         round_ = prepare(stack, DeliveryMode.EXACTLY_ONCE, seed=0)
-        _migrate_store(stack)
+        CommandLine(addresses=stack, folder=Path(stack.folder)).migrate_store()
         pager = parts.enter_context(start_pager(FOLDER / "pages.jsonl"))
         parts.callback(_say_stopped, "Airflow")
         brought = _bring(now_utc=datetime.now(UTC))
@@ -165,12 +166,6 @@ def _take(lock: IO[str]) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _migrate_store(stack: LabStack) -> None:
-    environment = os.environ | {"TALLYSTICK_STORE_DSN": stack.store_dsn}
-    command = Path(sys.executable).with_name("tallystick")
-    subprocess.run([command, "store", "migrate"], env=environment, check=True, timeout=60)
 
 
 @dataclass(frozen=True, kw_only=True)

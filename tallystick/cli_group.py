@@ -78,6 +78,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.store.break_store import BreakAmbiguous, BreakNotFound
     from tallystick.store.cut_store import CutAlreadyOpen
     from tallystick.store.engine import StoreNotMigrated, StoreUnreachable
+    from tallystick.store.rights import RoleRefused
     from tallystick.topic_snapshot import TopicNotFound
     from tallystick.window_order import WindowNotOver, WindowOutOfOrder
     from tallystick.write_off import WriteOffRefused
@@ -91,6 +92,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
             | ConnectionNotGiven()
             | StoreUnreachable()
             | StoreNotMigrated()
+            | RoleRefused()
             | BrokerUnreachable()
             | LedgerUnreachable()
             | LedgerRefused()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lab.postgres import STORE_DATABASE
+from lab.postgres import STORE_ROLE
 from lab.process import REPOSITORY
 from lab.stack import start_stack
 from tallystick.delivery import DeliveryFailed, deliver_pending
@@ -80,15 +80,14 @@ def record() -> None:
     home = Path(tempfile.mkdtemp(prefix="recording-", dir=REPOSITORY / "build"))
     try:
         with start_stack(home) as stack, pytest.MonkeyPatch.context() as patch:
-            dsn = stack.store_server.dsn(STORE_DATABASE, STORE_DATABASE)
-            migrate(connect_store(dsn))
+            migrate(connect_store(stack.store_owner_dsn), grant_to=STORE_ROLE)
             for variable, value in environment_of(stack, home).items():
                 patch.setenv(variable, value)
             builder = SparkSession.builder.master("local[2]")
             for name, value in SPARK_SETTINGS.items():
                 builder = builder.config(name, value)
             builder.getOrCreate().sparkContext.setLogLevel("ERROR")
-            with open_live_books(stack, open_store(dsn), home, **BOOKS) as books:
+            with open_live_books(stack, open_store(stack.store_dsn), home, **BOOKS) as books:
                 for name, text in moments(books):
                     (FOLDER / f"{name}.prom").write_text(text)
     finally:

@@ -5,14 +5,14 @@ Knows no table: schema.py says what the shape is, the migrations how it came abo
 
 from pathlib import Path
 
+from psycopg.errors import InsufficientPrivilege
 from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
-from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 
 from tallystick.connections import ConnectionNotGiven
 from tallystick.postgres_trouble import what_to_do
-from tallystick.store.schema import REVISION, SCHEMA
-
-VERSION_TABLE = "alembic_version"
+from tallystick.store.rights import grant, granted_roles
+from tallystick.store.schema import REVISION, SCHEMA, VERSION_TABLE
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _DRIVERS = ("postgres", "postgresql", "postgresql+psycopg")
@@ -34,7 +34,7 @@ def open_store(dsn: str) -> Engine:
     """Connect to a migrated store. Raises StoreUnreachable, StoreNotMigrated, ConnectionNotGiven."""
     engine = connect_store(dsn)
     with engine.connect() as connection:
-        found = _revision(connection)
+        found = _revision(connection, engine.url)
     if found != REVISION:
         raise StoreNotMigrated(
             f"{_place(engine.url)}: expected revision {REVISION}, got {found or 'none'}; run: tallystick store migrate"
@@ -87,19 +87,31 @@ def connect_store(dsn: str) -> Engine:
     return engine
 
 
-def migrate(engine: Engine) -> None:
-    """Bring the store to this version's shape, in one transaction. Quiet when it is there; two at once are safe."""
+def migrate(engine: Engine, *, grant_to: str | None = None) -> list[str]:
+    """Bring the store to this version's shape, in one transaction. Quiet when it is there; two at once are safe.
+
+    grant_to: a role that gets the rights to work in it. Whoever has them already gets them for the new shape too.
+    Gives the roles that have them. Raises RoleRefused, and StoreUnreachable where we are not the owner.
+    """
     from alembic import command  # who only opens a store need not wait for it
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    with engine.begin() as connection:
-        connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
-        if connection.scalar(text("select to_regnamespace(:schema) is null"), {"schema": SCHEMA}):
-            connection.execute(text(f"create schema {SCHEMA}"))
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+    try:
+        with engine.begin() as connection:
+            connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+            if connection.scalar(text("select to_regnamespace(:schema) is null"), {"schema": SCHEMA}):
+                connection.execute(text(f"create schema {SCHEMA}"))
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+            for role in {*granted_roles(connection), *([grant_to] if grant_to else ())}:
+                grant(connection, role)
+            return granted_roles(connection)
+    except ProgrammingError as error:
+        if not isinstance(error.orig, InsufficientPrivilege):
+            raise
+        raise _refused(error.orig, engine.url, "expected the role that owns the store") from None
 
 
 def _url(dsn: str) -> URL:
@@ -125,10 +137,20 @@ def _reason(error: OperationalError, url: URL) -> str:
     return reason.replace(url.password, "***") if isinstance(url.password, str) and url.password else reason
 
 
-def _revision(connection: Connection) -> str | None:
-    """The newest migration that the store has; None where there was none."""
+def _revision(connection: Connection, url: URL) -> str | None:
+    """The newest migration that the store has; None where there was none. Raises StoreUnreachable."""
     table = f"{SCHEMA}.{VERSION_TABLE}"
-    if connection.scalar(text("select to_regclass(:version_table) is null"), {"version_table": table}):
-        return None
-    found: str | None = connection.scalar(text(f"select version_num from {table}"))
+    try:
+        if connection.scalar(text("select to_regclass(:version_table) is null"), {"version_table": table}):
+            return None
+        found: str | None = connection.scalar(text(f"select version_num from {table}"))
+    except ProgrammingError as error:
+        if not isinstance(error.orig, InsufficientPrivilege):
+            raise
+        owner_does = f"run as the store's owner: tallystick store migrate --grant-to {url.username or 'ROLE'}"
+        raise _refused(error.orig, url, owner_does) from None
     return found
+
+
+def _refused(error: InsufficientPrivilege, url: URL, what_to_do: str) -> StoreUnreachable:
+    return StoreUnreachable(f"{_place(url)}: role {url.username}: {error.diag.message_primary}; {what_to_do}")

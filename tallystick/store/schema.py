@@ -38,8 +38,10 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 SCHEMA = "tallystick"
 
-REVISION = "0015"
+REVISION = "0017"
 """Of this shape: the newest migration's."""
+VERSION_TABLE = "alembic_version"
+"""In which Alembic keeps it; in the same schema."""
 
 metadata = MetaData(
     schema=SCHEMA,

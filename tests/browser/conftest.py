@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 
 from lab.airflow import WHAT_A_READER_NEEDS, AirflowStack, start_airflow
 from lab.airflow_environment import AirflowSettings
-from lab.postgres import AIRFLOW_DATABASE, STORE_DATABASE, PostgresServer
+from lab.postgres import AIRFLOW_DATABASE, STORE_DATABASE, STORE_OWNER, STORE_ROLE, PostgresServer
 from lab.stack import LabAddresses
 from tallystick.report import write_report
 from tallystick.store.engine import connect_store, migrate, open_store
@@ -32,8 +32,9 @@ def last_hour() -> datetime:
 @pytest.fixture(scope="module")
 def airflow(build_folder: Path, store_server: PostgresServer, last_hour: datetime) -> Iterator[AirflowStack]:
     """Both example contracts, to be looked at: the broker that they name is not there, and neither is a scheduler."""
-    store_dsn = store_server.dsn(STORE_DATABASE, STORE_DATABASE)
-    migrate(connect_store(store_dsn))
+    store_dsn = store_server.dsn(STORE_ROLE, STORE_DATABASE)
+    store_owner_dsn = store_server.dsn(STORE_OWNER, STORE_DATABASE)
+    migrate(connect_store(store_owner_dsn), grant_to=STORE_ROLE)
     store = open_store(store_dsn)
     fill(store, payouts(), last_hour=last_hour)
     fill(store, payments(), last_hour=last_hour.replace(minute=0), windows=3)
@@ -49,6 +50,7 @@ def airflow(build_folder: Path, store_server: PostgresServer, last_hour: datetim
         ledger_reader_dsn=f"postgresql://nobody:none@{nowhere}/none",
         ledger_admin_dsn=f"postgresql://nobody:none@{nowhere}/none",
         store_dsn=store_dsn,
+        store_owner_dsn=store_owner_dsn,
         airflow_dsn=store_server.dsn(AIRFLOW_DATABASE, AIRFLOW_DATABASE),
         proxy_control_port=9,
     )

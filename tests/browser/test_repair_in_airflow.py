@@ -23,6 +23,7 @@ from lab.event import Leg, Payment
 from lab.ledger import Ledger
 from lab.mode import DeliveryMode
 from lab.namespace import Namespace
+from lab.postgres import STORE_ROLE
 from lab.process import REPOSITORY
 from lab.rounds import prepare
 from lab.stack import LabStack, start_stack
@@ -42,7 +43,7 @@ PATIENCE_SECONDS = 300
 @pytest.fixture(scope="module")
 def stack(build_folder: Path) -> Iterator[LabStack]:
     with start_stack(build_folder / "stack") as stack:
-        migrate(connect_store(stack.store_dsn))
+        migrate(connect_store(stack.store_owner_dsn), grant_to=STORE_ROLE)
         prepare(stack, DeliveryMode.EXACTLY_ONCE, seed=1, namespace=NAMES.name)
         yield stack
 

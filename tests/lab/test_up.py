@@ -27,6 +27,7 @@ ADDRESSES = LabAddresses(
     ledger_reader_dsn=DSN,
     ledger_admin_dsn=DSN,
     store_dsn=DSN,
+    store_owner_dsn=DSN,
     airflow_dsn=DSN,
     proxy_control_port=1,
 )

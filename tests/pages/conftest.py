@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lab.postgres import STORE_DATABASE, PostgresServer
+from lab.postgres import STORE_DATABASE, STORE_OWNER, STORE_ROLE, PostgresServer
 
 _HOME = Path(tempfile.mkdtemp(prefix="tallystick-pages-"))
 atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
@@ -40,16 +40,16 @@ def home() -> Path:
 
 @pytest.fixture(scope="session")
 def store_dsn(store_server: PostgresServer) -> str:
-    return store_server.dsn(STORE_DATABASE, STORE_DATABASE)
+    return store_server.dsn(STORE_ROLE, STORE_DATABASE)
 
 
 @pytest.fixture(scope="session")
-def store(store_dsn: str) -> Any:
+def store(store_server: PostgresServer, store_dsn: str) -> Any:
     """A store with the windows of both examples."""
     from tallystick.store.engine import connect_store, migrate, open_store
     from tests.page_books import fill, payments, payouts
 
-    migrate(connect_store(store_dsn))
+    migrate(connect_store(store_server.dsn(STORE_OWNER, STORE_DATABASE)), grant_to=STORE_ROLE)
     engine = open_store(store_dsn)
     fill(engine, payouts())
     fill(engine, payments(), windows=3)
@@ -102,10 +102,10 @@ def own_store(app: Any, store: Any, store_server: PostgresServer) -> Iterator[An
         admin.autocommit = True
         ended = "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s and pid <> pg_backend_pid()"
         admin.execute(ended, (STORE_DATABASE,))
-        admin.execute(f"create database own template {STORE_DATABASE} owner {STORE_DATABASE}")
-    engine = open_store(store_server.dsn(STORE_DATABASE, "own"))
+        admin.execute(f"create database own template {STORE_DATABASE} owner {STORE_OWNER}")
+    engine = open_store(store_server.dsn(STORE_ROLE, "own"))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("AIRFLOW_CONN_TALLYSTICK_STORE", airflow_connection(store_server.dsn(STORE_DATABASE, "own")))
+        patched.setenv("AIRFLOW_CONN_TALLYSTICK_STORE", airflow_connection(store_server.dsn(STORE_ROLE, "own")))
         yield engine
     pages_app.store().dispose()
     pages_app.store.cache_clear()

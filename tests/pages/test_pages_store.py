@@ -8,9 +8,10 @@ from uuid import UUID
 
 import pytest
 from pydantic import TypeAdapter
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.dialects.postgresql import insert
 
+from lab.postgres import STORE_OWNER, PostgresServer
 from tallystick.break_class import BreakClass
 from tallystick.compensation_plan import Kind, LeftOut, Plan
 from tallystick.run_result import ItemState
@@ -134,11 +135,14 @@ def test_breaks_that_are_stored_statement_by_statement_are_summed_as_if_at_once(
         connection.rollback()
 
 
-def test_a_store_that_had_books_before_there_were_sums_gets_the_same_sums(store: Engine) -> None:
+def test_a_store_that_had_books_before_there_were_sums_gets_the_same_sums(
+    store_server: PostgresServer, store: Engine
+) -> None:
     """What the migration to 0009 makes of stored rows; the transaction is taken back."""
     migration = import_module("tallystick.store.migrations.versions.m0009_what_pages_ask")
     everything = [f"select * from tallystick.{name} order by 1, 2, 3, 4, 5" for name in _KEPT]
-    with store.connect() as connection:
+    owned = create_engine(store.url.set(username=STORE_OWNER, password=store_server.passwords[STORE_OWNER]))
+    with owned.connect() as connection:
         kept = [connection.execute(text(statement)).all() for statement in everything]
         connection.execute(text(f"truncate {', '.join(f'tallystick.{name}' for name in _KEPT)}"))
         connection.execute(text(migration._FROM_WHAT_IS_STORED))

@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 )
 from sqlalchemy import Engine, text
 
-from lab.postgres import STORE_DATABASE
+from lab.postgres import STORE_OWNER, STORE_ROLE
 from lab.process import wait_until
 from lab.stack import LabStack
 from spark_apps import reconcile_app
@@ -395,8 +395,8 @@ def copy_of_store(books: LiveBooks) -> Iterator[LiveBooks]:
     server, name = books.stack.store_server, f"copy_{uuid.uuid4().hex}"
     books.store.dispose()  # who is connected holds up a copy
     with server.connect() as admin:
-        admin.execute(f"CREATE DATABASE {name} TEMPLATE {books.store.url.database} OWNER {STORE_DATABASE}")
-    yield replace(books, store=open_store(server.dsn(STORE_DATABASE, name)))
+        admin.execute(f"CREATE DATABASE {name} TEMPLATE {books.store.url.database} OWNER {STORE_OWNER}")
+    yield replace(books, store=open_store(server.dsn(STORE_ROLE, name)))
     with server.connect() as admin:
         admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
 

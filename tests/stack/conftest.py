@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from lab.postgres import AIRFLOW_DATABASE, STORE_DATABASE
+from lab.postgres import AIRFLOW_DATABASE, STORE_OWNER, STORE_ROLE
 from lab.process import REPOSITORY
 from lab.stack import LabAddresses, LabStack, start_stack
 from tallystick.alert import Alert
@@ -40,6 +40,7 @@ from tallystick.store.run_store import commit_run
 from tallystick.verdict import Verdict
 
 from .live import new_books, spark
+from .store_owner import as_owner
 
 __all__ = ["new_books", "spark"]  # fixtures
 
@@ -71,8 +72,8 @@ def stack() -> Iterator[LabStack]:
 def store_template(stack: LabStack) -> str:
     """Name of a migrated database that nobody connects to, to be copied."""
     _create_database(stack, _TEMPLATE)
-    engine = connect_store(stack.store_server.dsn(STORE_DATABASE, _TEMPLATE))
-    migrate(engine)
+    engine = connect_store(stack.store_server.dsn(STORE_OWNER, _TEMPLATE))
+    migrate(engine, grant_to=STORE_ROLE)
     engine.dispose()
     return _TEMPLATE
 
@@ -89,20 +90,28 @@ def airflow_stack(stack: LabStack) -> Iterator[LabAddresses]:
 
 @pytest.fixture
 def empty_store_dsn(stack: LabStack) -> Iterator[str]:
-    """Address of a database that was never migrated."""
-    yield from _database(stack, template="template1")
+    """Address of a database that was never migrated, for its owner."""
+    yield from _database(stack, template="template1", role=STORE_OWNER)
 
 
 @pytest.fixture
 def store_dsn(stack: LabStack, store_template: str) -> Iterator[str]:
-    """Address of a migrated store of this test's own."""
-    yield from _database(stack, template=store_template)
+    """Address of a migrated store of this test's own, for the role that Tallystick works as."""
+    yield from _database(stack, template=store_template, role=STORE_ROLE)
 
 
 @pytest.fixture
 def store(store_dsn: str) -> Engine:
-    """A migrated store of this test's own."""
+    """A migrated store of this test's own, opened as Tallystick does."""
     return open_store(store_dsn)
+
+
+@pytest.fixture
+def owned_store(stack: LabStack, store: Engine) -> Iterator[Engine]:
+    """The same store, opened as its owner."""
+    engine = as_owner(stack, store)
+    yield engine
+    engine.dispose()
 
 
 @pytest.fixture
@@ -287,14 +296,14 @@ def _figures(topic: str, ledger_rows: int, ledger_older_rows: int | None) -> Run
     )
 
 
-def _database(stack: LabStack, *, template: str) -> Iterator[str]:
+def _database(stack: LabStack, *, template: str, role: str) -> Iterator[str]:
     name = f"store_{uuid.uuid4().hex}"
     _create_database(stack, name, template=template)
-    yield stack.store_server.dsn(STORE_DATABASE, name)
+    yield stack.store_server.dsn(role, name)
     with stack.store_server.connect() as admin:
         admin.execute(f"drop database {name} with (force)")
 
 
-def _create_database(stack: LabStack, name: str, *, template: str = "template1", owner: str = STORE_DATABASE) -> None:
+def _create_database(stack: LabStack, name: str, *, template: str = "template1", owner: str = STORE_OWNER) -> None:
     with stack.store_server.connect() as admin:
         admin.execute(f"create database {name} template {template} owner {owner}")

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 
 from lab.class_archive import SMALL_JVM
-from lab.postgres import STORE_DATABASE
+from lab.postgres import STORE_OWNER, STORE_ROLE
 from lab.process import REPOSITORY
 from lab.stack import LabStack
 from tallystick.spark_job import WORKER_DAEMON
@@ -58,8 +58,8 @@ def new_books(stack: LabStack, store_template: str, tmp_path_factory: pytest.Tem
     folder = tmp_path_factory.mktemp("books")
     name = f"books_{uuid.uuid4().hex}"
     with stack.store_server.connect() as admin:
-        admin.execute(f"CREATE DATABASE {name} TEMPLATE {store_template} OWNER {STORE_DATABASE}")
-    store: Engine = open_store(stack.store_server.dsn(STORE_DATABASE, name))
+        admin.execute(f"CREATE DATABASE {name} TEMPLATE {store_template} OWNER {STORE_OWNER}")
+    store: Engine = open_store(stack.store_server.dsn(STORE_ROLE, name))
     with pytest.MonkeyPatch.context() as patch:
         for variable, value in environment_of(stack, folder).items():
             patch.setenv(variable, value)

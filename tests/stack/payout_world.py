@@ -36,6 +36,7 @@ from tallystick.topic_snapshot import read_topic_snapshot
 from tallystick.verdict import Verdict
 
 from .repairs import executed, planned
+from .store_owner import as_owner
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 KILLED_EXECUTOR = Path(__file__).with_name("killed_executor.py")
@@ -157,6 +158,11 @@ class Books:
 
     def events(self) -> list[str]:
         return [entry.event for entry in read_audit(self.store, self.contract.contract)]
+
+    def forget_actions(self) -> None:
+        """Lose what the store knows of them, as a store that came back from a backup would."""
+        with as_owner(self.stack, self.store).begin() as connection:
+            connection.execute(text("delete from tallystick.compensation_action"))
 
     def states(self) -> Counter[str]:
         statement = text("select state from tallystick.compensation_action")

@@ -25,6 +25,7 @@ from lab.airflow_environment import LAB_CONNECTIONS, SPARK_POOL, AirflowSettings
 from lab.mode import DeliveryMode
 from lab.own_contracts import copy_contracts
 from lab.pager import Pager, start_pager
+from lab.postgres import STORE_ROLE
 from lab.process import REPOSITORY, wait_until
 from lab.rounds import prepare
 from lab.stack import LabAddresses, LabStack
@@ -57,7 +58,7 @@ def pager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pager]:
 @pytest.fixture(scope="module")
 def store_dsn(stack: LabStack) -> str:
     """The store that Airflow knows."""
-    migrate(connect_store(stack.store_dsn))
+    migrate(connect_store(stack.store_owner_dsn), grant_to=STORE_ROLE)
     return stack.store_dsn
 
 

@@ -260,8 +260,7 @@ def test_when_the_stores_outcome_is_lost_progress_decides(world: Books) -> None:
     world.find_missing(rows)
     plan = world.plan()
     world.execute(plan)
-    with world.store.begin() as connection:
-        connection.execute(text("delete from tallystick.compensation_action"))
+    world.forget_actions()
     assert world.execute(plan).count(ItemFate.ALREADY_PUBLISHED) == 3
     assert world.copies() == once(rows)
     assert world.states() == {"done": 3}
@@ -273,8 +272,7 @@ def test_when_retention_took_the_event_progress_decides(world: Books) -> None:
     plan = world.plan()
     world.execute(plan)
     world.expire()
-    with world.store.begin() as connection:
-        connection.execute(text("delete from tallystick.compensation_action"))
+    world.forget_actions()
     assert world.execute(plan).count(ItemFate.ALREADY_PUBLISHED) == 3
     assert world.copies() == Counter()
 
@@ -285,8 +283,7 @@ def test_when_outcome_and_progress_are_lost_the_log_decides(world: Books) -> Non
     plan = world.plan()
     world.execute(plan)
     delete_progress_topic(world)
-    with world.store.begin() as connection:
-        connection.execute(text("delete from tallystick.compensation_action"))
+    world.forget_actions()
     assert world.execute(plan).count(ItemFate.ALREADY_PUBLISHED) == 3
     assert world.copies() == once(rows)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from lab.postgres import STORE_DATABASE
+from lab.postgres import STORE_ROLE
 from lab.process import REPOSITORY
 from lab.stack import start_stack
 from tallystick.break_class import BreakClass, Doubt
@@ -31,11 +31,10 @@ def books(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveBooks
     folder = Path(tempfile.mkdtemp(prefix="replicas-", dir=parent))
     try:
         with start_stack(folder, brokers=3, controllers=1) as stack:
-            dsn = stack.store_server.dsn(STORE_DATABASE, STORE_DATABASE)
-            migrate(connect_store(dsn))
+            migrate(connect_store(stack.store_owner_dsn), grant_to=STORE_ROLE)
             for variable, value in environment_of(stack, tmp_path).items():
                 monkeypatch.setenv(variable, value)
-            with open_live_books(stack, open_store(dsn), tmp_path, direction="ledger_to_topic") as made:
+            with open_live_books(stack, open_store(stack.store_dsn), tmp_path, direction="ledger_to_topic") as made:
                 yield made
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -38,6 +38,7 @@ from tallystick.verdict import Verdict
 from .books import Event, LiveBooks, payment
 from .live import NewBooks
 from .repairs import action_states, effects, executed, planned, posted, posting_books
+from .store_owner import as_owner
 
 LOST = payment("lost", 700)
 ALSO_LOST = payment("also lost", 300)
@@ -76,7 +77,7 @@ def test_a_missing_row_is_posted_once_also_when_its_outcome_was_lost_and_the_nex
     with pytest.raises(PlanRefused, match=r"expected the connection of compensation\.post, got none"):
         executed(books, plan)
     assert posted(books, plan).count(ItemFate.PUBLISHED) == 1
-    with books.store.begin() as connection:
+    with as_owner(books.stack, books.store).begin() as connection:
         forget = text("delete from tallystick.compensation_action where plan_id = :plan")
         connection.execute(forget, {"plan": plan.plan_id})
     books.ledger.execute(f"DELETE FROM {books.table} WHERE event_id = %s AND side = 'debit'", (LOST.event_id,))

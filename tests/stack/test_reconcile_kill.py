@@ -36,6 +36,7 @@ from tallystick.verdict import Verdict
 
 from .books import TWO_LEGS, LiveBooks, both_legs, copy_of_store, invoice, payment, payments, table_contents
 from .live import SPARK_SETTINGS, NewBooks
+from .store_owner import owner_dsn
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("spark")]
 
@@ -284,7 +285,7 @@ def test_a_ledger_that_crashes_right_after_a_cut_gives_no_transaction_id_away_ag
 
 def _lock_open_items(books: LiveBooks) -> psycopg.Connection:
     """Let nobody write open items, which a commit writes after verdict and breaks, until the connection is closed."""
-    holder = psycopg.connect(_store_dsn(books), application_name="lock")
+    holder = psycopg.connect(owner_dsn(books.stack, books.store), application_name="lock")
     holder.execute("LOCK TABLE tallystick.open_item IN SHARE MODE")
     return holder
 

@@ -12,15 +12,8 @@ from sqlalchemy import Engine, text
 from lab.ports import free_port
 from lab.stack import LabStack
 from tallystick.connections import ConnectionNotGiven
-from tallystick.store.engine import (
-    VERSION_TABLE,
-    StoreNotMigrated,
-    StoreUnreachable,
-    connect_store,
-    migrate,
-    open_store,
-)
-from tallystick.store.schema import SCHEMA, metadata
+from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, connect_store, migrate, open_store
+from tallystick.store.schema import SCHEMA, VERSION_TABLE, metadata
 
 
 def differences(store_dsn: str) -> list[Any]:
@@ -43,8 +36,8 @@ def test_the_migrations_give_the_shape_that_the_schema_states(store_dsn: str) ->
     assert differences(store_dsn) == []
 
 
-def test_the_comparison_sees_a_missing_column(store_dsn: str, store: Engine) -> None:
-    with store.begin() as connection:
+def test_the_comparison_sees_a_missing_column(store_dsn: str, owned_store: Engine) -> None:
+    with owned_store.begin() as connection:
         connection.execute(text("alter table tallystick.sample drop column ledger_xmax"))
     assert [difference[0] for difference in differences(store_dsn)] == ["add_column"]
 

@@ -136,6 +136,25 @@ def test_a_given_password_is_found(line: str) -> None:
     assert given_passwords(line) != []
 
 
+def services_that_know(secret: str) -> set[str]:
+    return {name for name, service in SERVICES.items() if secret in str(service)}
+
+
+def test_the_stores_owner_is_known_where_it_is_made_and_migrated_and_nowhere_else() -> None:
+    assert services_that_know("TALLYSTICK_STORE_OWNER_PASSWORD") == {"airflow-db", "airflow-init"}
+    assert services_that_know("TALLYSTICK_DB_ADMIN_PASSWORD") == {"airflow-db"}
+
+
+def test_airflow_its_tasks_and_the_command_line_work_as_a_role_that_owns_nothing() -> None:
+    made = COMPOSE["configs"]["airflow-and-store"]["content"]
+    owners = dict(re.findall(r"CREATE DATABASE (\w+) OWNER (\w+);", made))
+    (granted,) = re.findall(r"store migrate --grant-to (\w+)", str(SERVICES["airflow-init"]["command"]))
+    stores = {AIRFLOW["TALLYSTICK_STORE_DSN"], AIRFLOW["AIRFLOW_CONN_TALLYSTICK_STORE"]}
+    assert {re.findall(r"//(\w+):.*/(\w+)$", address)[0] for address in stores} == {(granted, "tallystick")}
+    assert owners == {"airflow": "airflow", "tallystick": "tallystick_owner"}
+    assert f"//{owners['tallystick']}:" in SERVICES["airflow-init"]["environment"]["STORE_OWNER_DSN"]
+
+
 def test_every_address_is_one_that_a_service_listens_on() -> None:
     assert addresses_nobody_listens_on(COMPOSE_TEXT, SERVICES) == set()
 

@@ -2,8 +2,7 @@
 
 from alembic import context
 
-from tallystick.store.engine import VERSION_TABLE
-from tallystick.store.schema import SCHEMA, metadata
+from tallystick.store.schema import SCHEMA, VERSION_TABLE, metadata
 
 context.configure(
     connection=context.config.attributes["connection"],
