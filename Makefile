@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock demo lab lab-long soak backfill history crash relay cluster up down browser-setup promtool-setup lint format test test-unit test-spark test-dags test-pages test-stack test-rules test-browser bench bench-shapes bench-growth bench-eos bench-cost bench-keep bench-census bench-pages clean
+.PHONY: help setup lock audit sbom pin-images demo lab lab-long soak backfill history crash relay cluster up down browser-setup promtool-setup lint format test test-unit test-spark test-dags test-pages test-stack test-rules test-browser bench bench-shapes bench-growth bench-eos bench-cost bench-keep bench-census bench-pages clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -16,6 +16,15 @@ setup: ## Make .venv and .jars from the locks; a second run does nothing
 
 lock: setup ## Re-make the locks from requirements/*.in (UPGRADE=1: take the newest allowed)
 	@$(BIN)/python setup/relock.py $(if $(UPGRADE),--upgrade)
+
+audit: setup ## Ask OSV for known holes in the locked packages; 3: it could not be asked, so nothing is known
+	@$(BIN)/python setup/audit.py
+
+sbom: setup ## Write what this is made of, packages, jars and images, as CycloneDX into build/sbom.cdx.json
+	@$(BIN)/python setup/sbom.py
+
+pin-images: setup ## Ask the registries for the digests of the base images, and write them behind their tags
+	@$(BIN)/python setup/pin_images.py
 
 demo: setup ## Start everything, break it on purpose, watch Tallystick find out (FOLLOW=1: you approve the repair)
 	$(BIN)/python -m lab.demo $(if $(FOLLOW),--follow)
