@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock audit sbom pin-images demo lab lab-long soak backfill history crash relay cluster up down browser-setup promtool-setup lint format test test-unit test-spark test-dags test-pages test-stack test-rules test-browser bench bench-shapes bench-growth bench-eos bench-cost bench-keep bench-census bench-pages clean
+.PHONY: help setup lock audit sbom pin-images routes demo lab lab-long soak backfill history crash relay cluster up down browser-setup promtool-setup lint format test test-unit test-spark test-dags test-pages test-stack test-rules test-browser bench bench-shapes bench-growth bench-eos bench-cost bench-keep bench-census bench-pages clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -25,6 +25,9 @@ sbom: setup ## Write what this is made of, packages, jars and images, as Cyclone
 
 pin-images: setup ## Ask the registries for the digests of the base images, and write them behind their tags
 	@$(BIN)/python setup/pin_images.py
+
+routes: setup ## Show who is let in where, measured on a live Airflow under SimpleAuthManager and under FAB
+	@$(PYTEST) -q tests/browser/test_routes.py && cat build/routes.md
 
 demo: setup ## Start everything, break it on purpose, watch Tallystick find out (FOLLOW=1: you approve the repair)
 	$(BIN)/python -m lab.demo $(if $(FOLLOW),--follow)

@@ -7,7 +7,7 @@ left, also after Ctrl-C and after a SIGKILL of the lab. Imports nothing of Airfl
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,11 +53,17 @@ def start_airflow(
     addresses: LabAddresses,
     *,
     components: tuple[str, ...] = _COMPONENTS,
+    make_users: Callable[[Mapping[str, str]], None] | None = None,
     deadline_seconds: float = 90,
 ) -> Iterator[AirflowStack]:
-    """Run Airflow on the given database; yields once its components are healthy. Raises AirflowDidNotStart."""
+    """Run Airflow on the given database; yields once its components are healthy. Raises AirflowDidNotStart.
+
+    make_users: for a manager of logins that keeps them in Airflow's database, given the environment of its commands.
+    """
     environment = build_environment(settings, addresses)
     _migrate(settings, environment)
+    if make_users is not None:
+        make_users(environment)
     with ExitStack() as cleanup:
         guard = cleanup.enter_context(start_guard())
         children: dict[str, subprocess.Popen[bytes]] = {}

@@ -52,6 +52,8 @@ class AirflowSettings:
     dags: Path = REPOSITORY / "dags"
     spark_conf: Mapping[str, str] = field(default_factory=lambda: dict(SMALL_SPARK))
     connections: Mapping[str, AirflowConnection] = field(default_factory=dict, repr=False)  # beside LAB_CONNECTIONS
+    users: Mapping[str, str] = field(default_factory=lambda: dict(USERS))
+    auth_manager: str = "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
     jars: Path = REPOSITORY / ".jars" / "spark"
     port: int = field(default_factory=free_port)
     worker_log_port: int = field(default_factory=free_port)
@@ -73,7 +75,7 @@ class AirflowSettings:
 
 def build_environment(settings: AirflowSettings, addresses: LabAddresses) -> dict[str, str]:
     """Build the environment and write the users' passwords, new ones each time. All values are plain strings."""
-    write_secret(settings.passwords_file, json.dumps({user: secrets.token_urlsafe(12) for user in USERS}))
+    write_secret(settings.passwords_file, json.dumps({user: secrets.token_urlsafe(12) for user in settings.users}))
     binaries = Path(sys.executable).parent
     passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return (
@@ -103,7 +105,8 @@ def _airflow(settings: AirflowSettings, database_dsn: str) -> dict[str, str]:
             "PLUGINS_FOLDER": str(REPOSITORY / "plugins"),
             "EXECUTION_API_SERVER_URL": f"{settings.base_url}/execution/",
             "FERNET_KEY": base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
-            "SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:{role}" for user, role in USERS.items()),
+            "AUTH_MANAGER": settings.auth_manager,
+            "SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:{role}" for user, role in settings.users.items()),
             "SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(settings.passwords_file),
             "PARALLELISM": "4",  # the stock 32 forks 32 workers at once
             "MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "1",
