@@ -80,7 +80,7 @@ class RawProducer:
                         max_version=4,
                     )
                 )
-                _raise_for(answer.error_code, "InitProducerId")
+                raise_for(answer.error_code, "InitProducerId")
             except _COORDINATOR_NOT_READY:
                 return False
             self.producer_id, self.producer_epoch = answer.producer_id, answer.producer_epoch
@@ -102,7 +102,7 @@ class RawProducer:
         )
         for result in answer.results_by_topic_v3_and_below:
             for each in result.results_by_partition:
-                _raise_for(each.partition_error_code, f"AddPartitionsToTxn {topic}[{partition}]")
+                raise_for(each.partition_error_code, f"AddPartitionsToTxn {topic}[{partition}]")
 
     def produce(self, topic: str, partition: int, event: Event, headers: Mapping[str, str]) -> int:
         """Produce one record of the transaction, whether or not the coordinator was told; give its offset."""
@@ -128,7 +128,7 @@ class RawProducer:
         )
         answer = self.admin._manager.run(self._send, request, leader_of(self.admin, topic, partition))
         (produced,) = answer.responses[0].partition_responses
-        _raise_for(produced.error_code, f"Produce to {topic}[{partition}]")
+        raise_for(produced.error_code, f"Produce to {topic}[{partition}]")
         self.next_sequence += 1
         return int(produced.base_offset)
 
@@ -143,7 +143,7 @@ class RawProducer:
                 max_version=4,
             )
         )
-        _raise_for(answer.error_code, "EndTxn")
+        raise_for(answer.error_code, "EndTxn")
 
     def _ask_coordinator(self, request: Any) -> Any:
         async def ask() -> Any:
@@ -195,6 +195,7 @@ def _set_verification(admin: KafkaAdminClient, value: str) -> None:
     process.wait_until(is_set, what=f"{_VERIFICATION}={value}")
 
 
-def _raise_for(error_code: int, what: str) -> None:
+def raise_for(error_code: int, what: str) -> None:
+    """Raise a broker's error as kafka.errors."""
     if error_code:
         raise for_code(error_code)(what)

@@ -1,8 +1,8 @@
-"""The first reader: Spark, both sides of one cut, in one of three ways that give the same answers.
+"""The first reader: Spark, both sides of one cut, in one of several ways that give the same answers.
 
-By our own reader of the log, matched by hash: the census comes with it, and Kafka's client reads a sample again. By
-Kafka's client, matched by hash: where somebody asks for it. By Kafka's client, pair by pair: where a contract asks for
-more than pairs. What is a readable event, `tallystick.event_reading` says in all three.
+By our own reader of the log, and Kafka's client reads a sample again: matched by hash, where the census comes with it;
+or pair by pair, where a contract asks for more than pairs. By Kafka's client, where somebody asks for it: by hash or
+pair by pair. What is a readable event, `tallystick.event_reading` says in all of them.
 """
 
 import os
@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import chain
 from threading import Event, Thread
 
 from pyspark import SparkConf
@@ -34,9 +35,10 @@ from spark_apps.hash_scan import (
 from spark_apps.key_index_files import IndexPlan, read_before
 from spark_apps.key_index_frame import index_of, keys_in_indexes, keys_read_before, write_index
 from spark_apps.ledger_frame import RowsById, input_rows, read_ledger, repeated_row_ids, rows_by_id, slice_queries
-from spark_apps.log_reader import LogTopic, as_raised_in_the_task
+from spark_apps.log_blobs import NOTHING_SEEN
+from spark_apps.log_reader import LogTopic, as_raised_in_the_task, log_events
 from spark_apps.postgres_rows import PostgresRows
-from spark_apps.second_reading import choose_sample, compare, read_by_client
+from spark_apps.second_reading import choose_sample, compare, read_again
 from spark_apps.slice_matching import beside_planted, scan_slices
 from spark_apps.topic_frame import parse_events, read_topics
 from tallystick.canaries import canary_events, canary_rows
@@ -46,15 +48,18 @@ from tallystick.connections import Connections, KafkaSettings
 from tallystick.contract import Contract, Direction
 from tallystick.contract_event import EventFields
 from tallystick.cut import Cut, TopicSlice
+from tallystick.evidence import SecondReading
 from tallystick.input_topic import input_kafka
 from tallystick.key_index import ReadableIndexes
 from tallystick.ledger_kinds import open_ledger_of
 from tallystick.ledger_reader import scan_address
+from tallystick.offsets import OffsetRange
 from tallystick.run_result import PartitionCensus
 from tallystick.slice_scan import SliceScan
 
 SCAN_VARIABLE, BY_CLIENT, PAIR_BY_PAIR = "TALLYSTICK_SCAN", "by_client", "pair_by_pair"
-"""The variable, and its values that turn the quick ways off: the first one, or both."""
+"""The variable, and its values that turn the quick ways off: the first one, or both. Kafka's client reads all of
+the log then, and bounds nothing that it unpacks."""
 _LOOK_EVERY_SECONDS = 0.5
 _WORKERS_PYTHON = "PYSPARK_PYTHON"
 
@@ -93,7 +98,7 @@ class Sides:
 
 def reads_log(contract: Contract) -> bool:
     """Whether the events are read from the log by a reader of ours, which counts its offsets in the same walk."""
-    return os.environ.get(SCAN_VARIABLE) is None and matches_by_hash(contract)
+    return not _asks_for_client() and matches_by_hash(contract)
 
 
 def matches_by_hash(contract: Contract) -> bool:
@@ -165,7 +170,11 @@ def scan_cut(
             if by_log:
                 scan, census = _scan_log(spark, contract, connections, cut, previous, sides, known, tell, index_to)
             else:
-                scan, census = _scan(contract, cut, previous, sides, known, inputs, index_to), ()
+                samples = () if _asks_for_client() else _samples(contract, connections, cut)
+                with as_raised_in_the_task(), ThreadPoolExecutor(1) as beside:
+                    again = beside.submit(_read_twice, spark, samples)
+                    scan, census = _scan(contract, cut, previous, sides, known, inputs, index_to), ()
+                    scan = replace(scan, second_readings=again.result())
             if not described.row_id_is_unique:
                 scan = replace(scan, row_ids_repeat=True, repeated_row_ids=repeated_row_ids(sides.ledger.read))
             return scan, census
@@ -181,9 +190,15 @@ def _open_session(name: str) -> SparkSession:
 def _read_events(
     spark: SparkSession, kafka: KafkaSettings, slices: Sequence[TopicSlice], fields: EventFields, several_legs: bool
 ) -> DataFrame:
-    """By Kafka's client."""
-    source = read_topics(spark, kafka, [part.readable for part in slices])
-    return parse_events(source, fields, several_legs=several_legs)
+    """By our own reader, or where somebody asks for it, by Kafka's client."""
+    ranges = [part.readable for part in slices]
+    if _asks_for_client():
+        return parse_events(read_topics(spark, kafka, ranges), fields, several_legs=several_legs)
+    return log_events(spark, kafka, ranges, fields, several_legs=several_legs)
+
+
+def _asks_for_client() -> bool:
+    return os.environ.get(SCAN_VARIABLE) is not None
 
 
 def _scan_log(
@@ -224,15 +239,37 @@ def _scan_log(
         rows = sides.parsed_rows()
     of = sum(len(part.readable) for part in slices)
     with as_raised_in_the_task(), ThreadPoolExecutor(1) as beside, _telling_how_far(log.counted, of, tell):
-        by_client = beside.submit(read_by_client, spark, connections.kafka, sample)
+        by_client = beside.submit(read_again, spark, connections.kafka, sample)
         repeated = partial(read_before, index_to) if index_to else None
         read = _by_hash(contract, cut, previous, log, rows, sides, known, repeated)
-        second_readings = compare(sample, read.seen, by_client.result())
+        again = by_client.result()
+        whole = {part.topic_partition for part in sample if part in again.ranges}
+        ours = {part: read.seen.get(part, NOTHING_SEEN) if part in whole else seen for part, seen in again.ours.items()}
+        second_readings = compare(again.ranges, ours, again.clients)
     order = {(part.offsets.topic, part.offsets.partition): place for place, part in enumerate(cut.topic_slices)}
     census = [walked.census for walked in read.walked]
     tell("fetched", {"bytes": sum(walked.fetched_bytes for walked in read.walked)})
     ordered = sorted(census, key=lambda one: order[one.topic, one.partition])
     return replace(read.scan, second_readings=second_readings), tuple(ordered)
+
+
+def _samples(
+    contract: Contract, connections: Connections, cut: Cut
+) -> tuple[tuple[KafkaSettings, tuple[OffsetRange, ...]], ...]:
+    """What Kafka's client reads again, and where."""
+    seed = f"{contract.contract}/{cut.n}"
+    events = (connections.kafka, choose_sample(slices_on(cut, contract.topics), seed=seed))
+    if not contract.input_topics:
+        return (events,)
+    inputs = choose_sample(slices_on(cut, contract.input_topics), seed=seed)
+    return (events, (input_kafka(contract, connections), inputs))
+
+
+def _read_twice(
+    spark: SparkSession, samples: Sequence[tuple[KafkaSettings, Sequence[OffsetRange]]]
+) -> tuple[SecondReading, ...]:
+    both = [read_again(spark, kafka, sample) for kafka, sample in samples]
+    return tuple(chain.from_iterable(compare(one.ranges, one.ours, one.clients) for one in both))
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark.accumulators import Accumulator
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
@@ -34,6 +35,7 @@ from spark_apps.side_summary import (
     summarise_events,
 )
 from spark_apps.spark_hash import hash_longs, hash_pairs, hash_place
+from spark_apps.topic_frame import events_shape, with_events
 from tallystick.batch_heads import HEADS_MAX, BatchHeads, HeadKeeper
 from tallystick.census import DecidedBatch, LogEndsEarly, Outcome, batch_at, walk_batches, walk_counted
 from tallystick.connections import KafkaSettings
@@ -44,11 +46,11 @@ from tallystick.garbage import seldom_collected
 from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog, fetcher, fetchers, open_admin
 from tallystick.log_record import packed, record_of
 from tallystick.offsets import OffsetRange, TopicPartition
-from tallystick.open_batch import Record, library_batch, records_in
+from tallystick.open_batch import Record, is_compressed, is_whole, open_batch
 
 CHUNK_RECORDS = 2_000
 CHUNK_BYTES = 16 << 20
-"""So much is decoded together. More costs more for each: two thousand events stay in a core's cache."""
+"""So much, unpacked, is decoded together. More costs more for each: two thousand events stay in a core's cache."""
 TASKS_PER_CORE = 4
 TASK_OFFSETS_MIN = 20_000
 """A task is a client of its own to the broker: what is smaller is read together."""
@@ -241,7 +243,10 @@ def summaries_of(
 def _seen(events: pa.RecordBatch, inside: OffsetRange) -> Seen:
     offsets = events["place"].to_numpy()
     first, last = np.searchsorted(offsets, [inside.kafka_offset_start, inside.kafka_offset_end])
-    content = events["content"].to_numpy()[first:last]
+    return _seen_of(events["content"].to_numpy()[first:last])
+
+
+def _seen_of(content: Numbers) -> Seen:
     return Seen(len(content), int(np.bitwise_xor.reduce(content)), int((content & LOW_32_BITS).sum()))
 
 
@@ -267,14 +272,63 @@ def _walk(fetch: Fetch, part: TopicSlice, beside: list[pa.RecordBatch], heads_ma
     beside.append(blobs_of(Kind.WALKED, NO_BUCKET, [walked_blob(Walked(census, fetched_bytes, heads))]))
 
 
+def log_events(
+    spark: SparkSession, kafka: KafkaSettings, ranges: Sequence[OffsetRange], fields: EventFields, *, several_legs: bool
+) -> DataFrame:
+    """All committed and plain records of some ranges, read. Shape: as `topic_frame.parse_events` has it.
+
+    Raises, by the task: CorruptBatch, OffsetNotInLog.
+    """
+    has_sequence = fields.sequence is not None
+
+    def read(some: Sequence[OffsetRange]) -> Iterator[pa.RecordBatch]:
+        decoder = EventDecoder(fields, several_legs=several_legs)
+        with open_admin(kafka) as admin:
+            fetch = fetch_ahead(*fetchers(admin), some)
+            for inside in some:
+                for records in _chunks(walk_batches(fetch, inside), inside):
+                    yield with_events(_as_rows(inside, records), decoder, has_sequence=has_sequence)
+
+    return _in_tasks(spark, ranges, len, read, events_shape(has_sequence=has_sequence))
+
+
+def _as_rows(inside: OffsetRange, records: Records) -> pa.RecordBatch:
+    count, value_hash = len(records.offsets), hash_pairs(records.keys, records.values)
+    return pa.record_batch(
+        {
+            "topic": pa.array([inside.topic] * count, pa.string()),
+            "partition": pa.array([inside.partition] * count, pa.int32()),
+            "kafka_offset": pa.array(records.offsets, pa.int64()),
+            "value_hash": pa.array(value_hash.view(np.int64)),
+            "written_ms": pa.array(records.timestamps_ms, pa.int64()),
+            "value": pa.array(records.values, pa.binary()),
+        }
+    )
+
+
+def seen_by_us(fetch: Fetch, inside: OffsetRange) -> Iterator[tuple[DecidedBatch, Seen]]:
+    """Each committed or plain batch of a range, with what its records in the range give."""
+    for batch in walk_batches(fetch, inside):
+        if batch.outcome in _READ:
+            records = Records([], [], [], [])
+            _append(records, batch, inside)
+            offsets = np.array(records.offsets, dtype=np.int64)
+            content = _contents(offsets, records, hash_place(inside.topic, inside.partition)).view(np.int64)
+            yield batch, _seen_of(content)
+
+
+def _contents(offsets: Numbers, records: Records, place_hash: int) -> NDArray[np.uint64]:
+    values = hash_pairs(records.keys, records.values).view(np.int64)
+    return hash_longs(values, hash_longs(offsets, place_hash))
+
+
 def _chunks(batches: Iterable[DecidedBatch], inside: OffsetRange) -> Iterator[Records]:
     """The committed and plain records of a range, many at a time."""
     some, size = Records([], [], [], []), 0
     for batch in batches:
         if batch.outcome not in _READ:
             continue
-        _append(some, batch, inside)
-        size += len(batch.raw)
+        size += _append(some, batch, inside)
         if len(some.offsets) >= CHUNK_RECORDS or size >= CHUNK_BYTES:
             yield some
             some, size = Records([], [], [], []), 0
@@ -282,7 +336,8 @@ def _chunks(batches: Iterable[DecidedBatch], inside: OffsetRange) -> Iterator[Re
         yield some
 
 
-def _append(some: Records, batch: DecidedBatch, inside: OffsetRange) -> None:
+def _append(some: Records, batch: DecidedBatch, inside: OffsetRange) -> int:
+    """Its bytes, which may be far more than it takes in the log."""
     records = _checked(batch, inside.topic_partition)
     start, end = inside.kafka_offset_start, inside.kafka_offset_end
     if batch.header.base_offset < start or batch.header.last_offset >= end:
@@ -291,14 +346,16 @@ def _append(some: Records, batch: DecidedBatch, inside: OffsetRange) -> None:
     some.keys.extend([record.key for record in records])
     some.values.extend([record.value for record in records])
     some.timestamps_ms.extend([record.timestamp for record in records])
+    if not is_compressed(batch):
+        return len(batch.raw)
+    return sum(len(record.value) for record in records if record.value is not None)
 
 
 def _checked(batch: DecidedBatch, topic_partition: TopicPartition) -> Sequence[Record]:
     """The batch's records. Raises CorruptBatch."""
-    opened = library_batch(batch)
-    if not opened.validate_crc():
+    if not is_whole(batch):
         raise CorruptBatch(f"{topic_partition}: the batch at offset {batch.header.base_offset} is corrupt")
-    return records_in(opened, batch)
+    return open_batch(batch)
 
 
 class _Hasher:
@@ -323,9 +380,7 @@ class _Hasher:
     def hashed(self, records: Records) -> pa.RecordBatch:
         """The records as HASHED_EVENTS."""
         count, offsets = len(records.offsets), np.array(records.offsets, dtype=np.int64)
-        content = hash_longs(
-            hash_pairs(records.keys, records.values).view(np.int64), hash_longs(offsets, self._place_hash)
-        )
+        content = _contents(offsets, records, self._place_hash)
         readable = np.ones(count, dtype=bool)
         whole = self._decoder.decode_whole(records.values)
         if whole is not None:

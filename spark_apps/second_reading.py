@@ -1,21 +1,40 @@
-"""Some of what our reader of the log read: read again by Kafka's own client, through Spark, and compared by content."""
+"""Some of what our reader of the log read: read again by Kafka's own client, through Spark, and compared by content.
+
+The client makes room for whatever a record says of itself, and unpacks behind its range what its poll has room for. So
+a walk of our own goes first: where a batch is that `open_batch` does not read, the client is not sent.
+"""
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from spark_apps.log_blobs import NOTHING_SEEN, Seen
+from spark_apps.log_reader import seen_by_us
 from spark_apps.slice_matching import fingerprint
 from spark_apps.topic_frame import read_topics
+from tallystick.census import DecidedBatch, Outcome, decide_batches
 from tallystick.connections import KafkaSettings
 from tallystick.cut import TopicSlice
 from tallystick.evidence import SecondReading
+from tallystick.fetch_ahead import fetch_ahead
+from tallystick.log_fetch import Fetch, FetchedLog, fetchers, open_admin
 from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.open_batch import is_compressed, readable_records
+from tallystick.unpacking import UnreadableBatch
 
 SAMPLE_OFFSETS = 10_000
 """A cut of no more offsets is read twice as a whole; of a larger one so many, at one place."""
+CLIENT_FETCH_BYTES = 1 << 20
+"""Of one partition, as the client has it unless it is told otherwise: what its poll unpacks."""
+CLIENT_BYTES_MAX = 128 << 20
+"""Where packed batches unpack to more, the client opens one at a time: it holds all that a poll brings."""
+_CONSUMER = {"kafka.max.poll.records": "10000", "kafka.max.partition.fetch.bytes": str(CLIENT_FETCH_BYTES)}
+_ONE_BATCH_A_POLL = _CONSUMER | {"kafka.max.partition.fetch.bytes": "1"}
+"""A broker answers with one whole batch all the same (KIP-74), and a poll takes one answer of a partition."""
 
 
 def choose_sample(slices: Iterable[TopicSlice], *, seed: str) -> tuple[OffsetRange, ...]:
@@ -33,16 +52,108 @@ def choose_sample(slices: Iterable[TopicSlice], *, seed: str) -> tuple[OffsetRan
     )
 
 
-def read_by_client(
-    spark: SparkSession, kafka: KafkaSettings, sample: Sequence[OffsetRange]
-) -> dict[TopicPartition, Seen]:
-    """What Kafka's client sees of each range, as Spark drives it."""
+@dataclass(frozen=True, kw_only=True)
+class ReadAgain:
+    """ranges: what the client was sent to. ours, clients: what either saw of them."""
+
+    ranges: tuple[OffsetRange, ...]
+    ours: Mapping[TopicPartition, Seen]
+    clients: Mapping[TopicPartition, Seen]
+
+
+def read_again(spark: SparkSession, kafka: KafkaSettings, sample: Sequence[OffsetRange]) -> ReadAgain:
+    """Read a sample both ways: of each range what CLIENT_BYTES_MAX unpacks to, and nothing of one with a batch that
+    nobody gets to read, which is told by itself.
+    """
     if not sample:
+        return ReadAgain(ranges=(), ours={}, clients={})
+    with open_admin(kafka) as admin:
+        fetch = fetch_ahead(*fetchers(admin), sample)
+        looked = [one for part in sample if (one := look_at(fetch, part)) is not None]
+    if sum(one.unpacked_bytes for one in looked) <= CLIENT_BYTES_MAX:
+        clients = read_by_client(spark, kafka, [one.offsets for one in looked], _CONSUMER)
+    else:
+        clients = read_by_client(spark, kafka, [one.data for one in looked], _ONE_BATCH_A_POLL)
+    return ReadAgain(
+        ranges=tuple(one.offsets for one in looked),
+        ours={one.offsets.topic_partition: one.seen for one in looked},
+        clients=clients,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Looked:
+    """What the walk that goes first saw of a range. offsets: as far as it went.
+
+    data: the same up to the end of its last batch with records for a consumer: no further does the client need to go.
+    unpacked_bytes: of packed batches in the range and where the client's fetch may reach behind it; more than
+    CLIENT_BYTES_MAX where one of the latter is not read.
+    """
+
+    offsets: OffsetRange
+    data: OffsetRange
+    seen: Seen
+    unpacked_bytes: int
+
+
+def look_at(fetch: Fetch, inside: OffsetRange) -> Looked | None:
+    """Walk a range; None where a batch of it is not read. Raises OffsetNotInLog."""
+    answers: list[FetchedLog] = []
+
+    def remembered(topic_partition: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
+        answers[:] = [fetch(topic_partition, offset, read_committed)]
+        return answers[0]
+
+    seen, unpacked_bytes, data_end = NOTHING_SEEN, 0, inside.kafka_offset_start
+    try:
+        for batch, of_batch in seen_by_us(remembered, inside):
+            if unpacked_bytes > CLIENT_BYTES_MAX:
+                inside = replace(inside, kafka_offset_end=data_end)
+                break
+            seen, unpacked_bytes = seen.plus(of_batch), unpacked_bytes + _unpacked_bytes(batch)
+            data_end = min(batch.header.next_offset, inside.kafka_offset_end)
+    except UnreadableBatch:
+        return None
+    for batch in _behind(fetch, inside, answers[0]) if answers else ():
+        try:
+            unpacked_bytes += _unpacked_bytes(batch)
+        except UnreadableBatch:
+            unpacked_bytes += CLIENT_BYTES_MAX + 1
+    data = replace(inside, kafka_offset_end=data_end)
+    return Looked(offsets=inside, data=data, seen=seen, unpacked_bytes=unpacked_bytes)
+
+
+def _behind(fetch: Fetch, inside: OffsetRange, last: FetchedLog) -> list[DecidedBatch]:
+    """The batches behind a range, as far as one fetch of the client reaches. last: the last answer about the range."""
+    batches = list(decide_batches(last, True))
+    position = batches[-1].header.next_offset if batches else inside.kafka_offset_end
+    if position < last.lso and sum(len(batch.raw) for batch in batches) < CLIENT_FETCH_BYTES:
+        batches += decide_batches(fetch(inside.topic_partition, position, True), True)
+    behind = [
+        batch
+        for batch in batches
+        if batch.header.base_offset >= inside.kafka_offset_end and batch.outcome in (Outcome.COMMITTED, Outcome.PLAIN)
+    ]
+    reach = accumulate((len(batch.raw) for batch in behind), initial=0)
+    return [batch for batch, before in zip(behind, reach, strict=False) if before <= CLIENT_FETCH_BYTES]
+
+
+def _unpacked_bytes(batch: DecidedBatch) -> int:
+    """Of a packed batch; of any other none. Raises UnreadableBatch."""
+    sizes = [len(record.key or b"") + len(record.value or b"") for record in readable_records(batch)]
+    return sum(sizes) if is_compressed(batch) else 0
+
+
+def read_by_client(
+    spark: SparkSession, kafka: KafkaSettings, ranges: Sequence[OffsetRange], consumer: Mapping[str, str]
+) -> dict[TopicPartition, Seen]:
+    """What Kafka's client sees of each range, as Spark drives it. consumer: its options, by name."""
+    if not ranges:
         return {}
     content = F.xxhash64("topic", "partition", "offset", F.xxhash64("key", "value"))
-    tasks = min(len(sample), spark.sparkContext.defaultParallelism)
+    tasks = min(len(ranges), spark.sparkContext.defaultParallelism)
     seen = (
-        read_topics(spark, kafka, sample)
+        read_topics(spark, kafka, ranges, consumer=consumer)
         .coalesce(tasks)
         .groupBy("topic", "partition")
         .agg(F.count("*").alias("rows"), *fingerprint(content, "xor", "total"))

@@ -5,7 +5,7 @@ readable; and ordering_key, sequence where the contract names them. A field that
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -43,13 +43,22 @@ def use_kafka_v2_source(spark: SparkSession) -> None:
     spark.conf.set(name, ",".join(sources))
 
 
-def read_topics(spark: SparkSession, kafka: KafkaSettings, ranges: Sequence[OffsetRange]) -> DataFrame:
-    """Read the ranges' records, unparsed. Raises IsolationNotReadCommitted when the plan says otherwise."""
+def read_topics(
+    spark: SparkSession,
+    kafka: KafkaSettings,
+    ranges: Sequence[OffsetRange],
+    *,
+    consumer: Mapping[str, str] = _TUNED_CONSUMER,
+) -> DataFrame:
+    """Read the ranges' records, unparsed. consumer: its options, by name.
+
+    Raises IsolationNotReadCommitted when the plan says otherwise.
+    """
     offsets = _not_empty(ranges)
     use_kafka_v2_source(spark)
     source = (
         spark.read.format("kafka")
-        .options(**kafka.for_spark(), **_TUNED_CONSUMER)
+        .options(**kafka.for_spark(), **consumer)
         .option("kafka.isolation.level", ISOLATION)
         .option("assign", _by_topic((part.topic, part.partition) for part in offsets))
         .option("startingOffsets", _by_partition((p.topic, p.partition, p.kafka_offset_start) for p in offsets))
@@ -98,7 +107,12 @@ def parse_events(source: DataFrame, fields: EventFields, *, several_legs: bool) 
         F.xxhash64("key", "value").alias("value_hash"),
         F.unix_millis("timestamp").alias("written_ms"),
         "value",
-    ).mapInArrow(read, _EVENTS + (_SEQUENCE if has_sequence else ""))
+    ).mapInArrow(read, events_shape(has_sequence=has_sequence))
+
+
+def events_shape(*, has_sequence: bool) -> str:
+    """Of parsed events."""
+    return _EVENTS + (_SEQUENCE if has_sequence else "")
 
 
 def with_events(records: pa.RecordBatch, decoder: EventDecoder, *, has_sequence: bool) -> pa.RecordBatch:

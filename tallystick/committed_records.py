@@ -1,28 +1,33 @@
 """Reads a topic's committed records up to a fixed end: below the LSO every producer transaction has ended.
 
-Through librdkafka's read_committed, and so by another hand than the census.
+By the walk that the census takes, which opens no batch further than `open_batch` allows. Kafka's own clients make room
+for whatever a batch says of itself. Source: ADR 27.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from kafka.errors import KafkaError
 
+from tallystick.census import Outcome, walk_batches
 from tallystick.connections import KafkaSettings
 from tallystick.cut import PartitionSnapshot
-from tallystick.log_fetch import BrokerUnreachable, open_admin
+from tallystick.fetch_ahead import fetch_ahead
+from tallystick.log_fetch import BrokerUnreachable, Fetch, OffsetNotInLog, fetchers, open_admin
+from tallystick.offsets import OffsetRange
+from tallystick.open_batch import Record, is_whole, readable_records
 from tallystick.topic_snapshot import read_topic_snapshot
+from tallystick.unpacking import UnreadableBatch
 
-_SILENCE_SECONDS_MAX = 30
-"""A broker that says nothing for so long is down for us."""
 _LOOK_AGAIN_SECONDS = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommittedRecord:
-    """One record. key, value: b"" where the record has none."""
+    """One record. key, value: b"" where the record has none. problem: why nobody gets to read the batch at this offset,
+    as a clause about a record of it; then it is all that is known.
+    """
 
     topic: str
     partition: int
@@ -30,6 +35,7 @@ class CommittedRecord:
     key: bytes
     value: bytes
     headers: Mapping[str, bytes]
+    problem: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,66 +75,63 @@ def settle_topics(kafka: KafkaSettings, topics: Iterable[str], *, wait_seconds: 
 def read_committed(kafka: KafkaSettings, partitions: Iterable[PartitionSnapshot]) -> Iterator[CommittedRecord]:
     """Every committed record from each log start up to the LSO of the snapshot, once, in offset order per partition.
 
-    Raises BrokerUnreachable, and KafkaException where retention takes what is being read.
+    Of a batch that nobody gets to read one, which says why. Raises BrokerUnreachable, also where retention takes what
+    is being read.
     """
-    filled = [part for part in partitions if part.log_start < part.lso]
-    consumer = Consumer(_settings(kafka))
-    try:
-        consumer.assign([TopicPartition(part.topic, part.partition, part.log_start) for part in filled])
-        yield from _until_ends(consumer, {(part.topic, part.partition): part.lso for part in filled})
-    finally:
-        consumer.close()
+    ranges = [
+        OffsetRange(
+            topic=part.topic, partition=part.partition, kafka_offset_start=part.log_start, kafka_offset_end=part.lso
+        )
+        for part in partitions
+        if part.log_start < part.lso
+    ]
+    if not ranges:
+        return
+    with open_admin(kafka) as admin:
+        fetch = fetch_ahead(*fetchers(admin), ranges)
+        try:
+            for inside in ranges:
+                yield from committed_in(fetch, inside)
+        except (KafkaError, OffsetNotInLog, OSError) as error:
+            topics = ", ".join(sorted({part.topic for part in ranges}))
+            raise BrokerUnreachable(f"records of {topics}: {type(error).__name__}: {error}") from error
 
 
-def _until_ends(consumer: Any, ends: dict[tuple[str, int], int]) -> Iterator[CommittedRecord]:
-    """A partition has ended at the end-of-partition event at or past its end: its last offset is usually a marker."""
-    heard = time.monotonic()
-    while ends:
-        messages = consumer.consume(500, timeout=_LOOK_AGAIN_SECONDS)
-        if messages:
-            heard = time.monotonic()
-        elif time.monotonic() - heard > _SILENCE_SECONDS_MAX:
-            raise BrokerUnreachable(f"{', '.join(f'{topic}[{n}]' for topic, n in ends)}: no record and no end came")
-        for message in messages:
-            part, error = (message.topic(), message.partition()), message.error()
-            if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                raise KafkaException(error)
-            if part not in ends:
-                continue
-            if message.offset() >= ends[part]:
-                del ends[part]
-            elif error is None:
-                yield _record_of(message)
+def committed_in(fetch: Fetch, inside: OffsetRange) -> Iterator[CommittedRecord]:
+    """The same of one range below the LSO. Raises OffsetNotInLog, kafka.errors.KafkaError."""
+    for batch in walk_batches(fetch, inside):
+        if batch.outcome not in (Outcome.COMMITTED, Outcome.PLAIN):
+            continue
+        try:
+            records = readable_records(batch) if is_whole(batch) else _refuse_corrupt()
+        except UnreadableBatch as error:
+            offset = max(batch.header.base_offset, inside.kafka_offset_start)
+            yield _record(inside, offset, None, None, (), problem=str(error))
+            continue
+        for record in records:
+            if inside.kafka_offset_start <= record.offset < inside.kafka_offset_end:
+                yield _record(inside, record.offset, record.key, record.value, record.headers)
 
 
-def _record_of(message: Any) -> CommittedRecord:
+def _refuse_corrupt() -> Sequence[Record]:
+    raise UnreadableBatch("its batch is not the one that its checksum was made of")
+
+
+def _record(
+    inside: OffsetRange,
+    offset: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Iterable[tuple[str, bytes | None]],
+    *,
+    problem: str = "",
+) -> CommittedRecord:
     return CommittedRecord(
-        topic=message.topic(),
-        partition=message.partition(),
-        kafka_offset=message.offset(),
-        key=message.key() or b"",
-        value=message.value() or b"",
-        headers=_headers_of(message),
+        topic=inside.topic,
+        partition=inside.partition,
+        kafka_offset=offset,
+        key=key or b"",
+        value=value or b"",
+        headers={name: text or b"" for name, text in headers},
+        problem=problem,
     )
-
-
-def _headers_of(message: Any) -> dict[str, bytes]:
-    """None of a record that has a name which is no UTF-8: the client gives all or none."""
-    try:
-        return {name: value or b"" for name, value in message.headers() or ()}
-    except UnicodeDecodeError:
-        return {}
-
-
-def _settings(kafka: KafkaSettings) -> dict[str, Any]:
-    return kafka.for_confluent() | {
-        "client.id": "tallystick-compensation",
-        # librdkafka asks for a group; partitions are assigned by hand, and nothing is saved under it.
-        "group.id": "tallystick-compensation",
-        "isolation.level": "read_committed",
-        "enable.auto.commit": False,
-        "auto.offset.reset": "error",
-        "enable.partition.eof": True,
-        "check.crcs": True,
-        "fetch.wait.max.ms": 100,
-    }

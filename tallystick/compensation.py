@@ -547,8 +547,8 @@ def _fate(item: PlanItem, proof: _Proof) -> ItemOutcome | None:
         return refused(item, f"the event stands: {_where(standing[0])}")
     if item.topic in proof.held:
         return refused(item, f"not provable now: an open producer transaction holds {item.topic}")
-    if proof.events.may_hide(item):
-        return refused(item, f"not provable: a record of its message key in {item.topic} is unreadable")
+    if hidden := proof.events.why_hidden(item):
+        return refused(item, hidden)
     elsewhere = proof.taken_back.get(item.action_id, frozenset())
     if item.kind is Kind.REVERSE and (reason := why_not_reversible(item, standing, proof.names, elsewhere=elsewhere)):
         return refused(item, reason)

@@ -27,6 +27,7 @@ LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, TypeError, RecursionError)
 """What msgspec's JSON decoder raises of bytes that it does not take; a TypeError where there are none."""
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_BRACKET = re.compile(rb"[][{}]")
 _WHOLE_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)")
 _DECIMAL = re.compile(r"(-?[0-9]+)(?:\.([0-9]+))?", re.ASCII)
 
@@ -142,11 +143,16 @@ def unsound(value: bytes) -> str:
 
 
 def depth_of(value: bytes) -> int:
-    """How many objects and arrays stand inside each other at most. Brackets in strings are none."""
+    """How many objects and arrays stand inside each other at most. Brackets in strings are none.
+
+    Of a payload that is nested too deep so many as are too many.
+    """
     depth = deepest = 0
-    for bracket in re.findall(rb"[][{}]", _STRING.sub(b"", value)):
-        depth += 1 if bracket in b"[{" else -1
+    for bracket in _BRACKET.finditer(_STRING.sub(b"", value)):
+        depth += 1 if bracket[0] in b"[{" else -1
         deepest = max(deepest, depth)
+        if deepest > DEPTH_MAX:
+            break
     return deepest
 
 

@@ -14,8 +14,9 @@ from tallystick.contract_event import EventFields
 from tallystick.event_reading import EventReader, reader_of
 from tallystick.log_fetch import Fetch
 from tallystick.offsets import TopicPartition
-from tallystick.open_batch import Record, open_batch
+from tallystick.open_batch import Record, open_batch, readable_records
 from tallystick.transaction_span import TransactionSpan, read_spans
+from tallystick.unpacking import UnreadableBatch
 
 SESSION_HEADER = "session"
 """One value per producing process: tells a retry from a second process where there is no producer id."""
@@ -26,7 +27,9 @@ ACTION_HEADER = "tallystick-action-id"
 REVERSES_HEADER = "tallystick-reverses"
 """Item id (topic, partition, offset) of the copy that this event of ours takes back."""
 HEADER_LENGTH = 200
-"""In characters. Longer header values, and those that are no text, are not kept."""
+"""In characters. Headers of a longer name or value, and values that are no text, are not kept."""
+HEADERS_KEPT = 100
+"""Of one record, whose others are not kept: ours and the contract's are four."""
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -184,7 +187,11 @@ def read_records(
 def why_unreadable(fetch: Fetch, topic_partition: TopicPartition, offset: int, reader: EventReader) -> str:
     """What is wrong with one record, as `EventReading.problem` says it. Raises tallystick.log_fetch.OffsetNotInLog."""
     batch = batch_at(fetch, topic_partition, offset)
-    return next((reader.read(one.value).problem for one in open_batch(batch) if one.offset == offset), "")
+    try:
+        records = readable_records(batch)
+    except UnreadableBatch as error:
+        return str(error)
+    return next((reader.read(one.value).problem for one in records if one.offset == offset), "")
 
 
 def _digest(key: bytes | None, value: bytes | None) -> str:
@@ -196,9 +203,9 @@ def _short_texts(headers: Iterable[tuple[str, bytes | None]]) -> Mapping[str, st
     texts: dict[str, str] = {}
     for name, value in headers or ():
         text = header_text(value)
-        if text is None:
+        if text is None or len(name) > HEADER_LENGTH:
             texts.pop(name, None)
-        else:
+        elif name in texts or len(texts) < HEADERS_KEPT:
             texts[name] = text
     return MappingProxyType(texts) if texts else _NO_HEADERS
 

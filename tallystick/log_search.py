@@ -20,7 +20,8 @@ from tallystick.event_reading import DECODE_ERRORS
 from tallystick.log_fetch import Fetch
 from tallystick.log_record import LogRecord, record_of
 from tallystick.offsets import OffsetRange, TopicPartition
-from tallystick.open_batch import Record, open_batch, unpacked_records
+from tallystick.open_batch import Record, open_batch, plain_batch
+from tallystick.unpacking import UnreadableBatch
 
 NEEDLES_MAX = 4
 """Above it, looking for each key in each batch costs more than decoding the keys of all records."""
@@ -128,8 +129,12 @@ class _KeyFilter:
             return
         decode, match_keys, transaction_keys = self._decode, self._match_keys, self._transaction_keys
         for record in open_batch(batch):
+            if record.value is None:  # nor does any key stand in it: a tombstone, or one of a batch that is not read
+                if record.offset in places:
+                    yield record
+                continue
             try:
-                event = decode(record.value or b"")
+                event = decode(record.value)
             except DECODE_ERRORS:
                 yield record
                 continue
@@ -158,7 +163,10 @@ def _may_hold(batch: DecidedBatch, needles: tuple[bytes, ...] | None, places: Se
     """May a batch hold a wanted record? Only a no is certain."""
     if needles is None or _any_inside(batch, places):
         return True
-    records = unpacked_records(batch)
+    try:
+        records = plain_batch(batch)
+    except UnreadableBatch:
+        return False
     return _ESCAPE in records or any(needle in records for needle in needles)
 
 

@@ -2,20 +2,31 @@
 
 The library's decoder takes a header's name for UTF-8, as the protocol has it; a broker takes any bytes. Such a batch is
 read by hand, and a header whose name is no text is left out. Source: Kafka protocol guide, "Record".
+
+What a batch costs to open is bounded, whatever its writer packed into it: beyond the bounds each of its offsets has a
+record without a value, which is unreadable like any other. Source: ADR 27.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from aiokafka.codec import gzip_decode, lz4_decode, snappy_decode, zstd_decode
+from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch
+from aiokafka.record.util import calc_crc32c
 
-from tallystick.batch_header import HEADER_BYTES
+from tallystick.batch_header import HEADER_BYTES, checksum
 from tallystick.census import DecidedBatch
+from tallystick.unpacking import UnreadableBatch, unpack
 
-_UNPACK = {0: bytes, 1: gzip_decode, 2: snappy_decode, 3: lz4_decode, 4: zstd_decode}
+RECORDS_MAX = 1_000_000
+"""Of one batch. Each becomes an object of some 200 bytes, of however few it was made."""
+HEADERS_MAX = 1_000
+"""Of one record, where its batch is large: each becomes an object of some 70 bytes, and is made of two."""
+WALKED_ABOVE_BYTES = 4 << 20
+"""A larger batch is walked before it is decoded. In a smaller one headers fill 150 MB at most."""
 _ATTRIBUTES_AT = 21
+"""What stands from here on is covered by the checksum."""
 _CODEC, _LOG_APPEND_TIME = 0x07, 0x08
 _BASE_TIMESTAMP_AT, _RECORD_COUNT_AT = 27, 57
 
@@ -34,60 +45,130 @@ Record: TypeAlias = DefaultRecord | PlainRecord
 
 
 def open_batch(batch: DecidedBatch) -> Sequence[Record]:
-    """The records of a data batch."""
-    return records_in(library_batch(batch), batch)
+    """The records of a data batch; where nobody gets to see them, for each one without key and value.
 
-
-def library_batch(batch: DecidedBatch) -> DefaultRecordBatch:
-    """The batch for the library, to be walked once."""
-    return DefaultRecordBatch(bytes(batch.raw))
-
-
-def records_in(opened: DefaultRecordBatch, batch: DecidedBatch) -> Sequence[Record]:
-    """The same of a batch that was opened before."""
+    For RECORDS_MAX at most: more would cost what the bound saves, so of a batch of more the two readers' counts differ.
+    """
     try:
-        return list(opened)
+        return readable_records(batch)
+    except UnreadableBatch:
+        return _unseen_records(batch)
+
+
+def readable_records(batch: DecidedBatch) -> Sequence[Record]:
+    """The records of a data batch. Raises UnreadableBatch."""
+    raw = plain_batch(batch)
+    if len(raw) > WALKED_ABOVE_BYTES:
+        _refuse_many_headers(raw, batch.header.record_count)
+    try:
+        return list(DefaultRecordBatch(raw))
     except UnicodeDecodeError:
-        return _by_hand(batch)
+        return _by_hand(batch, raw)
+    except CorruptRecordException:
+        raise _no_records() from None
 
 
-def unpacked_records(batch: DecidedBatch) -> bytes:
-    """All that stands behind a batch's header, without compression."""
-    (attributes,) = struct.unpack_from(">h", batch.raw, _ATTRIBUTES_AT)
-    unpacked: bytes = _UNPACK[attributes & _CODEC](bytes(batch.raw[HEADER_BYTES:]))
-    return unpacked
-
-
-def _by_hand(batch: DecidedBatch) -> Sequence[PlainRecord]:
-    (attributes,) = struct.unpack_from(">h", batch.raw, _ATTRIBUTES_AT)
-    (base_timestamp,) = struct.unpack_from(">q", batch.raw, _BASE_TIMESTAMP_AT)
-    (count,) = struct.unpack_from(">i", batch.raw, _RECORD_COUNT_AT)
-    bytes_left, records = _Bytes(unpacked_records(batch)), []
-    for _ in range(count):
-        bytes_left.varint()  # the record's length
-        bytes_left.position += 1  # its attributes: none is in use
-        timestamp = base_timestamp + bytes_left.varint()
-        offset = batch.header.base_offset + bytes_left.varint()
-        key, value = bytes_left.sized(), bytes_left.sized()
-        headers = [(bytes_left.sized(), bytes_left.sized()) for _ in range(bytes_left.varint())]
-        of_log = attributes & _LOG_APPEND_TIME
-        records.append(
-            PlainRecord(
-                offset=offset,
-                timestamp=batch.header.max_timestamp_ms if of_log else timestamp,
-                key=key,
-                value=value,
-                headers=[(name.decode(), text) for name, text in headers if name is not None and _is_utf8(name)],
-            )
+def plain_batch(batch: DecidedBatch) -> bytes:
+    """The batch as it would be had nobody compressed it; its checksum is of other bytes. Raises UnreadableBatch."""
+    if batch.header.record_count > RECORDS_MAX:
+        raise UnreadableBatch(
+            f"its batch has {batch.header.record_count:,} records, and one of more than {RECORDS_MAX:,} is not read"
         )
+    attributes = _attributes_of(batch)
+    if not attributes & _CODEC:
+        return bytes(batch.raw)
+    header = bytearray(batch.raw[:HEADER_BYTES])
+    struct.pack_into(">h", header, _ATTRIBUTES_AT, attributes & ~_CODEC)
+    return bytes(header) + unpack(attributes & _CODEC, bytes(batch.raw[HEADER_BYTES:]))
+
+
+def is_compressed(batch: DecidedBatch) -> bool:
+    return bool(_attributes_of(batch) & _CODEC)
+
+
+def is_whole(batch: DecidedBatch) -> bool:
+    """Are its bytes those that its checksum was made of?"""
+    return bool(checksum(batch.raw) == calc_crc32c(bytes(batch.raw[_ATTRIBUTES_AT:])))
+
+
+def _attributes_of(batch: DecidedBatch) -> int:
+    (attributes,) = struct.unpack_from(">h", batch.raw, _ATTRIBUTES_AT)
+    return int(attributes)
+
+
+def _no_records() -> UnreadableBatch:
+    return UnreadableBatch("its batch does not hold the records that its header counts")
+
+
+def _unseen_records(batch: DecidedBatch) -> Sequence[PlainRecord]:
+    header = batch.header
+    return [
+        PlainRecord(offset, header.max_timestamp_ms, None, None, ())
+        for offset in range(header.base_offset, header.base_offset + min(header.record_count, RECORDS_MAX))
+    ]
+
+
+def _refuse_many_headers(raw: bytes, count: int) -> None:
+    """Raises UnreadableBatch. raw: as `plain_batch` has it."""
+    for number_of_headers in _numbers_of_headers(raw, count):
+        if number_of_headers > HEADERS_MAX:
+            raise UnreadableBatch(
+                f"a record of its batch has {number_of_headers:,} headers, and more than {HEADERS_MAX:,} are not read"
+            )
+
+
+def _numbers_of_headers(raw: bytes, count: int) -> Iterator[int]:
+    bytes_left = _Bytes(raw, HEADER_BYTES)
+    try:
+        for _ in range(count):
+            end = bytes_left.varint() + bytes_left.position
+            bytes_left.position += 1
+            bytes_left.varint()
+            bytes_left.varint()
+            bytes_left.skip_sized()
+            bytes_left.skip_sized()
+            yield bytes_left.varint()
+            bytes_left.position = end
+    except IndexError:
+        raise _no_records() from None
+
+
+def _by_hand(batch: DecidedBatch, raw: bytes) -> Sequence[PlainRecord]:
+    (attributes,) = struct.unpack_from(">h", raw, _ATTRIBUTES_AT)
+    (base_timestamp,) = struct.unpack_from(">q", raw, _BASE_TIMESTAMP_AT)
+    (count,) = struct.unpack_from(">i", raw, _RECORD_COUNT_AT)
+    bytes_left, records = _Bytes(raw, HEADER_BYTES), []
+    try:
+        for _ in range(count):
+            bytes_left.varint()  # the record's length
+            bytes_left.position += 1  # its attributes: none is in use
+            timestamp = base_timestamp + bytes_left.varint()
+            offset = batch.header.base_offset + bytes_left.varint()
+            key, value = bytes_left.sized(), bytes_left.sized()
+            headers = [(bytes_left.sized(), bytes_left.sized()) for _ in range(bytes_left.varint())]
+            of_log = attributes & _LOG_APPEND_TIME
+            records.append(
+                PlainRecord(
+                    offset=offset,
+                    timestamp=batch.header.max_timestamp_ms if of_log else timestamp,
+                    key=key,
+                    value=value,
+                    headers=[(name.decode(), text) for name, text in headers if name is not None and _is_utf8(name)],
+                )
+            )
+    except IndexError:
+        raise _no_records() from None
     return records
 
 
 class _Bytes:
-    """Reads numbers and byte strings, one behind the other. Source: Kafka protocol guide, VARLONG (zig-zag)."""
+    """Reads numbers and byte strings, one behind the other. Source: Kafka protocol guide, VARLONG (zig-zag).
 
-    def __init__(self, data: bytes) -> None:
-        self.data, self.position = data, 0
+    Raises IndexError where there are no more.
+    """
+
+    def __init__(self, data: bytes, position: int) -> None:
+        self.data, self.position = data, position
 
     def varint(self) -> int:
         number = shift = 0
@@ -100,11 +181,16 @@ class _Bytes:
             shift += 7
 
     def sized(self) -> bytes | None:
+        size = self.skip_sized()
+        return None if size < 0 else self.data[self.position - size : self.position]
+
+    def skip_sized(self) -> int:
+        """The length of what was passed over; below 0 there is nothing, not even an empty text."""
         size = self.varint()
-        if size < 0:
-            return None
-        self.position += size
-        return self.data[self.position - size : self.position]
+        self.position += max(0, size)
+        if not 0 <= self.position <= len(self.data):
+            raise IndexError
+        return size
 
 
 def _is_utf8(name: bytes) -> bool:

@@ -3,8 +3,11 @@ from that copy. Their headers say who made them. And: which events of a key stan
 """
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import msgspec
 
 from tallystick.committed_records import CommittedRecord
 from tallystick.compensation_plan import PlanItem
@@ -13,6 +16,9 @@ from tallystick.cut import JudgedPart, PartitionSnapshot
 from tallystick.event_reading import reader_of
 from tallystick.log_record import ACTION_HEADER, REVERSES_HEADER, SESSION_HEADER, header_text
 from tallystick.offsets import TopicPartition
+
+_FIELDS_AS_WRITTEN = msgspec.json.Decoder(dict[str, msgspec.Raw])
+"""A field that is not changed may be a number that Python does not write out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,16 +48,26 @@ class StandingEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class StandingEvents:
-    """What stands of the keys asked for, readable or not. unreadable_keys: message keys of the unreadable records."""
+    """What stands of the keys asked for, readable or not.
+
+    unreadable_keys: message keys of unreadable records, as far as items have them. unread: by topic, what is said of
+    its first batch that nobody gets to read: any event may stand there.
+    """
 
     by_key: Mapping[tuple[str, str], tuple[StandingEvent, ...]]
     unreadable_keys: frozenset[tuple[str, bytes]]
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, item: PlanItem) -> tuple[StandingEvent, ...]:
         return self.by_key.get((item.topic, item.match_key), ())
 
-    def may_hide(self, item: PlanItem) -> bool:
-        return (item.topic, item.transaction_key.encode()) in self.unreadable_keys
+    def why_hidden(self, item: PlanItem) -> str | None:
+        """Why an event of the item may stand there and not be seen; None: it may not."""
+        if item.topic in self.unread:
+            return f"not provable: {self.unread[item.topic]}"
+        if (item.topic, item.transaction_key.encode()) in self.unreadable_keys:
+            return f"not provable: a record of its message key in {item.topic} is unreadable"
+        return None
 
 
 def event_value(item: PlanItem, names: EventFields) -> bytes:
@@ -77,8 +93,9 @@ def reversal_value(copy: StandingEvent, names: EventFields, *, negated: bool) ->
     """The payload of the copy that is taken back; negated: with the other sign before its amount."""
     if not negated:
         return copy.value
-    document = json.loads(copy.value)
-    return json.dumps(document | {names.amount_minor: -document[names.amount_minor]}).encode()
+    document = _FIELDS_AS_WRITTEN.decode(copy.value.removeprefix(BOM_UTF8))
+    amount_minor = int(bytes(document[names.amount_minor]))
+    return msgspec.json.encode(document | {names.amount_minor: -amount_minor})
 
 
 def in_force(standing: Collection[StandingEvent]) -> tuple[StandingEvent, ...]:
@@ -165,15 +182,23 @@ def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem],
     wanted = {(item.topic, item.match_key) for item in items}
     found: dict[tuple[str, str], list[StandingEvent]] = {}
     unreadable: set[tuple[str, bytes]] = set()
+    asked = {(item.topic, item.transaction_key.encode()) for item in items}
+    unread: dict[str, str] = {}
     for record in records:
+        if record.problem:
+            place = f"{record.topic}[{record.partition}] at {record.kafka_offset}"
+            unread.setdefault(record.topic, f"any event may stand in {place}, where {record.problem}")
+            continue
         event = reader_of(names).read(record.value)
-        if event.problem:
+        if event.problem and (record.topic, record.key) in asked:
             unreadable.add((record.topic, record.key))
         key = (record.topic, event.match_key or "")
         if key in wanted:
             found.setdefault(key, []).append(_standing(record))
     return StandingEvents(
-        by_key={key: tuple(events) for key, events in found.items()}, unreadable_keys=frozenset(unreadable)
+        by_key={key: tuple(events) for key, events in found.items()},
+        unreadable_keys=frozenset(unreadable),
+        unread=unread,
     )
 
 

@@ -1,12 +1,18 @@
 """What is chosen to be read twice, and when two readings are the same."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.swollen_batch import ZSTD, swollen_batch
+from spark_apps import second_reading
 from spark_apps.log_blobs import Seen
-from spark_apps.second_reading import SAMPLE_OFFSETS, choose_sample, compare
+from spark_apps.second_reading import CLIENT_BYTES_MAX, SAMPLE_OFFSETS, choose_sample, compare, look_at
+from tallystick.batch_header import Marker
 from tallystick.cut import PartitionSnapshot, TopicSlice
 from tallystick.offsets import OffsetRange
+from tests.unit.builders import offsets
+from tests.unit.synthetic_log import SyntheticLog, value
 
 SLICES = st.lists(st.tuples(st.integers(0, 10**12), st.sampled_from([0, 1, 100, 9_999, 10_001, 10**6])), max_size=5)
 SEEN = Seen(3, 17, 40)
@@ -70,3 +76,56 @@ def test_two_readings_are_the_same_only_in_all_their_figures() -> None:
     assert (nothing.client_rows, nothing.is_same) == (0, False)
     (neither,) = compare([part], {}, {})
     assert neither.is_same
+
+
+# Where Kafka's client is not sent.
+
+MIB = 1 << 20
+
+
+def log_of(*batches: tuple[int, int]) -> SyntheticLog:
+    """Packed batches of one event each: codec, and bytes behind it."""
+    log = SyntheticLog()
+    for codec, size in batches:
+        log.append(value("ev") + b"x" * size, compression=codec)
+    return log
+
+
+def bomb_on(log: SyntheticLog) -> None:
+    log.append_raw(swollen_batch(ZSTD, 8 * MIB), records=1)
+
+
+def test_a_range_is_looked_at_as_far_as_it_goes() -> None:
+    log = log_of((0, 10), (ZSTD, 1_000), (0, 10))
+    looked = look_at(log.fetch, offsets(0, 3))
+    assert looked is not None
+    assert (looked.offsets, looked.data, looked.seen.rows) == (offsets(0, 3), offsets(0, 3), 3)
+    assert 1_000 < looked.unpacked_bytes < 1_100
+    assert look_at(log.fetch, offsets(0, 0)) is not None
+
+
+def test_the_client_is_not_sent_to_a_batch_that_nobody_gets_to_read() -> None:
+    log = log_of((0, 10))
+    bomb_on(log)
+    assert look_at(log.fetch, offsets(0, 2)) is None
+
+
+def test_the_client_opens_one_batch_at_a_time_where_such_a_batch_stands_behind_its_range() -> None:
+    log = log_of((0, 10))
+    log.append(b"{}", producer_id=7, transactional=True)
+    log.end_transaction(7, Marker.ABORT)
+    bomb_on(log)
+    for fetch_batches in (1_000, 1):
+        log.fetch_batches = fetch_batches
+        looked = look_at(log.fetch, offsets(0, 3))
+        assert looked is not None
+        assert (looked.seen.rows, looked.data) == (1, offsets(0, 1))
+        assert looked.unpacked_bytes > CLIENT_BYTES_MAX
+
+
+def test_of_a_range_that_unpacks_to_much_the_client_reads_the_first_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(second_reading, "CLIENT_BYTES_MAX", 1_500)
+    looked = look_at(log_of(*[(ZSTD, 1_000)] * 4).fetch, offsets(0, 4))
+    assert looked is not None
+    assert (looked.offsets, looked.seen.rows) == (offsets(0, 2), 2)
+    assert looked.unpacked_bytes > 1_500

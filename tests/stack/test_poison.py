@@ -11,6 +11,8 @@ from confluent_kafka import Producer
 from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 
+from lab.raw_produce import open_raw_admin
+from lab.swollen_batch import GZIP, LZ4, ZSTD, produce_batch, swollen_batch
 from spark_apps import cut_scan, reconcile_app
 from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.store.run_store import StoredRun
@@ -108,7 +110,23 @@ def test_no_record_stops_the_books_or_passes_for_another(
         assert Notice.TIMESTAMP_SKEW in [one.notice for one in broken.result.notices]
         reread_in_every_way(books, broken, monkeypatch)
 
+        # What would fill the memory of whoever opens it: just behind the slice of a window, and in the next one's.
         books.both(*both_legs("d"))
+        cut = books.take_cut()
+        with open_raw_admin(books.stack.bootstrap_servers) as admin:
+            for codec, size in ((ZSTD, 2 << 30), (LZ4, 128 << 20), (GZIP, 8 << 20)):
+                produce_batch(admin, books.contract.legs["payment"], 0, swollen_batch(codec, size - 100))
+        assert books.judge(cut).result.verdict is Verdict.MATCHED
+        books.both(*both_legs("e"))
+        books.post(*payments("p7"))
+        swollen = books.next_run()
+        assert doubts(swollen) == [Doubt.UNREADABLE_PAYLOAD]
+        assert [one.break_class for one in swollen.result.breaks] == [BreakClass.PHANTOM_IN_LEDGER]
+        assert (swollen.result.figures.unreadable_records, swollen.result.figures.matched_rows) == (3, 2)
+        assert swollen.result.doubts[0].sentence.count("bytes unpacks to more than") == 3
+        reconcile_app.reread_cut(books.store, books.contract, swollen.cut, swollen.result)
+
+        books.both(*both_legs("f"))
         assert books.next_run().result.verdict is Verdict.MATCHED
 
 

@@ -70,6 +70,10 @@ class SyntheticLog:
         )
         return self._add(raw, len(values), producer_id, transactional, None)
 
+    def append_raw(self, raw: bytes, *, records: int) -> int:
+        """A batch outside any producer transaction as somebody else made it; its first offset."""
+        return self._add(raw, records, NO_PRODUCER, False, None)
+
     def end_transaction(self, producer_id: int, marker: Marker, *, epoch: int = 0) -> int:
         """A marker; its offset. The broker writes it, maybe under a later epoch than the data's."""
         return self._add(build_marker(producer_id, marker, epoch=epoch), 1, producer_id, True, marker)

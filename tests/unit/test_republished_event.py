@@ -93,6 +93,12 @@ def test_a_negated_reversal_is_the_copy_with_the_other_sign_and_else_it_is_the_c
     assert reversal_value(standing(9), NAMES, negated=False) == VALUE
 
 
+def test_a_negated_reversal_leaves_what_nobody_reads_as_it_was_written() -> None:
+    odd = b'"note":' + b"9" * 5_000 + b',"rate":1e999,"cents":-7}'
+    copy = replace(standing(9), value=b'{"id":"ev-1",' + odd)
+    assert reversal_value(copy, NAMES, negated=True) == copy.value.replace(b"-7", b"7")
+
+
 def test_only_a_reversal_names_the_copy_in_its_headers() -> None:
     names = [name for name, _ in event_headers(ITEM, session="s")]
     assert names == ["tallystick-action-id", "session", "tallystick-reverses"]
