@@ -54,6 +54,7 @@ from tallystick.log_fetch import fetcher, open_admin
 from tallystick.log_strip import FETCH_BYTES, with_strips
 from tallystick.look_ups import LookUps
 from tallystick.offsets import TopicPartition
+from tallystick.plain_text import printed_text
 from tallystick.run_result import RunResult
 from tallystick.settling import open_both_sides
 from tallystick.store.alert_store import firing_alerts
@@ -142,7 +143,7 @@ def judge_stored_cuts(engine: Engine, orders: Iterable[Order]) -> None:
         try:
             judge_stored(engine, load_contract(order.contract_file), order.cut_n, reread=order.reread)
         except Exception as error:
-            traceback.print_exception(error)
+            print(printed_text("".join(traceback.format_exception(error))), end="", file=sys.stderr)
             announce("failed", contract_file=str(order.contract_file), cut=order.cut_n, error=type(error).__name__)
             failed = error
     if failed is not None:

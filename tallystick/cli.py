@@ -422,6 +422,7 @@ def acknowledge_alert(
     Example: `tallystick alert ack billing_payouts missing_in_ledger --by "Ada Byron"`
     """
     from tallystick.cli_output import print_json
+    from tallystick.plain_text import story_text
     from tallystick.run_document import alert_document
     from tallystick.store.acknowledgement_store import acknowledge
     from tallystick.store.engine import open_store
@@ -431,7 +432,7 @@ def acknowledge_alert(
     if as_json:
         print_json(alert_document(alert))
     else:
-        typer.echo(f"{alert.summary}; the sinks are told with the next delivery")
+        typer.echo(f"{story_text(alert.summary)}; the sinks are told with the next delivery")
 
 
 @alert_commands.command("test")

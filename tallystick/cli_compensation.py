@@ -132,7 +132,7 @@ def act_on_plan(
     from tallystick.cli_progress import Progress
     from tallystick.compensation import contract_to_look_by, execute_plan, verify_and_keep
     from tallystick.masking import Mask
-    from tallystick.plain_text import foreign_text
+    from tallystick.plain_text import foreign_text, story_text
     from tallystick.store.engine import open_store
     from tallystick.terminal import this_terminal
 
@@ -161,7 +161,7 @@ def act_on_plan(
     if not as_json:
         for outcome, effect in zip(execution.outcomes, effects, strict=True):
             words = f"{outcome.fate}, {effect}".replace("_", " ")
-            typer.echo(f"{foreign_text(mask.key(outcome.match_key))}: {words}. {outcome.reason}".rstrip())
+            typer.echo(f"{foreign_text(mask.key(outcome.match_key))}: {words}. {story_text(outcome.reason)}".rstrip())
         typer.echo(str(result.verdict))
     raise typer.Exit(exit_code_of(result.verdict))
 

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from tallystick.exit_code import ExitCode
 from tallystick.garbage import seldom_collected
+from tallystick.plain_text import printed_text
 
 
 class CommandGroup(TyperGroup):
@@ -39,9 +40,9 @@ def tell_of(error: Exception) -> ExitCode:
     """Say on stderr what failed, a bug with its traceback. Returns what the command ends with."""
     sentence, code = _expected(error)
     if sentence is None:
-        traceback.print_exception(error)
+        print(printed_text("".join(traceback.format_exception(error))), end="", file=sys.stderr)
         sentence = f"{type(error).__name__}: this is a bug in Tallystick; the lines above say where"
-    typer.echo(sentence, err=True)
+    typer.echo(printed_text(sentence), err=True)
     return code
 
 

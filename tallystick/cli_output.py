@@ -41,8 +41,8 @@ _EFFECTS = {Effect.KEPT: "green", Effect.RE_EVALUATED: "bold yellow", Effect.REF
 
 
 def print_json(document: Any) -> None:
-    """One JSON document."""
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    """One JSON document, in ASCII: no character of a stranger's acts on the terminal."""
+    typer.echo(json.dumps(document, indent=2))
 
 
 def print_contracts(contracts: Sequence[Contract]) -> None:

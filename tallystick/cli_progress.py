@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rich.status import Status
+from rich.text import Text
 
 from tallystick.cli_table import console
 from tallystick.pages.span_text import span_text
@@ -106,7 +107,7 @@ class Progress:
             return
         self._last = line
         if self._status:
-            self._status.update(line)
+            self._status.update(Text(line))  # a spinner takes a str for markup
         if not self._status or step in _STAYS:
             self._console.print(line, soft_wrap=True)
 

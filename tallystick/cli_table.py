@@ -3,13 +3,16 @@
 Nothing is ever cut off. In a pipe, and with --plain, each row is one line with every column, and no code colours it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 
 from rich.cells import cell_len
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
+
+from tallystick.plain_text import printed_text
 
 _WIDTH_OF_A_PIPE = 100_000
 """No line is ever folded."""
@@ -30,10 +33,18 @@ def set_plain(plain: bool) -> None:
 def console(*, stderr: bool = False) -> Console:
     """A console that takes every text as it is. NO_COLOR, TERM=dumb and FORCE_COLOR are heeded."""
     terminal = False if _PLAIN.get() else None  # None: see what it writes to
-    found = Console(stderr=stderr, markup=False, highlight=False, emoji=False, force_terminal=terminal)
+    found = _Console(stderr=stderr, markup=False, highlight=False, emoji=False, force_terminal=terminal)
     if not found.is_terminal:
         found.width = _WIDTH_OF_A_PIPE
     return found
+
+
+class _Console(Console):
+    """Writes out what would act on the terminal, whatever is printed; colours are its own."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else printed_text(text), style, control)
 
 
 class Rows:

@@ -69,7 +69,7 @@ def _print_lines(out: Console, looks: Iterator[Look], *, as_json: bool) -> None:
     for _, runs in looks:
         for run in runs:
             if as_json:
-                typer.echo(json.dumps(summary_document(run), ensure_ascii=False))
+                typer.echo(json.dumps(summary_document(run)))
             else:
                 out.print(run_line(run), soft_wrap=True)
             out.file.flush()

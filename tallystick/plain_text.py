@@ -39,6 +39,16 @@ def story_text(text: str) -> str:
     return foreign_text(text, characters_max=STORY_CHARACTERS_MAX)
 
 
+def printed_text(text: str) -> str:
+    """Text on its way to a terminal or a log, whole: only its line ends act, and what else would is written out.
+
+    Every stream of ours goes through here, whatever the sentence is made of: an error may quote a column's name.
+    """
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    return "".join(one if one == "\n" else _written_out(one) for one in text)
+
+
 def given_text(option: str, text: str, *, expected: str, refused: type[ValueError]) -> str:
     """What a person typed, without spaces around it. Raises refused where nothing is left, or it is no UTF-8."""
     given = text.strip()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tallystick.abort_plan import AbortItem, abort_words
 from tallystick.compensation_plan import Kind, LeftOut, Plan, PlanItem
 from tallystick.money_text import format_minor, format_money
+from tallystick.plain_text import printed_text
 from tallystick.run_result import total_at_stake, total_money
 from tallystick.verdict_text import counted
 
@@ -56,7 +57,7 @@ def describe_plan(plan: Plan, *, shown_key: Callable[[str], str]) -> str:
         "",
         f"Plan hash: `{plan.plan_hash}`",
     ]
-    return "\n".join(lines)
+    return printed_text("\n".join(lines))
 
 
 def plan_sentence(plan: Plan) -> str:

@@ -32,6 +32,7 @@ class ActOperator(ContractOperator):
     def execute(self, context: Context) -> dict[str, int]:
         from tallystick.compensation import contract_to_look_by, execute_plan  # Kafka's client: not while parsing
         from tallystick.executor_work import ItemFate
+        from tallystick.plain_text import story_text
 
         contract = self.read_contract()
         with open_verdict_store() as engine, no_retry_for_a_refused_plan():
@@ -48,7 +49,7 @@ class ActOperator(ContractOperator):
                 environment=os.environ.get("TALLYSTICK_ENVIRONMENT", "production"),
             )
         for outcome in execution.outcomes:
-            self.log.info("action %s: %s %s", outcome.action_id, outcome.fate, outcome.reason)
+            self.log.info("action %s: %s %s", outcome.action_id, outcome.fate, story_text(outcome.reason))
         return {str(fate): execution.count(fate) for fate in ItemFate}
 
     def get_openlineage_facets_on_complete(self, _: Any) -> "OperatorLineage":

@@ -27,6 +27,7 @@ class JudgeOperator(ContractOperator):
 
     def execute(self, context: Context) -> None:
         from tallystick.money_text import format_money  # database clients, plots: not while parsing
+        from tallystick.plain_text import foreign_text, story_text
         from tallystick.report import report_path
         from tallystick.run_result import money_at_stake
         from tallystick.store.run_store import read_run
@@ -40,16 +41,19 @@ class JudgeOperator(ContractOperator):
             raise NoVerdict(f"{name} cut {cut_n}: no verdict is stored, so nothing is proven; see the task 'reconcile'")
         verdict, breaks, doubts = run.result.verdict, run.result.breaks, run.result.doubts
         for notice in run.result.notices:
-            self.log.log(logging.WARNING if notice.pages else logging.INFO, "%s: %s", notice.notice, notice.sentence)
+            self.log.log(
+                logging.WARNING if notice.pages else logging.INFO, "%s: %s", notice.notice, story_text(notice.sentence)
+            )
         if verdict is Verdict.BROKEN:
             found = Counter(str(item_break.break_class) for item_break in breaks)
             counts = ", ".join(f"{count} {break_class}" for break_class, count in sorted(found.items()))
             page = report_path(artifacts_folder(), name, cut_n)
             raise BooksDisagree(
-                f"{name} cut {cut_n}: BROKEN: {counts}; {format_money(money_at_stake(breaks))} at stake; see {page}"
+                f"{name} cut {cut_n}: BROKEN: {counts}; {foreign_text(format_money(money_at_stake(breaks)))} at stake; "
+                f"see {page}"
             )
         if verdict is Verdict.INCONCLUSIVE:
-            sentences = "; ".join(doubt.sentence for doubt in doubts)
+            sentences = "; ".join(story_text(doubt.sentence) for doubt in doubts)
             self.log.warning("%s cut %d: INCONCLUSIVE: %s", name, cut_n, sentences)
         else:
             self.log.info("%s cut %d: MATCHED", name, cut_n)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from tallystick.contract import Contract
+from tallystick.plain_text import printed_text
 from tallystick_airflow.alert_sinks import alert_links, read_sinks
 from tallystick_airflow.contract_operator import open_verdict_store
 
@@ -74,7 +75,7 @@ def _page_without_store(contract: Contract, run: Mapping[str, Any]) -> bool:
     attempts = send_unrecorded(page, read_sinks(contract))
     for name, attempt in attempts:
         if not attempt.delivered:
-            _log.warning("%s: %s: %s", contract.contract, name, attempt.detail)
+            _log.warning("%s: %s: %s", contract.contract, name, printed_text(attempt.detail))
     return all(attempt.delivered for _, attempt in attempts)
 
 

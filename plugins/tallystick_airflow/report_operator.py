@@ -9,6 +9,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from tallystick.connections import artifacts_folder
+from tallystick.plain_text import printed_text
 from tallystick_airflow.connections import read_store_dsn
 from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store
 
@@ -54,6 +55,6 @@ class ReportOperator(ContractOperator):
             check=False,
         )
         for line in done.stdout.splitlines():
-            self.log.info("%s", line)
+            self.log.info("%s", printed_text(line))
         if done.returncode != 0:
             raise ExpectationsFailed(f"expectations of cut {cut_n}: exit {done.returncode}")
