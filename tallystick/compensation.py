@@ -19,11 +19,11 @@ makes a second copy; the next run finds it.
 
 import json
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 from uuid import UUID
 
 from confluent_kafka import KafkaException, Producer
@@ -45,6 +45,7 @@ from tallystick.compensation_plan import (
     PlanRefused,
     PlanStale,
     StandingRow,
+    plan_id_of,
     refuse_over_caps,
     rules_of,
     why_row_may_have_come,
@@ -68,20 +69,17 @@ from tallystick.executor_work import (
     record_each,
     refuse_begun,
     refused,
+    waits,
 )
 from tallystick.handing_over import check_handed_over, hand_over, rehearse_handing_over
 from tallystick.ledger import LedgerRefused
-from tallystick.ledger_post import counterpost_once, post_once, read_posted, was_posted, writers_end
+from tallystick.ledger_post import counterpost_once, post_once, posted_for, read_posted, writers_end
 from tallystick.ledger_reader import open_ledger, read_database_identity
 from tallystick.offsets import TopicPartition
-from tallystick.progress_topic import (
-    Progress,
-    ProgressLost,
-    ensure_progress_topic,
-    progress_record,
-    progress_topic_name,
-    read_progress,
-)
+from tallystick.plain_text import foreign_text
+from tallystick.progress_proof import ProgressProof, prove_progress
+from tallystick.progress_record import progress_record
+from tallystick.progress_topic import ensure_progress_topic, progress_topic_name
 from tallystick.repair_effect import Effect, effect_of, why_not_taken_back
 from tallystick.republished_event import (
     StandingEvent,
@@ -90,6 +88,7 @@ from tallystick.republished_event import (
     event_headers,
     event_value,
     find_events,
+    is_as_planned,
     reversal_value,
     why_not_postable,
     why_not_read_whole,
@@ -99,8 +98,10 @@ from tallystick.store.approval_store import agreements, requesters
 from tallystick.store.claim_store import held_among, judged_parts
 from tallystick.store.clock import store_now
 from tallystick.store.contract_store import read_contract, require_same_books
+from tallystick.store.executor_key_store import read_executor_key
 from tallystick.store.loss_store import last_cut_with_rows_unread
 from tallystick.store.plan_store import (
+    PUBLISHING,
     ActionState,
     StoredAction,
     append_audit,
@@ -245,7 +246,7 @@ class _Proof:
     """What was found out about the plan's items, all of it after the publisher had fenced its predecessors."""
 
     actions: Mapping[UUID, StoredAction]
-    progress: Mapping[UUID, Progress]
+    progress: ProgressProof
     events: StandingEvents
     held: frozenset[str]
     rows: Mapping[str, tuple[StandingRow, ...]]
@@ -253,6 +254,7 @@ class _Proof:
     settled: SettledTopics
     judged: Mapping[TopicPartition, JudgedPart]
     taken_back: Mapping[UUID, frozenset[str]]
+    negated: bool
     writers_open: bool
 
 
@@ -327,7 +329,7 @@ def _why_too_old(work: Work, *, asked: Collection[str], agreed: Mapping[str, tim
     )
 
 
-def _is_done(action: StoredAction | None) -> bool:
+def _is_done(action: StoredAction | None) -> TypeGuard[StoredAction]:
     return action is not None and action.state is ActionState.DONE
 
 
@@ -365,11 +367,15 @@ def _repaired_here(plan: Plan) -> tuple[PlanItem, ...]:
 
 
 def _execute_publishing(work: Work, items: Sequence[PlanItem]) -> tuple[ItemOutcome, ...]:
-    topic_id = ensure_progress_topic(work.connections.kafka, work.contract.contract)
-    actions = work.claim(items, progress_topic_id=topic_id, transactional_id=work.transactional_id)
-    _refuse_lost_progress(work, actions, topic_id)
+    progress = ensure_progress_topic(work.connections.kafka, work.contract.contract)
+    actions = work.claim(
+        items,
+        progress_topic_id=progress.topic_id,
+        progress_from=progress.written_end,
+        transactional_id=work.transactional_id,
+    )
     _refuse_unfenced(work, actions)
-    work.audit("executing", progress_topic_id=topic_id, transactional_id=work.transactional_id)
+    work.audit("executing", progress_topic_id=progress.topic_id, transactional_id=work.transactional_id)
     work.tell(ExecutorStep.EXECUTING, {"transactional_id": work.transactional_id})
     attempts = Retrying(
         stop=stop_after_attempt(_ATTEMPTS),
@@ -402,14 +408,17 @@ def _execute_posts(work: Work, items: Sequence[PlanItem]) -> tuple[ItemOutcome, 
     return do_each(work, items, lambda item: _post(work, item, proof, posted, dsn))
 
 
-def _post(work: Work, item: PlanItem, proof: _Proof, posted: Collection[UUID], dsn: str) -> ItemOutcome:
+def _post(work: Work, item: PlanItem, proof: _Proof, posted: Mapping[UUID, str], dsn: str) -> ItemOutcome:
     """What an earlier start may be posting is refused only once the ledger says that it has not."""
     place = {"table": work.contract.ledger.table}
+    if _is_done(action := proof.actions.get(item.action_id)):
+        return _already(item, action.outcome)
     if item.action_id in posted:
-        return _already(item, place)
+        return _posted_before(work, item, posted[item.action_id])
     if (fate := _fate(item, proof) or _stopped(work, item)) is not None:
         mine = item.action_id in work.begun | work.unclaimed
-        return fate if mine or not was_posted(dsn, work.contract, item) else _already(item, place)
+        plan_hash = None if mine else posted_for(dsn, work.contract, item)
+        return fate if plan_hash is None else _posted_before(work, item, plan_hash)
 
     def may_write() -> str | None:
         if not held_among(work.engine, [item.action_id], work.executor):
@@ -427,24 +436,26 @@ def _post(work: Work, item: PlanItem, proof: _Proof, posted: Collection[UUID], d
         done = post_once(dsn, work.contract, item, event, plan_hash=plan_hash, may_write=may_write, tell=work.tell)
     if done.refused:
         return refused(item, done.refused)
-    if done.already:
-        return _already(item, place)
+    if done.posted_for is not None:
+        return _posted_before(work, item, done.posted_for)
     return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ItemFate.PUBLISHED, place=place)
+
+
+def _posted_before(work: Work, item: PlanItem, plan_hash: str) -> ItemOutcome:
+    """By an action's row in the ledger. Whoever may insert there may forge one, so it counts for a stored plan only."""
+    ours = plan_hash == work.plan.plan_hash
+    if not ours and (plan := read_plan(work.engine, plan_id_of(plan_hash))) is not None:
+        ours = item.action_id in {one.action_id for one in plan.items}
+    if ours:
+        return _already(item, {"table": work.contract.ledger.table})
+    named = foreign_text(plan_hash, characters_max=64)
+    doubt = f"{work.contract.actions_table} has a row of action {item.action_id} for plan hash {named!r}"
+    return waits(item, f"{doubt}, and no stored plan of this hash has it; that row must go before it can be posted")
 
 
 def _stopped(work: Work, item: PlanItem) -> ItemOutcome | None:
     reason = work.stopped.get(item.action_id)
     return refused(item, reason) if reason else None
-
-
-def _refuse_lost_progress(work: Work, actions: Mapping[UUID, StoredAction], topic_id: str) -> None:
-    """An action that began under another progress topic may have been published, and nobody can say."""
-    begun = [action for action in actions.values() if action.state is ActionState.EXECUTING]
-    lost = sorted(str(one.action_id) for one in begun if one.outcome.get("progress_topic_id") != topic_id)
-    if lost:
-        raise ProgressLost(
-            f"{work.contract.contract}: {len(lost)} actions began under another progress topic, such as {lost[0]}"
-        )
 
 
 def _refuse_unfenced(work: Work, actions: Mapping[UUID, StoredAction]) -> None:
@@ -487,7 +498,10 @@ def _publish_batch(
     work: Work, publisher: Producer, items: Sequence[PlanItem], proof: _Proof
 ) -> dict[UUID, ItemOutcome]:
     """One producer transaction, told before and after."""
-    work.audit("publishing", actions=[str(item.action_id) for item in items])
+    ends = {
+        topic: {str(part.partition): part.written_end for part in proof.settled.of(topic)} for topic in _topics(items)
+    }
+    work.audit(PUBLISHING, actions=[str(item.action_id) for item in items], ends=ends)
     places = _publish(work, publisher, items, proof)
     work.begun.difference_update(places)
     work.audit("published", places={str(action_id): place for action_id, place in places.items()})
@@ -505,10 +519,10 @@ def _prove(
     """Read progress, log and ledger, in this order: each up to what stands at its moment."""
     kafka, contract, topics = work.connections.kafka, work.contract, _topics(items)
     settled = settle_topics(kafka, {*progress_topics, *topics}, wait_seconds=SETTLE_SECONDS)
-    progress: Mapping[UUID, Progress] = {}
+    progress, rules = ProgressProof(), contract.compensation
     if progress_topics:
-        progress = read_progress(kafka, contract.contract, settled)
-        work.tell(ExecutorStep.PROGRESS_READ, {"published": sum(item.action_id in progress for item in items)})
+        progress = prove_progress(work, items, actions, settled)
+        work.tell(ExecutorStep.PROGRESS_READ, {"published": len(progress.published)})
     partitions = [part for topic in topics for part in settled.of(topic)]
     events = find_events(read_committed(kafka, partitions), items, contract.event)
     with open_ledger(work.connections.ledger_dsn) as ledger:
@@ -528,6 +542,7 @@ def _prove(
         settled=settled,
         judged=judged,
         taken_back=work.taken_back,
+        negated=rules is not None and rules.reversal == "negated",
         writers_open=writers_open,
     )
 
@@ -537,12 +552,21 @@ def _fate(item: PlanItem, proof: _Proof) -> ItemOutcome | None:
     action, standing = proof.actions.get(item.action_id), proof.events.of(item)
     if item.kind in INTO_LEDGER:
         return _post_fate(item, action, proof)
-    said = str(item.action_id), item.reverses
-    ours = [event for event in standing if (event.action_id, event.reverses) == said]
-    if ours or item.action_id in proof.progress:
-        return _already(item, ours[0].place if ours else {"topic": item.topic})
-    if action is not None and action.state is ActionState.DONE:
+    named = [event for event in standing if event.action_id == str(item.action_id)]
+    ours = [event for event in named if is_as_planned(event, item, proof.names, negated=proof.negated)]
+    if ours:
+        return _already(item, ours[0].place)
+    if item.action_id in proof.progress.published:
+        return _published_once(item, proof)
+    if _is_done(action):
         return _already(item, action.outcome)
+    if named:
+        doubt = f"{_where(named[0])} has the action's header and does not say what the plan says"
+        return waits(item, doubt, seen=proof.progress.seen)
+    if doubt := proof.progress.doubts.get(item.action_id, ""):
+        return waits(item, doubt, seen=proof.progress.seen)
+    if action is not None and action.state is ActionState.WAITING:
+        return _still_waits(item, action)
     if item.kind is Kind.REPUBLISH and standing:
         return refused(item, f"the event stands: {_where(standing[0])}")
     if item.topic in proof.held:
@@ -567,8 +591,10 @@ def _why_unproven(work: Work, item: PlanItem, proof: _Proof) -> ItemOutcome | No
 
 def _post_fate(item: PlanItem, action: StoredAction | None, proof: _Proof) -> ItemOutcome | None:
     """Of one whose action has not posted yet; the transaction that posts asks that once more."""
-    if action is not None and action.state is ActionState.DONE:
+    if _is_done(action):
         return _already(item, action.outcome)
+    if action is not None and action.state is ActionState.WAITING:
+        return _still_waits(item, action)
     if item.kind is Kind.COUNTERPOST:
         reason = why_not_taken_back(item, proof.rows.get(item.match_key, ()))
     else:
@@ -576,6 +602,27 @@ def _post_fate(item: PlanItem, action: StoredAction | None, proof: _Proof) -> It
         if reason is None and proof.writers_open:
             reason = "not provable now: a database transaction that is open in the ledger may hold a row of it"
     return refused(item, reason) if reason else None
+
+
+def _published_once(item: PlanItem, proof: _Proof) -> ItemOutcome:
+    """By its sealed record, without its event: retention has taken that, or the record is a copy of an aborted one.
+
+    Who may read the topic can copy it while its transaction is open. The log tells while it has all that came since.
+    """
+    ends = proof.progress.behind.get(item.action_id, {}).get(item.topic)
+    parts = proof.settled.of(item.topic)
+    has_all = ends is not None and all(part.log_start <= ends.get(str(part.partition), 0) for part in parts)
+    if has_all and item.topic not in proof.held:
+        doubt = f"its progress says that it was published, and {item.topic} has all events since and none of it"
+        return waits(item, doubt, seen=proof.progress.seen)
+    return _already(item, {"topic": item.topic})
+
+
+def _still_waits(item: PlanItem, action: StoredAction) -> ItemOutcome:
+    """What made it wait may be gone from the topic or the ledger; that it was not done is not proven by that."""
+    reason = str(action.outcome.get("reason", ""))
+    seen = {name: value for name, value in action.outcome.items() if name != "reason"}
+    return replace(refused(item, reason), waits=True, seen=seen)
 
 
 def _already(item: PlanItem, place: Mapping[str, Any]) -> ItemOutcome:
@@ -588,10 +635,12 @@ def _publish(
     """Events and progress in one producer transaction; give where each event stands."""
     session = f"tallystick-{uuid.uuid4()}"
     events = [_event_of(work, item, proof, session=session) for item in items]
-    progress_topic = progress_topic_name(work.contract.contract)
+    progress_topic, key = progress_topic_name(work.contract.contract), read_executor_key(work.engine)
     progress = [
-        OutgoingRecord(topic=progress_topic, key=key, value=value)
-        for key, value in (progress_record(work.plan, item) for item in items)
+        OutgoingRecord(topic=progress_topic, key=action, value=value)
+        for action, value in (
+            progress_record(key, work.plan, item, reopened=work.reopened.get(item.action_id, 0)) for item in items
+        )
     ]
     records = [*events, *progress]
     places = publish_together(publisher, records, tell=work.tell, why_not_commit=lambda: _why_not_commit(work, items))

@@ -63,9 +63,9 @@ def draw_plan(
 def why_not_any_more(
     engine: Engine, contract: Contract, connections: Connections, plan: Plan, begun: Mapping[UUID, StoredAction]
 ) -> dict[UUID, str]:
-    """Of a plan that has begun: the actions, not known to be done, that would not be planned so now, and why.
+    """Of a plan that has begun: the actions, not done and not waiting, that would not be planned so now, and why.
 
-    begun: the contract's actions that are executing or done. Raises as draw_plan does.
+    begun: the contract's actions that hold their breaks. Raises as draw_plan does.
     """
     own = {one: action.state for one, action in begun.items() if action.plan_id == plan.plan_id}
     executing = {one for one, state in own.items() if state is ActionState.EXECUTING}
@@ -84,7 +84,7 @@ def why_not_any_more(
     reasons = {}
     for action in plan.actions:
         action_id = action.action_id
-        if own.get(action_id) is ActionState.DONE or planned.get(action_id) == action:
+        if own.get(action_id) in (ActionState.DONE, ActionState.WAITING) or planned.get(action_id) == action:
             continue
         about = action.break_id if isinstance(action, PlanItem) else action.place
         changed = "it would be done otherwise by now: its row or the contract has changed"

@@ -20,12 +20,23 @@ from tallystick.event_publisher import ExecutorFenced
 from tallystick.executor_step import ExecutorStep, Tell
 from tallystick.repair_effect import Effect
 from tallystick.store.claim_store import NOT_OUTSTANDING, claim_actions, held_among, outstanding_among
-from tallystick.store.plan_store import ActionState, StoredAction, append_audit, record_done, record_refusal
+from tallystick.store.plan_store import (
+    ActionState,
+    StoredAction,
+    append_audit,
+    record_done,
+    record_refusal,
+    record_waiting,
+)
 from tallystick.store.switch_store import read_switch
 from tallystick.verdict import Verdict
 
 SETTLE_SECONDS = 10
 """How long an open transaction may keep us from proving an absence before its topic's items are refused for now."""
+
+
+LOOK = "a person has to look"
+"""How the reason of what waits for one begins."""
 
 
 class ItemFate(StrEnum):
@@ -42,13 +53,18 @@ class ItemFate(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ItemOutcome:
-    """place: topic, partition and offset of the event or the marker, where known. reason: why it was refused."""
+    """place: topic, partition and offset of the event or the marker, where known. reason: why it was refused.
+
+    waits: refused until a person has looked; seen: what the store keeps with that.
+    """
 
     action_id: UUID
     match_key: str
     fate: ItemFate
     place: Mapping[str, Any] | None = None
     reason: str = ""
+    waits: bool = False
+    seen: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -84,8 +100,9 @@ class Work:
 
     begun: actions that it was the first to begin, and of which it has recorded nothing. stopped: actions of a plan that
     has begun which may not be done any more, and why. unclaimed: actions that it has not begun, so that it has nothing
-    to refuse. taken_back: of a reversal, the other copies of its key that other actions take back. approved_in: the
-    scheduler's run in which a person agreed; "" where this start is the approval.
+    to refuse. taken_back: of a reversal, the other copies of its key that other actions take back. reopened: how often
+    persons had reopened each action when it was claimed. approved_in: the scheduler's run in which a person agreed; ""
+    where this start is the approval.
     """
 
     engine: Engine
@@ -101,6 +118,7 @@ class Work:
     stopped: dict[UUID, str] = field(default_factory=dict)
     unclaimed: set[UUID] = field(default_factory=set)
     taken_back: dict[UUID, frozenset[str]] = field(default_factory=dict)
+    reopened: dict[UUID, int] = field(default_factory=dict)
     approved_in: str = ""
 
     @property
@@ -156,6 +174,7 @@ class Work:
         self.begun.update(claims.begun)
         self.stopped.update(claims.unclaimed)
         self.taken_back.update(claims.taken_back)
+        self.reopened.update({one: action.reopened for one, action in claims.actions.items()})
         self.unclaimed.update(
             action.action_id
             for action in actions
@@ -210,13 +229,14 @@ def record(work: Work, outcome: ItemOutcome) -> None:
     """Raises ExecutorFenced instead of a refusal that a later start may be making untrue."""
     if outcome.fate is ItemFate.REFUSED:
         detail: dict[str, Any] = {"reason": outcome.reason}
+        keep, kept = (record_waiting, {**detail, **outcome.seen}) if outcome.waits else (record_refusal, detail)
         ours = outcome.action_id not in work.unclaimed
-        if ours and not record_refusal(work.engine, outcome.action_id, executor=work.executor, outcome=detail):
+        if ours and not keep(work.engine, outcome.action_id, executor=work.executor, outcome=kept):
             raise ExecutorFenced(f"{work.contract.contract}: another executor has claimed {outcome.action_id} since")
     else:
         detail = dict(outcome.place or {})
-        by_us = outcome.fate in (ItemFate.PUBLISHED, ItemFate.DONE)
-        record_done(work.engine, outcome.action_id, outcome=detail, by_us=by_us)
+        by_us, reopened = outcome.fate in (ItemFate.PUBLISHED, ItemFate.DONE), work.reopened.get(outcome.action_id, 0)
+        record_done(work.engine, outcome.action_id, outcome=detail, by_us=by_us, reopened=reopened)
     work.begun.discard(outcome.action_id)
     work.audit(str(outcome.fate), action_id=str(outcome.action_id), **detail)
 
@@ -236,6 +256,15 @@ def refuse_begun(work: Work, reason: str) -> None:
 def refused(item: PlanItem, reason: str) -> ItemOutcome:
     """What was not done, and why."""
     return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ItemFate.REFUSED, reason=reason)
+
+
+def waits(item: PlanItem, doubt: str, *, seen: Mapping[str, Any] | None = None) -> ItemOutcome:
+    """What nobody can say whether it was done; only a person ends that, or a proof that it was."""
+    reason = (
+        f"{LOOK}: {doubt}. Look whether it was done; only if not: tallystick compensation reopen {item.action_id} "
+        "--by NAME --reason WHY"
+    )
+    return replace(refused(item, reason), waits=True, seen=seen or {})
 
 
 def _tell_recorded(work: Work, n: int, outcome: ItemOutcome) -> None:

@@ -53,9 +53,12 @@ none: whoever writes rows of a key holds the key.
 
 @dataclass(frozen=True, kw_only=True)
 class Posted:
-    """What came of one item. refused: why not; "" where its rows stand, written now or (already) before."""
+    """What came of one item. refused: why not; "" where its rows stand, or its action's row says so.
 
-    already: bool = False
+    posted_for: the plan's hash in the action's row that stood before; None where there was none.
+    """
+
+    posted_for: str | None = None
     refused: str = ""
 
 
@@ -113,8 +116,8 @@ def _once(
         connection.isolation_level = IsolationLevel.READ_COMMITTED  # whoever waited for another must see its rows
         try:
             with connection.transaction():
-                if not _claim(connection, post, item, plan_hash):
-                    return Posted(already=True)
+                if (posted_before := _claim(connection, post, item, plan_hash)) is not None:
+                    return Posted(posted_for=posted_before)
                 _hold_key(connection, contract, item)
                 if reason := may_write():
                     raise _Refused(reason)
@@ -132,25 +135,31 @@ def _once(
     return Posted()
 
 
-def read_posted(dsn: str, contract: Contract, action_ids: Collection[UUID]) -> frozenset[UUID]:
-    """Which of these actions have posted, whatever the store knows of it. Raises LedgerRefused, LedgerUnreachable."""
+def read_posted(dsn: str, contract: Contract, action_ids: Collection[UUID]) -> dict[UUID, str]:
+    """Which of these actions have a row, whatever the store knows of it, and for the plan of which hash.
+
+    Raises LedgerRefused, LedgerUnreachable.
+    """
     post = _rules_of(contract)
-    asked = sql.SQL("SELECT action_id FROM {} WHERE action_id = ANY(%s)").format(_table(post.actions_table))
+    asked = sql.SQL("SELECT action_id, plan_hash FROM {} WHERE action_id = ANY(%s)").format(_table(post.actions_table))
     with open_ledger(dsn) as connection:
         try:
-            return frozenset(row[0] for row in connection.execute(asked, (list(action_ids),)))
+            return {row[0]: str(row[1]) for row in connection.execute(asked, (list(action_ids),))}
         except _NOT_OURS as error:
             raise _unusable(contract, post, error) from error
 
 
-def was_posted(dsn: str, contract: Contract, item: PlanItem) -> bool:
-    """Has this action posted, once whoever is posting it has committed or not? Raises as post_once does."""
+def posted_for(dsn: str, contract: Contract, item: PlanItem) -> str | None:
+    """The plan's hash in this action's row, once whoever is posting it has committed or not; None: it has none.
+
+    Raises as post_once does.
+    """
     post = _rules_of(contract)
     with open_ledger(dsn, may_write=True) as connection:
         connection.execute(_PATIENCE)
         try:
             with connection.transaction(force_rollback=True):
-                return not _claim(connection, post, item, "")
+                return _claim(connection, post, item, "")
         except _NOT_OURS as error:
             raise _unusable(contract, post, error) from error
 
@@ -185,10 +194,15 @@ def _unusable(contract: Contract, post: LedgerPost, error: psycopg.Error) -> Led
     )
 
 
-def _claim(connection: psycopg.Connection, post: LedgerPost, item: PlanItem, plan_hash: str) -> bool:
-    """False where the action has posted already."""
-    claim = sql.SQL("INSERT INTO {} (action_id, plan_hash) VALUES (%s, %s) ON CONFLICT DO NOTHING")
-    return connection.execute(claim.format(_table(post.actions_table)), (item.action_id, plan_hash)).rowcount > 0
+def _claim(connection: psycopg.Connection, post: LedgerPost, item: PlanItem, plan_hash: str) -> str | None:
+    """None: the action's row is inserted. The plan's hash in the row that stood there; "" where that went meanwhile."""
+    table = _table(post.actions_table)
+    claim = sql.SQL("INSERT INTO {} (action_id, plan_hash) VALUES (%s, %s) ON CONFLICT DO NOTHING").format(table)
+    if connection.execute(claim, (item.action_id, plan_hash)).rowcount > 0:
+        return None
+    standing = sql.SQL("SELECT plan_hash FROM {} WHERE action_id = %s").format(table)
+    found = connection.execute(standing, (item.action_id,)).fetchone()
+    return str(found[0]) if found else ""
 
 
 def _hold_key(connection: psycopg.Connection, contract: Contract, item: PlanItem) -> None:

@@ -2,25 +2,38 @@
 transaction as the event itself, so that both stand or neither does. Compacted and kept for ever.
 
 It is the truth about what was published; the store's outcome is a copy of it. Read it only after init_transactions:
-before that, a predecessor's transaction may still be open, and its records unseen.
+before that, a predecessor's transaction may still be open, and its records unseen. What its records prove, and to whom
+they are believed: progress_record.py.
 """
 
-import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
-from tallystick.committed_records import CommittedRecord, SettledTopics, read_committed
-from tallystick.compensation_plan import Plan, PlanItem
+from tallystick.committed_records import SettledTopics, read_committed
 from tallystick.connections import KafkaSettings
+from tallystick.cut import PartitionSnapshot
 from tallystick.log_fetch import BrokerUnreachable, open_admin
+from tallystick.progress_record import ProgressRecord, action_of_key, read_record
 from tallystick.topic_snapshot import TopicNotFound, read_topic_snapshot
 
 _REQUEST_SECONDS = 30
 _SETTINGS = {"cleanup.policy": "compact", "retention.ms": "-1", "retention.bytes": "-1"}
+_DELETE_RETENTION = "delete.retention.ms"
+_STRAYS_TOLD = 10
+_FOR_EVER_MS = 100 * 365 * 24 * 60 * 60 * 1000
+"""So long a record without a value stays. Kafka's default is a day: then nothing tells that there was a record."""
 
 
 class ProgressLost(RuntimeError):
@@ -32,23 +45,33 @@ class ProgressHeld(RuntimeError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Progress:
-    """What one committed record says: this action was published, by this plan."""
+class ProgressLog:
+    """The topic as it was read, up to its LSO. records: by action, in offset order.
 
-    action_id: UUID
-    plan_id: UUID
-    topic: str
+    strays: offsets of records whose key is no action's, the first few; stray_count: all of them.
+    """
+
+    place: str
+    topic_id: str
+    log_start: int
+    kafka_offset_end: int
+    records: Mapping[UUID, tuple[ProgressRecord, ...]]
+    strays: tuple[int, ...]
+    stray_count: int
 
 
 def progress_topic_name(contract_name: str) -> str:
     return f"tallystick.compensation.{contract_name}"
 
 
-def ensure_progress_topic(kafka: KafkaSettings, contract_name: str) -> str:
-    """Create the topic where it is absent; give its id. Raises ProgressLost where it does not keep records for ever."""
+def ensure_progress_topic(kafka: KafkaSettings, contract_name: str) -> PartitionSnapshot:
+    """Create the topic where it is absent; give its partition as it is now.
+
+    Raises ProgressLost where it does not keep records for ever.
+    """
     name = progress_topic_name(contract_name)
     admin = AdminClient(kafka.for_confluent())
-    topic = NewTopic(name, num_partitions=1, config=_SETTINGS)
+    topic = NewTopic(name, num_partitions=1, config=_SETTINGS | {_DELETE_RETENTION: str(_FOR_EVER_MS)})
     try:
         admin.create_topics([topic], request_timeout=_REQUEST_SECONDS)[name].result()
     except KafkaException as error:
@@ -64,11 +87,32 @@ def ensure_progress_topic(kafka: KafkaSettings, contract_name: str) -> str:
     for setting, expected in _SETTINGS.items():
         if found[setting] != expected:
             raise ProgressLost(f"topic {name}: {setting} is {found[setting]!r}, expected {expected!r}")
+    if int(found[_DELETE_RETENTION]) < _FOR_EVER_MS:
+        _keep_deletions(admin, name)
     with open_admin(kafka) as reader:
-        partitions = until_known(read_topic_snapshot, reader, [name])
-    if len(partitions) != 1 or partitions[0].log_start > 0:
-        raise ProgressLost(f"topic {name}: expected one partition that begins at offset 0")
-    return partitions[0].topic_id
+        return _only_partition(name, until_known(read_topic_snapshot, reader, [name]))
+
+
+def _only_partition(name: str, partitions: Sequence[PartitionSnapshot]) -> PartitionSnapshot:
+    if len(partitions) != 1:
+        raise ProgressLost(f"topic {name}: expected one partition, got {len(partitions)}")
+    return partitions[0]
+
+
+def _keep_deletions(admin: AdminClient, name: str) -> None:
+    """As of a topic that release 0.1.0 made. Raises ProgressLost where this account may not set it."""
+    kept = ConfigEntry(_DELETE_RETENTION, str(_FOR_EVER_MS), incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[kept])
+    try:
+        admin.incremental_alter_configs([resource], request_timeout=_REQUEST_SECONDS)[resource].result()
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise
+        raise ProgressLost(
+            f"topic {name}: {_DELETE_RETENTION} is shorter than {_FOR_EVER_MS}, and this account may not set it; have "
+            f"it set once: kafka-configs.sh --alter --entity-type topics --entity-name {name} --add-config "
+            f"{_DELETE_RETENTION}={_FOR_EVER_MS}"
+        ) from error
 
 
 def _read_settings(admin: AdminClient, name: str) -> dict[str, str]:
@@ -84,24 +128,34 @@ def _not_known_yet(error: BaseException) -> bool:
     return isinstance(error, TopicNotFound | BrokerUnreachable)
 
 
-def read_progress(kafka: KafkaSettings, contract_name: str, settled: SettledTopics) -> dict[UUID, Progress]:
-    """Every action that was published, up to the LSO. Raises ProgressHeld where an open transaction hides the rest."""
+def read_progress(
+    kafka: KafkaSettings, contract_name: str, settled: SettledTopics, action_ids: Collection[UUID]
+) -> ProgressLog:
+    """What stands of these actions, up to the LSO. Raises ProgressHeld where an open transaction hides the rest."""
     name = progress_topic_name(contract_name)
     if name in settled.held:
         raise ProgressHeld(
             f"topic {name}: a transaction that began after our init_transactions holds it, so another executor is at "
             "work; start again"
         )
-    records = (_progress_of(record) for record in read_committed(kafka, settled.of(name)))
-    return {progress.action_id: progress for progress in records}
-
-
-def progress_record(plan: Plan, item: PlanItem) -> tuple[bytes, bytes]:
-    """Key and value."""
-    value = {"plan_id": str(plan.plan_id), "plan_hash": plan.plan_hash, "topic": item.topic}
-    return str(item.action_id).encode(), json.dumps(value).encode()
-
-
-def _progress_of(record: CommittedRecord) -> Progress:
-    value = json.loads(record.value)
-    return Progress(action_id=UUID(record.key.decode()), plan_id=UUID(value["plan_id"]), topic=value["topic"])
+    part = _only_partition(name, settled.of(name))
+    place = f"{part.topic}[{part.partition}]"
+    records: dict[UUID, list[ProgressRecord]] = {}
+    strays, stray_count = [], 0
+    for record in read_committed(kafka, [part]):
+        action_id = action_of_key(record.key)
+        if action_id is None:
+            stray_count += 1
+            strays += [record.kafka_offset] if stray_count <= _STRAYS_TOLD else []
+        elif action_id in action_ids:
+            found = read_record(place, record.kafka_offset, record.value)
+            records.setdefault(action_id, []).append(found)
+    return ProgressLog(
+        place=place,
+        topic_id=part.topic_id,
+        log_start=part.log_start,
+        kafka_offset_end=part.lso,
+        records={action_id: tuple(found) for action_id, found in records.items()},
+        strays=tuple(strays),
+        stray_count=stray_count,
+    )

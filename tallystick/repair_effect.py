@@ -1,6 +1,7 @@
 """What became of a break that a plan repairs, by what stands of its key on both sides now. Pure."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from enum import StrEnum
 
 from tallystick.compensation_plan import Kind, PlanItem, StandingRow, rows_in_force, why_not_counterpostable
@@ -42,7 +43,9 @@ def effect_of(
         return Effect.CLEARED
     copies = in_force(standing)
     alone = len(copies) == 1 and says_the_same(copies[0], item, names)
-    return Effect.CLEARED if alone and len(_reversals(item, standing)) < 2 else Effect.CHANGED
+    reversals = _reversals(item, standing)
+    as_meant = len(reversals) < 2 and all(_has_its_money(one, item, names) for one in reversals)
+    return Effect.CLEARED if alone and as_meant else Effect.CHANGED
 
 
 def is_taken_back_once(item: PlanItem, rows: Sequence[StandingRow]) -> bool:
@@ -64,6 +67,12 @@ def has_its_row(item: PlanItem, rows: Sequence[StandingRow]) -> bool:
     """Does the ledger have exactly one row of the event, and an equal one?"""
     said = [(row.match_key, row.transaction_key, row.leg, row.amount_minor, row.currency) for row in rows]
     return said == [(item.match_key, item.transaction_key, item.leg, item.amount_minor, item.currency)]
+
+
+def _has_its_money(reversal: StandingEvent, item: PlanItem, names: EventFields) -> bool:
+    """Whatever the sign, as the contract says it."""
+    negated = replace(item, amount_minor=-item.amount_minor)
+    return says_the_same(reversal, item, names) or says_the_same(reversal, negated, names)
 
 
 def _is_done(item: PlanItem, standing: Collection[StandingEvent], rows: Sequence[StandingRow]) -> bool:

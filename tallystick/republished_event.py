@@ -5,12 +5,12 @@ from that copy. Their headers say who made them. And: which events of a key stan
 import json
 from codecs import BOM_UTF8
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from tallystick.committed_records import CommittedRecord
-from tallystick.compensation_plan import PlanItem
+from tallystick.compensation_plan import Kind, PlanItem
 from tallystick.contract_event import EventFields
 from tallystick.cut import JudgedPart, PartitionSnapshot
 from tallystick.event_reading import reader_of
@@ -170,6 +170,19 @@ def says_the_same(copy: StandingEvent, item: PlanItem, names: EventFields) -> bo
         item.amount_minor,
         item.currency,
     )
+
+
+def is_as_planned(event: StandingEvent, item: PlanItem, names: EventFields, *, negated: bool) -> bool:
+    """Does an event that names our action say what this action writes? A header alone proves nothing.
+
+    negated: a reversal has the other sign before the copy's amount.
+    """
+    if event.reverses != item.reverses:
+        return False
+    if item.kind is Kind.REVERSE:
+        amount_minor = -item.amount_minor if negated else item.amount_minor
+        return says_the_same(event, replace(item, amount_minor=amount_minor), names)
+    return event.message_key == item.transaction_key.encode() and says_the_same(event, item, names)
 
 
 def event_at(item_id: str, standing: Collection[StandingEvent]) -> StandingEvent:

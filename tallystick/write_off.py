@@ -43,11 +43,16 @@ def write_off_of(*, by: str, reason: str, at_utc: datetime) -> WriteOff:
 
 @dataclass(frozen=True, kw_only=True)
 class RepairBegun:
-    """What a plan has begun to do for the break. done_at_utc: None while nobody can say whether it is done."""
+    """What a plan has begun to do for the break. done_at_utc: None while nobody can say whether it is done.
 
+    waits: until a person has looked whether it is.
+    """
+
+    action_id: UUID
     plan_id: UUID
     plan_hash: str
     done_at_utc: datetime | None
+    waits: bool = False
 
 
 def refuse_while_repaired(break_id: UUID, repairs: Sequence[RepairBegun], *, seen_up_to_utc: datetime) -> None:
@@ -56,6 +61,12 @@ def refuse_while_repaired(break_id: UUID, repairs: Sequence[RepairBegun], *, see
     Raises WriteOffRefused while a repair is under way, and until a run has looked what a repair that is done came to.
     """
     for repair in repairs:
+        if repair.waits:
+            raise WriteOffRefused(
+                f"break {break_id}: plan {repair.plan_id} may have repaired it, and a person has to look; expected "
+                f"that somebody has; only if it was not: tallystick compensation reopen {repair.action_id} --by NAME "
+                "--reason WHY; then write it off"
+            )
         if repair.done_at_utc is None:
             raise WriteOffRefused(
                 f"break {break_id}: plan {repair.plan_id} is repairing it; expected no repair under way; let its "

@@ -214,6 +214,7 @@ _ACTION_WORDS = {
     ActionState.EXECUTING: "The repair was begun and has not ended.",
     ActionState.DONE: "The repair was done.",
     ActionState.REFUSED: "The repair was begun and refused: nothing was published.",
+    ActionState.WAITING: "Nobody can say whether the repair was done: a person has to look.",
 }
 
 

@@ -12,7 +12,7 @@ from tallystick.contract_compensation import CompensationRules
 from tallystick.explain import describe_place
 from tallystick.masking import Mask
 from tallystick.money_text import format_minor, format_money
-from tallystick.plain_text import foreign_text
+from tallystick.plain_text import foreign_text, story_text
 from tallystick.plan_text import KIND_WORDS, deed_of
 from tallystick.run_result import total_money
 from tallystick.store.plan_life_store import PLAN_EVENTS, ActionTold, PlanSum, PlanTold
@@ -168,7 +168,12 @@ def _intents(sums: tuple[PlanSum, ...]) -> Iterator[str]:
 
 def _done(counts: Mapping[ActionState, int]) -> str:
     """What came of the items that were begun; "" where none was."""
-    words = {ActionState.DONE: "done", ActionState.REFUSED: "refused", ActionState.EXECUTING: "begun and not ended"}
+    words = {
+        ActionState.DONE: "done",
+        ActionState.REFUSED: "refused",
+        ActionState.EXECUTING: "begun and not ended",
+        ActionState.WAITING: "waiting for a person to look",
+    }
     return ", ".join(f"{counts[state]:,} {word}" for state, word in words.items() if counts.get(state))
 
 
@@ -196,6 +201,7 @@ _STATES = {
     ActionState.EXECUTING: ("begun, not ended", "doubtful"),
     ActionState.DONE: ("done", "good"),
     ActionState.REFUSED: ("refused", "bad"),
+    ActionState.WAITING: ("a person has to look", "doubtful"),
 }
 
 
@@ -218,8 +224,8 @@ def _reason(action: ActionTold | None) -> str:
     if action is None:
         return ""
     outcome = action.outcome
-    if action.state is ActionState.REFUSED:
-        return foreign_text(str(outcome.get("reason", "")))
+    if action.state in (ActionState.REFUSED, ActionState.WAITING):
+        return story_text(str(outcome.get("reason", "")))
     kafka_offset = outcome.get("offset", outcome.get("kafka_offset"))  # of an event; of a marker
     if {"topic", "partition"} <= outcome.keys() and kafka_offset is not None:
         return describe_place(f"topic:{outcome['topic']}:{outcome['partition']}:{kafka_offset}")
@@ -236,6 +242,7 @@ _TRAIL_WORDS = {
     "approval_failed": "the approval failed",
     "approved": "began to carry it out",
     "executing": "opened a producer or the ledger",
+    "progress_not_ours": "found records on the progress topic that are about no action",
     "publishing": "began a producer transaction",
     "published": "committed a producer transaction",
     "aborted": "a producer transaction was aborted, and is tried again",

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Engine, Text, cast, func, select, tuple_, update
+from sqlalchemy import Connection, Engine, Text, case, cast, func, select, tuple_, update
 from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
 from sqlalchemy.dialects.postgresql import insert as upsert
 
@@ -22,7 +22,16 @@ from tallystick.offsets import TopicPartition
 from tallystick.run_result import ItemState
 from tallystick.store.break_lock import hold_breaks
 from tallystick.store.cut_store import LEDGER
-from tallystick.store.plan_store import ActionState, StoredAction, action_of, spent_by, taken_over
+from tallystick.store.plan_store import (
+    HOLDING,
+    PROGRESS_FROM,
+    PROGRESS_TOPIC_ID,
+    ActionState,
+    StoredAction,
+    action_of,
+    spent_by,
+    taken_over,
+)
 from tallystick.store.schema import compensation_action, compensation_plan, cut_slice, open_item, verdict
 
 STARTING = "starting"
@@ -52,7 +61,7 @@ class Claims:
 
 @dataclass(frozen=True, kw_only=True)
 class _Other:
-    """Another action of the same effect, executing or done. reverses: item id of what it takes back, or ""."""
+    """Another action of the same effect that holds it. reverses: item id of what it takes back, or ""."""
 
     plan_id: UUID
     contract: str
@@ -80,7 +89,7 @@ def claim_actions(
     stopped = stopped or {}
     ids = [action.action_id for action in actions]
     with engine.begin() as connection:
-        connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended("tallystick claims", 0))))
+        hold_claims(connection)
         hold_breaks(connection, plan.contract)
         stored = _stored(connection, ids)
         effects = _effects(connection, plan.contract, actions, ledger)
@@ -107,6 +116,11 @@ def claim_actions(
         unclaimed={**stopped, **unclaimed},
         taken_back={one: frozenset(other.reverses for other in others) for one, others in same.items()},
     )
+
+
+def hold_claims(connection: Connection) -> None:
+    """Until the transaction ends: nobody else claims or reopens an action, of whatever contract. Before hold_breaks."""
+    connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended("tallystick claims", 0))))
 
 
 def outstanding_among(engine: Engine, contract_name: str, break_ids: Collection[UUID]) -> frozenset[UUID]:
@@ -237,7 +251,7 @@ def _same_effect(
             .join(compensation_plan, compensation_plan.c.plan_id == compensation_action.c.plan_id)
             .where(
                 compensation_action.c.effect.in_(some),
-                compensation_action.c.state.in_([ActionState.EXECUTING, ActionState.DONE]),
+                compensation_action.c.state.in_(HOLDING),
             )
         )
         for row in connection.execute(statement):
@@ -326,10 +340,19 @@ def _begin(
                     "state": fresh.state,
                     "outcome": fresh.outcome,
                     "effect": fresh.effect,
+                    "void_progress": _void_progress(fresh.outcome),
                     "recorded_at": func.clock_timestamp(),
                 },
             )
         )
+
+
+def _void_progress(outcome: Any) -> Any:
+    """Of an action that was reopened when nobody knew where its progress topic ended: here, before it begins again."""
+    here = func.jsonb_build_object(PROGRESS_TOPIC_ID, outcome[PROGRESS_TOPIC_ID], "before", outcome[PROGRESS_FROM])
+    kept, unknown = compensation_action.c.void_progress, compensation_action.c.void_progress.is_(None)
+    reopened = (compensation_action.c.reopened > 0) & outcome.has_key(PROGRESS_FROM)
+    return case((unknown & reopened, here), else_=kept)
 
 
 def _stored(connection: Connection, action_ids: Sequence[UUID]) -> dict[UUID, StoredAction]:

@@ -22,7 +22,7 @@ from tallystick.store.schema import audit, compensation_action, compensation_pla
 PLAN_EVENTS = (ASKED, AGREED, REJECTED, UNANSWERED, FAILED, "approved", "stopped", "finished")
 """Audit events that say how a plan stands, one after the other."""
 _TRAIL_MAX = 200
-_LONG = ["actions", "places"]
+_LONG = ["actions", "places", "ends"]
 """Keys of an audit line's detail that name each event of a producer transaction."""
 
 

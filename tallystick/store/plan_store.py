@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Engine, Row, Text, Update, Uuid, cast, func, insert, select, text, update
+from sqlalchemy import Connection, Engine, Row, Text, Update, Uuid, cast, func, insert, or_, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import OperationalError
@@ -28,21 +28,38 @@ _PATIENCE = "set local lock_timeout = '80s'; set local idle_in_transaction_sessi
 """An executor that is stopped while it ends a transaction must not keep the next one from it for ever."""
 ASKED = "planned"
 """The audit event of a plan that somebody asked for."""
+REOPENED = "reopened"
+"""The audit event of an action that a person gave back to the next plan."""
+PUBLISHING = "publishing"
+"""The audit event of a producer transaction that is about to begin."""
 
 
 class ActionState(StrEnum):
-    """executing: it may have been published. refused: it was not, and another plan may take the break."""
+    """executing: it may have been published. refused: it was not, and another plan may take the break.
+
+    waiting: a person has to look whether it was, and may reopen it.
+    """
 
     EXECUTING = "executing"
     DONE = "done"
     REFUSED = "refused"
+    WAITING = "waiting"
+
+
+HOLDING = (ActionState.EXECUTING, ActionState.DONE, ActionState.WAITING)
+"""States of an action whose effect stands, or may stand: no other plan or contract may bring it about as well."""
+PROGRESS_TOPIC_ID, PROGRESS_FROM, PROGRESS_END = "progress_topic_id", "progress_from", "progress_end"
+"""Keys of an outcome: the progress topic; where it ended when the action was begun, so that no record of it stands
+before; how far the start had read that says that a person has to look.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredAction:
     """One break's repair, or (break_id None) the end of a hanging transaction.
 
-    outcome: JSON; where the event or the marker stands, or why it was refused.
+    outcome: JSON; where the event or the marker stands, or why it was refused or waits. reopened: how often a person
+    has reopened it. void_progress: JSON; up to where records of a progress topic prove nothing of it; None: all may.
     """
 
     action_id: UUID
@@ -51,6 +68,13 @@ class StoredAction:
     state: ActionState
     outcome: Mapping[str, Any]
     recorded_at: datetime
+    reopened: int = 0
+    void_progress: Mapping[str, Any] | None = None
+
+    def void_before(self, topic_id: str) -> int:
+        """Records of this progress topic below this offset are what a person looked at who reopened the action."""
+        void = self.void_progress or {}
+        return int(void["before"]) if void.get(PROGRESS_TOPIC_ID) == topic_id else 0
 
 
 class EndingHeld(ConnectionError):
@@ -107,13 +131,13 @@ def read_plan(engine: Engine, plan_id: UUID) -> Plan | None:
 
 
 def open_actions(engine: Engine, contract_name: str) -> dict[UUID, StoredAction]:
-    """Actions of the contract's plans that hold their break: being executed, or done for good."""
+    """Actions of the contract's plans that hold their break: being executed, done for good, or waiting for a person."""
     statement = (
         select(compensation_action)
         .join(compensation_plan, compensation_plan.c.plan_id == compensation_action.c.plan_id)
         .where(
             compensation_plan.c.contract == contract_name,
-            compensation_action.c.state.in_([ActionState.EXECUTING, ActionState.DONE]),
+            compensation_action.c.state.in_(HOLDING),
         )
     )
     with engine.connect() as connection:
@@ -121,8 +145,21 @@ def open_actions(engine: Engine, contract_name: str) -> dict[UUID, StoredAction]
 
 
 def executed_actions(engine: Engine, contract_name: str) -> dict[UUID, tuple[UUID, datetime]]:
-    """Break id to the action that repaired it for good, and since when its event is known to stand."""
+    """Break id to the action that repaired it for good, and since when its event is known to stand.
+
+    Of one that was reopened: since it was done again.
+    """
     action_id = audit_table.c.detail["action_id"].as_string()
+    line = audit_table.alias("line")
+    last_reopened = (
+        select(func.max(line.c.audit_id))
+        .where(
+            line.c.event == REOPENED,
+            line.c.detail["action_id"].as_string() == cast(compensation_action.c.action_id, Text),
+        )
+        .correlate(compensation_action)
+        .scalar_subquery()
+    )
     statement = (
         select(compensation_action.c.break_id, compensation_action.c.action_id, func.min(audit_table.c.recorded_at))
         .join(audit_table, action_id == cast(compensation_action.c.action_id, Text))
@@ -130,6 +167,7 @@ def executed_actions(engine: Engine, contract_name: str) -> dict[UUID, tuple[UUI
             audit_table.c.contract == contract_name,
             audit_table.c.event.in_(["published", "already_published"]),
             compensation_action.c.state == ActionState.DONE,
+            or_(compensation_action.c.reopened == 0, audit_table.c.audit_id > last_reopened),
         )
         .group_by(compensation_action.c.break_id, compensation_action.c.action_id)
     )
@@ -146,7 +184,7 @@ def known_repairs(engine: Engine, action_ids: Collection[str]) -> tuple[KnownRep
     bodies = (
         select(action.action_id, compensation_plan.c.plan_id, compensation_plan.c.body)
         .join(compensation_plan, compensation_plan.c.plan_id == action.plan_id)
-        .where(action.action_id.in_(wanted), action.state.in_([ActionState.EXECUTING, ActionState.DONE]))
+        .where(action.action_id.in_(wanted), action.state.in_(HOLDING))
     )
     with engine.connect() as connection:
         rows = connection.execute(bodies).all()
@@ -172,6 +210,23 @@ def spent_today(engine: Engine, contract_name: str, *, but: Collection[UUID] = (
         return spent_by(connection, contract_name, but=but)
 
 
+def published_behind(engine: Engine, plan_ids: Collection[UUID]) -> dict[UUID, Mapping[str, Any]]:
+    """Of each action that these plans meant to publish: where its topics ended before the newest attempt, by topic and
+    partition. Not of those that release 0.1.0 began.
+    """
+    statement = (
+        select(audit_table.c.detail["actions"], audit_table.c.detail["ends"])
+        .where(
+            audit_table.c.plan_id.in_(plan_ids),
+            audit_table.c.event == PUBLISHING,
+            audit_table.c.detail.has_key("ends"),
+        )
+        .order_by(audit_table.c.audit_id)
+    )
+    with engine.connect() as connection:
+        return {UUID(one): ends for actions, ends in connection.execute(statement) for one in actions}
+
+
 @contextmanager
 def ending_alone(engine: Engine, contract_name: str) -> Iterator[None]:
     """For the length of a block: no other executor ends transactions of this contract. Waits for one that does.
@@ -189,15 +244,22 @@ def ending_alone(engine: Engine, contract_name: str) -> Iterator[None]:
         yield
 
 
-def record_done(engine: Engine, action_id: UUID, *, outcome: Mapping[str, Any], by_us: bool = False) -> None:
+def record_done(
+    engine: Engine, action_id: UUID, *, outcome: Mapping[str, Any], by_us: bool = False, reopened: int = 0
+) -> None:
     """Say that an action is done: for good. It overrides a refusal, whoever has claimed the action since.
 
-    by_us: done just now, so that the day's caps count it on this day, whenever it was claimed.
+    by_us: done just now, so that the day's caps count it on this day, whenever it was claimed. reopened: how often a
+    person had reopened it when it was claimed; who has reopened it since knew of this.
     """
     done = {"state": ActionState.DONE, "outcome": dict(outcome)}
     statement = (
         update(compensation_action)
-        .where(compensation_action.c.action_id == action_id, compensation_action.c.state != ActionState.DONE)
+        .where(
+            compensation_action.c.action_id == action_id,
+            compensation_action.c.state != ActionState.DONE,
+            compensation_action.c.reopened == reopened,
+        )
         .values(done | ({"recorded_at": func.clock_timestamp()} if by_us else {}))
     )
     with engine.begin() as connection:
@@ -214,6 +276,22 @@ def record_refusal(engine: Engine, action_id: UUID, *, executor: str, outcome: M
             compensation_action.c.outcome["executor"].as_string() == executor,
         )
         .values(state=ActionState.REFUSED, outcome=dict(outcome))
+    )
+    with engine.begin() as connection:
+        return connection.execute(statement).rowcount > 0
+
+
+def record_waiting(engine: Engine, action_id: UUID, *, executor: str, outcome: Mapping[str, Any]) -> bool:
+    """Say that a person has to look whether an action was done. False where another start has claimed it, or it ended.
+
+    One that waits already does so for the reason that was found last.
+    """
+    c = compensation_action.c
+    ours = (c.state == ActionState.EXECUTING) & (c.outcome["executor"].as_string() == executor)
+    statement = (
+        update(compensation_action)
+        .where(c.action_id == action_id, ours | (c.state == ActionState.WAITING))
+        .values(state=ActionState.WAITING, outcome=dict(outcome))
     )
     with engine.begin() as connection:
         return connection.execute(statement).rowcount > 0
@@ -261,7 +339,7 @@ def spent_by(connection: Connection, contract_name: str, *, but: Collection[UUID
         .join(compensation_plan, compensation_plan.c.plan_id == compensation_action.c.plan_id)
         .where(
             compensation_plan.c.contract == contract_name,
-            compensation_action.c.state.in_([ActionState.EXECUTING, ActionState.DONE]),
+            compensation_action.c.state.in_(HOLDING),
             compensation_action.c.recorded_at >= func.date_trunc("day", func.clock_timestamp(), "UTC"),
         )
     )
@@ -297,4 +375,6 @@ def action_of(row: Row[Any]) -> StoredAction:
         state=ActionState(row.state),
         outcome=row.outcome,
         recorded_at=row.recorded_at,
+        reopened=row.reopened,
+        void_progress=row.void_progress,
     )

@@ -22,6 +22,7 @@ from sqlalchemy import (
     Identity,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     Numeric,
     PrimaryKeyConstraint,
@@ -371,12 +372,29 @@ compensation_action = Table(
     Column("outcome", JSONB, nullable=False, server_default=text("'{}'")),
     _recorded_at(),
     Column("effect", Text, comment="SHA-256 of what it does to a side, in words that are the same in every contract"),
+    Column("reopened", Integer, nullable=False, server_default=text("0"), comment="how often a person has reopened it"),
+    Column(
+        "void_progress",
+        JSONB,
+        comment="progress topic, and up to which offset its records prove nothing of this action any more",
+    ),
     ForeignKeyConstraint(["break_id"], [f"{SCHEMA}.item_break.break_id"]),
     ForeignKeyConstraint(["plan_id"], [f"{SCHEMA}.compensation_plan.plan_id"]),
     Index(None, "break_id"),
     Index(None, "plan_id"),
     Index(None, "effect"),
-    CheckConstraint("state in ('executing', 'done', 'refused')", name="state"),
+    CheckConstraint("state in ('executing', 'done', 'refused', 'waiting')", name="state"),
+)
+
+executor_key = Table(
+    "executor_key",
+    metadata,
+    Column("only_one", Boolean, primary_key=True, server_default=text("true")),
+    Column("secret", LargeBinary, nullable=False),
+    _recorded_at(),
+    CheckConstraint("only_one", name="only_one"),
+    CheckConstraint("octet_length(secret) >= 32", name="secret"),
+    comment="by which executors know their own progress records; nobody else reads it",
 )
 
 acting_switch = Table(

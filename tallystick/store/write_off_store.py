@@ -18,7 +18,7 @@ from tallystick.store.break_lock import hold_breaks
 from tallystick.store.break_store import find_break, life_of_break
 from tallystick.store.contract_store import read_contract
 from tallystick.store.cut_store import CutNotFound, no_run_under_way
-from tallystick.store.plan_store import ActionState
+from tallystick.store.plan_store import HOLDING, ActionState
 from tallystick.store.run_store import item_columns, outstanding_seen_by
 from tallystick.store.schema import audit, compensation_action, compensation_plan, open_item
 from tallystick.terminal import Terminal, at_terminal
@@ -86,15 +86,17 @@ def write_off_break(
 def _repairs_begun(connection: Connection, break_id: UUID) -> list[RepairBegun]:
     c = compensation_action.c
     begun = (
-        select(c.plan_id, compensation_plan.c.plan_hash, c.state, c.recorded_at)
+        select(c.action_id, c.plan_id, compensation_plan.c.plan_hash, c.state, c.recorded_at)
         .join(compensation_plan, compensation_plan.c.plan_id == c.plan_id)
-        .where(c.break_id == break_id, c.state.in_([ActionState.EXECUTING, ActionState.DONE]))
+        .where(c.break_id == break_id, c.state.in_(HOLDING))
     )
     return [
         RepairBegun(
+            action_id=row.action_id,
             plan_id=row.plan_id,
             plan_hash=row.plan_hash,
             done_at_utc=row.recorded_at if row.state == ActionState.DONE else None,
+            waits=row.state == ActionState.WAITING,
         )
         for row in connection.execute(begun)
     ]

@@ -28,11 +28,10 @@ from tallystick import (
     ledger_post,
 )
 from tallystick.abort_plan import AbortItem
-from tallystick.committed_records import SettledTopics
 from tallystick.compensation_plan import Plan
-from tallystick.connections import KafkaSettings
 from tallystick.event_publisher import OutgoingRecord, TransactionAborted, publish_together
-from tallystick.progress_topic import Progress, progress_topic_name
+from tallystick.progress_proof import ProgressProof
+from tallystick.progress_topic import progress_topic_name
 from tallystick.store import claim_store, plan_store
 
 
@@ -125,14 +124,13 @@ def progress_in_group_offsets() -> None:
             self.send_offsets_to_transaction([offset], group.consumer_group_metadata())
             group.close()
 
-    def read_offsets(kafka: KafkaSettings, contract_name: str, settled: SettledTopics) -> dict[uuid.UUID, Progress]:
-        groups = AdminClient(kafka.for_confluent()).list_consumer_groups().result().valid
+    def prove_by_offsets(work: executor_work.Work, *_: object) -> ProgressProof:
+        groups = AdminClient(work.connections.kafka.for_confluent()).list_consumer_groups().result().valid
         begun = [group.group_id for group in groups if group.group_id.startswith("action-")]
-        ids = [uuid.UUID(name.removeprefix("action-")) for name in begun]
-        return {one: Progress(action_id=one, plan_id=one, topic=contract_name) for one in ids}
+        return ProgressProof(published=frozenset(uuid.UUID(name.removeprefix("action-")) for name in begun))
 
     event_publisher.Producer = OffsetProducer  # type: ignore[misc]
-    compensation.read_progress = read_offsets
+    compensation.prove_progress = prove_by_offsets
 
 
 def refusal_of_the_overtaken() -> None:

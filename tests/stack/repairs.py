@@ -1,10 +1,12 @@
 """Plans, repairs and looks again, with the real servers: ada asks, bob approves. And books that need a repair."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
 
+from confluent_kafka.admin import AdminClient
 from sqlalchemy import Engine, text
 
 from tallystick.compensation import Execution, execute_plan, verify_plan
@@ -13,6 +15,7 @@ from tallystick.compensation_source import draw_plan
 from tallystick.connections import Connections
 from tallystick.contract import Contract
 from tallystick.open_transactions import OpenTransaction
+from tallystick.progress_topic import progress_topic_name
 from tallystick.repair_effect import Effect
 from tallystick.store.approval_store import AGREED
 from tallystick.store.plan_store import append_audit, read_audit, save_plan
@@ -144,3 +147,11 @@ def all_hanging(
             for one in found
         ),
     )
+
+
+def delete_progress_topic(books: Repaired) -> None:
+    name = progress_topic_name(books.contract.contract)
+    admin = AdminClient(books.connections.kafka.for_confluent())
+    admin.delete_topics([name])[name].result()
+    while name in admin.list_topics().topics:
+        time.sleep(0.05)

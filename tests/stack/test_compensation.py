@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 import uuid
 from collections import Counter
 from collections.abc import Mapping
@@ -60,7 +59,7 @@ from tallystick.terminal import AT_TERMINAL, Terminal, this_terminal
 from tallystick.verdict import Verdict
 
 from .payout_world import NOON, Books, once, world
-from .repairs import agree
+from .repairs import agree, delete_progress_topic
 
 __all__ = ["world"]  # a fixture
 
@@ -286,19 +285,6 @@ def test_when_outcome_and_progress_are_lost_the_log_decides(world: Books) -> Non
     world.forget_actions()
     assert world.execute(plan).count(ItemFate.ALREADY_PUBLISHED) == 3
     assert world.copies() == once(rows)
-
-
-def test_an_unfinished_plan_whose_progress_is_lost_waits_for_a_person(world: Books) -> None:
-    rows = world.pay(1)
-    world.find_missing(rows)
-    plan = world.plan()
-    with world.start_executor(plan, die_at="after commit") as killed:
-        killed.wait(60)
-    delete_progress_topic(world)
-    with pytest.raises(ProgressLost, match="1 actions began under another progress topic"):
-        world.execute(plan)
-    assert world.states() == {"executing": 1}
-    assert world.events()[-1] == "stopped"
 
 
 def test_a_progress_topic_that_forgets_is_refused(world: Books) -> None:
@@ -732,11 +718,3 @@ def test_only_the_start_that_has_claimed_an_action_last_may_refuse_it(world: Boo
     assert world.states() == {"refused": 1}
     record_done(world.store, item.action_id, outcome={"topic": world.topic})
     assert world.states() == {"done": 1}
-
-
-def delete_progress_topic(world: Books) -> None:
-    name = progress_topic_name(world.contract.contract)
-    admin = AdminClient({"bootstrap.servers": world.stack.bootstrap_servers})
-    admin.delete_topics([name])[name].result()
-    while name in admin.list_topics().topics:
-        time.sleep(0.05)

@@ -21,7 +21,7 @@ from tallystick.compensation import Execution
 from tallystick.compensation_plan import Kind, Plan, PlanRefused
 from tallystick.cut_closing import closing_of
 from tallystick.executor_step import ExecutorStep
-from tallystick.executor_work import ItemFate
+from tallystick.executor_work import LOOK, ItemFate
 from tallystick.ledger_post import post_once
 from tallystick.ledger_reader import LedgerRefused
 from tallystick.repair_effect import Effect
@@ -31,6 +31,7 @@ from tallystick.store.claim_store import NOT_OUTSTANDING
 from tallystick.store.close_store import close_cut
 from tallystick.store.cut_store import claim_attempt
 from tallystick.store.plan_store import read_audit
+from tallystick.store.reopen_store import reopen_action
 from tallystick.store.run_store import StoredRun, outstanding_breaks
 from tallystick.store.switch_store import set_switch
 from tallystick.verdict import Verdict
@@ -150,6 +151,32 @@ def test_rows_that_came_meanwhile_or_that_the_contract_would_not_read_are_not_do
     asked = f"SELECT count(*) FROM {books.contract.contract}.posted_action"
     assert books.ledger.execute(asked).fetchone() == (0,)
     assert "stopped" in [entry.event for entry in read_audit(books.store, books.contract.contract)]
+
+
+def test_a_row_of_its_action_that_no_plan_of_ours_has_written_makes_a_person_look_and_posts_nothing(
+    books: LiveBooks,
+) -> None:
+    run, plan = missing(books, LOST, ALSO_LOST)
+    forged = next(item for item in plan.items if item.match_key == LOST.event_id)
+    table = f"{books.contract.contract}.posted_action"
+    books.ledger.execute(f"INSERT INTO {table} VALUES (%s, 'anything')", (forged.action_id,))
+    for also in (ItemFate.PUBLISHED, ItemFate.ALREADY_PUBLISHED):
+        done = posted(books, plan)
+        assert fates(done) == {LOST: ItemFate.REFUSED, ALSO_LOST: also}
+        (reason,) = (one.reason for one in done.outcomes if one.match_key == LOST.event_id)
+        assert reason.startswith(f"{LOOK}: {table} has a row of action {forged.action_id} for plan hash 'anything'")
+        assert rows_of(books) == []
+    assert sorted(state for state, _ in action_states(books, plan)) == ["done", "waiting"]
+    reopen = partial(
+        reopen_action, books.store, books.contract.contract, forged.action_id, by="eve", reason="it was forged"
+    )
+    reopen()
+    (again,) = posted(books, planned(books, run.cut.n)).outcomes
+    assert (again.fate, again.reason.startswith(LOOK)) == (ItemFate.REFUSED, True)
+    books.ledger.execute(f"DELETE FROM {table} WHERE action_id = %s", (forged.action_id,))
+    reopen()
+    assert posted(books, planned(books, run.cut.n)).count(ItemFate.PUBLISHED) == 1
+    assert rows_of(books) == [("credit", 700), ("debit", 700)]
 
 
 def test_a_late_row_that_cleared_its_break_and_was_archived_is_not_posted_when_the_task_is_cleared(

@@ -45,7 +45,8 @@ class Cluster:
         self.refused: list[UUID] = []
         monkeypatch.setattr(compensation, "_TOGETHER", 1)
         monkeypatch.setattr(compensation, "open_publisher", lambda *_, **__: None)
-        monkeypatch.setattr(compensation, "_prove", lambda *_, **__: None)
+        proof = SimpleNamespace(settled=SimpleNamespace(of=lambda _: ()))
+        monkeypatch.setattr(compensation, "_prove", lambda *_, **__: proof)
         monkeypatch.setattr(compensation, "_fate", lambda *_: None)
         monkeypatch.setattr(compensation, "_why_unproven", lambda *_: None)
         monkeypatch.setattr(compensation, "_publish", self.publish)

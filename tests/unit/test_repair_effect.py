@@ -56,10 +56,19 @@ def at(offset: int, *, reverses: int | None = None, **fields: Any) -> StandingEv
         (REPUBLISH, [at(4)], [SENT]),
         (REPUBLISH, [at(4), at(9), at(12, reverses=9)], [ROW]),
         (REVERSE, [at(4), at(9), at(12, reverses=9)], [ROW]),
+        (REVERSE, [at(4), at(9), at(12, reverses=9, amount_minor=-250)], [ROW]),
         (POST, [at(9)], [ROW]),
         (POST, [], [ROW]),
     ],
-    ids=["published", "its row sent", "a second copy taken back", "taken back", "posted", "posted, its event expired"],
+    ids=[
+        "published",
+        "its row sent",
+        "a second copy taken back",
+        "taken back",
+        "taken back, negated",
+        "posted",
+        "posted, its event expired",
+    ],
 )
 def test_a_break_is_cleared_when_one_event_and_one_row_stand(
     item: PlanItem, standing: list[StandingEvent], rows: list[StandingRow]
@@ -91,6 +100,7 @@ def test_it_is_not_cleared_while_nothing_of_the_repair_stands(
         (REVERSE, [at(4), at(9), at(12, reverses=9), at(13, reverses=9)], [ROW]),
         (REVERSE, [at(4), at(9), at(12, reverses=9), at(13, reverses=4)], [ROW]),
         (REVERSE, [at(4), at(9), at(12, reverses=9)], []),
+        (REVERSE, [at(4), at(9), at(12, reverses=9, amount_minor=1)], [ROW]),
         (POST, [at(9)], [ROW, replace(ROW, row_id="8")]),
         (POST, [at(9)], [replace(ROW, amount_minor=251)]),
     ],
@@ -105,6 +115,7 @@ def test_it_is_not_cleared_while_nothing_of_the_repair_stands(
         "taken back twice",
         "the other copy taken back too",
         "taken back, its row gone",
+        "taken back by a forged one, with another amount",
         "posted late by its consumer too",
         "posted by another, with another amount",
     ],

@@ -16,6 +16,7 @@ from tallystick.republished_event import (
     StandingEvent,
     event_headers,
     in_force,
+    is_as_planned,
     reversal_value,
     why_not_postable,
     why_not_read_whole,
@@ -155,3 +156,34 @@ def test_an_event_is_posted_once_also_where_another_copy_of_it_stands() -> None:
     assert why_not_postable(POST, [standing(4), standing(9)], NAMES) is None
     other = replace(POST, amount_minor=251)
     assert why_not_postable(other, [standing(9)], NAMES) == "the event does not say what the run read"
+
+
+WRITTEN = replace(standing(4), action_id=str(ITEM.action_id), message_key=b"pay-1")
+REPUBLISH = replace(ITEM, kind=Kind.REPUBLISH, reverses="")
+
+
+def saying(**fields: Any) -> bytes:
+    return json.dumps(json.loads(VALUE) | fields).encode()
+
+
+def test_an_event_with_our_header_is_ours_only_if_it_says_what_the_plan_says() -> None:
+    assert is_as_planned(WRITTEN, REPUBLISH, NAMES, negated=False)
+    forged = [
+        replace(WRITTEN, value=saying(cents=1)),
+        replace(WRITTEN, value=saying(currency="USD")),
+        replace(WRITTEN, value=saying(leg="payment")),
+        replace(WRITTEN, value=saying(payment_id="pay-2")),
+        replace(WRITTEN, value=b"\xff"),
+        replace(WRITTEN, message_key=b"elsewhere"),
+        replace(WRITTEN, reverses="topic:payouts:0:9"),
+    ]
+    assert [is_as_planned(one, REPUBLISH, NAMES, negated=False) for one in forged] == [False] * len(forged)
+
+
+@pytest.mark.parametrize("negated", [True, False])
+def test_a_reversal_with_our_header_is_ours_only_with_the_sign_that_the_contract_says(negated: bool) -> None:
+    copy = replace(WRITTEN, reverses=ITEM.reverses)
+    signs = [is_as_planned(replace(copy, value=saying(cents=n)), ITEM, NAMES, negated=negated) for n in (250, -250, 1)]
+    assert signs == [not negated, negated, False]
+    other = replace(copy, reverses="topic:payouts:0:8", value=saying(cents=-250 if negated else 250))
+    assert not is_as_planned(other, ITEM, NAMES, negated=negated)

@@ -6,7 +6,7 @@ Each such function finds nothing by a search path: all that it names has its sch
 from alembic import op
 
 revision = "0017"
-down_revision = "0015"
+down_revision = "0016"
 branch_labels = None
 depends_on = None
 

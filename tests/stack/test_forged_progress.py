@@ -1,0 +1,331 @@
+"""Whoever may write the progress topic, the business topic or the ledger's table of actions can make a person look, and
+no more: nothing is done, published or stopped by what they write or delete.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+from confluent_kafka import OFFSET_END, Producer
+from confluent_kafka import TopicPartition as ConfluentPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from sqlalchemy import text
+
+from lab.event import Leg
+from lab.ledger import PayoutRow
+from tallystick.compensation_plan import Plan, PlanItem
+from tallystick.executor_work import LOOK, ItemFate, ItemOutcome
+from tallystick.log_record import ACTION_HEADER
+from tallystick.progress_record import progress_record
+from tallystick.progress_topic import ensure_progress_topic, progress_topic_name
+from tallystick.run_result import ItemState, WriteOff
+from tallystick.store.executor_key_store import read_executor_key
+from tallystick.store.plan_store import executed_actions, open_actions, read_audit, record_done
+from tallystick.store.reopen_store import ReopenRefused, reopen_action
+from tallystick.store.run_store import outstanding_breaks
+from tallystick.store.write_off_store import write_off_break
+from tallystick.write_off import WriteOffRefused
+
+from .payout_world import NOON, Books, once, world
+from .repairs import delete_progress_topic
+
+__all__ = ["world"]  # a fixture
+
+DEEP = b'{"zz":' + b"[" * 50_000 + b"]" * 50_000 + b"}"
+VALUES = (None, b"", b"hello", b"{}", b"[]", b"null", b"\xff\xfe", DEEP)
+
+
+def unsealed(plan: Plan, topic: str = "anything") -> bytes:
+    """As release 0.1.0 wrote it, and as anybody may."""
+    return json.dumps({"plan_id": str(plan.plan_id), "plan_hash": plan.plan_hash, "topic": topic}).encode()
+
+
+def sealed(world: Books, plan: Plan, item: PlanItem, *, reopened: int = 0) -> bytes:
+    return progress_record(read_executor_key(world.store), plan, item, reopened=reopened)[1]
+
+
+def write(world: Books, topic: str, key: bytes, value: bytes | None, **how: Any) -> int:
+    """Give the record's offset."""
+    producer = Producer({"bootstrap.servers": world.stack.bootstrap_servers, "partitioner": "murmur2_random"})
+    offsets: list[int] = []
+    producer.produce(topic, key=key, value=value, on_delivery=lambda _, sent: offsets.append(sent.offset()), **how)
+    producer.flush()
+    return offsets[0]
+
+
+def write_progress(world: Books, key: UUID | bytes, value: bytes | None) -> int:
+    as_key = key if isinstance(key, bytes) else str(key).encode()
+    return write(world, progress_topic_name(world.contract.contract), as_key, value)
+
+
+def delete_progress(world: Books, *, before: int = OFFSET_END) -> None:
+    """Kafka deletes no records of a topic that is only compacted, so whoever does it has to set that too."""
+    name = progress_topic_name(world.contract.contract)
+    admin = AdminClient({"bootstrap.servers": world.stack.bootstrap_servers})
+
+    def set_policy(policy: str) -> None:
+        entry = ConfigEntry("cleanup.policy", policy, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])
+        admin.incremental_alter_configs([resource])[resource].result()
+
+    set_policy("compact,delete")
+    for deleted in admin.delete_records([ConfluentPartition(name, 0, before)]).values():
+        deleted.result()
+    set_policy("compact")
+
+
+def outcomes(world: Books, plan: Plan, **how: Any) -> dict[str, ItemOutcome]:
+    return {one.match_key: one for one in world.execute(plan, **how).outcomes}
+
+
+def key_of(row: PayoutRow) -> str:
+    return str(row.event.event_id)
+
+
+def items_of(plan: Plan) -> Mapping[str, PlanItem]:
+    return {item.match_key: item for item in plan.items}
+
+
+def killed_after_commit(world: Books, plan: Plan) -> None:
+    """Its events and records stand, the store does not know; retention has taken the events."""
+    with world.start_executor(plan, die_at="after commit") as killed:
+        killed.wait(60)
+    world.expire()
+
+
+def reopen(world: Books, item: PlanItem) -> None:
+    reopen_action(world.store, world.contract.contract, item.action_id, by="eve", reason="nothing was paid, case 7")
+
+
+def test_whatever_stands_under_an_actions_key_makes_a_person_look_at_that_one_alone(world: Books) -> None:
+    world.contract = world.contract.model_copy(
+        update={"compensation": world.contract.compensation.model_copy(update={"max_items": 20})}
+    )
+    rows = world.pay(len(VALUES) + 3)
+    world.find_missing(rows)
+    plan = world.plan()
+    ensure_progress_topic(world.connections.kafka, world.contract.contract)
+    items = [items_of(plan)[key_of(row)] for row in rows]
+    forged = [*VALUES, unsealed(plan), sealed(world, plan, items[0])]
+    name = progress_topic_name(world.contract.contract)
+    offsets = [write_progress(world, item.action_id, value) for item, value in zip(items, forged, strict=False)]
+    stray = write_progress(world, b"\xff\xfe", b"hello")
+    for _ in range(2):
+        told = outcomes(world, plan)
+        honest = told.pop(key_of(rows[-1]))
+        assert honest.fate in (ItemFate.PUBLISHED, ItemFate.ALREADY_PUBLISHED)
+        assert {one.fate for one in told.values()} == {ItemFate.REFUSED}
+        for row, offset in zip(rows[:-1], offsets, strict=True):
+            reason = told[key_of(row)].reason
+            assert reason.startswith(f"{LOOK}: {name}[0] at {offset} has the action's key and "), reason
+        assert world.copies() == once(rows[-1:])
+        assert world.states() == {"waiting": len(forged), "done": 1}
+    trail = read_audit(world.store, world.contract.contract, plan_id=plan.plan_id)
+    assert [entry.detail["first_offsets"] for entry in trail if entry.event == "progress_not_ours"] == [[stray]] * 2
+    assert [entry.event for entry in trail].count("refused") == 2 * len(forged)
+    assert {one.reason for one in world.plan().left_out} == {"another plan has it"}
+    write_off = WriteOff(by="Carol", reason="paid by hand", at_utc=NOON)
+    with pytest.raises(WriteOffRefused, match=f"tallystick compensation reopen {items[0].action_id}"):
+        write_off_break(world.store, world.contract.contract, str(items[0].break_id), write_off)
+
+
+def test_a_record_of_ours_counts_whatever_was_written_behind_it_and_its_loss_is_seen(world: Books) -> None:
+    """Compaction leaves of a key its newest record; here all before that is deleted, and the store forgets again."""
+    rows = world.pay(4)
+    world.find_missing(rows[:3])
+    plan = world.plan()
+    killed_after_commit(world, plan)
+    a, b, c = (items_of(plan)[key_of(row)] for row in rows[:3])
+    forged = write_progress(world, a.action_id, unsealed(plan))
+    begun = "update tallystick.compensation_action set state = 'executing', outcome = cast(:outcome as jsonb)"
+    outcome = open_actions(world.store, world.contract.contract)[a.action_id].outcome
+    assert world.execute(plan).count(ItemFate.ALREADY_PUBLISHED) == 3
+    with world.store.begin() as connection:
+        connection.execute(text(begun), {"outcome": json.dumps(dict(outcome))})
+    delete_progress(world, before=forged)
+    told = outcomes(world, plan)
+    name = progress_topic_name(world.contract.contract)
+    assert f"{LOOK}: {name}[0] at {forged} has the action's key and no seal" in told[a.match_key].reason
+    for item in (b, c):
+        assert f"records of {name}[0] below {forged} were deleted since" in told[item.match_key].reason
+    assert (world.copies(), world.states()) == (Counter(), {"waiting": 3})
+    world.find_missing(rows[3:], n=2)
+    assert [one.fate for one in world.execute(world.plan(cut_n=2)).outcomes] == [ItemFate.PUBLISHED]
+    assert world.copies() == once(rows[3:])
+
+
+def test_a_copy_of_a_sealed_record_whose_transaction_was_aborted_proves_nothing_while_the_log_tells(
+    world: Books,
+) -> None:
+    rows = world.pay(2)
+    world.find_missing(rows)
+    plan = world.plan()
+    with world.start_executor(plan, die_at="before commit") as killed:
+        killed.wait(60)
+    copied = items_of(plan)[key_of(rows[0])]
+    write_progress(world, copied.action_id, sealed(world, plan, copied))
+    told = outcomes(world, plan)
+    doubt = f"{LOOK}: its progress says that it was published, and {world.topic} has all events since and none of it"
+    assert told[copied.match_key].reason.startswith(doubt)
+    assert told[key_of(rows[1])].fate is ItemFate.PUBLISHED
+    assert world.copies() == once(rows[1:])
+    reopen(world, copied)
+    assert world.execute(plan).count(ItemFate.PUBLISHED) == 1
+    assert (world.copies(), world.states()) == (once(rows), {"done": 2})
+
+
+def test_a_truncated_progress_topic_holds_up_only_what_was_begun_before(world: Books) -> None:
+    rows = world.pay(2)
+    world.find_missing(rows[:1])
+    world.execute(world.plan())
+    delete_progress(world)
+    world.find_missing(rows[1:], n=2)
+    plan = world.plan(cut_n=2)
+    with world.start_executor(plan, die_at="before commit") as killed:
+        killed.wait(60)
+    assert [one.fate for one in world.execute(plan).outcomes] == [ItemFate.PUBLISHED]
+    assert world.copies() == once(rows)
+
+
+def test_a_deletion_from_a_progress_topic_of_before_stays_to_be_seen_from_now_on(world: Books) -> None:
+    name = progress_topic_name(world.contract.contract)
+    admin = AdminClient({"bootstrap.servers": world.stack.bootstrap_servers})
+    admin.create_topics([NewTopic(name, num_partitions=1, config={"cleanup.policy": "compact", "retention.ms": "-1"})])[
+        name
+    ].result()
+    ensure_progress_topic(world.connections.kafka, world.contract.contract)
+    resource = ConfigResource(ResourceType.TOPIC, name)
+    found = admin.describe_configs([resource])[resource].result()["delete.retention.ms"]
+    assert int(found.value) > 90 * 365 * 86_400_000
+
+
+@pytest.mark.parametrize("on_log", [True, False])
+def test_a_progress_topic_that_was_made_anew_holds_up_only_what_was_begun_with_the_old_one(
+    world: Books, on_log: bool
+) -> None:
+    rows = world.pay(2)
+    world.find_missing(rows[:1])
+    plan = world.plan()
+    with world.start_executor(plan, die_at="after commit") as killed:
+        killed.wait(60)
+    if not on_log:
+        world.expire()
+    delete_progress_topic(world)
+    for _ in range(2):
+        (told,) = world.execute(plan).outcomes
+        if on_log:
+            assert (told.fate, world.states()) == (ItemFate.ALREADY_PUBLISHED, {"done": 1})
+        else:
+            assert (told.fate, world.states()) == (ItemFate.REFUSED, {"waiting": 1})
+            assert f"{LOOK}: an earlier start has begun it, and " in told.reason
+    world.find_missing(rows[1:], n=2)
+    assert [one.fate for one in world.execute(world.plan(cut_n=2)).outcomes] == [ItemFate.PUBLISHED]
+    assert world.copies() == once(rows if on_log else rows[1:])
+
+
+def test_an_event_with_our_header_that_says_something_else_is_neither_ours_nor_a_reason_to_pay(world: Books) -> None:
+    rows = world.pay(3)
+    world.find_missing(rows)
+    plan = world.plan()
+    items = [items_of(plan)[key_of(row)] for row in rows]
+    changed = replace(rows[0].payment, amount_minor=1).event(Leg.PAYOUT)
+    headers = [{ACTION_HEADER: str(item.action_id).encode()} for item in items]
+    offset = write(world, world.topic, changed.message_key, changed.to_json(), headers=headers[0], partition=0)
+    write(world, world.topic, rows[1].event.message_key, rows[1].event.to_json(), headers=headers[1])
+    told = outcomes(world, plan)
+    assert [told[key_of(row)].fate for row in rows] == [
+        ItemFate.REFUSED,
+        ItemFate.ALREADY_PUBLISHED,  # it says what ours would: the money was paid, once
+        ItemFate.PUBLISHED,
+    ]
+    doubt = f"{LOOK}: {world.topic}[0] at {offset} has the action's header and does not say what the plan says"
+    assert told[key_of(rows[0])].reason.startswith(doubt)
+    assert (world.copies(), world.states()) == (once(rows), {"waiting": 1, "done": 2})
+
+
+def test_records_of_before_seals_count_where_the_store_says_the_same(world: Books) -> None:
+    """What release 0.1.0 had done is done; what it had begun is, if its event stands; else a person has to look."""
+    rows = world.pay(2)
+    world.find_missing(rows)
+    plan = world.plan()
+    world.execute(plan)
+    for item in plan.items:
+        write_progress(world, item.action_id, unsealed(plan, item.topic))
+    delete_progress(world, before=3)
+    first = items_of(plan)[key_of(rows[0])]
+    with world.store.begin() as connection:
+        begun = text("update tallystick.compensation_action set state = 'executing' where action_id = :one")
+        connection.execute(begun, {"one": first.action_id})
+    assert world.execute(plan).count(ItemFate.ALREADY_PUBLISHED) == 2
+    world.expire()
+    assert world.execute(plan).count(ItemFate.ALREADY_PUBLISHED) == 2
+    with world.store.begin() as connection:
+        connection.execute(begun, {"one": first.action_id})
+    told = outcomes(world, plan)
+    assert "no seal of an executor, as anybody may write it, and release 0.1.0 did" in told[first.match_key].reason
+    assert (world.copies(), world.states()) == (Counter(), {"waiting": 1, "done": 1})
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_reopened_action_is_done_once_by_the_next_plan_unless_a_record_comes_late(world: Books, late: bool) -> None:
+    rows = world.pay(1)
+    world.find_missing(rows)
+    plan = world.plan()
+    (item,) = plan.items
+    ensure_progress_topic(world.connections.kafka, world.contract.contract)
+    write_progress(world, item.action_id, b"hello")
+    world.execute(plan)
+    reopen(world, item)
+    assert world.states() == {"refused": 1}
+    if late:  # of an executor that everybody took for dead: nobody has looked at this one
+        offset = write_progress(world, item.action_id, sealed(world, plan, item))
+        (again,) = world.execute(world.plan()).outcomes
+        assert (again.fate, f"[0] at {offset} has the action's key" in again.reason) == (ItemFate.REFUSED, True)
+        assert (world.copies(), world.states()) == (Counter(), {"waiting": 1})
+        reopen(world, item)
+    assert [one.fate for one in world.execute(world.plan()).outcomes] == [ItemFate.PUBLISHED]
+    world.expire()
+    with world.store.begin() as connection:
+        connection.execute(text("update tallystick.compensation_action set state = 'executing'"))
+    assert [one.fate for one in world.execute(plan).outcomes] == [ItemFate.ALREADY_PUBLISHED]
+    assert (world.copies(), world.states()) == (Counter(), {"done": 1})
+
+
+def test_what_a_forged_record_had_made_done_before_is_reopened_by_a_person(world: Books) -> None:
+    rows = world.pay(2)
+    world.find_missing(rows)
+    plan = world.plan()
+    with world.start_executor(plan, die_at="before commit") as killed:
+        killed.wait(60)
+    a, b = plan.items
+    with pytest.raises(ReopenRefused, match="was begun and has not ended"):
+        reopen(world, a)
+    write_progress(world, a.action_id, unsealed(plan))
+    with world.store.begin() as connection:
+        done = "update tallystick.compensation_action set state = 'done', outcome = '{}' where action_id = :a"
+        connection.execute(text(done), {"a": a.action_id})
+    first = {one.match_key: one.fate for one in world.execute(plan).outcomes}
+    assert first == {a.match_key: ItemFate.ALREADY_PUBLISHED, b.match_key: ItemFate.PUBLISHED}
+    reopen(world, a)
+    record_done(world.store, a.action_id, outcome={})  # by a start that had claimed it before
+    with pytest.raises(ReopenRefused, match="was refused, so the next plan may take its break already"):
+        reopen(world, a)
+    with pytest.raises(ReopenRefused, match="no plan of it has begun action"):
+        reopen_action(world.store, "another", b.action_id, by="eve", reason="mistyped")
+    assert a.action_id not in open_actions(world.store, world.contract.contract)
+    (item,) = world.plan().items
+    assert item.action_id == a.action_id
+    assert world.execute(world.plan()).count(ItemFate.PUBLISHED) == 1
+    assert (world.copies(), world.states()) == (once(rows), {"done": 2})
+    (line,) = (one for one in read_audit(world.store, world.contract.contract) if one.event == "reopened")
+    assert (line.actor, line.detail["was"], line.detail["reason"]) == ("eve", "done", "nothing was paid, case 7")
+    assert executed_actions(world.store, world.contract.contract)[a.break_id][1] > line.recorded_at
+    cleared = world.runs.item(outstanding_breaks(world.store, world.contract.contract)[0].item_break, n=2)
+    world.runs.commit(world.store, world.runs.result(2, items=(replace(cleared, state=ItemState.CLEARED),)))
+    gone = a if a.match_key == cleared.match_key else b
+    with pytest.raises(ReopenRefused, match=f"break {gone.break_id} is not outstanding any more"):
+        reopen(world, gone)
