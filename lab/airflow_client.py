@@ -14,6 +14,7 @@ import httpx
 from lab.process import NotReadyInTime
 
 _ENDED = ("success", "failed")
+_ANSWER_SECONDS = 120.0  # an API server under load takes its time
 _SECONDS_PARKED_MIN = 3.0
 """An answer that comes sooner can meet a scheduler that has not seen the task park, which then fails the task."""
 
@@ -185,7 +186,7 @@ class AirflowClient:
     def call(self, method: str, path: str, *, json: Any = None, user: str = "admin") -> Any:
         """Make one call as a user. Raises AirflowSaidNo."""
         headers = {"Authorization": f"Bearer {self.token(user)}"}
-        response = httpx.request(method, f"{self.base_url}{path}", json=json, headers=headers, timeout=30)
+        response = httpx.request(method, f"{self.base_url}{path}", json=json, headers=headers, timeout=_ANSWER_SECONDS)
         if response.status_code >= 400:
             raise AirflowSaidNo(response)
         return response.json() if response.content else None
@@ -194,7 +195,7 @@ class AirflowClient:
         """Log a user in, once."""
         if user not in self._tokens:
             body = {"username": user, "password": self.passwords[user]}
-            response = httpx.post(f"{self.base_url}/auth/token", json=body, timeout=30)
+            response = httpx.post(f"{self.base_url}/auth/token", json=body, timeout=_ANSWER_SECONDS)
             if response.status_code >= 400:
                 raise AirflowSaidNo(response)
             self._tokens[user] = response.json()["access_token"]

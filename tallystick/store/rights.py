@@ -43,9 +43,10 @@ RIGHTS: Mapping[str, Rights] = {
     "alert": _APPEND,
     "alert_delivery": _APPEND,
     "compensation_plan": _APPEND,
-    "compensation_action": Rights(may_insert=True, may_update=("plan_id", "state", "outcome", "recorded_at", "effect")),
+    "compensation_action": Rights(may_insert=True, may_update=("plan_id", "state", "outcome", "recorded_at", "effect", "reopened", "void_progress")),
     "acting_switch": _APPEND,
     "audit": _APPEND,
+    "executor_key": _READ,
     VERSION_TABLE: _READ,
 }
 """Every table of the schema. A table that is not here is closed to the role."""
