@@ -17,8 +17,10 @@ from typing import IO, Any
 
 _APP = "spark_apps.reconcile_app"
 _SECONDS_TO_STOP = 10
-_LAST_WORDS = re.compile(r"^(?:[\w.]+\.)?(\w*[A-Z]\w*: .*)$", re.MULTILINE)
-"""The line of a Python traceback that names the error; Spark's own log lines begin with a date."""
+_LAST_WORDS_BYTES = 1 << 20
+"""An error that stands further from a log's end is not its last one."""
+_DOTTED_NAME = re.compile(r"[\w.]+")
+_CAPITAL = re.compile(r"[A-Z]")
 
 WORKER_DAEMON = {"spark.python.daemon.module": "spark_apps.worker_daemon"}
 """The setting by which a session's Python workers are forked by ours; Spark reads it before its first Python task."""
@@ -149,8 +151,20 @@ def _step(line: str) -> dict[str, Any] | None:
 
 def _last_words(log: Path) -> str:
     """The last error that the log names, without its module."""
-    found = _LAST_WORDS.findall(log.read_text(encoding="utf-8", errors="replace"))
-    return found[-1] if found else "it named no error"
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _LAST_WORDS_BYTES))
+        lines = file.read().decode(errors="replace").split("\n")
+    return next(filter(None, map(_error_in, reversed(lines))), "it named no error")
+
+
+def _error_in(line: str) -> str:
+    """What a traceback's line says that names an error; "" of any other. Spark's own lines begin with a date.
+
+    Each part is looked at once: a line may be as long as a payload.
+    """
+    name, colon, words = line.partition(": ")
+    error = name.rpartition(".")[2]
+    return f"{error}: {words}" if colon and _DOTTED_NAME.fullmatch(name) and _CAPITAL.search(error) else ""
 
 
 def _for_the_owner_only(path: str, flags: int) -> int:

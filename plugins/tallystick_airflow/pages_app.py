@@ -71,6 +71,7 @@ from tallystick_airflow.pages_door import (
     readable_break,
     readable_contracts,
     require_read,
+    told_base_of,
 )
 from tallystick_airflow.sealed_text import seal, unseal
 
@@ -252,7 +253,7 @@ def show_break(request: Request, user: GetUserDep, break_id: UUID, done: str = "
         runbook=runbook_links()["runbook"].format(topic=page.break_class),
         done=DONE.get(done, ""),
         token=form_token(user) if may_act(request, user, told.contract) else "",
-        address=f"{request.url.scheme}://{request.url.netloc}{base_of(request)}/break/{break_id}",
+        address=f"{told_base_of(request)}/break/{break_id}",
         now_utc=store_now(engine),
     )
 

@@ -11,6 +11,7 @@ from uuid import UUID
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.core_api.security import GetUserDep, get_user, requires_access_dag
+from airflow.configuration import conf
 from fastapi import HTTPException, Request
 from fastapi import Path as PathParameter
 from sqlalchemy import Engine
@@ -77,6 +78,12 @@ def readable_break(engine: Engine, request: Request, user: GetUserDep, break_id:
 def base_of(request: Request) -> str:
     """The path below which Airflow has mounted the pages."""
     return str(request.scope["root_path"]).rstrip("/")
+
+
+def told_base_of(request: Request) -> str:
+    """The same as an address that people hand on: as Airflow's settings name it, never as a request's Host does."""
+    airflow = conf.get("api", "base_url", fallback="").rstrip("/")
+    return f"{airflow}{MOUNTED_AT}" if airflow else base_of(request)
 
 
 def approval_address(request: Request, contract_name: str, run_id: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tallystick.spark_job import JAVA_OPTIONS, SparkAppFailed, SparkNotReady, run_job, submit_argv
+from tallystick.spark_job import JAVA_OPTIONS, SparkAppFailed, SparkNotReady, _last_words, run_job, submit_argv
 
 CONTRACT = Path("billing.yaml")
 OTHER = Path("dags/contracts/billing_payouts.yaml")
@@ -48,6 +48,27 @@ print('on stderr', file=sys.stderr)
     log = (tmp_path / "logs" / "1.log").read_text()
     for line in ("warning: something of Spark", '{"other": 1}', "on stderr"):
         assert line in log
+
+
+@pytest.mark.parametrize(
+    ("lines", "last_words"),
+    [
+        (["kafka.errors.NoBrokers: none"], "NoBrokers: none"),
+        (["NoBrokers: none: at all", "  File x: y", "26/03/01 12:00:00 ERROR Utils: z"], "NoBrokers: none: at all"),
+        (["First: 1", "a.b.Second: 2", "not an error: 3"], "Second: 2"),
+        (["Error.lower: x", "KeyError:", ""], "it named no error"),
+        (["NoBrokers: none", "x" * 1_000_000 + ": x"], "NoBrokers: none"),
+        (["Far: away", *["x" * 1_000] * 1_100], "it named no error"),
+        (["NoBrokers: none", "x" * 500_000, "A.b" * 100_000], "NoBrokers: none"),
+    ],
+)
+def test_the_last_words_are_the_last_line_that_names_an_error(
+    tmp_path: Path, lines: list[str], last_words: str
+) -> None:
+    """However long a line is; by the regular expression before, one of a million letters took days."""
+    log = tmp_path / "1.log"
+    log.write_text("\n".join(lines))
+    assert _last_words(log) == last_words
 
 
 def test_a_failed_app_is_told_by_its_last_error_and_its_log(tmp_path: Path) -> None:
