@@ -15,6 +15,7 @@ from lab.clients import new_consumer
 from lab.desk import Desk, Writer
 from lab.event import Event, Leg, Payment, partition_of
 from lab.group_member import open_member, slow_member, take_one
+from lab.hostile_writer import strange_records
 from lab.reader import save_progress
 from lab.score import Finding, Kind
 
@@ -40,11 +41,12 @@ class Planted:
 
 @dataclass(frozen=True)
 class KeyFault:
-    """One fault, of one contract. sends_again: a copy of what an earlier window has judged."""
+    """One fault, of one contract. sends_again: a copy of what an earlier window has judged. always: in every round."""
 
     plant: Callable[[Desk], Planted]
     slow: bool = False  # it waits for a time-out of the broker's
     sends_again: bool = False
+    always: bool = False
 
     @property
     def name(self) -> str:
@@ -253,7 +255,15 @@ def payout_unreadable(desk: Desk) -> Planted:
     return Planted((_doubted(desk, "unreadable_payload"),))
 
 
+def stranger_among_payouts(desk: Desk) -> Planted:
+    return Planted(strange_records(desk, Leg.PAYOUT))
+
+
 # Payments: two events first, then their postings.
+
+
+def stranger_among_payments(desk: Desk) -> Planted:
+    return Planted(strange_records(desk, Leg.PAYMENT, Leg.INVOICE))
 
 
 def never_posted(desk: Desk) -> Planted:
@@ -470,6 +480,7 @@ PAYOUT_FAULTS = (
     KeyFault(payouts_out_of_order),
     KeyFault(payout_clock_wrong),
     KeyFault(payout_unreadable),
+    KeyFault(stranger_among_payouts, always=True),
 )
 
 PAYMENT_FAULTS = (
@@ -489,6 +500,7 @@ PAYMENT_FAULTS = (
     KeyFault(leg_in_wrong_topic),
     KeyFault(posting_amount_wrong),
     KeyFault(posting_currency_wrong),
+    KeyFault(stranger_among_payments, always=True),
 )
 
 READ_FAULTS = (KeyFault(open_payment_posted), KeyFault(open_payment_waits))

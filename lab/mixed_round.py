@@ -122,7 +122,8 @@ def draw_faults(seed: int) -> Drawn:
     draws: list[Draw] = []
     for book, faults in FAULTS_BY_BOOK.items():
         for place, fault in enumerate(faults):
-            times = max(dice.choice(_TIMES), int(_is_due(place + seed) or (retention and fault.sends_again)))
+            is_due = fault.always or _is_due(place + seed) or (retention and fault.sends_again)
+            times = max(dice.choice(_TIMES), int(is_due))
             draws += [Draw(book, fault, number) for number in range(min(times, 1) if fault.slow else times)]
     log_faults = (*_due(LOG_FAULTS, seed), *_due(JUDGED_FAULTS, seed))
     return Drawn(draws=tuple(draws), log_faults=log_faults, retention=retention)

@@ -65,6 +65,23 @@ def refuse_too_few_people(contract: Contract, plan: Plan, *, asked: Collection[s
     )
 
 
+def refuse_one_reopener(contract: Contract, *, asked: Collection[str], agreed: str) -> None:
+    """Reopening an action needs two people, whatever its money.
+
+    Raises CompensationOff, NotAnApprover, OnePersonOnly.
+    """
+    if not may_approve(contract, agreed):
+        raise NotAnApprover(
+            f"{contract.contract}: {_names([agreed])} agreed; expected one of compensation.approvers: "
+            f"{_names(rules_of(contract).approvers)}"
+        )
+    if _same(agreed) in map(_same, asked):
+        raise OnePersonOnly(
+            f"{contract.contract}: {_names(asked)} asked to reopen the action, and {_names([agreed])} agreed; expected "
+            "the signature of somebody else"
+        )
+
+
 def _same(name: str) -> str:
     return name.strip().casefold()
 

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -182,14 +183,18 @@ def _keep_signed(engine: "Engine", contract: Contract, plan: "Plan", sheets: Seq
     if not sheets:
         return
     from tallystick.masking import Mask
-    from tallystick.signed_approval import SheetRules, read_signed, read_signers
+    from tallystick.signed_approval import SheetRules, approval_sheet, read_signed, read_signers
     from tallystick.store.approval_store import keep_signed
     from tallystick.store.clock import store_now
     from tallystick.terminal import this_terminal
 
     rules = SheetRules(environment=_environment(), shown_key=Mask(contract).key)
+
+    def sheet_of(made_at_utc: datetime) -> str:
+        return approval_sheet(plan, rules, made_at_utc=made_at_utc)
+
     signers, now_utc = read_signers(), store_now(engine)
-    for signed in [read_signed(sheet, plan, rules, signers=signers, now_utc=now_utc) for sheet in sheets]:
+    for signed in [read_signed(sheet, sheet_of, signers=signers, now_utc=now_utc) for sheet in sheets]:
         keep_signed(engine, plan, signed, terminal=this_terminal())
 
 
@@ -210,6 +215,74 @@ def _acting_connections(contract: Contract) -> Connections:
 
 def _print_step(step: str, figures: Mapping[str, Any]) -> None:
     print(json.dumps({"step": step, **figures}), flush=True)
+
+
+@compensation_commands.command("reopen")
+def reopen(
+    contract_file: ContractFile,
+    action: Annotated[str, typer.Argument(metavar="ACTION", help="The action's id, as the audit trail has it.")],
+    by: Annotated[str, typer.Option(metavar="WHO", help="Who has looked, and answers for it.")],
+    reason: Annotated[str, typer.Option(metavar="WHY", help="What was found, for whoever audits it.")],
+    approval: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The sheet that a second person has signed, FILE.sig beside it."),
+    ] = None,
+) -> None:
+    """Let the next plan repair the break of an action again, that is done or waits for a person. Two people are needed.
+
+    First see that it was not done: no event, no row of it stands. Without --approval it prints the sheet that a second
+    person reads and signs, as `tallystick compensation sheet --help` says; with it, and the same --by and --reason, the
+    action is reopened. What stands on the topic or in the ledger is proven absent once more before anything is written.
+
+    Example: `tallystick compensation reopen payouts.yaml 8f0c... --by "Ada Byron" --reason "its record was forged"`
+    """
+    from tallystick.acting_rules import words_of
+    from tallystick.approval_rules import refuse_one_reopener
+    from tallystick.compensation_plan import ApprovalTooOld, rules_of
+    from tallystick.plain_text import foreign_text
+    from tallystick.signed_approval import Reopening, read_signed, read_signers, reopening_sheet
+    from tallystick.store.clock import store_now
+    from tallystick.store.engine import open_store
+    from tallystick.store.plan_store import open_actions
+    from tallystick.store.reopen_store import ReopenRefused, reopen_action
+    from tallystick.terminal import at_terminal, this_terminal
+
+    contract, who, why = load_contract(contract_file), words_of("--by", by), words_of("--reason", reason)
+    engine, terminal = open_store(store_dsn()), this_terminal()
+    stored = {str(action_id): one for action_id, one in open_actions(engine, contract.contract).items()}.get(action)
+    if stored is None:
+        raise ReopenRefused(
+            f"{contract.contract}: {foreign_text(action)} is no action that is done or waits; expected the id of one"
+        )
+    reopening = Reopening(
+        contract=contract.contract,
+        environment=_environment(),
+        action_id=stored.action_id,
+        by=who,
+        reason=why,
+        before=stored.reopened,
+        state=stored.state,
+        outcome=stored.outcome,
+    )
+
+    def sheet_of(made_at_utc: datetime) -> str:
+        return reopening_sheet(reopening, made_at_utc=made_at_utc)
+
+    now_utc = store_now(engine)
+    if approval is None:
+        typer.echo(sheet_of(now_utc), nl=False)
+        return
+    signed = read_signed(approval, sheet_of, signers=read_signers(), now_utc=now_utc)
+    refuse_one_reopener(contract, asked=(who, terminal.os_user), agreed=signed.signer)
+    if (now_utc - signed.made_at_utc).total_seconds() > rules_of(contract).approval_valid_seconds:
+        raise ApprovalTooOld(
+            f"{approval}: older than the contract's approval_valid_seconds; expected a sheet that was made since"
+        )
+    proof = {"agreed": signed.signer, "key": signed.key_fingerprint, "document_sha256": signed.document_sha256}
+    done = reopen_action(
+        engine, contract.contract, stored.action_id, by=who, reason=why, proof=proof | at_terminal(terminal)
+    )
+    typer.echo(f"action {done.action_id}: reopened, was {done.was}; the next plan may repair break {done.break_id}")
 
 
 @compensation_commands.command("stop")

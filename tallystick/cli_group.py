@@ -79,6 +79,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.store.break_store import BreakAmbiguous, BreakNotFound
     from tallystick.store.cut_store import CutAlreadyOpen
     from tallystick.store.engine import StoreNotMigrated, StoreUnreachable
+    from tallystick.store.reopen_store import ReopenRefused
     from tallystick.store.rights import RoleRefused
     from tallystick.topic_snapshot import TopicNotFound
     from tallystick.window_order import WindowNotOver, WindowOutOfOrder
@@ -94,6 +95,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
             | StoreUnreachable()
             | StoreNotMigrated()
             | RoleRefused()
+            | ReopenRefused()
             | BrokerUnreachable()
             | LedgerUnreachable()
             | LedgerRefused()

@@ -1,16 +1,18 @@
 """A yes that somebody signs: the sheet that says to what, and the check of who signed it.
 
-The sheet repeats the plan in words and is made again when it is presented, so nobody signs words that hide another
-plan. Signatures and the list of signers are OpenSSH's: ssh-keygen(1), -Y sign and ALLOWED SIGNERS.
+The sheet repeats in words what will be done, and is made again when it is presented, so nobody signs words that hide
+another plan. Signatures and the list of signers are OpenSSH's: ssh-keygen(1), -Y sign and ALLOWED SIGNERS.
 """
 
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 from sshsig import InvalidSignature, PublicKey, check_signature
 from sshsig.allowed_signers import AllowedSigner, load_allowed_signers_file
@@ -61,22 +63,49 @@ def approval_sheet(plan: Plan, rules: SheetRules, *, made_at_utc: datetime) -> s
         "made_at_utc": made_at_utc.isoformat(),
         "plan": describe_plan(plan, shown_key=rules.shown_key).splitlines(),
     }
+    return _text(document)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reopening:
+    """What a person asks for who has looked at an action. before: how often it was reopened before, so that no sheet
+    counts twice. state, outcome: what the store says of it.
+    """
+
+    contract: str
+    environment: str
+    action_id: UUID
+    by: str
+    reason: str
+    before: int
+    state: str
+    outcome: Mapping[str, Any]
+
+
+def reopening_sheet(reopening: Reopening, *, made_at_utc: datetime) -> str:
+    """The text that a second person reads and signs before an action is reopened."""
+    what = "Whoever signs this agrees that the next plan may repair this action's break again, and has looked."
+    document = {"what": what, "made_at_utc": made_at_utc.isoformat()} | asdict(reopening)
+    return _text(document | {"action_id": str(reopening.action_id), "outcome": dict(reopening.outcome)})
+
+
+def _text(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
 def read_signed(
-    sheet_file: Path, plan: Plan, rules: SheetRules, *, signers: Mapping[PublicKey, str], now_utc: datetime
+    sheet_file: Path, sheet_of: Callable[[datetime], str], *, signers: Mapping[PublicKey, str], now_utc: datetime
 ) -> SignedApproval:
-    """Who signed this plan's sheet; the signature stands beside it, in a file whose name ends in .sig.
+    """Who signed a sheet; the signature stands beside it, in a file whose name ends in .sig.
 
-    now_utc: by the verdict store's clock. Raises ApprovalRefused.
+    sheet_of: what it has to say, made at that time. now_utc: by the verdict store's clock. Raises ApprovalRefused.
     """
     sheet, signature = _read(sheet_file), _read(sheet_file.with_name(f"{sheet_file.name}.sig"))
     made_at_utc = _made_at(sheet, sheet_file)
-    if sheet != approval_sheet(plan, rules, made_at_utc=made_at_utc).encode():
+    if sheet != sheet_of(made_at_utc).encode():
         raise ApprovalRefused(
-            f"{sheet_file}: it does not say what plan {plan.plan_hash} of {plan.contract} does in environment "
-            f"{rules.environment}; expected the sheet as tallystick compensation sheet prints it, unchanged"
+            f"{sheet_file}: it does not say what would be done now, in this environment; expected the sheet as "
+            "Tallystick prints it for that, unchanged"
         )
     if made_at_utc > now_utc + _CLOCKS_APART:
         raise ApprovalRefused(
@@ -150,7 +179,7 @@ def _made_at(sheet: bytes, file: Path) -> datetime:
     except (ValueError, TypeError, KeyError, RecursionError):
         made_at = None
     if made_at is None or made_at.tzinfo is None:
-        raise ApprovalRefused(f"{file}: no sheet of tallystick compensation sheet; expected one, unchanged")
+        raise ApprovalRefused(f"{file}: no sheet that Tallystick has printed; expected one, unchanged")
     return made_at
 
 

@@ -6,6 +6,7 @@ that comes after this proves nothing any more, but a person has to look again. W
 is proven absent as ever before anything is written.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -16,6 +17,8 @@ from tallystick.store.break_lock import hold_breaks
 from tallystick.store.claim_store import hold_claims, outstanding_among
 from tallystick.store.plan_store import PROGRESS_END, PROGRESS_TOPIC_ID, REOPENED, ActionState, action_of
 from tallystick.store.schema import audit, compensation_action, compensation_plan
+
+_NO_PROOF: Mapping[str, Any] = {}
 
 
 class ReopenRefused(ValueError):
@@ -33,8 +36,11 @@ class ActionReopened:
     times: int
 
 
-def reopen_action(engine: Engine, contract_name: str, action_id: UUID, *, by: str, reason: str) -> ActionReopened:
-    """Let another plan take the action's break. by, reason: of the person who has looked, not empty.
+def reopen_action(
+    engine: Engine, contract_name: str, action_id: UUID, *, by: str, reason: str, proof: Mapping[str, Any] = _NO_PROOF
+) -> ActionReopened:
+    """Let another plan take the action's break. by, reason: of the person who has looked, not empty. proof: who agreed,
+    and how that is known, for the trail.
 
     Only of one that is done, or that waits for a person: while an executor holds it nobody can say what it does. And
     only while its break is outstanding: else no plan takes it up. Raises ReopenRefused.
@@ -79,7 +85,7 @@ def reopen_action(engine: Engine, contract_name: str, action_id: UUID, *, by: st
             was=action.state,
             times=action.reopened + 1,
         )
-        _audit(connection, contract_name, done, dict(action.outcome), by=by, reason=reason)
+        _audit(connection, contract_name, done, dict(action.outcome), by=by, reason=reason, proof=proof)
         return done
 
 
@@ -104,9 +110,16 @@ def _void(outcome: Any) -> Any:
 
 
 def _audit(
-    connection: Connection, contract_name: str, done: ActionReopened, outcome: Any, *, by: str, reason: str
+    connection: Connection,
+    contract_name: str,
+    done: ActionReopened,
+    outcome: Any,
+    *,
+    by: str,
+    reason: str,
+    proof: Mapping[str, Any],
 ) -> None:
-    detail = {
+    detail = dict(proof) | {
         "action_id": str(done.action_id),
         "break_id": str(done.break_id),
         "was": done.was,

@@ -43,7 +43,10 @@ RIGHTS: Mapping[str, Rights] = {
     "alert": _APPEND,
     "alert_delivery": _APPEND,
     "compensation_plan": _APPEND,
-    "compensation_action": Rights(may_insert=True, may_update=("plan_id", "state", "outcome", "recorded_at", "effect", "reopened", "void_progress")),
+    "compensation_action": Rights(
+        may_insert=True,
+        may_update=("plan_id", "state", "outcome", "recorded_at", "effect", "reopened", "void_progress"),
+    ),
     "acting_switch": _APPEND,
     "audit": _APPEND,
     "executor_key": _READ,

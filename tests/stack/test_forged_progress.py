@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -14,9 +15,12 @@ from confluent_kafka import OFFSET_END, Producer
 from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from sqlalchemy import text
+from typer.testing import CliRunner, Result
 
 from lab.event import Leg
 from lab.ledger import PayoutRow
+from lab.second_person import SecondPerson
+from tallystick.cli import app
 from tallystick.compensation_plan import Plan, PlanItem
 from tallystick.executor_work import LOOK, ItemFate, ItemOutcome
 from tallystick.log_record import ACTION_HEADER
@@ -28,6 +32,7 @@ from tallystick.store.plan_store import executed_actions, open_actions, read_aud
 from tallystick.store.reopen_store import ReopenRefused, reopen_action
 from tallystick.store.run_store import outstanding_breaks
 from tallystick.store.write_off_store import write_off_break
+from tallystick.terminal import AT_TERMINAL, this_terminal
 from tallystick.write_off import WriteOffRefused
 
 from .payout_world import NOON, Books, once, world
@@ -329,3 +334,48 @@ def test_what_a_forged_record_had_made_done_before_is_reopened_by_a_person(world
     gone = a if a.match_key == cleared.match_key else b
     with pytest.raises(ReopenRefused, match=f"break {gone.break_id} is not outstanding any more"):
         reopen(world, gone)
+
+
+def test_two_people_reopen_an_action_on_the_command_line(
+    world: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = world.pay(1)
+    world.find_missing(rows)
+    plan = world.plan()
+    action_id = plan.items[0].action_id
+    ensure_progress_topic(world.connections.kafka, world.contract.contract)
+    write_progress(world, action_id, b"hello")
+    world.execute(plan)
+    assert world.states() == {"waiting": 1}
+    file, sheet, second = tmp_path / "contract.yaml", tmp_path / "sheet.json", SecondPerson(tmp_path)
+    file.write_text(world.contract.model_dump_json(exclude_defaults=True))
+    for name, value in (second.environment | {"TALLYSTICK_STORE_DSN": world.store_dsn}).items():
+        monkeypatch.setenv(name, value)
+
+    def reopened(by: str = "ada", reason: str = "it was forged", *more: str, action: UUID = action_id) -> Result:
+        asked = ("reopen", str(file), str(action), "--by", by, "--reason", reason, *more)
+        return CliRunner().invoke(app, ["compensation", *asked])
+
+    def signed(*asked: str) -> tuple[str, str]:
+        sheet.write_text(reopened(*asked).stdout)
+        second.sign(sheet)
+        return "--approval", str(sheet)
+
+    alone = reopened("grace", "it was forged", *signed("grace"))
+    assert (alone.exit_code, "expected the signature of somebody else" in alone.stderr) == (2, True), alone.stderr
+    other = reopened("ada", "another reason", *signed())
+    assert (other.exit_code, "does not say what would be done now" in other.stderr) == (2, True)
+    unknown = reopened(action=plan.plan_id)
+    assert (unknown.exit_code, "no action that is done or waits" in unknown.stderr) == (2, True)
+    assert world.states() == {"waiting": 1}
+    done = reopened("ada", "it was forged", *signed())
+    assert (done.exit_code, done.stdout.startswith(f"action {action_id}: reopened, was waiting")) == (0, True)
+    assert reopened("ada", "it was forged", "--approval", str(sheet)).exit_code == 2
+    (entry,) = [one for one in read_audit(world.store, world.contract.contract) if one.event == "reopened"]
+    assert (entry.actor, entry.detail["agreed"], entry.detail[AT_TERMINAL]) == (
+        "ada",
+        "grace",
+        this_terminal().as_json(),
+    )
+    world.execute(world.plan())
+    assert world.copies() == once(rows)

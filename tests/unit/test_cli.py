@@ -44,6 +44,7 @@ COMMANDS = [
     ("compensation", "plan"),
     ("compensation", "sheet"),
     ("compensation", "act"),
+    ("compensation", "reopen"),
     ("compensation", "stop"),
     ("compensation", "allow"),
     ("alert", "ack"),

@@ -44,7 +44,11 @@ def presented(folder: Path, sheet: str | bytes, signature: bytes | None = None, 
     file.write_bytes(content)
     (folder / "sheet.json.sig").write_bytes(sign(content) if signature is None else signature)
     signers = read_signers(signers_file(folder, f"bob {public_line(BOB)}"))
-    return read_signed(file, PLAN, RULES, **{"signers": signers, "now_utc": NOW} | how)
+    return read_signed(file, plans_sheet, **{"signers": signers, "now_utc": NOW} | how)
+
+
+def plans_sheet(made_at_utc: datetime) -> str:
+    return approval_sheet(PLAN, RULES, made_at_utc=made_at_utc)
 
 
 def sheet(**changes: Any) -> str:
@@ -69,7 +73,7 @@ def test_a_signed_sheet_names_its_signer_and_when_it_was_made(tmp_path: Path) ->
     ],
 )
 def test_a_sheet_that_says_anything_else_is_refused_whoever_signed_it(tmp_path: Path, other: str) -> None:
-    with pytest.raises(ApprovalRefused, match="expected the sheet as tallystick compensation sheet prints it"):
+    with pytest.raises(ApprovalRefused, match="expected the sheet as Tallystick prints it"):
         presented(tmp_path, other)
 
 
@@ -79,7 +83,7 @@ def test_a_sheet_that_says_anything_else_is_refused_whoever_signed_it(tmp_path: 
     ids=["empty", "list", "nested", "number", "no zone"],
 )
 def test_what_is_no_sheet_is_refused(tmp_path: Path, other: str) -> None:
-    with pytest.raises(ApprovalRefused, match="no sheet of tallystick compensation sheet"):
+    with pytest.raises(ApprovalRefused, match="no sheet that Tallystick has printed"):
         presented(tmp_path, other)
 
 
@@ -111,7 +115,7 @@ def test_a_stranger_key_signs_for_nobody(tmp_path: Path) -> None:
 def test_a_missing_signature_is_named(tmp_path: Path) -> None:
     (tmp_path / "sheet.json").write_text(sheet())
     with pytest.raises(ApprovalRefused, match=r"sheet\.json\.sig: No such file"):
-        read_signed(tmp_path / "sheet.json", PLAN, RULES, signers={}, now_utc=NOW)
+        read_signed(tmp_path / "sheet.json", plans_sheet, signers={}, now_utc=NOW)
 
 
 @pytest.mark.parametrize(
