@@ -27,7 +27,7 @@ pin-images: setup ## Ask the registries for the digests of the base images, and 
 	@$(BIN)/python setup/pin_images.py
 
 routes: setup ## Show who is let in where, measured on a live Airflow under SimpleAuthManager and under FAB
-	@$(PYTEST) -q tests/browser/test_routes.py && cat build/routes.md
+	@$(PYTEST) -q tests/browser/test_routes.py && cat build/routes/*.md
 
 demo: setup ## Start everything, break it on purpose, watch Tallystick find out (FOLLOW=1: you approve the repair)
 	$(BIN)/python -m lab.demo $(if $(FOLLOW),--follow)

@@ -18,6 +18,7 @@ STARTS_AIRFLOW = (
     "tests/stack/test_dag_trigger_stack.py",
     "tests/browser/test_repair_in_airflow.py",
     "tests/browser/test_pages_in_airflow.py",
+    "tests/browser/test_routes.py",
 )
 LONGEST = (
     *STARTS_AIRFLOW,
