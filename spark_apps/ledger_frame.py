@@ -21,6 +21,7 @@ from tallystick.ledger import Ledger, LedgerDescription
 from tallystick.ledger_reader import PostgresLedger, jdbc_scan_options
 from tallystick.parquet_ledger import ParquetLedger
 from tallystick.slice_scan import REPEATED_IDS_MAX
+from tallystick.sql_condition import for_pgjdbc
 
 _FETCH_ROWS = "10000"
 
@@ -111,7 +112,7 @@ def _read_query(spark: SparkSession, dsn: str, query: str, snapshot: str) -> Dat
         .options(**jdbc_scan_options(dsn))
         .option("fetchsize", _FETCH_ROWS)
         .option("sessionInitStatement", "; ".join(ledger_sql.at_snapshot(snapshot)))
-        .option("query", query)
+        .option("query", for_pgjdbc(query))
         .load()
     )
 

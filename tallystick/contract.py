@@ -19,6 +19,7 @@ from tallystick.contract_event import EventFields, InputFields, PayloadKey
 from tallystick.contract_faults import fault_lines
 from tallystick.contract_ledger import LedgerSide
 from tallystick.contract_values import PATTERNS, ContractPart, CronExpression, Moment, Name, Seconds, TopicName, is_cron
+from tallystick.sql_condition import DIALECTS, EXPECTED, why_no_condition
 from tallystick.yaml_document import DocumentUnreadable, read_mapping
 
 _GRACE_CAP_SECONDS = 3600
@@ -310,12 +311,23 @@ class Contract(ContractPart):
 def load_contract(path: Path) -> Contract:
     """Read and validate one contract file. Raises ContractRefused with every fault found."""
     try:
-        return Contract.model_validate(read_mapping(path))
+        contract = Contract.model_validate(read_mapping(path))
     except DocumentUnreadable as error:
         raise ContractRefused(str(error)) from None
     except ValidationError as error:
         faults = fault_lines(path, error, model=Contract, patterns=PATTERNS)
         raise ContractRefused("\n".join(faults)) from None
+    _refuse_no_condition(path, contract.ledger)
+    return contract
+
+
+def _refuse_no_condition(path: Path, ledger: LedgerSide) -> None:
+    """Here and not in the model, by which stored contracts of older versions are read too. Raises ContractRefused."""
+    if ledger.where is None:
+        return
+    databases = ("postgresql",) if ledger.kind == "postgres" else DIALECTS  # of kind jdbc its connection says which
+    if reason := why_no_condition(ledger.where, databases):
+        raise ContractRefused(f"{path}: ledger.where: {reason}; {EXPECTED}")
 
 
 def load_contracts(folder: Path) -> tuple[Contract, ...]:

@@ -74,7 +74,8 @@ class LedgerSide(ContractPart):
     """How many windows back the index of keys is read; what is older and comes again on both sides may pass for a new
     pair, anything else is found while log and ledger keep it."""
     where: Annotated[str, Field(min_length=1)] | None = None
-    """SQL condition that picks the posting that pairs, e.g. side = 'credit'."""
+    """SQL condition that picks the posting that pairs, e.g. side = 'credit'. One expression about the row alone: no
+    other table, comment, placeholder or semicolon. It runs in sessions that may only read."""
     slice_by: Literal["xmin", "written_xid"] = "xmin"
     """xmin: append-only tables, guarded by a count of older rows; each run scans the whole table. written_xid: the
     owner's column; rows may change. With an index on it a run reads its slice alone, without one the whole table; it

@@ -53,6 +53,7 @@ from tallystick.ledger import (
     not_unique_row_id,
 )
 from tallystick.postgres_trouble import what_to_do
+from tallystick.sql_condition import EXPECTED, for_pgjdbc, why_no_condition
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -112,6 +113,7 @@ class JdbcLedger:
 
     def describe(self) -> LedgerDescription:
         columns = self.ledger.columns
+        self._require_condition()
         self._require_order()
         if columns.written_at is not None and not getattr(self._column(columns.written_at).type, "timezone", False):
             raise LedgerRefused(
@@ -243,7 +245,8 @@ class JdbcLedger:
         )
         dialect: Any = type(self.connection.dialect)
         plain = dialect(paramstyle="named")  # with others each % is doubled for Python's driver
-        return str(statement.compile(dialect=plain, compile_kwargs={"literal_binds": True}))
+        query = str(statement.compile(dialect=plain, compile_kwargs={"literal_binds": True}))
+        return for_pgjdbc(query) if self.connection.dialect.name == "postgresql" else query
 
     def _select(self) -> Select[Any]:
         columns = self.ledger.columns
@@ -283,6 +286,12 @@ class JdbcLedger:
     @property
     def _is_timestamp(self) -> bool:
         return isinstance(self._order.type, types.DateTime)
+
+    def _require_condition(self) -> None:
+        """By this database's own grammar, which no contract says."""
+        where = self.ledger.where
+        if where and (reason := why_no_condition(where, [self.connection.dialect.name])):
+            raise LedgerRefused(f"{self._name}: the contract's where: {reason}; {EXPECTED}")
 
     def _require_order(self) -> None:
         if isinstance(self._order.type, types.Integer):

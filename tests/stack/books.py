@@ -350,7 +350,7 @@ def open_live_books(
 ) -> Iterator[LiveBooks]:
     """Make topics of two partitions and a table of postings; both are gone afterwards. No cut is taken yet."""
     name = f"b{uuid.uuid4().hex[:10]}"
-    table = {"connection": LEDGER, "table": f"{name}.posting", "where": "side = 'credit'"}
+    table = {"connection": LEDGER, "table": f"{name}.posting", "where": "side LIKE 'cr%'"}
     inputs = {"kind": "topic", "connection": KAFKA, "topics": [f"{name}.requests"]}
     document = {
         "contract": name,

@@ -179,7 +179,12 @@ def world(
     contract = new_contract(
         contract=names.name,
         legs={"payout": topic},
-        ledger={"connection": "ledger_billing", "table": f"{names.schema}.payout", "slice_by": "written_xid"},
+        ledger={
+            "connection": "ledger_billing",
+            "table": f"{names.schema}.payout",
+            "slice_by": "written_xid",
+            "where": "currency LIKE '%R'",
+        },
         compensation={
             "classes": [BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED],
             "max_items": 10,

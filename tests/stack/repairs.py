@@ -42,7 +42,11 @@ class Repaired(Protocol):
 
 
 def planned(books: Repaired, cut_n: int, *, dry_run: bool = False) -> Plan:
-    """The plan of a stored run, kept as it is when ada asks for it; to one that needs two people, bob agrees."""
+    """The plan of a stored run, kept as it is when ada asks for it; to one that needs two people, bob agrees.
+
+    Each kind of repair is tried under a condition with a %, which a statement with parameters takes for one of them.
+    """
+    assert books.contract.ledger.kind == "topic" or "%" in (books.contract.ledger.where or "")
     plan = draw_plan(books.store, books.contract, books.connections, cut_n=cut_n, dry_run=dry_run)
     save_plan(books.store, plan, requested_by="ada")
     if plan.aborts:

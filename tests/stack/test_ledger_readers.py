@@ -23,6 +23,7 @@ from tallystick.jdbc_ledger import JdbcLedger, open_jdbc_ledger
 from tallystick.ledger import LedgerRefused
 from tallystick.ledger_post import standing_rows
 from tallystick.ledger_reader import PostgresLedger, describe_table, open_ledger, scan_address
+from tallystick.sql_condition import why_no_condition
 from tallystick.store.engine import connect_store
 
 from .secured_servers import Certificates, make_certificates, tls_in_front_of
@@ -163,6 +164,14 @@ def test_a_clients_certificate_is_shown_to_a_server_that_asks_for_one(secured: S
     assert reader(secured, secured.dsn(port=secured.certified_port, **proven, **shown)) == 1
     with pytest.raises(Exception, match=HUNG_UP):
         reader(secured, secured.dsn(port=secured.certified_port, **proven))
+
+
+@pytest.mark.parametrize("reader", OF_LEDGERS)
+def test_a_condition_is_read_as_it_is_written(secured: Secured, reader: Callable[..., int]) -> None:
+    where = """'{"a": 1}'::jsonb ? 'a' AND event_id LIKE 'a%' AND leg <> '100%s?' AND NOT '[]'::jsonb ?| ARRAY['a']"""
+    assert why_no_condition(where, ["postgresql"]) is None
+    assert reader(secured, secured.proven, where) == 1
+    assert reader(secured, secured.proven, f"{where} AND NOT event_id LIKE '%a'") == 0
 
 
 @pytest.mark.parametrize("reader", OF_LEDGERS)
