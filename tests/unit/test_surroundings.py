@@ -16,6 +16,7 @@ from tallystick.surroundings import (
     HeldEvents,
     PositionSums,
     RewrittenBatch,
+    ServerProof,
     Surroundings,
     TopicSettings,
     UnreadExpiry,
@@ -89,6 +90,7 @@ FULL = Surroundings(
         FileChange(before=LedgerFile(path="a.parquet", size_bytes=2**53 + 1, modified_ns=2**60 + 1), after=None),
     ),
     cursor_positions=(*positions_of((20, 2**53 + 1)), *positions_of((300, 301), side=None)),
+    server_proofs=(ServerProof(connection="kafka_billing", setting="security.protocol", value="SSL", needs="SSL"),),
 )
 
 
