@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -62,6 +63,13 @@ app.add_typer(cut_commands, name="cut")
 app.add_typer(store_commands, name="store")
 app.add_typer(compensation_commands, name="compensation")
 app.add_typer(metrics_commands, name="metrics")
+
+
+class GrantsOf(StrEnum):
+    """A server that grants rights."""
+
+    KAFKA = "kafka"
+    POSTGRES = "postgres"
 
 
 def _set_plain(plain: bool) -> None:
@@ -488,6 +496,43 @@ def show_posture(
     else:
         print_posture(lines)
     raise typer.Exit(posture_exit_code(lines))
+
+
+@app.command("grants")
+def show_grants(
+    contract_file: Annotated[Path, typer.Argument(metavar="CONTRACT_FILE", help="The contract's YAML file.")],
+    of: Annotated[GrantsOf, typer.Option("--for", metavar="SERVER", help="Who is to grant them: kafka or postgres.")],
+    reader: Annotated[
+        str, typer.Option(metavar="NAME", help="The account that makes cuts and runs.")
+    ] = "tallystick_reader",
+    executor: Annotated[
+        str, typer.Option(metavar="NAME", help="kafka: the account that repairs.")
+    ] = "tallystick_executor",
+    poster: Annotated[
+        str, typer.Option(metavar="NAME", help="postgres: the role that writes rows.")
+    ] = "tallystick_poster",
+    environment: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", envvar="TALLYSTICK_ENVIRONMENT", help="kafka: part of the executor's transactional.id."
+        ),
+    ] = "production",
+) -> None:
+    """Print the rights that this contract needs, and no more, as commands for whoever administers the server.
+
+    Connects to nothing. Kafka's are kafka-acls.sh commands, each behind what it is for; PostgreSQL's are statements.
+
+    Example: `tallystick grants dags/contracts/billing_payments.yaml --for kafka`
+    """
+    from tallystick.grants import kafka_acls, kafka_commands, postgres_statements
+
+    contract = load_contract(contract_file)
+    if of is GrantsOf.KAFKA:
+        lines = kafka_commands(kafka_acls(contract, reader=reader, executor=executor, environment=environment))
+    else:
+        lines = postgres_statements(contract, reader=reader, poster=poster)
+    for line in lines:
+        typer.echo(line)
 
 
 @app.command("census")

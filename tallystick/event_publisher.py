@@ -63,6 +63,11 @@ class _Receipt:
             self.refusal = f"{self.topic} [{message.partition()}]: {error.str()}"
 
 
+def transactional_id_of(contract_name: str, environment: str) -> str:
+    """One per contract and environment, so that executors of one fence each other, and of two never."""
+    return f"tallystick-compensation-{environment}-{contract_name}"
+
+
 def open_publisher(kafka: KafkaSettings, *, transactional_id: str) -> Producer:
     """Fence every predecessor and end its transaction. Only what is read after this is up to date."""
     producer = Producer(kafka.for_confluent() | _SETTINGS | {"transactional.id": transactional_id})

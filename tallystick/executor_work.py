@@ -16,7 +16,7 @@ from tallystick.acting_rules import refuse_outside_hours, refuse_stopped
 from tallystick.compensation_plan import Plan, PlanItem, Spent, refuse_over_caps
 from tallystick.connections import Connections
 from tallystick.contract import Contract
-from tallystick.event_publisher import ExecutorFenced
+from tallystick.event_publisher import ExecutorFenced, transactional_id_of
 from tallystick.executor_step import ExecutorStep, Tell
 from tallystick.repair_effect import Effect
 from tallystick.store.claim_store import NOT_OUTSTANDING, claim_actions, held_among, outstanding_among
@@ -123,7 +123,7 @@ class Work:
 
     @property
     def transactional_id(self) -> str:
-        return f"tallystick-compensation-{self.environment}-{self.contract.contract}"
+        return transactional_id_of(self.contract.contract, self.environment)
 
     def audit(self, event: str, **detail: Any) -> None:
         append_audit(

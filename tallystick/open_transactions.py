@@ -15,7 +15,7 @@ from kafka.errors import KafkaError, TransactionalIdAuthorizationFailedError, Tr
 from tallystick.log_fetch import BrokerUnreachable
 from tallystick.offsets import TopicPartition
 
-_COORDINATORS_LOG = "__transaction_state"
+COORDINATORS_LOG = "__transaction_state"
 _WILL_WRITE_A_MARKER = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 """States in which a coordinator still owes its partitions a marker. Source: Kafka's TransactionState."""
 
@@ -130,7 +130,7 @@ def _open_transaction(
 
 def _all_coordinators_answer(admin: KafkaAdminClient) -> bool:
     """Has every partition of the coordinators' log a leader? What a missing one knows, nobody lists."""
-    (log,) = admin.describe_topics([_COORDINATORS_LOG])
+    (log,) = admin.describe_topics([COORDINATORS_LOG])
     return all(part["leader_id"] >= 0 for part in log["partitions"])
 
 

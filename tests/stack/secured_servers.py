@@ -99,6 +99,37 @@ class SecuredBroker(Broker):
         return settings | {"sasl.enabled.mechanisms": "PLAIN"}
 
 
+@dataclass(kw_only=True)
+class GuardedBroker(Broker):
+    """Whose accounts may only do what an ACL allows; who comes by the plain listener is its administrator."""
+
+    accounts_port: int = field(default_factory=free_port)
+    accounts: tuple[str, ...] = ()
+
+    def _settings(self) -> dict[str, str]:
+        settings = super()._settings()
+        for key in ("listeners", "advertised.listeners"):
+            settings[key] += f",ACCOUNTS://127.0.0.1:{self.accounts_port}"
+        settings["listener.security.protocol.map"] += ",ACCOUNTS:SASL_PLAINTEXT"
+        known = " ".join(f'user_{name}="{PASSWORD}"' for name in self.accounts)
+        return settings | {
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.accounts.plain.sasl.jaas.config": f"{_LOGIN} required {known};",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+        }
+
+    def as_account(self, name: str) -> dict[str, str]:
+        """A client's settings."""
+        return {
+            "bootstrap.servers": f"127.0.0.1:{self.accounts_port}",
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": name,
+            "sasl.password": PASSWORD,
+        }
+
+
 @contextmanager
 def tls_in_front_of(port: int, certificates: Certificates, *, asks_clients: bool = False) -> Iterator[int]:
     """A port that leads to a PostgreSQL over TLS only, as 127.0.0.1: the wheel's own server is built without it.

@@ -50,6 +50,7 @@ COMMANDS = [
     ("alert", "ack"),
     ("alert", "test"),
     ("posture",),
+    ("grants",),
     ("census",),
     ("metrics", "show"),
     ("metrics", "serve"),
