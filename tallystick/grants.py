@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tallystick.committed_records import GROUP
 from tallystick.contract import Contract, ContractRefused
 from tallystick.contract_compensation import REPUBLISHABLE, REVERSIBLE, LedgerPost
 from tallystick.event_publisher import transactional_id_of
@@ -21,7 +20,6 @@ class Resource(StrEnum):
     """What an ACL is about, as kafka-acls.sh calls it."""
 
     TOPIC = "topic"
-    GROUP = "group"
     TRANSACTIONAL_ID = "transactional-id"
     CLUSTER = "cluster"
 
@@ -59,7 +57,6 @@ def _executors(contract: Contract, executor: str, environment: str) -> Iterator[
         for topic in contract.topics:
             operations = "Read Write" if publishes else "Read"
             yield _acl(executor, Resource.TOPIC, topic, operations, "what it publishes, and the proof of it")
-        yield _acl(executor, Resource.GROUP, GROUP, "Describe", "its client asks for the group; nothing is saved there")
     if publishes:
         progress, publisher = (
             progress_topic_name(contract.contract),

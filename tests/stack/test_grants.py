@@ -82,14 +82,13 @@ def acls_of(command: str) -> list[AclBinding]:
     parser = ArgumentParser()
     for flag in ("--add", "--cluster"):
         parser.add_argument(flag, action="store_true")
-    for name in ("--bootstrap-server", "--command-config", "--allow-principal", "--topic", "--group"):
+    for name in ("--bootstrap-server", "--command-config", "--allow-principal", "--topic"):
         parser.add_argument(name)
     parser.add_argument("--transactional-id")
     parser.add_argument("--operation", action="append")
     given = parser.parse_args(shlex.split(command)[1:])
     kinds = {
         "topic": ResourceType.TOPIC,
-        "group": ResourceType.GROUP,
         "transactional_id": ResourceType.TRANSACTIONAL_ID,
     }
     ((kind, name),) = [(of, getattr(given, one)) for one, of in kinds.items() if getattr(given, one)] or [
@@ -213,7 +212,6 @@ def test_with_the_printed_acls_a_run_and_a_repair_work_and_with_one_less_they_do
         (ResourceType.TOPIC, AclOperation.DESCRIBE_CONFIGS, progress),
         (ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE, ""),
         (ResourceType.TOPIC, AclOperation.READ, topic),
-        (ResourceType.GROUP, AclOperation.DESCRIBE, ""),
         (ResourceType.TOPIC, AclOperation.WRITE, progress),
         (ResourceType.TOPIC, AclOperation.WRITE, topic),
     ):

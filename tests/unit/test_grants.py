@@ -53,7 +53,6 @@ def test_a_contract_that_repairs_nothing_only_reads() -> None:
 def test_what_is_published_again_is_written_under_a_name_of_the_contracts_own() -> None:
     assert acls(contract_of(L2T, compensation=REPUBLISHES)) - READER == {
         ("executor", "topic", TOPIC, "Read Write"),
-        ("executor", "group", "tallystick-compensation", "Describe"),
         ("executor", "topic", "tallystick.compensation.billing_payouts", "Create Read Write DescribeConfigs"),
         ("executor", "transactional-id", "tallystick-compensation-test-billing_payouts", "Write"),
     }
@@ -62,7 +61,6 @@ def test_what_is_published_again_is_written_under_a_name_of_the_contracts_own() 
 def test_what_is_posted_into_the_ledger_writes_nothing_to_kafka() -> None:
     assert acls(contract_of(T2L, compensation=POSTS)) - READER == {
         ("executor", "topic", TOPIC, "Read"),
-        ("executor", "group", "tallystick-compensation", "Describe"),
     }
 
 
