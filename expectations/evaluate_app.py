@@ -16,6 +16,7 @@ from typing import Any
 
 from tallystick.connections import ConnectionNotGiven, artifacts_folder, store_dsn
 from tallystick.contract import Contract, ContractRefused, load_contract
+from tallystick.private_files import narrow, private_folder
 from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, open_store
 from tallystick.store.run_store import StoredRun, read_run
 
@@ -50,13 +51,16 @@ def evaluate_run(run: StoredRun, contract: Contract, artifacts: Path) -> dict[st
     from expectations.evaluation import DataDocs, evaluate_suites
     from expectations.figures_suite import figures_suite
 
-    pages = artifacts / "data_docs" / contract.contract
+    pages = private_folder(artifacts / "data_docs" / contract.contract, below=artifacts)
+    results = private_folder(artifacts / "expectation_results" / contract.contract, below=artifacts)
     outcomes = evaluate_suites(
         (figures_suite(run, contract), breaks_suite(run), census_suite(run)),
-        docs=DataDocs(pages=pages, results=artifacts / "expectation_results" / contract.contract),
+        docs=DataDocs(pages=pages, results=results),
         run_name=f"cut {run.result.cut_n}",
         run_time=run.recorded_at,
     )
+    narrow(pages)
+    narrow(results)
     return {
         "contract": contract.contract,
         "cut": run.result.cut_n,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from xxhash import xxh3_128_digest
 
 from tallystick.key_index import INDEX_COLUMNS, LOW_BITS, files_of, row_groups_between, row_groups_with
+from tallystick.private_files import private_file, private_folder
 
 Numbers = NDArray[np.int64]
 
@@ -91,8 +92,8 @@ class IndexWriter:
 
 def write_whole(index: pa.Table, folder: Path, name: str) -> None:
     """One file, under its name once it is whole."""
-    folder.mkdir(parents=True, exist_ok=True)
-    unfinished = folder / f"{name}.{os.getpid()}.unfinished"
+    private_folder(folder)
+    unfinished = private_file(folder / f"{name}.{os.getpid()}.unfinished")
     pq.write_table(
         index,
         unfinished,

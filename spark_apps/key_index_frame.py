@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from spark_apps.key_index_files import IndexPlan, IndexWriter, read_before
 from tallystick.key_index import INDEX_COLUMNS
+from tallystick.private_files import narrow, private_folder
 from tallystick.slice_scan import CANARY_PARTITION
 
 _SHAPE = "hash_high bigint, hash_low bigint, part string, kafka_offset bigint"
@@ -42,13 +43,15 @@ def index_of(outputs: DataFrame, inputs: DataFrame) -> DataFrame:
 
 def write_index(index: DataFrame, folder: Path) -> None:
     """Write it in order of the hash, so that a row group's bounds say which keys it may hold."""
+    private_folder(folder)
     (
         index.sort("hash_high", "hash_low")
         .write.option("compression", "zstd")
         .option("parquet.block.size", _ROW_GROUP_BYTES)
-        .mode("error")
+        .mode("append")  # to the folder, which is empty: Spark's own would be everybody's to read
         .parquet(local_file(folder))
     )
+    narrow(folder)
 
 
 def local_file(path: Path) -> str:

@@ -55,6 +55,7 @@ from tallystick.log_strip import FETCH_BYTES, with_strips
 from tallystick.look_ups import LookUps
 from tallystick.offsets import TopicPartition
 from tallystick.plain_text import printed_text
+from tallystick.private_files import private_folder
 from tallystick.run_result import RunResult
 from tallystick.settling import open_both_sides
 from tallystick.store.alert_store import firing_alerts
@@ -158,9 +159,14 @@ def judge_stored(engine: Engine, contract: Contract, cut_n: int, *, reread: bool
     elif reread and stored.result.digest != DIGEST:
         reread_cut(engine, contract, stored.cut, stored.result)
     else:
-        with breaks_file(stored.result, artifacts_folder()):
+        with breaks_file(stored.result, _made_under(engine, contract, cut_n), artifacts_folder()):
             pass
         announce("already_judged", verdict=stored.result.verdict, digest=stored.result.digest)
+
+
+def _made_under(engine: Engine, contract: Contract, cut_n: int) -> Contract:
+    """What people may see of a cut is said by the contract of then."""
+    return read_contract(engine, contract.contract, cut_n) or contract
 
 
 def stored_cut(engine: Engine, contract: Contract, n: int) -> Cut:
@@ -186,6 +192,7 @@ def run_cut(engine: Engine, contract: Contract, cut: Cut) -> None:
         seed=key_index_seed_before(engine, contract.contract, cut.n) or new_seed(),
     )
     shutil.rmtree(index_to.folder, ignore_errors=True)  # a store that was put back gives attempts' numbers out again
+    private_folder(index_to.folder, below=artifacts)
     judged, heads = judge_cut(engine, contract, cut, stored_look_ups=None, index_to=index_to)
     result = with_logs_around(contract, with_index_of_keys(contract, judged, artifacts, index_to), heads)
     announce("judged", verdict=result.verdict, breaks=len(result.breaks), doubts=[d.doubt for d in result.doubts])
@@ -194,7 +201,7 @@ def run_cut(engine: Engine, contract: Contract, cut: Cut) -> None:
         contract, result, cut=cut, firing=firing_alerts(engine, contract.contract), outstanding=outstanding
     )
     announce("committing")
-    with breaks_file(result, artifacts):
+    with breaks_file(result, _made_under(engine, contract, cut.n), artifacts):
         commit_run(engine, result, attempt=attempt, alerts=alerts)
         announce("committed", verdict=result.verdict, digest=result.digest)
     if result.key_index is not None:

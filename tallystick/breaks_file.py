@@ -1,4 +1,8 @@
-"""All breaks of a run as one Parquet file, for those who want to query them. Money as integers, evidence as JSON."""
+"""All breaks of a run as one Parquet file, for those who want to query them. Money as integers, evidence as JSON.
+
+Keys that the contract hides are masked. All other texts are as their writers wrote them: a spreadsheet may take one
+that begins with =, +, - or @ for a formula, so import the columns as text.
+"""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -11,6 +15,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tallystick.contract import Contract
+from tallystick.masking import Mask
+from tallystick.private_files import private_file, private_folder
 from tallystick.run_result import Break, RunResult
 
 _SCHEMA = pa.schema(
@@ -33,17 +40,17 @@ _AS_JSON = msgspec.json.Encoder(order="sorted", enc_hook=str)
 
 
 @contextmanager
-def breaks_file(result: RunResult, artifacts: Path) -> Iterator[None]:
+def breaks_file(result: RunResult, contract: Contract, artifacts: Path) -> Iterator[None]:
     """Write <artifacts>/breaks/<contract>/cut=<n>/breaks.parquet, whole or not at all; again gives the same rows.
 
     It is written beside what is done meanwhile, such as committing the run, and is there only once that has succeeded.
     """
     path = artifacts / "breaks" / result.contract / f"cut={result.cut_n}" / "breaks.parquet"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
+    private_folder(path.parent, below=artifacts)
+    unfinished = private_file(path.with_suffix(f".{os.getpid()}.unfinished"))
     try:
         with ThreadPoolExecutor(1) as beside:
-            written = beside.submit(_write, result, unfinished)
+            written = beside.submit(_write, result, Mask(contract), unfinished)
             yield
         written.result()
         unfinished.replace(path)
@@ -51,10 +58,11 @@ def breaks_file(result: RunResult, artifacts: Path) -> Iterator[None]:
         unfinished.unlink(missing_ok=True)
 
 
-def _write(result: RunResult, to: Path) -> None:
+def _write(result: RunResult, mask: Mask, to: Path) -> None:
     with pq.ParquetWriter(to, _SCHEMA) as file:
         for first in range(0, len(result.breaks), _WRITTEN_TOGETHER):
-            file.write_table(_table_of(result.breaks[first : first + _WRITTEN_TOGETHER]))
+            some = result.breaks[first : first + _WRITTEN_TOGETHER]
+            file.write_table(_table_of(list(map(mask.item_break, some))))
 
 
 def _table_of(breaks: Sequence[Break]) -> pa.Table:

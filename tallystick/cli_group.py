@@ -74,6 +74,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.local_run import RereadDiffers, RunNotStored
     from tallystick.log_fetch import BrokerUnreachable, OffsetNotInLog
     from tallystick.metric_export import AddressRefused, MetricsEmpty, PushRefused
+    from tallystick.private_files import SharingRefused
     from tallystick.progress_topic import ProgressHeld, ProgressLost
     from tallystick.spark_job import SparkAppFailed, SparkNotReady
     from tallystick.store.break_store import BreakAmbiguous, BreakNotFound
@@ -122,6 +123,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
             | AddressRefused()
             | MetricsEmpty()
             | PushRefused()
+            | SharingRefused()
             | SparkNotReady()
             | SparkAppFailed()
         ):

@@ -99,9 +99,9 @@ class Contract(ContractPart):
     empty: Literal["refused", "allowed"] = "refused"
     """May a window without any event or row be MATCHED? Refused: it is INCONCLUSIVE."""
     shown_keys: tuple[PayloadKey, ...] = (PayloadKey.MATCH_KEY, PayloadKey.TRANSACTION_KEY)
-    """Which keys of an event people may see: on pages, in reports, plans, explanations and logs the others are masked.
-    Place, leg, money and times are always shown; of the payload's other fields nothing is kept. For cuts that are made
-    under it. A plan as JSON, and the breaks as Parquet, are for programs and have all."""
+    """Which keys of an event people may see: on pages, in reports, plans, explanations, logs and the Parquet of breaks
+    the others are masked. Place, leg, money and times are always shown; of the payload's other fields nothing is kept.
+    For cuts that are made under it. A plan as JSON is for programs and has all."""
     alert: AlertRules = AlertRules()
     """Who hears of a break."""
     compensation: CompensationRules | None = None

@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from tallystick.alert import Alert
 from tallystick.alert_message import SinkFailed, message_of
+from tallystick.private_files import SharingRefused, private_file, private_folder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,11 +22,13 @@ class FileSink:
         """Append once. Raises SinkFailed."""
         line = json.dumps(message_of(alert), ensure_ascii=False, sort_keys=True).encode() + b"\n"
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a+b") as file:
+            private_folder(self.path.parent)
+            with private_file(self.path).open("a+b") as file:
                 file.write(line if _ends_a_line(file) else b"\n" + line)
                 file.flush()
                 os.fsync(file.fileno())
+        except SharingRefused as error:
+            raise SinkFailed(str(error)) from None
         except OSError as error:
             raise SinkFailed(f"the file cannot be written: {error.strerror}") from None
         return f"{len(line)} bytes"

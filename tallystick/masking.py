@@ -1,8 +1,8 @@
 """Which keys of the payload people may see, and what stands in the place of the others. Pure.
 
-Pairing needs every key, so the store keeps them; they are masked where stored values become words: pages, reports,
-plans, explanations and logs. Positions, money, legs and times are what the books are about, and are always shown; no
-other field of a payload is kept at all. Does not decide what an alert shows: that is `alert.match_keys`.
+Pairing needs every key, so the store keeps them; they are masked where stored values leave it: pages, reports, plans,
+explanations, logs and the Parquet of breaks. Positions, money, legs and times are what the books are about, and are
+always shown; no other field of a payload is kept at all. Does not decide what an alert shows: `alert.match_keys`.
 """
 
 import re

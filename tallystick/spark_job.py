@@ -15,6 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
+from tallystick.private_files import private_file, private_folder
+
 _APP = "spark_apps.reconcile_app"
 _SECONDS_TO_STOP = 10
 _LAST_WORDS_BYTES = 1 << 20
@@ -86,9 +88,9 @@ def run_job(argv: list[str], *, log: Path, environment: Mapping[str, str], obser
 
     Interrupted, it stops the child and all of its children before the interrupt goes on.
     """
-    log.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(log.parent)
     with (
-        open(log, "w", encoding="utf-8", opener=_for_the_owner_only) as errors,
+        private_file(log).open("w", encoding="utf-8") as errors,
         _child(argv, environment, errors) as job,
     ):
         assert job.stdout is not None
@@ -165,10 +167,6 @@ def _error_in(line: str) -> str:
     name, colon, words = line.partition(": ")
     error = name.rpartition(".")[2]
     return f"{error}: {words}" if colon and _DOTTED_NAME.fullmatch(name) and _CAPITAL.search(error) else ""
-
-
-def _for_the_owner_only(path: str, flags: int) -> int:
-    return os.open(path, flags, mode=0o600)
 
 
 def _own_settings(environment: Mapping[str, str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from tallystick.contract import Contract
 from tallystick.plain_text import foreign_text, format_time
+from tallystick.private_files import private_file, private_folder
 from tallystick.report.page import report_page
 from tallystick.store.run_store import StoredRun
 
@@ -29,11 +30,11 @@ def write_report(run: StoredRun, contract: Contract, folder: Path) -> Path:
     contract: the one the cut was made under. A reader never sees half a page: it is moved into place when it is whole.
     """
     path = report_path(folder, run.result.contract, run.result.cut_n)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(path.parent, below=folder)
     html = render_report(run, contract)
     with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, suffix=".part", delete=False) as part:
         part.write(html)
-    os.chmod(part.name, 0o644)  # a temporary file is its owner's only; the web server reads this one
+    private_file(Path(part.name))  # a temporary file is its owner's only; the api-server may be another of the group
     os.replace(part.name, path)
     return path
 

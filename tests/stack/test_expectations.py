@@ -186,6 +186,7 @@ def test_the_pages_list_every_run_once(stored: Callable[..., StoredRun], books: 
     index = (pages / "index.html").read_text()
     assert "cut 0" in index
     assert "cut 2" in index
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")} == {0o700, 0o600}
 
 
 def test_the_app_prints_one_line_and_ends_well_whatever_was_found(

@@ -221,6 +221,9 @@ def test_inputs_on_another_cluster_are_told_as_held_and_never_missing_and_a_lost
 
         index = matched.result.key_index
         assert index is not None
+        of_spark = (artifacts_folder() / index.files[0].path).parent
+        assert {path.stat().st_mode & 0o777 for path in of_spark.iterdir()} == {0o600}
+        assert {folder.stat().st_mode & 0o777 for folder in (of_spark, *of_spark.parents[:3])} == {0o700}
         (artifacts_folder() / index.files[0].path).unlink()
         last = books.next_run()
         assert kinds(last) == []
