@@ -179,7 +179,7 @@ def test_a_condition_that_writes_is_refused_by_the_server(secured: Secured, read
     with pytest.raises(Exception, match="read-only transaction"):
         reader(secured, secured.proven, f"books.noted('{reader.__name__}')")
     with secured.server.connect() as admin:
-        assert admin.execute("SELECT said FROM books.note").fetchall() == []
+        assert admin.execute("SELECT FROM books.note WHERE said = %s", [reader.__name__]).fetchall() == []
 
 
 def test_a_posters_look_before_it_writes_may_only_read_too(secured: Secured) -> None:
