@@ -64,8 +64,8 @@ def refuse_while_repaired(break_id: UUID, repairs: Sequence[RepairBegun], *, see
         if repair.waits:
             raise WriteOffRefused(
                 f"break {break_id}: plan {repair.plan_id} may have repaired it, and a person has to look; expected "
-                f"that somebody has; only if it was not: tallystick compensation reopen {repair.action_id} --by NAME "
-                "--reason WHY; then write it off"
+                f"that somebody has; only if it was not: tallystick compensation reopen CONTRACT_FILE "
+                f"{repair.action_id} --by NAME --reason WHY; then write it off"
             )
         if repair.done_at_utc is None:
             raise WriteOffRefused(

@@ -148,7 +148,7 @@ def test_whatever_stands_under_an_actions_key_makes_a_person_look_at_that_one_al
     assert [entry.event for entry in trail].count("refused") == 2 * len(forged)
     assert {one.reason for one in world.plan().left_out} == {"another plan has it"}
     write_off = WriteOff(by="Carol", reason="paid by hand", at_utc=NOON)
-    with pytest.raises(WriteOffRefused, match=f"tallystick compensation reopen {items[0].action_id}"):
+    with pytest.raises(WriteOffRefused, match=f"tallystick compensation reopen CONTRACT_FILE {items[0].action_id}"):
         write_off_break(world.store, world.contract.contract, str(items[0].break_id), write_off)
 
 

@@ -90,7 +90,7 @@ def test_what_a_repair_pays_is_not_given_up_before_a_run_has_looked(
 
 def test_what_a_repair_may_have_paid_is_not_given_up_before_a_person_has_looked() -> None:
     repair = RepairBegun(action_id=UUID(int=8), plan_id=UUID(int=7), plan_hash="5a1d", done_at_utc=None, waits=True)
-    told = f"a person has to look; .* tallystick compensation reopen {repair.action_id} --by NAME"
+    told = f"a person has to look; .* tallystick compensation reopen CONTRACT_FILE {repair.action_id} --by NAME"
     with pytest.raises(WriteOffRefused, match=told):
         refuse_while_repaired(UUID(int=1), [repair], seen_up_to_utc=NOON)
 
