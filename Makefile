@@ -23,8 +23,8 @@ audit: setup ## Ask OSV for known holes in the locked packages; 3: it could not 
 sbom: setup ## Write what this is made of, packages, jars and images, as CycloneDX into build/sbom.cdx.json
 	@$(BIN)/python setup/sbom.py
 
-pin-images: setup ## Ask the registries for the digests of the base images, and write them behind their tags
-	@$(BIN)/python setup/pin_images.py
+pin-images: setup ## Ask a registry for the digests of the base images, and write them behind their tags (REGISTRY=https://HOST)
+	@$(BIN)/python setup/pin_images.py $(REGISTRY)
 
 routes: setup ## Show who is let in where, measured on a live Airflow under SimpleAuthManager and under FAB
 	@$(PYTEST) -q tests/browser/test_routes.py && cat build/routes/*.md

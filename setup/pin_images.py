@@ -1,4 +1,5 @@
-"""Writes the digest of each image's tag into Dockerfile and docker-compose.yml: `make pin-images`.
+"""Writes the digest of each image's tag into Dockerfile and docker-compose.yml:
+`make pin-images REGISTRY=https://HOST`.
 
 A tag can be given to other bytes, a digest cannot. What is written is the SHA-256 of the manifest that the registry
 sent, not what it says of it. Nothing is written where one image cannot be asked for.
@@ -20,7 +21,6 @@ ROOT = Path(__file__).resolve().parent.parent
 FILES = ("Dockerfile", "docker-compose.yml")
 
 BUILT_HERE = "tallystick-airflow"
-_DOCKER_HUB = "https://registry-1.docker.io"
 _IMAGE = re.compile(
     r"^(?P<before>FROM |\s*image: )(?P<name>[a-z0-9./-]+):(?P<tag>[\w.-]+)(?:@(?P<digest>sha256:[0-9a-f]{64}))?$",
     flags=re.MULTILINE,
@@ -64,7 +64,7 @@ def pinned(text: str, digests: dict[tuple[str, str], str]) -> str:
     return _IMAGE.sub(replaced, text)
 
 
-def resolve(image: Image, client: httpx.Client, registry: str = _DOCKER_HUB) -> str:
+def resolve(image: Image, client: httpx.Client, registry: str) -> str:
     """Ask the registry for the manifest of a tag; give its SHA-256 as a digest. Raises NotPinned."""
     repository = image.name if "/" in image.name else f"library/{image.name}"
     url = f"{registry}/v2/{repository}/manifests/{image.tag}"
@@ -92,13 +92,17 @@ def _token(client: httpx.Client, challenge: str) -> str:
     return str(answer.json()["token"])
 
 
-def main() -> int:
-    """Resolve every image, then write every file."""
+def main(arguments: list[str]) -> int:
+    """Resolve every image by the registry that is named, then write every file."""
+    if len(arguments) != 1:
+        print("pin-images: expected the registry's address: make pin-images REGISTRY=https://HOST", file=sys.stderr)
+        return 2
+    registry = arguments[0].rstrip("/")
     texts = {name: (ROOT / name).read_text() for name in FILES}
     images = sorted({image for text in texts.values() for image in images_of(text)})
     try:
         with httpx.Client(timeout=20, follow_redirects=True) as client:
-            digests = {(image.name, image.tag): resolve(image, client) for image in images}
+            digests = {(image.name, image.tag): resolve(image, client, registry) for image in images}
     except NotPinned as fault:
         print(f"pin-images: nothing was written: {fault}", file=sys.stderr)
         return 2
@@ -111,4 +115,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -87,15 +87,14 @@ def test_where_one_image_cannot_be_asked_for_no_file_is_written(
     """The Dockerfile's is there, the compose file's is not."""
     texts = {"Dockerfile": "FROM postgres:18\n", "docker-compose.yml": "    image: apache/kafka:4.3.1\n"}
     monkeypatch.setattr(pin_images, "ROOT", tmp_path)
-    monkeypatch.setattr(pin_images.resolve, "__defaults__", (registry,))
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
-    assert pin_images.main() == 2
+    assert (pin_images.main([]), pin_images.main([registry])) == (2, 2)
     assert {name: (tmp_path / name).read_text() for name in FILES} == texts
     assert "nothing was written: apache/kafka:4.3.1" in capsys.readouterr().err
 
     (tmp_path / "docker-compose.yml").write_text("    image: postgres:18\n    image: tallystick-airflow:3.3.2\n")
-    assert pin_images.main() == 0
+    assert pin_images.main([registry]) == 0
     assert (tmp_path / "Dockerfile").read_text() == f"FROM postgres:18@{DIGEST}\n"
     compose = (tmp_path / "docker-compose.yml").read_text()
     assert compose == f"    image: postgres:18@{DIGEST}\n    image: tallystick-airflow:3.3.2\n"
