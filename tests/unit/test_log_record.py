@@ -7,7 +7,7 @@ import pytest
 
 from tallystick.census import Outcome
 from tallystick.contract_event import EventFields
-from tallystick.log_record import ACTION_HEADER, HEADER_LENGTH, read_record, read_records
+from tallystick.log_record import ACTION_HEADER, HEADER_LENGTH, HEADERS_KEPT, read_record, read_records
 
 from .builders import PART
 from .synthetic_log import SyntheticLog, a_log, value
@@ -176,3 +176,13 @@ def test_neighbours_share_a_fetch() -> None:
         log.append(value(f"ev-{number}"))
     assert len(offsets_read(log, *range(0, 1_000, 3))) == 334
     assert log.fetches <= 12
+
+
+def test_of_many_headers_the_first_are_kept_and_of_long_names_none() -> None:
+    many = [(f"name {number}", b"text") for number in range(HEADERS_KEPT)]
+    log = SyntheticLog()
+    log.append(value("ev-1"), headers=[("n" * (HEADER_LENGTH + 1), b"text"), *many])
+    log.append(value("ev-2"), headers=[*many, ("one too many", b"text"), ("name 0", b"again")])
+    first, second = (read_record(log.fetch, PART, offset, FIELDS).headers for offset in (0, 1))
+    assert dict(first) == {name: "text" for name, _ in many}
+    assert dict(second) == dict(first) | {"name 0": "again"}
