@@ -18,8 +18,10 @@ from sqlalchemy import text
 from typer.testing import CliRunner, Result
 
 from lab.event import Leg
+from lab.raw_produce import open_raw_admin
 from lab.second_person import SecondPerson
 from lab.struck_servers import StruckServers
+from lab.swollen_batch import ZSTD, produce_batch, swollen_batch
 from tallystick import compensation, progress_topic
 from tallystick.acting_rules import ActingStopped, OutsideActingHours, SwitchSetting
 from tallystick.break_class import Doubt
@@ -579,6 +581,17 @@ def test_an_absence_behind_an_unreadable_record_of_the_same_key_is_not_provable(
     done = {outcome.match_key: outcome for outcome in world.execute(world.plan()).outcomes}
     assert "is unreadable" in done[str(rows[0].event.event_id)].reason
     assert done[str(rows[1].event.event_id)].fate is ItemFate.PUBLISHED
+
+
+def test_no_absence_is_provable_beside_a_batch_that_nobody_gets_to_read(world: Books) -> None:
+    rows = world.pay(1)
+    world.find_missing(rows)
+    plan = world.plan()
+    with open_raw_admin(world.stack.bootstrap_servers) as admin:
+        offset = produce_batch(admin, world.topic, 0, swollen_batch(ZSTD, 1 << 30))
+    (outcome,) = world.execute(plan).outcomes
+    assert outcome.fate is ItemFate.REFUSED
+    assert f"not provable: any event may stand in {world.topic}[0] at {offset}, where its batch of" in outcome.reason
 
 
 def test_an_event_that_only_an_aborted_transaction_wrote_is_published(world: Books) -> None:

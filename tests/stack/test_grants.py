@@ -51,7 +51,8 @@ from .secured_servers import GuardedBroker
 REPAIRS = {
     "classes": list(REPUBLISHABLE),
     "abort_hanging_transactions": True,
-    "max_amount_minor": {"EUR": 10_000}, "four_eyes_above_minor": {"EUR": 10_000},
+    "max_amount_minor": {"EUR": 10_000},
+    "four_eyes_above_minor": {"EUR": 10_000},
 }
 LOST = payment("lost", 700)
 
