@@ -93,6 +93,7 @@ def world(airflow: AirflowStack, store: Engine, books: Any) -> World:
         "four_eyes_above_minor": {"EUR": 100_000},
     }
     document = books.contract.model_dump(mode="json", exclude_defaults=True) | {"compensation": rules}
+    document["ledger"]["where"] = "leg LIKE 'p%'"
     contract = Contract.model_validate(document)
     return World(airflow, store, contract, replace(books, contract=contract))
 
