@@ -27,6 +27,7 @@ from bench.machine import machine
 from bench.ours_app import take_cut
 from bench.start_up import run_command
 from lab.long_run import LongRun
+from lab.postgres import STORE_ROLE
 from lab.stack import LabStack, start_stack
 from tallystick.connections import environment_variable
 from tallystick.contract import load_contract
@@ -75,7 +76,7 @@ def measure(
 
 def begin_books(stack: LabStack, times: int, *, without: Collection[str]) -> dict[str, list[Path]]:
     """Contracts on each table, for the command and for the planted faults; each begins here, before any event."""
-    migrate(connect_store(stack.store_dsn))
+    migrate(connect_store(stack.store_owner_dsn), grant_to=STORE_ROLE)
     counts = {AGREES: times, BROKEN: times, COMMAND: _COMMAND_TIMES, PLANTED: 2}
     left_out = {BROKEN if part == BROKEN_TABLE else part for part in without}
     contracts = {

@@ -38,7 +38,7 @@ from tallystick.contract_compensation import REPUBLISHABLE
 from tallystick.event_publisher import TransactionAborted
 from tallystick.executor_work import ItemFate
 from tallystick.ledger import LedgerRefused
-from tallystick.log_fetch import open_admin
+from tallystick.log_fetch import BrokerUnreachable, open_admin
 from tallystick.repair_effect import Effect
 from tallystick.topic_settings import read_broker_settings, read_topic_settings
 from tallystick.topic_snapshot import TopicNotFound, read_topic_snapshot
@@ -225,7 +225,7 @@ def test_with_the_printed_acls_a_run_and_a_repair_work_and_with_one_less_they_do
         executed(books, plan)
 
 
-NOT_ALLOWED = (KafkaException, TransactionAborted)
+NOT_ALLOWED = (KafkaException, TransactionAborted, BrokerUnreachable)
 
 
 @dataclass(frozen=True, kw_only=True)

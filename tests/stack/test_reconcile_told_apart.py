@@ -295,7 +295,11 @@ def _of(run: StoredRun, break_class: str) -> list[Any]:
 
 # Our own repair.
 
-REPAIR = {"classes": ["missing_in_topic_never_produced"], "max_amount_minor": {"EUR": 100_000}}
+REPAIR = {
+    "classes": ["missing_in_topic_never_produced"],
+    "max_amount_minor": {"EUR": 100_000},
+    "four_eyes_above_minor": {"EUR": 100_000},
+}
 
 
 def test_a_repair_without_effect_is_told_once_and_is_not_planned_again(
