@@ -16,7 +16,7 @@ from typing import Any
 
 from tallystick.connections import ConnectionNotGiven, artifacts_folder, store_dsn
 from tallystick.contract import Contract, ContractRefused, load_contract
-from tallystick.private_files import narrow, private_folder
+from tallystick.host.private_files import narrow, private_folder
 from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, open_store
 from tallystick.store.run_store import StoredRun, read_run
 

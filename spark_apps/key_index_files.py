@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from xxhash import xxh3_128_digest
 
+from tallystick.host.private_files import private_file, private_folder
 from tallystick.key_index import INDEX_COLUMNS, LOW_BITS, files_of, row_groups_between, row_groups_with
-from tallystick.private_files import private_file, private_folder
 
 Numbers = NDArray[np.int64]
 

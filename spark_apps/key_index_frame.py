@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_apps.key_index_files import IndexPlan, IndexWriter, read_before
+from tallystick.host.private_files import narrow, private_folder
 from tallystick.key_index import INDEX_COLUMNS
-from tallystick.private_files import narrow, private_folder
 from tallystick.slice_scan import CANARY_PARTITION
 
 _SHAPE = "hash_high bigint, hash_low bigint, part string, kafka_offset bigint"

@@ -42,7 +42,7 @@ from tallystick.connections import KafkaSettings
 from tallystick.contract_event import EventFields
 from tallystick.cut import TopicSlice
 from tallystick.fetch_ahead import fetch_ahead
-from tallystick.garbage import seldom_collected
+from tallystick.host.gc_tuning import seldom_collected
 from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog, fetcher, fetchers, open_admin
 from tallystick.log_record import packed, record_of
 from tallystick.offsets import OffsetRange, TopicPartition

@@ -46,7 +46,8 @@ from tallystick.contract import Contract, load_contract
 from tallystick.contract_change import refuse_other_books
 from tallystick.cut import Cut, without_expired
 from tallystick.cut_closing import DIGEST
-from tallystick.garbage import seldom_collected
+from tallystick.host.gc_tuning import seldom_collected
+from tallystick.host.private_files import private_folder
 from tallystick.investigation import investigate, open_indexes, read_past, take_cut_census
 from tallystick.judging import judge
 from tallystick.key_index import first_kept, forget, index_folder, new_seed, seal
@@ -55,7 +56,6 @@ from tallystick.log_strip import FETCH_BYTES, with_strips
 from tallystick.look_ups import LookUps
 from tallystick.offsets import TopicPartition
 from tallystick.plain_text import printed_text
-from tallystick.private_files import private_folder
 from tallystick.run_result import RunResult
 from tallystick.settling import open_both_sides
 from tallystick.store.alert_store import firing_alerts

@@ -10,8 +10,8 @@ from croniter import croniter
 
 from tallystick.compensation_plan import CompensationOff, PlanRefused
 from tallystick.contract import Contract
+from tallystick.host.terminal_user import Terminal
 from tallystick.plain_text import foreign_text, format_time
-from tallystick.terminal import Terminal
 
 
 class ActingStopped(PlanRefused):

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tallystick.contract import Contract
+from tallystick.host.private_files import private_file, private_folder
 from tallystick.masking import Mask
-from tallystick.private_files import private_file, private_folder
 from tallystick.run_result import Break, RunResult
 
 _SCHEMA = pa.schema(

@@ -398,11 +398,11 @@ def write_off_one(
     Example: `tallystick write-off billing_payouts 5a1d6f0e --by "Ada Byron" --reason "refunded by hand, case 4711"`
     """
     from tallystick.cli_output import print_json, print_written_off
+    from tallystick.host.terminal_user import this_terminal
     from tallystick.run_document import written_off_document
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
     from tallystick.store.write_off_store import write_off_break
-    from tallystick.terminal import this_terminal
     from tallystick.write_off import write_off_of
 
     engine = open_store(store_dsn())
@@ -430,11 +430,11 @@ def acknowledge_alert(
     Example: `tallystick alert ack billing_payouts missing_in_ledger --by "Ada Byron"`
     """
     from tallystick.cli_output import print_json
+    from tallystick.host.terminal_user import this_terminal
     from tallystick.plain_text import story_text
     from tallystick.run_document import alert_document
     from tallystick.store.acknowledgement_store import acknowledge
     from tallystick.store.engine import open_store
-    from tallystick.terminal import this_terminal
 
     alert = acknowledge(open_store(store_dsn()), contract, topic, by=by, terminal=this_terminal())
     if as_json:

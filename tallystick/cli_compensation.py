@@ -51,13 +51,13 @@ def show_plan(
     from tallystick.cli_output import print_json
     from tallystick.compensation_plan import PlanRefused
     from tallystick.compensation_source import draw_plan
+    from tallystick.host.terminal_user import this_terminal
     from tallystick.masking import Mask
     from tallystick.plan_document import plan_document
     from tallystick.plan_text import describe_plan
     from tallystick.store.engine import open_store
     from tallystick.store.plan_store import save_plan
     from tallystick.store.run_store import list_runs
-    from tallystick.terminal import this_terminal
 
     contract = load_contract(contract_file)
     requester = None if by is None else words_of("--by", by)
@@ -132,10 +132,10 @@ def act_on_plan(
     from tallystick.acting_rules import words_of
     from tallystick.cli_progress import Progress
     from tallystick.compensation import contract_to_look_by, execute_plan, verify_and_keep
+    from tallystick.host.terminal_user import this_terminal
     from tallystick.masking import Mask
     from tallystick.plain_text import foreign_text, story_text
     from tallystick.store.engine import open_store
-    from tallystick.terminal import this_terminal
 
     contract, approver = load_contract(contract_file), words_of("--by", by)
     mask = Mask(contract)
@@ -182,11 +182,11 @@ def _keep_signed(engine: "Engine", contract: Contract, plan: "Plan", sheets: Seq
     """Check each sheet's signature, and put the yes into the trail. Raises ApprovalRefused."""
     if not sheets:
         return
+    from tallystick.host.terminal_user import this_terminal
     from tallystick.masking import Mask
     from tallystick.signed_approval import SheetRules, approval_sheet, read_signed, read_signers
     from tallystick.store.approval_store import keep_signed
     from tallystick.store.clock import store_now
-    from tallystick.terminal import this_terminal
 
     rules = SheetRules(environment=_environment(), shown_key=Mask(contract).key)
 
@@ -239,13 +239,13 @@ def reopen(
     from tallystick.acting_rules import words_of
     from tallystick.approval_rules import refuse_one_reopener
     from tallystick.compensation_plan import ApprovalTooOld, rules_of
+    from tallystick.host.terminal_user import at_terminal, this_terminal
     from tallystick.plain_text import foreign_text
     from tallystick.signed_approval import Reopening, read_signed, read_signers, reopening_sheet
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
     from tallystick.store.plan_store import open_actions
     from tallystick.store.reopen_store import ReopenRefused, reopen_action
-    from tallystick.terminal import at_terminal, this_terminal
 
     contract, who, why = load_contract(contract_file), words_of("--by", by), words_of("--reason", reason)
     engine, terminal = open_store(store_dsn()), this_terminal()
@@ -305,10 +305,10 @@ def allow_acting(by: By, because: Because, contract: WhichContract = None) -> No
 
 def _turn(contract: str | None, *, stopped: bool, by: str, because: str) -> None:
     from tallystick.acting_rules import SwitchSetting, words_of
+    from tallystick.host.terminal_user import this_terminal
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
     from tallystick.store.switch_store import set_switch
-    from tallystick.terminal import this_terminal
 
     who, why = words_of("--by", by), words_of("--because", because)
     engine = open_store(store_dsn())

@@ -48,11 +48,11 @@ def close_one(
     """
     from tallystick.cli_output import print_closed, print_json
     from tallystick.cut_closing import closing_of
+    from tallystick.host.terminal_user import this_terminal
     from tallystick.run_document import closed_document
     from tallystick.store.clock import store_now
     from tallystick.store.close_store import close_cut
     from tallystick.store.engine import open_store
-    from tallystick.terminal import this_terminal
 
     contract, n = run_of(run_name)
     engine = open_store(store_dsn())

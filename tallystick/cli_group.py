@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from tallystick.exit_code import ExitCode
-from tallystick.garbage import seldom_collected
+from tallystick.host.gc_tuning import seldom_collected
 from tallystick.plain_text import printed_text
 
 
@@ -70,11 +70,11 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.cut_closing import CloseRefused
     from tallystick.cutting import LedgerTooFarAhead
     from tallystick.event_publisher import ExecutorFenced, TransactionAborted
+    from tallystick.host.private_files import SharingRefused
     from tallystick.ledger import LedgerRefused, LedgerUnreachable
     from tallystick.local_run import RereadDiffers, RunNotStored
     from tallystick.log_fetch import BrokerUnreachable, OffsetNotInLog
     from tallystick.metric_export import AddressRefused, MetricsEmpty, PushRefused
-    from tallystick.private_files import SharingRefused
     from tallystick.progress_topic import ProgressHeld, ProgressLost
     from tallystick.spark_job import SparkAppFailed, SparkNotReady
     from tallystick.store.break_store import BreakAmbiguous, BreakNotFound

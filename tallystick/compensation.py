@@ -72,6 +72,7 @@ from tallystick.executor_work import (
     waits,
 )
 from tallystick.handing_over import check_handed_over, hand_over, rehearse_handing_over
+from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.ledger import LedgerRefused
 from tallystick.ledger_post import counterpost_once, post_once, posted_for, read_posted, writers_end
 from tallystick.ledger_reader import open_ledger, read_database_identity
@@ -109,7 +110,6 @@ from tallystick.store.plan_store import (
     read_plan,
     spent_today,
 )
-from tallystick.terminal import Terminal, at_terminal
 from tallystick.verdict import Verdict, merge_verdicts
 
 _ATTEMPTS = 5

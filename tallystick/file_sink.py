@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from tallystick.alert import Alert
 from tallystick.alert_message import SinkFailed, message_of
-from tallystick.private_files import SharingRefused, private_file, private_folder
+from tallystick.host.private_files import SharingRefused, private_file, private_folder
 
 
 @dataclass(frozen=True, kw_only=True)

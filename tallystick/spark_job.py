@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
-from tallystick.private_files import private_file, private_folder
+from tallystick.host.private_files import private_file, private_folder
 
 _APP = "spark_apps.reconcile_app"
 _SECONDS_TO_STOP = 10

@@ -13,8 +13,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from tallystick.contract import Contract
+from tallystick.host.private_files import private_file, private_folder
 from tallystick.plain_text import foreign_text, format_time
-from tallystick.private_files import private_file, private_folder
 from tallystick.report.page import report_page
 from tallystick.store.run_store import StoredRun
 

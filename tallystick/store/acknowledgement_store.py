@@ -4,9 +4,9 @@ from sqlalchemy import Engine, func, insert, select
 
 from tallystick.acknowledgement import acknowledgement
 from tallystick.alert import Alert
+from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.store.alert_store import firing_seen_by, insert_alerts
 from tallystick.store.schema import audit
-from tallystick.terminal import Terminal, at_terminal
 
 
 def acknowledge(engine: Engine, contract_name: str, topic: str, *, by: str, terminal: Terminal | None = None) -> Alert:

@@ -14,11 +14,11 @@ from sqlalchemy import DateTime, Engine, Row, Select, cast, func, or_, select
 
 from tallystick.approval_rules import machine_of
 from tallystick.compensation_plan import Plan
+from tallystick.host.terminal_user import AT_TERMINAL, Terminal, at_terminal
 from tallystick.signed_approval import SignedApproval
 from tallystick.store.plan_store import ASKED, append_audit
 from tallystick.store.schema import audit as audit_table
 from tallystick.store.schema import compensation_plan
-from tallystick.terminal import AT_TERMINAL, Terminal, at_terminal
 
 SHOWN = "shown"
 """The audit event of a plan that was put before a person."""

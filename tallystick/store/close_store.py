@@ -8,6 +8,7 @@ from tallystick.alert import alerts_for
 from tallystick.break_class import Doubt
 from tallystick.cut import Cut
 from tallystick.cut_closing import Closing, CutClosed, closed_result, refuse_to_close
+from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.store.alert_store import firing_alerts
 from tallystick.store.contract_store import read_contract
 from tallystick.store.cut_store import CutNotFound, claim_attempt, read_cut
@@ -15,7 +16,6 @@ from tallystick.store.loss_store import moved_below
 from tallystick.store.run_store import commit_run, earlier_rows_before, outstanding_classes
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
-from tallystick.terminal import Terminal, at_terminal
 
 
 def close_cut(

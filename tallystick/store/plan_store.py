@@ -16,11 +16,11 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import OperationalError
 
 from tallystick.compensation_plan import Plan, Spent
+from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.own_repairs import KnownRepair
 from tallystick.run_result import total_money
 from tallystick.store.schema import audit as audit_table
 from tallystick.store.schema import compensation_action, compensation_plan
-from tallystick.terminal import Terminal, at_terminal
 
 _PLAN = TypeAdapter(Plan)
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

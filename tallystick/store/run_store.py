@@ -37,7 +37,7 @@ from tallystick.break_class import BreakClass
 from tallystick.contract import Contract
 from tallystick.cut import Cut
 from tallystick.earlier_rows import EarlierRows, ReadSlice
-from tallystick.garbage import seldom_collected
+from tallystick.host.gc_tuning import seldom_collected
 from tallystick.lag import CLEAN_CUTS, RunLag, TopicLag
 from tallystick.run_result import (
     Break,

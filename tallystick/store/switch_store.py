@@ -5,8 +5,8 @@ from typing import Any
 from sqlalchemy import Engine, Row, insert, select
 
 from tallystick.acting_rules import SwitchSetting
+from tallystick.host.terminal_user import at_terminal
 from tallystick.store.schema import acting_switch, audit
-from tallystick.terminal import at_terminal
 
 _ALL = "*"
 """What stands for all contracts in a row; no contract can be named so."""

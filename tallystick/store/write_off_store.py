@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Engine, insert, select
 
 from tallystick.alert import alerts_of_write_off
 from tallystick.explain import LifeStep
+from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.run_result import OpenItem, WriteOff
 from tallystick.store.alert_store import firing_seen_by, insert_alerts
 from tallystick.store.break_lock import hold_breaks
@@ -21,7 +22,6 @@ from tallystick.store.cut_store import CutNotFound, no_run_under_way
 from tallystick.store.plan_store import HOLDING, ActionState
 from tallystick.store.run_store import item_columns, outstanding_seen_by
 from tallystick.store.schema import audit, compensation_action, compensation_plan, open_item
-from tallystick.terminal import Terminal, at_terminal
 from tallystick.write_off import (
     BreakWrittenOff,
     RepairBegun,

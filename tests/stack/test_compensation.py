@@ -41,6 +41,7 @@ from tallystick.contract_change import ContractChangeRefused
 from tallystick.event_publisher import OutgoingRecord, TransactionAborted, open_publisher, publish_together
 from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import ItemFate
+from tallystick.host.terminal_user import AT_TERMINAL, Terminal, this_terminal
 from tallystick.progress_topic import ProgressLost, progress_topic_name
 from tallystick.repair_effect import Effect
 from tallystick.run_result import ItemState
@@ -57,7 +58,6 @@ from tallystick.store.plan_store import (
 )
 from tallystick.store.run_store import outstanding_breaks
 from tallystick.store.switch_store import set_switch
-from tallystick.terminal import AT_TERMINAL, Terminal, this_terminal
 from tallystick.verdict import Verdict
 
 from .payout_world import NOON, Books, once, world

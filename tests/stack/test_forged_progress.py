@@ -24,6 +24,7 @@ from lab.second_person import SecondPerson
 from tallystick.cli import app
 from tallystick.compensation_plan import Plan, PlanItem
 from tallystick.executor_work import LOOK, ItemFate, ItemOutcome
+from tallystick.host.terminal_user import AT_TERMINAL, this_terminal
 from tallystick.log_record import ACTION_HEADER
 from tallystick.progress_record import progress_record
 from tallystick.progress_topic import ensure_progress_topic, progress_topic_name
@@ -33,7 +34,6 @@ from tallystick.store.plan_store import executed_actions, open_actions, read_aud
 from tallystick.store.reopen_store import ReopenRefused, reopen_action
 from tallystick.store.run_store import outstanding_breaks
 from tallystick.store.write_off_store import write_off_break
-from tallystick.terminal import AT_TERMINAL, this_terminal
 from tallystick.write_off import WriteOffRefused
 
 from .payout_world import NOON, Books, once, world

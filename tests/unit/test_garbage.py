@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from tallystick.garbage import seldom_collected
+from tallystick.host.gc_tuning import seldom_collected
 
 
 def test_the_threshold_is_high_inside_and_as_before_afterwards() -> None:

@@ -13,7 +13,7 @@ from spark_apps.key_index_files import INDEX_COLUMNS, write_whole
 from tallystick.breaks_file import breaks_file
 from tallystick.contract import Contract
 from tallystick.file_sink import FileSink
-from tallystick.private_files import SHARED_VARIABLE, SharingRefused, narrow, private_file, private_folder
+from tallystick.host.private_files import SHARED_VARIABLE, SharingRefused, narrow, private_file, private_folder
 from tallystick.report import write_report
 from tallystick.spark_job import run_job
 from tallystick.store.run_store import StoredRun
