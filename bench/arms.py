@@ -27,7 +27,7 @@ from bench.memory_peak import peak_of
 from lab import process
 from lab.broker import DEFAULT_JARS
 from lab.stack import LabStack
-from tallystick.connections import environment_variable
+from tallystick.connections.connections import environment_variable
 
 FOLDER = process.REPOSITORY / "build" / "bench"
 KAFKA, LEDGER = "kafka_bench", "ledger_bench"

@@ -29,7 +29,7 @@ from bench.start_up import run_command
 from lab.long_run import LongRun
 from lab.postgres import STORE_ROLE
 from lab.stack import LabStack, start_stack
-from tallystick.connections import environment_variable
+from tallystick.connections.connections import environment_variable
 from tallystick.contract import load_contract
 from tallystick.store.engine import connect_store, migrate, open_store
 

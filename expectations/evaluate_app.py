@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tallystick.connections import ConnectionNotGiven, artifacts_folder, store_dsn
+from tallystick.connections.connections import ConnectionNotGiven, artifacts_folder, store_dsn
 from tallystick.contract import Contract, ContractRefused, load_contract
 from tallystick.host.private_files import narrow, private_folder
 from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, open_store

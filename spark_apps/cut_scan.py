@@ -44,7 +44,7 @@ from spark_apps.topic_frame import parse_events, read_topics
 from tallystick.canaries import canary_events, canary_rows
 from tallystick.census import Tell
 from tallystick.classes.timestamp_skew import possible_ms
-from tallystick.connections import Connections, KafkaSettings
+from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract import Contract, Direction
 from tallystick.contract_event import EventFields
 from tallystick.cut import Cut, TopicSlice

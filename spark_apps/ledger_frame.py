@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tallystick import ledger_sql
-from tallystick.connections import Connections
+from tallystick.connections.connections import Connections
 from tallystick.cut import LedgerSlice
 from tallystick.event_reading import TEXT_LENGTH_MAX
 from tallystick.jdbc_ledger import JdbcLedger

@@ -38,7 +38,7 @@ from spark_apps.spark_hash import hash_longs, hash_pairs, hash_place
 from spark_apps.topic_frame import events_shape, with_events
 from tallystick.batch_heads import HEADS_MAX, BatchHeads, HeadKeeper
 from tallystick.census import DecidedBatch, LogEndsEarly, Outcome, batch_at, walk_batches, walk_counted
-from tallystick.connections import KafkaSettings
+from tallystick.connections.connections import KafkaSettings
 from tallystick.contract_event import EventFields
 from tallystick.cut import TopicSlice
 from tallystick.fetch_ahead import fetch_ahead

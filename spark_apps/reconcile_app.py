@@ -36,7 +36,7 @@ from tallystick.alert import alerts_for
 from tallystick.batch_heads import BatchHeads, KeptHeads
 from tallystick.breaks_file import breaks_file
 from tallystick.canaries import missed_canaries
-from tallystick.connections import (
+from tallystick.connections.connections import (
     artifacts_folder,
     connections_from_environment,
     kafka_from_environment,

@@ -17,7 +17,7 @@ from spark_apps.log_reader import seen_by_us
 from spark_apps.slice_matching import fingerprint
 from spark_apps.topic_frame import read_topics
 from tallystick.census import DecidedBatch, Outcome, decide_batches
-from tallystick.connections import KafkaSettings
+from tallystick.connections.connections import KafkaSettings
 from tallystick.cut import TopicSlice
 from tallystick.evidence import SecondReading
 from tallystick.fetch_ahead import fetch_ahead

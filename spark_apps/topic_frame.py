@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_apps.event_decode import EventDecoder, read_events
-from tallystick.connections import KafkaSettings
+from tallystick.connections.connections import KafkaSettings
 from tallystick.contract_event import EventFields
 from tallystick.offsets import OffsetRange
 

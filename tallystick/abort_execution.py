@@ -18,7 +18,7 @@ from tenacity import (
 
 from tallystick.abort_plan import AbortItem
 from tallystick.compensation_plan import Plan
-from tallystick.connections import Connections
+from tallystick.connections.connections import Connections
 from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import SETTLE_SECONDS, ItemCheck, ItemFate, ItemOutcome, Work, do_each
 from tallystick.hanging_abort import Standing, State, look_at, read_evidence, wait_ended, write_abort

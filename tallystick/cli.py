@@ -22,7 +22,7 @@ from tallystick.cli_compensation import compensation_commands
 from tallystick.cli_cut import RunName, cut_commands, run_of
 from tallystick.cli_group import CommandGroup, tell_of
 from tallystick.cli_metrics import metrics_commands
-from tallystick.connections import (
+from tallystick.connections.connections import (
     artifacts_folder,
     connections_from_environment,
     kafka_from_environment,

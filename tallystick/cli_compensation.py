@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tallystick.connections import Connections, connections_from_environment, store_dsn
+from tallystick.connections.connections import Connections, connections_from_environment, store_dsn
 from tallystick.contract import Contract, load_contract
 from tallystick.exit_code import exit_code_of
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from tallystick.connections import store_dsn
+from tallystick.connections.connections import store_dsn
 
 
 class _MakesByDefault(TyperGroup):

@@ -63,7 +63,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.acting_rules import SwitchRefused
     from tallystick.alert_test_page import NoSinks
     from tallystick.compensation_plan import PlanRefused
-    from tallystick.connections import ConnectionNotGiven
+    from tallystick.connections.connections import ConnectionNotGiven
     from tallystick.contract import ContractRefused
     from tallystick.contract_change import ContractChangeRefused
     from tallystick.cut import PartitionsVanished

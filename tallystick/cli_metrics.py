@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tallystick.connections import store_dsn
+from tallystick.connections.connections import store_dsn
 
 metrics_commands = typer.Typer(
     no_args_is_help=True, help="Metrics for Prometheus and OpenTelemetry, read from the verdict store."

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kafka.errors import KafkaError
 
 from tallystick.census import Outcome, walk_batches
-from tallystick.connections import KafkaSettings
+from tallystick.connections.connections import KafkaSettings
 from tallystick.cut import PartitionSnapshot
 from tallystick.fetch_ahead import fetch_ahead
 from tallystick.log_fetch import BrokerUnreachable, Fetch, OffsetNotInLog, fetchers, open_admin

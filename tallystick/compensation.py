@@ -51,7 +51,7 @@ from tallystick.compensation_plan import (
     why_row_may_have_come,
 )
 from tallystick.compensation_source import draw_plan, read_source_rows, why_not_any_more
-from tallystick.connections import Connections
+from tallystick.connections.connections import Connections
 from tallystick.contract import Contract
 from tallystick.contract_change import ContractChangeRefused
 from tallystick.contract_event import EventFields

@@ -21,7 +21,7 @@ from tallystick.compensation_plan import (
     StoodAround,
     make_plan,
 )
-from tallystick.connections import Connections
+from tallystick.connections.connections import Connections
 from tallystick.contract import Contract
 from tallystick.contract_ledger import LedgerSide
 from tallystick.ledger_reader import describe_table, open_ledger

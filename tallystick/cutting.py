@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Engine
 
 from tallystick.break_class import Doubt
-from tallystick.connections import Connections
+from tallystick.connections.connections import Connections
 from tallystick.contract import Contract
 from tallystick.contract_ledger import LedgerSide
 from tallystick.cut import (

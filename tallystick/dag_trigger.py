@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx
 
 from tallystick.compensation_plan import PlanRefused
-from tallystick.connections import HttpAccount
+from tallystick.connections.connections import HttpAccount
 from tallystick.silent_logs import silent_logs
 
 _TIMEOUT_SECONDS = 30

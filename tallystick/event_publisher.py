@@ -7,7 +7,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from tallystick.connections import KafkaSettings
+from tallystick.connections.connections import KafkaSettings
 from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
 
 _INIT_SECONDS = 30

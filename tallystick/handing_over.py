@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from tallystick.compensation_plan import Kind, Plan, PlanItem, PlanRefused
-from tallystick.connections import Connections, HttpAccount
+from tallystick.connections.connections import Connections, HttpAccount
 from tallystick.contract import Contract
 from tallystick.dag_trigger import AirflowApi, DagRun, open_airflow
 from tallystick.event_publisher import ExecutorFenced

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from kafka.admin import KafkaAdminClient
 
-from tallystick.connections import Connections, KafkaSettings, kafka_settings
+from tallystick.connections.connections import Connections, KafkaSettings, kafka_settings
 from tallystick.contract import Contract
 from tallystick.cut import FileChange, LedgerSlice, LedgerSnapshot
 from tallystick.ledger import HorizonHolder, LedgerDescription, LedgerRow

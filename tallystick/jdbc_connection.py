@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from tallystick.connections import ConnectionNotGiven
-from tallystick.postgres_address import JDBC_READ_ONLY, as_asked_of_psycopg, jdbc_options
+from tallystick.connections.connections import ConnectionNotGiven
+from tallystick.connections.postgres_address import JDBC_READ_ONLY, as_asked_of_psycopg, jdbc_options
 
 
 @dataclass(frozen=True)

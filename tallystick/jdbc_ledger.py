@@ -40,6 +40,7 @@ from sqlalchemy.engine.interfaces import ReflectedIndex
 from sqlalchemy.exc import DBAPIError, NoSuchTableError, OperationalError
 from sqlalchemy.pool import NullPool
 
+from tallystick.connections.postgres_failures import what_to_do
 from tallystick.contract_ledger import LedgerSide
 from tallystick.cut import FileChange, LedgerSlice, LedgerSnapshot
 from tallystick.earlier_rows import ReadSlice, find_read_slice
@@ -52,7 +53,6 @@ from tallystick.ledger import (
     LedgerUnreachable,
     not_unique_row_id,
 )
-from tallystick.postgres_trouble import what_to_do
 from tallystick.sql_condition import EXPECTED, for_pgjdbc, why_no_condition
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

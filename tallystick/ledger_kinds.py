@@ -6,7 +6,7 @@ from functools import partial
 
 from sqlalchemy import Engine
 
-from tallystick.connections import Connections
+from tallystick.connections.connections import Connections
 from tallystick.contract import Contract
 from tallystick.input_topic import open_input_topics
 from tallystick.jdbc_connection import jdbc_settings

@@ -15,6 +15,8 @@ from psycopg.conninfo import make_conninfo
 from psycopg.rows import class_row, dict_row
 
 from tallystick import ledger_sql
+from tallystick.connections.postgres_address import JDBC_READ_ONLY, as_asked, jdbc_options, with_settings
+from tallystick.connections.postgres_failures import what_to_do
 from tallystick.contract_ledger import LedgerSide
 from tallystick.cut import FileChange, LedgerSlice, LedgerSnapshot
 from tallystick.earlier_rows import (
@@ -36,8 +38,6 @@ from tallystick.ledger import (
     LedgerUnreachable,
     not_unique_row_id,
 )
-from tallystick.postgres_address import JDBC_READ_ONLY, as_asked, jdbc_options, with_settings
-from tallystick.postgres_trouble import what_to_do
 
 APPLICATION_NAME = "tallystick"
 """What each session of ours in a ledger says it is."""

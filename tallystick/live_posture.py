@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from tallystick.census import take_census
-from tallystick.connections import KafkaSettings
+from tallystick.connections.connections import KafkaSettings
 from tallystick.contract import Contract
 from tallystick.cut import PartitionSnapshot
 from tallystick.exit_code import ExitCode

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from tallystick.connections import Connections, runbook_links
+from tallystick.connections.connections import Connections, runbook_links
 from tallystick.contract import Contract
 from tallystick.cut import Cut
 from tallystick.cutting import resolve_cut

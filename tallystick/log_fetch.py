@@ -12,7 +12,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError, for_code
 from kafka.protocol.consumer import FetchRequest
 
-from tallystick.connections import KafkaSettings
+from tallystick.connections.connections import KafkaSettings
 from tallystick.offsets import TopicPartition
 
 FETCH_BYTES = 8 << 20
@@ -70,7 +70,9 @@ def open_admin(kafka: KafkaSettings) -> Iterator[KafkaAdminClient]:
             **kafka.for_kafka_python(), client_id="tallystick", bootstrap_timeout_ms=10_000, request_timeout_ms=30_000
         )
     except (KafkaError, OSError) as error:
-        from tallystick.kafka_trouble import why_unreachable  # another client, which a run that goes well needs not
+        from tallystick.connections.kafka_failures import (
+            why_unreachable,  # another client, which a run that goes well needs not
+        )
 
         raise BrokerUnreachable(f"Kafka at {kafka.bootstrap_servers}: {why_unreachable(kafka)}") from error
     try:

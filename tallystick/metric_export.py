@@ -22,7 +22,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from tallystick import __version__
-from tallystick.connections import ConnectionNotGiven
+from tallystick.connections.connections import ConnectionNotGiven
 from tallystick.metric_figures import Kind, MetricValues, metric_values
 from tallystick.store.metric_store import read_figures
 

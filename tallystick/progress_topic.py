@@ -22,7 +22,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from tallystick.committed_records import SettledTopics, read_committed
-from tallystick.connections import KafkaSettings
+from tallystick.connections.connections import KafkaSettings
 from tallystick.cut import PartitionSnapshot
 from tallystick.log_fetch import BrokerUnreachable, open_admin
 from tallystick.progress_record import ProgressRecord, action_of_key, read_record

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from tallystick.connections import (
+from tallystick.connections.connections import (
     ConnectionNotGiven,
     Connections,
     HttpAccount,
@@ -16,10 +16,10 @@ from tallystick.connections import (
     http_account,
     kafka_settings,
 )
+from tallystick.connections.postgres_address import as_asked, as_asked_of_psycopg, proves_server
 from tallystick.contract import Contract
 from tallystick.contract_alert import AlertSink
 from tallystick.jdbc_connection import jdbc_settings
-from tallystick.postgres_address import as_asked, as_asked_of_psycopg, proves_server
 from tallystick.sink_connection import sink_connection
 from tallystick.surroundings import ServerProof
 

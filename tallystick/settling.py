@@ -8,7 +8,7 @@ from datetime import datetime
 from kafka.admin import KafkaAdminClient
 from sqlalchemy import Engine
 
-from tallystick.connections import Connections
+from tallystick.connections.connections import Connections
 from tallystick.contract import Contract, Direction
 from tallystick.cut import LedgerSnapshot, PartitionSnapshot, Sample
 from tallystick.fetch_ahead import fetch_ahead

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tallystick.connections import ConnectionNotGiven, connection_text
+from tallystick.connections.connections import ConnectionNotGiven, connection_text
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The census of a whole topic as it stands, without a contract or a cut."""
 
 from tallystick.census import CountedOffsets, Tell, take_census
-from tallystick.connections import KafkaSettings
+from tallystick.connections.connections import KafkaSettings
 from tallystick.log_fetch import fetcher, open_admin
 from tallystick.offsets import OffsetRange
 from tallystick.run_result import PartitionCensus

@@ -15,7 +15,7 @@ from tallystick_airflow.refused_plan import no_retry_for_a_refused_plan
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
 
-    from tallystick.connections import Connections
+    from tallystick.connections.connections import Connections
 
 
 class ActOperator(ContractOperator):

@@ -16,7 +16,13 @@ from airflow.sdk.log import mask_secret
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
-from tallystick.connections import ConnectionNotGiven, Connections, HttpAccount, KafkaSettings, environment_variable
+from tallystick.connections.connections import (
+    ConnectionNotGiven,
+    Connections,
+    HttpAccount,
+    KafkaSettings,
+    environment_variable,
+)
 from tallystick.contract import Contract
 from tallystick.contract_ledger import LedgerSide
 from tallystick.sink_connection import SinkConnection

@@ -6,7 +6,7 @@ from collections import Counter
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
-from tallystick.connections import artifacts_folder
+from tallystick.connections.connections import artifacts_folder
 from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store
 
 

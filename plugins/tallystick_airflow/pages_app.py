@@ -23,7 +23,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from tallystick.acknowledgement import AcknowledgementRefused
 from tallystick.break_class import BreakClass
 from tallystick.break_class_text import BREAK_TEXTS
-from tallystick.connections import ConnectionNotGiven, artifacts_folder, runbook_links
+from tallystick.connections.connections import ConnectionNotGiven, artifacts_folder, runbook_links
 from tallystick.contract import Contract
 from tallystick.cut_closing import CloseRefused
 from tallystick.masking import Mask

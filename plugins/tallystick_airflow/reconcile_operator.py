@@ -9,7 +9,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from tallystick.connections import connections_from_environment, store_dsn
+from tallystick.connections.connections import connections_from_environment, store_dsn
 from tallystick.contract import Contract
 from tallystick.spark_job import SparkNotReady, find_app, find_jars, spark_settings
 from tallystick_airflow.connections import SPARK_CONNECTION, check_spark_connection, read_spark_environment

@@ -9,8 +9,8 @@ from psycopg.errors import InsufficientPrivilege
 from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
 from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 
-from tallystick.connections import ConnectionNotGiven
-from tallystick.postgres_trouble import what_to_do
+from tallystick.connections.connections import ConnectionNotGiven
+from tallystick.connections.postgres_failures import what_to_do
 from tallystick.store.rights import grant, granted_roles
 from tallystick.store.schema import REVISION, SCHEMA, VERSION_TABLE
 

@@ -10,7 +10,7 @@ from airflow.sdk import BaseHook
 from lab.airflow_connections import airflow_variable
 from lab.airflow_connections import read_connections as read_own
 from lab.airflow_environment import LAB_CONNECTIONS
-from tallystick.connections import HttpAccount, connections_from_environment, environment_variable
+from tallystick.connections.connections import HttpAccount, connections_from_environment, environment_variable
 from tallystick.contract import Contract, load_contract
 from tallystick.file_sink import FileSink
 from tallystick.input_topic import input_kafka
@@ -45,7 +45,7 @@ def test_a_password_is_quoted_in_the_dsn() -> None:
 
 
 def test_the_spark_app_gets_every_address_it_reads() -> None:
-    from tallystick.connections import connections_from_environment, store_dsn
+    from tallystick.connections.connections import connections_from_environment, store_dsn
 
     environment = read_spark_environment(PAYMENTS)
     read_back = connections_from_environment(

@@ -28,7 +28,7 @@ from lab.postgres import STORE_OWNER, STORE_ROLE
 from lab.process import wait_until
 from lab.stack import LabStack
 from spark_apps import reconcile_app
-from tallystick.connections import Connections, connections_from_environment, environment_variable
+from tallystick.connections.connections import Connections, connections_from_environment, environment_variable
 from tallystick.contract import Contract
 from tallystick.cut import Cut, PartitionSnapshot
 from tallystick.cutting import resolve_cut

@@ -27,7 +27,7 @@ from lab.stack import LabStack
 from tallystick.break_class import BreakClass
 from tallystick.compensation import Execution
 from tallystick.compensation_plan import Plan
-from tallystick.connections import Connections, KafkaSettings
+from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract import Contract
 from tallystick.log_fetch import open_admin
 from tallystick.progress_topic import progress_topic_name

@@ -14,7 +14,7 @@ from lab.process import wait_until
 from lab.stack import LabStack
 from tallystick import offsets
 from tallystick.census import Outcome, take_census, walk_batches
-from tallystick.connections import KafkaSettings
+from tallystick.connections.connections import KafkaSettings
 from tallystick.log_fetch import Fetch, OffsetNotInLog, fetcher, open_admin
 from tallystick.marker_protocol import MarkerProtocol
 from tallystick.offsets import OffsetRange

@@ -46,7 +46,7 @@ from lab.raw_produce import RawProducer
 from lab.stack import LabStack
 from tallystick.break_class import BreakClass
 from tallystick.committed_records import read_committed
-from tallystick.connections import KafkaSettings
+from tallystick.connections.connections import KafkaSettings
 from tallystick.contract import load_contract
 from tallystick.log_fetch import open_admin
 from tallystick.open_transactions import read_open_transactions

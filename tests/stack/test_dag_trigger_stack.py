@@ -14,7 +14,7 @@ from tallystick import executor_work
 from tallystick.compensation import Execution
 from tallystick.compensation_plan import Plan
 from tallystick.compensation_source import draw_plan
-from tallystick.connections import Connections, HttpAccount, KafkaSettings
+from tallystick.connections.connections import Connections, HttpAccount, KafkaSettings
 from tallystick.contract import Contract
 from tallystick.dag_trigger import AirflowRefused, open_airflow
 from tallystick.document_schema import PlanDocument

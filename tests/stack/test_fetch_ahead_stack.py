@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from lab.process import wait_until
 from lab.stack import LabStack
 from tallystick.census import take_census
-from tallystick.connections import KafkaSettings
+from tallystick.connections.connections import KafkaSettings
 from tallystick.fetch_ahead import fetch_ahead
 from tallystick.log_fetch import FETCH_BYTES, Asked, FetchedLog, fetchers, open_admin
 from tallystick.offsets import OffsetRange, TopicPartition

@@ -33,7 +33,7 @@ from lab.process import wait_until
 from lab.stack import LabStack
 from tallystick import open_transactions
 from tallystick.cli import app
-from tallystick.connections import KafkaSettings, environment_variable
+from tallystick.connections.connections import KafkaSettings, environment_variable
 from tallystick.contract_compensation import REPUBLISHABLE
 from tallystick.event_publisher import TransactionAborted
 from tallystick.executor_work import ItemFate

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from lab.postgres import PostgresServer
 from spark_apps.ledger_frame import read_ledger, slice_queries
 from spark_apps.postgres_rows import read_rows
-from tallystick.connections import Connections, KafkaSettings
+from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract_ledger import LedgerSide
 from tallystick.cut import LedgerSlice
 from tallystick.jdbc_connection import jdbc_settings

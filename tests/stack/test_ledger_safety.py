@@ -15,7 +15,7 @@ from lab.stack import LabStack
 from spark_apps.ledger_frame import read_ledger, slice_queries
 from spark_apps.postgres_rows import read_rows
 from tallystick.break_class import Doubt
-from tallystick.connections import environment_variable
+from tallystick.connections.connections import environment_variable
 from tallystick.contract_ledger import LedgerSide
 from tallystick.cut import Cut
 from tallystick.ledger import LedgerDescription, LedgerReadCancelled, LedgerRefused

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tallystick.break_class import BreakClass
-from tallystick.connections import artifacts_folder
+from tallystick.connections.connections import artifacts_folder
 from tallystick.report import write_report
 from tallystick.report.break_sample import BREAKS_SHOWN_MAX
 from tallystick.run_result import ItemState

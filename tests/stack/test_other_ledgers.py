@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from lab.process import wait_until
 from spark_apps.ledger_frame import read_ledger
-from tallystick.connections import environment_variable
+from tallystick.connections.connections import environment_variable
 from tallystick.contract import Contract
 from tallystick.cut import LedgerSlice, LedgerSnapshot
 from tallystick.jdbc_ledger import JdbcLedger

@@ -16,9 +16,10 @@ from typer.testing import CliRunner
 from lab.ports import free_port
 from lab.postgres import LEDGER_DATABASE, LEDGER_READER, PostgresServer, create_ledger
 from lab.stack import LabStack
-from tallystick import kafka_trouble, log_fetch
+from tallystick import log_fetch
 from tallystick.cli import app
-from tallystick.connections import KafkaSettings
+from tallystick.connections import kafka_failures
+from tallystick.connections.connections import KafkaSettings
 from tallystick.contract_ledger import LedgerSide
 from tallystick.jdbc_connection import jdbc_settings
 from tallystick.jdbc_ledger import open_jdbc_ledger
@@ -57,7 +58,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
         return KafkaAdminClient(**{**settings, "bootstrap_timeout_ms": 1_000})
 
     monkeypatch.setattr(log_fetch, "KafkaAdminClient", impatient)
-    monkeypatch.setattr(kafka_trouble, "_SECONDS_TO_ASK", 2.5)
+    monkeypatch.setattr(kafka_failures, "_SECONDS_TO_ASK", 2.5)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tallystick.break_class import BreakClass, Doubt
-from tallystick.connections import environment_variable
+from tallystick.connections.connections import environment_variable
 from tallystick.run_result import ItemState
 from tallystick.store.run_store import open_items_as_of, outstanding_breaks
 from tallystick.verdict import Verdict

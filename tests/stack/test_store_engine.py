@@ -11,7 +11,7 @@ from sqlalchemy import Engine, text
 
 from lab.ports import free_port
 from lab.stack import LabStack
-from tallystick.connections import ConnectionNotGiven
+from tallystick.connections.connections import ConnectionNotGiven
 from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, connect_store, migrate, open_store
 from tallystick.store.schema import SCHEMA, VERSION_TABLE, metadata
 

@@ -16,7 +16,7 @@ from lab.cluster import Cluster, new_cluster
 from lab.process import REPOSITORY
 from lab.transformer import Transformer
 from spark_apps import reconcile_app
-from tallystick.connections import artifacts_folder, environment_variable
+from tallystick.connections.connections import artifacts_folder, environment_variable
 from tallystick.cut import Cut
 from tallystick.key_index import index_folder
 from tallystick.log_fetch import open_admin

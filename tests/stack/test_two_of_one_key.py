@@ -5,7 +5,7 @@ import pytest
 
 from lab.postgres import LEDGER_DATABASE, LEDGER_OWNER
 from tallystick.break_class import Doubt
-from tallystick.connections import environment_variable
+from tallystick.connections.connections import environment_variable
 from tallystick.ledger import LedgerRefused
 from tallystick.ledger_reader import describe_table
 

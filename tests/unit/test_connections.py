@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tallystick.connections import (
+from tallystick.connections.connections import (
     ConnectionNotGiven,
     Connections,
     KafkaSettings,

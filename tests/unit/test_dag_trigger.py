@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tallystick.compensation_plan import PlanRefused
-from tallystick.connections import ConnectionNotGiven, HttpAccount, connections_from_environment
+from tallystick.connections.connections import ConnectionNotGiven, HttpAccount, connections_from_environment
 from tallystick.dag_trigger import AirflowRefused, AirflowUnreachable, DagRun, Started, open_airflow
 
 CONF = {"plan_hash": "h", "items": [{"match_key": "a", "amount_minor": 100}]}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Column, create_engine, text, types
 from sqlalchemy.dialects import mssql, mysql, postgresql
 
-from tallystick.connections import ConnectionNotGiven
+from tallystick.connections.connections import ConnectionNotGiven
 from tallystick.contract_ledger import LedgerSide
 from tallystick.cut import LedgerSlice, LedgerSnapshot
 from tallystick.cutting import next_ledger_slice

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy.exc import OperationalError
 
 from tallystick import metric_export
-from tallystick.connections import ConnectionNotGiven
+from tallystick.connections.connections import ConnectionNotGiven
 from tallystick.metric_export import MetricsEmpty, exposition, metrics_app, push
 from tallystick.metric_figures import metric_values
 from tallystick.run_result import ItemState

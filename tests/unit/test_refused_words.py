@@ -5,10 +5,10 @@ from unittest.mock import Mock
 import pytest
 from confluent_kafka import KafkaError
 
-from tallystick import kafka_trouble
-from tallystick.connections import KafkaSettings
-from tallystick.kafka_trouble import _Listener
-from tallystick.postgres_trouble import what_to_do
+from tallystick.connections import kafka_failures
+from tallystick.connections.connections import KafkaSettings
+from tallystick.connections.kafka_failures import _Listener
+from tallystick.connections.postgres_failures import what_to_do
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,9 @@ def test_words_that_nobody_knows_stand_alone() -> None:
 
 
 def told(monkeypatch: pytest.MonkeyPatch, *errors: tuple[int, str], **settings: str) -> str:
-    monkeypatch.setattr(kafka_trouble, "_ask", lambda _: list(errors))
+    monkeypatch.setattr(kafka_failures, "_ask", lambda _: list(errors))
     given = {"bootstrap.servers": "b:1"} | {name.replace("_", "."): value for name, value in settings.items()}
-    return kafka_trouble.why_unreachable(KafkaSettings(given))
+    return kafka_failures.why_unreachable(KafkaSettings(given))
 
 
 def test_the_word_that_says_most_goes_before_the_one_that_came_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ def test_a_broker_that_hangs_up_without_a_word_is_asked_whether_it_speaks_tls(
     says: str,
     said: tuple[tuple[int, str], ...],
 ) -> None:
-    monkeypatch.setattr(kafka_trouble, "_listener", Mock(return_value=listener))
+    monkeypatch.setattr(kafka_failures, "_listener", Mock(return_value=listener))
     assert says in told(monkeypatch, *said, security_protocol=protocol)
 
 
@@ -99,8 +99,8 @@ def test_a_broker_that_hangs_up_without_a_word_is_asked_whether_it_speaks_tls(
     ],
 )
 def test_bootstrap_servers_are_read_as_kafkas_clients_read_them(servers: str, addresses: list[tuple[str, int]]) -> None:
-    assert list(kafka_trouble._addresses(KafkaSettings({"bootstrap.servers": servers}))) == addresses
+    assert list(kafka_failures._addresses(KafkaSettings({"bootstrap.servers": servers}))) == addresses
 
 
 def test_a_port_that_cannot_be_is_no_error_of_ours() -> None:
-    assert kafka_trouble._listener("127.0.0.1", 99_999) is _Listener.NONE
+    assert kafka_failures._listener("127.0.0.1", 99_999) is _Listener.NONE

@@ -10,7 +10,7 @@ from tallystick.alert import INCONCLUSIVE, SILENCES, TEST
 from tallystick.alert_view import TOPIC_TEXTS
 from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.cli import app
-from tallystick.connections import runbook_links
+from tallystick.connections.connections import runbook_links
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "runbooks"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tallystick.classes.promise_at_risk import promise_at_risk
-from tallystick.connections import Connections, KafkaSettings
+from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.posture import Standing, posture
 from tallystick.server_proof import proofs_from_environment, proofs_of_run
 from tallystick.surroundings import ServerProof, Surroundings

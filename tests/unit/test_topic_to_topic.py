@@ -15,7 +15,7 @@ from tallystick.census import Outcome
 from tallystick.classes import CLASSES
 from tallystick.classes.held import partner_not_settled
 from tallystick.classes.phantom import phantom_in_topic
-from tallystick.connections import Connections, KafkaSettings
+from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.evidence import Evidence
 from tallystick.input_topic import input_kafka
 from tallystick.key_index import IndexedCopy, ReadableIndexes

@@ -13,7 +13,7 @@ from socket import create_connection
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tallystick.connections import KafkaSettings
+from tallystick.connections.connections import KafkaSettings
 
 _SECONDS_TO_ASK = 5.0
 _SECONDS_TO_CONNECT = 3.0

@@ -17,7 +17,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Conninfo
 from sqlalchemy import URL
 
-from tallystick.connections import ConnectionNotGiven
+from tallystick.connections.connections import ConnectionNotGiven
 
 JDBC_READ_ONLY = {"readOnly": "true", "readOnlyMode": "always"}
 """What makes Spark's sessions refuse to write. Not by default_transaction_read_only: the driver takes a server whose
