@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tallystick.census import take_census
 from tallystick.log_fetch import Fetch, FetchedLog
-from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.model.offsets import OffsetRange, TopicPartition
 
 SIZES = (1_000_000, 10_000_000)
 MAY_GROW_MIB = 16

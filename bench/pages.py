@@ -36,10 +36,10 @@ from lab.postgres import AIRFLOW_DATABASE, STORE_DATABASE, STORE_OWNER, STORE_RO
 from lab.process import REPOSITORY
 from lab.stack import LabAddresses
 from tallystick.contract import Contract, load_contract
-from tallystick.cut import LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
-from tallystick.lag import Grace, RunLag, lags_of_pairs
-from tallystick.offsets import OffsetRange
-from tallystick.run_result import PartitionCensus, RunFigures
+from tallystick.model.cut import LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
+from tallystick.model.offsets import OffsetRange
+from tallystick.model.partner_lag import Grace, RunLag, lags_of_pairs
+from tallystick.model.run_result import PartitionCensus, RunFigures
 from tallystick.store.engine import connect_store, migrate
 
 WINDOWS, BAD_DAY = 8_760, 8_700

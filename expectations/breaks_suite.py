@@ -7,8 +7,8 @@ from great_expectations.expectations.metadata_types import FailureSeverity
 
 from expectations.frames import BREAK_COLUMNS, breaks_frame
 from expectations.suite import Suite
-from tallystick.break_class import BreakClass
-from tallystick.run_result import Break
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break
 from tallystick.store.run_store import StoredRun
 
 _PLANTED = Break(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from tallystick.run_result import Break, PartitionCensus, money_at_stake
+from tallystick.model.run_result import Break, PartitionCensus, money_at_stake
 from tallystick.store.run_store import StoredRun
 
 NOT_COUNTED = -1

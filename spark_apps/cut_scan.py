@@ -47,14 +47,14 @@ from tallystick.classes.timestamp_skew import possible_ms
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract import Contract, Direction
 from tallystick.contract_event import EventFields
-from tallystick.cut import Cut, TopicSlice
 from tallystick.evidence import SecondReading
 from tallystick.input_topic import input_kafka
 from tallystick.key_index import ReadableIndexes
 from tallystick.ledger_kinds import open_ledger_of
 from tallystick.ledger_reader import scan_address
-from tallystick.offsets import OffsetRange
-from tallystick.run_result import PartitionCensus
+from tallystick.model.cut import Cut, TopicSlice
+from tallystick.model.offsets import OffsetRange
+from tallystick.model.run_result import PartitionCensus
 from tallystick.slice_scan import SliceScan
 
 SCAN_VARIABLE, BY_CLIENT, PAIR_BY_PAIR = "TALLYSTICK_SCAN", "by_client", "pair_by_pair"

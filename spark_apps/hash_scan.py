@@ -53,11 +53,11 @@ from spark_apps.slice_matching import (
 from tallystick.batch_heads import BatchHeads
 from tallystick.contract import Direction
 from tallystick.evidence import UnreadableRecord
-from tallystick.lag import TopicLag, lags_of_pairs
 from tallystick.log_record import LogRecord, unpacked
-from tallystick.offsets import TopicPartition
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.partner_lag import TopicLag, lags_of_pairs
+from tallystick.model.run_result import total_money
 from tallystick.pairing import Copy
-from tallystick.run_result import total_money
 from tallystick.slice_scan import CANARY_PARTITION, CanaryScan, SliceScan
 
 LAGS_MEASURED = 50_000

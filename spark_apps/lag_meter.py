@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from spark_apps.topic_frame import topic_number
 from tallystick.contract import Direction
-from tallystick.lag import EDGES_MS, TopicLag
+from tallystick.model.partner_lag import EDGES_MS, TopicLag
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tallystick.batch_heads import BatchHeads
-from tallystick.offsets import TopicPartition
-from tallystick.run_result import PartitionCensus
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.run_result import PartitionCensus
 
 
 class Seen(NamedTuple):

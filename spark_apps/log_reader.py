@@ -40,12 +40,12 @@ from tallystick.batch_heads import HEADS_MAX, BatchHeads, HeadKeeper
 from tallystick.census import DecidedBatch, LogEndsEarly, Outcome, batch_at, walk_batches, walk_counted
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract_event import EventFields
-from tallystick.cut import TopicSlice
 from tallystick.fetch_ahead import fetch_ahead
 from tallystick.host.gc_tuning import seldom_collected
 from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog, fetcher, fetchers, open_admin
 from tallystick.log_record import packed, record_of
-from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.model.cut import TopicSlice
+from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.open_batch import Record, is_compressed, is_whole, open_batch
 
 CHUNK_RECORDS = 2_000

@@ -44,7 +44,6 @@ from tallystick.connections.connections import (
 )
 from tallystick.contract import Contract, load_contract
 from tallystick.contract_change import refuse_other_books
-from tallystick.cut import Cut, without_expired
 from tallystick.cut_closing import DIGEST
 from tallystick.host.gc_tuning import seldom_collected
 from tallystick.host.private_files import private_folder
@@ -54,9 +53,10 @@ from tallystick.key_index import first_kept, forget, index_folder, new_seed, sea
 from tallystick.log_fetch import fetcher, open_admin
 from tallystick.log_strip import FETCH_BYTES, with_strips
 from tallystick.look_ups import LookUps
-from tallystick.offsets import TopicPartition
+from tallystick.model.cut import Cut, without_expired
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.run_result import RunResult
 from tallystick.plain_text import printed_text
-from tallystick.run_result import RunResult
 from tallystick.settling import open_both_sides
 from tallystick.store.alert_store import firing_alerts
 from tallystick.store.contract_store import read_contract

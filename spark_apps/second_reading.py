@@ -18,11 +18,11 @@ from spark_apps.slice_matching import fingerprint
 from spark_apps.topic_frame import read_topics
 from tallystick.census import DecidedBatch, Outcome, decide_batches
 from tallystick.connections.connections import KafkaSettings
-from tallystick.cut import TopicSlice
 from tallystick.evidence import SecondReading
 from tallystick.fetch_ahead import fetch_ahead
 from tallystick.log_fetch import Fetch, FetchedLog, fetchers, open_admin
-from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.model.cut import TopicSlice
+from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.open_batch import is_compressed, readable_records
 from tallystick.unpacking import UnreadableBatch
 

@@ -15,8 +15,8 @@ from spark_apps.keyed_hash import keyed_currency, new_secret
 from spark_apps.lag_meter import LagMeter
 from tallystick.contract import Direction
 from tallystick.evidence import OutOfOrderEvent, RecordTimes, UnreadableRecord
+from tallystick.model.run_result import ItemSide, total_money
 from tallystick.pairing import Copy
-from tallystick.run_result import ItemSide, total_money
 from tallystick.slice_scan import (
     CANARY_PARTITION,
     OUT_OF_ORDER_MAX,

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from spark_apps.event_decode import EventDecoder, read_events
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract_event import EventFields
-from tallystick.offsets import OffsetRange
+from tallystick.model.offsets import OffsetRange
 
 ISOLATION = "read_committed"
 _EVENTS = (

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID, uuid5
 
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.run_result import total_money
 from tallystick.money_text import format_money
-from tallystick.offsets import TopicPartition
 from tallystick.open_transactions import OpenTransaction
 from tallystick.plain_text import format_time
-from tallystick.run_result import total_money
 from tallystick.surroundings import BrokerSettings, HeldEvents, Surroundings
 from tallystick.verdict_text import counted
 

@@ -16,22 +16,14 @@ from heapq import nsmallest
 from typing import Any
 from uuid import UUID, uuid5
 
-from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.contract import Contract
 from tallystick.contract_alert import AlertRules, AlertSink, Severity
-from tallystick.cut import Cut
+from tallystick.model.cut import Cut
+from tallystick.model.finding_names import BreakClass, Doubt, Notice
+from tallystick.model.run_result import Break, DoubtFound, Money, RunResult, WriteOff, money_at_stake, negative_at_stake
+from tallystick.model.verdict import Verdict
 from tallystick.money_text import format_money
 from tallystick.plain_text import foreign_text, format_time
-from tallystick.run_result import (
-    Break,
-    DoubtFound,
-    Money,
-    RunResult,
-    WriteOff,
-    money_at_stake,
-    negative_at_stake,
-)
-from tallystick.verdict import Verdict
 
 INCONCLUSIVE = "inconclusive"
 """Topic of the alert that says a run proved nothing."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from tallystick.batch_header import checksum
 from tallystick.census import DecidedBatch, walk_batches
 from tallystick.log_fetch import Fetch, OffsetNotInLog
-from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.surroundings import BatchAnchor, RewrittenBatch
 
 ANCHORS_MAX = 8

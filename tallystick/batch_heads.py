@@ -13,7 +13,7 @@ from typing import TypeVar
 from tallystick.batch_header import HEADER_BYTES, read_batches
 from tallystick.census import DecidedBatch, Outcome, batch_at
 from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog
-from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.model.offsets import OffsetRange, TopicPartition
 
 HEADS_MAX = 200_000
 """Heads of all slices of a cut together, at most: some 50 MB. A slice beyond its share keeps none."""

@@ -6,8 +6,8 @@ A test holds that every member of BreakClass, Doubt and Notice has its line.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.contract import Direction
+from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.side_words import in_words_of
 
 

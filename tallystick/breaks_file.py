@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from tallystick.contract import Contract
 from tallystick.host.private_files import private_file, private_folder
 from tallystick.masking import Mask
-from tallystick.run_result import Break, RunResult
+from tallystick.model.run_result import Break, RunResult
 
 _SCHEMA = pa.schema(
     [

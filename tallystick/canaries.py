@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tallystick.break_class import BreakClass, Doubt
 from tallystick.canary_cases import NO_KEY, missed_cases, planted_key
 from tallystick.canary_evidence import calm_evidence, with_plant
 from tallystick.classes import CLASSES, ClassRule
 from tallystick.contract import Contract, Direction
 from tallystick.evidence import Evidence
 from tallystick.investigation import group_by_transaction
-from tallystick.run_result import Break, DoubtFound, ItemSide
+from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.run_result import Break, DoubtFound, ItemSide
 from tallystick.slice_scan import CANARY, CanaryScan
 
 _WHOLE, _TORN = f"{CANARY}whole", f"{CANARY}torn"

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.canary_evidence import (
     ORIGIN_HEADER,
     Change,
@@ -44,8 +43,9 @@ from tallystick.classes import ClassRule
 from tallystick.contract import Direction
 from tallystick.evidence import Evidence
 from tallystick.log_record import ACTION_HEADER
+from tallystick.model.finding_names import BreakClass, Doubt, Notice
+from tallystick.model.run_result import Break, DoubtFound, ItemState, NoticeFound
 from tallystick.pairing import Copy, Place
-from tallystick.run_result import Break, DoubtFound, ItemState, NoticeFound
 from tallystick.slice_scan import CANARY
 from tallystick.surroundings import Surroundings
 

@@ -12,15 +12,15 @@ from tallystick.anchors import compare_anchors
 from tallystick.batch_header import Marker
 from tallystick.census import Outcome
 from tallystick.contract import Contract, Direction
-from tallystick.cut import PartitionSnapshot, TopicSlice
 from tallystick.evidence import Evidence, LegsCase, OutOfOrderEvent, RecordTimes, UnreadableRecord
 from tallystick.investigation import group_by_key
 from tallystick.log_record import LogRecord
 from tallystick.marker_protocol import MarkerProtocol
-from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.model.cut import PartitionSnapshot, TopicSlice
+from tallystick.model.offsets import OffsetRange, TopicPartition
+from tallystick.model.run_result import BledBatch, ItemSide, ItemState, OpenItem, PartitionCensus
 from tallystick.open_transactions import OpenTransaction
 from tallystick.pairing import Copy, Deadlines, Place, Residue, Sighting, pair_key
-from tallystick.run_result import BledBatch, ItemSide, ItemState, OpenItem, PartitionCensus
 from tallystick.slice_scan import CANARY, CANARY_PARTITION, ledger_item_id, topic_item_id
 from tallystick.surroundings import (
     BatchAnchor,

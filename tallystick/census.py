@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, cast
 
 from tallystick.batch_header import NO_PRODUCER_ID, BatchHeader, Marker, read_batches
 from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog
-from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.model.offsets import OffsetRange, TopicPartition
+from tallystick.model.run_result import PartitionCensus
 from tallystick.producer_history import ProducerHistory
-from tallystick.run_result import PartitionCensus
 
 LOOK_BACK_OFFSETS = 10_000
 """So far before a slice the census looks for the data of a COMMIT marker, so as not to call its transaction empty."""

@@ -1,6 +1,6 @@
 """The command line: the same loop as the DAGs, for a laptop, an incident, or a machine without Airflow.
 
-Every command ends with an exit code of tallystick.exit_code. Heavy imports stand inside the commands, so that --help
+Every command ends with an exit code of tallystick.model.exit_code. Heavy imports stand inside the commands, so that --help
 answers at once.
 """
 
@@ -29,7 +29,7 @@ from tallystick.connections.connections import (
     store_dsn,
 )
 from tallystick.contract import Contract, ContractRefused, load_contract, load_contracts
-from tallystick.exit_code import ExitCode, exit_code_of, worst_of
+from tallystick.model.exit_code import ExitCode, exit_code_of, worst_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -11,7 +11,7 @@ import typer
 
 from tallystick.connections.connections import Connections, connections_from_environment, store_dsn
 from tallystick.contract import Contract, load_contract
-from tallystick.exit_code import exit_code_of
+from tallystick.model.exit_code import exit_code_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -9,8 +9,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from tallystick.exit_code import ExitCode
 from tallystick.host.gc_tuning import seldom_collected
+from tallystick.model.exit_code import ExitCode
 from tallystick.plain_text import printed_text
 
 
@@ -66,7 +66,6 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.connections.connections import ConnectionNotGiven
     from tallystick.contract import ContractRefused
     from tallystick.contract_change import ContractChangeRefused
-    from tallystick.cut import PartitionsVanished
     from tallystick.cut_closing import CloseRefused
     from tallystick.cutting import LedgerTooFarAhead
     from tallystick.event_publisher import ExecutorFenced, TransactionAborted
@@ -75,6 +74,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.local_run import RereadDiffers, RunNotStored
     from tallystick.log_fetch import BrokerUnreachable, OffsetNotInLog
     from tallystick.metric_export import AddressRefused, MetricsEmpty, PushRefused
+    from tallystick.model.cut import PartitionsVanished
     from tallystick.progress_topic import ProgressHeld, ProgressLost
     from tallystick.spark_job import SparkAppFailed, SparkNotReady
     from tallystick.store.break_store import BreakAmbiguous, BreakNotFound

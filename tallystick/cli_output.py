@@ -19,14 +19,14 @@ from tallystick.contract_change import ContractChange, Effect, gravest, value_te
 from tallystick.cut_closing import CutClosed
 from tallystick.explain import Story, ToldBreak, amount_of
 from tallystick.log_strip import LogStrip, strip_of
+from tallystick.model.run_result import Break, PartitionCensus, largest_first, money_at_stake
+from tallystick.model.verdict import Verdict
 from tallystick.money_text import format_minor, format_money
 from tallystick.plain_text import foreign_text, format_time, format_window
 from tallystick.posture import PostureLine, Standing
-from tallystick.run_result import Break, PartitionCensus, largest_first, money_at_stake
 from tallystick.side_words import said_of_inputs
 from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import RunSummary, StoredRun
-from tallystick.verdict import Verdict
 from tallystick.verdict_text import counted, verdict_sentence
 from tallystick.write_off import BreakWrittenOff
 

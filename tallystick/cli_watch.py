@@ -14,11 +14,11 @@ from sqlalchemy import Engine
 from tallystick.cli_output import VERDICT_STYLES, runs_table
 from tallystick.cli_table import Rows, console
 from tallystick.metric_figures import ContractFigures
+from tallystick.model.run_result import ItemState, total_money
 from tallystick.money_text import format_money
 from tallystick.pages.span_text import span_text
 from tallystick.plain_text import foreign_text, format_time
 from tallystick.run_document import summary_document
-from tallystick.run_result import ItemState, total_money
 from tallystick.store.metric_store import read_figures
 from tallystick.store.run_store import RunSummary, list_runs, runs_after
 

@@ -12,10 +12,10 @@ from kafka.errors import KafkaError
 
 from tallystick.census import Outcome, walk_batches
 from tallystick.connections.connections import KafkaSettings
-from tallystick.cut import PartitionSnapshot
 from tallystick.fetch_ahead import fetch_ahead
 from tallystick.log_fetch import BrokerUnreachable, Fetch, OffsetNotInLog, fetchers, open_admin
-from tallystick.offsets import OffsetRange
+from tallystick.model.cut import PartitionSnapshot
+from tallystick.model.offsets import OffsetRange
 from tallystick.open_batch import Record, is_whole, readable_records
 from tallystick.topic_snapshot import read_topic_snapshot
 from tallystick.unpacking import UnreadableBatch

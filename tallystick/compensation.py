@@ -55,7 +55,6 @@ from tallystick.connections.connections import Connections
 from tallystick.contract import Contract
 from tallystick.contract_change import ContractChangeRefused
 from tallystick.contract_event import EventFields
-from tallystick.cut import JudgedPart
 from tallystick.event_publisher import OutgoingRecord, TransactionAborted, open_publisher, publish_together
 from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
 from tallystick.executor_work import (
@@ -76,7 +75,9 @@ from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.ledger import LedgerRefused
 from tallystick.ledger_post import counterpost_once, post_once, posted_for, read_posted, writers_end
 from tallystick.ledger_reader import open_ledger, read_database_identity
-from tallystick.offsets import TopicPartition
+from tallystick.model.cut import JudgedPart
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.verdict import Verdict, merge_verdicts
 from tallystick.plain_text import foreign_text
 from tallystick.progress_proof import ProgressProof, prove_progress
 from tallystick.progress_record import progress_record
@@ -110,7 +111,6 @@ from tallystick.store.plan_store import (
     read_plan,
     spent_today,
 )
-from tallystick.verdict import Verdict, merge_verdicts
 
 _ATTEMPTS = 5
 _TOGETHER = 500

@@ -14,11 +14,11 @@ from uuid import UUID, uuid5
 from pydantic import TypeAdapter
 
 from tallystick.abort_plan import AbortItem, abort_items, why_not_abort
-from tallystick.break_class import BreakClass, Doubt
 from tallystick.contract import Contract
 from tallystick.contract_compensation import COUNTERPOSTABLE, POSTABLE, REPUBLISHABLE, REVERSIBLE, CompensationRules
+from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.run_result import Break, DoubtFound, total_at_stake, total_money
 from tallystick.row_identity import row_item_id
-from tallystick.run_result import Break, DoubtFound, total_at_stake, total_money
 from tallystick.slice_scan import ledger_item_id
 from tallystick.store.run_store import OutstandingBreak, StoredRun
 from tallystick.surroundings import Surroundings

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from tallystick.break_class import BreakClass
 from tallystick.contract_values import ContractPart, CurrencyCode, MinorUnits, Name
+from tallystick.model.finding_names import BreakClass
 
 
 class Severity(StrEnum):

@@ -4,7 +4,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from tallystick.break_class import BreakClass
 from tallystick.contract_ledger import LedgerColumns
 from tallystick.contract_values import (
     ColumnName,
@@ -19,6 +18,7 @@ from tallystick.contract_values import (
     TableName,
     is_cron,
 )
+from tallystick.model.finding_names import BreakClass
 
 
 class LedgerPost(ContractPart):

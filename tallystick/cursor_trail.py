@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tallystick.cut import Cut
-from tallystick.offsets import TopicPartition
+from tallystick.model.cut import Cut
+from tallystick.model.offsets import TopicPartition
 from tallystick.surroundings import CursorPosition, Surroundings
 
 WINDOWS_MIN = 3

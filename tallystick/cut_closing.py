@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from tallystick.break_class import Doubt
-from tallystick.cut import Cut, PartitionSnapshot
+from tallystick.model.cut import Cut, PartitionSnapshot
+from tallystick.model.finding_names import Doubt
+from tallystick.model.run_result import DoubtFound, ItemSide, RunResult, unread_result
 from tallystick.out_of_sight import Loss
 from tallystick.pairing import Place, Sighting
 from tallystick.plain_text import format_time, given_text
-from tallystick.run_result import DoubtFound, ItemSide, RunResult, unread_result
 from tallystick.slice_scan import topic_place
 
 DIGEST = "closed unread"

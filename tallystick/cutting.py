@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Engine
 
-from tallystick.break_class import Doubt
 from tallystick.connections.connections import Connections
 from tallystick.contract import Contract
 from tallystick.contract_ledger import LedgerSide
-from tallystick.cut import (
+from tallystick.ledger_sql import XMIN_WIDTH_MAX, written_xid_statements
+from tallystick.model.cut import (
     Cut,
     Discontinuity,
     LedgerSlice,
@@ -29,9 +29,9 @@ from tallystick.cut import (
     mark_by_time,
     next_topic_slice,
 )
-from tallystick.ledger_sql import XMIN_WIDTH_MAX, written_xid_statements
-from tallystick.offsets import OffsetRange
-from tallystick.run_result import DoubtFound, unread_result
+from tallystick.model.finding_names import Doubt
+from tallystick.model.offsets import OffsetRange
+from tallystick.model.run_result import DoubtFound, unread_result
 from tallystick.schedule import next_firing
 from tallystick.settling import BothSides, open_both_sides, sample_of
 from tallystick.store.contract_store import require_same_books

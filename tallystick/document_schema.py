@@ -17,12 +17,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tallystick.alert import AlertAction
 from tallystick.alert_message import SCHEMA_VERSION
-from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.compensation_plan import Kind
 from tallystick.contract_alert import Severity
+from tallystick.model.finding_names import BreakClass, Doubt, Notice
+from tallystick.model.run_result import ItemState
+from tallystick.model.verdict import Verdict
 from tallystick.plan_document import SCHEMA_VERSION as PLAN_VERSION
-from tallystick.run_result import ItemState
-from tallystick.verdict import Verdict
 
 MinorUnits = dict[str, int]
 """ISO 4217 code to money in its minor units."""

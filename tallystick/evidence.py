@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tallystick.contract import Contract
-from tallystick.cut import Cut, LedgerSnapshot
 from tallystick.earlier_rows import Place
-from tallystick.lag import Grace, TopicLag
 from tallystick.ledger import HorizonHolder
 from tallystick.log_record import LogRecord
-from tallystick.offsets import OffsetRange
+from tallystick.model.cut import Cut, LedgerSnapshot
+from tallystick.model.offsets import OffsetRange
+from tallystick.model.partner_lag import Grace, TopicLag
+from tallystick.model.run_result import BledBatch, ItemSide, Money, OpenItem, PartitionCensus
 from tallystick.pairing import Copy, Deadlines, Fate, KeyOutcome, Residue, Sighting
-from tallystick.run_result import BledBatch, ItemSide, Money, OpenItem, PartitionCensus
 from tallystick.surroundings import Surroundings
 
 BLED_RECORDS = 100

@@ -18,6 +18,7 @@ from tallystick.connections.connections import Connections
 from tallystick.contract import Contract
 from tallystick.event_publisher import ExecutorFenced, transactional_id_of
 from tallystick.executor_step import ExecutorStep, Tell
+from tallystick.model.verdict import Verdict
 from tallystick.repair_effect import Effect
 from tallystick.store.claim_store import NOT_OUTSTANDING, claim_actions, held_among, outstanding_among
 from tallystick.store.plan_store import (
@@ -29,7 +30,6 @@ from tallystick.store.plan_store import (
     record_waiting,
 )
 from tallystick.store.switch_store import read_switch
-from tallystick.verdict import Verdict
 
 SETTLE_SECONDS = 10
 """How long an open transaction may keep us from proving an absence before its topic's items are refused for now."""

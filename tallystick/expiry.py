@@ -3,9 +3,9 @@
 from datetime import UTC, datetime, timedelta
 
 from tallystick.census import walk_batches
-from tallystick.cut import PartitionSnapshot, TopicSlice
 from tallystick.log_fetch import Fetch, OffsetNotInLog
-from tallystick.offsets import OffsetRange
+from tallystick.model.cut import PartitionSnapshot, TopicSlice
+from tallystick.model.offsets import OffsetRange
 from tallystick.surroundings import TopicSettings, UnreadExpiry
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from tallystick.break_class import BreakClass
 from tallystick.break_class_text import BREAK_TEXTS
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break, ItemState, OpenItem, WriteOff
 from tallystick.money_text import format_minor
 from tallystick.plain_text import foreign_text, format_time, format_window
-from tallystick.run_result import Break, ItemState, OpenItem, WriteOff
 from tallystick.side_words import said_of_inputs
 from tallystick.store.run_store import StoredRun
 from tallystick.told_apart import TOLD_APART

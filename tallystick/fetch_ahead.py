@@ -9,7 +9,7 @@ from itertools import islice
 
 from tallystick.batch_header import read_batches
 from tallystick.log_fetch import Asked, Fetch, FetchedLog, FetchTogether
-from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.model.offsets import OffsetRange, TopicPartition
 
 TOGETHER_OFFSETS = 10_000
 """Ranges of no more offsets are asked for together. A larger one fills an answer of its own."""

@@ -24,9 +24,9 @@ from tallystick.abort_plan import AbortItem, why_too_young
 from tallystick.batch_header import Marker, checksum
 from tallystick.census import DecidedBatch, walk_batches
 from tallystick.compensation_plan import PlanRefused
-from tallystick.cut import PartitionSnapshot
 from tallystick.log_fetch import BrokerUnreachable, Fetch, fetcher
-from tallystick.offsets import OffsetRange
+from tallystick.model.cut import PartitionSnapshot
+from tallystick.model.offsets import OffsetRange
 from tallystick.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.topic_settings import read_broker_settings
 from tallystick.topic_snapshot import read_topic_snapshot

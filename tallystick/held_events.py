@@ -11,9 +11,9 @@ from tallystick.census import DecidedBatch, walk_batches
 from tallystick.contract_event import EventFields
 from tallystick.log_fetch import Fetch
 from tallystick.log_record import records_of
-from tallystick.offsets import OffsetRange
+from tallystick.model.offsets import OffsetRange
+from tallystick.model.run_result import total_money
 from tallystick.open_transactions import OpenTransaction
-from tallystick.run_result import total_money
 from tallystick.surroundings import HeldEvents
 
 HELD_BYTES_MAX = 64 << 20

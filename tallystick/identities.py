@@ -14,9 +14,9 @@ from tallystick.contract_event import EventFields
 from tallystick.evidence import LegsCase, bled_item_ids
 from tallystick.log_fetch import Fetch
 from tallystick.log_record import LogRecord, read_records
-from tallystick.offsets import TopicPartition
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.run_result import ItemSide, PartitionCensus
 from tallystick.pairing import Deadlines, Fate, KeyOutcome, Place, Residue
-from tallystick.run_result import ItemSide, PartitionCensus
 from tallystick.slice_scan import topic_place
 
 _BREAKS = frozenset(

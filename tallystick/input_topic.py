@@ -14,9 +14,9 @@ from kafka.admin import KafkaAdminClient
 
 from tallystick.connections.connections import Connections, KafkaSettings, kafka_settings
 from tallystick.contract import Contract
-from tallystick.cut import FileChange, LedgerSlice, LedgerSnapshot
 from tallystick.ledger import HorizonHolder, LedgerDescription, LedgerRow
 from tallystick.log_fetch import open_admin
+from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
 from tallystick.topic_snapshot import read_topic_snapshot
 
 _NOWHERE = LedgerSnapshot(xmin=0, xmax=0, system_identifier="", timeline=0, lsn="0/0")

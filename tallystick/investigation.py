@@ -15,17 +15,18 @@ from tallystick.census import CountedOffsets, Tell, take_census, with_compaction
 from tallystick.cluster_snapshot import read_clusters
 from tallystick.contract import Contract
 from tallystick.cursor_trail import LOOK_BACK_CUTS, held_positions
-from tallystick.cut import Cut, LedgerSnapshot, PartitionSnapshot, goes_on, is_recreated
 from tallystick.event_reading import EventReader
 from tallystick.evidence import Evidence, LegsCase, UnreadableRecord
 from tallystick.identities import read_identities, wanted_identities
 from tallystick.key_index import ReadableIndexes, readable_indexes
-from tallystick.lag import Grace, TopicLag, grace_in_force
 from tallystick.ledger import HorizonHolder
 from tallystick.log_fetch import OffsetNotInLog
 from tallystick.log_record import LogRecord, why_unreadable
 from tallystick.look_ups import LookUps, look_up
-from tallystick.offsets import TopicPartition
+from tallystick.model.cut import Cut, LedgerSnapshot, PartitionSnapshot, goes_on, is_recreated
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.partner_lag import Grace, TopicLag, grace_in_force
+from tallystick.model.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
 from tallystick.out_of_sight import LedgerStarts, Loss, OutOfSight, out_of_sight
 from tallystick.own_repairs import Repairs, action_ids_of, believed_records, believed_rows, repairs_by_id
 from tallystick.pairing import (
@@ -41,7 +42,6 @@ from tallystick.pairing import (
 )
 from tallystick.receipts import without_compacted
 from tallystick.row_identity import RowNames, items_of_rows, standing_beside, with_ids_of_their_own
-from tallystick.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
 from tallystick.settling import BothSides
 from tallystick.slice_scan import SliceScan, place_in_order, topic_item_id
 from tallystick.store.close_store import closed_cuts_before

@@ -42,7 +42,6 @@ from sqlalchemy.pool import NullPool
 
 from tallystick.connections.postgres_failures import what_to_do
 from tallystick.contract_ledger import LedgerSide
-from tallystick.cut import FileChange, LedgerSlice, LedgerSnapshot
 from tallystick.earlier_rows import ReadSlice, find_read_slice
 from tallystick.jdbc_connection import JdbcSettings
 from tallystick.ledger import (
@@ -53,6 +52,7 @@ from tallystick.ledger import (
     LedgerUnreachable,
     not_unique_row_id,
 )
+from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
 from tallystick.sql_condition import EXPECTED, for_pgjdbc, why_no_condition
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -9,15 +9,14 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from tallystick.break_class import ONE_TOO_MANY, BreakClass
 from tallystick.classes import CLASSES, ClassRule
 from tallystick.classes.breaks import with_identity
 from tallystick.classes.torn_transaction import absent_legs, judge_legs, posted_strays
 from tallystick.contract import Direction
 from tallystick.evidence import Evidence, LegsCase
-from tallystick.lag import RunLag, TopicLag, add_lags, lags_of_pairs
-from tallystick.pairing import Copy, Fate, KeyOutcome, Residue, topic_of
-from tallystick.run_result import (
+from tallystick.model.finding_names import ONE_TOO_MANY, BreakClass
+from tallystick.model.partner_lag import RunLag, TopicLag, add_lags, lags_of_pairs
+from tallystick.model.run_result import (
     Break,
     DoubtFound,
     ItemSide,
@@ -29,8 +28,9 @@ from tallystick.run_result import (
     legs_item_id,
     total_money,
 )
+from tallystick.model.verdict import Verdict, merge_verdicts
+from tallystick.pairing import Copy, Fate, KeyOutcome, Residue, topic_of
 from tallystick.side_words import in_words_of
-from tallystick.verdict import Verdict, merge_verdicts
 
 
 def judge(

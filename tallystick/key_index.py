@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from xxhash import xxh3_128_digest
 
-from tallystick.cut import PartitionSnapshot
-from tallystick.offsets import TopicPartition
-from tallystick.run_result import IndexFile, KeyIndex
+from tallystick.model.cut import PartitionSnapshot
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.run_result import IndexFile, KeyIndex
 
 INDEX_COLUMNS = ("hash_high", "hash_low", "part", "kafka_offset")
 """Two signed 64-bit halves of the hash; what an item id begins with ("topic:billing.payments:0"); the offset."""

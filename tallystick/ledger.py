@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from tallystick.cut import FileChange, LedgerSlice, LedgerSnapshot
 from tallystick.earlier_rows import EarlierRows
+from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
 
 
 class LedgerUnreachable(ConnectionError):

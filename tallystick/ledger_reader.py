@@ -18,7 +18,6 @@ from tallystick import ledger_sql
 from tallystick.connections.postgres_address import JDBC_READ_ONLY, as_asked, jdbc_options, with_settings
 from tallystick.connections.postgres_failures import what_to_do
 from tallystick.contract_ledger import LedgerSide
-from tallystick.cut import FileChange, LedgerSlice, LedgerSnapshot
 from tallystick.earlier_rows import (
     NAMED_MAX,
     EarlierRows,
@@ -38,6 +37,7 @@ from tallystick.ledger import (
     LedgerUnreachable,
     not_unique_row_id,
 )
+from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
 
 APPLICATION_NAME = "tallystick"
 """What each session of ours in a ledger says it is."""

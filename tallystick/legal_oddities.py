@@ -5,8 +5,8 @@ A closed, versioned list, so that a page can say by which one it was written. Wh
 
 from dataclasses import dataclass
 
-from tallystick.break_class import Notice
-from tallystick.run_result import RunResult
+from tallystick.model.finding_names import Notice
+from tallystick.model.run_result import RunResult
 
 LEGAL_ODDITIES_VERSION = 1
 """Raised with each change of what stands on the list."""

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from tallystick.census import take_census
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract import Contract
-from tallystick.cut import PartitionSnapshot
-from tallystick.exit_code import ExitCode
 from tallystick.log_fetch import fetcher, open_admin
-from tallystick.offsets import OffsetRange
+from tallystick.model.cut import PartitionSnapshot
+from tallystick.model.exit_code import ExitCode
+from tallystick.model.offsets import OffsetRange
 from tallystick.posture import PostureLine, Standing, posture
 from tallystick.surroundings import ServerProof
 from tallystick.topic_settings import read_broker_settings, read_topic_settings

@@ -12,8 +12,8 @@ from sqlalchemy import Engine
 
 from tallystick.connections.connections import Connections, runbook_links
 from tallystick.contract import Contract
-from tallystick.cut import Cut
 from tallystick.cutting import resolve_cut
+from tallystick.model.cut import Cut
 from tallystick.settling import observe
 from tallystick.spark_job import Observer, SparkAppFailed, run_job, submit_argv
 from tallystick.store.clock import StoreClock

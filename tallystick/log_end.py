@@ -20,7 +20,7 @@ from kafka.errors import (
 from kafka.protocol.consumer.offsets import ListOffsetsRequest, OffsetSpec
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from tallystick.offsets import TopicPartition
+from tallystick.model.offsets import TopicPartition
 
 _ANY_REPLICA = -2
 """As Kafka's own debugging tools ask: the answer is the log's end, and for a consumer (-1) the high watermark."""

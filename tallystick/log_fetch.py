@@ -13,7 +13,7 @@ from kafka.errors import KafkaError, for_code
 from kafka.protocol.consumer import FetchRequest
 
 from tallystick.connections.connections import KafkaSettings
-from tallystick.offsets import TopicPartition
+from tallystick.model.offsets import TopicPartition
 
 FETCH_BYTES = 8 << 20
 TOGETHER_BYTES = 1 << 20

@@ -13,7 +13,7 @@ from tallystick.census import DecidedBatch, Outcome, batch_at
 from tallystick.contract_event import EventFields
 from tallystick.event_reading import EventReader, reader_of
 from tallystick.log_fetch import Fetch
-from tallystick.offsets import TopicPartition
+from tallystick.model.offsets import TopicPartition
 from tallystick.open_batch import Record, open_batch, readable_records
 from tallystick.transaction_span import TransactionSpan, read_spans
 from tallystick.unpacking import UnreadableBatch

@@ -19,7 +19,7 @@ from tallystick.contract_event import EventFields
 from tallystick.event_reading import DECODE_ERRORS
 from tallystick.log_fetch import Fetch
 from tallystick.log_record import LogRecord, record_of
-from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.open_batch import Record, open_batch, plain_batch
 from tallystick.unpacking import UnreadableBatch
 

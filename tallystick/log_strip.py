@@ -13,8 +13,8 @@ from uuid import UUID
 
 from tallystick.census import DecidedBatch, Outcome, walk_past_lso
 from tallystick.log_fetch import Fetch, OffsetNotInLog
-from tallystick.offsets import OffsetRange, TopicPartition
-from tallystick.run_result import Break
+from tallystick.model.offsets import OffsetRange, TopicPartition
+from tallystick.model.run_result import Break
 
 EVIDENCE_KEY = "strip"
 STRIPS_PER_CLASS_MAX = 10

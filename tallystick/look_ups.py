@@ -14,20 +14,20 @@ from pydantic import TypeAdapter
 from tallystick.batch_heads import NO_HEADS, KeptHeads
 from tallystick.census import Outcome
 from tallystick.contract import Direction
-from tallystick.cut import Cut, LedgerSlice, PartitionSnapshot, Sample, TopicSlice, is_recreated
 from tallystick.cut_closing import losses_of_closed, unread_where_closed
 from tallystick.earlier_rows import EarlierRows
 from tallystick.key_index import ReadableIndexes
 from tallystick.ledger import LedgerRow
 from tallystick.log_record import LogRecord
 from tallystick.log_search import Wanted, find_records
-from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.model.cut import Cut, LedgerSlice, PartitionSnapshot, Sample, TopicSlice, is_recreated
+from tallystick.model.offsets import OffsetRange, TopicPartition
+from tallystick.model.run_result import ItemSide
 from tallystick.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.out_of_sight import Loss, loss_before_the_books
 from tallystick.pairing import KeyCase, Place, Sighting, origin_side
 from tallystick.receipts import Receipt, receipt_sighting, receipts_of
 from tallystick.row_identity import RowNames
-from tallystick.run_result import ItemSide
 from tallystick.settlement import ledger_settled_until, topic_settled_until
 from tallystick.settling import BothSides
 from tallystick.slice_scan import SliceScan, input_row_id, ledger_item_id, topic_item_id, topic_place

@@ -14,7 +14,7 @@ from tallystick.compensation_plan import PlanItem
 from tallystick.contract import Contract
 from tallystick.contract_event import PayloadKey
 from tallystick.explain import ToldBreak
-from tallystick.run_result import Break, OpenItem
+from tallystick.model.run_result import Break, OpenItem
 from tallystick.store.plan_life_store import PlanInShort
 from tallystick.store.run_store import StoredRun
 from tallystick.store.standing_store import StandingRow

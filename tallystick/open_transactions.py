@@ -13,7 +13,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError, TransactionalIdAuthorizationFailedError, TransactionalIdNotFoundError
 
 from tallystick.log_fetch import BrokerUnreachable
-from tallystick.offsets import TopicPartition
+from tallystick.model.offsets import TopicPartition
 
 COORDINATORS_LOG = "__transaction_state"
 _WILL_WRITE_A_MARKER = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from tallystick.contract import Direction
-from tallystick.cut import Cut, PartitionSnapshot
+from tallystick.model.cut import Cut, PartitionSnapshot
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from tallystick.census import Outcome
 from tallystick.log_record import ACTION_HEADER, LogRecord
+from tallystick.model.run_result import ItemSide
 from tallystick.pairing import Sighting
-from tallystick.run_result import ItemSide
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,10 +26,10 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from tallystick.break_class import ONE_TOO_MANY, BreakClass
 from tallystick.contract import Direction
+from tallystick.model.finding_names import ONE_TOO_MANY, BreakClass
+from tallystick.model.run_result import ItemSide, ItemState, OpenItem
 from tallystick.out_of_sight import NOTHING, OutOfSight
-from tallystick.run_result import ItemSide, ItemState, OpenItem
 from tallystick.side_words import in_words_of
 
 

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
 from tallystick.contract_ledger import LedgerSide
-from tallystick.cut import FileChange, LedgerFile, LedgerSlice, LedgerSnapshot
 from tallystick.ledger import HorizonHolder, LedgerDescription, LedgerRefused, LedgerRow, LedgerUnreachable
+from tallystick.model.cut import FileChange, LedgerFile, LedgerSlice, LedgerSnapshot
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from tallystick.abort_plan import AbortItem, abort_words
 from tallystick.compensation_plan import Kind, LeftOut, Plan, PlanItem
+from tallystick.model.run_result import total_at_stake, total_money
 from tallystick.money_text import format_minor, format_money
 from tallystick.plain_text import printed_text
-from tallystick.run_result import total_at_stake, total_money
 from tallystick.verdict_text import counted
 
 _SHOWN = 20

@@ -14,7 +14,7 @@ from itertools import pairwise
 from croniter import croniter
 
 from tallystick.contract import Contract, Direction
-from tallystick.run_result import PartitionCensus
+from tallystick.model.run_result import PartitionCensus
 from tallystick.surroundings import BrokerSettings, ServerProof, TopicSettings
 
 CLUSTER, CONTRACT = "cluster", "contract"

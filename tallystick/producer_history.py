@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from tallystick.batch_header import BatchHeader, Marker
 from tallystick.marker_protocol import MarkerProtocol, protocol_of_marker
-from tallystick.offsets import OffsetRange
-from tallystick.run_result import BledBatch
+from tallystick.model.offsets import OffsetRange
+from tallystick.model.run_result import BledBatch
 
 BLED_SAMPLE = 20
 """So many bled batches of a slice are named; all are counted."""

@@ -23,8 +23,8 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from tallystick.committed_records import SettledTopics, read_committed
 from tallystick.connections.connections import KafkaSettings
-from tallystick.cut import PartitionSnapshot
 from tallystick.log_fetch import BrokerUnreachable, open_admin
+from tallystick.model.cut import PartitionSnapshot
 from tallystick.progress_record import ProgressRecord, action_of_key, read_record
 from tallystick.topic_snapshot import TopicNotFound, read_topic_snapshot
 

@@ -8,12 +8,12 @@ lost. Source: KIP-101, KIP-279 (how an unclean election or a lost disk takes ack
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from tallystick.cut import PartitionSnapshot
 from tallystick.ledger import LedgerRow
 from tallystick.log_record import LogRecord
-from tallystick.offsets import TopicPartition
+from tallystick.model.cut import PartitionSnapshot
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.run_result import ItemSide
 from tallystick.pairing import Place, Sighting, topic_of
-from tallystick.run_result import ItemSide
 from tallystick.slice_scan import topic_item_id
 from tallystick.surroundings import Surroundings
 

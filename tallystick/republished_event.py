@@ -12,10 +12,10 @@ import msgspec
 from tallystick.committed_records import CommittedRecord
 from tallystick.compensation_plan import Kind, PlanItem
 from tallystick.contract_event import EventFields
-from tallystick.cut import JudgedPart, PartitionSnapshot
 from tallystick.event_reading import reader_of
 from tallystick.log_record import ACTION_HEADER, REVERSES_HEADER, SESSION_HEADER, header_text
-from tallystick.offsets import TopicPartition
+from tallystick.model.cut import JudgedPart, PartitionSnapshot
+from tallystick.model.offsets import TopicPartition
 
 _FIELDS_AS_WRITTEN = msgspec.json.Decoder(dict[str, msgspec.Raw])
 """A field that is not changed may be a number that Python does not write out."""

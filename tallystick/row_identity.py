@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tallystick.ledger import LedgerRow
+from tallystick.model.run_result import ItemSide, OpenItem
 from tallystick.pairing import Copy, KeyCase, Place, Sighting
-from tallystick.run_result import ItemSide, OpenItem
 from tallystick.slice_scan import ledger_item_id
 
 _IN_SLICE = frozenset({Place.SLICE})

@@ -13,18 +13,11 @@ from tallystick.contract_change import ContractChange
 from tallystick.cut_closing import CutClosed
 from tallystick.explain import ToldBreak, explain
 from tallystick.legal_oddities import LEGAL_ODDITIES_VERSION, count_oddities
+from tallystick.model.run_result import Break, NoticeFound, PartitionCensus, WriteOff, money_at_stake, negative_at_stake
+from tallystick.model.verdict import Verdict
 from tallystick.posture import PostureLine
-from tallystick.run_result import (
-    Break,
-    NoticeFound,
-    PartitionCensus,
-    WriteOff,
-    money_at_stake,
-    negative_at_stake,
-)
 from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import RunSummary, StoredRun
-from tallystick.verdict import Verdict
 from tallystick.verdict_text import verdict_sentence
 from tallystick.write_off import BreakWrittenOff
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from tallystick.cut import PartitionSnapshot, Sample
+from tallystick.model.cut import PartitionSnapshot, Sample
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,13 +10,13 @@ from sqlalchemy import Engine
 
 from tallystick.connections.connections import Connections
 from tallystick.contract import Contract, Direction
-from tallystick.cut import LedgerSnapshot, PartitionSnapshot, Sample
 from tallystick.fetch_ahead import fetch_ahead
 from tallystick.input_topic import InputTopics
 from tallystick.ledger import Ledger
 from tallystick.ledger_kinds import open_ledger_of
 from tallystick.log_fetch import FETCH_BYTES, Fetch, FetchedLog, fetchers, open_admin
-from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.model.cut import LedgerSnapshot, PartitionSnapshot, Sample
+from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.server_proof import proofs_of_run
 from tallystick.settlement import Settlement, assess_settlement
 from tallystick.store.contract_store import require_same_books

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from tallystick.batch_heads import BatchHeads
 from tallystick.evidence import OutOfOrderEvent, RecordTimes, SecondReading, UnreadableRecord
-from tallystick.lag import TopicLag
 from tallystick.log_record import LogRecord
-from tallystick.offsets import TopicPartition
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.partner_lag import TopicLag
+from tallystick.model.run_result import Money
 from tallystick.pairing import Copy
-from tallystick.run_result import Money
 
 UNREADABLE_SAMPLE = 5
 

@@ -11,11 +11,19 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from tallystick.cut import Cut, Discontinuity, FileChange, LedgerSnapshot, PartitionSnapshot, TopicSlice, discontinuity
-from tallystick.offsets import TopicPartition
+from tallystick.model.cut import (
+    Cut,
+    Discontinuity,
+    FileChange,
+    LedgerSnapshot,
+    PartitionSnapshot,
+    TopicSlice,
+    discontinuity,
+)
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.run_result import Money, OpenItem
 from tallystick.open_transactions import OpenTransaction
 from tallystick.own_repairs import KnownRepair
-from tallystick.run_result import Money, OpenItem
 
 
 @dataclass(frozen=True, kw_only=True)

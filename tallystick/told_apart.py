@@ -5,7 +5,7 @@ A test holds that every member of BreakClass has its line.
 
 from collections.abc import Mapping
 
-from tallystick.break_class import BreakClass
+from tallystick.model.finding_names import BreakClass
 
 _NOT_HELD_TOPIC = "It is not held back: the topic had settled past the deadline, with no transaction still open."
 _NOT_HELD_LEDGER = "It is not held back: the ledger's horizon had passed the deadline, with no transaction still open."

@@ -3,8 +3,8 @@
 from tallystick.census import CountedOffsets, Tell, take_census
 from tallystick.connections.connections import KafkaSettings
 from tallystick.log_fetch import fetcher, open_admin
-from tallystick.offsets import OffsetRange
-from tallystick.run_result import PartitionCensus
+from tallystick.model.offsets import OffsetRange
+from tallystick.model.run_result import PartitionCensus
 from tallystick.topic_snapshot import read_topic_snapshot
 
 

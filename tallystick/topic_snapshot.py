@@ -9,10 +9,10 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 from kafka.protocol.consumer.offsets import IsolationLevel, OffsetSpec
 
-from tallystick.cut import PartitionSnapshot
 from tallystick.log_end import read_log_ends
 from tallystick.log_fetch import BrokerUnreachable
-from tallystick.offsets import TopicPartition
+from tallystick.model.cut import PartitionSnapshot
+from tallystick.model.offsets import TopicPartition
 
 
 class TopicNotFound(ValueError):

@@ -13,7 +13,7 @@ from tallystick.batch_header import BatchHeader, Marker, coordinator_epoch
 from tallystick.census import DecidedBatch, decide_batches, read_log_start, walk_past_lso
 from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog
 from tallystick.marker_protocol import MarkerProtocol, protocol_of_marker
-from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.model.offsets import OffsetRange, TopicPartition
 
 LOOK_BACK_OFFSETS = 10_000
 """So far before a record its transaction's first record is looked for."""

@@ -3,10 +3,10 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from tallystick.break_class import BreakClass
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break, Money, RunResult, money_at_stake
+from tallystick.model.verdict import Verdict
 from tallystick.money_text import format_money
-from tallystick.run_result import Break, Money, RunResult, money_at_stake
-from tallystick.verdict import Verdict
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ books from being overdue until then.
 
 from datetime import datetime, timedelta
 
-from tallystick.cut import Cut
+from tallystick.model.cut import Cut
 from tallystick.plain_text import format_time, format_window
 
 

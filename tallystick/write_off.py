@@ -9,8 +9,8 @@ from datetime import datetime
 from uuid import UUID
 
 from tallystick.explain import LifeStep
+from tallystick.model.run_result import Break, ItemState, OpenItem, WriteOff
 from tallystick.plain_text import foreign_text, format_time, given_text
-from tallystick.run_result import Break, ItemState, OpenItem, WriteOff
 
 
 class WriteOffRefused(ValueError):

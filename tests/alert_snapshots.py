@@ -13,10 +13,10 @@ from tallystick.alert import INCONCLUSIVE, PAGING_DOUBTS, Alert
 from tallystick.alert_message import message_of
 from tallystick.alert_template import JSON_KINDS, LINE_KINDS, render_json, render_lines
 from tallystick.alert_test_page import page_of_test
-from tallystick.break_class import BreakClass, Doubt, Notice
+from tallystick.model.finding_names import BreakClass, Doubt, Notice
+from tallystick.model.run_result import NoticeFound
+from tallystick.model.verdict import Verdict
 from tallystick.no_verdict_alert import no_verdict_alert, overdue_alert
-from tallystick.run_result import NoticeFound
-from tallystick.verdict import Verdict
 from tests.unit.test_alert import CONTRACT, NOON, OLD, a_break, alerts, standing
 
 FOLDER = Path(__file__).parent / "unit" / "alert_snapshots"

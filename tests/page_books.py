@@ -14,14 +14,14 @@ from uuid import UUID
 from sqlalchemy import Engine
 
 from tallystick.alert import Alert, AlertAction
-from tallystick.break_class import BreakClass, Doubt
 from tallystick.compensation_plan import LeftOut, Plan, PlanItem, action_id_of
 from tallystick.contract import Contract, load_contract
 from tallystick.contract_alert import Severity
-from tallystick.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
-from tallystick.lag import Grace, RunLag, lags_of_pairs
-from tallystick.offsets import OffsetRange, TopicPartition
-from tallystick.run_result import (
+from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
+from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.offsets import OffsetRange, TopicPartition
+from tallystick.model.partner_lag import Grace, RunLag, lags_of_pairs
+from tallystick.model.run_result import (
     Break,
     DoubtFound,
     ItemSide,
@@ -33,6 +33,7 @@ from tallystick.run_result import (
     WriteOff,
     break_id,
 )
+from tallystick.model.verdict import Verdict
 from tallystick.store.acknowledgement_store import acknowledge
 from tallystick.store.alert_store import pending_alerts, record_delivery
 from tallystick.store.claim_store import claim_actions
@@ -41,7 +42,6 @@ from tallystick.store.plan_store import append_audit, record_done, save_plan
 from tallystick.store.run_store import commit_run
 from tallystick.store.write_off_store import write_off_break
 from tallystick.surroundings import SURROUNDINGS, BrokerSettings, Surroundings, TopicSettings, UnreadExpiry
-from tallystick.verdict import Verdict
 
 CONTRACTS = Path(__file__).parents[1] / "dags" / "contracts"
 WINDOWS = 30

@@ -21,12 +21,13 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tallystick.acknowledgement import AcknowledgementRefused
-from tallystick.break_class import BreakClass
 from tallystick.break_class_text import BREAK_TEXTS
 from tallystick.connections.connections import ConnectionNotGiven, artifacts_folder, runbook_links
 from tallystick.contract import Contract
 from tallystick.cut_closing import CloseRefused
 from tallystick.masking import Mask
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import ItemState
 from tallystick.pages import ASSETS, render_page
 from tallystick.pages.break_page import STATE_WORDS, break_page
 from tallystick.pages.contract_page import PLANS_LISTED, TREND_WINDOWS, VERSIONS_LISTED, contract_page
@@ -36,7 +37,6 @@ from tallystick.pages.run_page import canary_sentence
 from tallystick.pages.window_strip import legend
 from tallystick.report import report_path
 from tallystick.report.page import page_of, posture_of
-from tallystick.run_result import ItemState
 from tallystick.store.book_store import (
     contract_of_cut,
     cut_of_scheduler_run,

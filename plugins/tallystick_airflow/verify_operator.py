@@ -22,8 +22,8 @@ class VerifyOperator(ContractOperator):
     def execute(self, context: Context) -> None:
         from tallystick.compensation import contract_to_look_by, verify_and_keep  # Kafka's client: not while parsing
         from tallystick.masking import Mask
+        from tallystick.model.verdict import Verdict
         from tallystick.repair_effect import Effect
-        from tallystick.verdict import Verdict
 
         contract = self.read_contract()
         mask = Mask(contract)

@@ -7,7 +7,6 @@ and calls no other class.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.classes.aborted_read import aborted_read_in_ledger, open_read_in_ledger
 from tallystick.classes.backlog_grows import backlog_grows
 from tallystick.classes.bled_into_transaction import bled_into_transaction
@@ -56,7 +55,8 @@ from tallystick.classes.unfiltered_reader import unfiltered_reader
 from tallystick.classes.unreadable_payload import unreadable_payload
 from tallystick.classes.vacuous_run import vacuous_run
 from tallystick.evidence import Evidence
-from tallystick.run_result import Break, DoubtFound, NoticeFound
+from tallystick.model.finding_names import BreakClass, Doubt, Notice
+from tallystick.model.run_result import Break, DoubtFound, NoticeFound
 
 
 @dataclass(frozen=True, kw_only=True)

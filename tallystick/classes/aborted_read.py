@@ -15,11 +15,11 @@ same row is not broken twice.
 
 from collections.abc import Iterator
 
-from tallystick.break_class import BreakClass
 from tallystick.classes.breaks import break_of
 from tallystick.evidence import Evidence
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break, ItemSide
 from tallystick.pairing import Fate, Place, Residue
-from tallystick.run_result import Break, ItemSide
 
 
 def aborted_read_in_ledger(evidence: Evidence) -> Iterator[Break]:

@@ -6,11 +6,11 @@ for a backlog that shrinks or stays; or for a cursor that has stopped, which say
 
 from collections.abc import Iterator
 
-from tallystick.break_class import Notice
 from tallystick.classes.cursor_stopped import held_trails, holder_text, side_text, since_text, trail_details, unit_text
 from tallystick.cursor_trail import WINDOWS_MIN
 from tallystick.evidence import Evidence
-from tallystick.run_result import NoticeFound
+from tallystick.model.finding_names import Notice
+from tallystick.model.run_result import NoticeFound
 
 
 def backlog_grows(evidence: Evidence) -> Iterator[NoticeFound]:

@@ -10,10 +10,10 @@ where there are more, each story says how many.
 
 from collections.abc import Iterator
 
-from tallystick.break_class import BreakClass
 from tallystick.evidence import BLED_RECORDS, Evidence, bled_item_ids_of
 from tallystick.log_record import LogRecord
-from tallystick.run_result import BledBatch, Break, PartitionCensus, break_id
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import BledBatch, Break, PartitionCensus, break_id
 
 
 def bled_into_transaction(evidence: Evidence) -> Iterator[Break]:

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from tallystick.break_class import BreakClass
 from tallystick.contract import Contract
 from tallystick.log_record import LogRecord
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break, ItemSide, break_id
 from tallystick.pairing import Residue, Sighting
-from tallystick.run_result import Break, ItemSide, break_id
 
 NAMED_OF_A_SIDE_MAX = 20
 """A break's evidence names so many copies of each side that a look-up found; of the others it has the number."""

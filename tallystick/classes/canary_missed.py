@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from tallystick.break_class import Doubt
 from tallystick.evidence import Evidence
-from tallystick.run_result import DoubtFound
+from tallystick.model.finding_names import Doubt
+from tallystick.model.run_result import DoubtFound
 
 
 def canary_missed(evidence: Evidence) -> Iterator[DoubtFound]:

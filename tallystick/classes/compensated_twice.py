@@ -7,11 +7,11 @@ actions, each of which stands once.
 
 from collections.abc import Iterator
 
-from tallystick.break_class import BreakClass
 from tallystick.classes.duplicate_in_topic import extra_copy, published_twice
 from tallystick.evidence import Evidence
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break, ItemSide
 from tallystick.pairing import Fate
-from tallystick.run_result import Break, ItemSide
 
 
 def compensated_twice(evidence: Evidence) -> Iterator[Break]:

@@ -9,10 +9,10 @@ planned for it.
 
 from collections.abc import Iterator
 
-from tallystick.break_class import BreakClass
 from tallystick.evidence import Evidence
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break, ItemSide, break_id
 from tallystick.pairing import may_be_taken_back, origin_side
-from tallystick.run_result import Break, ItemSide, break_id
 from tallystick.surroundings import ExecutedAction
 
 

@@ -8,12 +8,12 @@ whose mark stands still too, or for one long transaction.
 from collections.abc import Iterator
 from typing import Any
 
-from tallystick.break_class import Notice
 from tallystick.classes.held import describe_holder, describe_horizon_holder, holder_of
 from tallystick.cursor_trail import LOOK_BACK_CUTS, WINDOWS_MIN, Trail, trails
 from tallystick.evidence import Evidence
+from tallystick.model.finding_names import Notice
+from tallystick.model.run_result import NoticeFound
 from tallystick.plain_text import format_time
-from tallystick.run_result import NoticeFound
 
 
 def cursor_stopped(evidence: Evidence) -> Iterator[NoticeFound]:

@@ -8,12 +8,12 @@ ledger_to_topic: the ledger itself wrote the key twice.
 
 from collections.abc import Iterator
 
-from tallystick.break_class import BreakClass
 from tallystick.classes.breaks import break_of
 from tallystick.classes.duplicate_in_ledger_compensated import rows_behind_ours
 from tallystick.evidence import Evidence
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break, ItemSide
 from tallystick.pairing import Fate
-from tallystick.run_result import Break, ItemSide
 
 
 def duplicate_in_ledger(evidence: Evidence) -> Iterator[Break]:

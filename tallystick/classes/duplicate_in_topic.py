@@ -16,13 +16,13 @@ Source of the producer-id rules: KIP-98, idempotent producer; KIP-890.
 from collections.abc import Iterator
 
 from tallystick.batch_header import NO_PRODUCER_ID
-from tallystick.break_class import BreakClass
 from tallystick.classes.breaks import break_of, identity_json
 from tallystick.evidence import Evidence
 from tallystick.log_record import LogRecord
 from tallystick.marker_protocol import MarkerProtocol
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break, ItemSide
 from tallystick.pairing import Fate, Place, Residue
-from tallystick.run_result import Break, ItemSide
 
 _STORIES = {
     BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE: (

@@ -7,9 +7,9 @@ Counted, no break. Not to be mistaken for a marker whose data lies before the wi
 
 from collections.abc import Iterator
 
-from tallystick.break_class import Notice
 from tallystick.evidence import Evidence
-from tallystick.run_result import NoticeFound
+from tallystick.model.finding_names import Notice
+from tallystick.model.run_result import NoticeFound
 
 
 def empty_transaction(evidence: Evidence) -> Iterator[NoticeFound]:

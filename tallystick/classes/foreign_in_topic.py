@@ -9,11 +9,11 @@ A paired event is not asked where it comes from.
 
 from collections.abc import Iterator
 
-from tallystick.break_class import BreakClass
 from tallystick.classes.breaks import break_of
 from tallystick.evidence import Evidence
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break, ItemSide
 from tallystick.pairing import Fate, Residue
-from tallystick.run_result import Break, ItemSide
 
 
 def foreign_in_topic(evidence: Evidence) -> Iterator[Break]:

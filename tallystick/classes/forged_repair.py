@@ -8,9 +8,9 @@ back. Not to be mistaken for our repair that stands twice, whose action is known
 
 from collections.abc import Iterator
 
-from tallystick.break_class import Doubt
 from tallystick.evidence import Evidence
-from tallystick.run_result import DoubtFound
+from tallystick.model.finding_names import Doubt
+from tallystick.model.run_result import DoubtFound
 
 _NAMED = 5
 

@@ -10,7 +10,6 @@ whatever its client wrote. Source: KIP-664, KIP-890.
 from collections.abc import Iterator
 from datetime import datetime
 
-from tallystick.break_class import Doubt
 from tallystick.classes.held import (
     held_sentence,
     holder_details,
@@ -19,11 +18,12 @@ from tallystick.classes.held import (
     moment_text,
     seconds_since,
 )
-from tallystick.cut import TopicSlice
 from tallystick.evidence import Evidence
+from tallystick.model.cut import TopicSlice
+from tallystick.model.finding_names import Doubt
+from tallystick.model.run_result import DoubtFound
 from tallystick.open_transactions import OpenTransaction
 from tallystick.plain_text import format_time
-from tallystick.run_result import DoubtFound
 
 
 def hanging_transaction(evidence: Evidence) -> Iterator[DoubtFound]:

@@ -8,17 +8,17 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from tallystick.break_class import Doubt
 from tallystick.classes.torn_transaction import absent_legs, judge_legs
-from tallystick.cut import TopicSlice
 from tallystick.evidence import Evidence
 from tallystick.ledger import HorizonHolder
+from tallystick.model.cut import TopicSlice
+from tallystick.model.finding_names import Doubt
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.run_result import DoubtFound, ItemSide, total_money
 from tallystick.money_text import format_money
-from tallystick.offsets import TopicPartition
 from tallystick.open_transactions import OpenTransaction
 from tallystick.pairing import MAY_BE_OLDER, Fate
 from tallystick.plain_text import format_time
-from tallystick.run_result import DoubtFound, ItemSide, total_money
 from tallystick.surroundings import HeldEvents
 from tallystick.verdict_text import counted
 

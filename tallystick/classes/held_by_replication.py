@@ -8,10 +8,10 @@ watermark. Source: KIP-966.
 
 from collections.abc import Iterator
 
-from tallystick.break_class import Doubt
-from tallystick.cut import PartitionSnapshot, TopicSlice
 from tallystick.evidence import Evidence
-from tallystick.run_result import DoubtFound
+from tallystick.model.cut import PartitionSnapshot, TopicSlice
+from tallystick.model.finding_names import Doubt
+from tallystick.model.run_result import DoubtFound
 
 
 def held_by_replication(evidence: Evidence) -> Iterator[DoubtFound]:

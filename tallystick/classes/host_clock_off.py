@@ -6,9 +6,9 @@ fires too early or too late, and files, records or rows that the same clock date
 
 from collections.abc import Iterator
 
-from tallystick.break_class import Notice
 from tallystick.evidence import Evidence
-from tallystick.run_result import NoticeFound
+from tallystick.model.finding_names import Notice
+from tallystick.model.run_result import NoticeFound
 
 _SHARE_OF_GRACE = 10
 """A tenth of the contract's grace: so much of what is granted to partners the host would have taken away."""

@@ -6,9 +6,9 @@ and nobody can say. Not to be mistaken for an index beyond the horizon, which is
 
 from collections.abc import Iterator
 
-from tallystick.break_class import Doubt
 from tallystick.evidence import Evidence
-from tallystick.run_result import DoubtFound
+from tallystick.model.finding_names import Doubt
+from tallystick.model.run_result import DoubtFound
 from tallystick.verdict_text import counted
 
 

@@ -7,10 +7,10 @@ whose row was read from an open transaction, since its event was there all along
 
 from collections.abc import Iterator
 
-from tallystick.break_class import BreakClass, Notice
 from tallystick.evidence import Evidence
+from tallystick.model.finding_names import BreakClass, Notice
+from tallystick.model.run_result import ItemState, NoticeFound
 from tallystick.pairing import Copy
-from tallystick.run_result import ItemState, NoticeFound
 
 
 def late_partner(evidence: Evidence) -> Iterator[NoticeFound]:

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from tallystick.break_class import Doubt
 from tallystick.classes.rows_out_of_place import changed_sentence, gone_sentence, unread_sentence
-from tallystick.cut import FileChange, LedgerFile, LedgerSnapshot, gives_ids_again, is_failed_over
 from tallystick.evidence import Evidence
 from tallystick.ledger_sql import written_xid_statements
+from tallystick.model.cut import FileChange, LedgerFile, LedgerSnapshot, gives_ids_again, is_failed_over
+from tallystick.model.finding_names import Doubt
+from tallystick.model.run_result import DoubtFound, ItemSide
 from tallystick.pairing import Fate, Place
 from tallystick.plain_text import format_time
-from tallystick.run_result import DoubtFound, ItemSide
 from tallystick.verdict_text import counted
 
 _EPOCH = 2**32

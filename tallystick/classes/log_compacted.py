@@ -7,9 +7,9 @@ The same hole on a topic that only deletes has no such excuse: unexplained_gap (
 
 from collections.abc import Iterator
 
-from tallystick.break_class import Doubt
 from tallystick.evidence import Evidence
-from tallystick.run_result import DoubtFound
+from tallystick.model.finding_names import Doubt
+from tallystick.model.run_result import DoubtFound
 
 
 def log_compacted(evidence: Evidence) -> Iterator[DoubtFound]:

@@ -7,9 +7,9 @@ was created again (R2), nor for a compacting topic, whose cleaner writes batches
 
 from collections.abc import Iterator
 
-from tallystick.break_class import Doubt
 from tallystick.evidence import Evidence
-from tallystick.run_result import DoubtFound
+from tallystick.model.finding_names import Doubt
+from tallystick.model.run_result import DoubtFound
 
 
 def log_rewritten(evidence: Evidence) -> Iterator[DoubtFound]:

@@ -11,12 +11,12 @@ below the log start, the topic compacts or was created anew: there the row is un
 
 from collections.abc import Iterator
 
-from tallystick.break_class import BreakClass
 from tallystick.classes.breaks import break_of, seen_as_json
 from tallystick.classes.misrouted_in_topic import is_astray
 from tallystick.evidence import Evidence
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break, ItemSide
 from tallystick.pairing import Fate, Place, Residue
-from tallystick.run_result import Break, ItemSide
 
 
 def lost_acknowledged_write(evidence: Evidence) -> Iterator[Break]:

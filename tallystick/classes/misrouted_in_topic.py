@@ -15,12 +15,12 @@ topic it lies.
 
 from collections.abc import Iterator
 
-from tallystick.break_class import BreakClass
 from tallystick.classes.breaks import break_of
 from tallystick.classes.torn_transaction import absent_legs, has_strayed, judge_legs, legs_break, posted_strays
 from tallystick.evidence import Evidence, LegsCase
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break, ItemSide
 from tallystick.pairing import Fate, Place, Residue
-from tallystick.run_result import Break, ItemSide
 
 
 def misrouted_in_topic(evidence: Evidence) -> Iterator[Break]:

@@ -7,13 +7,13 @@ for an event on the wrong topic (misrouted_in_topic), nor for one of an unknown 
 
 from collections.abc import Iterator
 
-from tallystick.break_class import BreakClass
 from tallystick.classes.breaks import break_of
 from tallystick.classes.foreign_in_topic import is_foreign
 from tallystick.contract import Direction
 from tallystick.evidence import Evidence
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break, ItemSide
 from tallystick.pairing import Fate
-from tallystick.run_result import Break, ItemSide
 
 
 def missing_in_ledger(evidence: Evidence) -> Iterator[Break]:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from itertools import chain
 
-from tallystick.break_class import Notice
 from tallystick.evidence import Evidence
+from tallystick.model.finding_names import Notice
+from tallystick.model.run_result import ItemSide, Money, NoticeFound, total_money
 from tallystick.money_text import format_minor
 from tallystick.pairing import Copy, Fate, Residue
-from tallystick.run_result import ItemSide, Money, NoticeFound, total_money
 
 _PROVEN = (
     Fate.FOLLOWER_ABSENT,

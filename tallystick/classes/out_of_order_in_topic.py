@@ -6,11 +6,11 @@ before is not kept. An event that stands a second time is a duplicate, and no re
 
 from collections.abc import Iterator
 
-from tallystick.break_class import BreakClass
 from tallystick.classes.breaks import identity_json
 from tallystick.evidence import Evidence, OutOfOrderEvent
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break, ItemSide, break_id
 from tallystick.pairing import Fate
-from tallystick.run_result import Break, ItemSide, break_id
 from tallystick.slice_scan import topic_item_id
 
 

@@ -7,11 +7,11 @@ anybody can say.
 
 from collections.abc import Iterator
 
-from tallystick.break_class import Notice
 from tallystick.classes.late_partner import was_alone
 from tallystick.evidence import Evidence
+from tallystick.model.finding_names import Notice
+from tallystick.model.run_result import NoticeFound
 from tallystick.pairing import Copy
-from tallystick.run_result import NoticeFound
 
 
 def paired_across_windows(evidence: Evidence) -> Iterator[NoticeFound]:

@@ -10,10 +10,10 @@ allowed on a topic that has replicas to elect. All else, a single broker without
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from tallystick.break_class import Notice
 from tallystick.evidence import Evidence
+from tallystick.model.finding_names import Notice
+from tallystick.model.run_result import NoticeFound
 from tallystick.posture import CONTRACT, Standing, posture
-from tallystick.run_result import NoticeFound
 
 
 def promise_at_risk(evidence: Evidence) -> Iterator[NoticeFound]:

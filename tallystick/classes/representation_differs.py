@@ -6,9 +6,9 @@ as numbers, so 12.5 against 12.50 is no difference at all.
 
 from collections.abc import Iterator
 
-from tallystick.break_class import Notice
 from tallystick.evidence import Evidence
-from tallystick.run_result import NoticeFound
+from tallystick.model.finding_names import Notice
+from tallystick.model.run_result import NoticeFound
 
 
 def representation_differs(evidence: Evidence) -> Iterator[NoticeFound]:

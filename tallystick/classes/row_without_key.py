@@ -6,11 +6,11 @@ An event without a key is no event of the contract: unreadable_payload.
 
 from collections.abc import Iterator
 
-from tallystick.break_class import BreakClass
 from tallystick.classes.breaks import break_of
 from tallystick.evidence import Evidence
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break, ItemSide
 from tallystick.pairing import Fate
-from tallystick.run_result import Break, ItemSide
 
 
 def row_without_key(evidence: Evidence) -> Iterator[Break]:

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from math import ceil, floor
 
-from tallystick.break_class import Notice
-from tallystick.cut import Cut
 from tallystick.evidence import Evidence, RecordTimes
-from tallystick.offsets import TopicPartition
+from tallystick.model.cut import Cut
+from tallystick.model.finding_names import Notice
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.run_result import NoticeFound
 from tallystick.plain_text import format_time
-from tallystick.run_result import NoticeFound
 
 
 def timestamp_skew(evidence: Evidence) -> Iterator[NoticeFound]:

@@ -6,10 +6,10 @@ still: its offsets mean other records than they did. Not to be mistaken for a lo
 
 from collections.abc import Iterator
 
-from tallystick.break_class import Doubt
-from tallystick.cut import Discontinuity, TopicSlice
 from tallystick.evidence import Evidence
-from tallystick.run_result import DoubtFound
+from tallystick.model.cut import Discontinuity, TopicSlice
+from tallystick.model.finding_names import Doubt
+from tallystick.model.run_result import DoubtFound
 
 
 def topic_recreated(evidence: Evidence) -> Iterator[DoubtFound]:

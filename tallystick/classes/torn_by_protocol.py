@@ -9,10 +9,10 @@ when each was written before the other's marker.
 
 from collections.abc import Iterator
 
-from tallystick.break_class import BreakClass
 from tallystick.classes.torn_transaction import legs_break, proven_torn, seen_legs, was_torn_by_protocol
 from tallystick.evidence import Evidence
-from tallystick.run_result import Break
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break
 
 
 def torn_by_protocol(evidence: Evidence) -> Iterator[Break]:

@@ -6,11 +6,11 @@ a high watermark that grows, a log start that stays below the slice, a partition
 
 from collections.abc import Iterator
 
-from tallystick.break_class import Doubt
-from tallystick.cut import PartitionSnapshot, TopicSlice
 from tallystick.evidence import Evidence
-from tallystick.offsets import TopicPartition
-from tallystick.run_result import DoubtFound
+from tallystick.model.cut import PartitionSnapshot, TopicSlice
+from tallystick.model.finding_names import Doubt
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.run_result import DoubtFound
 
 
 def torn_cut(evidence: Evidence) -> Iterator[DoubtFound]:

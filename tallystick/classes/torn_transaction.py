@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from tallystick.batch_header import NO_PRODUCER_ID
-from tallystick.break_class import BreakClass
 from tallystick.classes.breaks import identity_json, seen_as_json
 from tallystick.contract import Direction
 from tallystick.evidence import Evidence, LegsCase
 from tallystick.log_record import LogRecord
 from tallystick.marker_protocol import MarkerProtocol
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break, ItemSide, ItemState, break_id
 from tallystick.pairing import BEYOND_THE_CUT, Copy, Deadlines, Fate, Place, Sighting
-from tallystick.run_result import Break, ItemSide, ItemState, break_id
 
 
 def torn_transaction(evidence: Evidence) -> Iterator[Break]:

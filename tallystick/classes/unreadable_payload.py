@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from tallystick.break_class import Doubt
 from tallystick.evidence import Evidence, UnreadableRecord
-from tallystick.run_result import DoubtFound
+from tallystick.model.finding_names import Doubt
+from tallystick.model.run_result import DoubtFound
 
 
 def unreadable_payload(evidence: Evidence) -> Iterator[DoubtFound]:

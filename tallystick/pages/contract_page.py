@@ -9,12 +9,13 @@ from uuid import UUID
 from markupsafe import Markup
 
 from tallystick.alert_view import TOPIC_TEXTS
-from tallystick.break_class import BreakClass
 from tallystick.break_class_text import BREAK_TEXTS
 from tallystick.contract import Contract, Direction
 from tallystick.contract_change import ContractChange, contract_changes
-from tallystick.lag import Grace, RunLag, quantile_ms
 from tallystick.masking import Mask
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.partner_lag import Grace, RunLag, quantile_ms
+from tallystick.model.run_result import ItemState
 from tallystick.money_text import format_money
 from tallystick.pages.overview_page import BookRow, book_row
 from tallystick.pages.plan_page import money_of, standing_of
@@ -24,7 +25,6 @@ from tallystick.posture import PostureLine
 from tallystick.report.ageing import age_buckets, all_ages
 from tallystick.report.lag_rows import LagTable, duration_text, lag_tables
 from tallystick.report.page import AgeRow, age_row
-from tallystick.run_result import ItemState
 from tallystick.side_words import in_words_of
 from tallystick.store.book_store import Book, ContractVersion
 from tallystick.store.incident_store import Incident

@@ -1,6 +1,6 @@
 """What the page of one run says beyond its report: whether its canaries were caught. Pure."""
 
-from tallystick.break_class import Doubt
+from tallystick.model.finding_names import Doubt
 from tallystick.store.run_store import StoredRun
 
 

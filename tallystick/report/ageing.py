@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from tallystick.run_result import ItemState, Money, StandingItems, total_money
+from tallystick.model.run_result import ItemState, Money, StandingItems, total_money
 
 BUCKETS = (
     ("under 1 hour", timedelta(hours=1)),

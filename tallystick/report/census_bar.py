@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from tallystick.model.run_result import PartitionCensus
 from tallystick.report.share_bar import share_bar
-from tallystick.run_result import PartitionCensus
 from tallystick.verdict_text import counted
 
 CENSUS_PARTS: Mapping[str, str] = {

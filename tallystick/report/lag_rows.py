@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from tallystick.lag import EDGES_MS, PAIRS_FOR_P999, Pairs, RunLag, TopicLag, quantile_ms
+from tallystick.model.partner_lag import EDGES_MS, PAIRS_FOR_P999, Pairs, RunLag, TopicLag, quantile_ms
 from tallystick.report.share_bar import share_bar
 from tallystick.verdict_text import counted
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tallystick.explain import describe_place
+from tallystick.model.run_result import Break
 from tallystick.plain_text import foreign_text
-from tallystick.run_result import Break
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,16 +12,16 @@ from pydantic import TypeAdapter
 from sqlalchemy import Connection, Engine, cast, func, select
 from sqlalchemy.dialects.postgresql import JSONPATH
 
-from tallystick.break_class import BreakClass
 from tallystick.contract import Contract
-from tallystick.cut import Cut
+from tallystick.model.cut import Cut
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import DoubtFound, ItemState, StandingItems
+from tallystick.model.verdict import Verdict
 from tallystick.report.break_sample import Stake, sort_stakes
-from tallystick.run_result import DoubtFound, ItemState, StandingItems
 from tallystick.store.cut_store import cut_of_row
 from tallystick.store.schema import break_total, contract_version, standing_total
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
-from tallystick.verdict import Verdict
 
 _DOUBTS = TypeAdapter(tuple[DoubtFound, ...])
 _MOMENTS = TypeAdapter(list[datetime])

@@ -7,9 +7,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Engine, Row, select
 
-from tallystick.break_class import BreakClass
 from tallystick.explain import EarlierRepair, LifeStep, ToldBreak, moment_of
-from tallystick.run_result import WriteOff
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import WriteOff
 from tallystick.store.plan_store import ActionState
 from tallystick.store.run_store import break_of_row, item_of_row, items_with_class
 from tallystick.store.schema import compensation_action, item_break, open_item

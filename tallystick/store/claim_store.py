@@ -15,11 +15,11 @@ from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from tallystick.abort_plan import AbortItem
-from tallystick.break_class import Doubt
 from tallystick.compensation_plan import Kind, Plan, PlanItem, PlanStale, Spent
-from tallystick.cut import JudgedPart
-from tallystick.offsets import TopicPartition
-from tallystick.run_result import ItemState
+from tallystick.model.cut import JudgedPart
+from tallystick.model.finding_names import Doubt
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.run_result import ItemState
 from tallystick.store.break_lock import hold_breaks
 from tallystick.store.cut_store import LEDGER
 from tallystick.store.plan_store import (

@@ -5,10 +5,10 @@ from typing import Any
 from sqlalchemy import Engine, select
 
 from tallystick.alert import alerts_for
-from tallystick.break_class import Doubt
-from tallystick.cut import Cut
 from tallystick.cut_closing import Closing, CutClosed, closed_result, refuse_to_close
 from tallystick.host.terminal_user import Terminal, at_terminal
+from tallystick.model.cut import Cut
+from tallystick.model.finding_names import Doubt
 from tallystick.store.alert_store import firing_alerts
 from tallystick.store.contract_store import read_contract
 from tallystick.store.cut_store import CutNotFound, claim_attempt, read_cut

@@ -11,8 +11,8 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import IntegrityError
 
 from tallystick.contract import Contract
-from tallystick.cut import Cut, LedgerSlice, TopicSlice
-from tallystick.offsets import TopicPartition
+from tallystick.model.cut import Cut, LedgerSlice, TopicSlice
+from tallystick.model.offsets import TopicPartition
 from tallystick.store.schema import big_integer, contract_version, cut_slice
 from tallystick.store.schema import cut as cut_table
 from tallystick.surroundings import CursorPosition

@@ -33,13 +33,13 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from tallystick.alert import Alert, Outstanding
-from tallystick.break_class import BreakClass
 from tallystick.contract import Contract
-from tallystick.cut import Cut
 from tallystick.earlier_rows import EarlierRows, ReadSlice
 from tallystick.host.gc_tuning import seldom_collected
-from tallystick.lag import CLEAN_CUTS, RunLag, TopicLag
-from tallystick.run_result import (
+from tallystick.model.cut import Cut
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.partner_lag import CLEAN_CUTS, RunLag, TopicLag
+from tallystick.model.run_result import (
     Break,
     DoubtFound,
     ItemSide,
@@ -55,6 +55,7 @@ from tallystick.run_result import (
     total_at_stake,
     total_money,
 )
+from tallystick.model.verdict import Verdict
 from tallystick.store.alert_store import insert_alerts
 from tallystick.store.break_lock import hold_breaks
 from tallystick.store.cut_store import LEDGER, CutNotFound, cut_of_row
@@ -72,7 +73,6 @@ from tallystick.store.schema import (
 )
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
-from tallystick.verdict import Verdict
 
 _DOUBTS, _FIGURES = TypeAdapter(tuple[DoubtFound, ...]), TypeAdapter(RunFigures)
 _NOTICES = TypeAdapter(tuple[NoticeFound, ...])

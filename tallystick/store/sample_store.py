@@ -5,8 +5,8 @@ from datetime import datetime
 from sqlalchemy import Engine, select
 from sqlalchemy.dialects.postgresql import insert
 
-from tallystick.cut import Sample
-from tallystick.offsets import TopicPartition
+from tallystick.model.cut import Sample
+from tallystick.model.offsets import TopicPartition
 from tallystick.store.schema import sample as sample_table
 
 

@@ -13,8 +13,8 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Engine, Numeric, Select, and_, literal, or_, select, tuple_
 
-from tallystick.break_class import BreakClass
-from tallystick.run_result import Break, ItemState
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break, ItemState
 from tallystick.store.run_store import break_of_row
 from tallystick.store.schema import item_break, standing_item, without_sign
 

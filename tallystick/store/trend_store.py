@@ -7,13 +7,13 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy import Engine, Row, Select, select
 
-from tallystick.break_class import BreakClass
-from tallystick.lag import TopicLag, add_lags
-from tallystick.run_result import Money, total_money
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.partner_lag import TopicLag, add_lags
+from tallystick.model.run_result import Money, total_money
+from tallystick.model.verdict import Verdict
 from tallystick.store.schema import big_integer, break_total
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
-from tallystick.verdict import Verdict
 
 _TOPIC_LAGS = TypeAdapter(tuple[TopicLag, ...])
 

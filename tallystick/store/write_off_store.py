@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, insert, select
 from tallystick.alert import alerts_of_write_off
 from tallystick.explain import LifeStep
 from tallystick.host.terminal_user import Terminal, at_terminal
-from tallystick.run_result import OpenItem, WriteOff
+from tallystick.model.run_result import OpenItem, WriteOff
 from tallystick.store.alert_store import firing_seen_by, insert_alerts
 from tallystick.store.break_lock import hold_breaks
 from tallystick.store.break_store import find_break, life_of_break

@@ -15,16 +15,16 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, DagRunTriggerException
 
 from tallystick import compensation, compensation_source
-from tallystick.break_class import BreakClass
 from tallystick.compensation import VerifyResult
 from tallystick.executor_work import ItemCheck
 from tallystick.masking import Mask
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.verdict import Verdict, merge_verdicts
 from tallystick.plan_text import describe_plan
 from tallystick.repair_effect import Effect
 from tallystick.store import approval_store, clock, plan_store, run_store
 from tallystick.store.approval_store import ApprovalStep
 from tallystick.store.clock import StoreClock
-from tallystick.verdict import Verdict, merge_verdicts
 from tallystick_airflow import approve_operator, judge_operator, offer_compensation_operator, verify_operator
 from tallystick_airflow.approval import APPROVALS, NotApproved, approved_plan
 from tallystick_airflow.approve_operator import ApprovePlanOperator, SecondApprovalOperator

@@ -15,9 +15,9 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from tallystick import compensation
 from tallystick.compensation import Effect, Execution, ItemCheck, ItemFate, ItemOutcome, VerifyResult
+from tallystick.model.verdict import Verdict
 from tallystick.store import approval_store, plan_store
 from tallystick.store.approval_store import ApprovalStep
-from tallystick.verdict import Verdict
 from tallystick_airflow import act_operator, approve_operator, verify_operator
 from tallystick_airflow.act_operator import ActOperator
 from tallystick_airflow.approve_operator import ApprovePlanOperator

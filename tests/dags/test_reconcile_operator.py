@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from tallystick.model.verdict import Verdict
 from tallystick.spark_job import JAVA_OPTIONS
-from tallystick.verdict import Verdict
 from tallystick_airflow import reconcile_operator
 from tallystick_airflow.connections import ConnectionRefused
 from tallystick_airflow.contract_operator import NoCut

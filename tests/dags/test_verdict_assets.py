@@ -10,7 +10,7 @@ from airflow.dag_processing.dagbag import BundleDagBag
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from tallystick import run_document
-from tallystick.verdict import Verdict
+from tallystick.model.verdict import Verdict
 from tallystick_airflow.verdict_assets import announce, matched_asset, verdict_asset, verdicts_of
 
 REPOSITORY = Path(__file__).parents[2]

@@ -28,7 +28,7 @@ from lab.transaction_faults import (
 )
 from tallystick.census import walk_batches
 from tallystick.log_fetch import fetcher
-from tallystick.offsets import OffsetRange
+from tallystick.model.offsets import OffsetRange
 
 pytestmark = pytest.mark.stack
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from tallystick.break_class import BreakClass
-from tallystick.cut import Cut
+from tallystick.model.cut import Cut
+from tallystick.model.finding_names import BreakClass
 from tallystick.store.cut_store import claim_attempt, last_cut, save_cut
 from tallystick.store.incident_store import read_incidents
 from tallystick.store.plan_store import read_audit

@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import Engine
 
 from tallystick.alert import Alert, AlertAction
-from tallystick.break_class import BreakClass
 from tallystick.contract import Contract
 from tallystick.contract_alert import Severity
 from tallystick.contract_event import PayloadKey
+from tallystick.model.finding_names import BreakClass
 from tallystick.report import write_report
 from tallystick.store import standing_store
 from tallystick.store.alert_store import append_alerts

@@ -12,9 +12,10 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.dialects.postgresql import insert
 
 from lab.postgres import STORE_OWNER, PostgresServer
-from tallystick.break_class import BreakClass
 from tallystick.compensation_plan import Kind, LeftOut, Plan
-from tallystick.run_result import ItemState
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import ItemState
+from tallystick.model.verdict import Verdict
 from tallystick.store import standing_store
 from tallystick.store.book_store import cut_of_scheduler_run, list_versions, read_book, stakes_of_run
 from tallystick.store.break_life_store import alerts_of_break, repairs_of_break
@@ -24,7 +25,6 @@ from tallystick.store.run_store import item_columns, read_run, read_run_head
 from tallystick.store.schema import open_item
 from tallystick.store.standing_store import ItemOrder, ItemQuestion, read_breaks, read_standing
 from tallystick.store.trend_store import read_trend
-from tallystick.verdict import Verdict
 from tests.page_books import (
     FIRST_BROKEN,
     HOUR,

@@ -30,11 +30,11 @@ from spark_apps.topic_frame import parse_events
 from tallystick.batch_header import Marker
 from tallystick.census import take_census
 from tallystick.contract_event import EventFields
-from tallystick.cut import PartitionSnapshot, TopicSlice
 from tallystick.key_index import ReadableIndexes, seal
 from tallystick.log_fetch import Fetch, FetchedLog
 from tallystick.log_record import unpacked
-from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.model.cut import PartitionSnapshot, TopicSlice
+from tallystick.model.offsets import OffsetRange, TopicPartition
 from tests.unit.synthetic_log import SyntheticLog
 
 TOPIC, OTHER = "payments", "invoices"

@@ -9,8 +9,8 @@ from spark_apps import second_reading
 from spark_apps.log_blobs import Seen
 from spark_apps.second_reading import CLIENT_BYTES_MAX, SAMPLE_OFFSETS, choose_sample, compare, look_at
 from tallystick.batch_header import Marker
-from tallystick.cut import PartitionSnapshot, TopicSlice
-from tallystick.offsets import OffsetRange
+from tallystick.model.cut import PartitionSnapshot, TopicSlice
+from tallystick.model.offsets import OffsetRange
 from tests.unit.builders import offsets
 from tests.unit.synthetic_log import SyntheticLog, value
 

@@ -14,7 +14,7 @@ from spark_apps.keyed_hash import new_secret
 from spark_apps.lag_meter import LagMeter
 from spark_apps.slice_matching import exceptional_keys, pair_by_key, scan_slices
 from tallystick.contract import Direction
-from tallystick.lag import EDGES_MS, bucket_of
+from tallystick.model.partner_lag import EDGES_MS, bucket_of
 from tallystick.slice_scan import SliceScan
 
 _TOPIC = (

@@ -30,11 +30,11 @@ from lab.stack import LabStack
 from spark_apps import reconcile_app
 from tallystick.connections.connections import Connections, connections_from_environment, environment_variable
 from tallystick.contract import Contract
-from tallystick.cut import Cut, PartitionSnapshot
 from tallystick.cutting import resolve_cut
 from tallystick.log_fetch import open_admin
 from tallystick.look_ups import LookUps
-from tallystick.run_result import RunResult
+from tallystick.model.cut import Cut, PartitionSnapshot
+from tallystick.model.run_result import RunResult
 from tallystick.settling import observe
 from tallystick.store.engine import open_store
 from tallystick.store.run_store import StoredRun, read_run

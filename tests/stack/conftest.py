@@ -19,11 +19,11 @@ from lab.postgres import AIRFLOW_DATABASE, STORE_OWNER, STORE_ROLE
 from lab.process import REPOSITORY
 from lab.stack import LabAddresses, LabStack, start_stack
 from tallystick.alert import Alert
-from tallystick.break_class import BreakClass, Doubt
 from tallystick.contract import Contract
-from tallystick.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
-from tallystick.offsets import OffsetRange
-from tallystick.run_result import (
+from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
+from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.offsets import OffsetRange
+from tallystick.model.run_result import (
     Break,
     DoubtFound,
     ItemSide,
@@ -34,10 +34,10 @@ from tallystick.run_result import (
     RunResult,
     break_id,
 )
+from tallystick.model.verdict import Verdict
 from tallystick.store.cut_store import claim_attempt, save_cut
 from tallystick.store.engine import connect_store, migrate, open_store
 from tallystick.store.run_store import commit_run
-from tallystick.verdict import Verdict
 
 from .live import new_books, spark
 from .store_owner import as_owner

@@ -24,16 +24,16 @@ from lab.ledger import Ledger, PayoutRow
 from lab.mode import DeliveryMode
 from lab.namespace import Namespace
 from lab.stack import LabStack
-from tallystick.break_class import BreakClass
 from tallystick.compensation import Execution
 from tallystick.compensation_plan import Plan
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract import Contract
 from tallystick.log_fetch import open_admin
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.verdict import Verdict
 from tallystick.progress_topic import progress_topic_name
 from tallystick.store.plan_store import read_audit
 from tallystick.topic_snapshot import read_topic_snapshot
-from tallystick.verdict import Verdict
 
 from .repairs import executed, planned
 from .store_owner import as_owner

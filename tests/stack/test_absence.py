@@ -2,9 +2,9 @@
 
 import pytest
 
-from tallystick.break_class import Doubt
-from tallystick.run_result import ItemState
-from tallystick.verdict import Verdict
+from tallystick.model.finding_names import Doubt
+from tallystick.model.run_result import ItemState
+from tallystick.model.verdict import Verdict
 
 from .books import TWO_LEGS, LiveBooks, both_legs, doubts, expected, invoice, kinds, payment, payments
 from .live import NewBooks

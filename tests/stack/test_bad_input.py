@@ -11,16 +11,16 @@ from kafka.admin import KafkaAdminClient
 from lab.ports import free_port
 from spark_apps import reconcile_app
 from tallystick import log_fetch
-from tallystick.break_class import Doubt
 from tallystick.connections.connections import environment_variable
 from tallystick.contract import Contract
 from tallystick.ledger import LedgerRefused, LedgerUnreachable
 from tallystick.log_fetch import BrokerUnreachable, OffsetNotInLog
-from tallystick.run_result import ItemState
+from tallystick.model.finding_names import Doubt
+from tallystick.model.run_result import ItemState
+from tallystick.model.verdict import Verdict
 from tallystick.store.cut_store import last_cut, open_cut
 from tallystick.store.run_store import StoredRun, read_run
 from tallystick.topic_snapshot import TopicNotFound
-from tallystick.verdict import Verdict
 
 from .books import KAFKA, LEDGER, TWO_LEGS, Event, LiveBooks, both_legs, doubts, payment, payments, table_contents
 from .live import NewBooks

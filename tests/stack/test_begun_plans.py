@@ -17,14 +17,15 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from sqlalchemy import text
 
-from tallystick.break_class import BreakClass, Doubt
 from tallystick.compensation_plan import ApprovalTooOld, Plan, PlanRefused, PlanStale
 from tallystick.contract import Contract
 from tallystick.event_publisher import open_publisher
 from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import ItemFate
+from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.run_result import ItemState, WriteOff
+from tallystick.model.verdict import Verdict
 from tallystick.progress_topic import progress_topic_name
-from tallystick.run_result import ItemState, WriteOff
 from tallystick.store.approval_store import ANSWERED_AT
 from tallystick.store.claim_store import NOT_OUTSTANDING
 from tallystick.store.clock import store_now
@@ -33,7 +34,6 @@ from tallystick.store.migrations.versions import m0012_effects_of_actions
 from tallystick.store.plan_store import append_audit
 from tallystick.store.run_store import commit_run, outstanding_breaks
 from tallystick.store.write_off_store import write_off_break
-from tallystick.verdict import Verdict
 from tallystick.write_off import WriteOffRefused
 
 from .payout_world import Books, once, world

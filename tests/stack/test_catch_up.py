@@ -13,11 +13,11 @@ import pytest
 from confluent_kafka import Producer
 from sqlalchemy import Engine
 
-from tallystick.break_class import BreakClass
 from tallystick.cutting import resolve_cut
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.verdict import Verdict
 from tallystick.settling import observe
 from tallystick.store.run_store import StoredRun, outstanding_breaks
-from tallystick.verdict import Verdict
 
 from .books import Event, LiveBooks, payment
 from .live import NewBooks

@@ -8,8 +8,8 @@ import pytest
 from lab.java_producer import JavaProducer, open_java_producer
 from tallystick.census import DecidedBatch, Outcome, take_census, walk_batches
 from tallystick.log_fetch import fetcher, open_admin
-from tallystick.offsets import OffsetRange
-from tallystick.verdict import Verdict
+from tallystick.model.offsets import OffsetRange
+from tallystick.model.verdict import Verdict
 
 from .books import Event, LiveBooks, doubts, expected, kinds, payment, payments
 from .live import NewBooks

@@ -12,11 +12,11 @@ import yaml
 from sqlalchemy import Engine
 from typer.testing import CliRunner, Result
 
-from tallystick.break_class import Doubt
 from tallystick.cli import app
 from tallystick.contract import Contract
+from tallystick.model.finding_names import Doubt
+from tallystick.model.verdict import Verdict
 from tallystick.store.contract_store import read_contract
-from tallystick.verdict import Verdict
 
 
 @pytest.fixture(autouse=True)

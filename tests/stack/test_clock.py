@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from lab.process import REPOSITORY
-from tallystick.cut import Cut
+from tallystick.model.cut import Cut
+from tallystick.model.verdict import Verdict
 from tallystick.store.cut_store import read_cut
-from tallystick.verdict import Verdict
 
 from .books import LiveBooks, doubts, kinds, payment
 from .live import NewBooks

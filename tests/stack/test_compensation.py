@@ -24,7 +24,6 @@ from lab.struck_servers import StruckServers
 from lab.swollen_batch import ZSTD, produce_batch, swollen_batch
 from tallystick import compensation, progress_topic
 from tallystick.acting_rules import ActingStopped, OutsideActingHours, SwitchSetting
-from tallystick.break_class import Doubt
 from tallystick.cli import app
 from tallystick.compensation import verify_and_keep, verify_plan
 from tallystick.compensation_plan import (
@@ -42,9 +41,11 @@ from tallystick.event_publisher import OutgoingRecord, TransactionAborted, open_
 from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import ItemFate
 from tallystick.host.terminal_user import AT_TERMINAL, Terminal, this_terminal
+from tallystick.model.finding_names import Doubt
+from tallystick.model.run_result import ItemState
+from tallystick.model.verdict import Verdict
 from tallystick.progress_topic import ProgressLost, progress_topic_name
 from tallystick.repair_effect import Effect
-from tallystick.run_result import ItemState
 from tallystick.store.approval_store import REJECTED
 from tallystick.store.claim_store import claim_actions
 from tallystick.store.plan_store import (
@@ -58,7 +59,6 @@ from tallystick.store.plan_store import (
 )
 from tallystick.store.run_store import outstanding_breaks
 from tallystick.store.switch_store import set_switch
-from tallystick.verdict import Verdict
 
 from .payout_world import NOON, Books, once, world
 from .repairs import agree, delete_progress_topic

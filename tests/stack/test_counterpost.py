@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import pytest
 
 from tallystick import executor_work
-from tallystick.break_class import BreakClass
 from tallystick.compensation_plan import Kind
 from tallystick.executor_work import ItemFate
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import ItemState
+from tallystick.model.verdict import Verdict
 from tallystick.repair_effect import Effect
-from tallystick.run_result import ItemState
 from tallystick.store.run_store import StoredRun, outstanding_breaks
-from tallystick.verdict import Verdict
 
 from .books import Event, LiveBooks, payment
 from .live import NewBooks

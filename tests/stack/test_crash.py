@@ -44,19 +44,19 @@ from lab.mode import DeliveryMode
 from lab.namespace import Namespace
 from lab.raw_produce import RawProducer
 from lab.stack import LabStack
-from tallystick.break_class import BreakClass
 from tallystick.committed_records import read_committed
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract import load_contract
 from tallystick.log_fetch import open_admin
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break, ItemState
+from tallystick.model.verdict import Verdict
 from tallystick.open_transactions import read_open_transactions
-from tallystick.run_result import Break, ItemState
 from tallystick.store.cut_store import claim_attempt
 from tallystick.store.run_store import commit_run, outstanding_breaks
 from tallystick.surroundings import SURROUNDINGS, Surroundings
 from tallystick.topic_settings import read_broker_settings
 from tallystick.topic_snapshot import read_topic_snapshot
-from tallystick.verdict import Verdict
 
 from . import broken_executor
 from .repairs import all_hanging

@@ -5,15 +5,15 @@ from pyspark.sql import SparkSession
 from sqlalchemy import select
 from typer.testing import CliRunner
 
-from tallystick.break_class import Doubt
 from tallystick.cli import app
 from tallystick.cut_closing import DIGEST
 from tallystick.ledger import LedgerRefused
-from tallystick.run_result import ItemState
+from tallystick.model.finding_names import Doubt
+from tallystick.model.run_result import ItemState
+from tallystick.model.verdict import Verdict
 from tallystick.store.cut_store import open_cut
 from tallystick.store.plan_store import read_audit
 from tallystick.store.schema import alert
-from tallystick.verdict import Verdict
 
 from .books import doubts, payment, payments
 from .live import NewBooks

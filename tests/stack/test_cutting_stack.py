@@ -9,18 +9,18 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tallystick import cutting
-from tallystick.break_class import Doubt
 from tallystick.contract import Contract
 from tallystick.contract_change import ContractChangeRefused
-from tallystick.cut import Cut
 from tallystick.cutting import resolve_cut
-from tallystick.offsets import TopicPartition
-from tallystick.run_result import RunResult
+from tallystick.model.cut import Cut
+from tallystick.model.finding_names import Doubt
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.run_result import RunResult
+from tallystick.model.verdict import Verdict
 from tallystick.settling import observe
 from tallystick.store.cut_store import CutAlreadyOpen, claim_attempt, last_cut, open_cut
 from tallystick.store.run_store import commit_run, judged_until, read_run
 from tallystick.store.sample_store import read_samples
-from tallystick.verdict import Verdict
 from tallystick.window_order import WindowNotOver, WindowOutOfOrder
 
 from .books import LiveBooks, payment, payments

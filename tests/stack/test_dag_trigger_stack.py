@@ -19,10 +19,10 @@ from tallystick.contract import Contract
 from tallystick.dag_trigger import AirflowRefused, open_airflow
 from tallystick.document_schema import PlanDocument
 from tallystick.executor_work import ItemFate
+from tallystick.model.verdict import Verdict
 from tallystick.plan_document import conf_of
 from tallystick.repair_effect import Effect
 from tallystick.store.plan_store import executed_actions
-from tallystick.verdict import Verdict
 
 from .repairs import action_states, effects, executed, planned, trail
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.break_class import BreakClass, Doubt
-from tallystick.run_result import DoubtFound
-from tallystick.verdict import Verdict
+from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.run_result import DoubtFound
+from tallystick.model.verdict import Verdict
 
 from .books import Event, LiveBooks, doubts, expected, kinds, payment, payments
 from .live import NewBooks

@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka import Producer
 
 from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
-from tallystick.break_class import BreakClass
-from tallystick.verdict import Verdict
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.verdict import Verdict
 
 from .books import Event, RawEvent, expected, kinds, payments
 from .live import NewBooks

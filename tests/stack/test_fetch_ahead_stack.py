@@ -13,7 +13,7 @@ from tallystick.census import take_census
 from tallystick.connections.connections import KafkaSettings
 from tallystick.fetch_ahead import fetch_ahead
 from tallystick.log_fetch import FETCH_BYTES, Asked, FetchedLog, fetchers, open_admin
-from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.topic_snapshot import read_topic_snapshot
 
 PARTITIONS = 60

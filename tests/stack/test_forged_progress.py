@@ -26,9 +26,9 @@ from tallystick.compensation_plan import Plan, PlanItem
 from tallystick.executor_work import LOOK, ItemFate, ItemOutcome
 from tallystick.host.terminal_user import AT_TERMINAL, this_terminal
 from tallystick.log_record import ACTION_HEADER
+from tallystick.model.run_result import ItemState, WriteOff
 from tallystick.progress_record import progress_record
 from tallystick.progress_topic import ensure_progress_topic, progress_topic_name
-from tallystick.run_result import ItemState, WriteOff
 from tallystick.store.executor_key_store import read_executor_key
 from tallystick.store.plan_store import executed_actions, open_actions, read_audit, record_done
 from tallystick.store.reopen_store import ReopenRefused, reopen_action

@@ -17,7 +17,6 @@ from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
 from tallystick import abort_execution, executor_work, open_transactions
 from tallystick.acting_rules import ActingStopped, SwitchSetting
 from tallystick.batch_header import Marker, coordinator_epoch
-from tallystick.break_class import Doubt
 from tallystick.census import walk_batches
 from tallystick.compensation import Execution
 from tallystick.compensation_plan import OnePersonOnly, Plan
@@ -25,10 +24,12 @@ from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import ItemFate
 from tallystick.hanging_abort import MarkerRefused
 from tallystick.log_fetch import BrokerUnreachable, fetcher, open_admin
-from tallystick.offsets import OffsetRange
+from tallystick.model.finding_names import Doubt
+from tallystick.model.offsets import OffsetRange
+from tallystick.model.run_result import DoubtFound, RunFigures, RunResult
+from tallystick.model.verdict import Verdict
 from tallystick.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.repair_effect import Effect
-from tallystick.run_result import DoubtFound, RunFigures, RunResult
 from tallystick.store import plan_store
 from tallystick.store.cut_store import claim_attempt
 from tallystick.store.plan_store import EndingHeld, ending_alone, read_audit, save_plan
@@ -36,7 +37,6 @@ from tallystick.store.run_store import commit_run
 from tallystick.store.switch_store import set_switch
 from tallystick.surroundings import SURROUNDINGS
 from tallystick.topic_settings import read_broker_settings
-from tallystick.verdict import Verdict
 
 from .books import LiveBooks, RawEvent, doubts, payment, payments
 from .conftest import NOON

@@ -3,8 +3,8 @@
 import pytest
 
 from spark_apps import topic_frame
-from tallystick.break_class import Doubt
-from tallystick.verdict import Verdict
+from tallystick.model.finding_names import Doubt
+from tallystick.model.verdict import Verdict
 
 from .books import doubts, payments
 from .live import NewBooks

@@ -15,7 +15,6 @@ import pytest
 from lab.stack import LabStack
 from tallystick import ledger_sql
 from tallystick.contract_ledger import LedgerSide
-from tallystick.cut import LedgerSlice
 from tallystick.ledger_reader import (
     PostgresLedger,
     count_older_rows,
@@ -23,6 +22,7 @@ from tallystick.ledger_reader import (
     read_horizon_holder,
     read_ledger_snapshot,
 )
+from tallystick.model.cut import LedgerSlice
 
 _TABLE = """
 CREATE TABLE {table} (

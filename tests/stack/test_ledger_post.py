@@ -16,7 +16,6 @@ from sqlalchemy import text
 from lab.process import wait_until
 from tallystick import compensation, ledger_post
 from tallystick.acting_rules import ActingStopped, SwitchSetting
-from tallystick.break_class import BreakClass
 from tallystick.compensation import Execution
 from tallystick.compensation_plan import Kind, Plan, PlanRefused
 from tallystick.cut_closing import closing_of
@@ -24,8 +23,10 @@ from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import LOOK, ItemFate
 from tallystick.ledger_post import post_once
 from tallystick.ledger_reader import LedgerRefused
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import ItemState
+from tallystick.model.verdict import Verdict
 from tallystick.repair_effect import Effect
-from tallystick.run_result import ItemState
 from tallystick.store.break_store import find_break
 from tallystick.store.claim_store import NOT_OUTSTANDING
 from tallystick.store.close_store import close_cut
@@ -34,7 +35,6 @@ from tallystick.store.plan_store import read_audit
 from tallystick.store.reopen_store import reopen_action
 from tallystick.store.run_store import StoredRun, outstanding_breaks
 from tallystick.store.switch_store import set_switch
-from tallystick.verdict import Verdict
 
 from .books import Event, LiveBooks, payment
 from .live import NewBooks

@@ -14,10 +14,8 @@ from lab.process import wait_until
 from lab.stack import LabStack
 from spark_apps.ledger_frame import read_ledger, slice_queries
 from spark_apps.postgres_rows import read_rows
-from tallystick.break_class import Doubt
 from tallystick.connections.connections import environment_variable
 from tallystick.contract_ledger import LedgerSide
-from tallystick.cut import Cut
 from tallystick.ledger import LedgerDescription, LedgerReadCancelled, LedgerRefused
 from tallystick.ledger_reader import (
     LedgerHidesRows,
@@ -30,9 +28,11 @@ from tallystick.ledger_reader import (
     scan_address,
 )
 from tallystick.ledger_sql import written_xid_statements
+from tallystick.model.cut import Cut
+from tallystick.model.finding_names import Doubt
+from tallystick.model.verdict import Verdict
 from tallystick.store.cut_store import last_cut
 from tallystick.store.run_store import read_run
-from tallystick.verdict import Verdict
 
 from .books import LEDGER, LiveBooks, doubts, payment, payments
 from .live import NewBooks

@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tallystick.break_class import BreakClass
 from tallystick.connections.connections import artifacts_folder
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import ItemState
+from tallystick.model.verdict import Verdict
 from tallystick.report import write_report
 from tallystick.report.break_sample import BREAKS_SHOWN_MAX
-from tallystick.run_result import ItemState
 from tallystick.store.alert_store import pending_alerts
 from tallystick.store.run_store import StoredRun, outstanding_classes
-from tallystick.verdict import Verdict
 
 from .books import LiveBooks, copy_of_store, payments
 from .live import NewBooks

@@ -9,10 +9,10 @@ import pytest
 from spark_apps import reconcile_app
 from spark_apps.cut_scan import BY_CLIENT, PAIR_BY_PAIR, SCAN_VARIABLE
 from tallystick.alert import alerts_for
-from tallystick.break_class import Doubt
 from tallystick.connections.connections import artifacts_folder
 from tallystick.key_index import is_whole
-from tallystick.verdict import Verdict
+from tallystick.model.finding_names import Doubt
+from tallystick.model.verdict import Verdict
 
 from .books import doubts, expected, kinds, payment, payments
 from .live import NewBooks

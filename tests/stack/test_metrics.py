@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from lab.stack import LabStack
 from tallystick.cli import app
-from tallystick.verdict import Verdict
+from tallystick.model.verdict import Verdict
 from tests.metric_recording import BOOKS, FOLDER, moments
 
 from .books import environment_of, open_live_books

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 import pytest
 
 from spark_apps import cut_scan, reconcile_app
-from tallystick.run_result import RunResult
+from tallystick.model.run_result import RunResult
+from tallystick.model.verdict import Verdict
 from tallystick.slice_scan import CANARY
 from tallystick.store.run_store import StoredRun
-from tallystick.verdict import Verdict
 
 from .books import Event, LiveBooks, doubts
 from .live import NewBooks

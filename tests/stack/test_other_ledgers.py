@@ -18,13 +18,13 @@ from lab.process import wait_until
 from spark_apps.ledger_frame import read_ledger
 from tallystick.connections.connections import environment_variable
 from tallystick.contract import Contract
-from tallystick.cut import LedgerSlice, LedgerSnapshot
 from tallystick.jdbc_ledger import JdbcLedger
 from tallystick.ledger import LedgerRefused
 from tallystick.ledger_kinds import open_ledger_of
+from tallystick.model.cut import LedgerSlice, LedgerSnapshot
+from tallystick.model.verdict import Verdict
 from tallystick.settling import observe
 from tallystick.store.run_store import StoredRun, outstanding_breaks
-from tallystick.verdict import Verdict
 
 from .books import Event, LiveBooks, doubts, expected, kinds, payment, payments
 from .live import NewBooks

@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 from lab.raw_produce import open_raw_admin
 from lab.swollen_batch import GZIP, LZ4, ZSTD, produce_batch, swollen_batch
 from spark_apps import cut_scan, reconcile_app
-from tallystick.break_class import BreakClass, Doubt, Notice
+from tallystick.model.finding_names import BreakClass, Doubt, Notice
+from tallystick.model.verdict import Verdict
 from tallystick.store.run_store import StoredRun
-from tallystick.verdict import Verdict
 
 from .books import TWO_LEGS, LiveBooks, both_legs, doubts, payment, payments
 from .live import NewBooks

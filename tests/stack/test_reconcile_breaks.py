@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tallystick.log_strip import position_of, strip_of
-from tallystick.run_result import ItemState, OpenItem
+from tallystick.model.run_result import ItemState, OpenItem
+from tallystick.model.verdict import Verdict
 from tallystick.store.run_store import StoredRun
-from tallystick.verdict import Verdict
 
 from .books import ONE_LEG, TWO_LEGS, both_legs, doubts, expected, invoice, kinds, payment, payments
 from .live import NewBooks

@@ -3,10 +3,10 @@
 import psycopg
 import pytest
 
-from tallystick.break_class import Doubt
-from tallystick.run_result import DoubtFound, ItemState
+from tallystick.model.finding_names import Doubt
+from tallystick.model.run_result import DoubtFound, ItemState
+from tallystick.model.verdict import Verdict
 from tallystick.store.run_store import StoredRun
-from tallystick.verdict import Verdict
 
 from .books import Event, LiveBooks, doubts, payment, payments
 from .live import NewBooks

@@ -25,14 +25,14 @@ from sqlalchemy.exc import OperationalError
 from lab import process
 from lab.process import wait_until
 from spark_apps import reconcile_app
-from tallystick.cut import Cut
 from tallystick.ledger import LedgerUnreachable
 from tallystick.ledger_reader import open_ledger, read_ledger_snapshot
-from tallystick.run_result import RunResult
+from tallystick.model.cut import Cut
+from tallystick.model.run_result import RunResult
+from tallystick.model.verdict import Verdict
 from tallystick.spark_job import submit_argv
 from tallystick.store.cut_store import open_cut
 from tallystick.store.run_store import read_run
-from tallystick.verdict import Verdict
 
 from .books import TWO_LEGS, LiveBooks, both_legs, copy_of_store, invoice, payment, payments, table_contents
 from .live import SPARK_SETTINGS, NewBooks

@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import text
 
 from tallystick.ledger import LedgerRefused
+from tallystick.model.run_result import ItemState
+from tallystick.model.verdict import Verdict
 from tallystick.report import render_report
-from tallystick.run_result import ItemState
-from tallystick.verdict import Verdict
 
 from .books import LiveBooks, payment, payments
 from .live import NewBooks

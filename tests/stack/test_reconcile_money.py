@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.contract_alert import Severity
 from tallystick.ledger import LedgerRefused
-from tallystick.run_result import NoticeFound
+from tallystick.model.finding_names import BreakClass, Doubt, Notice
+from tallystick.model.run_result import NoticeFound
+from tallystick.model.verdict import Verdict
 from tallystick.store.alert_store import firing_alerts
 from tallystick.store.book_store import read_book, stakes_of_run
 from tallystick.store.run_store import StoredRun
 from tallystick.store.standing_store import read_breaks
 from tallystick.store.trend_store import read_trend
-from tallystick.verdict import Verdict
 
 from .books import LiveBooks, doubts, expected, kinds, payment
 from .live import NewBooks

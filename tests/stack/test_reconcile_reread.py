@@ -11,9 +11,9 @@ from spark_apps import cut_scan, reconcile_app
 from spark_apps.hash_scan import HashScan
 from tallystick import batch_heads
 from tallystick.batch_heads import BatchHeads
-from tallystick.run_result import ItemSide
+from tallystick.model.run_result import ItemSide
+from tallystick.model.verdict import Verdict
 from tallystick.store.run_store import StoredRun
-from tallystick.verdict import Verdict
 
 from .books import TWO_LEGS, LiveBooks, both_legs, invoice, payment, table_contents
 from .live import NewBooks

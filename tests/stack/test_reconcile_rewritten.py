@@ -2,9 +2,9 @@
 
 import pytest
 
-from tallystick.break_class import BreakClass, Doubt
-from tallystick.run_result import ItemState
-from tallystick.verdict import Verdict
+from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.run_result import ItemState
+from tallystick.model.verdict import Verdict
 
 from .books import doubts, expected, kinds, payment, payments
 from .live import NewBooks

@@ -10,12 +10,12 @@ from confluent_kafka import Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tallystick import compensation
-from tallystick.break_class import Doubt, Notice
 from tallystick.compensation_plan import PlanItem
 from tallystick.contract_event import EventFields
-from tallystick.run_result import ItemState
+from tallystick.model.finding_names import Doubt, Notice
+from tallystick.model.run_result import ItemState
+from tallystick.model.verdict import Verdict
 from tallystick.store.run_store import StoredRun
-from tallystick.verdict import Verdict
 
 from .books import TWO_LEGS, Event, LiveBooks, both_legs, doubts, expected, invoice, kinds, payment, payments
 from .live import NewBooks

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
-from tallystick.break_class import BreakClass, Doubt
 from tallystick.compensation_plan import Kind
 from tallystick.contract_compensation import REPUBLISHABLE, REVERSIBLE
 from tallystick.executor_work import ItemFate
+from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.run_result import ItemState
+from tallystick.model.verdict import Verdict
 from tallystick.repair_effect import Effect
-from tallystick.run_result import ItemState
 from tallystick.store.run_store import StoredRun, outstanding_breaks
-from tallystick.verdict import Verdict
 
 from .books import LiveBooks, payment, payments
 from .live import NewBooks

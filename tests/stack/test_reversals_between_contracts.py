@@ -14,15 +14,15 @@ from kafka.partitioner.default import murmur2
 from sqlalchemy import text
 
 from lab.ledger import PayoutRow
-from tallystick.break_class import BreakClass
 from tallystick.compensation_plan import Plan
 from tallystick.contract import Contract
 from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import ItemFate
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import ItemSide, break_id
+from tallystick.model.verdict import Verdict
 from tallystick.progress_topic import progress_topic_name
-from tallystick.run_result import ItemSide, break_id
 from tallystick.store.migrations.versions import m0015_reversals_by_key
-from tallystick.verdict import Verdict
 
 from .payout_world import Books, world
 

@@ -19,15 +19,15 @@ from tallystick import cutting, investigation, ledger_reader, ledger_sql, look_u
 from tallystick.batch_header import Marker
 from tallystick.census import DecidedBatch, Outcome, take_census, walk_batches
 from tallystick.contract_ledger import LedgerSide
-from tallystick.cut import LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice, next_topic_slice
 from tallystick.key_index import IndexIncomplete
 from tallystick.ledger import LedgerRow
 from tallystick.log_fetch import Fetch
-from tallystick.offsets import OffsetRange
+from tallystick.model.cut import LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice, next_topic_slice
+from tallystick.model.offsets import OffsetRange
+from tallystick.model.run_result import PartitionCensus
+from tallystick.model.verdict import Verdict
 from tallystick.out_of_sight import NOTHING
 from tallystick.pairing import Place, Sighting
-from tallystick.run_result import PartitionCensus
-from tallystick.verdict import Verdict
 
 from . import test_bad_input, test_census_stack, test_ledger_crash, test_ledger_horizon, test_reconcile_holds
 from .books import payment, payments

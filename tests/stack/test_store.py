@@ -14,11 +14,12 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import DatabaseError, IntegrityError, StatementError
 
 from tallystick.alert import Alert, AlertAction, Outstanding
-from tallystick.break_class import BreakClass, Doubt
 from tallystick.contract_alert import Severity
-from tallystick.cut import Sample
-from tallystick.offsets import TopicPartition
-from tallystick.run_result import ItemState
+from tallystick.model.cut import Sample
+from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.run_result import ItemState
+from tallystick.model.verdict import Verdict
 from tallystick.store.alert_store import firing_topics, pending_alerts
 from tallystick.store.cut_store import (
     CutAlreadyOpen,
@@ -45,7 +46,6 @@ from tallystick.store.run_store import (
 )
 from tallystick.store.sample_store import append_sample, read_samples
 from tallystick.store.schema import APPEND_ONLY
-from tallystick.verdict import Verdict
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NEVER_PRODUCED = BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED

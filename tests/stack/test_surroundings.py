@@ -11,15 +11,15 @@ from kafka.structs import TopicPartition
 from lab.process import wait_until
 from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
 from spark_apps import reconcile_app
-from tallystick.break_class import Doubt, Notice
 from tallystick.census import take_census
 from tallystick.log_fetch import fetcher, open_admin
 from tallystick.look_ups import LookUps
-from tallystick.offsets import OffsetRange
-from tallystick.run_result import DoubtFound, ItemState
+from tallystick.model.finding_names import Doubt, Notice
+from tallystick.model.offsets import OffsetRange
+from tallystick.model.run_result import DoubtFound, ItemState
+from tallystick.model.verdict import Verdict
 from tallystick.store.run_store import StoredRun
 from tallystick.surroundings import Surroundings
-from tallystick.verdict import Verdict
 
 from .books import Event, LiveBooks, RawEvent, doubts, payment, payments
 from .live import NewBooks

@@ -21,8 +21,8 @@ import pytest
 from sqlalchemy import Engine
 
 from lab.process import REPOSITORY
-from tallystick.break_class import Doubt
-from tallystick.verdict import Verdict
+from tallystick.model.finding_names import Doubt
+from tallystick.model.verdict import Verdict
 
 SECONDS_MAX = 120
 COLOUR = re.compile(r"\x1b\[[0-9;]*3[0-7][0-9;]*m")

@@ -4,10 +4,10 @@ import psycopg
 import pytest
 
 from lab.postgres import LEDGER_DATABASE, LEDGER_OWNER
-from tallystick.break_class import Doubt
 from tallystick.connections.connections import environment_variable
 from tallystick.ledger import LedgerRefused
 from tallystick.ledger_reader import describe_table
+from tallystick.model.finding_names import Doubt
 
 from .books import LEDGER, doubts, expected, kinds, payment, payments
 from .live import NewBooks

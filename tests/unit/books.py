@@ -10,11 +10,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 
-from tallystick.break_class import BreakClass, Doubt
 from tallystick.census import Outcome
 from tallystick.classes.duplicate_in_topic import original_item_id
 from tallystick.contract import Contract, Direction
-from tallystick.cut import Cut, LedgerSlice, TopicSlice
 from tallystick.evidence import Evidence, LegsCase, UnreadableRecord
 from tallystick.explain import LifeStep
 from tallystick.investigation import (
@@ -28,11 +26,13 @@ from tallystick.judging import judge
 from tallystick.ledger import LedgerRow
 from tallystick.log_record import LogRecord
 from tallystick.look_ups import LookUps, ledger_sighting, needs_topic, topic_sighting
-from tallystick.offsets import TopicPartition
+from tallystick.model.cut import Cut, LedgerSlice, TopicSlice
+from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.run_result import Break, ItemSide, ItemState, OpenItem, PartitionCensus, RunResult
 from tallystick.open_transactions import OpenTransaction
 from tallystick.out_of_sight import LedgerStarts, Loss, OutOfSight, out_of_sight
 from tallystick.pairing import Copy, Deadlines, KeyCase, Sighting, may_be_taken_back, pair_key
-from tallystick.run_result import Break, ItemSide, ItemState, OpenItem, PartitionCensus, RunResult
 from tallystick.slice_scan import ledger_item_id, topic_item_id
 from tallystick.write_off import items_written_off
 

@@ -10,16 +10,16 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-from tallystick.break_class import BreakClass
 from tallystick.census import Outcome
 from tallystick.contract import Contract, Direction
-from tallystick.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, Sample, TopicSlice
 from tallystick.evidence import Evidence
 from tallystick.investigation import group_by_key
 from tallystick.log_record import LogRecord
-from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, Sample, TopicSlice
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.offsets import OffsetRange, TopicPartition
+from tallystick.model.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
 from tallystick.pairing import Copy, Deadlines, KeyCase, Place, Sighting, pair_key
-from tallystick.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
 from tallystick.slice_scan import ledger_item_id, topic_item_id
 from tallystick.surroundings import CursorPosition
 

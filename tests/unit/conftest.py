@@ -6,11 +6,11 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.break_class import BreakClass, Doubt
 from tallystick.contract import Contract
-from tallystick.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
-from tallystick.offsets import OffsetRange
-from tallystick.run_result import (
+from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
+from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.offsets import OffsetRange
+from tallystick.model.run_result import (
     Break,
     DoubtFound,
     ItemSide,
@@ -21,8 +21,8 @@ from tallystick.run_result import (
     RunResult,
     StandingItems,
 )
+from tallystick.model.verdict import Verdict
 from tallystick.store.run_store import StoredRun
-from tallystick.verdict import Verdict
 
 NOON, HOUR = datetime(2026, 3, 1, 12, tzinfo=UTC), timedelta(hours=1)
 

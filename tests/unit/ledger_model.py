@@ -10,7 +10,7 @@ The facts that every rule about slices rests on, and that a simpler model would 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from tallystick.cut import LedgerSnapshot
+from tallystick.model.cut import LedgerSnapshot
 
 FIRST_XID = 100
 

@@ -13,7 +13,7 @@ from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchB
 
 from tallystick.batch_header import Marker
 from tallystick.log_fetch import FetchedLog, OffsetNotInLog
-from tallystick.offsets import TopicPartition
+from tallystick.model.offsets import TopicPartition
 
 NO_PRODUCER = -1
 _ATTRIBUTES_AT = DefaultRecordBatch.ATTRIBUTES_OFFSET

@@ -10,7 +10,6 @@ import pytest
 from tallystick import plan_text
 from tallystick.abort_plan import AbortItem, why_too_young
 from tallystick.approval_rules import refuse_too_few_people
-from tallystick.break_class import Doubt
 from tallystick.compensation_plan import (
     CapsExceeded,
     OnePersonOnly,
@@ -20,7 +19,8 @@ from tallystick.compensation_plan import (
     make_plan,
     refuse_over_caps,
 )
-from tallystick.offsets import TopicPartition
+from tallystick.model.finding_names import Doubt
+from tallystick.model.offsets import TopicPartition
 from tallystick.surroundings import Surroundings
 
 from .builders import PART

@@ -14,9 +14,9 @@ from tallystick.acting_rules import (
     refuse_stopped,
     words_of,
 )
-from tallystick.break_class import BreakClass
 from tallystick.compensation_plan import CompensationOff
 from tallystick.contract import Contract
+from tallystick.model.finding_names import BreakClass
 
 MONDAY_NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 

@@ -10,12 +10,12 @@ import pytest
 
 from tallystick.alert import Alert, AlertAction, Outstanding, alerts_for, severity_of
 from tallystick.alert_message import message_of
-from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.contract import Contract
 from tallystick.contract_alert import AlertRules, Severity
-from tallystick.cut import Cut, LedgerSlice, LedgerSnapshot
-from tallystick.run_result import Break, DoubtFound, NoticeFound, RunFigures, RunResult, break_id, money_at_stake
-from tallystick.verdict import Verdict
+from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot
+from tallystick.model.finding_names import BreakClass, Doubt, Notice
+from tallystick.model.run_result import Break, DoubtFound, NoticeFound, RunFigures, RunResult, break_id, money_at_stake
+from tallystick.model.verdict import Verdict
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MISSING, PHANTOM = BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED, BreakClass.PHANTOM_IN_TOPIC

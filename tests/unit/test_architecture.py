@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.break_class import BreakClass, Doubt, Notice
-from tallystick.run_result import ItemState
+from tallystick.model.finding_names import BreakClass, Doubt, Notice
+from tallystick.model.run_result import ItemState
 
 ROOT = Path(__file__).parents[2]
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()

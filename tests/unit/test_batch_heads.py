@@ -16,7 +16,7 @@ from tallystick.log_fetch import FetchedLog, OffsetNotInLog
 from tallystick.log_record import read_records
 from tallystick.log_search import Wanted, find_records
 from tallystick.log_strip import read_strip
-from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.model.offsets import OffsetRange, TopicPartition
 
 from .builders import LAW, PART, offsets
 from .synthetic_log import SyntheticLog

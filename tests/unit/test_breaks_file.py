@@ -11,8 +11,8 @@ import tallystick.breaks_file
 from tallystick.breaks_file import breaks_file
 from tallystick.contract import Contract
 from tallystick.contract_event import PayloadKey
-from tallystick.run_result import RunResult
-from tallystick.verdict import Verdict
+from tallystick.model.run_result import RunResult
+from tallystick.model.verdict import Verdict
 
 from .conftest import item_break
 from .test_alert import FIGURES, MISSING

@@ -22,9 +22,9 @@ from tallystick.census import (
     with_compaction,
 )
 from tallystick.log_fetch import FetchedLog, OffsetNotInLog
-from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.model.offsets import OffsetRange, TopicPartition
+from tallystick.model.run_result import BledBatch, PartitionCensus
 from tallystick.producer_history import BLED_SAMPLE
-from tallystick.run_result import BledBatch, PartitionCensus
 from tests.forward_outcomes import outcomes_forward
 
 from .builders import LAW, MORE, PART, offsets

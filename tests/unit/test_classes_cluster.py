@@ -5,16 +5,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tallystick.break_class import Doubt
 from tallystick.classes.log_compacted import log_compacted
 from tallystick.classes.log_expired import log_expired
 from tallystick.classes.log_rewritten import log_rewritten
 from tallystick.classes.retention_overtakes import retention_overtakes
 from tallystick.classes.topic_recreated import log_truncated, topic_recreated
 from tallystick.classes.torn_cut import torn_cut
-from tallystick.cut import Cut, PartitionSnapshot, without_expired
 from tallystick.evidence import Evidence
-from tallystick.run_result import DoubtFound, NoticeFound
+from tallystick.model.cut import Cut, PartitionSnapshot, without_expired
+from tallystick.model.finding_names import Doubt
+from tallystick.model.run_result import DoubtFound, NoticeFound
 from tallystick.surroundings import RewrittenBatch, Surroundings, UnreadExpiry
 
 from .builders import HOUR, NOON, PART, contract_of, cut_of, evidence_of, partition_at, slice_of

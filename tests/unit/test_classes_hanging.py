@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from tallystick.break_class import Doubt
 from tallystick.classes.hanging_transaction import hanging_transaction, held_by_prepared_transaction
 from tallystick.classes.held import held_by_open_transaction
 from tallystick.evidence import Evidence
+from tallystick.model.finding_names import Doubt
+from tallystick.model.run_result import DoubtFound
 from tallystick.open_transactions import OpenTransaction
-from tallystick.run_result import DoubtFound
 from tallystick.surroundings import BrokerSettings, FirstSight, HeldEvents, Surroundings
 
 from .builders import HOUR, NOON, PART, cut_of, evidence_of, slice_of

@@ -7,7 +7,7 @@ import pytest
 
 from tallystick.classes.held import held_by_ledger_horizon, held_by_open_transaction, partner_not_settled
 from tallystick.ledger import HorizonHolder
-from tallystick.offsets import TopicPartition
+from tallystick.model.offsets import TopicPartition
 from tallystick.open_transactions import OpenTransaction
 from tallystick.surroundings import Surroundings
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.break_class import BreakClass
 from tallystick.classes import CLASSES
 from tallystick.evidence import Evidence
-from tallystick.run_result import Break
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break
 
 from .books import Books, classes_of
 from .builders import L2T, LAW, T2L, event, evidence_of, row

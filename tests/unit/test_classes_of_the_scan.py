@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.break_class import BreakClass
 from tallystick.classes.mismatch import amount_mismatch, currency_mismatch
 from tallystick.classes.offsetting_errors import offsetting_errors
 from tallystick.classes.out_of_order_in_topic import out_of_order_in_topic
@@ -15,8 +14,9 @@ from tallystick.classes.representation_differs import representation_differs
 from tallystick.classes.timestamp_skew import possible_ms, timestamp_skew
 from tallystick.classes.unfiltered_reader import unfiltered_reader
 from tallystick.evidence import Evidence, OutOfOrderEvent, RecordTimes
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import NoticeFound
 from tallystick.pairing import Copy, Place
-from tallystick.run_result import NoticeFound
 
 from .builders import (
     HOUR,

@@ -12,18 +12,19 @@ import pytest
 
 from tallystick.anchors import compare_anchors
 from tallystick.batch_header import Marker
-from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.canary_cases import name_of
 from tallystick.census import with_compaction
 from tallystick.classes import CLASSES
-from tallystick.cut import Cut, PartitionSnapshot, TopicSlice
 from tallystick.evidence import Evidence, LegsCase, OutOfOrderEvent, RecordTimes, SecondReading, UnreadableRecord
 from tallystick.judging import judge
 from tallystick.log_record import ACTION_HEADER, LogRecord
 from tallystick.marker_protocol import MarkerProtocol
+from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice
+from tallystick.model.finding_names import BreakClass, Doubt, Notice
+from tallystick.model.run_result import BledBatch, Break, ItemSide, ItemState
+from tallystick.model.verdict import Verdict
 from tallystick.open_transactions import OpenTransaction
 from tallystick.pairing import Copy, Place, Sighting
-from tallystick.run_result import BledBatch, Break, ItemSide, ItemState
 from tallystick.surroundings import (
     BatchAnchor,
     BrokerSettings,
@@ -33,7 +34,6 @@ from tallystick.surroundings import (
     UnreadExpiry,
 )
 from tallystick.transaction_span import TransactionSpan
-from tallystick.verdict import Verdict
 
 from .builders import (
     HOUR,

@@ -8,14 +8,14 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.classes import CLASSES
 from tallystick.contract import Contract, Direction
 from tallystick.evidence import Evidence, LegsCase
 from tallystick.judging import judge
 from tallystick.log_record import LogRecord
+from tallystick.model.finding_names import BreakClass, Doubt, Notice
+from tallystick.model.run_result import Break, DoubtFound, ItemState, NoticeFound, OpenItem
 from tallystick.pairing import Place
-from tallystick.run_result import Break, DoubtFound, ItemState, NoticeFound, OpenItem
 from tallystick.surroundings import ExecutedAction, Surroundings
 
 from .builders import (

@@ -14,19 +14,19 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from tallystick import cli, cli_output, live_posture, local_run
-from tallystick.break_class import Notice
 from tallystick.cli import app
 from tallystick.contract import Contract
 from tallystick.contract_change import contract_changes
-from tallystick.exit_code import ExitCode, exit_code_of, worst_of
 from tallystick.local_run import RereadDiffers
 from tallystick.log_fetch import BrokerUnreachable
+from tallystick.model.exit_code import ExitCode, exit_code_of, worst_of
+from tallystick.model.finding_names import Notice
+from tallystick.model.run_result import NoticeFound
+from tallystick.model.verdict import Verdict
 from tallystick.posture import PostureLine, Standing
 from tallystick.run_document import run_document
-from tallystick.run_result import NoticeFound
 from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import StoredRun
-from tallystick.verdict import Verdict
 
 COMMANDS = [
     ("contract", "check"),

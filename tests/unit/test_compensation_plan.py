@@ -11,7 +11,6 @@ import pytest
 
 from tallystick import plan_text
 from tallystick.approval_rules import NotAnApprover, may_approve, refuse_too_few_people
-from tallystick.break_class import BreakClass, Doubt
 from tallystick.compensation_plan import (
     Candidate,
     CapsExceeded,
@@ -26,11 +25,12 @@ from tallystick.compensation_plan import (
     refuse_over_caps,
 )
 from tallystick.contract import Contract
-from tallystick.cut import Cut, LedgerSlice, LedgerSnapshot
+from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot
+from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.run_result import Break, DoubtFound, RunFigures, RunResult, break_id
+from tallystick.model.verdict import Verdict
 from tallystick.plan_document import conf_of
-from tallystick.run_result import Break, DoubtFound, RunFigures, RunResult, break_id
 from tallystick.store.run_store import OutstandingBreak, StoredRun
-from tallystick.verdict import Verdict
 
 describe_plan = partial(plan_text.describe_plan, shown_key=str)
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tallystick.break_class import BreakClass
 from tallystick.contract import Contract, ContractRefused, Direction, load_contract, load_contracts
 from tallystick.contract_compensation import COUNTERPOSTABLE, POSTABLE, REPUBLISHABLE, REVERSIBLE
+from tallystick.model.finding_names import BreakClass
 
 GOOD: dict[str, Any] = {
     "contract": "billing",

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from tallystick.break_class import BreakClass
 from tallystick.contract import Contract, load_contract
 from tallystick.contract_faults import model_inside
 from tallystick.contract_reference import EXAMPLE, contract_reference
+from tallystick.model.finding_names import BreakClass
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "contract.md"

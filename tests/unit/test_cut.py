@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.contract_ledger import LedgerSide
-from tallystick.cut import (
+from tallystick.cutting import LedgerTooFarAhead, next_ledger_slice, next_topic_slices, refuse_too_wide
+from tallystick.model.cut import (
     Cut,
     Discontinuity,
     LedgerSlice,
@@ -25,8 +26,7 @@ from tallystick.cut import (
     next_topic_slice,
     without_expired,
 )
-from tallystick.cutting import LedgerTooFarAhead, next_ledger_slice, next_topic_slices, refuse_too_wide
-from tallystick.offsets import OffsetRange, OffsetsOutOfOrder, TopicPartition
+from tallystick.model.offsets import OffsetRange, OffsetsOutOfOrder, TopicPartition
 
 from .builders import (
     HOUR,

@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tallystick.break_class import Doubt
-from tallystick.cut import Cut
 from tallystick.cut_closing import (
     CloseRefused,
     closed_result,
@@ -16,9 +14,11 @@ from tallystick.cut_closing import (
     refuse_to_close,
     unread_where_closed,
 )
+from tallystick.model.cut import Cut
+from tallystick.model.finding_names import Doubt
+from tallystick.model.run_result import ItemSide
+from tallystick.model.verdict import Verdict
 from tallystick.pairing import Place
-from tallystick.run_result import ItemSide
-from tallystick.verdict import Verdict
 
 from .builders import IN_TOPIC, LEDGER, cut_of, ledger_slice_of, partition_at, seen, slice_of
 

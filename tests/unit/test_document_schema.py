@@ -27,9 +27,9 @@ from tallystick.document_schema import (
     VerdictEventDocument,
     schema_text,
 )
+from tallystick.model.run_result import ItemState
 from tallystick.plan_document import conf_of, plan_document
 from tallystick.run_document import run_document, story_document, verdict_event_document
-from tallystick.run_result import ItemState
 from tallystick.store.run_store import StoredRun
 from tests.alert_snapshots import FOLDER as SNAPSHOTS
 

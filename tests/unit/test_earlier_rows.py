@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.break_class import Doubt
 from tallystick.classes.ledger_changed import ledger_rewritten
 from tallystick.earlier_rows import (
     AHEAD,
@@ -18,6 +17,7 @@ from tallystick.earlier_rows import (
     compare_digests,
     places_by_number,
 )
+from tallystick.model.finding_names import Doubt
 
 from .builders import contract_of, evidence_of
 

@@ -9,7 +9,7 @@ from tallystick.batch_header import Marker
 from tallystick.census import take_census, walk_batches
 from tallystick.fetch_ahead import TOGETHER_OFFSETS, fetch_ahead
 from tallystick.log_fetch import Asked, FetchedLog, OffsetNotInLog
-from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.model.offsets import OffsetRange, TopicPartition
 
 from .synthetic_log import SyntheticLog
 

@@ -7,8 +7,8 @@ from tallystick.batch_header import Marker
 from tallystick.classes.breaks import with_identity
 from tallystick.evidence import BLED_RECORDS, LegsCase, bled_item_ids
 from tallystick.identities import read_identities, wanted_identities
+from tallystick.model.run_result import BledBatch, Break
 from tallystick.pairing import Place
-from tallystick.run_result import BledBatch, Break
 
 from .builders import (
     HOUR,

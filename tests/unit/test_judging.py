@@ -7,13 +7,21 @@ from uuid import uuid4
 
 import pytest
 
-from tallystick.break_class import BreakClass, Doubt
 from tallystick.evidence import Evidence
 from tallystick.judging import judge
 from tallystick.ledger import HorizonHolder
+from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.run_result import (
+    DoubtFound,
+    ItemState,
+    OpenItem,
+    RunResult,
+    break_id,
+    money_at_stake,
+    total_money,
+)
+from tallystick.model.verdict import Verdict, merge_verdicts
 from tallystick.pairing import Place
-from tallystick.run_result import DoubtFound, ItemState, OpenItem, RunResult, break_id, money_at_stake, total_money
-from tallystick.verdict import Verdict, merge_verdicts
 
 from .builders import (
     HOUR,

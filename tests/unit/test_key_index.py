@@ -25,8 +25,8 @@ from tallystick.key_index import (
     row_groups_with,
     seal,
 )
-from tallystick.offsets import TopicPartition
-from tallystick.run_result import KeyIndex
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.run_result import KeyIndex
 
 from .builders import INPUT, LAW, partition_at
 

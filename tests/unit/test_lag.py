@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.lag import (
+from tallystick.model.partner_lag import (
     EDGES_MS,
     Grace,
     TopicLag,

@@ -15,7 +15,7 @@ from tallystick.contract_event import EventFields
 from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog
 from tallystick.log_record import read_record
 from tallystick.log_search import NEEDLES_MAX, Wanted, find_records
-from tallystick.offsets import TopicPartition
+from tallystick.model.offsets import TopicPartition
 from tallystick.open_batch import open_batch
 
 from .builders import LAW, PART, offsets

@@ -7,7 +7,6 @@ from uuid import UUID
 import pytest
 
 from tallystick.batch_header import Marker
-from tallystick.break_class import BreakClass
 from tallystick.log_fetch import OffsetNotInLog
 from tallystick.log_strip import (
     BATCHES_EACH_SIDE,
@@ -18,7 +17,8 @@ from tallystick.log_strip import (
     strip_of,
     with_strips,
 )
-from tallystick.run_result import Break
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break
 
 from .builders import PART, TOPIC
 from .synthetic_log import SyntheticLog

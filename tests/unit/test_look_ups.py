@@ -11,10 +11,10 @@ from tallystick.contract import Direction
 from tallystick.ledger import LedgerRow
 from tallystick.log_record import LogRecord
 from tallystick.look_ups import LookUps, ledger_sighting, needs_topic, topic_sighting
-from tallystick.offsets import TopicPartition
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.run_result import ItemState
 from tallystick.open_transactions import OpenTransaction
 from tallystick.pairing import Copy, Place, Sighting
-from tallystick.run_result import ItemState
 
 from .builders import (
     HOUR,

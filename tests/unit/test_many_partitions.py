@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tallystick.cut import Cut, Sample, without_expired
 from tallystick.cutting import next_topic_slices
 from tallystick.evidence import RecordTimes
 from tallystick.judging import judge
+from tallystick.model.cut import Cut, Sample, without_expired
 from tallystick.surroundings import Surroundings
 
 from .builders import NOON, TOPIC, cut_of, evidence_of, partition_at, slice_of

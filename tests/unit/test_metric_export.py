@@ -13,7 +13,7 @@ from tallystick import metric_export
 from tallystick.connections.connections import ConnectionNotGiven
 from tallystick.metric_export import MetricsEmpty, exposition, metrics_app, push
 from tallystick.metric_figures import metric_values
-from tallystick.run_result import ItemState
+from tallystick.model.run_result import ItemState
 
 from .test_metric_figures import BOOKS, NOON, standing
 

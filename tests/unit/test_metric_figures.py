@@ -4,12 +4,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tallystick.break_class import BreakClass
 from tallystick.metric_figures import METRICS, ContractFigures, JudgedWindow, SinkFigures, metric_values
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import ItemState, StandingItems
+from tallystick.model.verdict import Verdict
 from tallystick.report.ageing import BUCKETS
-from tallystick.run_result import ItemState, StandingItems
 from tallystick.store.book_store import StandingClass
-from tallystick.verdict import Verdict
 
 NOON, HOUR = datetime(2026, 3, 1, 12, tzinfo=UTC), timedelta(hours=1)
 JUDGED = JudgedWindow(

@@ -13,10 +13,10 @@ from sqlalchemy import Engine
 from sqlalchemy.dialects import postgresql
 
 from tallystick import compensation, executor_work
-from tallystick.break_class import BreakClass
 from tallystick.compensation_plan import Plan, PlanItem
 from tallystick.event_publisher import ExecutorFenced, TransactionAborted
 from tallystick.executor_work import ItemFate, Work
+from tallystick.model.finding_names import BreakClass
 from tallystick.store import claim_store
 
 ITEM = PlanItem(

@@ -9,10 +9,12 @@ import pytest
 
 from tallystick.abort_plan import abort_words
 from tallystick.alert import AlertAction
-from tallystick.break_class import BreakClass, Doubt
 from tallystick.compensation_plan import Kind
 from tallystick.contract_alert import Severity
 from tallystick.explain import LifeStep, ToldBreak, describe_place
+from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.run_result import DoubtFound, ItemState, StandingItems, WriteOff
+from tallystick.model.verdict import Verdict
 from tallystick.pages import ASSETS, render_page
 from tallystick.pages.break_page import BreakPage, break_page, side_by_side, standing_words
 from tallystick.pages.contract_page import contract_page
@@ -25,7 +27,6 @@ from tallystick.pages.window_strip import NO_VERDICT, describe_windows, draw_win
 from tallystick.plain_text import foreign_text
 from tallystick.report.break_sample import stakes
 from tallystick.report.page import page_of, report_page
-from tallystick.run_result import DoubtFound, ItemState, StandingItems, WriteOff
 from tallystick.store.book_store import Book, BookWindow, ContractVersion, StandingClass
 from tallystick.store.break_life_store import AlertTold, RepairTold
 from tallystick.store.incident_store import Incident
@@ -42,7 +43,6 @@ from tallystick.store.plan_store import ActionState, AuditEntry
 from tallystick.store.run_store import StoredRun
 from tallystick.store.standing_store import ItemQuestion, StandingPage
 from tallystick.store.trend_store import WindowFigures
-from tallystick.verdict import Verdict
 from tests.page_books import cut_of, item_of, mismatch, missing, payouts, torn, waiting_plan
 
 from .test_abort_plan import planned

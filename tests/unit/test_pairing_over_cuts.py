@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tallystick.break_class import Doubt, Notice
 from tallystick.census import Outcome
 from tallystick.contract import Direction
-from tallystick.run_result import ItemState, RunResult
-from tallystick.verdict import Verdict
+from tallystick.model.finding_names import Doubt, Notice
+from tallystick.model.run_result import ItemState, RunResult
+from tallystick.model.verdict import Verdict
 
 from .books import Books, classes_of, doubts_of
 from .builders import L2T, T2L

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.break_class import Doubt
 from tallystick.classes.ledger_changed import ledger_rewritten
 from tallystick.contract_ledger import LedgerColumns, LedgerSide
-from tallystick.cut import FileChange, LedgerFile, LedgerSlice
 from tallystick.ledger import LedgerRefused, LedgerUnreachable
 from tallystick.look_ups import ledger_sighting
+from tallystick.model.cut import FileChange, LedgerFile, LedgerSlice
+from tallystick.model.finding_names import Doubt
 from tallystick.pairing import Place
 from tallystick.parquet_ledger import ParquetLedger, changes, fix_files, known_files
 from tallystick.surroundings import Surroundings

@@ -8,8 +8,8 @@ import pytest
 
 from tallystick.classes.promise_at_risk import promise_at_risk
 from tallystick.contract import Contract
+from tallystick.model.run_result import PartitionCensus
 from tallystick.posture import PostureLine, Standing, longest_interval, posture, reconciliation_horizon
-from tallystick.run_result import PartitionCensus
 from tallystick.surroundings import BrokerSettings, Surroundings, TopicSettings
 
 from .builders import HOUR, L2T, NOON, T2L, TOPIC, census_of, contract_of, evidence_of, slice_of

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.break_class import BreakClass
 from tallystick.compensation_plan import Plan, PlanItem
+from tallystick.model.finding_names import BreakClass
 from tallystick.progress_record import (
     ExecutorKey,
     ProgressFound,

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tallystick.census import Outcome
-from tallystick.cut import PartitionSnapshot
 from tallystick.ledger import LedgerRow
 from tallystick.log_record import LogRecord
+from tallystick.model.cut import PartitionSnapshot
 from tallystick.pairing import Place, Sighting
 from tallystick.receipts import Receipt, receipt_sighting, receipts_of, without_compacted
 from tallystick.surroundings import Surroundings, TopicSettings

@@ -14,20 +14,20 @@ from typing import Any
 
 import pytest
 
-from tallystick.break_class import BreakClass, Notice
 from tallystick.contract import Contract
 from tallystick.explain import explain, tell_breaks
-from tallystick.lag import Grace, RunLag, lags_of_pairs
 from tallystick.legal_oddities import LEGAL_ODDITIES_VERSION
 from tallystick.log_strip import LogStrip, StripBatch
-from tallystick.offsets import TopicPartition
+from tallystick.model.finding_names import BreakClass, Notice
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.partner_lag import Grace, RunLag, lags_of_pairs
+from tallystick.model.run_result import Break, IndexFile, KeyIndex, NoticeFound, PartitionCensus
 from tallystick.posture import Standing
 from tallystick.report import render_report, report_path, write_report
 from tallystick.report.guarantees import guarantees
 from tallystick.report.leg_marks import leg_marks
 from tallystick.report.page import report_page
 from tallystick.report.strip_drawing import draw_strip
-from tallystick.run_result import Break, IndexFile, KeyIndex, NoticeFound, PartitionCensus
 from tallystick.store.run_store import StoredRun
 from tallystick.surroundings import SURROUNDINGS, Surroundings, TopicSettings
 

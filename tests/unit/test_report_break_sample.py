@@ -3,9 +3,9 @@
 from dataclasses import replace
 from uuid import UUID
 
-from tallystick.break_class import BreakClass
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break
 from tallystick.report.break_sample import choose_breaks, group_breaks, stakes
-from tallystick.run_result import Break
 
 from .builders import L2T
 

@@ -7,11 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.break_class import BreakClass
 from tallystick.compensation_plan import Kind, PlanItem
 from tallystick.contract_event import EventFields
-from tallystick.cut import JudgedPart, PartitionSnapshot
-from tallystick.offsets import TopicPartition
+from tallystick.model.cut import JudgedPart, PartitionSnapshot
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.offsets import TopicPartition
 from tallystick.republished_event import (
     StandingEvent,
     event_headers,

@@ -8,9 +8,9 @@ from typer.main import get_command
 
 from tallystick.alert import INCONCLUSIVE, SILENCES, TEST
 from tallystick.alert_view import TOPIC_TEXTS
-from tallystick.break_class import BreakClass, Doubt, Notice
 from tallystick.cli import app
 from tallystick.connections.connections import runbook_links
+from tallystick.model.finding_names import BreakClass, Doubt, Notice
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "runbooks"

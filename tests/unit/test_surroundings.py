@@ -5,8 +5,8 @@ from dataclasses import fields, replace
 from datetime import timedelta
 
 from tallystick.cluster_snapshot import first_sights
-from tallystick.cut import Discontinuity, FileChange, LedgerFile
 from tallystick.look_ups import LookUps
+from tallystick.model.cut import Discontinuity, FileChange, LedgerFile
 from tallystick.open_transactions import OpenTransaction
 from tallystick.surroundings import (
     SURROUNDINGS,

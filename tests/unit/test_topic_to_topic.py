@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.break_class import BreakClass, Doubt
 from tallystick.canary_cases import name_of
 from tallystick.census import Outcome
 from tallystick.classes import CLASSES
@@ -20,9 +19,10 @@ from tallystick.evidence import Evidence
 from tallystick.input_topic import input_kafka
 from tallystick.key_index import IndexedCopy, ReadableIndexes
 from tallystick.look_ups import LookUps, index_sightings, input_sighting, needs_input
-from tallystick.offsets import TopicPartition
+from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.run_result import ItemSide, NoticeFound
 from tallystick.pairing import Copy, Place, Sighting
-from tallystick.run_result import ItemSide, NoticeFound
 from tallystick.slice_scan import input_row_id, ledger_item_id, topic_item_id
 
 from .builders import (

@@ -12,9 +12,9 @@ from tallystick.contract_event import EventFields
 from tallystick.log_record import LogRecord, read_records
 from tallystick.log_search import NEEDLES_MAX, Wanted, find_records
 from tallystick.look_ups import without_what_came_home
-from tallystick.offsets import OffsetRange
+from tallystick.model.offsets import OffsetRange
+from tallystick.model.run_result import ItemSide
 from tallystick.pairing import Copy
-from tallystick.run_result import ItemSide
 from tallystick.slice_scan import CanaryScan, SliceScan
 
 from .builders import LAW, PART, event, offsets, row, slice_of

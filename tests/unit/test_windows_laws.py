@@ -15,10 +15,10 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from tallystick.break_class import BreakClass, Doubt
 from tallystick.census import Outcome
 from tallystick.contract import Direction
-from tallystick.run_result import Break, ItemState, OpenItem
+from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.run_result import Break, ItemState, OpenItem
 from tallystick.slice_scan import ledger_item_id, topic_item_id
 
 from .books import doubts_of

@@ -9,8 +9,8 @@ import pytest
 
 from tallystick.alert import AlertAction, Outstanding, alerts_of_write_off
 from tallystick.explain import LifeStep, explain
+from tallystick.model.run_result import ItemState, OpenItem, WriteOff
 from tallystick.run_document import story_document
-from tallystick.run_result import ItemState, OpenItem, WriteOff
 from tallystick.write_off import RepairBegun, WriteOffRefused, items_written_off, refuse_while_repaired, write_off_of
 
 from .builders import HOUR, NOON

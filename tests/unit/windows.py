@@ -11,14 +11,14 @@ from datetime import datetime, timedelta
 
 from tallystick.census import Outcome
 from tallystick.contract import Direction
-from tallystick.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, Sample, TopicSlice, choose_sample
 from tallystick.cutting import next_ledger_slice, next_topic_slices
 from tallystick.ledger import LedgerRow
 from tallystick.log_record import LogRecord
 from tallystick.look_ups import LookUps
-from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, Sample, TopicSlice, choose_sample
+from tallystick.model.offsets import OffsetRange, TopicPartition
+from tallystick.model.run_result import PartitionCensus, RunResult
 from tallystick.open_transactions import OpenTransaction
-from tallystick.run_result import PartitionCensus, RunResult
 from tallystick.settlement import ledger_settled_until, topic_settled_until
 from tallystick.settling import sample_of
 from tallystick.slice_scan import ledger_item_id, topic_item_id

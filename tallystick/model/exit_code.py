@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from enum import IntEnum
 
-from tallystick.verdict import Verdict
+from tallystick.model.verdict import Verdict
 
 
 class ExitCode(IntEnum):

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 
-from tallystick.offsets import OffsetRange, TopicPartition
+from tallystick.model.offsets import OffsetRange, TopicPartition
 
 
 class PartitionsVanished(ValueError):

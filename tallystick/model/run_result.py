@@ -11,9 +11,9 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID, uuid5
 
-from tallystick.break_class import BreakClass, Doubt, Notice
-from tallystick.lag import RunLag
-from tallystick.verdict import Verdict
+from tallystick.model.finding_names import BreakClass, Doubt, Notice
+from tallystick.model.partner_lag import RunLag
+from tallystick.model.verdict import Verdict
 
 _BREAK_NAMESPACE = UUID("5a1d6f0e-6a55-5c07-9d3f-3c1f6a2b9e71")
 _SEPARATOR = "\x1f"
