@@ -56,7 +56,6 @@ from tallystick.look_ups import LookUps
 from tallystick.model.cut import Cut, without_expired
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import RunResult
-from tallystick.plain_text import printed_text
 from tallystick.settling import open_both_sides
 from tallystick.store.alert_store import firing_alerts
 from tallystick.store.contract_store import read_contract
@@ -70,6 +69,7 @@ from tallystick.store.run_store import (
     read_run,
     read_run_head,
 )
+from tallystick.text.plain import printed_text
 
 _PR_SET_PDEATHSIG = 1
 

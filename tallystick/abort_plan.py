@@ -11,11 +11,11 @@ from uuid import UUID, uuid5
 
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import total_money
-from tallystick.money_text import format_money
 from tallystick.open_transactions import OpenTransaction
-from tallystick.plain_text import format_time
 from tallystick.surroundings import BrokerSettings, HeldEvents, Surroundings
-from tallystick.verdict_text import counted
+from tallystick.text.money import format_money
+from tallystick.text.plain import format_time
+from tallystick.text.verdict_sentence import counted
 
 _NAMESPACE = UUID("8f3f6f0e-7a2b-5b0c-9d53-3f7f0d6f9a11")
 _SLACK_SECONDS = 300

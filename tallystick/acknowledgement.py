@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tallystick.alert import Alert, AlertAction
-from tallystick.plain_text import foreign_text, given_text
+from tallystick.text.plain import foreign_text, given_text
 
 
 class AcknowledgementRefused(ValueError):

@@ -11,7 +11,7 @@ from croniter import croniter
 from tallystick.compensation_plan import CompensationOff, PlanRefused
 from tallystick.contract import Contract
 from tallystick.host.terminal_user import Terminal
-from tallystick.plain_text import foreign_text, format_time
+from tallystick.text.plain import foreign_text, format_time
 
 
 class ActingStopped(PlanRefused):

@@ -22,8 +22,8 @@ from tallystick.model.cut import Cut
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.run_result import Break, DoubtFound, Money, RunResult, WriteOff, money_at_stake, negative_at_stake
 from tallystick.model.verdict import Verdict
-from tallystick.money_text import format_money
-from tallystick.plain_text import foreign_text, format_time
+from tallystick.text.money import format_money
+from tallystick.text.plain import foreign_text, format_time
 
 INCONCLUSIVE = "inconclusive"
 """Topic of the alert that says a run proved nothing."""

@@ -5,7 +5,7 @@ from datetime import datetime
 from tallystick.alert import TEST, Alert, AlertAction, sink_name
 from tallystick.contract import Contract
 from tallystick.contract_alert import Severity
-from tallystick.plain_text import format_time
+from tallystick.text.plain import format_time
 
 
 class NoSinks(ValueError):

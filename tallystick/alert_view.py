@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from tallystick.alert import INCONCLUSIVE, NO_VERDICT, TEST, VERDICT_OVERDUE, Alert
-from tallystick.break_class_text import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
-from tallystick.money_text import format_money
-from tallystick.plain_text import format_time, format_window, story_text
+from tallystick.text.finding_texts import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
+from tallystick.text.money import format_money
+from tallystick.text.plain import format_time, format_window, story_text
 
 TOPIC_TEXTS: Mapping[str, ClassText] = {
     **{str(name): text for texts in (BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS) for name, text in texts.items()},

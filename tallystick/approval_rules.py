@@ -4,9 +4,9 @@ from collections.abc import Collection
 
 from tallystick.compensation_plan import OnePersonOnly, Plan, PlanRefused, rules_of
 from tallystick.contract import Contract
-from tallystick.money_text import format_money
-from tallystick.plain_text import foreign_text
-from tallystick.verdict_text import counted
+from tallystick.text.money import format_money
+from tallystick.text.plain import foreign_text
+from tallystick.text.verdict_sentence import counted
 
 
 class NotAnApprover(PlanRefused):

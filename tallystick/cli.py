@@ -431,10 +431,10 @@ def acknowledge_alert(
     """
     from tallystick.cli_output import print_json
     from tallystick.host.terminal_user import this_terminal
-    from tallystick.plain_text import story_text
     from tallystick.run_document import alert_document
     from tallystick.store.acknowledgement_store import acknowledge
     from tallystick.store.engine import open_store
+    from tallystick.text.plain import story_text
 
     alert = acknowledge(open_store(store_dsn()), contract, topic, by=by, terminal=this_terminal())
     if as_json:

@@ -134,8 +134,8 @@ def act_on_plan(
     from tallystick.compensation import contract_to_look_by, execute_plan, verify_and_keep
     from tallystick.host.terminal_user import this_terminal
     from tallystick.masking import Mask
-    from tallystick.plain_text import foreign_text, story_text
     from tallystick.store.engine import open_store
+    from tallystick.text.plain import foreign_text, story_text
 
     contract, approver = load_contract(contract_file), words_of("--by", by)
     mask = Mask(contract)
@@ -169,8 +169,8 @@ def act_on_plan(
 
 def _kept_plan(engine: "Engine", contract: Contract, plan_hash: str) -> "Plan":
     from tallystick.compensation_plan import PlanStale, plan_id_of
-    from tallystick.plain_text import foreign_text
     from tallystick.store.plan_store import read_plan
+    from tallystick.text.plain import foreign_text
 
     plan = read_plan(engine, plan_id_of(plan_hash))
     if plan is None:
@@ -240,12 +240,12 @@ def reopen(
     from tallystick.approval_rules import refuse_one_reopener
     from tallystick.compensation_plan import ApprovalTooOld, rules_of
     from tallystick.host.terminal_user import at_terminal, this_terminal
-    from tallystick.plain_text import foreign_text
     from tallystick.signed_approval import Reopening, read_signed, read_signers, reopening_sheet
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
     from tallystick.store.plan_store import open_actions
     from tallystick.store.reopen_store import ReopenRefused, reopen_action
+    from tallystick.text.plain import foreign_text
 
     contract, who, why = load_contract(contract_file), words_of("--by", by), words_of("--reason", reason)
     engine, terminal = open_store(store_dsn()), this_terminal()
@@ -324,8 +324,8 @@ def _turn(contract: str | None, *, stopped: bool, by: str, because: str) -> None
 def _require_books(engine: "Engine", contract: str | None) -> None:
     """A name that was mistyped must not look like a contract that was stopped."""
     from tallystick.acting_rules import SwitchRefused
-    from tallystick.plain_text import foreign_text
     from tallystick.store.contract_store import newest_contract
+    from tallystick.text.plain import foreign_text
 
     if contract is not None and newest_contract(engine, contract) is None:
         raise SwitchRefused(f"{foreign_text(contract)}: no cut of it is stored; expected a contract's name, or none")

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from tallystick.host.gc_tuning import seldom_collected
 from tallystick.model.exit_code import ExitCode
-from tallystick.plain_text import printed_text
+from tallystick.text.plain import printed_text
 
 
 class CommandGroup(TyperGroup):

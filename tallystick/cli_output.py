@@ -12,7 +12,6 @@ from rich.text import Text
 
 from tallystick.alert import Alert
 from tallystick.alert_message import Attempt
-from tallystick.break_class_text import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS
 from tallystick.cli_table import Rows, console
 from tallystick.contract import Contract
 from tallystick.contract_change import ContractChange, Effect, gravest, value_text
@@ -21,13 +20,14 @@ from tallystick.explain import Story, ToldBreak, amount_of
 from tallystick.log_strip import LogStrip, strip_of
 from tallystick.model.run_result import Break, PartitionCensus, largest_first, money_at_stake
 from tallystick.model.verdict import Verdict
-from tallystick.money_text import format_minor, format_money
-from tallystick.plain_text import foreign_text, format_time, format_window
 from tallystick.posture import PostureLine, Standing
-from tallystick.side_words import said_of_inputs
 from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import RunSummary, StoredRun
-from tallystick.verdict_text import counted, verdict_sentence
+from tallystick.text.finding_texts import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS
+from tallystick.text.money import format_minor, format_money
+from tallystick.text.plain import foreign_text, format_time, format_window
+from tallystick.text.side_terms import said_of_inputs
+from tallystick.text.verdict_sentence import counted, verdict_sentence
 from tallystick.write_off import BreakWrittenOff
 
 _BREAKS_SHOWN_MAX = 20

@@ -10,8 +10,8 @@ from rich.status import Status
 from rich.text import Text
 
 from tallystick.cli_table import console
-from tallystick.pages.span_text import span_text
-from tallystick.verdict_text import counted
+from tallystick.text.duration import span_text
+from tallystick.text.verdict_sentence import counted
 
 _LINES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "settling": lambda found: f"Waiting for both sides to settle: {'; '.join(found['waits_for'])}",

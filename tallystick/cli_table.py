@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from tallystick.plain_text import printed_text
+from tallystick.text.plain import printed_text
 
 _WIDTH_OF_A_PIPE = 100_000
 """No line is ever folded."""

@@ -15,12 +15,12 @@ from tallystick.cli_output import VERDICT_STYLES, runs_table
 from tallystick.cli_table import Rows, console
 from tallystick.metric_figures import ContractFigures
 from tallystick.model.run_result import ItemState, total_money
-from tallystick.money_text import format_money
-from tallystick.pages.span_text import span_text
-from tallystick.plain_text import foreign_text, format_time
 from tallystick.run_document import summary_document
 from tallystick.store.metric_store import read_figures
 from tallystick.store.run_store import RunSummary, list_runs, runs_after
+from tallystick.text.duration import span_text
+from tallystick.text.money import format_money
+from tallystick.text.plain import foreign_text, format_time
 
 _LOOK_AGAIN_SECONDS = 1.0
 _RUNS_SHOWN = 10

@@ -78,7 +78,6 @@ from tallystick.ledger_reader import open_ledger, read_database_identity
 from tallystick.model.cut import JudgedPart
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.verdict import Verdict, merge_verdicts
-from tallystick.plain_text import foreign_text
 from tallystick.progress_proof import ProgressProof, prove_progress
 from tallystick.progress_record import progress_record
 from tallystick.progress_topic import ensure_progress_topic, progress_topic_name
@@ -111,6 +110,7 @@ from tallystick.store.plan_store import (
     read_plan,
     spent_today,
 )
+from tallystick.text.plain import foreign_text
 
 _ATTEMPTS = 5
 _TOGETHER = 500

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tallystick.break_class_text import BREAK_TEXTS
 from tallystick.contract import Contract
 from tallystick.contract_values import PATTERNS
+from tallystick.text.finding_texts import BREAK_TEXTS
 
 EXAMPLE = """\
 contract: billing_payouts

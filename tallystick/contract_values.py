@@ -14,7 +14,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from tallystick.money_text import is_known_currency
+from tallystick.text.money import is_known_currency
 
 PATTERNS = {
     r"^[a-z][a-z0-9_]{0,62}$": "a name in lower case letters, digits and _, beginning with a letter",

@@ -14,8 +14,8 @@ from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import DoubtFound, ItemSide, RunResult, unread_result
 from tallystick.out_of_sight import Loss
 from tallystick.pairing import Place, Sighting
-from tallystick.plain_text import format_time, given_text
 from tallystick.slice_scan import topic_place
+from tallystick.text.plain import format_time, given_text
 
 DIGEST = "closed unread"
 """Of a run that read nothing."""

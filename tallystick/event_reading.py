@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tallystick.contract_event import EventFields
-from tallystick.money_text import minor_unit_digits
+from tallystick.text.money import minor_unit_digits
 
 DEPTH_MAX = 100
 """Objects and arrays inside each other. Deeper, a parser ends where its stack does: each time at another depth."""

@@ -11,14 +11,14 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from tallystick.break_class_text import BREAK_TEXTS
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemState, OpenItem, WriteOff
-from tallystick.money_text import format_minor
-from tallystick.plain_text import foreign_text, format_time, format_window
-from tallystick.side_words import said_of_inputs
 from tallystick.store.run_store import StoredRun
-from tallystick.told_apart import TOLD_APART
+from tallystick.text.finding_texts import BREAK_TEXTS
+from tallystick.text.money import format_minor
+from tallystick.text.plain import foreign_text, format_time, format_window
+from tallystick.text.ruled_out import TOLD_APART
+from tallystick.text.side_terms import said_of_inputs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ from tallystick.model.run_result import (
 )
 from tallystick.model.verdict import Verdict, merge_verdicts
 from tallystick.pairing import Copy, Fate, KeyOutcome, Residue, topic_of
-from tallystick.side_words import in_words_of
+from tallystick.text.side_terms import in_words_of
 
 
 def judge(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tallystick.contract_ledger import LedgerSide
 from tallystick.event_reading import TEXT_LENGTH_MAX
-from tallystick.money_text import codes_by_digits
+from tallystick.text.money import codes_by_digits
 
 _XID_MASK = 4294967295
 _HALF_RANGE = 2147483648

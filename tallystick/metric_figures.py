@@ -11,9 +11,9 @@ from enum import StrEnum
 
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.money_text import is_known_currency
 from tallystick.report.ageing import BUCKETS
 from tallystick.store.book_store import StandingClass
+from tallystick.text.money import is_known_currency
 
 WAITING = "waiting"
 """Label of items that are no break: not due yet, or not decidable yet."""

@@ -30,7 +30,7 @@ from tallystick.contract import Direction
 from tallystick.model.finding_names import ONE_TOO_MANY, BreakClass
 from tallystick.model.run_result import ItemSide, ItemState, OpenItem
 from tallystick.out_of_sight import NOTHING, OutOfSight
-from tallystick.side_words import in_words_of
+from tallystick.text.side_terms import in_words_of
 
 
 class Place(StrEnum):

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from tallystick.abort_plan import AbortItem, abort_words
 from tallystick.compensation_plan import Kind, LeftOut, Plan, PlanItem
 from tallystick.model.run_result import total_at_stake, total_money
-from tallystick.money_text import format_minor, format_money
-from tallystick.plain_text import printed_text
-from tallystick.verdict_text import counted
+from tallystick.text.money import format_minor, format_money
+from tallystick.text.plain import printed_text
+from tallystick.text.verdict_sentence import counted
 
 _SHOWN = 20
 """Events that a person is shown; the plan itself has them all."""

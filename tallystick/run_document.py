@@ -18,7 +18,7 @@ from tallystick.model.verdict import Verdict
 from tallystick.posture import PostureLine
 from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import RunSummary, StoredRun
-from tallystick.verdict_text import verdict_sentence
+from tallystick.text.verdict_sentence import verdict_sentence
 from tallystick.write_off import BreakWrittenOff
 
 

@@ -18,8 +18,8 @@ from sshsig import InvalidSignature, PublicKey, check_signature
 from sshsig.allowed_signers import AllowedSigner, load_allowed_signers_file
 
 from tallystick.compensation_plan import Plan, PlanRefused
-from tallystick.plain_text import foreign_text, format_time
 from tallystick.plan_text import describe_plan
+from tallystick.text.plain import foreign_text, format_time
 
 NAMESPACE = "tallystick-approval"
 """What a signature is for, so that one over another document of the same bytes is none."""

@@ -8,7 +8,7 @@ books from being overdue until then.
 from datetime import datetime, timedelta
 
 from tallystick.model.cut import Cut
-from tallystick.plain_text import format_time, format_window
+from tallystick.text.plain import format_time, format_window
 
 
 class WindowOutOfOrder(ValueError):

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from tallystick.explain import LifeStep
 from tallystick.model.run_result import Break, ItemState, OpenItem, WriteOff
-from tallystick.plain_text import foreign_text, format_time, given_text
+from tallystick.text.plain import foreign_text, format_time, given_text
 
 
 class WriteOffRefused(ValueError):

@@ -32,7 +32,7 @@ class ActOperator(ContractOperator):
     def execute(self, context: Context) -> dict[str, int]:
         from tallystick.compensation import contract_to_look_by, execute_plan  # Kafka's client: not while parsing
         from tallystick.executor_work import ItemFate
-        from tallystick.plain_text import story_text
+        from tallystick.text.plain import story_text
 
         contract = self.read_contract()
         with open_verdict_store() as engine, no_retry_for_a_refused_plan():

@@ -50,8 +50,8 @@ def _refuse_rewritten(
     engine: "Engine", contract_name: str, context: Context, task_id: str, step: "ApprovalStep"
 ) -> None:
     """Hold the XCom of an approval against the line that it has written. Raises NotApproved."""
-    from tallystick.plain_text import foreign_text
     from tallystick.store.plan_store import append_audit
+    from tallystick.text.plain import foreign_text
 
     options, name = _answer_in(context["ti"].xcom_pull(task_ids=task_id))
     if (options, name) == (_YES, step.actor):

@@ -28,10 +28,10 @@ class JudgeOperator(ContractOperator):
     def execute(self, context: Context) -> None:
         from tallystick.model.run_result import money_at_stake
         from tallystick.model.verdict import Verdict
-        from tallystick.money_text import format_money  # database clients, plots: not while parsing
-        from tallystick.plain_text import foreign_text, story_text
         from tallystick.report import report_path
         from tallystick.store.run_store import read_run
+        from tallystick.text.money import format_money  # database clients, plots: not while parsing
+        from tallystick.text.plain import foreign_text, story_text
 
         name = self.read_contract().contract
         cut_n = self.require_cut_n()

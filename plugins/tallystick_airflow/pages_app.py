@@ -21,7 +21,6 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tallystick.acknowledgement import AcknowledgementRefused
-from tallystick.break_class_text import BREAK_TEXTS
 from tallystick.connections.connections import ConnectionNotGiven, artifacts_folder, runbook_links
 from tallystick.contract import Contract
 from tallystick.cut_closing import CloseRefused
@@ -55,6 +54,7 @@ from tallystick.store.plan_life_store import find_plan, list_plans, plan_of_sche
 from tallystick.store.run_store import AttemptFenced, read_run_head
 from tallystick.store.standing_store import ItemOrder, ItemQuestion, read_breaks, read_standing
 from tallystick.store.trend_store import read_trend
+from tallystick.text.finding_texts import BREAK_TEXTS
 from tallystick.write_off import WriteOffRefused
 from tallystick_airflow.acting_door import form_token, may_act
 from tallystick_airflow.connections import ConnectionRefused, read_store_dsn

@@ -9,7 +9,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from tallystick.connections.connections import artifacts_folder
-from tallystick.plain_text import printed_text
+from tallystick.text.plain import printed_text
 from tallystick_airflow.connections import read_store_dsn
 from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store
 

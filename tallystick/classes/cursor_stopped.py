@@ -13,7 +13,7 @@ from tallystick.cursor_trail import LOOK_BACK_CUTS, WINDOWS_MIN, Trail, trails
 from tallystick.evidence import Evidence
 from tallystick.model.finding_names import Notice
 from tallystick.model.run_result import NoticeFound
-from tallystick.plain_text import format_time
+from tallystick.text.plain import format_time
 
 
 def cursor_stopped(evidence: Evidence) -> Iterator[NoticeFound]:

@@ -23,7 +23,7 @@ from tallystick.model.cut import TopicSlice
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import DoubtFound
 from tallystick.open_transactions import OpenTransaction
-from tallystick.plain_text import format_time
+from tallystick.text.plain import format_time
 
 
 def hanging_transaction(evidence: Evidence) -> Iterator[DoubtFound]:

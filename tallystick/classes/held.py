@@ -15,12 +15,12 @@ from tallystick.model.cut import TopicSlice
 from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import DoubtFound, ItemSide, total_money
-from tallystick.money_text import format_money
 from tallystick.open_transactions import OpenTransaction
 from tallystick.pairing import MAY_BE_OLDER, Fate
-from tallystick.plain_text import format_time
 from tallystick.surroundings import HeldEvents
-from tallystick.verdict_text import counted
+from tallystick.text.money import format_money
+from tallystick.text.plain import format_time
+from tallystick.text.verdict_sentence import counted
 
 
 def held_by_open_transaction(evidence: Evidence) -> Iterator[DoubtFound]:

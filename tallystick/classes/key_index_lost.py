@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from tallystick.evidence import Evidence
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import DoubtFound
-from tallystick.verdict_text import counted
+from tallystick.text.verdict_sentence import counted
 
 
 def key_index_lost(evidence: Evidence) -> Iterator[DoubtFound]:

@@ -10,8 +10,8 @@ from tallystick.model.cut import FileChange, LedgerFile, LedgerSnapshot, gives_i
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import DoubtFound, ItemSide
 from tallystick.pairing import Fate, Place
-from tallystick.plain_text import format_time
-from tallystick.verdict_text import counted
+from tallystick.text.plain import format_time
+from tallystick.text.verdict_sentence import counted
 
 _EPOCH = 2**32
 

@@ -6,8 +6,8 @@ from itertools import chain
 from tallystick.evidence import Evidence
 from tallystick.model.finding_names import Notice
 from tallystick.model.run_result import ItemSide, Money, NoticeFound, total_money
-from tallystick.money_text import format_minor
 from tallystick.pairing import Copy, Fate, Residue
+from tallystick.text.money import format_minor
 
 _PROVEN = (
     Fate.FOLLOWER_ABSENT,

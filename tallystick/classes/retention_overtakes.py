@@ -10,8 +10,8 @@ from datetime import timedelta
 from tallystick.evidence import Evidence
 from tallystick.model.finding_names import Notice
 from tallystick.model.run_result import NoticeFound
-from tallystick.plain_text import format_time
 from tallystick.schedule import next_firing
+from tallystick.text.plain import format_time
 
 
 def retention_overtakes(evidence: Evidence) -> Iterator[NoticeFound]:

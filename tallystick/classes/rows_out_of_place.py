@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from tallystick.earlier_rows import AHEAD, BEFORE, WITHOUT_ID, Place
-from tallystick.verdict_text import counted
+from tallystick.text.verdict_sentence import counted
 
 _PLACES_TOLD = 5
 _TEXTS = {

@@ -16,7 +16,7 @@ from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Notice
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import NoticeFound
-from tallystick.plain_text import format_time
+from tallystick.text.plain import format_time
 
 
 def timestamp_skew(evidence: Evidence) -> Iterator[NoticeFound]:

@@ -13,8 +13,8 @@ from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from tallystick.money_text import format_minor
-from tallystick.plain_text import foreign_text, format_time
+from tallystick.text.money import format_minor
+from tallystick.text.plain import foreign_text, format_time
 
 _HERE = Path(__file__).parent
 ASSETS: Mapping[str, tuple[Path, str]] = {

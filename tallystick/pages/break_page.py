@@ -14,13 +14,13 @@ from tallystick.log_strip import EVIDENCE_KEY as STRIP_KEY
 from tallystick.log_strip import strip_of
 from tallystick.masking import Mask
 from tallystick.model.run_result import Break, ItemState
-from tallystick.money_text import format_minor
-from tallystick.plain_text import foreign_text
 from tallystick.report.evidence_lines import evidence_lines
 from tallystick.report.leg_marks import LegMark, leg_marks
 from tallystick.report.strip_drawing import draw_strip
 from tallystick.store.break_life_store import AlertTold, RepairTold
 from tallystick.store.plan_store import ActionState
+from tallystick.text.money import format_minor
+from tallystick.text.plain import foreign_text
 
 _NOTHING, _UNKNOWN = "nothing", "not in the evidence"
 

@@ -9,29 +9,29 @@ from uuid import UUID
 from markupsafe import Markup
 
 from tallystick.alert_view import TOPIC_TEXTS
-from tallystick.break_class_text import BREAK_TEXTS
 from tallystick.contract import Contract, Direction
 from tallystick.contract_change import ContractChange, contract_changes
 from tallystick.masking import Mask
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.partner_lag import Grace, RunLag, quantile_ms
 from tallystick.model.run_result import ItemState
-from tallystick.money_text import format_money
 from tallystick.pages.overview_page import BookRow, book_row
 from tallystick.pages.plan_page import money_of, standing_of
 from tallystick.pages.trend_drawing import draw_columns
-from tallystick.plain_text import foreign_text
 from tallystick.posture import PostureLine
 from tallystick.report.ageing import age_buckets, all_ages
 from tallystick.report.lag_rows import LagTable, duration_text, lag_tables
 from tallystick.report.page import AgeRow, age_row
-from tallystick.side_words import in_words_of
 from tallystick.store.book_store import Book, ContractVersion
 from tallystick.store.incident_store import Incident
 from tallystick.store.plan_life_store import PlanHead
 from tallystick.store.standing_store import ItemOrder, ItemQuestion, StandingPage
 from tallystick.store.trend_store import WindowFigures, lag_of
-from tallystick.verdict_text import counted
+from tallystick.text.finding_texts import BREAK_TEXTS
+from tallystick.text.money import format_money
+from tallystick.text.plain import foreign_text
+from tallystick.text.side_terms import in_words_of
+from tallystick.text.verdict_sentence import counted
 
 TREND_WINDOWS = 168
 """A week of hourly windows."""

@@ -8,14 +8,14 @@ from markupsafe import Markup
 
 from tallystick.model.run_result import ItemState, total_money
 from tallystick.model.verdict import Verdict
-from tallystick.money_text import format_minor
-from tallystick.pages.span_text import span_text
 from tallystick.pages.window_strip import NO_VERDICT, StripCell, draw_windows, strip_cells
-from tallystick.plain_text import foreign_text
 from tallystick.report.page import DoubtRow, doubt_row
 from tallystick.schedule import next_firing
 from tallystick.store.book_store import Book, StandingClass
-from tallystick.verdict_text import counted
+from tallystick.text.duration import span_text
+from tallystick.text.money import format_minor
+from tallystick.text.plain import foreign_text
+from tallystick.text.verdict_sentence import counted
 
 WINDOWS_SHOWN = 48
 """Two days of hourly windows."""

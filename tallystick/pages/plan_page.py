@@ -12,12 +12,12 @@ from tallystick.contract_compensation import CompensationRules
 from tallystick.explain import describe_place
 from tallystick.masking import Mask
 from tallystick.model.run_result import total_money
-from tallystick.money_text import format_minor, format_money
-from tallystick.plain_text import foreign_text, story_text
 from tallystick.plan_text import KIND_WORDS, deed_of
 from tallystick.store.plan_life_store import PLAN_EVENTS, ActionTold, PlanSum, PlanTold
 from tallystick.store.plan_store import ASKED, ActionState, AuditEntry
-from tallystick.verdict_text import counted
+from tallystick.text.money import format_minor, format_money
+from tallystick.text.plain import foreign_text, story_text
+from tallystick.text.verdict_sentence import counted
 
 _STANDING = {
     "planned": ("waits for an approval", "doubtful"),

@@ -11,9 +11,9 @@ from datetime import datetime
 from markupsafe import Markup, escape
 
 from tallystick.model.verdict import Verdict
-from tallystick.plain_text import format_window
 from tallystick.schedule import next_firing
 from tallystick.store.book_store import BookWindow
+from tallystick.text.plain import format_window
 
 NO_VERDICT = "no verdict"
 _CELL, _HEIGHT = 12, 28

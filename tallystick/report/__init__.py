@@ -14,9 +14,9 @@ from markupsafe import Markup
 
 from tallystick.contract import Contract
 from tallystick.host.private_files import private_file, private_folder
-from tallystick.plain_text import foreign_text, format_time
 from tallystick.report.page import report_page
 from tallystick.store.run_store import StoredRun
+from tallystick.text.plain import foreign_text, format_time
 
 
 def report_path(folder: Path, contract_name: str, n: int) -> Path:

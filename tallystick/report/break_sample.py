@@ -4,11 +4,11 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tallystick.break_class_text import BREAK_TEXTS, ClassText
 from tallystick.classes import CLASSES
 from tallystick.contract import Direction
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, Money, largest_first, money_at_stake
+from tallystick.text.finding_texts import BREAK_TEXTS, ClassText
 
 BREAKS_SHOWN_MAX = 500
 """What a person can read, and what keeps the page small."""

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from tallystick.model.run_result import PartitionCensus
 from tallystick.report.share_bar import share_bar
-from tallystick.verdict_text import counted
+from tallystick.text.verdict_sentence import counted
 
 CENSUS_PARTS: Mapping[str, str] = {
     "committed": "var(--committed)",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tallystick.plain_text import foreign_text
+from tallystick.text.plain import foreign_text
 
 EVIDENCE_LINES_MAX = 40
 """Per break; the store has the rest."""

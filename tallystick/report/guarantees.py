@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from tallystick.contract import Contract, Direction
 from tallystick.ledger_sql import written_xid_statements
 from tallystick.model.run_result import KeyIndex, RunFigures
-from tallystick.money_text import format_money
 from tallystick.report.lag_rows import grace_sentence
 from tallystick.store.run_store import StoredRun
-from tallystick.verdict_text import counted
+from tallystick.text.money import format_money
+from tallystick.text.verdict_sentence import counted
 
 
 def guarantees(run: StoredRun, contract: Contract) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from tallystick.model.partner_lag import EDGES_MS, PAIRS_FOR_P999, Pairs, RunLag, TopicLag, quantile_ms
 from tallystick.report.share_bar import share_bar
-from tallystick.verdict_text import counted
+from tallystick.text.verdict_sentence import counted
 
 
 @dataclass(frozen=True, kw_only=True)

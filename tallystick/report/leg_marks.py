@@ -6,7 +6,7 @@ from typing import Any
 
 from tallystick.explain import describe_place
 from tallystick.model.run_result import Break
-from tallystick.plain_text import foreign_text
+from tallystick.text.plain import foreign_text
 
 
 @dataclass(frozen=True, kw_only=True)

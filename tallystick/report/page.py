@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from tallystick.break_class_text import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
 from tallystick.contract import Contract, Direction
 from tallystick.explain import Paragraph, ToldBreak, amount_of, own_paragraphs, tell_breaks
 from tallystick.legal_oddities import LEGAL_ODDITIES_VERSION, Oddity, count_oddities
@@ -18,8 +17,6 @@ from tallystick.log_strip import strip_of
 from tallystick.masking import Mask
 from tallystick.model.finding_names import BreakClass, Notice
 from tallystick.model.run_result import DoubtFound, ItemState, NoticeFound, OpenItem, PartitionCensus, total_money
-from tallystick.money_text import format_minor, format_money
-from tallystick.plain_text import foreign_text, format_time, format_window, story_text
 from tallystick.posture import PostureLine, posture
 from tallystick.report.ageing import AgeBucket, Standing, age_buckets, all_ages
 from tallystick.report.break_sample import BreakGroup, Stake, group_breaks, stakes
@@ -30,11 +27,14 @@ from tallystick.report.lag_rows import LagTable, lag_tables
 from tallystick.report.leg_marks import LegMark, leg_marks
 from tallystick.report.share_bar import share_bar
 from tallystick.report.strip_drawing import draw_strip
-from tallystick.side_words import in_words_of
 from tallystick.store.run_store import StoredRun
 from tallystick.surroundings import SURROUNDINGS
-from tallystick.told_apart import TOLD_APART
-from tallystick.verdict_text import BreakSums, counted, verdict_sentence_of
+from tallystick.text.finding_texts import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
+from tallystick.text.money import format_minor, format_money
+from tallystick.text.plain import foreign_text, format_time, format_window, story_text
+from tallystick.text.ruled_out import TOLD_APART
+from tallystick.text.side_terms import in_words_of
+from tallystick.text.verdict_sentence import BreakSums, counted, verdict_sentence_of
 
 ITEMS_SHOWN_MAX = 100
 

@@ -6,12 +6,12 @@ from enum import StrEnum
 
 import pytest
 
-from tallystick.break_class_text import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.run_result import DoubtFound
 from tallystick.model.verdict import Verdict
 from tallystick.store.run_store import StoredRun
-from tallystick.verdict_text import counted, verdict_sentence
+from tallystick.text.finding_texts import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
+from tallystick.text.verdict_sentence import counted, verdict_sentence
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.break_class_text import BREAK_TEXTS
 from tallystick.explain import EarlierRepair, LifeStep, Story, ToldBreak, explain, tell_breaks
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide, ItemState, OpenItem
 from tallystick.run_document import story_document
 from tallystick.store.run_store import StoredRun
-from tallystick.told_apart import TOLD_APART
+from tallystick.text.finding_texts import BREAK_TEXTS
+from tallystick.text.ruled_out import TOLD_APART
 
 from .builders import HOUR, MINUTE, NOON
 

@@ -9,7 +9,7 @@ from tallystick.alert import severity_of
 from tallystick.contract_alert import AlertRules, Severity
 from tallystick.model.run_result import Break, largest_first, money_at_stake, negative_at_stake
 from tallystick.report.break_sample import choose_breaks, stakes
-from tallystick.verdict_text import sums_of
+from tallystick.text.verdict_sentence import sums_of
 
 from .test_alert import MISSING, a_break, alerts
 

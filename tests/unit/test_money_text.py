@@ -2,7 +2,7 @@
 
 import pytest
 
-from tallystick.money_text import codes_by_digits, format_minor, format_money, is_known_currency
+from tallystick.text.money import codes_by_digits, format_minor, format_money, is_known_currency
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,8 @@ from tallystick.pages.contract_page import contract_page
 from tallystick.pages.overview_page import book_row, overview_page
 from tallystick.pages.plan_page import plan_page, standing_of
 from tallystick.pages.run_page import canary_sentence
-from tallystick.pages.span_text import span_text
 from tallystick.pages.trend_drawing import column_heights, draw_columns
 from tallystick.pages.window_strip import NO_VERDICT, describe_windows, draw_windows, strip_cells
-from tallystick.plain_text import foreign_text
 from tallystick.report.break_sample import stakes
 from tallystick.report.page import page_of, report_page
 from tallystick.store.book_store import Book, BookWindow, ContractVersion, StandingClass
@@ -43,6 +41,8 @@ from tallystick.store.plan_store import ActionState, AuditEntry
 from tallystick.store.run_store import StoredRun
 from tallystick.store.standing_store import ItemQuestion, StandingPage
 from tallystick.store.trend_store import WindowFigures
+from tallystick.text.duration import span_text
+from tallystick.text.plain import foreign_text
 from tests.page_books import cut_of, item_of, mismatch, missing, payouts, torn, waiting_plan
 
 from .test_abort_plan import planned

@@ -12,8 +12,8 @@ from tallystick.cli_output import print_json
 from tallystick.cli_progress import Progress
 from tallystick.cli_table import Rows, console
 from tallystick.ledger import LedgerRefused
-from tallystick.plain_text import foreign_text, format_time, format_window, printed_text, story_text
 from tallystick.report.evidence_lines import evidence_lines
+from tallystick.text.plain import foreign_text, format_time, format_window, printed_text, story_text
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

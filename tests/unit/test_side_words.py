@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from tallystick.break_class_text import BREAK_TEXTS
-from tallystick.side_words import in_words_of
-from tallystick.told_apart import TOLD_APART
+from tallystick.text.finding_texts import BREAK_TEXTS
+from tallystick.text.ruled_out import TOLD_APART
+from tallystick.text.side_terms import in_words_of
 
 from .builders import L2T, T2L, T2T
 

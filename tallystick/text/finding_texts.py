@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tallystick.contract import Direction
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
-from tallystick.side_words import in_words_of
+from tallystick.text.side_terms import in_words_of
 
 
 @dataclass(frozen=True, kw_only=True)

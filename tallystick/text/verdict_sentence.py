@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, Money, RunResult, money_at_stake
 from tallystick.model.verdict import Verdict
-from tallystick.money_text import format_money
+from tallystick.text.money import format_money
 
 
 @dataclass(frozen=True, kw_only=True)

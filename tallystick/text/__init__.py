@@ -1,0 +1,1 @@
+"""How money, durations, findings and sides read to people. Pure."""
