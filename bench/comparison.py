@@ -30,7 +30,7 @@ from lab.long_run import LongRun
 from lab.postgres import STORE_ROLE
 from lab.stack import LabStack, start_stack
 from tallystick.connections.connections import environment_variable
-from tallystick.contract import load_contract
+from tallystick.contract.contract import load_contract
 from tallystick.store.engine import connect_store, migrate, open_store
 
 NAIVE, DATACOMPY, BROKEN_TABLE, PLANTED, COMMAND = "naive", "datacompy", "broken", "planted", "command"

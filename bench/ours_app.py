@@ -20,7 +20,7 @@ from sqlalchemy import Engine
 from bench.spark_session import open_session, time_each
 from spark_apps.reconcile_app import run_cut
 from tallystick.connections.connections import connections_from_environment, store_dsn
-from tallystick.contract import Contract, load_contract
+from tallystick.contract.contract import Contract, load_contract
 from tallystick.cutting import resolve_cut
 from tallystick.model.cut import Cut
 from tallystick.spark_job import JAVA_OPTIONS

@@ -35,7 +35,7 @@ from lab.long_run import LongRun, measured_on
 from lab.postgres import AIRFLOW_DATABASE, STORE_DATABASE, STORE_OWNER, STORE_ROLE, PostgresServer, create_store
 from lab.process import REPOSITORY
 from lab.stack import LabAddresses
-from tallystick.contract import Contract, load_contract
+from tallystick.contract.contract import Contract, load_contract
 from tallystick.model.cut import LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.partner_lag import Grace, RunLag, lags_of_pairs

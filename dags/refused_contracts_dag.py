@@ -5,7 +5,7 @@ must go on. Seen under Import Errors on the start page, by `airflow dags list-im
 at /api/v2/importErrors.
 """
 
-from tallystick.contract import ContractRefused
+from tallystick.contract.contract import ContractRefused
 from tallystick_airflow.contract_files import contracts_folder, read_contract_files
 
 refused = read_contract_files(contracts_folder(__file__)).refused

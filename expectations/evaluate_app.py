@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tallystick.connections.connections import ConnectionNotGiven, artifacts_folder, store_dsn
-from tallystick.contract import Contract, ContractRefused, load_contract
+from tallystick.contract.contract import Contract, ContractRefused, load_contract
 from tallystick.host.private_files import narrow, private_folder
 from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, open_store
 from tallystick.store.run_store import StoredRun, read_run

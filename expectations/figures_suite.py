@@ -5,7 +5,7 @@ from great_expectations.expectations.metadata_types import FailureSeverity
 
 from expectations.frames import FIGURE_COLUMNS, figures_frame
 from expectations.suite import Suite
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.model.verdict import Verdict
 from tallystick.store.run_store import StoredRun
 

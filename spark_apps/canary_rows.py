@@ -18,7 +18,7 @@ from spark_apps.ledger_frame import LEDGER_ROWS
 from spark_apps.spark_hash import hash_pairs
 from spark_apps.topic_frame import with_events
 from tallystick.canaries import CanaryEvent, CanaryRow
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 from tallystick.slice_scan import CANARY_PARTITION
 
 

@@ -45,8 +45,8 @@ from tallystick.canaries import canary_events, canary_rows
 from tallystick.census import Tell
 from tallystick.classes.timestamp_skew import possible_ms
 from tallystick.connections.connections import Connections, KafkaSettings
-from tallystick.contract import Contract, Direction
-from tallystick.contract_event import EventFields
+from tallystick.contract.contract import Contract, Direction
+from tallystick.contract.event import EventFields
 from tallystick.evidence import SecondReading
 from tallystick.input_topic import input_kafka
 from tallystick.key_index import ReadableIndexes

@@ -14,7 +14,7 @@ import pyarrow as pa
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 from tallystick.event_reading import (
     DECODE_ERRORS,
     DEPTH_MAX,

@@ -51,7 +51,7 @@ from spark_apps.slice_matching import (
     topic_copy,
 )
 from tallystick.batch_heads import BatchHeads
-from tallystick.contract import Direction
+from tallystick.contract.contract import Direction
 from tallystick.evidence import UnreadableRecord
 from tallystick.log_record import LogRecord, unpacked
 from tallystick.model.offsets import TopicPartition

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark_apps.topic_frame import topic_number
-from tallystick.contract import Direction
+from tallystick.contract.contract import Direction
 from tallystick.model.partner_lag import EDGES_MS, TopicLag
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from tallystick import ledger_sql
 from tallystick.connections.connections import Connections
+from tallystick.contract.sql_condition import for_pgjdbc
 from tallystick.event_reading import TEXT_LENGTH_MAX
 from tallystick.jdbc_ledger import JdbcLedger
 from tallystick.ledger import Ledger, LedgerDescription
@@ -21,7 +22,6 @@ from tallystick.ledger_reader import PostgresLedger, jdbc_scan_options
 from tallystick.model.cut import LedgerSlice
 from tallystick.parquet_ledger import ParquetLedger
 from tallystick.slice_scan import REPEATED_IDS_MAX
-from tallystick.sql_condition import for_pgjdbc
 
 _FETCH_ROWS = "10000"
 

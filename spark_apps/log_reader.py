@@ -39,7 +39,7 @@ from spark_apps.topic_frame import events_shape, with_events
 from tallystick.batch_heads import HEADS_MAX, BatchHeads, HeadKeeper
 from tallystick.census import DecidedBatch, LogEndsEarly, Outcome, batch_at, walk_batches, walk_counted
 from tallystick.connections.connections import KafkaSettings
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 from tallystick.fetch_ahead import fetch_ahead
 from tallystick.host.gc_tuning import seldom_collected
 from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog, fetcher, fetchers, open_admin

@@ -42,8 +42,8 @@ from tallystick.connections.connections import (
     kafka_from_environment,
     store_dsn,
 )
-from tallystick.contract import Contract, load_contract
-from tallystick.contract_change import refuse_other_books
+from tallystick.contract.change import refuse_other_books
+from tallystick.contract.contract import Contract, load_contract
 from tallystick.cut_closing import DIGEST
 from tallystick.host.gc_tuning import seldom_collected
 from tallystick.host.private_files import private_folder

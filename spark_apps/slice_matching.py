@@ -13,7 +13,7 @@ from pyspark.storagelevel import StorageLevel
 
 from spark_apps.keyed_hash import keyed_currency, new_secret
 from spark_apps.lag_meter import LagMeter
-from tallystick.contract import Direction
+from tallystick.contract.contract import Direction
 from tallystick.evidence import OutOfOrderEvent, RecordTimes, UnreadableRecord
 from tallystick.model.run_result import ItemSide, total_money
 from tallystick.pairing import Copy

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from spark_apps.event_decode import EventDecoder, read_events
 from tallystick.connections.connections import KafkaSettings
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 from tallystick.model.offsets import OffsetRange
 
 ISOLATION = "read_committed"

@@ -16,8 +16,8 @@ from heapq import nsmallest
 from typing import Any
 from uuid import UUID, uuid5
 
-from tallystick.contract import Contract
-from tallystick.contract_alert import AlertRules, AlertSink, Severity
+from tallystick.contract.alerts import AlertRules, AlertSink, Severity
+from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.run_result import Break, DoubtFound, Money, RunResult, WriteOff, money_at_stake, negative_at_stake

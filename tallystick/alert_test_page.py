@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from tallystick.alert import TEST, Alert, AlertAction, sink_name
-from tallystick.contract import Contract
-from tallystick.contract_alert import Severity
+from tallystick.contract.alerts import Severity
+from tallystick.contract.contract import Contract
 from tallystick.text.plain import format_time
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from tallystick.alert import Alert, AlertAction
 from tallystick.alert_template import render_json
-from tallystick.contract_alert import Severity
+from tallystick.contract.alerts import Severity
 from tallystick.http_post import TIMEOUT_SECONDS, post
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tallystick.alert import Alert, AlertAction
 from tallystick.alert_message import SinkFailed, SinkRefused
 from tallystick.alert_template import render_lines
-from tallystick.contract_alert import Severity
+from tallystick.contract.alerts import Severity
 from tallystick.http_post import TIMEOUT_SECONDS
 from tallystick.silent_logs import silent_logs
 

@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.host.private_files import private_file, private_folder
 from tallystick.masking import Mask
 from tallystick.model.run_result import Break, RunResult

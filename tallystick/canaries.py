@@ -15,7 +15,7 @@ from typing import Any
 from tallystick.canary_cases import NO_KEY, missed_cases, planted_key
 from tallystick.canary_evidence import calm_evidence, with_plant
 from tallystick.classes import CLASSES, ClassRule
-from tallystick.contract import Contract, Direction
+from tallystick.contract.contract import Contract, Direction
 from tallystick.evidence import Evidence
 from tallystick.investigation import group_by_transaction
 from tallystick.model.finding_names import BreakClass, Doubt

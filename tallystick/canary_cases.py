@@ -40,7 +40,7 @@ from tallystick.canary_evidence import (
     with_plant,
 )
 from tallystick.classes import ClassRule
-from tallystick.contract import Direction
+from tallystick.contract.contract import Direction
 from tallystick.evidence import Evidence
 from tallystick.log_record import ACTION_HEADER
 from tallystick.model.finding_names import BreakClass, Doubt, Notice

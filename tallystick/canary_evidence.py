@@ -11,7 +11,7 @@ from uuid import UUID
 from tallystick.anchors import compare_anchors
 from tallystick.batch_header import Marker
 from tallystick.census import Outcome
-from tallystick.contract import Contract, Direction
+from tallystick.contract.contract import Contract, Direction
 from tallystick.evidence import Evidence, LegsCase, OutOfOrderEvent, RecordTimes, UnreadableRecord
 from tallystick.investigation import group_by_key
 from tallystick.log_record import LogRecord

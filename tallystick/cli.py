@@ -28,7 +28,7 @@ from tallystick.connections.connections import (
     kafka_from_environment,
     store_dsn,
 )
-from tallystick.contract import Contract, ContractRefused, load_contract, load_contracts
+from tallystick.contract.contract import Contract, ContractRefused, load_contract, load_contracts
 from tallystick.model.exit_code import ExitCode, exit_code_of, worst_of
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def show_contract_changes(
     Example: `tallystick contract diff dags/contracts/billing_payments.yaml`
     """
     from tallystick.cli_output import print_contract_changes, print_json
-    from tallystick.contract_change import Effect, contract_changes, gravest
+    from tallystick.contract.change import Effect, contract_changes, gravest
     from tallystick.run_document import contract_changes_document
     from tallystick.store.contract_store import last_actions_table, newest_contract
     from tallystick.store.engine import open_store

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tallystick.connections.connections import Connections, connections_from_environment, store_dsn
-from tallystick.contract import Contract, load_contract
+from tallystick.contract.contract import Contract, load_contract
 from tallystick.model.exit_code import exit_code_of
 
 if TYPE_CHECKING:

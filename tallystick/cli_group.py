@@ -64,8 +64,8 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.alert_test_page import NoSinks
     from tallystick.compensation_plan import PlanRefused
     from tallystick.connections.connections import ConnectionNotGiven
-    from tallystick.contract import ContractRefused
-    from tallystick.contract_change import ContractChangeRefused
+    from tallystick.contract.change import ContractChangeRefused
+    from tallystick.contract.contract import ContractRefused
     from tallystick.cut_closing import CloseRefused
     from tallystick.cutting import LedgerTooFarAhead
     from tallystick.event_publisher import ExecutorFenced, TransactionAborted

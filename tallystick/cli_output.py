@@ -13,8 +13,8 @@ from rich.text import Text
 from tallystick.alert import Alert
 from tallystick.alert_message import Attempt
 from tallystick.cli_table import Rows, console
-from tallystick.contract import Contract
-from tallystick.contract_change import ContractChange, Effect, gravest, value_text
+from tallystick.contract.change import ContractChange, Effect, gravest, value_text
+from tallystick.contract.contract import Contract
 from tallystick.cut_closing import CutClosed
 from tallystick.explain import Story, ToldBreak, amount_of
 from tallystick.log_strip import LogStrip, strip_of

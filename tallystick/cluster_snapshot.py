@@ -7,7 +7,7 @@ from datetime import datetime
 from kafka.admin import KafkaAdminClient
 
 from tallystick.anchors import find_rewritten, newest_anchors, read_anchors, span_of, tail_of
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.expiry import read_unread_expiry
 from tallystick.fetch_ahead import fetch_ahead
 from tallystick.held_events import read_held_events

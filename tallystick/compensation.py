@@ -52,9 +52,9 @@ from tallystick.compensation_plan import (
 )
 from tallystick.compensation_source import draw_plan, read_source_rows, why_not_any_more
 from tallystick.connections.connections import Connections
-from tallystick.contract import Contract
-from tallystick.contract_change import ContractChangeRefused
-from tallystick.contract_event import EventFields
+from tallystick.contract.change import ContractChangeRefused
+from tallystick.contract.contract import Contract
+from tallystick.contract.event import EventFields
 from tallystick.event_publisher import OutgoingRecord, TransactionAborted, open_publisher, publish_together
 from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
 from tallystick.executor_work import (

@@ -14,8 +14,8 @@ from uuid import UUID, uuid5
 from pydantic import TypeAdapter
 
 from tallystick.abort_plan import AbortItem, abort_items, why_not_abort
-from tallystick.contract import Contract
-from tallystick.contract_compensation import COUNTERPOSTABLE, POSTABLE, REPUBLISHABLE, REVERSIBLE, CompensationRules
+from tallystick.contract.compensation import COUNTERPOSTABLE, POSTABLE, REPUBLISHABLE, REVERSIBLE, CompensationRules
+from tallystick.contract.contract import Contract
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.run_result import Break, DoubtFound, total_at_stake, total_money
 from tallystick.row_identity import row_item_id

@@ -22,8 +22,8 @@ from tallystick.compensation_plan import (
     make_plan,
 )
 from tallystick.connections.connections import Connections
-from tallystick.contract import Contract
-from tallystick.contract_ledger import LedgerSide
+from tallystick.contract.contract import Contract
+from tallystick.contract.ledger import LedgerSide
 from tallystick.ledger_reader import describe_table, open_ledger
 from tallystick.store.claim_store import NOT_OUTSTANDING
 from tallystick.store.contract_store import require_same_books

@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from sqlalchemy import Engine
 
 from tallystick.connections.connections import Connections
-from tallystick.contract import Contract
-from tallystick.contract_ledger import LedgerSide
+from tallystick.contract.contract import Contract
+from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.schedule import next_firing
 from tallystick.ledger_sql import XMIN_WIDTH_MAX, written_xid_statements
 from tallystick.model.cut import (
     Cut,
@@ -32,7 +33,6 @@ from tallystick.model.cut import (
 from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import DoubtFound, unread_result
-from tallystick.schedule import next_firing
 from tallystick.settling import BothSides, open_both_sides, sample_of
 from tallystick.store.contract_store import require_same_books
 from tallystick.store.cut_store import claim_attempt, find_cut, last_cut, open_cut, save_cut

@@ -10,7 +10,7 @@ from sqlalchemy import URL, make_url
 
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.connections.postgres_address import first_server
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.input_topic import input_kafka
 from tallystick.jdbc_connection import jdbc_settings
 from tallystick.store.schema import item_break, verdict

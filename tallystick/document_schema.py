@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tallystick.alert import AlertAction
 from tallystick.alert_message import SCHEMA_VERSION
 from tallystick.compensation_plan import Kind
-from tallystick.contract_alert import Severity
+from tallystick.contract.alerts import Severity
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 from tallystick.text.money import minor_unit_digits
 
 DEPTH_MAX = 100

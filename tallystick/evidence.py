@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.earlier_rows import Place
 from tallystick.ledger import HorizonHolder
 from tallystick.log_record import LogRecord

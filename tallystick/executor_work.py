@@ -15,7 +15,7 @@ from tallystick.abort_plan import AbortItem
 from tallystick.acting_rules import refuse_outside_hours, refuse_stopped
 from tallystick.compensation_plan import Plan, PlanItem, Spent, refuse_over_caps
 from tallystick.connections.connections import Connections
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.event_publisher import ExecutorFenced, transactional_id_of
 from tallystick.executor_step import ExecutorStep, Tell
 from tallystick.model.verdict import Verdict

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tallystick.contract import Contract, ContractRefused
-from tallystick.contract_compensation import REPUBLISHABLE, REVERSIBLE, LedgerPost
+from tallystick.contract.compensation import REPUBLISHABLE, REVERSIBLE, LedgerPost
+from tallystick.contract.contract import Contract, ContractRefused
 from tallystick.event_publisher import transactional_id_of
 from tallystick.open_transactions import COORDINATORS_LOG
 from tallystick.progress_topic import progress_topic_name

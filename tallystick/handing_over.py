@@ -9,7 +9,7 @@ from uuid import UUID
 
 from tallystick.compensation_plan import Kind, Plan, PlanItem, PlanRefused
 from tallystick.connections.connections import Connections, HttpAccount
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.dag_trigger import AirflowApi, DagRun, open_airflow
 from tallystick.event_publisher import ExecutorFenced
 from tallystick.executor_step import ExecutorStep

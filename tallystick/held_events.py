@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tallystick.batch_header import Marker
 from tallystick.census import DecidedBatch, walk_batches
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 from tallystick.log_fetch import Fetch
 from tallystick.log_record import records_of
 from tallystick.model.offsets import OffsetRange

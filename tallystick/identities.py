@@ -9,8 +9,8 @@ from types import MappingProxyType
 from tallystick.batch_heads import NO_HEADS, KeptHeads
 from tallystick.classes.duplicate_in_topic import original_item_id
 from tallystick.classes.torn_transaction import absent_legs, judge_legs
-from tallystick.contract import Contract
-from tallystick.contract_event import EventFields
+from tallystick.contract.contract import Contract
+from tallystick.contract.event import EventFields
 from tallystick.evidence import LegsCase, bled_item_ids
 from tallystick.log_fetch import Fetch
 from tallystick.log_record import LogRecord, read_records

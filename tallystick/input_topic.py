@@ -13,7 +13,7 @@ from datetime import datetime
 from kafka.admin import KafkaAdminClient
 
 from tallystick.connections.connections import Connections, KafkaSettings, kafka_settings
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.ledger import HorizonHolder, LedgerDescription, LedgerRow
 from tallystick.log_fetch import open_admin
 from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot

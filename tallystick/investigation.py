@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 from tallystick.batch_heads import KeptHeads
 from tallystick.census import CountedOffsets, Tell, take_census, with_compaction
 from tallystick.cluster_snapshot import read_clusters
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.cursor_trail import LOOK_BACK_CUTS, held_positions
 from tallystick.event_reading import EventReader
 from tallystick.evidence import Evidence, LegsCase, UnreadableRecord

@@ -41,7 +41,8 @@ from sqlalchemy.exc import DBAPIError, NoSuchTableError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from tallystick.connections.postgres_failures import what_to_do
-from tallystick.contract_ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.sql_condition import EXPECTED, for_pgjdbc, why_no_condition
 from tallystick.earlier_rows import ReadSlice, find_read_slice
 from tallystick.jdbc_connection import JdbcSettings
 from tallystick.ledger import (
@@ -53,7 +54,6 @@ from tallystick.ledger import (
     not_unique_row_id,
 )
 from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
-from tallystick.sql_condition import EXPECTED, for_pgjdbc, why_no_condition
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

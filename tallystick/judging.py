@@ -12,7 +12,7 @@ from uuid import UUID
 from tallystick.classes import CLASSES, ClassRule
 from tallystick.classes.breaks import with_identity
 from tallystick.classes.torn_transaction import absent_legs, judge_legs, posted_strays
-from tallystick.contract import Direction
+from tallystick.contract.contract import Direction
 from tallystick.evidence import Evidence, LegsCase
 from tallystick.model.finding_names import ONE_TOO_MANY, BreakClass
 from tallystick.model.partner_lag import RunLag, TopicLag, add_lags, lags_of_pairs

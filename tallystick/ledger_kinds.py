@@ -7,7 +7,7 @@ from functools import partial
 from sqlalchemy import Engine
 
 from tallystick.connections.connections import Connections
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.input_topic import open_input_topics
 from tallystick.jdbc_connection import jdbc_settings
 from tallystick.jdbc_ledger import open_jdbc_ledger

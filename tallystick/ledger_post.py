@@ -21,9 +21,9 @@ from psycopg import IsolationLevel, sql
 
 from tallystick.compensation_plan import PlanItem, StandingRow
 from tallystick.compensation_source import read_source_rows
-from tallystick.contract import Contract
-from tallystick.contract_compensation import LedgerPost
-from tallystick.contract_ledger import LedgerSide
+from tallystick.contract.compensation import LedgerPost
+from tallystick.contract.contract import Contract
+from tallystick.contract.ledger import LedgerSide
 from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
 from tallystick.ledger import LedgerRefused
 from tallystick.ledger_reader import APPLICATION_NAME, open_ledger

@@ -17,7 +17,7 @@ from psycopg.rows import class_row, dict_row
 from tallystick import ledger_sql
 from tallystick.connections.postgres_address import JDBC_READ_ONLY, as_asked, jdbc_options, with_settings
 from tallystick.connections.postgres_failures import what_to_do
-from tallystick.contract_ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSide
 from tallystick.earlier_rows import (
     NAMED_MAX,
     EarlierRows,

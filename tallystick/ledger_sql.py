@@ -8,7 +8,7 @@ Identifiers come from a validated contract (lower case letters, digits, _), so t
 
 from collections.abc import Sequence
 
-from tallystick.contract_ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSide
 from tallystick.event_reading import TEXT_LENGTH_MAX
 from tallystick.text.money import codes_by_digits
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from tallystick.census import take_census
 from tallystick.connections.connections import KafkaSettings
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.log_fetch import fetcher, open_admin
 from tallystick.model.cut import PartitionSnapshot
 from tallystick.model.exit_code import ExitCode

@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from tallystick.connections.connections import Connections, runbook_links
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.cutting import resolve_cut
 from tallystick.model.cut import Cut
 from tallystick.settling import observe

@@ -10,7 +10,7 @@ import msgspec
 
 from tallystick.batch_heads import NO_HEADS, KeptHeads
 from tallystick.census import DecidedBatch, Outcome, batch_at
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 from tallystick.event_reading import EventReader, reader_of
 from tallystick.log_fetch import Fetch
 from tallystick.model.offsets import TopicPartition

@@ -15,7 +15,7 @@ import msgspec
 
 from tallystick.batch_heads import NO_HEADS, KeptHeads
 from tallystick.census import DecidedBatch, Outcome, walk_past_lso
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 from tallystick.event_reading import DECODE_ERRORS
 from tallystick.log_fetch import Fetch
 from tallystick.log_record import LogRecord, record_of

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from tallystick.batch_heads import NO_HEADS, KeptHeads
 from tallystick.census import Outcome
-from tallystick.contract import Direction
+from tallystick.contract.contract import Direction
 from tallystick.cut_closing import losses_of_closed, unread_where_closed
 from tallystick.earlier_rows import EarlierRows
 from tallystick.key_index import ReadableIndexes

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from tallystick.compensation_plan import PlanItem
-from tallystick.contract import Contract
-from tallystick.contract_event import PayloadKey
+from tallystick.contract.contract import Contract
+from tallystick.contract.event import PayloadKey
 from tallystick.explain import ToldBreak
 from tallystick.model.run_result import Break, OpenItem
 from tallystick.store.plan_life_store import PlanInShort

@@ -12,13 +12,13 @@ from typing import Any
 from sqlalchemy import Engine
 
 from tallystick.alert import NO_VERDICT, SILENCES, VERDICT_OVERDUE, Alert, AlertAction, sink_name
-from tallystick.contract import Contract
-from tallystick.contract_alert import Severity
+from tallystick.contract.alerts import Severity
+from tallystick.contract.contract import Contract
+from tallystick.contract.verdict_deadline import is_overdue, verdict_due_utc
 from tallystick.store.alert_store import append_alerts, firing_topics, newest_alert, one_deliverer
 from tallystick.store.cut_store import read_cut
 from tallystick.store.run_store import judged_until
 from tallystick.text.plain import format_time, format_window
-from tallystick.verdict_deadline import is_overdue, verdict_due_utc
 
 
 def page_no_verdict(engine: Engine, contract: Contract, *, scheduler_run_id: str, cut_n: int | None) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from tallystick.contract import Direction
+from tallystick.contract.contract import Direction
 from tallystick.model.cut import Cut, PartitionSnapshot
 
 

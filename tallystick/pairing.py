@@ -26,7 +26,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from tallystick.contract import Direction
+from tallystick.contract.contract import Direction
 from tallystick.model.finding_names import ONE_TOO_MANY, BreakClass
 from tallystick.model.run_result import ItemSide, ItemState, OpenItem
 from tallystick.out_of_sight import NOTHING, OutOfSight

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from croniter import croniter
 
-from tallystick.contract import Contract, Direction
+from tallystick.contract.contract import Contract, Direction
 from tallystick.model.run_result import PartitionCensus
 from tallystick.surroundings import BrokerSettings, ServerProof, TopicSettings
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from tallystick.compensation_plan import Kind, PlanItem, StandingRow, rows_in_force, why_not_counterpostable
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 from tallystick.republished_event import StandingEvent, in_force, says_the_same
 
 

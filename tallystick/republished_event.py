@@ -11,7 +11,7 @@ import msgspec
 
 from tallystick.committed_records import CommittedRecord
 from tallystick.compensation_plan import Kind, PlanItem
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 from tallystick.event_reading import reader_of
 from tallystick.log_record import ACTION_HEADER, REVERSES_HEADER, SESSION_HEADER, header_text
 from tallystick.model.cut import JudgedPart, PartitionSnapshot

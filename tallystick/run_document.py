@@ -8,8 +8,8 @@ from typing import Any
 
 from tallystick.alert import Alert
 from tallystick.alert_message import Attempt, message_of
-from tallystick.contract import Contract
-from tallystick.contract_change import ContractChange
+from tallystick.contract.change import ContractChange
+from tallystick.contract.contract import Contract
 from tallystick.cut_closing import CutClosed
 from tallystick.explain import ToldBreak, explain
 from tallystick.legal_oddities import LEGAL_ODDITIES_VERSION, count_oddities

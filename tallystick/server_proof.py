@@ -17,8 +17,8 @@ from tallystick.connections.connections import (
     kafka_settings,
 )
 from tallystick.connections.postgres_address import as_asked, as_asked_of_psycopg, proves_server
-from tallystick.contract import Contract
-from tallystick.contract_alert import AlertSink
+from tallystick.contract.alerts import AlertSink
+from tallystick.contract.contract import Contract
 from tallystick.jdbc_connection import jdbc_settings
 from tallystick.sink_connection import sink_connection
 from tallystick.surroundings import ServerProof

@@ -9,7 +9,7 @@ from kafka.admin import KafkaAdminClient
 from sqlalchemy import Engine
 
 from tallystick.connections.connections import Connections
-from tallystick.contract import Contract, Direction
+from tallystick.contract.contract import Contract, Direction
 from tallystick.fetch_ahead import fetch_ahead
 from tallystick.input_topic import InputTopics
 from tallystick.ledger import Ledger

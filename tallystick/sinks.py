@@ -12,12 +12,12 @@ from tallystick.alert import Alert, sink_name
 from tallystick.alert_message import SinkRefused
 from tallystick.alertmanager_sink import AlertmanagerSink
 from tallystick.apprise_sink import AppriseSink
-from tallystick.contract import Contract
-from tallystick.contract_alert import AlertSink as SinkRule
+from tallystick.contract.alerts import AlertSink as SinkRule
+from tallystick.contract.contract import Contract
+from tallystick.contract.schedule import next_firing
 from tallystick.email_sink import ENCRYPTIONS, EmailSink
 from tallystick.file_sink import FileSink
 from tallystick.pagerduty_sink import EVENTS_ADDRESS, PagerDutySink
-from tallystick.schedule import next_firing
 from tallystick.sink_connection import SinkConnection, sink_connection
 from tallystick.slack_sink import SlackSink
 from tallystick.webhook_sink import WebhookSink

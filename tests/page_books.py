@@ -15,8 +15,8 @@ from sqlalchemy import Engine
 
 from tallystick.alert import Alert, AlertAction
 from tallystick.compensation_plan import LeftOut, Plan, PlanItem, action_id_of
-from tallystick.contract import Contract, load_contract
-from tallystick.contract_alert import Severity
+from tallystick.contract.alerts import Severity
+from tallystick.contract.contract import Contract, load_contract
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.offsets import OffsetRange, TopicPartition

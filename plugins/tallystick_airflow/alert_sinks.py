@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk.configuration import conf
 
 from tallystick.connections.connections import artifacts_folder, runbook_links
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.sink_connection import SinkConnection
 from tallystick_airflow.connections import ConnectionRefused, get_connection, sink_connection
 

@@ -7,7 +7,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick_airflow.approval import NotApproved, read_plan_of
 from tallystick_airflow.contract_operator import open_verdict_store, read_contract_file
 

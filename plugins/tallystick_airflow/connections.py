@@ -23,8 +23,8 @@ from tallystick.connections.connections import (
     KafkaSettings,
     environment_variable,
 )
-from tallystick.contract import Contract
-from tallystick.contract_ledger import LedgerSide
+from tallystick.contract.contract import Contract
+from tallystick.contract.ledger import LedgerSide
 from tallystick.sink_connection import SinkConnection
 
 STORE_CONNECTION = "tallystick_store"

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tallystick.contract import Contract, ContractRefused, load_contract
+from tallystick.contract.contract import Contract, ContractRefused, load_contract
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from tallystick.contract import Contract, load_contract
+from tallystick.contract.contract import Contract, load_contract
 from tallystick_airflow.connections import read_store_dsn
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.text.plain import printed_text
 from tallystick_airflow.alert_sinks import alert_links, read_sinks
 from tallystick_airflow.contract_operator import open_verdict_store

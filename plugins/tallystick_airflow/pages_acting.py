@@ -19,7 +19,7 @@ from fastapi import Path as PathParameter
 from fastapi.responses import RedirectResponse
 from sqlalchemy import Engine
 
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.cut_closing import closing_of
 from tallystick.store.acknowledgement_store import acknowledge
 from tallystick.store.book_store import read_book

@@ -22,7 +22,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tallystick.acknowledgement import AcknowledgementRefused
 from tallystick.connections.connections import ConnectionNotGiven, artifacts_folder, runbook_links
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.cut_closing import CloseRefused
 from tallystick.masking import Mask
 from tallystick.model.finding_names import BreakClass

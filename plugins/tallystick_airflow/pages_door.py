@@ -16,7 +16,7 @@ from fastapi import HTTPException, Request
 from fastapi import Path as PathParameter
 from sqlalchemy import Engine
 
-from tallystick.contract_values import PATTERNS
+from tallystick.contract.field_types import PATTERNS
 from tallystick.explain import ToldBreak
 from tallystick.store.break_store import BreakNotFound, find_break
 

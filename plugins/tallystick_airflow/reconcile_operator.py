@@ -10,7 +10,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from tallystick.connections.connections import connections_from_environment, store_dsn
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.spark_job import SparkNotReady, find_app, find_jars, spark_settings
 from tallystick_airflow.connections import SPARK_CONNECTION, check_spark_connection, read_spark_environment
 from tallystick_airflow.contract_operator import CUT_N, open_verdict_store, read_contract_file, require_cut_n

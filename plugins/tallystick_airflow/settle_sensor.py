@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 
 from airflow.sdk import BaseSensorOperator, Context
 
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick_airflow.connections import read_connections
 from tallystick_airflow.contract_operator import open_verdict_store, read_contract_file
 from tallystick_airflow.run_window import window_of

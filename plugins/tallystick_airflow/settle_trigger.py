@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.settlement import Settlement
 from tallystick.settling import observe
 from tallystick.store.clock import store_now

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.log_record import LogRecord
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide, break_id

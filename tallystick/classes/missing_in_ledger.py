@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tallystick.classes.breaks import break_of
 from tallystick.classes.foreign_in_topic import is_foreign
-from tallystick.contract import Direction
+from tallystick.contract.contract import Direction
 from tallystick.evidence import Evidence
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide

@@ -7,10 +7,10 @@ no verdict; it pages. Not to be mistaken for log_expired, which comes too late.
 from collections.abc import Iterator
 from datetime import timedelta
 
+from tallystick.contract.schedule import next_firing
 from tallystick.evidence import Evidence
 from tallystick.model.finding_names import Notice
 from tallystick.model.run_result import NoticeFound
-from tallystick.schedule import next_firing
 from tallystick.text.plain import format_time
 
 

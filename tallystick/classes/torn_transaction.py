@@ -11,7 +11,7 @@ from datetime import datetime
 
 from tallystick.batch_header import NO_PRODUCER_ID
 from tallystick.classes.breaks import identity_json, seen_as_json
-from tallystick.contract import Direction
+from tallystick.contract.contract import Direction
 from tallystick.evidence import Evidence, LegsCase
 from tallystick.log_record import LogRecord
 from tallystick.marker_protocol import MarkerProtocol

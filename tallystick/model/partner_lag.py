@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 
 EDGES_MS = tuple(10 * 2**n for n in range(26))
 """Upper edges of the buckets, in milliseconds: 10 ms to 93 h. The last bucket holds what took longer, too."""

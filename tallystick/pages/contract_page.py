@@ -9,8 +9,8 @@ from uuid import UUID
 from markupsafe import Markup
 
 from tallystick.alert_view import TOPIC_TEXTS
-from tallystick.contract import Contract, Direction
-from tallystick.contract_change import ContractChange, contract_changes
+from tallystick.contract.change import ContractChange, contract_changes
+from tallystick.contract.contract import Contract, Direction
 from tallystick.masking import Mask
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.partner_lag import Grace, RunLag, quantile_ms

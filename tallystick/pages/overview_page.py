@@ -6,11 +6,11 @@ from datetime import datetime
 
 from markupsafe import Markup
 
+from tallystick.contract.schedule import next_firing
 from tallystick.model.run_result import ItemState, total_money
 from tallystick.model.verdict import Verdict
 from tallystick.pages.window_strip import NO_VERDICT, StripCell, draw_windows, strip_cells
 from tallystick.report.page import DoubtRow, doubt_row
-from tallystick.schedule import next_firing
 from tallystick.store.book_store import Book, StandingClass
 from tallystick.text.duration import span_text
 from tallystick.text.money import format_minor

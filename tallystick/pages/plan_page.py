@@ -7,8 +7,8 @@ from uuid import UUID
 
 from tallystick.abort_plan import AbortItem, abort_words
 from tallystick.compensation_plan import PlanItem
-from tallystick.contract import Contract
-from tallystick.contract_compensation import CompensationRules
+from tallystick.contract.compensation import CompensationRules
+from tallystick.contract.contract import Contract
 from tallystick.explain import describe_place
 from tallystick.masking import Mask
 from tallystick.model.run_result import total_money

@@ -10,8 +10,8 @@ from datetime import datetime
 
 from markupsafe import Markup, escape
 
+from tallystick.contract.schedule import next_firing
 from tallystick.model.verdict import Verdict
-from tallystick.schedule import next_firing
 from tallystick.store.book_store import BookWindow
 from tallystick.text.plain import format_window
 

@@ -12,7 +12,7 @@ from tempfile import NamedTemporaryFile
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.host.private_files import private_file, private_folder
 from tallystick.report.page import report_page
 from tallystick.store.run_store import StoredRun

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tallystick.classes import CLASSES
-from tallystick.contract import Direction
+from tallystick.contract.contract import Direction
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, Money, largest_first, money_at_stake
 from tallystick.text.finding_texts import BREAK_TEXTS, ClassText

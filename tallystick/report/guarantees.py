@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tallystick.contract import Contract, Direction
+from tallystick.contract.contract import Contract, Direction
 from tallystick.ledger_sql import written_xid_statements
 from tallystick.model.run_result import KeyIndex, RunFigures
 from tallystick.report.lag_rows import grace_sentence

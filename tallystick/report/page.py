@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from tallystick.contract import Contract, Direction
+from tallystick.contract.contract import Contract, Direction
 from tallystick.explain import Paragraph, ToldBreak, amount_of, own_paragraphs, tell_breaks
 from tallystick.legal_oddities import LEGAL_ODDITIES_VERSION, Oddity, count_oddities
 from tallystick.log_strip import EVIDENCE_KEY as STRIP_KEY

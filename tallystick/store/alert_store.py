@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, Row, Select, func, insert, select, te
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from tallystick.alert import Alert, AlertAction
-from tallystick.contract_alert import Severity
+from tallystick.contract.alerts import Severity
 from tallystick.store.schema import alert as alert_table
 from tallystick.store.schema import alert_delivery
 

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import Connection, Engine, cast, func, select
 from sqlalchemy.dialects.postgresql import JSONPATH
 
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import DoubtFound, ItemState, StandingItems

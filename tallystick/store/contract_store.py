@@ -5,8 +5,8 @@ from typing import Any
 
 from sqlalchemy import Engine, Select, select
 
-from tallystick.contract import Contract
-from tallystick.contract_change import refuse_other_books
+from tallystick.contract.change import refuse_other_books
+from tallystick.contract.contract import Contract
 from tallystick.store.schema import contract_version
 from tallystick.store.schema import cut as cut_table
 

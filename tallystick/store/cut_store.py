@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, Row, Select, func, insert, select, up
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import IntegrityError
 
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut, LedgerSlice, TopicSlice
 from tallystick.model.offsets import TopicPartition
 from tallystick.store.schema import big_integer, contract_version, cut_slice

@@ -7,7 +7,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from tallystick.alert import AlertAction
-from tallystick.contract_alert import Severity
+from tallystick.contract.alerts import Severity
 from tallystick.store.schema import alert
 
 

@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import Connection, Engine, Row, and_, cast, func, select
 from sqlalchemy.dialects.postgresql import JSONPATH
 
+from tallystick.contract.verdict_deadline import next_verdict_due_utc
 from tallystick.metric_figures import ContractFigures, JudgedWindow, SinkFigures
 from tallystick.model.verdict import Verdict
 from tallystick.store.alert_store import owed_seen_by
@@ -15,7 +16,6 @@ from tallystick.store.book_store import contract_of, standing_of_rows
 from tallystick.store.schema import alert, alert_delivery, standing_total
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
-from tallystick.verdict_deadline import next_verdict_due_utc
 
 _MOMENT, _MOMENTS = TypeAdapter(datetime | None), TypeAdapter(list[datetime])
 

@@ -33,7 +33,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from tallystick.alert import Alert, Outstanding
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.earlier_rows import EarlierRows, ReadSlice
 from tallystick.host.gc_tuning import seldom_collected
 from tallystick.model.cut import Cut

@@ -11,7 +11,7 @@ from lab.airflow_connections import airflow_variable
 from lab.airflow_connections import read_connections as read_own
 from lab.airflow_environment import LAB_CONNECTIONS
 from tallystick.connections.connections import HttpAccount, connections_from_environment, environment_variable
-from tallystick.contract import Contract, load_contract
+from tallystick.contract.contract import Contract, load_contract
 from tallystick.file_sink import FileSink
 from tallystick.input_topic import input_kafka
 from tallystick.jdbc_connection import jdbc_settings

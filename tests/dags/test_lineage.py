@@ -10,7 +10,7 @@ import pytest
 from airflow.providers.openlineage.extractors.manager import ExtractorManager
 from airflow.utils.state import TaskInstanceState
 
-from tallystick.contract import load_contract
+from tallystick.contract.contract import load_contract
 from tallystick_airflow.act_operator import ActOperator
 from tallystick_airflow.connections import read_connections, read_spark_environment
 from tallystick_airflow.finish_operator import FinishOperator

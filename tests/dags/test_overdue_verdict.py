@@ -11,7 +11,7 @@ import pytest
 
 from tallystick import delivery, no_verdict_alert
 from tallystick.alert import Alert
-from tallystick.contract import load_contract
+from tallystick.contract.contract import load_contract
 from tallystick.store import clock
 from tallystick.store.engine import StoreUnreachable
 from tallystick_airflow import overdue_verdict

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import TaskDeferred
 from airflow.triggers.base import TriggerEvent
 
 from tallystick import settling
-from tallystick.contract import load_contract
+from tallystick.contract.contract import load_contract
 from tallystick.settlement import Settlement
 from tallystick.store import clock
 from tallystick_airflow import settle_sensor, settle_trigger

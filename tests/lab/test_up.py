@@ -13,7 +13,7 @@ from lab.airflow_environment import build_environment
 from lab.own_contracts import OwnContracts, copy_contracts
 from lab.process import REPOSITORY
 from lab.stack import LabAddresses
-from tallystick.contract import Contract, load_contracts
+from tallystick.contract.contract import Contract, load_contracts
 
 SHOP = REPOSITORY / "docs" / "examples" / "walk" / "shop_orders.yaml"
 

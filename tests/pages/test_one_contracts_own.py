@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import Engine
 
 from tallystick.alert import Alert, AlertAction
-from tallystick.contract import Contract
-from tallystick.contract_alert import Severity
-from tallystick.contract_event import PayloadKey
+from tallystick.contract.alerts import Severity
+from tallystick.contract.contract import Contract
+from tallystick.contract.event import PayloadKey
 from tallystick.model.finding_names import BreakClass
 from tallystick.report import write_report
 from tallystick.store import standing_store

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from spark_apps.event_decode import EventDecoder
 from spark_apps.topic_frame import parse_events
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 from tallystick.event_reading import EventReader
 from tests.unit.event_payloads import FIELDS, PAYLOADS, READABLE, UNREADABLE, WHOLE, with_field
 

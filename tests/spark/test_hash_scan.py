@@ -23,7 +23,7 @@ from spark_apps.hash_scan import (
 )
 from spark_apps.ledger_frame import LEDGER_ROWS, RowsById
 from spark_apps.slice_matching import beside_planted, scan_slices
-from tallystick.contract import Direction
+from tallystick.contract.contract import Direction
 from tallystick.model.run_result import ItemSide
 from tallystick.slice_scan import CANARY, CANARY_PARTITION, SliceScan
 

@@ -29,7 +29,7 @@ from spark_apps.side_summary import (
 from spark_apps.topic_frame import parse_events
 from tallystick.batch_header import Marker
 from tallystick.census import take_census
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 from tallystick.key_index import ReadableIndexes, seal
 from tallystick.log_fetch import Fetch, FetchedLog
 from tallystick.log_record import unpacked

@@ -13,7 +13,7 @@ from spark_apps import slice_matching
 from spark_apps.keyed_hash import new_secret
 from spark_apps.lag_meter import LagMeter
 from spark_apps.slice_matching import exceptional_keys, pair_by_key, scan_slices
-from tallystick.contract import Direction
+from tallystick.contract.contract import Direction
 from tallystick.model.partner_lag import EDGES_MS, bucket_of
 from tallystick.slice_scan import SliceScan
 

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from spark_apps.topic_frame import IsolationNotReadCommitted, assert_read_committed, parse_events, use_kafka_v2_source
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 
 _SOURCE = "topic string, partition int, offset long, key binary, value binary, timestamp timestamp"
 WRITTEN = datetime(2026, 3, 1, 12, 0, 0, 123_000, tzinfo=UTC)

@@ -1,7 +1,7 @@
 """An alert as a run stores it."""
 
 from tallystick.alert import Alert, AlertAction
-from tallystick.contract_alert import Severity
+from tallystick.contract.alerts import Severity
 
 PAGER = "webhook:pager"
 

@@ -29,7 +29,7 @@ from lab.process import wait_until
 from lab.stack import LabStack
 from spark_apps import reconcile_app
 from tallystick.connections.connections import Connections, connections_from_environment, environment_variable
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.cutting import resolve_cut
 from tallystick.log_fetch import open_admin
 from tallystick.look_ups import LookUps

@@ -27,7 +27,7 @@ from lab.stack import LabStack
 from tallystick.compensation import Execution
 from tallystick.compensation_plan import Plan
 from tallystick.connections.connections import Connections, KafkaSettings
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.log_fetch import open_admin
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.verdict import Verdict

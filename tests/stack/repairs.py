@@ -13,7 +13,7 @@ from tallystick.compensation import Execution, execute_plan, verify_plan
 from tallystick.compensation_plan import Plan
 from tallystick.compensation_source import draw_plan
 from tallystick.connections.connections import Connections
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.open_transactions import OpenTransaction
 from tallystick.progress_topic import progress_topic_name
 from tallystick.repair_effect import Effect

@@ -29,7 +29,7 @@ from lab.postgres import STORE_ROLE
 from lab.process import REPOSITORY, wait_until
 from lab.rounds import prepare
 from lab.stack import LabAddresses, LabStack
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.store.engine import connect_store, migrate, open_store
 from tallystick.store.run_store import list_runs
 

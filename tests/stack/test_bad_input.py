@@ -12,7 +12,7 @@ from lab.ports import free_port
 from spark_apps import reconcile_app
 from tallystick import log_fetch
 from tallystick.connections.connections import environment_variable
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.ledger import LedgerRefused, LedgerUnreachable
 from tallystick.log_fetch import BrokerUnreachable, OffsetNotInLog
 from tallystick.model.finding_names import Doubt

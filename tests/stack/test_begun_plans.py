@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 from sqlalchemy import text
 
 from tallystick.compensation_plan import ApprovalTooOld, Plan, PlanRefused, PlanStale
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.event_publisher import open_publisher
 from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import ItemFate

@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 from typer.testing import CliRunner, Result
 
 from tallystick.cli import app
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.model.finding_names import Doubt
 from tallystick.model.verdict import Verdict
 from tallystick.store.contract_store import read_contract

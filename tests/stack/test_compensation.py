@@ -35,8 +35,8 @@ from tallystick.compensation_plan import (
     refuse_over_caps,
 )
 from tallystick.compensation_source import draw_plan
-from tallystick.contract import Contract
-from tallystick.contract_change import ContractChangeRefused
+from tallystick.contract.change import ContractChangeRefused
+from tallystick.contract.contract import Contract
 from tallystick.event_publisher import OutgoingRecord, TransactionAborted, open_publisher, publish_together
 from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import ItemFate

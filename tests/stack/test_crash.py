@@ -46,7 +46,7 @@ from lab.raw_produce import RawProducer
 from lab.stack import LabStack
 from tallystick.committed_records import read_committed
 from tallystick.connections.connections import KafkaSettings
-from tallystick.contract import load_contract
+from tallystick.contract.contract import load_contract
 from tallystick.log_fetch import open_admin
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemState

@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tallystick import cutting
-from tallystick.contract import Contract
-from tallystick.contract_change import ContractChangeRefused
+from tallystick.contract.change import ContractChangeRefused
+from tallystick.contract.contract import Contract
 from tallystick.cutting import resolve_cut
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Doubt

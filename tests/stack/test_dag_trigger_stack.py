@@ -15,7 +15,7 @@ from tallystick.compensation import Execution
 from tallystick.compensation_plan import Plan
 from tallystick.compensation_source import draw_plan
 from tallystick.connections.connections import Connections, HttpAccount, KafkaSettings
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.dag_trigger import AirflowRefused, open_airflow
 from tallystick.document_schema import PlanDocument
 from tallystick.executor_work import ItemFate

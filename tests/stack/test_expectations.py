@@ -20,7 +20,7 @@ from expectations.evaluate_app import evaluate_run, main
 from expectations.evaluation import DataDocs, EvidenceShrunk, SuiteOutcome, evaluate_suites
 from expectations.figures_suite import figures_suite
 from expectations.suite import Suite
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.model.finding_names import Doubt
 from tallystick.model.verdict import Verdict
 from tallystick.store.run_store import StoredRun, read_run

@@ -34,7 +34,7 @@ from lab.stack import LabStack
 from tallystick import open_transactions
 from tallystick.cli import app
 from tallystick.connections.connections import KafkaSettings, environment_variable
-from tallystick.contract_compensation import REPUBLISHABLE
+from tallystick.contract.compensation import REPUBLISHABLE
 from tallystick.event_publisher import TransactionAborted
 from tallystick.executor_work import ItemFate
 from tallystick.ledger import LedgerRefused

@@ -14,7 +14,7 @@ import pytest
 
 from lab.stack import LabStack
 from tallystick import ledger_sql
-from tallystick.contract_ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSide
 from tallystick.ledger_reader import (
     PostgresLedger,
     count_older_rows,

@@ -9,7 +9,7 @@ import pytest
 
 from lab.stack import LabStack
 from tallystick import ledger_sql
-from tallystick.contract_ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSide
 from tallystick.ledger_reader import describe_table, open_ledger, read_ledger_snapshot
 
 TABLE = "plan.entry"

@@ -16,14 +16,14 @@ from lab.postgres import PostgresServer
 from spark_apps.ledger_frame import read_ledger, slice_queries
 from spark_apps.postgres_rows import read_rows
 from tallystick.connections.connections import Connections, KafkaSettings
-from tallystick.contract_ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.sql_condition import why_no_condition
 from tallystick.jdbc_connection import jdbc_settings
 from tallystick.jdbc_ledger import JdbcLedger, open_jdbc_ledger
 from tallystick.ledger import LedgerRefused
 from tallystick.ledger_post import standing_rows
 from tallystick.ledger_reader import PostgresLedger, describe_table, open_ledger, scan_address
 from tallystick.model.cut import LedgerSlice
-from tallystick.sql_condition import why_no_condition
 from tallystick.store.engine import connect_store
 
 from .secured_servers import Certificates, make_certificates, tls_in_front_of

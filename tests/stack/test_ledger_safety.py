@@ -15,7 +15,7 @@ from lab.stack import LabStack
 from spark_apps.ledger_frame import read_ledger, slice_queries
 from spark_apps.postgres_rows import read_rows
 from tallystick.connections.connections import environment_variable
-from tallystick.contract_ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSide
 from tallystick.ledger import LedgerDescription, LedgerReadCancelled, LedgerRefused
 from tallystick.ledger_reader import (
     LedgerHidesRows,

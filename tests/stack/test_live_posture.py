@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from lab.stack import LabStack
 from tallystick.cli import app
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 
 
 @pytest.fixture

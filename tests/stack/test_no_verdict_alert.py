@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from tallystick.alert import Alert
 from tallystick.alert_message import Attempt, SinkFailed
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.delivery import DeliveryFailed, deliver_pending, send_unrecorded
 from tallystick.no_verdict_alert import (
     due_utc,

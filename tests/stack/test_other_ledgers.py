@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from lab.process import wait_until
 from spark_apps.ledger_frame import read_ledger
 from tallystick.connections.connections import environment_variable
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.jdbc_ledger import JdbcLedger
 from tallystick.ledger import LedgerRefused
 from tallystick.ledger_kinds import open_ledger_of

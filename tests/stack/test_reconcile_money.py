@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tallystick.contract_alert import Severity
+from tallystick.contract.alerts import Severity
 from tallystick.ledger import LedgerRefused
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.run_result import NoticeFound

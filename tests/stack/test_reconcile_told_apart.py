@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tallystick import compensation
 from tallystick.compensation_plan import PlanItem
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 from tallystick.model.finding_names import Doubt, Notice
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict

@@ -20,7 +20,7 @@ from tallystick import log_fetch
 from tallystick.cli import app
 from tallystick.connections import kafka_failures
 from tallystick.connections.connections import KafkaSettings
-from tallystick.contract_ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSide
 from tallystick.jdbc_connection import jdbc_settings
 from tallystick.jdbc_ledger import open_jdbc_ledger
 from tallystick.ledger import LedgerUnreachable

@@ -8,7 +8,7 @@ import pytest
 from kafka import KafkaConsumer, TopicPartition
 
 from tallystick.compensation_plan import Kind
-from tallystick.contract_compensation import REPUBLISHABLE, REVERSIBLE
+from tallystick.contract.compensation import REPUBLISHABLE, REVERSIBLE
 from tallystick.executor_work import ItemFate
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.run_result import ItemState

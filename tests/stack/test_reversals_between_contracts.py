@@ -15,7 +15,7 @@ from sqlalchemy import text
 
 from lab.ledger import PayoutRow
 from tallystick.compensation_plan import Plan
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import ItemFate
 from tallystick.model.finding_names import BreakClass

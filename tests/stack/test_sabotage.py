@@ -18,7 +18,7 @@ from spark_apps import cut_scan, hash_scan, slice_matching, topic_frame
 from tallystick import cutting, investigation, ledger_reader, ledger_sql, look_ups
 from tallystick.batch_header import Marker
 from tallystick.census import DecidedBatch, Outcome, take_census, walk_batches
-from tallystick.contract_ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSide
 from tallystick.key_index import IndexIncomplete
 from tallystick.ledger import LedgerRow
 from tallystick.log_fetch import Fetch

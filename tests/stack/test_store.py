@@ -14,7 +14,7 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import DatabaseError, IntegrityError, StatementError
 
 from tallystick.alert import Alert, AlertAction, Outstanding
-from tallystick.contract_alert import Severity
+from tallystick.contract.alerts import Severity
 from tallystick.model.cut import Sample
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.offsets import TopicPartition

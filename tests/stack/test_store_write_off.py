@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from tallystick.alert import Alert, AlertAction
 from tallystick.cli import app
-from tallystick.contract_alert import Severity
+from tallystick.contract.alerts import Severity
 from tallystick.model.run_result import Break, ItemState, WriteOff
 from tallystick.model.verdict import Verdict
 from tallystick.store.alert_store import firing_topics, pending_alerts

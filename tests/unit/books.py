@@ -12,7 +12,7 @@ from functools import cached_property
 
 from tallystick.census import Outcome
 from tallystick.classes.duplicate_in_topic import original_item_id
-from tallystick.contract import Contract, Direction
+from tallystick.contract.contract import Contract, Direction
 from tallystick.evidence import Evidence, LegsCase, UnreadableRecord
 from tallystick.explain import LifeStep
 from tallystick.investigation import (

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 
 from tallystick.census import Outcome
-from tallystick.contract import Contract, Direction
+from tallystick.contract.contract import Contract, Direction
 from tallystick.evidence import Evidence
 from tallystick.investigation import group_by_key
 from tallystick.log_record import LogRecord

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.offsets import OffsetRange

@@ -4,7 +4,7 @@ import json
 
 from hypothesis import strategies as st
 
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 from tallystick.event_reading import DEPTH_MAX, TEXT_LENGTH_MAX
 
 FIELDS = EventFields()

@@ -6,7 +6,7 @@ import pytest
 
 from tallystick.acknowledgement import AcknowledgementRefused, acknowledgement
 from tallystick.alert import Alert, AlertAction
-from tallystick.contract_alert import Severity
+from tallystick.contract.alerts import Severity
 
 FIRED = Alert(
     contract="payouts",

@@ -15,7 +15,7 @@ from tallystick.acting_rules import (
     words_of,
 )
 from tallystick.compensation_plan import CompensationOff
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.model.finding_names import BreakClass
 
 MONDAY_NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

@@ -10,8 +10,8 @@ import pytest
 
 from tallystick.alert import Alert, AlertAction, Outstanding, alerts_for, severity_of
 from tallystick.alert_message import message_of
-from tallystick.contract import Contract
-from tallystick.contract_alert import AlertRules, Severity
+from tallystick.contract.alerts import AlertRules, Severity
+from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.run_result import Break, DoubtFound, NoticeFound, RunFigures, RunResult, break_id, money_at_stake

@@ -11,7 +11,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from tallystick.cli import app
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tests.alert_receiver import Receiver, receiving
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tallystick.batch_header import HEADER_BYTES, Marker
 from tallystick.batch_heads import FETCH_WORTH_BYTES, NO_HEADS, BatchHeads, HeadKeeper, KeptHeads
 from tallystick.census import DecidedBatch, Outcome, walk_batches, walk_counted, walk_past_lso
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 from tallystick.log_fetch import FetchedLog, OffsetNotInLog
 from tallystick.log_record import read_records
 from tallystick.log_search import Wanted, find_records

@@ -9,8 +9,8 @@ import pytest
 
 import tallystick.breaks_file
 from tallystick.breaks_file import breaks_file
-from tallystick.contract import Contract
-from tallystick.contract_event import PayloadKey
+from tallystick.contract.contract import Contract
+from tallystick.contract.event import PayloadKey
 from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
 

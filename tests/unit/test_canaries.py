@@ -10,7 +10,7 @@ from tallystick.canaries import canary_events, canary_rows, missed_canaries
 from tallystick.canary_cases import CASES
 from tallystick.canary_evidence import calm_evidence
 from tallystick.classes import CLASSES, ClassRule
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.evidence import Evidence
 from tallystick.model.cut import FileChange, LedgerFile
 from tallystick.model.run_result import ItemSide

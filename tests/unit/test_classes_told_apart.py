@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from tallystick.classes import CLASSES
-from tallystick.contract import Contract, Direction
+from tallystick.contract.contract import Contract, Direction
 from tallystick.evidence import Evidence, LegsCase
 from tallystick.judging import judge
 from tallystick.log_record import LogRecord

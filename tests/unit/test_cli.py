@@ -15,8 +15,8 @@ from typer.testing import CliRunner, Result
 
 from tallystick import cli, cli_output, live_posture, local_run
 from tallystick.cli import app
-from tallystick.contract import Contract
-from tallystick.contract_change import contract_changes
+from tallystick.contract.change import contract_changes
+from tallystick.contract.contract import Contract
 from tallystick.local_run import RereadDiffers
 from tallystick.log_fetch import BrokerUnreachable
 from tallystick.model.exit_code import ExitCode, exit_code_of, worst_of

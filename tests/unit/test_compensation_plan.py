@@ -24,7 +24,7 @@ from tallystick.compensation_plan import (
     make_plan,
     refuse_over_caps,
 )
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.run_result import Break, DoubtFound, RunFigures, RunResult, break_id

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tallystick.contract import Contract, ContractRefused, Direction, load_contract, load_contracts
-from tallystick.contract_compensation import COUNTERPOSTABLE, POSTABLE, REPUBLISHABLE, REVERSIBLE
+from tallystick.contract.compensation import COUNTERPOSTABLE, POSTABLE, REPUBLISHABLE, REVERSIBLE
+from tallystick.contract.contract import Contract, ContractRefused, Direction, load_contract, load_contracts
 from tallystick.model.finding_names import BreakClass
 
 GOOD: dict[str, Any] = {

@@ -6,8 +6,7 @@ from typing import Any, get_origin
 import pytest
 from pydantic import BaseModel
 
-from tallystick.contract import Contract, Direction
-from tallystick.contract_change import (
+from tallystick.contract.change import (
     RULES,
     ContractChange,
     ContractChangeRefused,
@@ -17,8 +16,9 @@ from tallystick.contract_change import (
     refuse_other_books,
     value_text,
 )
-from tallystick.contract_event import InputFields
-from tallystick.contract_faults import model_inside
+from tallystick.contract.contract import Contract, Direction
+from tallystick.contract.error_lines import model_inside
+from tallystick.contract.event import InputFields
 from tallystick.cutting import next_topic_slices
 
 from .builders import NOON, T2T, contract_of, cut_of, partition_at, sample_at, slice_of

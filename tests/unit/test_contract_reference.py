@@ -5,9 +5,9 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from tallystick.contract import Contract, load_contract
-from tallystick.contract_faults import model_inside
-from tallystick.contract_reference import EXAMPLE, contract_reference
+from tallystick.contract.contract import Contract, load_contract
+from tallystick.contract.error_lines import model_inside
+from tallystick.contract.reference_page import EXAMPLE, contract_reference
 from tallystick.model.finding_names import BreakClass
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +22,7 @@ def models(model: type[BaseModel]) -> list[type[BaseModel]]:
 def test_the_page_in_the_repository_is_the_one_the_code_writes() -> None:
     written = contract_reference()
     assert PAGE.read_text(encoding="utf-8") == written, (
-        "run: python -m tallystick.contract_reference > docs/contract.md"
+        "run: python -m tallystick.contract.reference_page > docs/contract.md"
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.contract_ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSide
 from tallystick.cutting import LedgerTooFarAhead, next_ledger_slice, next_topic_slices, refuse_too_wide
 from tallystick.model.cut import (
     Cut,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tallystick.connections.connections import Connections, KafkaSettings
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.dataset_names import DatasetName, ledger_side, store_tables, topic_side
 
 from .builders import contract_of

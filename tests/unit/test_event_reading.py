@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given, settings
 
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 from tallystick.event_reading import DEPTH_MAX, EventReader, depth_of
 
 from .event_payloads import FIELDS, PAYLOADS, READABLE, UNREADABLE, WHOLE, nested, with_field

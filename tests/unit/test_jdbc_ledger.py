@@ -15,7 +15,7 @@ from sqlalchemy import Column, create_engine, text, types
 from sqlalchemy.dialects import mssql, mysql, postgresql
 
 from tallystick.connections.connections import ConnectionNotGiven
-from tallystick.contract_ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSide
 from tallystick.cutting import next_ledger_slice
 from tallystick.earlier_rows import ReadSlice, find_read_slice
 from tallystick.jdbc_connection import jdbc_settings

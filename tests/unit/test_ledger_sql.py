@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick import ledger_sql
-from tallystick.contract_ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSide
 
 from .builders import LAW
 

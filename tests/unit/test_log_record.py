@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tallystick.census import Outcome
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 from tallystick.log_record import ACTION_HEADER, HEADER_LENGTH, HEADERS_KEPT, read_record, read_records
 
 from .builders import PART

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tallystick import log_search
 from tallystick.batch_header import Marker
 from tallystick.census import PATIENCE, DecidedBatch, Outcome
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog
 from tallystick.log_record import read_record
 from tallystick.log_search import NEEDLES_MAX, Wanted, find_records

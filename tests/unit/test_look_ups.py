@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tallystick.census import Outcome
-from tallystick.contract import Direction
+from tallystick.contract.contract import Direction
 from tallystick.ledger import LedgerRow
 from tallystick.log_record import LogRecord
 from tallystick.look_ups import LookUps, ledger_sighting, needs_topic, topic_sighting

@@ -3,7 +3,7 @@
 import pytest
 
 from tallystick.census import Outcome
-from tallystick.contract import Direction
+from tallystick.contract.contract import Direction
 from tallystick.model.finding_names import Notice
 from tallystick.model.run_result import ItemState, RunResult
 from tallystick.model.verdict import Verdict

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
-from tallystick.contract import Contract
-from tallystick.contract_event import PayloadKey
+from tallystick.contract.contract import Contract
+from tallystick.contract.event import PayloadKey
 from tallystick.explain import LifeStep, ToldBreak, explain
 from tallystick.masking import MASKED, Mask
 from tallystick.model.run_result import Break, ItemState

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.alert import severity_of
-from tallystick.contract_alert import AlertRules, Severity
+from tallystick.contract.alerts import AlertRules, Severity
 from tallystick.model.run_result import Break, largest_first, money_at_stake, negative_at_stake
 from tallystick.report.break_sample import choose_breaks, stakes
 from tallystick.text.verdict_sentence import sums_of

@@ -9,7 +9,7 @@ from tallystick import open_batch as module
 from tallystick.census import DecidedBatch, batch_at
 from tallystick.committed_records import committed_in
 from tallystick.compensation_plan import PlanItem
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 from tallystick.event_reading import EventReader
 from tallystick.log_record import read_record, why_unreadable
 from tallystick.log_search import Wanted, find_records

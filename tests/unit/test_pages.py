@@ -10,7 +10,7 @@ import pytest
 from tallystick.abort_plan import abort_words
 from tallystick.alert import AlertAction
 from tallystick.compensation_plan import Kind
-from tallystick.contract_alert import Severity
+from tallystick.contract.alerts import Severity
 from tallystick.explain import LifeStep, ToldBreak, describe_place
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.run_result import DoubtFound, ItemState, StandingItems, WriteOff

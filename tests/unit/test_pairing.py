@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from tallystick.contract import Direction
+from tallystick.contract.contract import Direction
 from tallystick.model.run_result import ItemState
 from tallystick.pairing import Copy, Fate, KeyOutcome, Place, origin_side, other_side, pair_key
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.census import Outcome
-from tallystick.contract import Direction
+from tallystick.contract.contract import Direction
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.pairing import Copy, KeyCase, pair_key

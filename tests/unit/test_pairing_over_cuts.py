@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tallystick.census import Outcome
-from tallystick.contract import Direction
+from tallystick.contract.contract import Direction
 from tallystick.model.finding_names import Doubt, Notice
 from tallystick.model.run_result import ItemState, RunResult
 from tallystick.model.verdict import Verdict

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.classes.ledger_changed import ledger_rewritten
-from tallystick.contract_ledger import LedgerColumns, LedgerSide
+from tallystick.contract.ledger import LedgerColumns, LedgerSide
 from tallystick.ledger import LedgerRefused, LedgerUnreachable
 from tallystick.look_ups import ledger_sighting
 from tallystick.model.cut import FileChange, LedgerFile, LedgerSlice

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tallystick.classes.promise_at_risk import promise_at_risk
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.model.run_result import PartitionCensus
 from tallystick.posture import PostureLine, Standing, longest_interval, posture, reconciliation_horizon
 from tallystick.surroundings import BrokerSettings, Surroundings, TopicSettings

@@ -11,7 +11,7 @@ import pytest
 
 from spark_apps.key_index_files import INDEX_COLUMNS, write_whole
 from tallystick.breaks_file import breaks_file
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.file_sink import FileSink
 from tallystick.host.private_files import SHARED_VARIABLE, SharingRefused, narrow, private_file, private_folder
 from tallystick.report import write_report

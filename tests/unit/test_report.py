@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tallystick.contract import Contract
+from tallystick.contract.contract import Contract
 from tallystick.explain import explain, tell_breaks
 from tallystick.legal_oddities import LEGAL_ODDITIES_VERSION
 from tallystick.log_strip import LogStrip, StripBatch

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from tallystick.compensation_plan import Kind, PlanItem
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 from tallystick.model.cut import JudgedPart, PartitionSnapshot
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.offsets import TopicPartition

@@ -22,8 +22,8 @@ from tallystick.alert import Alert, AlertAction
 from tallystick.alert_message import SinkFailed, SinkRefused
 from tallystick.alertmanager_sink import AlertmanagerSink
 from tallystick.apprise_sink import AppriseSink
-from tallystick.contract import Contract
-from tallystick.contract_alert import Severity
+from tallystick.contract.alerts import Severity
+from tallystick.contract.contract import Contract
 from tallystick.email_sink import EmailSink
 from tallystick.http_post import retry_after_seconds
 from tallystick.pagerduty_sink import PagerDutySink

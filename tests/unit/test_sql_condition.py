@@ -8,8 +8,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.contract import ContractRefused, load_contract
-from tallystick.sql_condition import for_pgjdbc, why_no_condition
+from tallystick.contract.contract import ContractRefused, load_contract
+from tallystick.contract.sql_condition import for_pgjdbc, why_no_condition
 
 from .builders import L2T, LAW, contract_of
 

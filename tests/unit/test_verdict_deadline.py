@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from tallystick.verdict_deadline import is_overdue, verdict_due_utc
+from tallystick.contract.verdict_deadline import is_overdue, verdict_due_utc
 
 from .builders import HOUR, MINUTE, NOON, contract_of
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.contract import load_contract
+from tallystick.contract.contract import load_contract
 
 from .test_cli import COMMANDS
 

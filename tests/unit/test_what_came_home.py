@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tallystick.batch_header import Marker
 from tallystick.census import Outcome
-from tallystick.contract_event import EventFields
+from tallystick.contract.event import EventFields
 from tallystick.log_record import LogRecord, read_records
 from tallystick.log_search import NEEDLES_MAX, Wanted, find_records
 from tallystick.look_ups import without_what_came_home

@@ -16,7 +16,7 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from tallystick.census import Outcome
-from tallystick.contract import Direction
+from tallystick.contract.contract import Direction
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.run_result import Break, ItemState, OpenItem
 from tallystick.slice_scan import ledger_item_id, topic_item_id

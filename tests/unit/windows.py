@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from tallystick.census import Outcome
-from tallystick.contract import Direction
+from tallystick.contract.contract import Direction
 from tallystick.cutting import next_ledger_slice, next_topic_slices
 from tallystick.ledger import LedgerRow
 from tallystick.log_record import LogRecord

@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from tallystick.contract import Contract
-from tallystick.schedule import next_firing
+from tallystick.contract.contract import Contract
+from tallystick.contract.schedule import next_firing
 
 
 def verdict_due_utc(contract: Contract, *, window_end_utc: datetime, begun_utc: datetime) -> datetime:

@@ -4,8 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from tallystick.contract_ledger import LedgerColumns
-from tallystick.contract_values import (
+from tallystick.contract.field_types import (
     ColumnName,
     ContractPart,
     CronExpression,
@@ -18,6 +17,7 @@ from tallystick.contract_values import (
     TableName,
     is_cron,
 )
+from tallystick.contract.ledger import LedgerColumns
 from tallystick.model.finding_names import BreakClass
 
 

@@ -1,6 +1,6 @@
 """Writes docs/contract.md from the contract's own fields, so that the page cannot say what the code does not.
 
-python -m tallystick.contract_reference > docs/contract.md
+python -m tallystick.contract.reference_page > docs/contract.md
 """
 
 import json
@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tallystick.contract import Contract
-from tallystick.contract_values import PATTERNS
+from tallystick.contract.contract import Contract
+from tallystick.contract.field_types import PATTERNS
 from tallystick.text.finding_texts import BREAK_TEXTS
 
 EXAMPLE = """\
@@ -49,7 +49,7 @@ No key may stand twice, and none that is not below may stand at all. Money is wh
 1000 JPY. Times carry their zone. Connections are ids; addresses and passwords never stand in a contract: Airflow reads
 them from its connections, the command line from the variable `TALLYSTICK_CONN_<ID>`.
 
-This page is written by `python -m tallystick.contract_reference`; a test holds it against the code.
+This page is written by `python -m tallystick.contract.reference_page`; a test holds it against the code.
 """
 
 

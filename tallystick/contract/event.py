@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from tallystick.contract_values import AmountUnit, ContractPart, PayloadField
+from tallystick.contract.field_types import AmountUnit, ContractPart, PayloadField
 
 
 class PayloadKey(StrEnum):

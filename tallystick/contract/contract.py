@@ -13,14 +13,23 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
-from tallystick.contract_alert import AlertRules
-from tallystick.contract_compensation import COUNTERPOSTABLE, POSTABLE, CompensationRules, refuse_columns_unfit_to_post
-from tallystick.contract_event import EventFields, InputFields, PayloadKey
-from tallystick.contract_faults import fault_lines
-from tallystick.contract_ledger import LedgerSide
-from tallystick.contract_values import PATTERNS, ContractPart, CronExpression, Moment, Name, Seconds, TopicName, is_cron
-from tallystick.sql_condition import DIALECTS, EXPECTED, why_no_condition
-from tallystick.yaml_document import DocumentUnreadable, read_mapping
+from tallystick.contract.alerts import AlertRules
+from tallystick.contract.compensation import COUNTERPOSTABLE, POSTABLE, CompensationRules, refuse_columns_unfit_to_post
+from tallystick.contract.error_lines import fault_lines
+from tallystick.contract.event import EventFields, InputFields, PayloadKey
+from tallystick.contract.field_types import (
+    PATTERNS,
+    ContractPart,
+    CronExpression,
+    Moment,
+    Name,
+    Seconds,
+    TopicName,
+    is_cron,
+)
+from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.sql_condition import DIALECTS, EXPECTED, why_no_condition
+from tallystick.contract.yaml_file import DocumentUnreadable, read_mapping
 
 _GRACE_CAP_SECONDS = 3600
 

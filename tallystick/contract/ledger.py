@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from tallystick.contract_event import InputFields
-from tallystick.contract_values import AmountUnit, ColumnName, ContractPart, Name, Seconds, TableName, TopicName
+from tallystick.contract.event import InputFields
+from tallystick.contract.field_types import AmountUnit, ColumnName, ContractPart, Name, Seconds, TableName, TopicName
 
 
 class LedgerColumns(ContractPart):

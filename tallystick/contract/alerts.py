@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from tallystick.contract_values import ContractPart, CurrencyCode, MinorUnits, Name
+from tallystick.contract.field_types import ContractPart, CurrencyCode, MinorUnits, Name
 from tallystick.model.finding_names import BreakClass
 
 

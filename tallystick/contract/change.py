@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from tallystick.contract import Contract
-from tallystick.contract_compensation import CompensationRules
+from tallystick.contract.compensation import CompensationRules
+from tallystick.contract.contract import Contract
 
 
 class ContractChangeRefused(ValueError):
