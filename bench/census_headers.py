@@ -15,8 +15,8 @@ import sys
 import time
 from pathlib import Path
 
-from tallystick.census import take_census
-from tallystick.log_fetch import Fetch, FetchedLog
+from tallystick.kafka_log.fetch import Fetch, FetchedLog
+from tallystick.kafka_log.offset_census import take_census
 from tallystick.model.offsets import OffsetRange, TopicPartition
 
 SIZES = (1_000_000, 10_000_000)

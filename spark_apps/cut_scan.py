@@ -2,7 +2,7 @@
 
 By our own reader of the log, and Kafka's client reads a sample again: matched by hash, where the census comes with it;
 or pair by pair, where a contract asks for more than pairs. By Kafka's client, where somebody asks for it: by hash or
-pair by pair. What is a readable event, `tallystick.event_reading` says in all of them.
+pair by pair. What is a readable event, `tallystick.kafka_log.event_decoder` says in all of them.
 """
 
 import os
@@ -42,13 +42,13 @@ from spark_apps.second_reading import choose_sample, compare, read_again
 from spark_apps.slice_matching import beside_planted, scan_slices
 from spark_apps.topic_frame import parse_events, read_topics
 from tallystick.canaries import canary_events, canary_rows
-from tallystick.census import Tell
 from tallystick.classes.timestamp_skew import possible_ms
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.contract import Contract, Direction
 from tallystick.contract.event import EventFields
 from tallystick.evidence import SecondReading
 from tallystick.input_topic import input_kafka
+from tallystick.kafka_log.offset_census import Tell
 from tallystick.key_index import ReadableIndexes
 from tallystick.ledger_kinds import open_ledger_of
 from tallystick.ledger_reader import scan_address

@@ -1,4 +1,4 @@
-"""Many JSON payloads as columns, just as `tallystick.event_reading` reads each of them, only quicker.
+"""Many JSON payloads as columns, just as `tallystick.kafka_log.event_decoder` reads each of them, only quicker.
 
 What is plainly one object with fields of the right kinds is decoded at once; of all else the reader says what it is.
 """
@@ -15,7 +15,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from tallystick.contract.event import EventFields
-from tallystick.event_reading import (
+from tallystick.kafka_log.event_decoder import (
     DECODE_ERRORS,
     DEPTH_MAX,
     LONG_MAX,

@@ -50,10 +50,10 @@ from spark_apps.slice_matching import (
     rows_by_partition_of,
     topic_copy,
 )
-from tallystick.batch_heads import BatchHeads
 from tallystick.contract.contract import Direction
 from tallystick.evidence import UnreadableRecord
-from tallystick.log_record import LogRecord, unpacked
+from tallystick.kafka_log.header_cache import BatchHeads
+from tallystick.kafka_log.record import LogRecord, unpacked
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.partner_lag import TopicLag, lags_of_pairs
 from tallystick.model.run_result import total_money

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 from tallystick import ledger_sql
 from tallystick.connections.connections import Connections
 from tallystick.contract.sql_condition import for_pgjdbc
-from tallystick.event_reading import TEXT_LENGTH_MAX
 from tallystick.jdbc_ledger import JdbcLedger
+from tallystick.kafka_log.event_decoder import TEXT_LENGTH_MAX
 from tallystick.ledger import Ledger, LedgerDescription
 from tallystick.ledger_reader import PostgresLedger, jdbc_scan_options
 from tallystick.model.cut import LedgerSlice

@@ -4,7 +4,7 @@ import pickle
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tallystick.batch_heads import BatchHeads
+from tallystick.kafka_log.header_cache import BatchHeads
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import PartitionCensus
 

@@ -36,17 +36,17 @@ from spark_apps.side_summary import (
 )
 from spark_apps.spark_hash import hash_longs, hash_pairs, hash_place
 from spark_apps.topic_frame import events_shape, with_events
-from tallystick.batch_heads import HEADS_MAX, BatchHeads, HeadKeeper
-from tallystick.census import DecidedBatch, LogEndsEarly, Outcome, batch_at, walk_batches, walk_counted
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.event import EventFields
-from tallystick.fetch_ahead import fetch_ahead
 from tallystick.host.gc_tuning import seldom_collected
-from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog, fetcher, fetchers, open_admin
-from tallystick.log_record import packed, record_of
+from tallystick.kafka_log.fetch import Fetch, FetchedLog, OffsetNotInLog, fetcher, fetchers, open_admin
+from tallystick.kafka_log.header_cache import HEADS_MAX, BatchHeads, HeadKeeper
+from tallystick.kafka_log.offset_census import DecidedBatch, LogEndsEarly, Outcome, batch_at, walk_batches, walk_counted
+from tallystick.kafka_log.open_batch import Record, is_compressed, is_whole, open_batch
+from tallystick.kafka_log.prefetch import fetch_ahead
+from tallystick.kafka_log.record import packed, record_of
 from tallystick.model.cut import TopicSlice
 from tallystick.model.offsets import OffsetRange, TopicPartition
-from tallystick.open_batch import Record, is_compressed, is_whole, open_batch
 
 CHUNK_RECORDS = 2_000
 CHUNK_BYTES = 16 << 20

@@ -33,7 +33,6 @@ from sqlalchemy import Engine
 from spark_apps.cut_scan import reads_log, scan_cut
 from spark_apps.key_index_files import IndexPlan
 from tallystick.alert import alerts_for
-from tallystick.batch_heads import BatchHeads, KeptHeads
 from tallystick.breaks_file import breaks_file
 from tallystick.canaries import missed_canaries
 from tallystick.connections.connections import (
@@ -49,8 +48,9 @@ from tallystick.host.gc_tuning import seldom_collected
 from tallystick.host.private_files import private_folder
 from tallystick.investigation import investigate, open_indexes, read_past, take_cut_census
 from tallystick.judging import judge
+from tallystick.kafka_log.fetch import fetcher, open_admin
+from tallystick.kafka_log.header_cache import BatchHeads, KeptHeads
 from tallystick.key_index import first_kept, forget, index_folder, new_seed, seal
-from tallystick.log_fetch import fetcher, open_admin
 from tallystick.log_strip import FETCH_BYTES, with_strips
 from tallystick.look_ups import LookUps
 from tallystick.model.cut import Cut, without_expired

@@ -16,15 +16,15 @@ from spark_apps.log_blobs import NOTHING_SEEN, Seen
 from spark_apps.log_reader import seen_by_us
 from spark_apps.slice_matching import fingerprint
 from spark_apps.topic_frame import read_topics
-from tallystick.census import DecidedBatch, Outcome, decide_batches
 from tallystick.connections.connections import KafkaSettings
 from tallystick.evidence import SecondReading
-from tallystick.fetch_ahead import fetch_ahead
-from tallystick.log_fetch import Fetch, FetchedLog, fetchers, open_admin
+from tallystick.kafka_log.fetch import Fetch, FetchedLog, fetchers, open_admin
+from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, decide_batches
+from tallystick.kafka_log.open_batch import is_compressed, readable_records
+from tallystick.kafka_log.prefetch import fetch_ahead
+from tallystick.kafka_log.unpacking import UnreadableBatch
 from tallystick.model.cut import TopicSlice
 from tallystick.model.offsets import OffsetRange, TopicPartition
-from tallystick.open_batch import is_compressed, readable_records
-from tallystick.unpacking import UnreadableBatch
 
 SAMPLE_OFFSETS = 10_000
 """A cut of no more offsets is read twice as a whole; of a larger one so many, at one place."""

@@ -22,7 +22,7 @@ from tallystick.connections.connections import Connections
 from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import SETTLE_SECONDS, ItemCheck, ItemFate, ItemOutcome, Work, do_each
 from tallystick.hanging_abort import Standing, State, look_at, read_evidence, wait_ended, write_abort
-from tallystick.log_fetch import BrokerUnreachable, open_admin
+from tallystick.kafka_log.fetch import BrokerUnreachable, open_admin
 from tallystick.repair_effect import Effect
 from tallystick.store.plan_store import ActionState, StoredAction, ending_alone
 

@@ -9,13 +9,14 @@ from typing import Any
 from uuid import UUID
 
 from tallystick.anchors import compare_anchors
-from tallystick.batch_header import Marker
-from tallystick.census import Outcome
 from tallystick.contract.contract import Contract, Direction
 from tallystick.evidence import Evidence, LegsCase, OutOfOrderEvent, RecordTimes, UnreadableRecord
 from tallystick.investigation import group_by_key
-from tallystick.log_record import LogRecord
-from tallystick.marker_protocol import MarkerProtocol
+from tallystick.kafka_log.batch_header import Marker
+from tallystick.kafka_log.marker_protocol import MarkerProtocol
+from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.record import LogRecord
+from tallystick.kafka_log.transaction_span import TransactionSpan
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.run_result import BledBatch, ItemSide, ItemState, OpenItem, PartitionCensus
@@ -31,7 +32,6 @@ from tallystick.surroundings import (
     TopicSettings,
     UnreadExpiry,
 )
-from tallystick.transaction_span import TransactionSpan
 
 Change = Callable[[Evidence], Evidence]
 

@@ -70,9 +70,10 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.cutting import LedgerTooFarAhead
     from tallystick.event_publisher import ExecutorFenced, TransactionAborted
     from tallystick.host.private_files import SharingRefused
+    from tallystick.kafka_log.fetch import BrokerUnreachable, OffsetNotInLog
+    from tallystick.kafka_log.topic_snapshot import TopicNotFound
     from tallystick.ledger import LedgerRefused, LedgerUnreachable
     from tallystick.local_run import RereadDiffers, RunNotStored
-    from tallystick.log_fetch import BrokerUnreachable, OffsetNotInLog
     from tallystick.metric_export import AddressRefused, MetricsEmpty, PushRefused
     from tallystick.model.cut import PartitionsVanished
     from tallystick.progress_topic import ProgressHeld, ProgressLost
@@ -82,7 +83,6 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.store.engine import StoreNotMigrated, StoreUnreachable
     from tallystick.store.reopen_store import ReopenRefused
     from tallystick.store.rights import RoleRefused
-    from tallystick.topic_snapshot import TopicNotFound
     from tallystick.window_order import WindowNotOver, WindowOutOfOrder
     from tallystick.write_off import WriteOffRefused
 

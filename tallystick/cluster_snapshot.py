@@ -9,15 +9,15 @@ from kafka.admin import KafkaAdminClient
 from tallystick.anchors import find_rewritten, newest_anchors, read_anchors, span_of, tail_of
 from tallystick.contract.contract import Contract
 from tallystick.expiry import read_unread_expiry
-from tallystick.fetch_ahead import fetch_ahead
 from tallystick.held_events import read_held_events
-from tallystick.log_fetch import Fetch, FetchTogether, fetchers
+from tallystick.kafka_log.fetch import Fetch, FetchTogether, fetchers
+from tallystick.kafka_log.prefetch import fetch_ahead
+from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice, discontinuity
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.surroundings import BatchAnchor, FirstSight, HeldEvents, RewrittenBatch, Surroundings
 from tallystick.topic_settings import read_broker_settings, read_topic_settings
-from tallystick.topic_snapshot import read_topic_snapshot
 
 _FETCH_BYTES = 1 << 20
 """Of most partitions only a few batches are asked for."""

@@ -32,7 +32,6 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 
 from tallystick.abort_execution import check_aborts, execute_aborts, rehearse_aborts
 from tallystick.approval_rules import NotAnApprover, refuse_too_few_people
-from tallystick.committed_records import SettledTopics, read_committed, settle_topics
 from tallystick.compensation_plan import (
     INTO_LEDGER,
     ApprovalTooOld,
@@ -72,6 +71,7 @@ from tallystick.executor_work import (
 )
 from tallystick.handing_over import check_handed_over, hand_over, rehearse_handing_over
 from tallystick.host.terminal_user import Terminal, at_terminal
+from tallystick.kafka_log.committed_records import SettledTopics, read_committed, settle_topics
 from tallystick.ledger import LedgerRefused
 from tallystick.ledger_post import counterpost_once, post_once, posted_for, read_posted, writers_end
 from tallystick.ledger_reader import open_ledger, read_database_identity

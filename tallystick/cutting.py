@@ -12,6 +12,7 @@ from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract
 from tallystick.contract.ledger import LedgerSide
 from tallystick.contract.schedule import next_firing
+from tallystick.kafka_log.topic_snapshot import read_offsets_at, read_topic_snapshot
 from tallystick.ledger_sql import XMIN_WIDTH_MAX, written_xid_statements
 from tallystick.model.cut import (
     Cut,
@@ -38,7 +39,6 @@ from tallystick.store.contract_store import require_same_books
 from tallystick.store.cut_store import claim_attempt, find_cut, last_cut, open_cut, save_cut
 from tallystick.store.run_store import commit_run
 from tallystick.store.sample_store import append_sample, read_samples
-from tallystick.topic_snapshot import read_offsets_at, read_topic_snapshot
 from tallystick.window_order import refuse_not_over, refuse_out_of_order
 
 

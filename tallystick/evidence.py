@@ -6,8 +6,8 @@ from functools import cached_property
 
 from tallystick.contract.contract import Contract
 from tallystick.earlier_rows import Place
+from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger import HorizonHolder
-from tallystick.log_record import LogRecord
 from tallystick.model.cut import Cut, LedgerSnapshot
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.partner_lag import Grace, TopicLag

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from tallystick.census import walk_batches
-from tallystick.log_fetch import Fetch, OffsetNotInLog
+from tallystick.kafka_log.fetch import Fetch, OffsetNotInLog
+from tallystick.kafka_log.offset_census import walk_batches
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange
 from tallystick.surroundings import TopicSettings, UnreadExpiry

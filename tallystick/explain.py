@@ -242,7 +242,7 @@ _IDENTITIES = ("identity", "copy_identity", "original_identity")
 
 
 def identities_of(evidence: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """Every writer that the evidence names, in the one shape of tallystick.log_record."""
+    """Every writer that the evidence names, in the one shape of tallystick.kafka_log.record."""
     named = [evidence.get(name) for name in _IDENTITIES]
     return tuple(one for one in (*named, *evidence.get("identities", {}).values()) if isinstance(one, Mapping))
 

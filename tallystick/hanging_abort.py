@@ -21,15 +21,15 @@ from kafka.errors import (
 )
 
 from tallystick.abort_plan import AbortItem, why_too_young
-from tallystick.batch_header import Marker, checksum
-from tallystick.census import DecidedBatch, walk_batches
 from tallystick.compensation_plan import PlanRefused
-from tallystick.log_fetch import BrokerUnreachable, Fetch, fetcher
+from tallystick.kafka_log.batch_header import Marker, checksum
+from tallystick.kafka_log.fetch import BrokerUnreachable, Fetch, fetcher
+from tallystick.kafka_log.offset_census import DecidedBatch, walk_batches
+from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.cut import PartitionSnapshot
 from tallystick.model.offsets import OffsetRange
 from tallystick.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.topic_settings import read_broker_settings
-from tallystick.topic_snapshot import read_topic_snapshot
 
 _BATCHES_KEPT = 1000
 """Of the transaction's own batches, as evidence; how many there are is told beside them."""

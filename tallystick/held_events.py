@@ -6,11 +6,11 @@ For people: nothing is judged by it. Reads uncommitted, up to a limit a partitio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tallystick.batch_header import Marker
-from tallystick.census import DecidedBatch, walk_batches
 from tallystick.contract.event import EventFields
-from tallystick.log_fetch import Fetch
-from tallystick.log_record import records_of
+from tallystick.kafka_log.batch_header import Marker
+from tallystick.kafka_log.fetch import Fetch
+from tallystick.kafka_log.offset_census import DecidedBatch, walk_batches
+from tallystick.kafka_log.record import records_of
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import total_money
 from tallystick.open_transactions import OpenTransaction

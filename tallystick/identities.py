@@ -6,14 +6,14 @@ Cost grows with breaks, not with rows. A function of the log; but the log forget
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from tallystick.batch_heads import NO_HEADS, KeptHeads
 from tallystick.classes.duplicate_in_topic import original_item_id
 from tallystick.classes.torn_transaction import absent_legs, judge_legs
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import EventFields
 from tallystick.evidence import LegsCase, bled_item_ids
-from tallystick.log_fetch import Fetch
-from tallystick.log_record import LogRecord, read_records
+from tallystick.kafka_log.fetch import Fetch
+from tallystick.kafka_log.header_cache import NO_HEADS, KeptHeads
+from tallystick.kafka_log.record import LogRecord, read_records
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import ItemSide, PartitionCensus
 from tallystick.pairing import Deadlines, Fate, KeyOutcome, Place, Residue

@@ -14,10 +14,10 @@ from kafka.admin import KafkaAdminClient
 
 from tallystick.connections.connections import Connections, KafkaSettings, kafka_settings
 from tallystick.contract.contract import Contract
+from tallystick.kafka_log.fetch import open_admin
+from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.ledger import HorizonHolder, LedgerDescription, LedgerRow
-from tallystick.log_fetch import open_admin
 from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
-from tallystick.topic_snapshot import read_topic_snapshot
 
 _NOWHERE = LedgerSnapshot(xmin=0, xmax=0, system_identifier="", timeline=0, lsn="0/0")
 

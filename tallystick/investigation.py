@@ -10,18 +10,18 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from tallystick.batch_heads import KeptHeads
-from tallystick.census import CountedOffsets, Tell, take_census, with_compaction
 from tallystick.cluster_snapshot import read_clusters
 from tallystick.contract.contract import Contract
 from tallystick.cursor_trail import LOOK_BACK_CUTS, held_positions
-from tallystick.event_reading import EventReader
 from tallystick.evidence import Evidence, LegsCase, UnreadableRecord
 from tallystick.identities import read_identities, wanted_identities
+from tallystick.kafka_log.event_decoder import EventReader
+from tallystick.kafka_log.fetch import OffsetNotInLog
+from tallystick.kafka_log.header_cache import KeptHeads
+from tallystick.kafka_log.offset_census import CountedOffsets, Tell, take_census, with_compaction
+from tallystick.kafka_log.record import LogRecord, why_unreadable
 from tallystick.key_index import ReadableIndexes, readable_indexes
 from tallystick.ledger import HorizonHolder
-from tallystick.log_fetch import OffsetNotInLog
-from tallystick.log_record import LogRecord, why_unreadable
 from tallystick.look_ups import LookUps, look_up
 from tallystick.model.cut import Cut, LedgerSnapshot, PartitionSnapshot, goes_on, is_recreated
 from tallystick.model.offsets import TopicPartition

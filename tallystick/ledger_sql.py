@@ -9,7 +9,7 @@ Identifiers come from a validated contract (lower case letters, digits, _), so t
 from collections.abc import Sequence
 
 from tallystick.contract.ledger import LedgerSide
-from tallystick.event_reading import TEXT_LENGTH_MAX
+from tallystick.kafka_log.event_decoder import TEXT_LENGTH_MAX
 from tallystick.text.money import codes_by_digits
 
 _XID_MASK = 4294967295

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable
 
-from tallystick.census import take_census
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.contract import Contract
-from tallystick.log_fetch import fetcher, open_admin
+from tallystick.kafka_log.fetch import fetcher, open_admin
+from tallystick.kafka_log.offset_census import take_census
+from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.cut import PartitionSnapshot
 from tallystick.model.exit_code import ExitCode
 from tallystick.model.offsets import OffsetRange
 from tallystick.posture import PostureLine, Standing, posture
 from tallystick.surroundings import ServerProof
 from tallystick.topic_settings import read_broker_settings, read_topic_settings
-from tallystick.topic_snapshot import read_topic_snapshot
 
 NEWEST_OFFSETS = 10_000
 """Of each partition: what its producers do today, at a cost that does not grow with the log."""

@@ -11,8 +11,8 @@ from itertools import chain, groupby, islice
 from typing import Any
 from uuid import UUID
 
-from tallystick.census import DecidedBatch, Outcome, walk_past_lso
-from tallystick.log_fetch import Fetch, OffsetNotInLog
+from tallystick.kafka_log.fetch import Fetch, OffsetNotInLog
+from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, walk_past_lso
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.run_result import Break
 

@@ -11,15 +11,16 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from tallystick.batch_heads import NO_HEADS, KeptHeads
-from tallystick.census import Outcome
 from tallystick.contract.contract import Direction
 from tallystick.cut_closing import losses_of_closed, unread_where_closed
 from tallystick.earlier_rows import EarlierRows
+from tallystick.kafka_log.header_cache import NO_HEADS, KeptHeads
+from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.record import LogRecord
+from tallystick.kafka_log.search import Wanted, find_records
+from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.key_index import ReadableIndexes
 from tallystick.ledger import LedgerRow
-from tallystick.log_record import LogRecord
-from tallystick.log_search import Wanted, find_records
 from tallystick.model.cut import Cut, LedgerSlice, PartitionSnapshot, Sample, TopicSlice, is_recreated
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.run_result import ItemSide
@@ -32,7 +33,6 @@ from tallystick.settlement import ledger_settled_until, topic_settled_until
 from tallystick.settling import BothSides
 from tallystick.slice_scan import SliceScan, input_row_id, ledger_item_id, topic_item_id, topic_place
 from tallystick.surroundings import SURROUNDINGS, Surroundings
-from tallystick.topic_snapshot import read_topic_snapshot
 
 _LOSSES = TypeAdapter(tuple[Loss, ...])
 

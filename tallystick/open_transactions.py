@@ -12,7 +12,7 @@ from kafka import TopicPartition as ClientTopicPartition
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError, TransactionalIdAuthorizationFailedError, TransactionalIdNotFoundError
 
-from tallystick.log_fetch import BrokerUnreachable
+from tallystick.kafka_log.fetch import BrokerUnreachable
 from tallystick.model.offsets import TopicPartition
 
 COORDINATORS_LOG = "__transaction_state"

@@ -8,8 +8,8 @@ Any other one is an ordinary copy, and is told.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tallystick.census import Outcome
-from tallystick.log_record import ACTION_HEADER, LogRecord
+from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.record import ACTION_HEADER, LogRecord
 from tallystick.model.run_result import ItemSide
 from tallystick.pairing import Sighting
 

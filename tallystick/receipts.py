@@ -8,8 +8,8 @@ lost. Source: KIP-101, KIP-279 (how an unclean election or a lost disk takes ack
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger import LedgerRow
-from tallystick.log_record import LogRecord
 from tallystick.model.cut import PartitionSnapshot
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import ItemSide

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from tallystick.committed_records import CommittedRecord
 from tallystick.compensation_plan import Kind, PlanItem
 from tallystick.contract.event import EventFields
-from tallystick.event_reading import reader_of
-from tallystick.log_record import ACTION_HEADER, REVERSES_HEADER, SESSION_HEADER, header_text
+from tallystick.kafka_log.committed_records import CommittedRecord
+from tallystick.kafka_log.event_decoder import reader_of
+from tallystick.kafka_log.record import ACTION_HEADER, REVERSES_HEADER, SESSION_HEADER, header_text
 from tallystick.model.cut import JudgedPart, PartitionSnapshot
 from tallystick.model.offsets import TopicPartition
 

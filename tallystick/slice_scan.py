@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tallystick.batch_heads import BatchHeads
 from tallystick.evidence import OutOfOrderEvent, RecordTimes, SecondReading, UnreadableRecord
-from tallystick.log_record import LogRecord
+from tallystick.kafka_log.header_cache import BatchHeads
+from tallystick.kafka_log.record import LogRecord
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.partner_lag import TopicLag
 from tallystick.model.run_result import Money

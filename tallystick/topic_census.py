@@ -1,11 +1,11 @@
 """The census of a whole topic as it stands, without a contract or a cut."""
 
-from tallystick.census import CountedOffsets, Tell, take_census
 from tallystick.connections.connections import KafkaSettings
-from tallystick.log_fetch import fetcher, open_admin
+from tallystick.kafka_log.fetch import fetcher, open_admin
+from tallystick.kafka_log.offset_census import CountedOffsets, Tell, take_census
+from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import PartitionCensus
-from tallystick.topic_snapshot import read_topic_snapshot
 
 
 def census_of_topic(kafka: KafkaSettings, topic: str, *, tell: Tell) -> tuple[PartitionCensus, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from kafka.errors import KafkaError
 
-from tallystick.log_fetch import BrokerUnreachable
+from tallystick.kafka_log.fetch import BrokerUnreachable
 from tallystick.surroundings import BrokerSettings, TopicSettings
 
 _TOPIC_KEYS = (

@@ -6,7 +6,7 @@ slice's end, at most to the high watermark. Batches are parsed by kafka-python, 
 
 from kafka.record import MemoryRecords
 
-from tallystick.log_fetch import Fetch
+from tallystick.kafka_log.fetch import Fetch
 from tallystick.model.offsets import OffsetRange
 
 COMMITTED, ABORTED, PLAIN, OPEN = "committed", "aborted", "plain", "open"

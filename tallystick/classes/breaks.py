@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any
 
 from tallystick.contract.contract import Contract
-from tallystick.log_record import LogRecord
+from tallystick.kafka_log.record import LogRecord
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide, break_id
 from tallystick.pairing import Residue, Sighting

@@ -15,11 +15,11 @@ Source of the producer-id rules: KIP-98, idempotent producer; KIP-890.
 
 from collections.abc import Iterator
 
-from tallystick.batch_header import NO_PRODUCER_ID
 from tallystick.classes.breaks import break_of, identity_json
 from tallystick.evidence import Evidence
-from tallystick.log_record import LogRecord
-from tallystick.marker_protocol import MarkerProtocol
+from tallystick.kafka_log.batch_header import NO_PRODUCER_ID
+from tallystick.kafka_log.marker_protocol import MarkerProtocol
+from tallystick.kafka_log.record import LogRecord
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide
 from tallystick.pairing import Fate, Place, Residue

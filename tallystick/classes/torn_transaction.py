@@ -9,12 +9,12 @@ nor for one that the protocol tore (torn_by_protocol).
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from tallystick.batch_header import NO_PRODUCER_ID
 from tallystick.classes.breaks import identity_json, seen_as_json
 from tallystick.contract.contract import Direction
 from tallystick.evidence import Evidence, LegsCase
-from tallystick.log_record import LogRecord
-from tallystick.marker_protocol import MarkerProtocol
+from tallystick.kafka_log.batch_header import NO_PRODUCER_ID
+from tallystick.kafka_log.marker_protocol import MarkerProtocol
+from tallystick.kafka_log.record import LogRecord
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide, ItemState, break_id
 from tallystick.pairing import BEYOND_THE_CUT, Copy, Deadlines, Fate, Place, Sighting

@@ -26,8 +26,8 @@ from lab.transaction_faults import (
     hang_transaction,
     tear_by_protocol,
 )
-from tallystick.census import walk_batches
-from tallystick.log_fetch import fetcher
+from tallystick.kafka_log.fetch import fetcher
+from tallystick.kafka_log.offset_census import walk_batches
 from tallystick.model.offsets import OffsetRange
 
 pytestmark = pytest.mark.stack

@@ -1,4 +1,4 @@
-"""The quick decoder and Spark's frame say of every payload what `tallystick.event_reading` says of it."""
+"""The quick decoder and Spark's frame say of every payload what `tallystick.kafka_log.event_decoder` says of it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from spark_apps.event_decode import EventDecoder
 from spark_apps.topic_frame import parse_events
 from tallystick.contract.event import EventFields
-from tallystick.event_reading import EventReader
+from tallystick.kafka_log.event_decoder import EventReader
 from tests.unit.event_payloads import FIELDS, PAYLOADS, READABLE, UNREADABLE, WHOLE, with_field
 
 NAMES = ("match_key", "transaction_key", "leg", "amount_minor", "currency")

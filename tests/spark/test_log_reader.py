@@ -27,12 +27,12 @@ from spark_apps.side_summary import (
     totals_in,
 )
 from spark_apps.topic_frame import parse_events
-from tallystick.batch_header import Marker
-from tallystick.census import take_census
 from tallystick.contract.event import EventFields
+from tallystick.kafka_log.batch_header import Marker
+from tallystick.kafka_log.fetch import Fetch, FetchedLog
+from tallystick.kafka_log.offset_census import take_census
+from tallystick.kafka_log.record import unpacked
 from tallystick.key_index import ReadableIndexes, seal
-from tallystick.log_fetch import Fetch, FetchedLog
-from tallystick.log_record import unpacked
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tests.unit.synthetic_log import SyntheticLog

@@ -8,7 +8,7 @@ from lab.swollen_batch import ZSTD, swollen_batch
 from spark_apps import second_reading
 from spark_apps.log_blobs import Seen
 from spark_apps.second_reading import CLIENT_BYTES_MAX, SAMPLE_OFFSETS, choose_sample, compare, look_at
-from tallystick.batch_header import Marker
+from tallystick.kafka_log.batch_header import Marker
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange
 from tests.unit.builders import offsets

@@ -28,12 +28,12 @@ from tallystick.compensation import Execution
 from tallystick.compensation_plan import Plan
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.contract import Contract
-from tallystick.log_fetch import open_admin
+from tallystick.kafka_log.fetch import open_admin
+from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.verdict import Verdict
 from tallystick.progress_topic import progress_topic_name
 from tallystick.store.plan_store import read_audit
-from tallystick.topic_snapshot import read_topic_snapshot
 
 from .repairs import executed, planned
 from .store_owner import as_owner

@@ -10,17 +10,17 @@ from kafka.admin import KafkaAdminClient
 
 from lab.ports import free_port
 from spark_apps import reconcile_app
-from tallystick import log_fetch
 from tallystick.connections.connections import environment_variable
 from tallystick.contract.contract import Contract
+from tallystick.kafka_log import fetch
+from tallystick.kafka_log.fetch import BrokerUnreachable, OffsetNotInLog
+from tallystick.kafka_log.topic_snapshot import TopicNotFound
 from tallystick.ledger import LedgerRefused, LedgerUnreachable
-from tallystick.log_fetch import BrokerUnreachable, OffsetNotInLog
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.store.cut_store import last_cut, open_cut
 from tallystick.store.run_store import StoredRun, read_run
-from tallystick.topic_snapshot import TopicNotFound
 
 from .books import KAFKA, LEDGER, TWO_LEGS, Event, LiveBooks, both_legs, doubts, payment, payments, table_contents
 from .live import NewBooks
@@ -33,7 +33,7 @@ def broker_that_does_not_answer(books: LiveBooks, patch: pytest.MonkeyPatch) -> 
     def impatient(**settings: object) -> KafkaAdminClient:
         return KafkaAdminClient(**{**settings, "bootstrap_timeout_ms": 500})
 
-    patch.setattr(log_fetch, "KafkaAdminClient", impatient)
+    patch.setattr(fetch, "KafkaAdminClient", impatient)
     patch.setenv(environment_variable(KAFKA), json.dumps({"bootstrap.servers": f"127.0.0.1:{free_port()}"}))
 
 

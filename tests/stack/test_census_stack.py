@@ -12,14 +12,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from lab.process import wait_until
 from lab.stack import LabStack
-from tallystick.census import Outcome, take_census, walk_batches
 from tallystick.connections.connections import KafkaSettings
-from tallystick.log_fetch import Fetch, OffsetNotInLog, fetcher, open_admin
-from tallystick.marker_protocol import MarkerProtocol
+from tallystick.kafka_log.fetch import Fetch, OffsetNotInLog, fetcher, open_admin
+from tallystick.kafka_log.marker_protocol import MarkerProtocol
+from tallystick.kafka_log.offset_census import Outcome, take_census, walk_batches
+from tallystick.kafka_log.transaction_span import read_spans
 from tallystick.model import offsets
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import PartitionCensus
-from tallystick.transaction_span import read_spans
 from tests.forward_outcomes import COMMITTED, outcomes_forward
 
 

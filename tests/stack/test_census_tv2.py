@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from lab.java_producer import JavaProducer, open_java_producer
-from tallystick.census import DecidedBatch, Outcome, take_census, walk_batches
-from tallystick.log_fetch import fetcher, open_admin
+from tallystick.kafka_log.fetch import fetcher, open_admin
+from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, take_census, walk_batches
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.verdict import Verdict
 

@@ -44,10 +44,11 @@ from lab.mode import DeliveryMode
 from lab.namespace import Namespace
 from lab.raw_produce import RawProducer
 from lab.stack import LabStack
-from tallystick.committed_records import read_committed
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.contract import load_contract
-from tallystick.log_fetch import open_admin
+from tallystick.kafka_log.committed_records import read_committed
+from tallystick.kafka_log.fetch import open_admin
+from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemState
 from tallystick.model.verdict import Verdict
@@ -56,7 +57,6 @@ from tallystick.store.cut_store import claim_attempt
 from tallystick.store.run_store import commit_run, outstanding_breaks
 from tallystick.surroundings import SURROUNDINGS, Surroundings
 from tallystick.topic_settings import read_broker_settings
-from tallystick.topic_snapshot import read_topic_snapshot
 
 from . import broken_executor
 from .repairs import all_hanging

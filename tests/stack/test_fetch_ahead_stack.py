@@ -9,12 +9,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from lab.process import wait_until
 from lab.stack import LabStack
-from tallystick.census import take_census
 from tallystick.connections.connections import KafkaSettings
-from tallystick.fetch_ahead import fetch_ahead
-from tallystick.log_fetch import FETCH_BYTES, Asked, FetchedLog, fetchers, open_admin
+from tallystick.kafka_log.fetch import FETCH_BYTES, Asked, FetchedLog, fetchers, open_admin
+from tallystick.kafka_log.offset_census import take_census
+from tallystick.kafka_log.prefetch import fetch_ahead
+from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.offsets import OffsetRange, TopicPartition
-from tallystick.topic_snapshot import read_topic_snapshot
 
 PARTITIONS = 60
 

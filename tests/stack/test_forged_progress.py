@@ -25,7 +25,7 @@ from tallystick.cli import app
 from tallystick.compensation_plan import Plan, PlanItem
 from tallystick.executor_work import LOOK, ItemFate, ItemOutcome
 from tallystick.host.terminal_user import AT_TERMINAL, this_terminal
-from tallystick.log_record import ACTION_HEADER
+from tallystick.kafka_log.record import ACTION_HEADER
 from tallystick.model.run_result import ItemState, WriteOff
 from tallystick.progress_record import progress_record
 from tallystick.progress_topic import ensure_progress_topic, progress_topic_name

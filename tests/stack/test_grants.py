@@ -37,11 +37,11 @@ from tallystick.connections.connections import KafkaSettings, environment_variab
 from tallystick.contract.compensation import REPUBLISHABLE
 from tallystick.event_publisher import TransactionAborted
 from tallystick.executor_work import ItemFate
+from tallystick.kafka_log.fetch import BrokerUnreachable, open_admin
+from tallystick.kafka_log.topic_snapshot import TopicNotFound, read_topic_snapshot
 from tallystick.ledger import LedgerRefused
-from tallystick.log_fetch import BrokerUnreachable, open_admin
 from tallystick.repair_effect import Effect
 from tallystick.topic_settings import read_broker_settings, read_topic_settings
-from tallystick.topic_snapshot import TopicNotFound, read_topic_snapshot
 
 from .books import KAFKA, LEDGER, LiveBooks, doubts, payment
 from .live import NewBooks

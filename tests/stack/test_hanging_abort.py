@@ -16,14 +16,14 @@ from lab.process import wait_until
 from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
 from tallystick import abort_execution, executor_work, open_transactions
 from tallystick.acting_rules import ActingStopped, SwitchSetting
-from tallystick.batch_header import Marker, coordinator_epoch
-from tallystick.census import walk_batches
 from tallystick.compensation import Execution
 from tallystick.compensation_plan import OnePersonOnly, Plan
 from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import ItemFate
 from tallystick.hanging_abort import MarkerRefused
-from tallystick.log_fetch import BrokerUnreachable, fetcher, open_admin
+from tallystick.kafka_log.batch_header import Marker, coordinator_epoch
+from tallystick.kafka_log.fetch import BrokerUnreachable, fetcher, open_admin
+from tallystick.kafka_log.offset_census import walk_batches
 from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import DoubtFound, RunFigures, RunResult

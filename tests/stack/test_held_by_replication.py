@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from lab.postgres import STORE_ROLE
 from lab.process import REPOSITORY
 from lab.stack import start_stack
-from tallystick.committed_records import settle_topics
+from tallystick.kafka_log.committed_records import settle_topics
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.verdict import Verdict
 from tallystick.store.engine import connect_store, migrate, open_store

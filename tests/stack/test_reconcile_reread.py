@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 
 from spark_apps import cut_scan, reconcile_app
 from spark_apps.hash_scan import HashScan
-from tallystick import batch_heads
-from tallystick.batch_heads import BatchHeads
+from tallystick.kafka_log import header_cache
+from tallystick.kafka_log.header_cache import BatchHeads
 from tallystick.model.run_result import ItemSide
 from tallystick.model.verdict import Verdict
 from tallystick.store.run_store import StoredRun
@@ -94,7 +94,7 @@ def test_batches_that_are_brought_home_one_by_one_give_what_a_walk_gives(
         picks.append(picked(heads, offsets))
         return picks[-1]
 
-    monkeypatch.setattr(batch_heads, "FETCH_WORTH_BYTES", a_fetch_is_worth)
+    monkeypatch.setattr(header_cache, "FETCH_WORTH_BYTES", a_fetch_is_worth)
     monkeypatch.setattr(BatchHeads, "picked", keep)
     assert books.judge_again(run) == replace(run.result, key_index=None)
     assert {one is not None for one in picks} == {one_by_one}

@@ -16,16 +16,16 @@ from typer.testing import CliRunner
 from lab.ports import free_port
 from lab.postgres import LEDGER_DATABASE, LEDGER_READER, PostgresServer, create_ledger
 from lab.stack import LabStack
-from tallystick import log_fetch
 from tallystick.cli import app
 from tallystick.connections import kafka_failures
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.ledger import LedgerSide
 from tallystick.jdbc_connection import jdbc_settings
 from tallystick.jdbc_ledger import open_jdbc_ledger
+from tallystick.kafka_log import fetch
+from tallystick.kafka_log.fetch import BrokerUnreachable, open_admin
 from tallystick.ledger import LedgerUnreachable
 from tallystick.ledger_reader import LedgerTooOld, open_ledger
-from tallystick.log_fetch import BrokerUnreachable, open_admin
 from tallystick.store.engine import StoreUnreachable, connect_store, migrate, open_store
 
 from .secured_servers import PASSWORD, USER, Certificates, SecuredBroker, make_certificates, tls_for_libpq
@@ -57,7 +57,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     def impatient(**settings: object) -> KafkaAdminClient:
         return KafkaAdminClient(**{**settings, "bootstrap_timeout_ms": 1_000})
 
-    monkeypatch.setattr(log_fetch, "KafkaAdminClient", impatient)
+    monkeypatch.setattr(fetch, "KafkaAdminClient", impatient)
     monkeypatch.setattr(kafka_failures, "_SECONDS_TO_ASK", 2.5)
 
 

@@ -16,12 +16,12 @@ from pyspark.sql import DataFrame
 
 from spark_apps import cut_scan, hash_scan, slice_matching, topic_frame
 from tallystick import cutting, investigation, ledger_reader, ledger_sql, look_ups
-from tallystick.batch_header import Marker
-from tallystick.census import DecidedBatch, Outcome, take_census, walk_batches
 from tallystick.contract.ledger import LedgerSide
+from tallystick.kafka_log.batch_header import Marker
+from tallystick.kafka_log.fetch import Fetch
+from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, take_census, walk_batches
 from tallystick.key_index import IndexIncomplete
 from tallystick.ledger import LedgerRow
-from tallystick.log_fetch import Fetch
 from tallystick.model.cut import LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice, next_topic_slice
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import PartitionCensus

@@ -11,8 +11,8 @@ from kafka.structs import TopicPartition
 from lab.process import wait_until
 from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
 from spark_apps import reconcile_app
-from tallystick.census import take_census
-from tallystick.log_fetch import fetcher, open_admin
+from tallystick.kafka_log.fetch import fetcher, open_admin
+from tallystick.kafka_log.offset_census import take_census
 from tallystick.look_ups import LookUps
 from tallystick.model.finding_names import Doubt, Notice
 from tallystick.model.offsets import OffsetRange

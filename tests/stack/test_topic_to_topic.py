@@ -17,14 +17,14 @@ from lab.process import REPOSITORY
 from lab.transformer import Transformer
 from spark_apps import reconcile_app
 from tallystick.connections.connections import artifacts_folder, environment_variable
+from tallystick.kafka_log.fetch import open_admin
+from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.key_index import index_folder
-from tallystick.log_fetch import open_admin
 from tallystick.model.cut import Cut
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.report import write_report
 from tallystick.store.run_store import StoredRun
-from tallystick.topic_snapshot import read_topic_snapshot
 
 from .books import Event, LiveBooks, doubts, expected, kinds, payments
 from .live import NewBooks

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 
-from tallystick.census import Outcome
 from tallystick.classes.duplicate_in_topic import original_item_id
 from tallystick.contract.contract import Contract, Direction
 from tallystick.evidence import Evidence, LegsCase, UnreadableRecord
@@ -23,8 +22,9 @@ from tallystick.investigation import (
     without_repeats,
 )
 from tallystick.judging import judge
+from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger import LedgerRow
-from tallystick.log_record import LogRecord
 from tallystick.look_ups import LookUps, ledger_sighting, needs_topic, topic_sighting
 from tallystick.model.cut import Cut, LedgerSlice, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt

@@ -10,11 +10,11 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-from tallystick.census import Outcome
 from tallystick.contract.contract import Contract, Direction
 from tallystick.evidence import Evidence
 from tallystick.investigation import group_by_key
-from tallystick.log_record import LogRecord
+from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.record import LogRecord
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, Sample, TopicSlice
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.offsets import OffsetRange, TopicPartition

@@ -5,7 +5,7 @@ import json
 from hypothesis import strategies as st
 
 from tallystick.contract.event import EventFields
-from tallystick.event_reading import DEPTH_MAX, TEXT_LENGTH_MAX
+from tallystick.kafka_log.event_decoder import DEPTH_MAX, TEXT_LENGTH_MAX
 
 FIELDS = EventFields()
 WHOLE = b'{"event_id":"ev-1","payment_id":"pay-1","leg":"payout","amount_minor":1000,"currency":"EUR"}'

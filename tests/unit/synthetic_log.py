@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from tallystick.batch_header import Marker
-from tallystick.log_fetch import FetchedLog, OffsetNotInLog
+from tallystick.kafka_log.batch_header import Marker
+from tallystick.kafka_log.fetch import FetchedLog, OffsetNotInLog
 from tallystick.model.offsets import TopicPartition
 
 NO_PRODUCER = -1

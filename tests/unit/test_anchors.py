@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tallystick.anchors import ANCHORS_MAX, find_rewritten, newest_anchors, read_anchors
-from tallystick.batch_header import Marker
+from tallystick.kafka_log.batch_header import Marker
 from tallystick.surroundings import BatchAnchor, RewrittenBatch
 
 from .builders import PART, offsets

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch
 
-from tallystick.batch_header import NO_PRODUCER_ID, Marker, read_batches
+from tallystick.kafka_log.batch_header import NO_PRODUCER_ID, Marker, read_batches
 
 from .builders import LAW
 from .synthetic_log import SyntheticLog, build, build_marker, patch

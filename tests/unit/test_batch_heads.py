@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.batch_header import HEADER_BYTES, Marker
-from tallystick.batch_heads import FETCH_WORTH_BYTES, NO_HEADS, BatchHeads, HeadKeeper, KeptHeads
-from tallystick.census import DecidedBatch, Outcome, walk_batches, walk_counted, walk_past_lso
 from tallystick.contract.event import EventFields
-from tallystick.log_fetch import FetchedLog, OffsetNotInLog
-from tallystick.log_record import read_records
-from tallystick.log_search import Wanted, find_records
+from tallystick.kafka_log.batch_header import HEADER_BYTES, Marker
+from tallystick.kafka_log.fetch import FetchedLog, OffsetNotInLog
+from tallystick.kafka_log.header_cache import FETCH_WORTH_BYTES, NO_HEADS, BatchHeads, HeadKeeper, KeptHeads
+from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, walk_batches, walk_counted, walk_past_lso
+from tallystick.kafka_log.record import read_records
+from tallystick.kafka_log.search import Wanted, find_records
 from tallystick.log_strip import read_strip
 from tallystick.model.offsets import OffsetRange, TopicPartition
 
@@ -28,7 +28,7 @@ FIELDS = EventFields()
 @pytest.fixture(autouse=True, scope="module")
 def short_answers() -> Iterator[None]:
     """So that a walk takes several."""
-    with patch("tallystick.batch_heads.HEADS_OF_AN_ANSWER", 2):
+    with patch("tallystick.kafka_log.header_cache.HEADS_OF_AN_ANSWER", 2):
         yield
 
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tallystick.batch_header import Marker
-from tallystick.census import (
+from tallystick.kafka_log.batch_header import Marker
+from tallystick.kafka_log.fetch import FetchedLog, OffsetNotInLog
+from tallystick.kafka_log.offset_census import (
     LOOK_BACK_OFFSETS,
     PATIENCE,
     CountedOffsets,
@@ -21,10 +22,9 @@ from tallystick.census import (
     walk_batches,
     with_compaction,
 )
-from tallystick.log_fetch import FetchedLog, OffsetNotInLog
+from tallystick.kafka_log.producer_history import BLED_SAMPLE
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.run_result import BledBatch, PartitionCensus
-from tallystick.producer_history import BLED_SAMPLE
 from tests.forward_outcomes import outcomes_forward
 
 from .builders import LAW, MORE, PART, offsets

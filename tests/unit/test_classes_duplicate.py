@@ -7,12 +7,12 @@ import pytest
 from tallystick.classes.breaks import NAMED_OF_A_SIDE_MAX
 from tallystick.classes.compensated_twice import compensated_twice
 from tallystick.classes.duplicate_in_topic import duplicate_in_topic, original_item_id, tell_cause
-from tallystick.log_record import ACTION_HEADER, LogRecord
-from tallystick.marker_protocol import MarkerProtocol
+from tallystick.kafka_log.marker_protocol import MarkerProtocol
+from tallystick.kafka_log.record import ACTION_HEADER, LogRecord
+from tallystick.kafka_log.transaction_span import TransactionSpan
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break
 from tallystick.pairing import Place
-from tallystick.transaction_span import TransactionSpan
 
 from .builders import IN_TOPIC, L2T, LEDGER, T2L, event, evidence_of, item_of, record_of, row, seen
 

@@ -11,14 +11,15 @@ from uuid import UUID
 import pytest
 
 from tallystick.anchors import compare_anchors
-from tallystick.batch_header import Marker
 from tallystick.canary_cases import name_of
-from tallystick.census import with_compaction
 from tallystick.classes import CLASSES
 from tallystick.evidence import Evidence, LegsCase, OutOfOrderEvent, RecordTimes, SecondReading, UnreadableRecord
 from tallystick.judging import judge
-from tallystick.log_record import ACTION_HEADER, LogRecord
-from tallystick.marker_protocol import MarkerProtocol
+from tallystick.kafka_log.batch_header import Marker
+from tallystick.kafka_log.marker_protocol import MarkerProtocol
+from tallystick.kafka_log.offset_census import with_compaction
+from tallystick.kafka_log.record import ACTION_HEADER, LogRecord
+from tallystick.kafka_log.transaction_span import TransactionSpan
 from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.run_result import BledBatch, Break, ItemSide, ItemState
@@ -33,7 +34,6 @@ from tallystick.surroundings import (
     TopicSettings,
     UnreadExpiry,
 )
-from tallystick.transaction_span import TransactionSpan
 
 from .builders import (
     HOUR,

@@ -17,8 +17,8 @@ from tallystick import cli, cli_output, live_posture, local_run
 from tallystick.cli import app
 from tallystick.contract.change import contract_changes
 from tallystick.contract.contract import Contract
+from tallystick.kafka_log.fetch import BrokerUnreachable
 from tallystick.local_run import RereadDiffers
-from tallystick.log_fetch import BrokerUnreachable
 from tallystick.model.exit_code import ExitCode, exit_code_of, worst_of
 from tallystick.model.finding_names import Notice
 from tallystick.model.run_result import NoticeFound

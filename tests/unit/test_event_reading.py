@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from tallystick.contract.event import EventFields
-from tallystick.event_reading import DEPTH_MAX, EventReader, depth_of
+from tallystick.kafka_log.event_decoder import DEPTH_MAX, EventReader, depth_of
 
 from .event_payloads import FIELDS, PAYLOADS, READABLE, UNREADABLE, WHOLE, nested, with_field
 

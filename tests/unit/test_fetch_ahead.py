@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from tallystick.batch_header import Marker
-from tallystick.census import take_census, walk_batches
-from tallystick.fetch_ahead import TOGETHER_OFFSETS, fetch_ahead
-from tallystick.log_fetch import Asked, FetchedLog, OffsetNotInLog
+from tallystick.kafka_log.batch_header import Marker
+from tallystick.kafka_log.fetch import Asked, FetchedLog, OffsetNotInLog
+from tallystick.kafka_log.offset_census import take_census, walk_batches
+from tallystick.kafka_log.prefetch import TOGETHER_OFFSETS, fetch_ahead
 from tallystick.model.offsets import OffsetRange, TopicPartition
 
 from .synthetic_log import SyntheticLog

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tallystick.batch_header import Marker
 from tallystick.contract.event import EventFields
 from tallystick.held_events import read_held_events
+from tallystick.kafka_log.batch_header import Marker
 from tallystick.open_transactions import OpenTransaction
 from tallystick.surroundings import HeldEvents
 

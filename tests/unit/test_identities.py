@@ -3,10 +3,10 @@
 import json
 from dataclasses import replace
 
-from tallystick.batch_header import Marker
 from tallystick.classes.breaks import with_identity
 from tallystick.evidence import BLED_RECORDS, LegsCase, bled_item_ids
 from tallystick.identities import read_identities, wanted_identities
+from tallystick.kafka_log.batch_header import Marker
 from tallystick.model.run_result import BledBatch, Break
 from tallystick.pairing import Place
 

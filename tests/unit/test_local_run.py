@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tallystick import local_run
-from tallystick.log_fetch import BrokerUnreachable
+from tallystick.kafka_log.fetch import BrokerUnreachable
 from tallystick.spark_job import SparkAppFailed
 
 Place = tuple[str, int]

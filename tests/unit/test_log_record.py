@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.census import Outcome
 from tallystick.contract.event import EventFields
-from tallystick.log_record import ACTION_HEADER, HEADER_LENGTH, HEADERS_KEPT, read_record, read_records
+from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.record import ACTION_HEADER, HEADER_LENGTH, HEADERS_KEPT, read_record, read_records
 
 from .builders import PART
 from .synthetic_log import SyntheticLog, a_log, value

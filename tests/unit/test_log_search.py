@@ -8,15 +8,15 @@ from aiokafka.record.default_records import DefaultRecordBatch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick import log_search
-from tallystick.batch_header import Marker
-from tallystick.census import PATIENCE, DecidedBatch, Outcome
 from tallystick.contract.event import EventFields
-from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog
-from tallystick.log_record import read_record
-from tallystick.log_search import NEEDLES_MAX, Wanted, find_records
+from tallystick.kafka_log import search as log_search
+from tallystick.kafka_log.batch_header import Marker
+from tallystick.kafka_log.fetch import Fetch, FetchedLog, OffsetNotInLog
+from tallystick.kafka_log.offset_census import PATIENCE, DecidedBatch, Outcome
+from tallystick.kafka_log.open_batch import open_batch
+from tallystick.kafka_log.record import read_record
+from tallystick.kafka_log.search import NEEDLES_MAX, Wanted, find_records
 from tallystick.model.offsets import TopicPartition
-from tallystick.open_batch import open_batch
 
 from .builders import LAW, PART, offsets
 from .synthetic_log import SyntheticLog, a_log, value

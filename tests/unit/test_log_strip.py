@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.batch_header import Marker
-from tallystick.log_fetch import OffsetNotInLog
+from tallystick.kafka_log.batch_header import Marker
+from tallystick.kafka_log.fetch import OffsetNotInLog
 from tallystick.log_strip import (
     BATCHES_EACH_SIDE,
     STRIPS_PER_CLASS_MAX,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tallystick.census import Outcome
 from tallystick.contract.contract import Direction
+from tallystick.kafka_log.offset_census import Outcome
 from tallystick.model.finding_names import Notice
 from tallystick.model.run_result import ItemState, RunResult
 from tallystick.model.verdict import Verdict

@@ -5,17 +5,17 @@ from dataclasses import replace
 import pytest
 
 from lab.swollen_batch import CODECS, packed_batch, record_bytes, swollen_batch, varint
-from tallystick import open_batch as module
-from tallystick.census import DecidedBatch, batch_at
-from tallystick.committed_records import committed_in
 from tallystick.compensation_plan import PlanItem
 from tallystick.contract.event import EventFields
-from tallystick.event_reading import EventReader
-from tallystick.log_record import read_record, why_unreadable
-from tallystick.log_search import Wanted, find_records
-from tallystick.open_batch import HEADERS_MAX, is_whole, open_batch, readable_records
+from tallystick.kafka_log import open_batch as module
+from tallystick.kafka_log.committed_records import committed_in
+from tallystick.kafka_log.event_decoder import EventReader
+from tallystick.kafka_log.offset_census import DecidedBatch, batch_at
+from tallystick.kafka_log.open_batch import HEADERS_MAX, is_whole, open_batch, readable_records
+from tallystick.kafka_log.record import read_record, why_unreadable
+from tallystick.kafka_log.search import Wanted, find_records
+from tallystick.kafka_log.unpacking import UnreadableBatch
 from tallystick.republished_event import find_events
-from tallystick.unpacking import UnreadableBatch
 
 from .builders import PART, offsets
 from .synthetic_log import SyntheticLog, value

@@ -14,7 +14,7 @@ from kafka.errors import (
     TransactionalIdNotFoundError,
 )
 
-from tallystick.log_fetch import BrokerUnreachable
+from tallystick.kafka_log.fetch import BrokerUnreachable
 from tallystick.open_transactions import OpenTransaction, read_open_transactions
 
 from .builders import PART

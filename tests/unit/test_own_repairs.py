@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tallystick.census import Outcome
+from tallystick.kafka_log.offset_census import Outcome
 from tallystick.model.run_result import ItemSide
 from tallystick.own_repairs import KnownRepair, action_ids_of, believed_records, believed_rows, repairs_by_id
 from tallystick.pairing import Place, Sighting

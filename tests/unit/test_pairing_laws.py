@@ -8,8 +8,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.census import Outcome
 from tallystick.contract.contract import Direction
+from tallystick.kafka_log.offset_census import Outcome
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.pairing import Copy, KeyCase, pair_key

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tallystick.census import Outcome
 from tallystick.contract.contract import Direction
+from tallystick.kafka_log.offset_census import Outcome
 from tallystick.model.finding_names import Doubt, Notice
 from tallystick.model.run_result import ItemState, RunResult
 from tallystick.model.verdict import Verdict

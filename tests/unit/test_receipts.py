@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tallystick.census import Outcome
+from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger import LedgerRow
-from tallystick.log_record import LogRecord
 from tallystick.model.cut import PartitionSnapshot
 from tallystick.pairing import Place, Sighting
 from tallystick.receipts import Receipt, receipt_sighting, receipts_of, without_compacted

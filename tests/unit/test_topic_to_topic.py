@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from tallystick.canary_cases import name_of
-from tallystick.census import Outcome
 from tallystick.classes import CLASSES
 from tallystick.classes.held import partner_not_settled
 from tallystick.classes.phantom import phantom_in_topic
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.evidence import Evidence
 from tallystick.input_topic import input_kafka
+from tallystick.kafka_log.offset_census import Outcome
 from tallystick.key_index import IndexedCopy, ReadableIndexes
 from tallystick.look_ups import LookUps, index_sightings, input_sighting, needs_input
 from tallystick.model.finding_names import BreakClass, Doubt

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tallystick.batch_header import Marker
-from tallystick.marker_protocol import MarkerProtocol
-from tallystick.transaction_span import LOOK_BACK_OFFSETS, TransactionSpan, read_spans
+from tallystick.kafka_log.batch_header import Marker
+from tallystick.kafka_log.marker_protocol import MarkerProtocol
+from tallystick.kafka_log.transaction_span import LOOK_BACK_OFFSETS, TransactionSpan, read_spans
 
 from .builders import PART
 from .synthetic_log import SyntheticLog

@@ -8,8 +8,8 @@ import cramjam
 import pytest
 from aiokafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
 
-from tallystick import unpacking
-from tallystick.unpacking import UNPACKED_TIMES_MAX, UnreadableBatch, bytes_max_of, unpack
+from tallystick.kafka_log import unpacking
+from tallystick.kafka_log.unpacking import UNPACKED_TIMES_MAX, UnreadableBatch, bytes_max_of, unpack
 
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 

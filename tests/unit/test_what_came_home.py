@@ -6,11 +6,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.batch_header import Marker
-from tallystick.census import Outcome
 from tallystick.contract.event import EventFields
-from tallystick.log_record import LogRecord, read_records
-from tallystick.log_search import NEEDLES_MAX, Wanted, find_records
+from tallystick.kafka_log.batch_header import Marker
+from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.record import LogRecord, read_records
+from tallystick.kafka_log.search import NEEDLES_MAX, Wanted, find_records
 from tallystick.look_ups import without_what_came_home
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import ItemSide

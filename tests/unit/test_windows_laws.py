@@ -15,8 +15,8 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from tallystick.census import Outcome
 from tallystick.contract.contract import Direction
+from tallystick.kafka_log.offset_census import Outcome
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.run_result import Break, ItemState, OpenItem
 from tallystick.slice_scan import ledger_item_id, topic_item_id

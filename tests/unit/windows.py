@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from tallystick.census import Outcome
 from tallystick.contract.contract import Direction
 from tallystick.cutting import next_ledger_slice, next_topic_slices
+from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger import LedgerRow
-from tallystick.log_record import LogRecord
 from tallystick.look_ups import LookUps
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, Sample, TopicSlice, choose_sample
 from tallystick.model.offsets import OffsetRange, TopicPartition

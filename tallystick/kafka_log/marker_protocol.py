@@ -7,7 +7,7 @@ own version does not tell: an old client keeps its epoch on a new broker.
 
 from enum import StrEnum
 
-from tallystick.batch_header import Marker
+from tallystick.kafka_log.batch_header import Marker
 
 
 class MarkerProtocol(StrEnum):

@@ -13,15 +13,15 @@ from typing import Any
 
 import msgspec
 
-from tallystick.batch_heads import NO_HEADS, KeptHeads
-from tallystick.census import DecidedBatch, Outcome, walk_past_lso
 from tallystick.contract.event import EventFields
-from tallystick.event_reading import DECODE_ERRORS
-from tallystick.log_fetch import Fetch
-from tallystick.log_record import LogRecord, record_of
+from tallystick.kafka_log.event_decoder import DECODE_ERRORS
+from tallystick.kafka_log.fetch import Fetch
+from tallystick.kafka_log.header_cache import NO_HEADS, KeptHeads
+from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, walk_past_lso
+from tallystick.kafka_log.open_batch import Record, open_batch, plain_batch
+from tallystick.kafka_log.record import LogRecord, record_of
+from tallystick.kafka_log.unpacking import UnreadableBatch
 from tallystick.model.offsets import OffsetRange, TopicPartition
-from tallystick.open_batch import Record, open_batch, plain_batch
-from tallystick.unpacking import UnreadableBatch
 
 NEEDLES_MAX = 4
 """Above it, looking for each key in each batch costs more than decoding the keys of all records."""

@@ -10,9 +10,9 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from tallystick.batch_header import HEADER_BYTES, read_batches
-from tallystick.census import DecidedBatch, Outcome, batch_at
-from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog
+from tallystick.kafka_log.batch_header import HEADER_BYTES, read_batches
+from tallystick.kafka_log.fetch import Fetch, FetchedLog, OffsetNotInLog
+from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, batch_at
 from tallystick.model.offsets import OffsetRange, TopicPartition
 
 HEADS_MAX = 200_000

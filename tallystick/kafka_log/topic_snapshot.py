@@ -9,8 +9,8 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 from kafka.protocol.consumer.offsets import IsolationLevel, OffsetSpec
 
-from tallystick.log_end import read_log_ends
-from tallystick.log_fetch import BrokerUnreachable
+from tallystick.kafka_log.fetch import BrokerUnreachable
+from tallystick.kafka_log.log_end import read_log_ends
 from tallystick.model.cut import PartitionSnapshot
 from tallystick.model.offsets import TopicPartition
 

@@ -6,8 +6,8 @@ one of as many producers. Pure: the census feeds it.
 
 from dataclasses import replace
 
-from tallystick.batch_header import BatchHeader, Marker
-from tallystick.marker_protocol import MarkerProtocol, protocol_of_marker
+from tallystick.kafka_log.batch_header import BatchHeader, Marker
+from tallystick.kafka_log.marker_protocol import MarkerProtocol, protocol_of_marker
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import BledBatch
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import msgspec
 
-from tallystick.batch_heads import NO_HEADS, KeptHeads
-from tallystick.census import DecidedBatch, Outcome, batch_at
 from tallystick.contract.event import EventFields
-from tallystick.event_reading import EventReader, reader_of
-from tallystick.log_fetch import Fetch
+from tallystick.kafka_log.event_decoder import EventReader, reader_of
+from tallystick.kafka_log.fetch import Fetch
+from tallystick.kafka_log.header_cache import NO_HEADS, KeptHeads
+from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, batch_at
+from tallystick.kafka_log.open_batch import Record, open_batch, readable_records
+from tallystick.kafka_log.transaction_span import TransactionSpan, read_spans
+from tallystick.kafka_log.unpacking import UnreadableBatch
 from tallystick.model.offsets import TopicPartition
-from tallystick.open_batch import Record, open_batch, readable_records
-from tallystick.transaction_span import TransactionSpan, read_spans
-from tallystick.unpacking import UnreadableBatch
 
 SESSION_HEADER = "session"
 """One value per producing process: tells a retry from a second process where there is no producer id."""
@@ -148,7 +148,7 @@ def record_of(record: Record, batch: DecidedBatch, topic_partition: TopicPartiti
 
 
 def read_record(fetch: Fetch, topic_partition: TopicPartition, offset: int, fields: EventFields) -> LogRecord:
-    """The one record at an offset below the LSO. Raises tallystick.log_fetch.OffsetNotInLog, LookupError."""
+    """The one record at an offset below the LSO. Raises tallystick.kafka_log.fetch.OffsetNotInLog, LookupError."""
     batch = batch_at(fetch, topic_partition, offset)
     for record in records_of(batch, topic_partition, fields):
         if record.kafka_offset == offset:
@@ -185,7 +185,7 @@ def read_records(
 
 
 def why_unreadable(fetch: Fetch, topic_partition: TopicPartition, offset: int, reader: EventReader) -> str:
-    """What is wrong with one record, as `EventReading.problem` says it. Raises tallystick.log_fetch.OffsetNotInLog."""
+    """What is wrong with one record, as `EventReading.problem` says it. Raises tallystick.kafka_log.fetch.OffsetNotInLog."""
     batch = batch_at(fetch, topic_partition, offset)
     try:
         records = readable_records(batch)

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 from kafka.errors import KafkaError
 
-from tallystick.census import Outcome, walk_batches
 from tallystick.connections.connections import KafkaSettings
-from tallystick.fetch_ahead import fetch_ahead
-from tallystick.log_fetch import BrokerUnreachable, Fetch, OffsetNotInLog, fetchers, open_admin
+from tallystick.kafka_log.fetch import BrokerUnreachable, Fetch, OffsetNotInLog, fetchers, open_admin
+from tallystick.kafka_log.offset_census import Outcome, walk_batches
+from tallystick.kafka_log.open_batch import Record, is_whole, readable_records
+from tallystick.kafka_log.prefetch import fetch_ahead
+from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
+from tallystick.kafka_log.unpacking import UnreadableBatch
 from tallystick.model.cut import PartitionSnapshot
 from tallystick.model.offsets import OffsetRange
-from tallystick.open_batch import Record, is_whole, readable_records
-from tallystick.topic_snapshot import read_topic_snapshot
-from tallystick.unpacking import UnreadableBatch
 
 _LOOK_AGAIN_SECONDS = 0.2
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tallystick.batch_header import BatchHeader, Marker, coordinator_epoch
-from tallystick.census import DecidedBatch, decide_batches, read_log_start, walk_past_lso
-from tallystick.log_fetch import Fetch, FetchedLog, OffsetNotInLog
-from tallystick.marker_protocol import MarkerProtocol, protocol_of_marker
+from tallystick.kafka_log.batch_header import BatchHeader, Marker, coordinator_epoch
+from tallystick.kafka_log.fetch import Fetch, FetchedLog, OffsetNotInLog
+from tallystick.kafka_log.marker_protocol import MarkerProtocol, protocol_of_marker
+from tallystick.kafka_log.offset_census import DecidedBatch, decide_batches, read_log_start, walk_past_lso
 from tallystick.model.offsets import OffsetRange, TopicPartition
 
 LOOK_BACK_OFFSETS = 10_000

@@ -7,8 +7,8 @@ answer: where nothing came along, the partition is asked for itself.
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
-from tallystick.batch_header import read_batches
-from tallystick.log_fetch import Asked, Fetch, FetchedLog, FetchTogether
+from tallystick.kafka_log.batch_header import read_batches
+from tallystick.kafka_log.fetch import Asked, Fetch, FetchedLog, FetchTogether
 from tallystick.model.offsets import OffsetRange, TopicPartition
 
 TOGETHER_OFFSETS = 10_000

@@ -15,9 +15,9 @@ from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch
 from aiokafka.record.util import calc_crc32c
 
-from tallystick.batch_header import HEADER_BYTES, checksum
-from tallystick.census import DecidedBatch
-from tallystick.unpacking import UnreadableBatch, unpack
+from tallystick.kafka_log.batch_header import HEADER_BYTES, checksum
+from tallystick.kafka_log.offset_census import DecidedBatch
+from tallystick.kafka_log.unpacking import UnreadableBatch, unpack
 
 RECORDS_MAX = 1_000_000
 """Of one batch. Each becomes an object of some 200 bytes, of however few it was made."""

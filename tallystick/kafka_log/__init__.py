@@ -1,0 +1,1 @@
+"""The bytes of the log: fetched, decoded, counted and searched."""
