@@ -17,10 +17,10 @@ from tallystick.contract.change import ContractChange, Effect, gravest, value_te
 from tallystick.contract.contract import Contract
 from tallystick.cut_closing import CutClosed
 from tallystick.explain import Story, ToldBreak, amount_of
+from tallystick.kafka_cluster.config_check import PostureLine, Standing
 from tallystick.log_strip import LogStrip, strip_of
 from tallystick.model.run_result import Break, PartitionCensus, largest_first, money_at_stake
 from tallystick.model.verdict import Verdict
-from tallystick.posture import PostureLine, Standing
 from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import RunSummary, StoredRun
 from tallystick.text.finding_texts import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS

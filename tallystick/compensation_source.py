@@ -24,6 +24,7 @@ from tallystick.compensation_plan import (
 from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract
 from tallystick.contract.ledger import LedgerSide
+from tallystick.kafka_cluster.state import SURROUNDINGS, Surroundings
 from tallystick.ledger_reader import describe_table, open_ledger
 from tallystick.store.claim_store import NOT_OUTSTANDING
 from tallystick.store.contract_store import require_same_books
@@ -36,7 +37,6 @@ from tallystick.store.run_store import (
     read_run,
     surroundings_document,
 )
-from tallystick.surroundings import SURROUNDINGS, Surroundings
 
 
 def draw_plan(

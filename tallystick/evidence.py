@@ -6,6 +6,7 @@ from functools import cached_property
 
 from tallystick.contract.contract import Contract
 from tallystick.earlier_rows import Place
+from tallystick.kafka_cluster.state import Surroundings
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger import HorizonHolder
 from tallystick.model.cut import Cut, LedgerSnapshot
@@ -13,7 +14,6 @@ from tallystick.model.offsets import OffsetRange
 from tallystick.model.partner_lag import Grace, TopicLag
 from tallystick.model.run_result import BledBatch, ItemSide, Money, OpenItem, PartitionCensus
 from tallystick.pairing import Copy, Deadlines, Fate, KeyOutcome, Residue, Sighting
-from tallystick.surroundings import Surroundings
 
 BLED_RECORDS = 100
 """So many records of one bled batch are named."""

@@ -12,7 +12,7 @@ from enum import StrEnum
 from tallystick.contract.compensation import REPUBLISHABLE, REVERSIBLE, LedgerPost
 from tallystick.contract.contract import Contract, ContractRefused
 from tallystick.event_publisher import transactional_id_of
-from tallystick.open_transactions import COORDINATORS_LOG
+from tallystick.kafka_cluster.open_transactions import COORDINATORS_LOG
 from tallystick.progress_topic import progress_topic_name
 
 

@@ -22,14 +22,14 @@ from kafka.errors import (
 
 from tallystick.abort_plan import AbortItem, why_too_young
 from tallystick.compensation_plan import PlanRefused
+from tallystick.kafka_cluster.open_transactions import OpenTransaction, read_open_transactions
+from tallystick.kafka_cluster.settings import read_broker_settings
 from tallystick.kafka_log.batch_header import Marker, checksum
 from tallystick.kafka_log.fetch import BrokerUnreachable, Fetch, fetcher
 from tallystick.kafka_log.offset_census import DecidedBatch, walk_batches
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.cut import PartitionSnapshot
 from tallystick.model.offsets import OffsetRange
-from tallystick.open_transactions import OpenTransaction, read_open_transactions
-from tallystick.topic_settings import read_broker_settings
 
 _BATCHES_KEPT = 1000
 """Of the transaction's own batches, as evidence; how many there are is told beside them."""

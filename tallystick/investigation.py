@@ -10,11 +10,12 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from tallystick.cluster_snapshot import read_clusters
 from tallystick.contract.contract import Contract
-from tallystick.cursor_trail import LOOK_BACK_CUTS, held_positions
 from tallystick.evidence import Evidence, LegsCase, UnreadableRecord
 from tallystick.identities import read_identities, wanted_identities
+from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS, held_positions
+from tallystick.kafka_cluster.snapshot import read_clusters
+from tallystick.kafka_cluster.state import SURROUNDINGS, ExecutedAction, PositionSums, Surroundings
 from tallystick.kafka_log.event_decoder import EventReader
 from tallystick.kafka_log.fetch import OffsetNotInLog
 from tallystick.kafka_log.header_cache import KeptHeads
@@ -62,7 +63,6 @@ from tallystick.store.run_store import (
     surroundings_document,
 )
 from tallystick.store.sample_store import read_samples
-from tallystick.surroundings import SURROUNDINGS, ExecutedAction, PositionSums, Surroundings
 
 
 @dataclass(frozen=True, kw_only=True)

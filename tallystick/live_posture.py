@@ -4,15 +4,15 @@ from collections.abc import Iterable
 
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.contract import Contract
+from tallystick.kafka_cluster.config_check import PostureLine, Standing, posture
+from tallystick.kafka_cluster.settings import read_broker_settings, read_topic_settings
+from tallystick.kafka_cluster.state import ServerProof
 from tallystick.kafka_log.fetch import fetcher, open_admin
 from tallystick.kafka_log.offset_census import take_census
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.cut import PartitionSnapshot
 from tallystick.model.exit_code import ExitCode
 from tallystick.model.offsets import OffsetRange
-from tallystick.posture import PostureLine, Standing, posture
-from tallystick.surroundings import ServerProof
-from tallystick.topic_settings import read_broker_settings, read_topic_settings
 
 NEWEST_OFFSETS = 10_000
 """Of each partition: what its producers do today, at a cost that does not grow with the log."""

@@ -14,6 +14,8 @@ from pydantic import TypeAdapter
 from tallystick.contract.contract import Direction
 from tallystick.cut_closing import losses_of_closed, unread_where_closed
 from tallystick.earlier_rows import EarlierRows
+from tallystick.kafka_cluster.open_transactions import OpenTransaction, read_open_transactions
+from tallystick.kafka_cluster.state import SURROUNDINGS, Surroundings
 from tallystick.kafka_log.header_cache import NO_HEADS, KeptHeads
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
@@ -24,7 +26,6 @@ from tallystick.ledger import LedgerRow
 from tallystick.model.cut import Cut, LedgerSlice, PartitionSnapshot, Sample, TopicSlice, is_recreated
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.run_result import ItemSide
-from tallystick.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.out_of_sight import Loss, loss_before_the_books
 from tallystick.pairing import KeyCase, Place, Sighting, origin_side
 from tallystick.receipts import Receipt, receipt_sighting, receipts_of
@@ -32,7 +33,6 @@ from tallystick.row_identity import RowNames
 from tallystick.settlement import ledger_settled_until, topic_settled_until
 from tallystick.settling import BothSides
 from tallystick.slice_scan import SliceScan, input_row_id, ledger_item_id, topic_item_id, topic_place
-from tallystick.surroundings import SURROUNDINGS, Surroundings
 
 _LOSSES = TypeAdapter(tuple[Loss, ...])
 

@@ -8,6 +8,7 @@ lost. Source: KIP-101, KIP-279 (how an unclean election or a lost disk takes ack
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from tallystick.kafka_cluster.state import Surroundings
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger import LedgerRow
 from tallystick.model.cut import PartitionSnapshot
@@ -15,7 +16,6 @@ from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import ItemSide
 from tallystick.pairing import Place, Sighting, topic_of
 from tallystick.slice_scan import topic_item_id
-from tallystick.surroundings import Surroundings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,10 +12,10 @@ from tallystick.contract.change import ContractChange
 from tallystick.contract.contract import Contract
 from tallystick.cut_closing import CutClosed
 from tallystick.explain import ToldBreak, explain
+from tallystick.kafka_cluster.config_check import PostureLine
 from tallystick.legal_oddities import LEGAL_ODDITIES_VERSION, count_oddities
 from tallystick.model.run_result import Break, NoticeFound, PartitionCensus, WriteOff, money_at_stake, negative_at_stake
 from tallystick.model.verdict import Verdict
-from tallystick.posture import PostureLine
 from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import RunSummary, StoredRun
 from tallystick.text.verdict_sentence import verdict_sentence

@@ -20,8 +20,8 @@ from tallystick.connections.postgres_address import as_asked, as_asked_of_psycop
 from tallystick.contract.alerts import AlertSink
 from tallystick.contract.contract import Contract
 from tallystick.jdbc_connection import jdbc_settings
+from tallystick.kafka_cluster.state import ServerProof
 from tallystick.sink_connection import sink_connection
-from tallystick.surroundings import ServerProof
 
 _ENCRYPTED_MAIL = ("starttls", "tls")
 

@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract, Direction
 from tallystick.input_topic import InputTopics
+from tallystick.kafka_cluster.state import ServerProof
 from tallystick.kafka_log.fetch import FETCH_BYTES, Fetch, FetchedLog, fetchers, open_admin
 from tallystick.kafka_log.prefetch import fetch_ahead
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
@@ -22,7 +23,6 @@ from tallystick.server_proof import proofs_of_run
 from tallystick.settlement import Settlement, assess_settlement
 from tallystick.store.contract_store import require_same_books
 from tallystick.store.sample_store import append_sample, read_samples
-from tallystick.surroundings import ServerProof
 from tallystick.window_order import refuse_not_over
 
 

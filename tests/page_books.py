@@ -17,6 +17,7 @@ from tallystick.alert import Alert, AlertAction
 from tallystick.compensation_plan import LeftOut, Plan, PlanItem, action_id_of
 from tallystick.contract.alerts import Severity
 from tallystick.contract.contract import Contract, load_contract
+from tallystick.kafka_cluster.state import SURROUNDINGS, BrokerSettings, Surroundings, TopicSettings, UnreadExpiry
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.offsets import OffsetRange, TopicPartition
@@ -41,7 +42,6 @@ from tallystick.store.cut_store import claim_attempt, save_cut
 from tallystick.store.plan_store import append_audit, record_done, save_plan
 from tallystick.store.run_store import commit_run
 from tallystick.store.write_off_store import write_off_break
-from tallystick.surroundings import SURROUNDINGS, BrokerSettings, Surroundings, TopicSettings, UnreadExpiry
 
 CONTRACTS = Path(__file__).parents[1] / "dags" / "contracts"
 WINDOWS = 30

@@ -19,10 +19,10 @@ from tallystick.classes.held import (
     seconds_since,
 )
 from tallystick.evidence import Evidence
+from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.model.cut import TopicSlice
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import DoubtFound
-from tallystick.open_transactions import OpenTransaction
 from tallystick.text.plain import format_time
 
 

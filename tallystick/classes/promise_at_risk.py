@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from tallystick.evidence import Evidence
+from tallystick.kafka_cluster.config_check import CONTRACT, Standing, posture
 from tallystick.model.finding_names import Notice
 from tallystick.model.run_result import NoticeFound
-from tallystick.posture import CONTRACT, Standing, posture
 
 
 def promise_at_risk(evidence: Evidence) -> Iterator[NoticeFound]:

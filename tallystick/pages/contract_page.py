@@ -11,6 +11,7 @@ from markupsafe import Markup
 from tallystick.alert_view import TOPIC_TEXTS
 from tallystick.contract.change import ContractChange, contract_changes
 from tallystick.contract.contract import Contract, Direction
+from tallystick.kafka_cluster.config_check import PostureLine
 from tallystick.masking import Mask
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.partner_lag import Grace, RunLag, quantile_ms
@@ -18,7 +19,6 @@ from tallystick.model.run_result import ItemState
 from tallystick.pages.overview_page import BookRow, book_row
 from tallystick.pages.plan_page import money_of, standing_of
 from tallystick.pages.trend_drawing import draw_columns
-from tallystick.posture import PostureLine
 from tallystick.report.ageing import age_buckets, all_ages
 from tallystick.report.lag_rows import LagTable, duration_text, lag_tables
 from tallystick.report.page import AgeRow, age_row

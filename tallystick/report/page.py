@@ -11,13 +11,14 @@ from markupsafe import Markup
 
 from tallystick.contract.contract import Contract, Direction
 from tallystick.explain import Paragraph, ToldBreak, amount_of, own_paragraphs, tell_breaks
+from tallystick.kafka_cluster.config_check import PostureLine, posture
+from tallystick.kafka_cluster.state import SURROUNDINGS
 from tallystick.legal_oddities import LEGAL_ODDITIES_VERSION, Oddity, count_oddities
 from tallystick.log_strip import EVIDENCE_KEY as STRIP_KEY
 from tallystick.log_strip import strip_of
 from tallystick.masking import Mask
 from tallystick.model.finding_names import BreakClass, Notice
 from tallystick.model.run_result import DoubtFound, ItemState, NoticeFound, OpenItem, PartitionCensus, total_money
-from tallystick.posture import PostureLine, posture
 from tallystick.report.ageing import AgeBucket, Standing, age_buckets, all_ages
 from tallystick.report.break_sample import BreakGroup, Stake, group_breaks, stakes
 from tallystick.report.census_bar import BARS_MAX, CensusBar, add_census, adds_up, census_bars, law
@@ -28,7 +29,6 @@ from tallystick.report.leg_marks import LegMark, leg_marks
 from tallystick.report.share_bar import share_bar
 from tallystick.report.strip_drawing import draw_strip
 from tallystick.store.run_store import StoredRun
-from tallystick.surroundings import SURROUNDINGS
 from tallystick.text.finding_texts import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
 from tallystick.text.money import format_minor, format_money
 from tallystick.text.plain import foreign_text, format_time, format_window, story_text

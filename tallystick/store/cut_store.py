@@ -11,11 +11,11 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import IntegrityError
 
 from tallystick.contract.contract import Contract
+from tallystick.kafka_cluster.state import CursorPosition
 from tallystick.model.cut import Cut, LedgerSlice, TopicSlice
 from tallystick.model.offsets import TopicPartition
 from tallystick.store.schema import big_integer, contract_version, cut_slice
 from tallystick.store.schema import cut as cut_table
-from tallystick.surroundings import CursorPosition
 
 LEDGER = "ledger"
 

@@ -381,7 +381,7 @@ def key_index_seed_before(engine: Engine, contract_name: str, n: int) -> int | N
 
 
 def surroundings_document(engine: Engine, contract_name: str, n: int) -> dict[str, Any]:
-    """What the run of cut n kept of what stood around it, as tallystick.surroundings writes it; else empty."""
+    """What the run of cut n kept of what stood around it, as tallystick.kafka_cluster.state writes it; else empty."""
     statement = select(verdict_table.c.look_ups["surroundings"]).where(
         verdict_table.c.contract == contract_name, verdict_table.c.cut_n == n
     )

@@ -14,13 +14,13 @@ from tallystick.compensation_plan import Plan
 from tallystick.compensation_source import draw_plan
 from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract
-from tallystick.open_transactions import OpenTransaction
+from tallystick.kafka_cluster.open_transactions import OpenTransaction
+from tallystick.kafka_cluster.settings import BrokerSettings
+from tallystick.kafka_cluster.state import FirstSight, HeldEvents, Surroundings
 from tallystick.progress_topic import progress_topic_name
 from tallystick.repair_effect import Effect
 from tallystick.store.approval_store import AGREED
 from tallystick.store.plan_store import append_audit, read_audit, save_plan
-from tallystick.surroundings import FirstSight, HeldEvents, Surroundings
-from tallystick.topic_settings import BrokerSettings
 
 from .books import LiveBooks
 

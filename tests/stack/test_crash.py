@@ -46,17 +46,17 @@ from lab.raw_produce import RawProducer
 from lab.stack import LabStack
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.contract import load_contract
+from tallystick.kafka_cluster.open_transactions import read_open_transactions
+from tallystick.kafka_cluster.settings import read_broker_settings
+from tallystick.kafka_cluster.state import SURROUNDINGS, Surroundings
 from tallystick.kafka_log.committed_records import read_committed
 from tallystick.kafka_log.fetch import open_admin
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.open_transactions import read_open_transactions
 from tallystick.store.cut_store import claim_attempt
 from tallystick.store.run_store import commit_run, outstanding_breaks
-from tallystick.surroundings import SURROUNDINGS, Surroundings
-from tallystick.topic_settings import read_broker_settings
 
 from . import broken_executor
 from .repairs import all_hanging

@@ -31,17 +31,17 @@ from lab.ports import free_port
 from lab.postgres import LEDGER_DATABASE
 from lab.process import wait_until
 from lab.stack import LabStack
-from tallystick import open_transactions
 from tallystick.cli import app
 from tallystick.connections.connections import KafkaSettings, environment_variable
 from tallystick.contract.compensation import REPUBLISHABLE
 from tallystick.event_publisher import TransactionAborted
 from tallystick.executor_work import ItemFate
+from tallystick.kafka_cluster import open_transactions
+from tallystick.kafka_cluster.settings import read_broker_settings, read_topic_settings
 from tallystick.kafka_log.fetch import BrokerUnreachable, open_admin
 from tallystick.kafka_log.topic_snapshot import TopicNotFound, read_topic_snapshot
 from tallystick.ledger import LedgerRefused
 from tallystick.repair_effect import Effect
-from tallystick.topic_settings import read_broker_settings, read_topic_settings
 
 from .books import KAFKA, LEDGER, LiveBooks, doubts, payment
 from .live import NewBooks

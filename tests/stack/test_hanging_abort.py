@@ -14,13 +14,17 @@ from sqlalchemy import text
 from lab.broker import Broker
 from lab.process import wait_until
 from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
-from tallystick import abort_execution, executor_work, open_transactions
+from tallystick import abort_execution, executor_work
 from tallystick.acting_rules import ActingStopped, SwitchSetting
 from tallystick.compensation import Execution
 from tallystick.compensation_plan import OnePersonOnly, Plan
 from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import ItemFate
 from tallystick.hanging_abort import MarkerRefused
+from tallystick.kafka_cluster import open_transactions
+from tallystick.kafka_cluster.open_transactions import OpenTransaction, read_open_transactions
+from tallystick.kafka_cluster.settings import read_broker_settings
+from tallystick.kafka_cluster.state import SURROUNDINGS
 from tallystick.kafka_log.batch_header import Marker, coordinator_epoch
 from tallystick.kafka_log.fetch import BrokerUnreachable, fetcher, open_admin
 from tallystick.kafka_log.offset_census import walk_batches
@@ -28,15 +32,12 @@ from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import DoubtFound, RunFigures, RunResult
 from tallystick.model.verdict import Verdict
-from tallystick.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.repair_effect import Effect
 from tallystick.store import plan_store
 from tallystick.store.cut_store import claim_attempt
 from tallystick.store.plan_store import EndingHeld, ending_alone, read_audit, save_plan
 from tallystick.store.run_store import commit_run
 from tallystick.store.switch_store import set_switch
-from tallystick.surroundings import SURROUNDINGS
-from tallystick.topic_settings import read_broker_settings
 
 from .books import LiveBooks, RawEvent, doubts, payment, payments
 from .conftest import NOON

@@ -11,6 +11,7 @@ from kafka.structs import TopicPartition
 from lab.process import wait_until
 from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
 from spark_apps import reconcile_app
+from tallystick.kafka_cluster.state import Surroundings
 from tallystick.kafka_log.fetch import fetcher, open_admin
 from tallystick.kafka_log.offset_census import take_census
 from tallystick.look_ups import LookUps
@@ -19,7 +20,6 @@ from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import DoubtFound, ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.store.run_store import StoredRun
-from tallystick.surroundings import Surroundings
 
 from .books import Event, LiveBooks, RawEvent, doubts, payment, payments
 from .live import NewBooks

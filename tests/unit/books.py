@@ -22,6 +22,7 @@ from tallystick.investigation import (
     without_repeats,
 )
 from tallystick.judging import judge
+from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger import LedgerRow
@@ -30,7 +31,6 @@ from tallystick.model.cut import Cut, LedgerSlice, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import Break, ItemSide, ItemState, OpenItem, PartitionCensus, RunResult
-from tallystick.open_transactions import OpenTransaction
 from tallystick.out_of_sight import LedgerStarts, Loss, OutOfSight, out_of_sight
 from tallystick.pairing import Copy, Deadlines, KeyCase, Sighting, may_be_taken_back, pair_key
 from tallystick.slice_scan import ledger_item_id, topic_item_id

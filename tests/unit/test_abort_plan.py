@@ -19,9 +19,9 @@ from tallystick.compensation_plan import (
     make_plan,
     refuse_over_caps,
 )
+from tallystick.kafka_cluster.state import Surroundings
 from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import TopicPartition
-from tallystick.surroundings import Surroundings
 
 from .builders import PART
 from .test_classes_hanging import BEHIND, HANGING, LIVE, OWN, SETTINGS, SIGHT

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.anchors import ANCHORS_MAX, find_rewritten, newest_anchors, read_anchors
+from tallystick.kafka_cluster.batch_fingerprints import ANCHORS_MAX, find_rewritten, newest_anchors, read_anchors
+from tallystick.kafka_cluster.state import BatchAnchor, RewrittenBatch
 from tallystick.kafka_log.batch_header import Marker
-from tallystick.surroundings import BatchAnchor, RewrittenBatch
 
 from .builders import PART, offsets
 from .synthetic_log import SyntheticLog

@@ -12,10 +12,10 @@ from tallystick.classes.retention_overtakes import retention_overtakes
 from tallystick.classes.topic_recreated import log_truncated, topic_recreated
 from tallystick.classes.torn_cut import torn_cut
 from tallystick.evidence import Evidence
+from tallystick.kafka_cluster.state import RewrittenBatch, Surroundings, UnreadExpiry
 from tallystick.model.cut import Cut, PartitionSnapshot, without_expired
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import DoubtFound, NoticeFound
-from tallystick.surroundings import RewrittenBatch, Surroundings, UnreadExpiry
 
 from .builders import HOUR, NOON, PART, contract_of, cut_of, evidence_of, partition_at, slice_of
 

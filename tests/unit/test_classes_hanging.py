@@ -8,10 +8,10 @@ import pytest
 from tallystick.classes.hanging_transaction import hanging_transaction, held_by_prepared_transaction
 from tallystick.classes.held import held_by_open_transaction
 from tallystick.evidence import Evidence
+from tallystick.kafka_cluster.open_transactions import OpenTransaction
+from tallystick.kafka_cluster.state import BrokerSettings, FirstSight, HeldEvents, Surroundings
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import DoubtFound
-from tallystick.open_transactions import OpenTransaction
-from tallystick.surroundings import BrokerSettings, FirstSight, HeldEvents, Surroundings
 
 from .builders import HOUR, NOON, PART, cut_of, evidence_of, slice_of
 

@@ -20,13 +20,13 @@ from kafka.protocol.consumer.offsets import OffsetSpec
 from tallystick.classes.cursor_stopped import cursor_stopped
 from tallystick.classes.held import held_by_open_transaction
 from tallystick.classes.held_by_replication import held_by_replication
+from tallystick.kafka_cluster.state import Surroundings, TopicSettings
 from tallystick.kafka_log import topic_snapshot
 from tallystick.kafka_log.log_end import read_log_ends
 from tallystick.model.cut import TopicSlice, next_topic_slice
 from tallystick.model.finding_names import Doubt
 from tallystick.settlement import assess_settlement, topic_settled_until
 from tallystick.settling import sample_of
-from tallystick.surroundings import Surroundings, TopicSettings
 
 from .builders import (
     NOON,

@@ -10,11 +10,20 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.anchors import compare_anchors
 from tallystick.canary_cases import name_of
 from tallystick.classes import CLASSES
 from tallystick.evidence import Evidence, LegsCase, OutOfOrderEvent, RecordTimes, SecondReading, UnreadableRecord
 from tallystick.judging import judge
+from tallystick.kafka_cluster.batch_fingerprints import compare_anchors
+from tallystick.kafka_cluster.open_transactions import OpenTransaction
+from tallystick.kafka_cluster.state import (
+    BatchAnchor,
+    BrokerSettings,
+    ExecutedAction,
+    Surroundings,
+    TopicSettings,
+    UnreadExpiry,
+)
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.marker_protocol import MarkerProtocol
 from tallystick.kafka_log.offset_census import with_compaction
@@ -24,16 +33,7 @@ from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.run_result import BledBatch, Break, ItemSide, ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.open_transactions import OpenTransaction
 from tallystick.pairing import Copy, Place, Sighting
-from tallystick.surroundings import (
-    BatchAnchor,
-    BrokerSettings,
-    ExecutedAction,
-    Surroundings,
-    TopicSettings,
-    UnreadExpiry,
-)
 
 from .builders import (
     HOUR,

@@ -17,13 +17,13 @@ from tallystick import cli, cli_output, live_posture, local_run
 from tallystick.cli import app
 from tallystick.contract.change import contract_changes
 from tallystick.contract.contract import Contract
+from tallystick.kafka_cluster.config_check import PostureLine, Standing
 from tallystick.kafka_log.fetch import BrokerUnreachable
 from tallystick.local_run import RereadDiffers
 from tallystick.model.exit_code import ExitCode, exit_code_of, worst_of
 from tallystick.model.finding_names import Notice
 from tallystick.model.run_result import NoticeFound
 from tallystick.model.verdict import Verdict
-from tallystick.posture import PostureLine, Standing
 from tallystick.run_document import run_document
 from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import StoredRun

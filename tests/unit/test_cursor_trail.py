@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from tallystick.classes.backlog_grows import backlog_grows
 from tallystick.classes.cursor_stopped import cursor_stopped
-from tallystick.cursor_trail import LOOK_BACK_CUTS, WINDOWS_MIN
 from tallystick.evidence import Evidence
+from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS, WINDOWS_MIN
+from tallystick.kafka_cluster.open_transactions import OpenTransaction
+from tallystick.kafka_cluster.state import Surroundings
 from tallystick.ledger import HorizonHolder
 from tallystick.model.finding_names import Notice
 from tallystick.model.run_result import NoticeFound
-from tallystick.open_transactions import OpenTransaction
-from tallystick.surroundings import Surroundings
 
 from .builders import HOUR, LAW, NOON, PART, contract_of, cut_of, evidence_of, ledger_slice_of, positions_of, slice_of
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tallystick.expiry import read_unread_expiry
-from tallystick.surroundings import TopicSettings, UnreadExpiry
+from tallystick.kafka_cluster.retention_forecast import read_unread_expiry
+from tallystick.kafka_cluster.state import TopicSettings, UnreadExpiry
 
 from .builders import PART, TOPIC, partition_at, slice_of
 from .synthetic_log import SyntheticLog

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from tallystick.contract.event import EventFields
-from tallystick.held_events import read_held_events
+from tallystick.kafka_cluster.blocked_events import read_held_events
+from tallystick.kafka_cluster.open_transactions import OpenTransaction
+from tallystick.kafka_cluster.state import HeldEvents
 from tallystick.kafka_log.batch_header import Marker
-from tallystick.open_transactions import OpenTransaction
-from tallystick.surroundings import HeldEvents
 
 from .builders import PART, offsets
 from .synthetic_log import SyntheticLog

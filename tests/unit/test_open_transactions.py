@@ -14,8 +14,8 @@ from kafka.errors import (
     TransactionalIdNotFoundError,
 )
 
+from tallystick.kafka_cluster.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.kafka_log.fetch import BrokerUnreachable
-from tallystick.open_transactions import OpenTransaction, read_open_transactions
 
 from .builders import PART
 

@@ -8,9 +8,15 @@ import pytest
 
 from tallystick.classes.promise_at_risk import promise_at_risk
 from tallystick.contract.contract import Contract
+from tallystick.kafka_cluster.config_check import (
+    PostureLine,
+    Standing,
+    longest_interval,
+    posture,
+    reconciliation_horizon,
+)
+from tallystick.kafka_cluster.state import BrokerSettings, Surroundings, TopicSettings
 from tallystick.model.run_result import PartitionCensus
-from tallystick.posture import PostureLine, Standing, longest_interval, posture, reconciliation_horizon
-from tallystick.surroundings import BrokerSettings, Surroundings, TopicSettings
 
 from .builders import HOUR, L2T, NOON, T2L, TOPIC, census_of, contract_of, evidence_of, slice_of
 

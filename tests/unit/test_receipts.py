@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from tallystick.kafka_cluster.state import Surroundings, TopicSettings
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger import LedgerRow
 from tallystick.model.cut import PartitionSnapshot
 from tallystick.pairing import Place, Sighting
 from tallystick.receipts import Receipt, receipt_sighting, receipts_of, without_compacted
-from tallystick.surroundings import Surroundings, TopicSettings
 
 from .builders import IN_TOPIC, PART, TOPIC, event, partition_at, record_of, seen
 

@@ -7,9 +7,9 @@ import pytest
 
 from tallystick.classes.promise_at_risk import promise_at_risk
 from tallystick.connections.connections import Connections, KafkaSettings
-from tallystick.posture import Standing, posture
+from tallystick.kafka_cluster.config_check import Standing, posture
+from tallystick.kafka_cluster.state import ServerProof, Surroundings
 from tallystick.server_proof import proofs_from_environment, proofs_of_run
-from tallystick.surroundings import ServerProof, Surroundings
 
 from .builders import L2T, contract_of, evidence_of
 

@@ -4,11 +4,9 @@ import json
 from dataclasses import fields, replace
 from datetime import timedelta
 
-from tallystick.cluster_snapshot import first_sights
-from tallystick.look_ups import LookUps
-from tallystick.model.cut import Discontinuity, FileChange, LedgerFile
-from tallystick.open_transactions import OpenTransaction
-from tallystick.surroundings import (
+from tallystick.kafka_cluster.open_transactions import OpenTransaction
+from tallystick.kafka_cluster.snapshot import first_sights
+from tallystick.kafka_cluster.state import (
     SURROUNDINGS,
     BatchAnchor,
     BrokerSettings,
@@ -21,6 +19,8 @@ from tallystick.surroundings import (
     TopicSettings,
     UnreadExpiry,
 )
+from tallystick.look_ups import LookUps
+from tallystick.model.cut import Discontinuity, FileChange, LedgerFile
 
 from .builders import HOUR, NOON, PART, TOPIC, cut_of, ledger_at, partition_at, positions_of, slice_of
 

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from tallystick.contract.contract import Direction
 from tallystick.cutting import next_ledger_slice, next_topic_slices
+from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger import LedgerRow
@@ -18,7 +19,6 @@ from tallystick.look_ups import LookUps
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, Sample, TopicSlice, choose_sample
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.run_result import PartitionCensus, RunResult
-from tallystick.open_transactions import OpenTransaction
 from tallystick.settlement import ledger_settled_until, topic_settled_until
 from tallystick.settling import sample_of
 from tallystick.slice_scan import ledger_item_id, topic_item_id

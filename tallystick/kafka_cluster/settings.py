@@ -9,8 +9,8 @@ from typing import Any
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from kafka.errors import KafkaError
 
+from tallystick.kafka_cluster.state import BrokerSettings, TopicSettings
 from tallystick.kafka_log.fetch import BrokerUnreachable
-from tallystick.surroundings import BrokerSettings, TopicSettings
 
 _TOPIC_KEYS = (
     "min.insync.replicas",

@@ -8,11 +8,11 @@ hides that from every count. Source: KIP-101, KIP-279.
 from collections import deque
 from collections.abc import Iterable, Sequence
 
+from tallystick.kafka_cluster.state import BatchAnchor, RewrittenBatch
 from tallystick.kafka_log.batch_header import checksum
 from tallystick.kafka_log.fetch import Fetch, OffsetNotInLog
 from tallystick.kafka_log.offset_census import DecidedBatch, walk_batches
 from tallystick.model.offsets import OffsetRange, TopicPartition
-from tallystick.surroundings import BatchAnchor, RewrittenBatch
 
 ANCHORS_MAX = 8
 """Batches kept per partition."""

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tallystick.contract.event import EventFields
+from tallystick.kafka_cluster.open_transactions import OpenTransaction
+from tallystick.kafka_cluster.state import HeldEvents
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.fetch import Fetch
 from tallystick.kafka_log.offset_census import DecidedBatch, walk_batches
 from tallystick.kafka_log.record import records_of
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import total_money
-from tallystick.open_transactions import OpenTransaction
-from tallystick.surroundings import HeldEvents
 
 HELD_BYTES_MAX = 64 << 20
 """Enough to name who waits, and how much, when a transaction hung for hours."""

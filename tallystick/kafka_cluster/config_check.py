@@ -14,8 +14,8 @@ from itertools import pairwise
 from croniter import croniter
 
 from tallystick.contract.contract import Contract, Direction
+from tallystick.kafka_cluster.state import BrokerSettings, ServerProof, TopicSettings
 from tallystick.model.run_result import PartitionCensus
-from tallystick.surroundings import BrokerSettings, ServerProof, TopicSettings
 
 CLUSTER, CONTRACT = "cluster", "contract"
 """Where a setting stands that is no topic's."""

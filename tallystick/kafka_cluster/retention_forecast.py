@@ -2,11 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
+from tallystick.kafka_cluster.state import TopicSettings, UnreadExpiry
 from tallystick.kafka_log.fetch import Fetch, OffsetNotInLog
 from tallystick.kafka_log.offset_census import walk_batches
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange
-from tallystick.surroundings import TopicSettings, UnreadExpiry
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_MS = 253_402_300_800_000

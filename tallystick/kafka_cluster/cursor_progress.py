@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from tallystick.kafka_cluster.state import CursorPosition, Surroundings
 from tallystick.model.cut import Cut
 from tallystick.model.offsets import TopicPartition
-from tallystick.surroundings import CursorPosition, Surroundings
 
 WINDOWS_MIN = 3
 """So many windows in a row are no accident: one transaction may well cross a border, and even two."""

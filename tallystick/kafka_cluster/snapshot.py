@@ -6,18 +6,18 @@ from datetime import datetime
 
 from kafka.admin import KafkaAdminClient
 
-from tallystick.anchors import find_rewritten, newest_anchors, read_anchors, span_of, tail_of
 from tallystick.contract.contract import Contract
-from tallystick.expiry import read_unread_expiry
-from tallystick.held_events import read_held_events
+from tallystick.kafka_cluster.batch_fingerprints import find_rewritten, newest_anchors, read_anchors, span_of, tail_of
+from tallystick.kafka_cluster.blocked_events import read_held_events
+from tallystick.kafka_cluster.open_transactions import OpenTransaction, read_open_transactions
+from tallystick.kafka_cluster.retention_forecast import read_unread_expiry
+from tallystick.kafka_cluster.settings import read_broker_settings, read_topic_settings
+from tallystick.kafka_cluster.state import BatchAnchor, FirstSight, HeldEvents, RewrittenBatch, Surroundings
 from tallystick.kafka_log.fetch import Fetch, FetchTogether, fetchers
 from tallystick.kafka_log.prefetch import fetch_ahead
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice, discontinuity
 from tallystick.model.offsets import OffsetRange, TopicPartition
-from tallystick.open_transactions import OpenTransaction, read_open_transactions
-from tallystick.surroundings import BatchAnchor, FirstSight, HeldEvents, RewrittenBatch, Surroundings
-from tallystick.topic_settings import read_broker_settings, read_topic_settings
 
 _FETCH_BYTES = 1 << 20
 """Of most partitions only a few batches are asked for."""

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
+from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.model.cut import (
     Cut,
     Discontinuity,
@@ -22,7 +23,6 @@ from tallystick.model.cut import (
 )
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import Money, OpenItem
-from tallystick.open_transactions import OpenTransaction
 from tallystick.own_repairs import KnownRepair
 
 

@@ -1,0 +1,1 @@
+"""The state of the cluster around a cut: settings, open transactions, retention."""
