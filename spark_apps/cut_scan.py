@@ -47,11 +47,11 @@ from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.contract import Contract, Direction
 from tallystick.contract.event import EventFields
 from tallystick.evidence import SecondReading
-from tallystick.input_topic import input_kafka
 from tallystick.kafka_log.offset_census import Tell
-from tallystick.key_index import ReadableIndexes
+from tallystick.ledger.input_topics import input_kafka
+from tallystick.ledger.key_index import ReadableIndexes
+from tallystick.ledger.postgres import scan_address
 from tallystick.ledger_kinds import open_ledger_of
-from tallystick.ledger_reader import scan_address
 from tallystick.model.cut import Cut, TopicSlice
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import PartitionCensus

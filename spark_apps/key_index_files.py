@@ -1,6 +1,6 @@
 """The index of keys as tasks write it, and as a cut is held against those before it; no Spark in it.
 
-What it holds is tallystick/key_index.py. A task writes what it decodes, some at a time, each file in order of the hash.
+What it holds is tallystick/ledger/key_index.py. A task writes what it decodes, some at a time, each file in order of the hash.
 """
 
 import os
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from xxhash import xxh3_128_digest
 
 from tallystick.host.private_files import private_file, private_folder
-from tallystick.key_index import INDEX_COLUMNS, LOW_BITS, files_of, row_groups_between, row_groups_with
+from tallystick.ledger.key_index import INDEX_COLUMNS, LOW_BITS, files_of, row_groups_between, row_groups_with
 
 Numbers = NDArray[np.int64]
 
@@ -44,7 +44,7 @@ class IndexPlan:
 
 
 def index_hashes(match_keys: Iterable[bytes], count: int, seed: int) -> tuple[Numbers, Numbers]:
-    """As `tallystick.key_index.key_hash` with a seed, of many keys. Shape: int64, `count` of each half."""
+    """As `tallystick.ledger.key_index.key_hash` with a seed, of many keys. Shape: int64, `count` of each half."""
     digests = np.frombuffer(b"".join(map(xxh3_128_digest, match_keys, repeat(seed))), dtype=">u8").reshape(count, 2)
     return digests[:, 0].astype("<u8").view(np.int64), (digests[:, 1] & LOW_BITS).astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""The index of keys as Spark writes and asks it, of a frame of events; what it holds is tallystick/key_index.py.
+"""The index of keys as Spark writes and asks it, of a frame of events; what it holds is tallystick/ledger/key_index.py.
 
 Shape: hash_high, hash_low, part, kafka_offset; one row per readable copy of either side, in order of the hash.
 """
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from spark_apps.key_index_files import IndexPlan, IndexWriter, read_before
 from tallystick.host.private_files import narrow, private_folder
-from tallystick.key_index import INDEX_COLUMNS
+from tallystick.ledger.key_index import INDEX_COLUMNS
 from tallystick.slice_scan import CANARY_PARTITION
 
 _SHAPE = "hash_high bigint, hash_low bigint, part string, kafka_offset bigint"
@@ -23,7 +23,7 @@ _ROW_GROUP_BYTES = 1 << 20
 
 
 def hash_columns() -> tuple[Column, Column]:
-    """As tallystick.key_index.key_hash; a negative base makes conv give signed numbers."""
+    """As tallystick.ledger.key_index.key_hash; a negative base makes conv give signed numbers."""
     digest = F.sha2("match_key", 256)
     halves = (F.conv(F.substring(digest, start, 16), 16, -10).cast("bigint") for start in (1, 17))
     high, low = halves

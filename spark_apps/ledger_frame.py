@@ -12,15 +12,15 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tallystick import ledger_sql
 from tallystick.connections.connections import Connections
 from tallystick.contract.sql_condition import for_pgjdbc
-from tallystick.jdbc_ledger import JdbcLedger
 from tallystick.kafka_log.event_decoder import TEXT_LENGTH_MAX
-from tallystick.ledger import Ledger, LedgerDescription
-from tallystick.ledger_reader import PostgresLedger, jdbc_scan_options
+from tallystick.ledger import postgres_sql
+from tallystick.ledger.jdbc import JdbcLedger
+from tallystick.ledger.parquet import ParquetLedger
+from tallystick.ledger.postgres import PostgresLedger, jdbc_scan_options
+from tallystick.ledger.protocol import Ledger, LedgerDescription
 from tallystick.model.cut import LedgerSlice
-from tallystick.parquet_ledger import ParquetLedger
 from tallystick.slice_scan import REPEATED_IDS_MAX
 
 _FETCH_ROWS = "10000"
@@ -71,7 +71,7 @@ def slice_queries(ledger: Ledger, described: LedgerDescription, ledger_slice: Le
     """Queries of the shape above that together read the slice once; none where no PostgreSQL keeps it."""
     if not isinstance(ledger, PostgresLedger):
         return ()
-    return ledger_sql.slice_queries(
+    return postgres_sql.slice_queries(
         ledger.ledger,
         xid_start=ledger_slice.xid_start,
         xid_end=ledger_slice.xid_end,
@@ -111,7 +111,7 @@ def _read_query(spark: SparkSession, dsn: str, query: str, snapshot: str) -> Dat
         spark.read.format("jdbc")
         .options(**jdbc_scan_options(dsn))
         .option("fetchsize", _FETCH_ROWS)
-        .option("sessionInitStatement", "; ".join(ledger_sql.at_snapshot(snapshot)))
+        .option("sessionInitStatement", "; ".join(postgres_sql.at_snapshot(snapshot)))
         .option("query", for_pgjdbc(query))
         .load()
     )

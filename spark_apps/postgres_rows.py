@@ -15,7 +15,7 @@ from spark_apps.hashed_rows import SUMMARY_SHAPE
 from spark_apps.keyed_hash import keyed_currencies, keyed_texts
 from spark_apps.side_summary import HASHED_ROWS, Numbers, ScanPlan, summarise_rows
 from spark_apps.spark_hash import hash_longs, hash_texts
-from tallystick.ledger_sql import at_snapshot
+from tallystick.ledger.postgres_sql import at_snapshot
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,7 +50,7 @@ from tallystick.investigation import investigate, open_indexes, read_past, take_
 from tallystick.judging import judge
 from tallystick.kafka_log.fetch import fetcher, open_admin
 from tallystick.kafka_log.header_cache import BatchHeads, KeptHeads
-from tallystick.key_index import first_kept, forget, index_folder, new_seed, seal
+from tallystick.ledger.key_index import first_kept, forget, index_folder, new_seed, seal
 from tallystick.log_strip import FETCH_BYTES, with_strips
 from tallystick.look_ups import LookUps
 from tallystick.model.cut import Cut, without_expired

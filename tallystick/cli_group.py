@@ -72,7 +72,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.host.private_files import SharingRefused
     from tallystick.kafka_log.fetch import BrokerUnreachable, OffsetNotInLog
     from tallystick.kafka_log.topic_snapshot import TopicNotFound
-    from tallystick.ledger import LedgerRefused, LedgerUnreachable
+    from tallystick.ledger.protocol import LedgerRefused, LedgerUnreachable
     from tallystick.local_run import RereadDiffers, RunNotStored
     from tallystick.metric_export import AddressRefused, MetricsEmpty, PushRefused
     from tallystick.model.cut import PartitionsVanished

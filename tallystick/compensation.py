@@ -72,9 +72,9 @@ from tallystick.executor_work import (
 from tallystick.handing_over import check_handed_over, hand_over, rehearse_handing_over
 from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.kafka_log.committed_records import SettledTopics, read_committed, settle_topics
-from tallystick.ledger import LedgerRefused
+from tallystick.ledger.postgres import open_ledger, read_database_identity
+from tallystick.ledger.protocol import LedgerRefused
 from tallystick.ledger_post import counterpost_once, post_once, posted_for, read_posted, writers_end
-from tallystick.ledger_reader import open_ledger, read_database_identity
 from tallystick.model.cut import JudgedPart
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.verdict import Verdict, merge_verdicts

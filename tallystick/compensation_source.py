@@ -9,7 +9,6 @@ import psycopg
 from psycopg.rows import dict_row
 from sqlalchemy import Engine
 
-from tallystick import ledger_sql
 from tallystick.abort_plan import AbortItem, abort_items, why_not_abort
 from tallystick.compensation_plan import (
     Candidate,
@@ -25,7 +24,8 @@ from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract
 from tallystick.contract.ledger import LedgerSide
 from tallystick.kafka_cluster.state import SURROUNDINGS, Surroundings
-from tallystick.ledger_reader import describe_table, open_ledger
+from tallystick.ledger import postgres_sql
+from tallystick.ledger.postgres import describe_table, open_ledger
 from tallystick.store.claim_store import NOT_OUTSTANDING
 from tallystick.store.contract_store import require_same_books
 from tallystick.store.loss_store import last_cut_with_offsets_lost, last_cut_with_rows_unread
@@ -160,9 +160,9 @@ def read_source_rows(
     """Every visible row of these keys. Keys that stand nowhere are not in the answer. Raises LedgerRefused."""
     table = describe_table(connection, ledger)
     reverses = ledger.columns.reverses
-    pairing = ledger_sql.beside_parameters(ledger_sql.pairing_condition(ledger))
+    pairing = postgres_sql.beside_parameters(postgres_sql.pairing_condition(ledger))
     query = f"""
-        SELECT {ledger_sql.column_list(ledger)}, {ledger.columns.occurred_at} AS occurred_at,
+        SELECT {postgres_sql.column_list(ledger)}, {ledger.columns.occurred_at} AS occurred_at,
                {f"coalesce({reverses}::text, '')" if reverses else "''"} AS takes_back
         FROM {ledger.table}
         WHERE {pairing} AND {ledger.columns.match_key} = ANY(ARRAY(

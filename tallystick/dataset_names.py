@@ -11,8 +11,8 @@ from sqlalchemy import URL, make_url
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.connections.postgres_address import first_server
 from tallystick.contract.contract import Contract
-from tallystick.input_topic import input_kafka
-from tallystick.jdbc_connection import jdbc_settings
+from tallystick.ledger.input_topics import input_kafka
+from tallystick.ledger.jdbc_connection import jdbc_settings
 from tallystick.store.schema import item_break, verdict
 
 _SCHEMES = {"postgresql": ("postgres", 5432), "mysql": ("mysql", 3306), "mssql": ("mssql", 1433)}

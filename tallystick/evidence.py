@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tallystick.contract.contract import Contract
-from tallystick.earlier_rows import Place
 from tallystick.kafka_cluster.state import Surroundings
 from tallystick.kafka_log.record import LogRecord
-from tallystick.ledger import HorizonHolder
+from tallystick.ledger.earlier_rows import Place
+from tallystick.ledger.protocol import HorizonHolder
 from tallystick.model.cut import Cut, LedgerSnapshot
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.partner_lag import Grace, TopicLag

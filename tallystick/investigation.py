@@ -21,8 +21,8 @@ from tallystick.kafka_log.fetch import OffsetNotInLog
 from tallystick.kafka_log.header_cache import KeptHeads
 from tallystick.kafka_log.offset_census import CountedOffsets, Tell, take_census, with_compaction
 from tallystick.kafka_log.record import LogRecord, why_unreadable
-from tallystick.key_index import ReadableIndexes, readable_indexes
-from tallystick.ledger import HorizonHolder
+from tallystick.ledger.key_index import ReadableIndexes, readable_indexes
+from tallystick.ledger.protocol import HorizonHolder
 from tallystick.look_ups import LookUps, look_up
 from tallystick.model.cut import Cut, LedgerSnapshot, PartitionSnapshot, goes_on, is_recreated
 from tallystick.model.offsets import TopicPartition

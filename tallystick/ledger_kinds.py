@@ -8,12 +8,12 @@ from sqlalchemy import Engine
 
 from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract
-from tallystick.input_topic import open_input_topics
-from tallystick.jdbc_connection import jdbc_settings
-from tallystick.jdbc_ledger import open_jdbc_ledger
-from tallystick.ledger import Ledger
-from tallystick.ledger_reader import PostgresLedger, jdbc_scan_options, open_ledger
-from tallystick.parquet_ledger import ParquetLedger
+from tallystick.ledger.input_topics import open_input_topics
+from tallystick.ledger.jdbc import open_jdbc_ledger
+from tallystick.ledger.jdbc_connection import jdbc_settings
+from tallystick.ledger.parquet import ParquetLedger
+from tallystick.ledger.postgres import PostgresLedger, jdbc_scan_options, open_ledger
+from tallystick.ledger.protocol import Ledger
 from tallystick.store.clock import store_now
 from tallystick.store.cut_store import read_ledger_slices
 from tallystick.store.run_store import earlier_rows_before, ledger_rows_by_slice

@@ -25,8 +25,8 @@ from tallystick.contract.compensation import LedgerPost
 from tallystick.contract.contract import Contract
 from tallystick.contract.ledger import LedgerSide
 from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
-from tallystick.ledger import LedgerRefused
-from tallystick.ledger_reader import APPLICATION_NAME, open_ledger
+from tallystick.ledger.postgres import APPLICATION_NAME, open_ledger
+from tallystick.ledger.protocol import LedgerRefused
 from tallystick.repair_effect import has_its_row, is_taken_back_once, why_not_taken_back
 
 _PATIENCE = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'"

@@ -13,7 +13,6 @@ from pydantic import TypeAdapter
 
 from tallystick.contract.contract import Direction
 from tallystick.cut_closing import losses_of_closed, unread_where_closed
-from tallystick.earlier_rows import EarlierRows
 from tallystick.kafka_cluster.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.kafka_cluster.state import SURROUNDINGS, Surroundings
 from tallystick.kafka_log.header_cache import NO_HEADS, KeptHeads
@@ -21,8 +20,9 @@ from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.kafka_log.search import Wanted, find_records
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
-from tallystick.key_index import ReadableIndexes
-from tallystick.ledger import LedgerRow
+from tallystick.ledger.earlier_rows import EarlierRows
+from tallystick.ledger.key_index import ReadableIndexes
+from tallystick.ledger.protocol import LedgerRow
 from tallystick.model.cut import Cut, LedgerSlice, PartitionSnapshot, Sample, TopicSlice, is_recreated
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.run_result import ItemSide

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from tallystick.kafka_cluster.state import Surroundings
 from tallystick.kafka_log.record import LogRecord
-from tallystick.ledger import LedgerRow
+from tallystick.ledger.protocol import LedgerRow
 from tallystick.model.cut import PartitionSnapshot
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import ItemSide

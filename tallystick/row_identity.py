@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tallystick.ledger import LedgerRow
+from tallystick.ledger.protocol import LedgerRow
 from tallystick.model.run_result import ItemSide, OpenItem
 from tallystick.pairing import Copy, KeyCase, Place, Sighting
 from tallystick.slice_scan import ledger_item_id

@@ -19,8 +19,8 @@ from tallystick.connections.connections import (
 from tallystick.connections.postgres_address import as_asked, as_asked_of_psycopg, proves_server
 from tallystick.contract.alerts import AlertSink
 from tallystick.contract.contract import Contract
-from tallystick.jdbc_connection import jdbc_settings
 from tallystick.kafka_cluster.state import ServerProof
+from tallystick.ledger.jdbc_connection import jdbc_settings
 from tallystick.sink_connection import sink_connection
 
 _ENCRYPTED_MAIL = ("starttls", "tls")

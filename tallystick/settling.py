@@ -10,12 +10,12 @@ from sqlalchemy import Engine
 
 from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract, Direction
-from tallystick.input_topic import InputTopics
 from tallystick.kafka_cluster.state import ServerProof
 from tallystick.kafka_log.fetch import FETCH_BYTES, Fetch, FetchedLog, fetchers, open_admin
 from tallystick.kafka_log.prefetch import fetch_ahead
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
-from tallystick.ledger import Ledger
+from tallystick.ledger.input_topics import InputTopics
+from tallystick.ledger.protocol import Ledger
 from tallystick.ledger_kinds import open_ledger_of
 from tallystick.model.cut import LedgerSnapshot, PartitionSnapshot, Sample
 from tallystick.model.offsets import OffsetRange, TopicPartition

@@ -129,7 +129,7 @@ def postgres_dsn(connection: Connection) -> str:
 
 
 def jdbc_address(connection: Connection) -> str:
-    """Write a connection as what `tallystick.jdbc_connection.jdbc_settings` reads. Raises ConnectionRefused.
+    """Write a connection as what `tallystick.ledger.jdbc_connection.jdbc_settings` reads. Raises ConnectionRefused.
 
     The extra's `url` is SQLAlchemy's, without the account, which is the connection's own; `jdbc_url` and `driver` stand
     beside it where the database is another than PostgreSQL or SQLite. One of type postgres needs no extra.

@@ -12,7 +12,7 @@ from tallystick.classes.torn_transaction import absent_legs, judge_legs
 from tallystick.evidence import Evidence
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import HeldEvents
-from tallystick.ledger import HorizonHolder
+from tallystick.ledger.protocol import HorizonHolder
 from tallystick.model.cut import TopicSlice
 from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import TopicPartition

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from tallystick.earlier_rows import AHEAD, BEFORE, WITHOUT_ID, Place
+from tallystick.ledger.earlier_rows import AHEAD, BEFORE, WITHOUT_ID, Place
 from tallystick.text.verdict_sentence import counted
 
 _PLACES_TOLD = 5

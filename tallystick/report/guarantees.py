@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tallystick.contract.contract import Contract, Direction
-from tallystick.ledger_sql import written_xid_statements
+from tallystick.ledger.postgres_sql import written_xid_statements
 from tallystick.model.run_result import KeyIndex, RunFigures
 from tallystick.report.lag_rows import grace_sentence
 from tallystick.store.run_store import StoredRun

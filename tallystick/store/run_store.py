@@ -34,8 +34,8 @@ from sqlalchemy.dialects.postgresql import distinct_on
 
 from tallystick.alert import Alert, Outstanding
 from tallystick.contract.contract import Contract
-from tallystick.earlier_rows import EarlierRows, ReadSlice
 from tallystick.host.gc_tuning import seldom_collected
+from tallystick.ledger.earlier_rows import EarlierRows, ReadSlice
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.partner_lag import CLEAN_CUTS, RunLag, TopicLag

@@ -13,8 +13,8 @@ from lab.airflow_environment import LAB_CONNECTIONS
 from tallystick.connections.connections import HttpAccount, connections_from_environment, environment_variable
 from tallystick.contract.contract import Contract, load_contract
 from tallystick.file_sink import FileSink
-from tallystick.input_topic import input_kafka
-from tallystick.jdbc_connection import jdbc_settings
+from tallystick.ledger.input_topics import input_kafka
+from tallystick.ledger.jdbc_connection import jdbc_settings
 from tallystick.sink_connection import SinkConnection
 from tallystick.sinks import UnusableSink
 from tallystick_airflow.alert_sinks import read_sinks

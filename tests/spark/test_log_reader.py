@@ -32,7 +32,7 @@ from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.fetch import Fetch, FetchedLog
 from tallystick.kafka_log.offset_census import take_census
 from tallystick.kafka_log.record import unpacked
-from tallystick.key_index import ReadableIndexes, seal
+from tallystick.ledger.key_index import ReadableIndexes, seal
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tests.unit.synthetic_log import SyntheticLog

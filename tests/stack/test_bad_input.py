@@ -15,7 +15,7 @@ from tallystick.contract.contract import Contract
 from tallystick.kafka_log import fetch
 from tallystick.kafka_log.fetch import BrokerUnreachable, OffsetNotInLog
 from tallystick.kafka_log.topic_snapshot import TopicNotFound
-from tallystick.ledger import LedgerRefused, LedgerUnreachable
+from tallystick.ledger.protocol import LedgerRefused, LedgerUnreachable
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict

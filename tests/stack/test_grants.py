@@ -40,7 +40,7 @@ from tallystick.kafka_cluster import open_transactions
 from tallystick.kafka_cluster.settings import read_broker_settings, read_topic_settings
 from tallystick.kafka_log.fetch import BrokerUnreachable, open_admin
 from tallystick.kafka_log.topic_snapshot import TopicNotFound, read_topic_snapshot
-from tallystick.ledger import LedgerRefused
+from tallystick.ledger.protocol import LedgerRefused
 from tallystick.repair_effect import Effect
 
 from .books import KAFKA, LEDGER, LiveBooks, doubts, payment

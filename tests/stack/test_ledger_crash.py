@@ -6,9 +6,9 @@ import psycopg
 
 from lab.process import wait_until
 from lab.stack import LabStack
-from tallystick import ledger_reader
-from tallystick.ledger import LedgerUnreachable
-from tallystick.ledger_reader import open_ledger
+from tallystick.ledger import postgres
+from tallystick.ledger.postgres import open_ledger
+from tallystick.ledger.protocol import LedgerUnreachable
 
 
 def test_a_crash_right_after_a_horizon_was_read_takes_none_of_its_ids_back(stack: LabStack) -> None:
@@ -24,7 +24,7 @@ def test_a_crash_right_after_a_horizon_was_read_takes_none_of_its_ids_back(stack
             for _ in range(20):
                 hasty.execute("SELECT pg_current_xact_id()")
             with open_ledger(stack.ledger_reader_dsn) as reader:
-                before = ledger_reader.read_ledger_snapshot(reader)
+                before = postgres.read_ledger_snapshot(reader)
                 server.kill()
     finally:
         server.restart()
@@ -32,7 +32,7 @@ def test_a_crash_right_after_a_horizon_was_read_takes_none_of_its_ids_back(stack
             admin.execute("ALTER SYSTEM RESET wal_writer_delay")
             admin.execute("SELECT pg_reload_conf()")
     with open_ledger(stack.ledger_reader_dsn) as reader:
-        after = ledger_reader.read_ledger_snapshot(reader)
+        after = postgres.read_ledger_snapshot(reader)
     assert (after.system_identifier, after.timeline) == (before.system_identifier, before.timeline)
     assert after.xmin >= before.xmin
 

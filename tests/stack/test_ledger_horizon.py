@@ -13,9 +13,9 @@ import psycopg
 import pytest
 
 from lab.stack import LabStack
-from tallystick import ledger_sql
 from tallystick.contract.ledger import LedgerSide
-from tallystick.ledger_reader import (
+from tallystick.ledger import postgres_sql
+from tallystick.ledger.postgres import (
     PostgresLedger,
     count_older_rows,
     open_ledger,
@@ -64,7 +64,7 @@ class Table:
 
     def rows(self, ledger: LedgerSide, start: int, end: int) -> list[str]:
         """Keys of one slice."""
-        condition = ledger_sql.slice_condition(ledger, xid_start=start, xid_end=end)
+        condition = postgres_sql.slice_condition(ledger, xid_start=start, xid_end=end)
         return [row[0] for row in self.reader.execute(f"SELECT event_id FROM {self.name} WHERE {condition}")]
 
 

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from lab.stack import LabStack
-from tallystick import ledger_sql
 from tallystick.contract.ledger import LedgerSide
-from tallystick.ledger_reader import describe_table, open_ledger, read_ledger_snapshot
+from tallystick.ledger import postgres_sql
+from tallystick.ledger.postgres import describe_table, open_ledger, read_ledger_snapshot
 
 TABLE = "plan.entry"
 _MAKE_TABLE = f"""
@@ -54,7 +54,7 @@ class LargeLedger:
 
     def plan(self, ledger: LedgerSide) -> Plan:
         """Read the slice as the scan does, and say how."""
-        queries = ledger_sql.slice_queries(
+        queries = postgres_sql.slice_queries(
             ledger,
             xid_start=self.xid_start,
             xid_end=self.xid_end,
@@ -126,7 +126,7 @@ def test_a_slice_by_xmin_reads_the_whole_table_whatever_index_there_is(ledger: L
 def test_rows_are_counted_by_place_from_a_partial_index_alone(ledger: LargeLedger) -> None:
     picked = BY_WRITTEN_XID.model_copy(update={"where": "leg = ''"})
     start, end = ledger.xid_start, ledger.xid_end
-    query = ledger_sql.rows_by_place_query(picked, bounds=[start, end], xid_start=start, next_xid=end)
+    query = postgres_sql.rows_by_place_query(picked, bounds=[start, end], xid_start=start, next_xid=end)
     assert ledger.kinds_of(query) >= {"Seq Scan"}
     ledger.owner.execute(f"{_INDEX} (written_xid) WHERE leg = ''")
     ledger.owner.execute(f"VACUUM (ANALYZE) {TABLE}")

@@ -21,8 +21,8 @@ from tallystick.compensation_plan import Kind, Plan, PlanRefused
 from tallystick.cut_closing import closing_of
 from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import LOOK, ItemFate
+from tallystick.ledger.postgres import LedgerRefused
 from tallystick.ledger_post import post_once
-from tallystick.ledger_reader import LedgerRefused
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict

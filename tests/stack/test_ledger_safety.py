@@ -16,8 +16,7 @@ from spark_apps.ledger_frame import read_ledger, slice_queries
 from spark_apps.postgres_rows import read_rows
 from tallystick.connections.connections import environment_variable
 from tallystick.contract.ledger import LedgerSide
-from tallystick.ledger import LedgerDescription, LedgerReadCancelled, LedgerRefused
-from tallystick.ledger_reader import (
+from tallystick.ledger.postgres import (
     LedgerHidesRows,
     LedgerIsStandby,
     PostgresLedger,
@@ -27,7 +26,8 @@ from tallystick.ledger_reader import (
     read_ledger_snapshot,
     scan_address,
 )
-from tallystick.ledger_sql import written_xid_statements
+from tallystick.ledger.postgres_sql import written_xid_statements
+from tallystick.ledger.protocol import LedgerDescription, LedgerReadCancelled, LedgerRefused
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Doubt
 from tallystick.model.verdict import Verdict

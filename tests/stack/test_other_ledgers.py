@@ -18,8 +18,8 @@ from lab.process import wait_until
 from spark_apps.ledger_frame import read_ledger
 from tallystick.connections.connections import environment_variable
 from tallystick.contract.contract import Contract
-from tallystick.jdbc_ledger import JdbcLedger
-from tallystick.ledger import LedgerRefused
+from tallystick.ledger.jdbc import JdbcLedger
+from tallystick.ledger.protocol import LedgerRefused
 from tallystick.ledger_kinds import open_ledger_of
 from tallystick.model.cut import LedgerSlice, LedgerSnapshot
 from tallystick.model.verdict import Verdict

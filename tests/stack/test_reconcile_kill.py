@@ -25,8 +25,8 @@ from sqlalchemy.exc import OperationalError
 from lab import process
 from lab.process import wait_until
 from spark_apps import reconcile_app
-from tallystick.ledger import LedgerUnreachable
-from tallystick.ledger_reader import open_ledger, read_ledger_snapshot
+from tallystick.ledger.postgres import open_ledger, read_ledger_snapshot
+from tallystick.ledger.protocol import LedgerUnreachable
 from tallystick.model.cut import Cut
 from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict

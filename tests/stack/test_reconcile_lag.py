@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from tallystick.ledger import LedgerRefused
+from tallystick.ledger.protocol import LedgerRefused
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.report import render_report

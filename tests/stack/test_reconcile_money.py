@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tallystick.contract.alerts import Severity
-from tallystick.ledger import LedgerRefused
+from tallystick.ledger.protocol import LedgerRefused
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.run_result import NoticeFound
 from tallystick.model.verdict import Verdict

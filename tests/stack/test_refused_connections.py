@@ -20,12 +20,12 @@ from tallystick.cli import app
 from tallystick.connections import kafka_failures
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.ledger import LedgerSide
-from tallystick.jdbc_connection import jdbc_settings
-from tallystick.jdbc_ledger import open_jdbc_ledger
 from tallystick.kafka_log import fetch
 from tallystick.kafka_log.fetch import BrokerUnreachable, open_admin
-from tallystick.ledger import LedgerUnreachable
-from tallystick.ledger_reader import LedgerTooOld, open_ledger
+from tallystick.ledger.jdbc import open_jdbc_ledger
+from tallystick.ledger.jdbc_connection import jdbc_settings
+from tallystick.ledger.postgres import LedgerTooOld, open_ledger
+from tallystick.ledger.protocol import LedgerUnreachable
 from tallystick.store.engine import StoreUnreachable, connect_store, migrate, open_store
 
 from .secured_servers import PASSWORD, USER, Certificates, SecuredBroker, make_certificates, tls_for_libpq

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from spark_apps.ledger_frame import read_ledger, slice_queries
 from spark_apps.postgres_rows import read_rows
+from tallystick.ledger.postgres import scan_address
 from tallystick.ledger_kinds import open_ledger_of
-from tallystick.ledger_reader import scan_address
 from tallystick.model.verdict import Verdict
 
 from .books import LiveBooks, doubts, kinds, payments

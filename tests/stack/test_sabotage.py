@@ -15,13 +15,14 @@ from psycopg.rows import class_row
 from pyspark.sql import DataFrame
 
 from spark_apps import cut_scan, hash_scan, slice_matching, topic_frame
-from tallystick import cutting, investigation, ledger_reader, ledger_sql, look_ups
+from tallystick import cutting, investigation, look_ups
 from tallystick.contract.ledger import LedgerSide
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.fetch import Fetch
 from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, take_census, walk_batches
-from tallystick.key_index import IndexIncomplete
-from tallystick.ledger import LedgerRow
+from tallystick.ledger import postgres, postgres_sql
+from tallystick.ledger.key_index import IndexIncomplete
+from tallystick.ledger.protocol import LedgerRow
 from tallystick.model.cut import LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice, next_topic_slice
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import PartitionCensus
@@ -126,7 +127,7 @@ def horizon_by_age(patch: Patch) -> None:
         row = "(pg_snapshot_xmax(pg_current_snapshot())::text::bigint - age(xmin))"
         return f"({row} >= {xid_start} AND {row} < {xid_end})"
 
-    patch.setattr(ledger_sql, "slice_condition", by_age)
+    patch.setattr(postgres_sql, "slice_condition", by_age)
 
 
 def horizon_by_snapshot(patch: Patch) -> None:
@@ -147,7 +148,7 @@ def horizon_by_snapshot(patch: Patch) -> None:
         return f"({sees(xid_end)} AND NOT {sees(xid_start)})"
 
     patch.setattr(test_ledger_horizon, "read_ledger_snapshot", numbered)
-    patch.setattr(ledger_sql, "slice_condition", by_snapshot)
+    patch.setattr(postgres_sql, "slice_condition", by_snapshot)
 
 
 def outcome_from_own_slice(patch: Patch) -> None:
@@ -192,18 +193,18 @@ def look_up_without_place(patch: Patch) -> None:
 
 def mark_below_open_writers(patch: Patch) -> None:
     """A snapshot's own xmax is the last id that ended, plus one."""
-    own = re.sub(r"greatest\(.*?\) AS xmax", "xmax", ledger_reader._SNAPSHOT, flags=re.DOTALL)
-    assert own != ledger_reader._SNAPSHOT
-    patch.setattr(ledger_reader, "_SNAPSHOT", own)
+    own = re.sub(r"greatest\(.*?\) AS xmax", "xmax", postgres._SNAPSHOT, flags=re.DOTALL)
+    assert own != postgres._SNAPSHOT
+    patch.setattr(postgres, "_SNAPSHOT", own)
 
 
 def horizon_not_flushed(patch: Patch) -> None:
     def unflushed(connection: Connection) -> LedgerSnapshot:
-        snapshot = connection.cursor(row_factory=class_row(LedgerSnapshot)).execute(ledger_reader._SNAPSHOT).fetchone()
+        snapshot = connection.cursor(row_factory=class_row(LedgerSnapshot)).execute(postgres._SNAPSHOT).fetchone()
         assert snapshot is not None
         return snapshot
 
-    patch.setattr(ledger_reader, "read_ledger_snapshot", unflushed)
+    patch.setattr(postgres, "read_ledger_snapshot", unflushed)
 
 
 def expiry_forgotten(patch: Patch) -> None:

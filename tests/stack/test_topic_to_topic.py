@@ -19,7 +19,7 @@ from spark_apps import reconcile_app
 from tallystick.connections.connections import artifacts_folder, environment_variable
 from tallystick.kafka_log.fetch import open_admin
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
-from tallystick.key_index import index_folder
+from tallystick.ledger.key_index import index_folder
 from tallystick.model.cut import Cut
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict

@@ -5,8 +5,8 @@ import pytest
 
 from lab.postgres import LEDGER_DATABASE, LEDGER_OWNER
 from tallystick.connections.connections import environment_variable
-from tallystick.ledger import LedgerRefused
-from tallystick.ledger_reader import describe_table
+from tallystick.ledger.postgres import describe_table
+from tallystick.ledger.protocol import LedgerRefused
 from tallystick.model.finding_names import Doubt
 
 from .books import LEDGER, doubts, expected, kinds, payment, payments

@@ -8,7 +8,7 @@ import pytest
 from tallystick.classes.held import held_by_ledger_horizon, held_by_open_transaction, partner_not_settled
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import Surroundings
-from tallystick.ledger import HorizonHolder
+from tallystick.ledger.protocol import HorizonHolder
 from tallystick.model.offsets import TopicPartition
 
 from .builders import (

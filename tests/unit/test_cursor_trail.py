@@ -12,7 +12,7 @@ from tallystick.evidence import Evidence
 from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS, WINDOWS_MIN
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import Surroundings
-from tallystick.ledger import HorizonHolder
+from tallystick.ledger.protocol import HorizonHolder
 from tallystick.model.finding_names import Notice
 from tallystick.model.run_result import NoticeFound
 

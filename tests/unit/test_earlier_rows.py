@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tallystick.classes.ledger_changed import ledger_rewritten
-from tallystick.earlier_rows import (
+from tallystick.ledger.earlier_rows import (
     AHEAD,
     BEFORE,
     WITHOUT_ID,

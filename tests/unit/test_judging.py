@@ -9,7 +9,7 @@ import pytest
 
 from tallystick.evidence import Evidence
 from tallystick.judging import judge
-from tallystick.ledger import HorizonHolder
+from tallystick.ledger.protocol import HorizonHolder
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.run_result import (
     DoubtFound,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tallystick.key_index import (
+from tallystick.ledger.key_index import (
     INDEX_COLUMNS,
     IndexedCopy,
     IndexIncomplete,

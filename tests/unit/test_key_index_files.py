@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from spark_apps import key_index_files
 from spark_apps.key_index_files import IndexPlan, IndexWriter, index_hashes, read_before
-from tallystick.key_index import IndexedCopy, IndexIncomplete, ReadableIndexes, key_hash, seal
+from tallystick.ledger.key_index import IndexedCopy, IndexIncomplete, ReadableIndexes, key_hash, seal
 
 from .builders import LAW
 

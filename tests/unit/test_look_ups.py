@@ -10,7 +10,7 @@ from tallystick.contract.contract import Direction
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
-from tallystick.ledger import LedgerRow
+from tallystick.ledger.protocol import LedgerRow
 from tallystick.look_ups import LookUps, ledger_sighting, needs_topic, topic_sighting
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import ItemState

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from tallystick.classes.ledger_changed import ledger_rewritten
 from tallystick.contract.ledger import LedgerColumns, LedgerSide
 from tallystick.kafka_cluster.state import Surroundings
-from tallystick.ledger import LedgerRefused, LedgerUnreachable
+from tallystick.ledger.parquet import ParquetLedger, changes, fix_files, known_files
+from tallystick.ledger.protocol import LedgerRefused, LedgerUnreachable
 from tallystick.look_ups import ledger_sighting
 from tallystick.model.cut import FileChange, LedgerFile, LedgerSlice
 from tallystick.model.finding_names import Doubt
 from tallystick.pairing import Place
-from tallystick.parquet_ledger import ParquetLedger, changes, fix_files, known_files
 
 from .builders import LAW, NOON, cut_of, evidence_of, ledger_slice_of
 

@@ -9,7 +9,7 @@ import pytest
 from tallystick.kafka_cluster.state import Surroundings, TopicSettings
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
-from tallystick.ledger import LedgerRow
+from tallystick.ledger.protocol import LedgerRow
 from tallystick.model.cut import PartitionSnapshot
 from tallystick.pairing import Place, Sighting
 from tallystick.receipts import Receipt, receipt_sighting, receipts_of, without_compacted

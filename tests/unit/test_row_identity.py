@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.ledger import LedgerRow
+from tallystick.ledger.protocol import LedgerRow
 from tallystick.model.run_result import OpenItem
 from tallystick.pairing import Copy, Place, Sighting
 from tallystick.row_identity import RowNames, items_of_rows, row_item_id, standing_beside, with_ids_of_their_own

@@ -15,9 +15,9 @@ from tallystick.classes.held import partner_not_settled
 from tallystick.classes.phantom import phantom_in_topic
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.evidence import Evidence
-from tallystick.input_topic import input_kafka
 from tallystick.kafka_log.offset_census import Outcome
-from tallystick.key_index import IndexedCopy, ReadableIndexes
+from tallystick.ledger.input_topics import input_kafka
+from tallystick.ledger.key_index import IndexedCopy, ReadableIndexes
 from tallystick.look_ups import LookUps, index_sightings, input_sighting, needs_input
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.offsets import TopicPartition

@@ -14,7 +14,7 @@ from tallystick.cutting import next_ledger_slice, next_topic_slices
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
-from tallystick.ledger import LedgerRow
+from tallystick.ledger.protocol import LedgerRow
 from tallystick.look_ups import LookUps
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, Sample, TopicSlice, choose_sample
 from tallystick.model.offsets import OffsetRange, TopicPartition

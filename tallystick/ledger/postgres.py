@@ -14,11 +14,11 @@ from psycopg import adapters
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import class_row, dict_row
 
-from tallystick import ledger_sql
 from tallystick.connections.postgres_address import JDBC_READ_ONLY, as_asked, jdbc_options, with_settings
 from tallystick.connections.postgres_failures import what_to_do
 from tallystick.contract.ledger import LedgerSide
-from tallystick.earlier_rows import (
+from tallystick.ledger import postgres_sql
+from tallystick.ledger.earlier_rows import (
     NAMED_MAX,
     EarlierRows,
     ReadSlice,
@@ -28,7 +28,7 @@ from tallystick.earlier_rows import (
     places_by_number,
     slice_name,
 )
-from tallystick.ledger import (
+from tallystick.ledger.protocol import (
     HorizonHolder,
     LedgerDescription,
     LedgerReadCancelled,
@@ -195,7 +195,7 @@ def scan_address(dsn: str) -> str:
 
 def jdbc_scan_options(dsn: str) -> dict[str, str]:
     """The same for Spark's JDBC source. Raises ConnectionNotGiven where that can be told less than the address asks."""
-    asked = with_settings(as_asked(dsn), ledger_sql.HIDE_NOTHING)
+    asked = with_settings(as_asked(dsn), postgres_sql.HIDE_NOTHING)
     known = {"driver": "org.postgresql.Driver", "targetServerType": "primary"}
     return jdbc_options(asked) | known | JDBC_READ_ONLY
 
@@ -207,12 +207,12 @@ def _address(asked: Mapping[str, str]) -> str:
 
 def _asked(dsn: str, *, may_write: bool = False) -> dict[str, str]:
     """The address with what every session in a ledger sets. Raises ConnectionNotGiven."""
-    asked = with_settings(as_asked(dsn), ledger_sql.HIDE_NOTHING)
+    asked = with_settings(as_asked(dsn), postgres_sql.HIDE_NOTHING)
     if may_write:
         return asked
     if asked.get("target_session_attrs") == "read-write":  # by which libpq means the session too, and ours is not
         asked["target_session_attrs"] = "primary"
-    return with_settings(asked, ledger_sql.READ_ONLY)
+    return with_settings(asked, postgres_sql.READ_ONLY)
 
 
 def describe_table(connection: psycopg.Connection, ledger: LedgerSide) -> LedgerTable:
@@ -240,10 +240,10 @@ def describe_table(connection: psycopg.Connection, ledger: LedgerSide) -> Ledger
         raise LedgerRefused(_unfilled_column(ledger, table))
     try:
         connection.execute(
-            f"SELECT {ledger_sql.column_list(ledger)}, {ledger_sql.receipt_list(ledger)}, "
-            f"{ledger_sql.repair_list(ledger)}, {ledger_sql.written_ms(ledger)}, "
-            f"{ledger_sql.row_xid(ledger, near_xid=0)} "
-            f"FROM {ledger.table} WHERE {ledger_sql.pairing_condition(ledger)} LIMIT 0"
+            f"SELECT {postgres_sql.column_list(ledger)}, {postgres_sql.receipt_list(ledger)}, "
+            f"{postgres_sql.repair_list(ledger)}, {postgres_sql.written_ms(ledger)}, "
+            f"{postgres_sql.row_xid(ledger, near_xid=0)} "
+            f"FROM {ledger.table} WHERE {postgres_sql.pairing_condition(ledger)} LIMIT 0"
         )
     except psycopg.OperationalError:
         raise  # of the server, not of the contract
@@ -278,7 +278,7 @@ _ON_STANDBY = (
 
 def _unfilled_column(ledger: LedgerSide, table: LedgerTable) -> str:
     got = "no such column" if table.fills_written_xid is None else "no default and no trigger fills it"
-    add, default = ledger_sql.written_xid_statements(ledger.table)
+    add, default = postgres_sql.written_xid_statements(ledger.table)
     return (
         f"ledger table {ledger.table}: column written_xid: {got}, so that a new row would be in no slice; expected "
         f"what these two give it, in this order and apart: {add} {default}"
@@ -318,7 +318,7 @@ def read_xid_at(
     """
     if ledger.columns.written_at is None:
         return None
-    query = ledger_sql.first_xid_query(ledger, xid_start=xid_start, xid_end=xid_end)
+    query = postgres_sql.first_xid_query(ledger, xid_start=xid_start, xid_end=xid_end)
     row = connection.execute(query, [at_utc]).fetchone()
     return None if row is None else row[0]
 
@@ -331,7 +331,7 @@ def count_older_rows(connection: psycopg.Connection, ledger: LedgerSide, *, xid_
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         xmax = connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchone()
         assert xmax is not None
-        query = ledger_sql.older_rows_query(ledger, xid_start=xid_start, snapshot_xmax=max(xmax[0], xid_start))
+        query = postgres_sql.older_rows_query(ledger, xid_start=xid_start, snapshot_xmax=max(xmax[0], xid_start))
         count = connection.execute(query).fetchone()
         assert count is not None
         return int(count[0])
@@ -355,7 +355,7 @@ def count_by_place(
         assert xmax is not None
         start, next_xid = ledger_slice.xid_start, max(xmax[0], ledger_slice.xid_end)
         bounds = bounds_of(read, xid_start=start, xid_end=ledger_slice.xid_end, next_xid=next_xid)
-        query = ledger_sql.rows_by_place_query(ledger, bounds=bounds, xid_start=start, next_xid=next_xid)
+        query = postgres_sql.rows_by_place_query(ledger, bounds=bounds, xid_start=start, next_xid=next_xid)
         rows = connection.execute(query).fetchall()
         names = places_by_number(read)
         counts, changed = compare({names[number]: n for number, n in rows if number in names}, read, before)
@@ -385,7 +385,7 @@ def _digests(
     own = ReadSlice(start=ledger_slice.xid_start, end=ledger_slice.xid_end, rows=0)
     slices = [*read, own]
     compared = slices[-1 - ledger.compared_windows :]
-    query = ledger_sql.digests_query(ledger, bounds=bounds, xid_start=compared[0].start, xid_end=own.end)
+    query = postgres_sql.digests_query(ledger, bounds=bounds, xid_start=compared[0].start, xid_end=own.end)
     found: dict[int, str] = dict(connection.execute(query).fetchall())
     return {slice_name(one): found.get(slices.index(one) + 1, "") for one in compared if one.start < one.end}
 
@@ -394,7 +394,7 @@ def _last_written(
     connection: psycopg.Connection, ledger: LedgerSide, bounds: Sequence[int], number: int | None, *, of: int
 ) -> tuple[str, ...]:
     limit = min(of, NAMED_MAX)
-    query = ledger_sql.last_written_query(ledger, bounds=bounds, number=number, limit=limit)
+    query = postgres_sql.last_written_query(ledger, bounds=bounds, number=number, limit=limit)
     return tuple(row[0] for row in connection.execute(query)) if limit else ()
 
 
@@ -410,10 +410,10 @@ def look_up_rows(
 
     A key that is no value of the column's type stands nowhere.
     """
-    pairing = ledger_sql.beside_parameters(ledger_sql.pairing_condition(ledger))
+    pairing = postgres_sql.beside_parameters(postgres_sql.pairing_condition(ledger))
     query = f"""
-        SELECT {ledger_sql.column_list(ledger)}, {ledger_sql.receipt_list(ledger)}, {ledger_sql.repair_list(ledger)},
-               {ledger_sql.row_xid(ledger, near_xid=near_xid)} AS row_xid
+        SELECT {postgres_sql.column_list(ledger)}, {postgres_sql.receipt_list(ledger)}, {postgres_sql.repair_list(ledger)},
+               {postgres_sql.row_xid(ledger, near_xid=near_xid)} AS row_xid
         FROM {ledger.table}
         WHERE {pairing} AND {ledger.columns.match_key} = ANY(ARRAY(
             SELECT CASE WHEN pg_input_is_valid(asked, %(type)s) THEN asked::{table.key_type} END
@@ -433,9 +433,9 @@ def keys_seen_before(
     the key has a unique index, and no column names what a row takes back.
     """
     key = ledger.columns.match_key
-    inside = ledger_sql.slice_condition(ledger, xid_start=xid_start, xid_end=xid_end)
-    pairing = ledger_sql.pairing_condition(ledger)
-    row_xid = ledger_sql.row_xid(ledger, near_xid=xid_start)
+    inside = postgres_sql.slice_condition(ledger, xid_start=xid_start, xid_end=xid_end)
+    pairing = postgres_sql.pairing_condition(ledger)
+    row_xid = postgres_sql.row_xid(ledger, near_xid=xid_start)
     query = f"""
         SELECT DISTINCT slice.key::text FROM
             (SELECT {key} AS key FROM {ledger.table} WHERE {inside} AND {pairing}) AS slice
@@ -524,7 +524,7 @@ class PostgresLedger:
 
     def rows_by_id(self, row_ids: Collection[int], ledger_slice: LedgerSlice) -> list[dict[str, Any]]:
         """The slice's rows of these ids, as a scan of the slice reads them. Needs `row_id_is_integer`."""
-        query = ledger_sql.rows_query(self.ledger, xid_start=ledger_slice.xid_start, xid_end=ledger_slice.xid_end)
+        query = postgres_sql.rows_query(self.ledger, xid_start=ledger_slice.xid_start, xid_end=ledger_slice.xid_end)
         return self.connection.cursor(row_factory=dict_row).execute(query, [list(row_ids)]).fetchall()
 
     def held_snapshot(self) -> AbstractContextManager[str]:

@@ -2,7 +2,7 @@
 
 Its slices are the cut's own topic slices, held to the LSO and tiled like the outputs', so there is no second position:
 the ledger's slice stays empty at 0. Who holds an input, what expired of it, and its census are told as for any topic.
-Where an input lies, its offset says; what the log has forgotten, the index of keys (tallystick/key_index.py).
+Where an input lies, its offset says; what the log has forgotten, the index of keys (tallystick/ledger/key_index.py).
 """
 
 from collections.abc import Collection, Iterator
@@ -16,7 +16,7 @@ from tallystick.connections.connections import Connections, KafkaSettings, kafka
 from tallystick.contract.contract import Contract
 from tallystick.kafka_log.fetch import open_admin
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
-from tallystick.ledger import HorizonHolder, LedgerDescription, LedgerRow
+from tallystick.ledger.protocol import HorizonHolder, LedgerDescription, LedgerRow
 from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
 
 _NOWHERE = LedgerSnapshot(xmin=0, xmax=0, system_identifier="", timeline=0, lsn="0/0")

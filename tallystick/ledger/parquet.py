@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
 from tallystick.contract.ledger import LedgerSide
-from tallystick.ledger import HorizonHolder, LedgerDescription, LedgerRefused, LedgerRow, LedgerUnreachable
+from tallystick.ledger.protocol import HorizonHolder, LedgerDescription, LedgerRefused, LedgerRow, LedgerUnreachable
 from tallystick.model.cut import FileChange, LedgerFile, LedgerSlice, LedgerSnapshot
 
 if TYPE_CHECKING:

@@ -43,9 +43,9 @@ from sqlalchemy.pool import NullPool
 from tallystick.connections.postgres_failures import what_to_do
 from tallystick.contract.ledger import LedgerSide
 from tallystick.contract.sql_condition import EXPECTED, for_pgjdbc, why_no_condition
-from tallystick.earlier_rows import ReadSlice, find_read_slice
-from tallystick.jdbc_connection import JdbcSettings
-from tallystick.ledger import (
+from tallystick.ledger.earlier_rows import ReadSlice, find_read_slice
+from tallystick.ledger.jdbc_connection import JdbcSettings
+from tallystick.ledger.protocol import (
     HorizonHolder,
     LedgerDescription,
     LedgerRefused,

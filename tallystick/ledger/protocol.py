@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from tallystick.earlier_rows import EarlierRows
+from tallystick.ledger.earlier_rows import EarlierRows
 from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
 
 
