@@ -19,7 +19,7 @@ from spark_apps.spark_hash import hash_pairs
 from spark_apps.topic_frame import with_events
 from tallystick.canaries import CanaryEvent, CanaryRow
 from tallystick.contract.event import EventFields
-from tallystick.slice_scan import CANARY_PARTITION
+from tallystick.matching.scan_result import CANARY_PARTITION
 
 
 def canary_events_read(

@@ -51,14 +51,14 @@ from spark_apps.slice_matching import (
     topic_copy,
 )
 from tallystick.contract.contract import Direction
-from tallystick.evidence import UnreadableRecord
 from tallystick.kafka_log.header_cache import BatchHeads
 from tallystick.kafka_log.record import LogRecord, unpacked
+from tallystick.matching.evidence import UnreadableRecord
+from tallystick.matching.pairing import Copy
+from tallystick.matching.scan_result import CANARY_PARTITION, CanaryScan, SliceScan
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.partner_lag import TopicLag, lags_of_pairs
 from tallystick.model.run_result import total_money
-from tallystick.pairing import Copy
-from tallystick.slice_scan import CANARY_PARTITION, CanaryScan, SliceScan
 
 LAGS_MEASURED = 50_000
 """About so many keys of a slice have their lag measured."""

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from spark_apps.key_index_files import IndexPlan, IndexWriter, read_before
 from tallystick.host.private_files import narrow, private_folder
 from tallystick.ledger.key_index import INDEX_COLUMNS
-from tallystick.slice_scan import CANARY_PARTITION
+from tallystick.matching.scan_result import CANARY_PARTITION
 
 _SHAPE = "hash_high bigint, hash_low bigint, part string, kafka_offset bigint"
 _ROW_GROUP_BYTES = 1 << 20

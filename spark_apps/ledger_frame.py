@@ -20,8 +20,8 @@ from tallystick.ledger.jdbc import JdbcLedger
 from tallystick.ledger.parquet import ParquetLedger
 from tallystick.ledger.postgres import PostgresLedger, jdbc_scan_options
 from tallystick.ledger.protocol import Ledger, LedgerDescription
+from tallystick.matching.scan_result import REPEATED_IDS_MAX
 from tallystick.model.cut import LedgerSlice
-from tallystick.slice_scan import REPEATED_IDS_MAX
 
 _FETCH_ROWS = "10000"
 

@@ -43,7 +43,6 @@ from tallystick.connections.connections import (
 )
 from tallystick.contract.change import refuse_other_books
 from tallystick.contract.contract import Contract, load_contract
-from tallystick.cut_closing import DIGEST
 from tallystick.host.gc_tuning import seldom_collected
 from tallystick.host.private_files import private_folder
 from tallystick.investigation import investigate, open_indexes, read_past, take_cut_census
@@ -53,6 +52,7 @@ from tallystick.kafka_log.header_cache import BatchHeads, KeptHeads
 from tallystick.ledger.key_index import first_kept, forget, index_folder, new_seed, seal
 from tallystick.log_strip import FETCH_BYTES, with_strips
 from tallystick.look_ups import LookUps
+from tallystick.matching.closed_cut import DIGEST
 from tallystick.model.cut import Cut, without_expired
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import RunResult

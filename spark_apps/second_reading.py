@@ -17,12 +17,12 @@ from spark_apps.log_reader import seen_by_us
 from spark_apps.slice_matching import fingerprint
 from spark_apps.topic_frame import read_topics
 from tallystick.connections.connections import KafkaSettings
-from tallystick.evidence import SecondReading
 from tallystick.kafka_log.fetch import Fetch, FetchedLog, fetchers, open_admin
 from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, decide_batches
 from tallystick.kafka_log.open_batch import is_compressed, readable_records
 from tallystick.kafka_log.prefetch import fetch_ahead
 from tallystick.kafka_log.unpacking import UnreadableBatch
+from tallystick.matching.evidence import SecondReading
 from tallystick.model.cut import TopicSlice
 from tallystick.model.offsets import OffsetRange, TopicPartition
 

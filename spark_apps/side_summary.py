@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tallystick.slice_scan import UNREADABLE_SAMPLE
+from tallystick.matching.scan_result import UNREADABLE_SAMPLE
 
 Numbers = NDArray[np.int64]
 

@@ -14,10 +14,9 @@ from pyspark.storagelevel import StorageLevel
 from spark_apps.keyed_hash import keyed_currency, new_secret
 from spark_apps.lag_meter import LagMeter
 from tallystick.contract.contract import Direction
-from tallystick.evidence import OutOfOrderEvent, RecordTimes, UnreadableRecord
-from tallystick.model.run_result import ItemSide, total_money
-from tallystick.pairing import Copy
-from tallystick.slice_scan import (
+from tallystick.matching.evidence import OutOfOrderEvent, RecordTimes, UnreadableRecord
+from tallystick.matching.pairing import Copy
+from tallystick.matching.scan_result import (
     CANARY_PARTITION,
     OUT_OF_ORDER_MAX,
     UNREADABLE_SAMPLE,
@@ -27,6 +26,7 @@ from tallystick.slice_scan import (
     place_in_order,
     topic_item_id,
 )
+from tallystick.model.run_result import ItemSide, total_money
 
 _KEY = ["planted", "match_key"]
 _PLACE_AND_KEYS = ("topic", "partition", "kafka_offset", "match_key", "transaction_key", "leg", "ordering_key")

@@ -16,11 +16,11 @@ from tallystick.canary_cases import NO_KEY, missed_cases, planted_key
 from tallystick.canary_evidence import calm_evidence, with_plant
 from tallystick.classes import CLASSES, ClassRule
 from tallystick.contract.contract import Contract, Direction
-from tallystick.evidence import Evidence
 from tallystick.investigation import group_by_transaction
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.scan_result import CANARY, CanaryScan
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.run_result import Break, DoubtFound, ItemSide
-from tallystick.slice_scan import CANARY, CanaryScan
 
 _WHOLE, _TORN = f"{CANARY}whole", f"{CANARY}torn"
 _BIG = 2**53

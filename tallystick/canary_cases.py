@@ -41,13 +41,13 @@ from tallystick.canary_evidence import (
 )
 from tallystick.classes import ClassRule
 from tallystick.contract.contract import Direction
-from tallystick.evidence import Evidence
 from tallystick.kafka_cluster.state import Surroundings
 from tallystick.kafka_log.record import ACTION_HEADER
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import Copy, Place
+from tallystick.matching.scan_result import CANARY
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.run_result import Break, DoubtFound, ItemState, NoticeFound
-from tallystick.pairing import Copy, Place
-from tallystick.slice_scan import CANARY
 
 Name = BreakClass | Doubt | Notice
 

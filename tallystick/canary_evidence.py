@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 from tallystick.contract.contract import Contract, Direction
-from tallystick.evidence import Evidence, LegsCase, OutOfOrderEvent, RecordTimes, UnreadableRecord
 from tallystick.investigation import group_by_key
 from tallystick.kafka_cluster.batch_fingerprints import compare_anchors
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
@@ -27,11 +26,12 @@ from tallystick.kafka_log.marker_protocol import MarkerProtocol
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.kafka_log.transaction_span import TransactionSpan
+from tallystick.matching.evidence import Evidence, LegsCase, OutOfOrderEvent, RecordTimes, UnreadableRecord
+from tallystick.matching.pairing import Copy, Deadlines, Place, Residue, Sighting, pair_key
+from tallystick.matching.scan_result import CANARY, CANARY_PARTITION, ledger_item_id, topic_item_id
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.run_result import BledBatch, ItemSide, ItemState, OpenItem, PartitionCensus
-from tallystick.pairing import Copy, Deadlines, Place, Residue, Sighting, pair_key
-from tallystick.slice_scan import CANARY, CANARY_PARTITION, ledger_item_id, topic_item_id
 
 Change = Callable[[Evidence], Evidence]
 

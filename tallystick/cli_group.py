@@ -66,7 +66,6 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.connections.connections import ConnectionNotGiven
     from tallystick.contract.change import ContractChangeRefused
     from tallystick.contract.contract import ContractRefused
-    from tallystick.cut_closing import CloseRefused
     from tallystick.cutting import LedgerTooFarAhead
     from tallystick.event_publisher import ExecutorFenced, TransactionAborted
     from tallystick.host.private_files import SharingRefused
@@ -74,6 +73,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.kafka_log.topic_snapshot import TopicNotFound
     from tallystick.ledger.protocol import LedgerRefused, LedgerUnreachable
     from tallystick.local_run import RereadDiffers, RunNotStored
+    from tallystick.matching.closed_cut import CloseRefused
     from tallystick.metric_export import AddressRefused, MetricsEmpty, PushRefused
     from tallystick.model.cut import PartitionsVanished
     from tallystick.progress_topic import ProgressHeld, ProgressLost

@@ -15,10 +15,10 @@ from tallystick.alert_message import Attempt
 from tallystick.cli_table import Rows, console
 from tallystick.contract.change import ContractChange, Effect, gravest, value_text
 from tallystick.contract.contract import Contract
-from tallystick.cut_closing import CutClosed
 from tallystick.explain import Story, ToldBreak, amount_of
 from tallystick.kafka_cluster.config_check import PostureLine, Standing
 from tallystick.log_strip import LogStrip, strip_of
+from tallystick.matching.closed_cut import CutClosed
 from tallystick.model.run_result import Break, PartitionCensus, largest_first, money_at_stake
 from tallystick.model.verdict import Verdict
 from tallystick.store.contract_store import NewestContract

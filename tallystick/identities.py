@@ -10,14 +10,14 @@ from tallystick.classes.duplicate_in_topic import original_item_id
 from tallystick.classes.torn_transaction import absent_legs, judge_legs
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import EventFields
-from tallystick.evidence import LegsCase, bled_item_ids
 from tallystick.kafka_log.fetch import Fetch
 from tallystick.kafka_log.header_cache import NO_HEADS, KeptHeads
 from tallystick.kafka_log.record import LogRecord, read_records
+from tallystick.matching.evidence import LegsCase, bled_item_ids
+from tallystick.matching.pairing import Deadlines, Fate, KeyOutcome, Place, Residue
+from tallystick.matching.scan_result import topic_place
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import ItemSide, PartitionCensus
-from tallystick.pairing import Deadlines, Fate, KeyOutcome, Place, Residue
-from tallystick.slice_scan import topic_place
 
 _BREAKS = frozenset(
     {Fate.EXTRA, Fate.ORIGIN_ABSENT, Fate.FOLLOWER_ABSENT, Fate.UNEQUAL, Fate.MISROUTED, Fate.ORIGIN_OPEN}

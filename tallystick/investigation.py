@@ -11,7 +11,6 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from tallystick.contract.contract import Contract
-from tallystick.evidence import Evidence, LegsCase, UnreadableRecord
 from tallystick.identities import read_identities, wanted_identities
 from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS, held_positions
 from tallystick.kafka_cluster.snapshot import read_clusters
@@ -24,13 +23,9 @@ from tallystick.kafka_log.record import LogRecord, why_unreadable
 from tallystick.ledger.key_index import ReadableIndexes, readable_indexes
 from tallystick.ledger.protocol import HorizonHolder
 from tallystick.look_ups import LookUps, look_up
-from tallystick.model.cut import Cut, LedgerSnapshot, PartitionSnapshot, goes_on, is_recreated
-from tallystick.model.offsets import TopicPartition
-from tallystick.model.partner_lag import Grace, TopicLag, grace_in_force
-from tallystick.model.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
-from tallystick.out_of_sight import LedgerStarts, Loss, OutOfSight, out_of_sight
-from tallystick.own_repairs import Repairs, action_ids_of, believed_records, believed_rows, repairs_by_id
-from tallystick.pairing import (
+from tallystick.matching.evidence import Evidence, LegsCase, UnreadableRecord
+from tallystick.matching.known_repairs import Repairs, action_ids_of, believed_records, believed_rows, repairs_by_id
+from tallystick.matching.pairing import (
     Copy,
     Deadlines,
     Fate,
@@ -41,10 +36,15 @@ from tallystick.pairing import (
     pair_key,
     topic_of,
 )
-from tallystick.receipts import without_compacted
-from tallystick.row_identity import RowNames, items_of_rows, standing_beside, with_ids_of_their_own
+from tallystick.matching.producer_acks import without_compacted
+from tallystick.matching.row_identity import RowNames, items_of_rows, standing_beside, with_ids_of_their_own
+from tallystick.matching.scan_result import SliceScan, place_in_order, topic_item_id
+from tallystick.matching.unreadable_ranges import LedgerStarts, Loss, OutOfSight, out_of_sight
+from tallystick.model.cut import Cut, LedgerSnapshot, PartitionSnapshot, goes_on, is_recreated
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.partner_lag import Grace, TopicLag, grace_in_force
+from tallystick.model.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
 from tallystick.settling import BothSides
-from tallystick.slice_scan import SliceScan, place_in_order, topic_item_id
 from tallystick.store.close_store import closed_cuts_before
 from tallystick.store.cut_store import read_cursor_positions, read_cut
 from tallystick.store.loss_store import (

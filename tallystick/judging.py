@@ -13,7 +13,8 @@ from tallystick.classes import CLASSES, ClassRule
 from tallystick.classes.breaks import with_identity
 from tallystick.classes.torn_transaction import absent_legs, judge_legs, posted_strays
 from tallystick.contract.contract import Direction
-from tallystick.evidence import Evidence, LegsCase
+from tallystick.matching.evidence import Evidence, LegsCase
+from tallystick.matching.pairing import Copy, Fate, KeyOutcome, Residue, topic_of
 from tallystick.model.finding_names import ONE_TOO_MANY, BreakClass
 from tallystick.model.partner_lag import RunLag, TopicLag, add_lags, lags_of_pairs
 from tallystick.model.run_result import (
@@ -29,7 +30,6 @@ from tallystick.model.run_result import (
     total_money,
 )
 from tallystick.model.verdict import Verdict, merge_verdicts
-from tallystick.pairing import Copy, Fate, KeyOutcome, Residue, topic_of
 from tallystick.text.side_terms import in_words_of
 
 

@@ -12,7 +12,6 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from tallystick.contract.contract import Direction
-from tallystick.cut_closing import losses_of_closed, unread_where_closed
 from tallystick.kafka_cluster.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.kafka_cluster.state import SURROUNDINGS, Surroundings
 from tallystick.kafka_log.header_cache import NO_HEADS, KeptHeads
@@ -23,16 +22,17 @@ from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.ledger.earlier_rows import EarlierRows
 from tallystick.ledger.key_index import ReadableIndexes
 from tallystick.ledger.protocol import LedgerRow
+from tallystick.matching.closed_cut import losses_of_closed, unread_where_closed
+from tallystick.matching.pairing import KeyCase, Place, Sighting, origin_side
+from tallystick.matching.producer_acks import Receipt, receipt_sighting, receipts_of
+from tallystick.matching.row_identity import RowNames
+from tallystick.matching.scan_result import SliceScan, input_row_id, ledger_item_id, topic_item_id, topic_place
+from tallystick.matching.unreadable_ranges import Loss, loss_before_the_books
 from tallystick.model.cut import Cut, LedgerSlice, PartitionSnapshot, Sample, TopicSlice, is_recreated
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.run_result import ItemSide
-from tallystick.out_of_sight import Loss, loss_before_the_books
-from tallystick.pairing import KeyCase, Place, Sighting, origin_side
-from tallystick.receipts import Receipt, receipt_sighting, receipts_of
-from tallystick.row_identity import RowNames
 from tallystick.settlement import ledger_settled_until, topic_settled_until
 from tallystick.settling import BothSides
-from tallystick.slice_scan import SliceScan, input_row_id, ledger_item_id, topic_item_id, topic_place
 
 _LOSSES = TypeAdapter(tuple[Loss, ...])
 

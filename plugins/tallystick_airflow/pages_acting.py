@@ -20,7 +20,7 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy import Engine
 
 from tallystick.contract.contract import Contract
-from tallystick.cut_closing import closing_of
+from tallystick.matching.closed_cut import closing_of
 from tallystick.store.acknowledgement_store import acknowledge
 from tallystick.store.book_store import read_book
 from tallystick.store.clock import store_now

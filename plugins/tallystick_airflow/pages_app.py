@@ -23,8 +23,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from tallystick.acknowledgement import AcknowledgementRefused
 from tallystick.connections.connections import ConnectionNotGiven, artifacts_folder, runbook_links
 from tallystick.contract.contract import Contract
-from tallystick.cut_closing import CloseRefused
 from tallystick.masking import Mask
+from tallystick.matching.closed_cut import CloseRefused
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemState
 from tallystick.pages import ASSETS, render_page

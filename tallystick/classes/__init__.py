@@ -54,7 +54,7 @@ from tallystick.classes.unexplained_gap import unexplained_gap
 from tallystick.classes.unfiltered_reader import unfiltered_reader
 from tallystick.classes.unreadable_payload import unreadable_payload
 from tallystick.classes.vacuous_run import vacuous_run
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.run_result import Break, DoubtFound, NoticeFound
 

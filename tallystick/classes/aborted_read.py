@@ -16,10 +16,10 @@ same row is not broken twice.
 from collections.abc import Iterator
 
 from tallystick.classes.breaks import break_of
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import Fate, Place, Residue
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide
-from tallystick.pairing import Fate, Place, Residue
 
 
 def aborted_read_in_ledger(evidence: Evidence) -> Iterator[Break]:

@@ -10,8 +10,8 @@ where there are more, each story says how many.
 
 from collections.abc import Iterator
 
-from tallystick.evidence import BLED_RECORDS, Evidence, bled_item_ids_of
 from tallystick.kafka_log.record import LogRecord
+from tallystick.matching.evidence import BLED_RECORDS, Evidence, bled_item_ids_of
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import BledBatch, Break, PartitionCensus, break_id
 

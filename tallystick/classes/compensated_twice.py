@@ -8,10 +8,10 @@ actions, each of which stands once.
 from collections.abc import Iterator
 
 from tallystick.classes.duplicate_in_topic import extra_copy, published_twice
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import Fate
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide
-from tallystick.pairing import Fate
 
 
 def compensated_twice(evidence: Evidence) -> Iterator[Break]:

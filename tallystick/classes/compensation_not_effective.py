@@ -9,11 +9,11 @@ planned for it.
 
 from collections.abc import Iterator
 
-from tallystick.evidence import Evidence
 from tallystick.kafka_cluster.state import ExecutedAction
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import may_be_taken_back, origin_side
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide, break_id
-from tallystick.pairing import may_be_taken_back, origin_side
 
 
 def compensation_not_effective(evidence: Evidence) -> Iterator[Break]:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tallystick.classes.held import describe_holder, describe_horizon_holder, holder_of
-from tallystick.evidence import Evidence
 from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS, WINDOWS_MIN, Trail, trails
+from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice
 from tallystick.model.run_result import NoticeFound
 from tallystick.text.plain import format_time

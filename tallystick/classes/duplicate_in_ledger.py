@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from tallystick.classes.breaks import break_of
 from tallystick.classes.duplicate_in_ledger_compensated import rows_behind_ours
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import Fate
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide
-from tallystick.pairing import Fate
 
 
 def duplicate_in_ledger(evidence: Evidence) -> Iterator[Break]:

@@ -8,10 +8,10 @@ something else than our repair: both are duplicate_in_ledger.
 from collections.abc import Iterator
 
 from tallystick.classes.breaks import break_of
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import Fate, Residue, rows_of_ours
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide
-from tallystick.pairing import Fate, Residue, rows_of_ours
 
 
 def duplicate_in_ledger_compensated(evidence: Evidence) -> Iterator[Break]:

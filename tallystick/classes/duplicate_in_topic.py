@@ -16,13 +16,13 @@ Source of the producer-id rules: KIP-98, idempotent producer; KIP-890.
 from collections.abc import Iterator
 
 from tallystick.classes.breaks import break_of, identity_json
-from tallystick.evidence import Evidence
 from tallystick.kafka_log.batch_header import NO_PRODUCER_ID
 from tallystick.kafka_log.marker_protocol import MarkerProtocol
 from tallystick.kafka_log.record import LogRecord
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import Fate, Place, Residue
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide
-from tallystick.pairing import Fate, Place, Residue
 
 _STORIES = {
     BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE: (

@@ -7,7 +7,7 @@ Counted, no break. Not to be mistaken for a marker whose data lies before the wi
 
 from collections.abc import Iterator
 
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice
 from tallystick.model.run_result import NoticeFound
 

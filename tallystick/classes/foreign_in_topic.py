@@ -10,10 +10,10 @@ A paired event is not asked where it comes from.
 from collections.abc import Iterator
 
 from tallystick.classes.breaks import break_of
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import Fate, Residue
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide
-from tallystick.pairing import Fate, Residue
 
 
 def foreign_in_topic(evidence: Evidence) -> Iterator[Break]:

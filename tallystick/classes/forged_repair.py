@@ -8,7 +8,7 @@ back. Not to be mistaken for our repair that stands twice, whose action is known
 
 from collections.abc import Iterator
 
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import DoubtFound
 

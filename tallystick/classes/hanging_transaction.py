@@ -18,8 +18,8 @@ from tallystick.classes.held import (
     moment_text,
     seconds_since,
 )
-from tallystick.evidence import Evidence
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
+from tallystick.matching.evidence import Evidence
 from tallystick.model.cut import TopicSlice
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import DoubtFound

@@ -9,15 +9,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tallystick.classes.torn_transaction import absent_legs, judge_legs
-from tallystick.evidence import Evidence
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import HeldEvents
 from tallystick.ledger.protocol import HorizonHolder
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import MAY_BE_OLDER, Fate
 from tallystick.model.cut import TopicSlice
 from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import DoubtFound, ItemSide, total_money
-from tallystick.pairing import MAY_BE_OLDER, Fate
 from tallystick.text.money import format_money
 from tallystick.text.plain import format_time
 from tallystick.text.verdict_sentence import counted

@@ -8,7 +8,7 @@ watermark. Source: KIP-966.
 
 from collections.abc import Iterator
 
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import DoubtFound

@@ -6,7 +6,7 @@ fires too early or too late, and files, records or rows that the same clock date
 
 from collections.abc import Iterator
 
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice
 from tallystick.model.run_result import NoticeFound
 

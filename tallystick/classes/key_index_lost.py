@@ -6,7 +6,7 @@ and nobody can say. Not to be mistaken for an index beyond the horizon, which is
 
 from collections.abc import Iterator
 
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import DoubtFound
 from tallystick.text.verdict_sentence import counted

@@ -7,10 +7,10 @@ whose row was read from an open transaction, since its event was there all along
 
 from collections.abc import Iterator
 
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import Copy
 from tallystick.model.finding_names import BreakClass, Notice
 from tallystick.model.run_result import ItemState, NoticeFound
-from tallystick.pairing import Copy
 
 
 def late_partner(evidence: Evidence) -> Iterator[NoticeFound]:

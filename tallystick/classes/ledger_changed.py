@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from tallystick.classes.rows_out_of_place import changed_sentence, gone_sentence, unread_sentence
-from tallystick.evidence import Evidence
 from tallystick.ledger.postgres_sql import written_xid_statements
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import Fate, Place
 from tallystick.model.cut import FileChange, LedgerFile, LedgerSnapshot, gives_ids_again, is_failed_over
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import DoubtFound, ItemSide
-from tallystick.pairing import Fate, Place
 from tallystick.text.plain import format_time
 from tallystick.text.verdict_sentence import counted
 

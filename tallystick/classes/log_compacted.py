@@ -7,7 +7,7 @@ The same hole on a topic that only deletes has no such excuse: unexplained_gap (
 
 from collections.abc import Iterator
 
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import DoubtFound
 

@@ -7,7 +7,7 @@ was created again (R2), nor for a compacting topic, whose cleaner writes batches
 
 from collections.abc import Iterator
 
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import DoubtFound
 

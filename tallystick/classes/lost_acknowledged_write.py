@@ -13,10 +13,10 @@ from collections.abc import Iterator
 
 from tallystick.classes.breaks import break_of, seen_as_json
 from tallystick.classes.misrouted_in_topic import is_astray
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import Fate, Place, Residue
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide
-from tallystick.pairing import Fate, Place, Residue
 
 
 def lost_acknowledged_write(evidence: Evidence) -> Iterator[Break]:

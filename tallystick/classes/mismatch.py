@@ -8,11 +8,11 @@ currency: it equals no event, and it is the amount that is wrong. One that has a
 from collections.abc import Iterator
 
 from tallystick.classes.breaks import break_of
-from tallystick.evidence import Evidence
 from tallystick.kafka_log.event_decoder import LONG_MAX
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import Copy, Fate, Residue
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide
-from tallystick.pairing import Copy, Fate, Residue
 
 
 def amount_mismatch(evidence: Evidence) -> Iterator[Break]:

@@ -17,10 +17,10 @@ from collections.abc import Iterator
 
 from tallystick.classes.breaks import break_of
 from tallystick.classes.torn_transaction import absent_legs, has_strayed, judge_legs, legs_break, posted_strays
-from tallystick.evidence import Evidence, LegsCase
+from tallystick.matching.evidence import Evidence, LegsCase
+from tallystick.matching.pairing import Fate, Place, Residue
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide
-from tallystick.pairing import Fate, Place, Residue
 
 
 def misrouted_in_topic(evidence: Evidence) -> Iterator[Break]:

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from tallystick.classes.breaks import break_of
 from tallystick.classes.foreign_in_topic import is_foreign
 from tallystick.contract.contract import Direction
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import Fate
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide
-from tallystick.pairing import Fate
 
 
 def missing_in_ledger(evidence: Evidence) -> Iterator[Break]:

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from tallystick.classes.breaks import break_of
 from tallystick.classes.lost_acknowledged_write import is_lost
 from tallystick.classes.misrouted_in_topic import is_astray
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import Fate, Place, Residue
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide
-from tallystick.pairing import Fate, Place, Residue
 
 
 def missing_in_topic_never_produced(evidence: Evidence) -> Iterator[Break]:

@@ -7,11 +7,11 @@ before is not kept. An event that stands a second time is a duplicate, and no re
 from collections.abc import Iterator
 
 from tallystick.classes.breaks import identity_json
-from tallystick.evidence import Evidence, OutOfOrderEvent
+from tallystick.matching.evidence import Evidence, OutOfOrderEvent
+from tallystick.matching.pairing import Fate
+from tallystick.matching.scan_result import topic_item_id
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide, break_id
-from tallystick.pairing import Fate
-from tallystick.slice_scan import topic_item_id
 
 
 def out_of_order_in_topic(evidence: Evidence) -> Iterator[Break]:

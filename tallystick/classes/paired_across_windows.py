@@ -8,10 +8,10 @@ anybody can say.
 from collections.abc import Iterator
 
 from tallystick.classes.late_partner import was_alone
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import Copy
 from tallystick.model.finding_names import Notice
 from tallystick.model.run_result import NoticeFound
-from tallystick.pairing import Copy
 
 
 def paired_across_windows(evidence: Evidence) -> Iterator[NoticeFound]:

@@ -12,10 +12,10 @@ from tallystick.classes.aborted_read import was_aborted_only
 from tallystick.classes.breaks import break_of
 from tallystick.classes.foreign_in_topic import is_foreign
 from tallystick.classes.misrouted_in_topic import is_astray
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import Fate, Place, Sighting
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide
-from tallystick.pairing import Fate, Place, Sighting
 
 
 def phantom_in_topic(evidence: Evidence) -> Iterator[Break]:

@@ -10,8 +10,8 @@ allowed on a topic that has replicas to elect. All else, a single broker without
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from tallystick.evidence import Evidence
 from tallystick.kafka_cluster.config_check import CONTRACT, Standing, posture
+from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice
 from tallystick.model.run_result import NoticeFound
 

@@ -6,7 +6,7 @@ as numbers, so 12.5 against 12.50 is no difference at all.
 
 from collections.abc import Iterator
 
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice
 from tallystick.model.run_result import NoticeFound
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from tallystick.contract.schedule import next_firing
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice
 from tallystick.model.run_result import NoticeFound
 from tallystick.text.plain import format_time

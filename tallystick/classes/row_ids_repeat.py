@@ -7,7 +7,7 @@ duplicate.
 
 from collections.abc import Iterator
 
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import DoubtFound
 

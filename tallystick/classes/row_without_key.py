@@ -7,10 +7,10 @@ An event without a key is no event of the contract: unreadable_payload.
 from collections.abc import Iterator
 
 from tallystick.classes.breaks import break_of
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import Fate
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide
-from tallystick.pairing import Fate
 
 
 def row_without_key(evidence: Evidence) -> Iterator[Break]:

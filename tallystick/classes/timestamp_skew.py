@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from math import ceil, floor
 
-from tallystick.evidence import Evidence, RecordTimes
+from tallystick.matching.evidence import Evidence, RecordTimes
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Notice
 from tallystick.model.offsets import TopicPartition

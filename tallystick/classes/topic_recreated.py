@@ -6,7 +6,7 @@ still: its offsets mean other records than they did. Not to be mistaken for a lo
 
 from collections.abc import Iterator
 
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
 from tallystick.model.cut import Discontinuity, TopicSlice
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import DoubtFound

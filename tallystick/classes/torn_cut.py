@@ -6,7 +6,7 @@ a high watermark that grows, a log start that stays below the slice, a partition
 
 from collections.abc import Iterator
 
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import TopicPartition

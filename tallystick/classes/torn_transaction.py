@@ -11,13 +11,13 @@ from datetime import datetime
 
 from tallystick.classes.breaks import identity_json, seen_as_json
 from tallystick.contract.contract import Direction
-from tallystick.evidence import Evidence, LegsCase
 from tallystick.kafka_log.batch_header import NO_PRODUCER_ID
 from tallystick.kafka_log.marker_protocol import MarkerProtocol
 from tallystick.kafka_log.record import LogRecord
+from tallystick.matching.evidence import Evidence, LegsCase
+from tallystick.matching.pairing import BEYOND_THE_CUT, Copy, Deadlines, Fate, Place, Sighting
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide, ItemState, break_id
-from tallystick.pairing import BEYOND_THE_CUT, Copy, Deadlines, Fate, Place, Sighting
 
 
 def torn_transaction(evidence: Evidence) -> Iterator[Break]:

@@ -6,10 +6,10 @@ Harm is a break of its own: a row of an aborted or still open event.
 from collections.abc import Iterator
 
 from tallystick.classes.aborted_read import was_aborted_only
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import Fate
 from tallystick.model.finding_names import Notice
 from tallystick.model.run_result import ItemSide, NoticeFound
-from tallystick.pairing import Fate
 
 
 def unfiltered_reader(evidence: Evidence) -> Iterator[NoticeFound]:

@@ -12,6 +12,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
+from tallystick.matching.known_repairs import KnownRepair
 from tallystick.model.cut import (
     Cut,
     Discontinuity,
@@ -23,7 +24,6 @@ from tallystick.model.cut import (
 )
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import Money, OpenItem
-from tallystick.own_repairs import KnownRepair
 
 
 @dataclass(frozen=True, kw_only=True)

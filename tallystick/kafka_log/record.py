@@ -64,7 +64,7 @@ class LogRecord:
 
     @property
     def item_id(self) -> str:
-        """As tallystick.slice_scan.topic_item_id names it."""
+        """As tallystick.matching.scan_result.topic_item_id names it."""
         return f"topic:{self.topic_partition.topic}:{self.topic_partition.partition}:{self.kafka_offset}"
 
     @property

@@ -5,8 +5,8 @@ from typing import Any
 from sqlalchemy import Engine, select
 
 from tallystick.alert import alerts_for
-from tallystick.cut_closing import Closing, CutClosed, closed_result, refuse_to_close
 from tallystick.host.terminal_user import Terminal, at_terminal
+from tallystick.matching.closed_cut import Closing, CutClosed, closed_result, refuse_to_close
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Doubt
 from tallystick.store.alert_store import firing_alerts

@@ -6,9 +6,9 @@ from typing import Any
 from sqlalchemy import ARRAY, Engine, Select, Text, any_, cast, func, literal, or_, select
 from sqlalchemy.dialects.postgresql import JSONPATH
 
+from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import legs_item_id
-from tallystick.out_of_sight import LedgerStarts, Loss
 from tallystick.store.cut_store import LEDGER
 from tallystick.store.schema import big_integer, cut_slice, open_item
 from tallystick.store.schema import cut as cut_table

@@ -24,8 +24,8 @@ from spark_apps.hash_scan import (
 from spark_apps.ledger_frame import LEDGER_ROWS, RowsById
 from spark_apps.slice_matching import beside_planted, scan_slices
 from tallystick.contract.contract import Direction
+from tallystick.matching.scan_result import CANARY, CANARY_PARTITION, SliceScan
 from tallystick.model.run_result import ItemSide
-from tallystick.slice_scan import CANARY, CANARY_PARTITION, SliceScan
 
 from .test_slice_matching import EVENTS, LEGS, PAYMENTS, ROWS, Event, LedgerRow, event, frames, row
 

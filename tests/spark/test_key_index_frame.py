@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_apps.key_index_frame import index_of, keys_in_indexes, write_index
 from tallystick.ledger.key_index import IndexedCopy, ReadableIndexes, index_folder, key_hash, seal
-from tallystick.slice_scan import CANARY_PARTITION
+from tallystick.matching.scan_result import CANARY_PARTITION
 
 KEYS = ["a", "b", "", "ü", "9b1d", "with space", "\u65e5\u672c"]
 SHAPE = "topic string, partition int, kafka_offset bigint, match_key string, readable boolean"

@@ -14,8 +14,8 @@ from spark_apps.keyed_hash import new_secret
 from spark_apps.lag_meter import LagMeter
 from spark_apps.slice_matching import exceptional_keys, pair_by_key, scan_slices
 from tallystick.contract.contract import Direction
+from tallystick.matching.scan_result import SliceScan
 from tallystick.model.partner_lag import EDGES_MS, bucket_of
-from tallystick.slice_scan import SliceScan
 
 _TOPIC = (
     "topic string, partition int, kafka_offset long, value_hash long, written_ms long, match_key string, "

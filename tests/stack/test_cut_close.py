@@ -6,8 +6,8 @@ from sqlalchemy import select
 from typer.testing import CliRunner
 
 from tallystick.cli import app
-from tallystick.cut_closing import DIGEST
 from tallystick.ledger.protocol import LedgerRefused
+from tallystick.matching.closed_cut import DIGEST
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict

@@ -18,11 +18,11 @@ from tallystick import compensation, ledger_post
 from tallystick.acting_rules import ActingStopped, SwitchSetting
 from tallystick.compensation import Execution
 from tallystick.compensation_plan import Kind, Plan, PlanRefused
-from tallystick.cut_closing import closing_of
 from tallystick.executor_step import ExecutorStep
 from tallystick.executor_work import LOOK, ItemFate
 from tallystick.ledger.postgres import LedgerRefused
 from tallystick.ledger_post import post_once
+from tallystick.matching.closed_cut import closing_of
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 import pytest
 
 from spark_apps import cut_scan, reconcile_app
+from tallystick.matching.scan_result import CANARY
 from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
-from tallystick.slice_scan import CANARY
 from tallystick.store.run_store import StoredRun
 
 from .books import Event, LiveBooks, doubts

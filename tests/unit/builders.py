@@ -11,17 +11,17 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 
 from tallystick.contract.contract import Contract, Direction
-from tallystick.evidence import Evidence
 from tallystick.investigation import group_by_key
 from tallystick.kafka_cluster.state import CursorPosition
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import Copy, Deadlines, KeyCase, Place, Sighting, pair_key
+from tallystick.matching.scan_result import ledger_item_id, topic_item_id
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, Sample, TopicSlice
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
-from tallystick.pairing import Copy, Deadlines, KeyCase, Place, Sighting, pair_key
-from tallystick.slice_scan import ledger_item_id, topic_item_id
 
 NOON, MINUTE, HOUR = datetime(2026, 3, 1, 12, tzinfo=UTC), timedelta(minutes=1), timedelta(hours=1)
 TOPIC = "billing.payouts"

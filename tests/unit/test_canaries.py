@@ -11,11 +11,11 @@ from tallystick.canary_cases import CASES
 from tallystick.canary_evidence import calm_evidence
 from tallystick.classes import CLASSES, ClassRule
 from tallystick.contract.contract import Contract
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import Copy
+from tallystick.matching.scan_result import CANARY, CANARY_PARTITION, CanaryScan, ledger_item_id, topic_item_id
 from tallystick.model.cut import FileChange, LedgerFile
 from tallystick.model.run_result import ItemSide
-from tallystick.pairing import Copy
-from tallystick.slice_scan import CANARY, CANARY_PARTITION, CanaryScan, ledger_item_id, topic_item_id
 
 from .builders import L2T, T2L, T2T, TOPIC, contract_of, cut_of, evidence_of, ledger_at, ledger_slice_of, offsets
 

@@ -11,8 +11,8 @@ from tallystick.classes.log_rewritten import log_rewritten
 from tallystick.classes.retention_overtakes import retention_overtakes
 from tallystick.classes.topic_recreated import log_truncated, topic_recreated
 from tallystick.classes.torn_cut import torn_cut
-from tallystick.evidence import Evidence
 from tallystick.kafka_cluster.state import RewrittenBatch, Surroundings, UnreadExpiry
+from tallystick.matching.evidence import Evidence
 from tallystick.model.cut import Cut, PartitionSnapshot, without_expired
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import DoubtFound, NoticeFound

@@ -7,9 +7,9 @@ import pytest
 
 from tallystick.classes.hanging_transaction import hanging_transaction, held_by_prepared_transaction
 from tallystick.classes.held import held_by_open_transaction
-from tallystick.evidence import Evidence
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import BrokerSettings, FirstSight, HeldEvents, Surroundings
+from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import DoubtFound
 

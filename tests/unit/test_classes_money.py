@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.classes import CLASSES
-from tallystick.evidence import Evidence
+from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break
 

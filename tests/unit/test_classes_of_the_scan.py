@@ -13,10 +13,10 @@ from tallystick.classes.out_of_order_in_topic import out_of_order_in_topic
 from tallystick.classes.representation_differs import representation_differs
 from tallystick.classes.timestamp_skew import possible_ms, timestamp_skew
 from tallystick.classes.unfiltered_reader import unfiltered_reader
-from tallystick.evidence import Evidence, OutOfOrderEvent, RecordTimes
+from tallystick.matching.evidence import Evidence, OutOfOrderEvent, RecordTimes
+from tallystick.matching.pairing import Copy, Place
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import NoticeFound
-from tallystick.pairing import Copy, Place
 
 from .builders import (
     HOUR,

@@ -12,7 +12,6 @@ import pytest
 
 from tallystick.canary_cases import name_of
 from tallystick.classes import CLASSES
-from tallystick.evidence import Evidence, LegsCase, OutOfOrderEvent, RecordTimes, SecondReading, UnreadableRecord
 from tallystick.judging import judge
 from tallystick.kafka_cluster.batch_fingerprints import compare_anchors
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
@@ -29,11 +28,19 @@ from tallystick.kafka_log.marker_protocol import MarkerProtocol
 from tallystick.kafka_log.offset_census import with_compaction
 from tallystick.kafka_log.record import ACTION_HEADER, LogRecord
 from tallystick.kafka_log.transaction_span import TransactionSpan
+from tallystick.matching.evidence import (
+    Evidence,
+    LegsCase,
+    OutOfOrderEvent,
+    RecordTimes,
+    SecondReading,
+    UnreadableRecord,
+)
+from tallystick.matching.pairing import Copy, Place, Sighting
 from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.run_result import BledBatch, Break, ItemSide, ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.pairing import Copy, Place, Sighting
 
 from .builders import (
     HOUR,

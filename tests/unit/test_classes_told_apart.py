@@ -10,13 +10,13 @@ import pytest
 
 from tallystick.classes import CLASSES
 from tallystick.contract.contract import Contract, Direction
-from tallystick.evidence import Evidence, LegsCase
 from tallystick.judging import judge
 from tallystick.kafka_cluster.state import ExecutedAction, Surroundings
 from tallystick.kafka_log.record import LogRecord
+from tallystick.matching.evidence import Evidence, LegsCase
+from tallystick.matching.pairing import Place
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.run_result import Break, DoubtFound, ItemState, NoticeFound, OpenItem
-from tallystick.pairing import Place
 
 from .builders import (
     HOUR,

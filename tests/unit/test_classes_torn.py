@@ -7,7 +7,6 @@ import pytest
 
 from tallystick.classes.torn_by_protocol import torn_by_protocol
 from tallystick.classes.torn_transaction import absent_legs, judge_legs, torn_transaction
-from tallystick.evidence import Evidence, LegsCase
 from tallystick.investigation import group_by_transaction
 from tallystick.judging import judge
 from tallystick.kafka_log.batch_header import Marker
@@ -15,10 +14,11 @@ from tallystick.kafka_log.marker_protocol import MarkerProtocol
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.kafka_log.transaction_span import TransactionSpan
+from tallystick.matching.evidence import Evidence, LegsCase
+from tallystick.matching.pairing import Fate, Place, Sighting
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import ItemState, RunResult
 from tallystick.model.verdict import Verdict
-from tallystick.pairing import Fate, Place, Sighting
 
 from .books import Books, classes_of, doubts_of
 from .builders import (

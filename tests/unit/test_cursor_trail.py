@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from tallystick.classes.backlog_grows import backlog_grows
 from tallystick.classes.cursor_stopped import cursor_stopped
-from tallystick.evidence import Evidence
 from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS, WINDOWS_MIN
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import Surroundings
 from tallystick.ledger.protocol import HorizonHolder
+from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice
 from tallystick.model.run_result import NoticeFound
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tallystick.cut_closing import (
+from tallystick.matching.closed_cut import (
     CloseRefused,
     closed_result,
     closing_of,
@@ -14,11 +14,11 @@ from tallystick.cut_closing import (
     refuse_to_close,
     unread_where_closed,
 )
+from tallystick.matching.pairing import Place
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import ItemSide
 from tallystick.model.verdict import Verdict
-from tallystick.pairing import Place
 
 from .builders import IN_TOPIC, LEDGER, cut_of, ledger_slice_of, partition_at, seen, slice_of
 

@@ -7,9 +7,10 @@ from uuid import uuid4
 
 import pytest
 
-from tallystick.evidence import Evidence
 from tallystick.judging import judge
 from tallystick.ledger.protocol import HorizonHolder
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import Place
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.run_result import (
     DoubtFound,
@@ -21,7 +22,6 @@ from tallystick.model.run_result import (
     total_money,
 )
 from tallystick.model.verdict import Verdict, merge_verdicts
-from tallystick.pairing import Place
 
 from .builders import (
     HOUR,

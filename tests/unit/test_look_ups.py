@@ -12,9 +12,9 @@ from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.protocol import LedgerRow
 from tallystick.look_ups import LookUps, ledger_sighting, needs_topic, topic_sighting
+from tallystick.matching.pairing import Copy, Place, Sighting
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import ItemState
-from tallystick.pairing import Copy, Place, Sighting
 
 from .builders import (
     HOUR,

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tallystick.cutting import next_topic_slices
-from tallystick.evidence import RecordTimes
 from tallystick.judging import judge
 from tallystick.kafka_cluster.state import Surroundings
+from tallystick.matching.evidence import RecordTimes
 from tallystick.model.cut import Cut, Sample, without_expired
 
 from .builders import NOON, TOPIC, cut_of, evidence_of, partition_at, slice_of

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tallystick.kafka_log.offset_census import Outcome
+from tallystick.matching.known_repairs import KnownRepair, action_ids_of, believed_records, believed_rows, repairs_by_id
+from tallystick.matching.pairing import Place, Sighting
 from tallystick.model.run_result import ItemSide
-from tallystick.own_repairs import KnownRepair, action_ids_of, believed_records, believed_rows, repairs_by_id
-from tallystick.pairing import Place, Sighting
 
 from .builders import TOPIC, event, record_of
 

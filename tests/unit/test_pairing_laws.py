@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tallystick.contract.contract import Direction
 from tallystick.kafka_log.offset_census import Outcome
+from tallystick.matching.pairing import Copy, KeyCase, pair_key
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.pairing import Copy, KeyCase, pair_key
 
 from .books import Books
 from .builders import L2T, LAW, MORE, T2L, T2T, case_of, deadlines_of, event, row

@@ -10,9 +10,9 @@ from tallystick.kafka_cluster.state import Surroundings, TopicSettings
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.protocol import LedgerRow
+from tallystick.matching.pairing import Place, Sighting
+from tallystick.matching.producer_acks import Receipt, receipt_sighting, receipts_of, without_compacted
 from tallystick.model.cut import PartitionSnapshot
-from tallystick.pairing import Place, Sighting
-from tallystick.receipts import Receipt, receipt_sighting, receipts_of, without_compacted
 
 from .builders import IN_TOPIC, PART, TOPIC, event, partition_at, record_of, seen
 

@@ -6,10 +6,16 @@ from dataclasses import replace
 import pytest
 
 from tallystick.ledger.protocol import LedgerRow
+from tallystick.matching.pairing import Copy, Place, Sighting
+from tallystick.matching.row_identity import (
+    RowNames,
+    items_of_rows,
+    row_item_id,
+    standing_beside,
+    with_ids_of_their_own,
+)
+from tallystick.matching.scan_result import place_in_order
 from tallystick.model.run_result import OpenItem
-from tallystick.pairing import Copy, Place, Sighting
-from tallystick.row_identity import RowNames, items_of_rows, row_item_id, standing_beside, with_ids_of_their_own
-from tallystick.slice_scan import place_in_order
 
 from .builders import IN_TOPIC, LEDGER, case_of, event, item_of, row
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.judging import judge
+from tallystick.matching.pairing import Copy, Fate, KeyOutcome, Place, pair_key
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemState, RunResult
 from tallystick.model.verdict import Verdict
-from tallystick.pairing import Copy, Fate, KeyOutcome, Place, pair_key
 
 from .books import Books, classes_of
 from .builders import LAW, LEDGER, T2L, case_of, deadlines_of, event, evidence_of, item_of, row, seen

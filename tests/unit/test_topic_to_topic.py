@@ -14,16 +14,16 @@ from tallystick.classes import CLASSES
 from tallystick.classes.held import partner_not_settled
 from tallystick.classes.phantom import phantom_in_topic
 from tallystick.connections.connections import Connections, KafkaSettings
-from tallystick.evidence import Evidence
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.ledger.input_topics import input_kafka
 from tallystick.ledger.key_index import IndexedCopy, ReadableIndexes
 from tallystick.look_ups import LookUps, index_sightings, input_sighting, needs_input
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.pairing import Copy, Place, Sighting
+from tallystick.matching.scan_result import input_row_id, ledger_item_id, topic_item_id
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import ItemSide, NoticeFound
-from tallystick.pairing import Copy, Place, Sighting
-from tallystick.slice_scan import input_row_id, ledger_item_id, topic_item_id
 
 from .builders import (
     HOUR,

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from tallystick.contract.contract import Direction
 from tallystick.kafka_log.offset_census import Outcome
+from tallystick.matching.scan_result import ledger_item_id, topic_item_id
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.run_result import Break, ItemState, OpenItem
-from tallystick.slice_scan import ledger_item_id, topic_item_id
 
 from .books import doubts_of
 from .builders import L2T, LAW, MORE, NOON, T2L

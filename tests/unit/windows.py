@@ -16,12 +16,12 @@ from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.protocol import LedgerRow
 from tallystick.look_ups import LookUps
+from tallystick.matching.scan_result import ledger_item_id, topic_item_id
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, Sample, TopicSlice, choose_sample
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.run_result import PartitionCensus, RunResult
 from tallystick.settlement import ledger_settled_until, topic_settled_until
 from tallystick.settling import sample_of
-from tallystick.slice_scan import ledger_item_id, topic_item_id
 
 from .books import Books, Written
 from .builders import HOUR, L2T, NOON, TOPIC, partition_at

@@ -27,9 +27,9 @@ from types import MappingProxyType
 from typing import Any
 
 from tallystick.contract.contract import Direction
+from tallystick.matching.unreadable_ranges import NOTHING, OutOfSight
 from tallystick.model.finding_names import ONE_TOO_MANY, BreakClass
 from tallystick.model.run_result import ItemSide, ItemState, OpenItem
-from tallystick.out_of_sight import NOTHING, OutOfSight
 from tallystick.text.side_terms import in_words_of
 
 

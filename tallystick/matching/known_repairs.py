@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import ACTION_HEADER, LogRecord
+from tallystick.matching.pairing import Sighting
 from tallystick.model.run_result import ItemSide
-from tallystick.pairing import Sighting
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tallystick.evidence import OutOfOrderEvent, RecordTimes, SecondReading, UnreadableRecord
 from tallystick.kafka_log.header_cache import BatchHeads
 from tallystick.kafka_log.record import LogRecord
+from tallystick.matching.evidence import OutOfOrderEvent, RecordTimes, SecondReading, UnreadableRecord
+from tallystick.matching.pairing import Copy
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.partner_lag import TopicLag
 from tallystick.model.run_result import Money
-from tallystick.pairing import Copy
 
 UNREADABLE_SAMPLE = 5
 

@@ -9,11 +9,11 @@ from tallystick.kafka_cluster.state import Surroundings
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.earlier_rows import Place
 from tallystick.ledger.protocol import HorizonHolder
+from tallystick.matching.pairing import Copy, Deadlines, Fate, KeyOutcome, Residue, Sighting
 from tallystick.model.cut import Cut, LedgerSnapshot
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.partner_lag import Grace, TopicLag
 from tallystick.model.run_result import BledBatch, ItemSide, Money, OpenItem, PartitionCensus
-from tallystick.pairing import Copy, Deadlines, Fate, KeyOutcome, Residue, Sighting
 
 BLED_RECORDS = 100
 """So many records of one bled batch are named."""
