@@ -17,8 +17,8 @@ from spark_apps.event_decode import EventDecoder
 from spark_apps.ledger_frame import LEDGER_ROWS
 from spark_apps.spark_hash import hash_pairs
 from spark_apps.topic_frame import with_events
-from tallystick.canaries import CanaryEvent, CanaryRow
 from tallystick.contract.event import EventFields
+from tallystick.judging.canaries import CanaryEvent, CanaryRow
 from tallystick.matching.scan_result import CANARY_PARTITION
 
 

@@ -41,11 +41,11 @@ from spark_apps.postgres_rows import PostgresRows
 from spark_apps.second_reading import choose_sample, compare, read_again
 from spark_apps.slice_matching import beside_planted, scan_slices
 from spark_apps.topic_frame import parse_events, read_topics
-from tallystick.canaries import canary_events, canary_rows
 from tallystick.classes.timestamp_skew import possible_ms
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.contract import Contract, Direction
 from tallystick.contract.event import EventFields
+from tallystick.judging.canaries import canary_events, canary_rows
 from tallystick.kafka_log.offset_census import Tell
 from tallystick.ledger.input_topics import input_kafka
 from tallystick.ledger.key_index import ReadableIndexes

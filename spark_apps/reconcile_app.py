@@ -34,7 +34,6 @@ from spark_apps.cut_scan import reads_log, scan_cut
 from spark_apps.key_index_files import IndexPlan
 from tallystick.alert import alerts_for
 from tallystick.breaks_file import breaks_file
-from tallystick.canaries import missed_canaries
 from tallystick.connections.connections import (
     artifacts_folder,
     connections_from_environment,
@@ -46,7 +45,8 @@ from tallystick.contract.contract import Contract, load_contract
 from tallystick.host.gc_tuning import seldom_collected
 from tallystick.host.private_files import private_folder
 from tallystick.investigation import investigate, open_indexes, read_past, take_cut_census
-from tallystick.judging import judge
+from tallystick.judging.canaries import missed_canaries
+from tallystick.judging.judge import judge
 from tallystick.kafka_log.fetch import fetcher, open_admin
 from tallystick.kafka_log.header_cache import BatchHeads, KeptHeads
 from tallystick.ledger.key_index import first_kept, forget, index_folder, new_seed, seal

@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from tallystick.contract.contract import Contract
-from tallystick.identities import read_identities, wanted_identities
+from tallystick.judging.record_origins import read_identities, wanted_identities
 from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS, held_positions
 from tallystick.kafka_cluster.snapshot import read_clusters
 from tallystick.kafka_cluster.state import SURROUNDINGS, ExecutedAction, PositionSums, Surroundings

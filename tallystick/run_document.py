@@ -11,8 +11,8 @@ from tallystick.alert_message import Attempt, message_of
 from tallystick.contract.change import ContractChange
 from tallystick.contract.contract import Contract
 from tallystick.explain import ToldBreak, explain
+from tallystick.judging.allowed_oddities import LEGAL_ODDITIES_VERSION, count_oddities
 from tallystick.kafka_cluster.config_check import PostureLine
-from tallystick.legal_oddities import LEGAL_ODDITIES_VERSION, count_oddities
 from tallystick.matching.closed_cut import CutClosed
 from tallystick.model.run_result import Break, NoticeFound, PartitionCensus, WriteOff, money_at_stake, negative_at_stake
 from tallystick.model.verdict import Verdict

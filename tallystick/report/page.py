@@ -11,9 +11,9 @@ from markupsafe import Markup
 
 from tallystick.contract.contract import Contract, Direction
 from tallystick.explain import Paragraph, ToldBreak, amount_of, own_paragraphs, tell_breaks
+from tallystick.judging.allowed_oddities import LEGAL_ODDITIES_VERSION, Oddity, count_oddities
 from tallystick.kafka_cluster.config_check import PostureLine, posture
 from tallystick.kafka_cluster.state import SURROUNDINGS
-from tallystick.legal_oddities import LEGAL_ODDITIES_VERSION, Oddity, count_oddities
 from tallystick.log_strip import EVIDENCE_KEY as STRIP_KEY
 from tallystick.log_strip import strip_of
 from tallystick.masking import Mask

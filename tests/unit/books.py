@@ -20,7 +20,7 @@ from tallystick.investigation import (
     with_row_reversals,
     without_repeats,
 )
-from tallystick.judging import judge
+from tallystick.judging.judge import judge
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.canaries import canary_events, canary_rows, missed_canaries
-from tallystick.canary_cases import CASES
-from tallystick.canary_evidence import calm_evidence
 from tallystick.classes import CLASSES, ClassRule
 from tallystick.contract.contract import Contract
+from tallystick.judging.canaries import canary_events, canary_rows, missed_canaries
+from tallystick.judging.canary_cases import CASES
+from tallystick.judging.canary_evidence import calm_evidence
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.pairing import Copy
 from tallystick.matching.scan_result import CANARY, CANARY_PARTITION, CanaryScan, ledger_item_id, topic_item_id

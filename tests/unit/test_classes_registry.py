@@ -10,9 +10,9 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.canary_cases import name_of
 from tallystick.classes import CLASSES
-from tallystick.judging import judge
+from tallystick.judging.canary_cases import name_of
+from tallystick.judging.judge import judge
 from tallystick.kafka_cluster.batch_fingerprints import compare_anchors
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import (

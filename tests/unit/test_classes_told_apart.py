@@ -10,7 +10,7 @@ import pytest
 
 from tallystick.classes import CLASSES
 from tallystick.contract.contract import Contract, Direction
-from tallystick.judging import judge
+from tallystick.judging.judge import judge
 from tallystick.kafka_cluster.state import ExecutedAction, Surroundings
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.evidence import Evidence, LegsCase

@@ -8,7 +8,7 @@ import pytest
 from tallystick.classes.torn_by_protocol import torn_by_protocol
 from tallystick.classes.torn_transaction import absent_legs, judge_legs, torn_transaction
 from tallystick.investigation import group_by_transaction
-from tallystick.judging import judge
+from tallystick.judging.judge import judge
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.marker_protocol import MarkerProtocol
 from tallystick.kafka_log.offset_census import Outcome

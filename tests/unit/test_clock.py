@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tallystick.canary_evidence import calm_evidence
 from tallystick.classes.host_clock_off import host_clock_off
+from tallystick.judging.canary_evidence import calm_evidence
 from tallystick.store.clock import StoreClock, dated_by_store, least_difference
 
 from .builders import MINUTE, NOON, contract_of, cut_of, evidence_of

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from tallystick.judging import judge
+from tallystick.judging.judge import judge
 from tallystick.ledger.protocol import HorizonHolder
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.pairing import Place

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tallystick.cutting import next_topic_slices
-from tallystick.judging import judge
+from tallystick.judging.judge import judge
 from tallystick.kafka_cluster.state import Surroundings
 from tallystick.matching.evidence import RecordTimes
 from tallystick.model.cut import Cut, Sample, without_expired

@@ -16,9 +16,9 @@ import pytest
 
 from tallystick.contract.contract import Contract
 from tallystick.explain import explain, tell_breaks
+from tallystick.judging.allowed_oddities import LEGAL_ODDITIES_VERSION
 from tallystick.kafka_cluster.config_check import Standing
 from tallystick.kafka_cluster.state import SURROUNDINGS, Surroundings, TopicSettings
-from tallystick.legal_oddities import LEGAL_ODDITIES_VERSION
 from tallystick.log_strip import LogStrip, StripBatch
 from tallystick.model.finding_names import BreakClass, Notice
 from tallystick.model.offsets import TopicPartition

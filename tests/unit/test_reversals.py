@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tallystick.investigation import possible_reversals, with_reversals
-from tallystick.judging import judge
+from tallystick.judging.judge import judge
 from tallystick.matching.pairing import Copy, Fate, KeyCase, KeyOutcome, Place, may_be_taken_back, pair_key
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemState

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.judging import judge
+from tallystick.judging.judge import judge
 from tallystick.matching.pairing import Copy, Fate, KeyOutcome, Place, pair_key
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemState, RunResult

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tallystick.canary_evidence import (
+from tallystick.classes import ClassRule
+from tallystick.contract.contract import Direction
+from tallystick.judging.canary_evidence import (
     ORIGIN_HEADER,
     Change,
     around,
@@ -39,8 +41,6 @@ from tallystick.canary_evidence import (
     unsettled,
     with_plant,
 )
-from tallystick.classes import ClassRule
-from tallystick.contract.contract import Direction
 from tallystick.kafka_cluster.state import Surroundings
 from tallystick.kafka_log.record import ACTION_HEADER
 from tallystick.matching.evidence import Evidence

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tallystick.canary_cases import NO_KEY, missed_cases, planted_key
-from tallystick.canary_evidence import calm_evidence, with_plant
 from tallystick.classes import CLASSES, ClassRule
 from tallystick.contract.contract import Contract, Direction
 from tallystick.investigation import group_by_transaction
+from tallystick.judging.canary_cases import NO_KEY, missed_cases, planted_key
+from tallystick.judging.canary_evidence import calm_evidence, with_plant
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.scan_result import CANARY, CanaryScan
 from tallystick.model.finding_names import BreakClass, Doubt
