@@ -32,7 +32,7 @@ from sqlalchemy import Engine
 
 from spark_apps.cut_scan import reads_log, scan_cut
 from spark_apps.key_index_files import IndexPlan
-from tallystick.alert import alerts_for
+from tallystick.alerting.alert import alerts_for
 from tallystick.breaks_file import breaks_file
 from tallystick.connections.connections import (
     artifacts_folder,

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from tallystick.alert import Alert, AlertAction
-from tallystick.alert_template import render_json
+from tallystick.alerting.alert import Alert, AlertAction
+from tallystick.alerting.template import render_json
 from tallystick.contract.alerts import Severity
 from tallystick.http_post import TIMEOUT_SECONDS, post
 

@@ -5,9 +5,9 @@ Apprise says only whether all went well, so that is checked: no answer is a fail
 
 from dataclasses import dataclass, field
 
-from tallystick.alert import Alert, AlertAction
-from tallystick.alert_message import SinkFailed, SinkRefused
-from tallystick.alert_template import render_lines
+from tallystick.alerting.alert import Alert, AlertAction
+from tallystick.alerting.message import SinkFailed, SinkRefused
+from tallystick.alerting.template import render_lines
 from tallystick.contract.alerts import Severity
 from tallystick.http_post import TIMEOUT_SECONDS
 from tallystick.silent_logs import silent_logs

@@ -454,7 +454,7 @@ def send_test_page(
 
     Example: `tallystick alert test dags/contracts/billing_payouts.yaml`
     """
-    from tallystick.alert_test_page import page_of_test
+    from tallystick.alerting.sample_alert import page_of_test
     from tallystick.cli_output import print_attempts, print_json
     from tallystick.delivery import send_unrecorded
     from tallystick.run_document import attempt_document

@@ -59,9 +59,9 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from psycopg import OperationalError as LedgerLost
     from sqlalchemy.exc import OperationalError as StoreLost
 
-    from tallystick.acknowledgement import AcknowledgementRefused
     from tallystick.acting_rules import SwitchRefused
-    from tallystick.alert_test_page import NoSinks
+    from tallystick.alerting.acknowledgement import AcknowledgementRefused
+    from tallystick.alerting.sample_alert import NoSinks
     from tallystick.compensation_plan import PlanRefused
     from tallystick.connections.connections import ConnectionNotGiven
     from tallystick.contract.change import ContractChangeRefused

@@ -10,8 +10,8 @@ from typing import Any
 import typer
 from rich.text import Text
 
-from tallystick.alert import Alert
-from tallystick.alert_message import Attempt
+from tallystick.alerting.alert import Alert
+from tallystick.alerting.message import Attempt
 from tallystick.cli_table import Rows, console
 from tallystick.contract.change import ContractChange, Effect, gravest, value_text
 from tallystick.contract.contract import Contract

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Engine
 
-from tallystick.alert import Alert
-from tallystick.alert_message import Attempt, SinkFailed, SinkRefused
+from tallystick.alerting.alert import Alert
+from tallystick.alerting.message import Attempt, SinkFailed, SinkRefused
 from tallystick.sinks import AlertSink, ForgetfulSink
 from tallystick.store.alert_store import (
     PendingAlert,

@@ -15,8 +15,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tallystick.alert import AlertAction
-from tallystick.alert_message import SCHEMA_VERSION
+from tallystick.alerting.alert import AlertAction
+from tallystick.alerting.message import SCHEMA_VERSION
 from tallystick.compensation_plan import Kind
 from tallystick.contract.alerts import Severity
 from tallystick.model.finding_names import BreakClass, Doubt, Notice

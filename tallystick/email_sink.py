@@ -12,9 +12,9 @@ from email.utils import format_datetime
 from hashlib import sha256
 from typing import Literal
 
-from tallystick.alert import Alert
-from tallystick.alert_message import SinkFailed, SinkRefused
-from tallystick.alert_template import render_lines
+from tallystick.alerting.alert import Alert
+from tallystick.alerting.message import SinkFailed, SinkRefused
+from tallystick.alerting.template import render_lines
 from tallystick.http_post import TIMEOUT_SECONDS
 
 Encryption = Literal["starttls", "tls", "none"]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from tallystick.alert import Alert
-from tallystick.alert_message import SinkFailed, message_of
+from tallystick.alerting.alert import Alert
+from tallystick.alerting.message import SinkFailed, message_of
 from tallystick.host.private_files import SharingRefused, private_file, private_folder
 
 

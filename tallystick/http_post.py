@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 
 import httpx
 
-from tallystick.alert_message import SinkFailed, SinkRefused
+from tallystick.alerting.message import SinkFailed, SinkRefused
 from tallystick.silent_logs import silent_logs
 
 TIMEOUT_SECONDS = 5

@@ -5,8 +5,8 @@ takes further triggers of it into that one, and closes it at the resolve.
 import json
 from dataclasses import dataclass, field
 
-from tallystick.alert import Alert
-from tallystick.alert_template import render_json
+from tallystick.alerting.alert import Alert
+from tallystick.alerting.template import render_json
 from tallystick.http_post import TIMEOUT_SECONDS, post
 
 EVENTS_ADDRESS = "https://events.pagerduty.com"

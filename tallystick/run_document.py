@@ -6,8 +6,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from tallystick.alert import Alert
-from tallystick.alert_message import Attempt, message_of
+from tallystick.alerting.alert import Alert
+from tallystick.alerting.message import Attempt, message_of
 from tallystick.contract.change import ContractChange
 from tallystick.contract.contract import Contract
 from tallystick.explain import ToldBreak, explain

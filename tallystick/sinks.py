@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
-from tallystick.alert import Alert, sink_name
-from tallystick.alert_message import SinkRefused
+from tallystick.alerting.alert import Alert, sink_name
+from tallystick.alerting.message import SinkRefused
 from tallystick.alertmanager_sink import AlertmanagerSink
 from tallystick.apprise_sink import AppriseSink
 from tallystick.contract.alerts import AlertSink as SinkRule

@@ -3,8 +3,8 @@
 import json
 from dataclasses import dataclass, field
 
-from tallystick.alert import Alert
-from tallystick.alert_template import render_json
+from tallystick.alerting.alert import Alert
+from tallystick.alerting.template import render_json
 from tallystick.http_post import TIMEOUT_SECONDS, post
 
 

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tallystick.alert import Alert
-from tallystick.alert_message import SinkRefused, message_of
+from tallystick.alerting.alert import Alert
+from tallystick.alerting.message import SinkRefused, message_of
 from tallystick.http_post import TIMEOUT_SECONDS, post
 
 _SECRET_PREFIX = "whsec_"

@@ -8,11 +8,11 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from tallystick.acknowledgement import acknowledgement
-from tallystick.alert import INCONCLUSIVE, PAGING_DOUBTS, Alert
-from tallystick.alert_message import message_of
-from tallystick.alert_template import JSON_KINDS, LINE_KINDS, render_json, render_lines
-from tallystick.alert_test_page import page_of_test
+from tallystick.alerting.acknowledgement import acknowledgement
+from tallystick.alerting.alert import INCONCLUSIVE, PAGING_DOUBTS, Alert
+from tallystick.alerting.message import message_of
+from tallystick.alerting.sample_alert import page_of_test
+from tallystick.alerting.template import JSON_KINDS, LINE_KINDS, render_json, render_lines
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.run_result import NoticeFound
 from tallystick.model.verdict import Verdict

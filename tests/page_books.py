@@ -13,7 +13,7 @@ from uuid import UUID
 
 from sqlalchemy import Engine
 
-from tallystick.alert import Alert, AlertAction
+from tallystick.alerting.alert import Alert, AlertAction
 from tallystick.compensation_plan import LeftOut, Plan, PlanItem, action_id_of
 from tallystick.contract.alerts import Severity
 from tallystick.contract.contract import Contract, load_contract

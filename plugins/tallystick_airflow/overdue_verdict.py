@@ -14,7 +14,7 @@ from tallystick_airflow.alert_sinks import alert_links, read_sinks
 from tallystick_airflow.contract_operator import open_verdict_store
 
 if TYPE_CHECKING:
-    from tallystick.alert import Alert
+    from tallystick.alerting.alert import Alert
 
 _SECONDS_BETWEEN_TRIES = (15, 30, 60, 120, 300, 600)
 """As patient as the alert task and its retries: nobody sees what a callback fails to do."""

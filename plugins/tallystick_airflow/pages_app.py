@@ -20,7 +20,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from tallystick.acknowledgement import AcknowledgementRefused
+from tallystick.alerting.acknowledgement import AcknowledgementRefused
 from tallystick.connections.connections import ConnectionNotGiven, artifacts_folder, runbook_links
 from tallystick.contract.contract import Contract
 from tallystick.masking import Mask

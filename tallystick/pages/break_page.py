@@ -7,7 +7,7 @@ from uuid import UUID
 
 from markupsafe import Markup
 
-from tallystick.alert import AlertAction
+from tallystick.alerting.alert import AlertAction
 from tallystick.contract.contract import Contract
 from tallystick.explain import Paragraph, ToldBreak, amount_of, describe_item, describe_place, explain
 from tallystick.log_strip import EVIDENCE_KEY as STRIP_KEY

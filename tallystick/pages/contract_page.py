@@ -8,7 +8,7 @@ from uuid import UUID
 
 from markupsafe import Markup
 
-from tallystick.alert_view import TOPIC_TEXTS
+from tallystick.alerting.view import TOPIC_TEXTS
 from tallystick.contract.change import ContractChange, contract_changes
 from tallystick.contract.contract import Contract, Direction
 from tallystick.kafka_cluster.config_check import PostureLine

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Row, Select, func, insert, select, text
 from sqlalchemy.dialects.postgresql import distinct_on
 
-from tallystick.alert import Alert, AlertAction
+from tallystick.alerting.alert import Alert, AlertAction
 from tallystick.contract.alerts import Severity
 from tallystick.store.schema import alert as alert_table
 from tallystick.store.schema import alert_delivery

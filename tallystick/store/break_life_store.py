@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import Engine, func, select
 
-from tallystick.alert import AlertAction, dedup_key
+from tallystick.alerting.alert import AlertAction, dedup_key
 from tallystick.model.finding_names import BreakClass
 from tallystick.store.plan_store import ActionState
 from tallystick.store.schema import alert as alert_table

@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Engine, select
 
-from tallystick.alert import alerts_for
+from tallystick.alerting.alert import alerts_for
 from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.matching.closed_cut import Closing, CutClosed, closed_result, refuse_to_close
 from tallystick.model.cut import Cut

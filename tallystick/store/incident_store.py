@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import Engine, select
 from sqlalchemy.dialects.postgresql import distinct_on
 
-from tallystick.alert import AlertAction
+from tallystick.alerting.alert import AlertAction
 from tallystick.contract.alerts import Severity
 from tallystick.store.schema import alert
 

@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import distinct_on
 
-from tallystick.alert import Alert, Outstanding
+from tallystick.alerting.alert import Alert, Outstanding
 from tallystick.contract.contract import Contract
 from tallystick.host.gc_tuning import seldom_collected
 from tallystick.ledger.earlier_rows import EarlierRows, ReadSlice

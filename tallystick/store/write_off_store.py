@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Engine, insert, select
 
-from tallystick.alert import alerts_of_write_off
+from tallystick.alerting.alert import alerts_of_write_off
 from tallystick.explain import LifeStep
 from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.model.run_result import OpenItem, WriteOff

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tallystick import delivery, no_verdict_alert
-from tallystick.alert import Alert
+from tallystick.alerting.alert import Alert
 from tallystick.contract.contract import load_contract
 from tallystick.store import clock
 from tallystick.store.engine import StoreUnreachable

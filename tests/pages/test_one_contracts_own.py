@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import pytest
 from sqlalchemy import Engine
 
-from tallystick.alert import Alert, AlertAction
+from tallystick.alerting.alert import Alert, AlertAction
 from tallystick.contract.alerts import Severity
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import PayloadKey

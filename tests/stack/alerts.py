@@ -1,6 +1,6 @@
 """An alert as a run stores it."""
 
-from tallystick.alert import Alert, AlertAction
+from tallystick.alerting.alert import Alert, AlertAction
 from tallystick.contract.alerts import Severity
 
 PAGER = "webhook:pager"

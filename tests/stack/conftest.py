@@ -18,7 +18,7 @@ from sqlalchemy import Engine
 from lab.postgres import AIRFLOW_DATABASE, STORE_OWNER, STORE_ROLE
 from lab.process import REPOSITORY
 from lab.stack import LabAddresses, LabStack, start_stack
-from tallystick.alert import Alert
+from tallystick.alerting.alert import Alert
 from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt

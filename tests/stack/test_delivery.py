@@ -14,9 +14,9 @@ import pytest
 from sqlalchemy import Engine, text
 
 from lab.ports import free_port
-from tallystick.acknowledgement import AcknowledgementRefused
-from tallystick.alert import Alert
-from tallystick.alert_message import SinkFailed, SinkRefused
+from tallystick.alerting.acknowledgement import AcknowledgementRefused
+from tallystick.alerting.alert import Alert
+from tallystick.alerting.message import SinkFailed, SinkRefused
 from tallystick.alertmanager_sink import AlertmanagerSink
 from tallystick.delivery import DeliveryFailed, DeliverySummary, deliver_pending
 from tallystick.file_sink import FileSink

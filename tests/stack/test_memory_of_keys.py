@@ -8,7 +8,7 @@ import pytest
 
 from spark_apps import reconcile_app
 from spark_apps.cut_scan import BY_CLIENT, PAIR_BY_PAIR, SCAN_VARIABLE
-from tallystick.alert import alerts_for
+from tallystick.alerting.alert import alerts_for
 from tallystick.connections.connections import artifacts_folder
 from tallystick.ledger.key_index import is_whole
 from tallystick.model.finding_names import Doubt

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from tallystick.alert import Alert
-from tallystick.alert_message import Attempt, SinkFailed
+from tallystick.alerting.alert import Alert
+from tallystick.alerting.message import Attempt, SinkFailed
 from tallystick.contract.contract import Contract
 from tallystick.delivery import DeliveryFailed, deliver_pending, send_unrecorded
 from tallystick.no_verdict_alert import (

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DatabaseError, IntegrityError, StatementError
 
-from tallystick.alert import Alert, AlertAction, Outstanding
+from tallystick.alerting.alert import Alert, AlertAction, Outstanding
 from tallystick.contract.alerts import Severity
 from tallystick.model.cut import Sample
 from tallystick.model.finding_names import BreakClass, Doubt

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, text
 from typer.testing import CliRunner, Result
 
-from tallystick.alert import Alert, AlertAction
+from tallystick.alerting.alert import Alert, AlertAction
 from tallystick.cli import app
 from tallystick.contract.alerts import Severity
 from tallystick.model.run_result import Break, ItemState, WriteOff

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.acknowledgement import AcknowledgementRefused, acknowledgement
-from tallystick.alert import Alert, AlertAction
+from tallystick.alerting.acknowledgement import AcknowledgementRefused, acknowledgement
+from tallystick.alerting.alert import Alert, AlertAction
 from tallystick.contract.alerts import Severity
 
 FIRED = Alert(

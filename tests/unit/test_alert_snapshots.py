@@ -7,7 +7,7 @@ import pytest
 from jinja2 import UndefinedError
 from jinja2.exceptions import SecurityError
 
-from tallystick.alert_template import JSON_KINDS, LINE_KINDS, new_environment
+from tallystick.alerting.template import JSON_KINDS, LINE_KINDS, new_environment
 from tests.alert_snapshots import FOLDER, snapshots
 
 TEXTS = snapshots()

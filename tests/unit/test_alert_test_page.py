@@ -80,7 +80,7 @@ def test_a_contract_that_tells_nobody_is_refused(tmp_path: Path, contract: Contr
 def test_two_tests_are_two_messages_of_one_incident(tmp_path: Path, contract: Contract, receiver: Receiver) -> None:
     from datetime import UTC, datetime
 
-    from tallystick.alert_test_page import page_of_test
+    from tallystick.alerting.sample_alert import page_of_test
 
     with_sink = contract.model_validate(contract.model_dump(mode="json") | {"alert": {"sinks": [PAGER]}})
     first, second = (page_of_test(with_sink, now_utc=datetime(2026, 3, day, tzinfo=UTC)) for day in (1, 2))

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from tallystick.abort_plan import abort_words
-from tallystick.alert import AlertAction
+from tallystick.alerting.alert import AlertAction
 from tallystick.compensation_plan import Kind
 from tallystick.contract.alerts import Severity
 from tallystick.explain import LifeStep, ToldBreak, describe_place

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from tallystick.alert import INCONCLUSIVE, SILENCES, TEST
-from tallystick.alert_view import TOPIC_TEXTS
+from tallystick.alerting.alert import INCONCLUSIVE, SILENCES, TEST
+from tallystick.alerting.view import TOPIC_TEXTS
 from tallystick.cli import app
 from tallystick.connections.connections import runbook_links
 from tallystick.model.finding_names import BreakClass, Doubt, Notice

@@ -18,8 +18,8 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 
 from lab.ports import free_port
-from tallystick.alert import Alert, AlertAction
-from tallystick.alert_message import SinkFailed, SinkRefused
+from tallystick.alerting.alert import Alert, AlertAction
+from tallystick.alerting.message import SinkFailed, SinkRefused
 from tallystick.alertmanager_sink import AlertmanagerSink
 from tallystick.apprise_sink import AppriseSink
 from tallystick.contract.alerts import Severity

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.alert import AlertAction, Outstanding, alerts_of_write_off
+from tallystick.alerting.alert import AlertAction, Outstanding, alerts_of_write_off
 from tallystick.explain import LifeStep, explain
 from tallystick.model.run_result import ItemState, OpenItem, WriteOff
 from tallystick.run_document import story_document

@@ -10,8 +10,8 @@ from typing import Any
 from jinja2 import PackageLoader, StrictUndefined, Template
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from tallystick.alert import Alert
-from tallystick.alert_view import view_of
+from tallystick.alerting.alert import Alert
+from tallystick.alerting.view import view_of
 
 JSON_KINDS = ("pagerduty", "alertmanager", "slack")
 LINE_KINDS = ("email", "apprise")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tallystick.alert import Alert, AlertAction
+from tallystick.alerting.alert import Alert, AlertAction
 from tallystick.text.plain import foreign_text, given_text
 
 

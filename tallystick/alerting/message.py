@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tallystick.alert import Alert
+from tallystick.alerting.alert import Alert
 
 SCHEMA_VERSION = 1
 

@@ -1,0 +1,1 @@
+"""Who is told what, how loudly, and when it is over."""
