@@ -455,10 +455,10 @@ def send_test_page(
     Example: `tallystick alert test dags/contracts/billing_payouts.yaml`
     """
     from tallystick.alerting.sample_alert import page_of_test
+    from tallystick.alerting.sinks.registry import sinks_from_environment
     from tallystick.cli_output import print_attempts, print_json
     from tallystick.delivery import send_unrecorded
     from tallystick.run_document import attempt_document
-    from tallystick.sinks import sinks_from_environment
 
     contract = load_contract(contract_file)
     page = page_of_test(contract, now_utc=datetime.now(UTC))

@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 import httpx
 
+from tallystick.alerting.sinks.quiet_client_logs import silent_logs
 from tallystick.compensation_plan import PlanRefused
 from tallystick.connections.connections import HttpAccount
-from tallystick.silent_logs import silent_logs
 
 _TIMEOUT_SECONDS = 30
 _NO_RETRY_CURES = (400, 401, 403, 404, 405, 422)

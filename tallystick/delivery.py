@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from tallystick.alerting.alert import Alert
 from tallystick.alerting.message import Attempt, SinkFailed, SinkRefused
-from tallystick.sinks import AlertSink, ForgetfulSink
+from tallystick.alerting.sinks.registry import AlertSink, ForgetfulSink
 from tallystick.store.alert_store import (
     PendingAlert,
     firing_alerts,

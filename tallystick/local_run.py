@@ -184,9 +184,9 @@ def _tell_of_judged(cuts: Sequence[tuple[LocalRun, Cut]], judged: Judged) -> Non
 
 def _tell_people(local: LocalRun, run: StoredRun) -> Path:
     """Alerts and report. An alert that cannot be delivered stays owed and changes no verdict."""
+    from tallystick.alerting.sinks.registry import sinks_from_environment
     from tallystick.delivery import DeliveryFailed, deliver_pending  # nor for what sends it
     from tallystick.no_verdict_alert import resolve_silences
-    from tallystick.sinks import sinks_from_environment
 
     sinks = sinks_from_environment(local.contract, artifacts_folder=local.artifacts, environment=local.environment)
     resolve_silences(local.engine, local.contract, now_utc=local.now())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from tallystick.alerting.sinks.connection import sink_connection
 from tallystick.connections.connections import (
     ConnectionNotGiven,
     Connections,
@@ -21,7 +22,6 @@ from tallystick.contract.alerts import AlertSink
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.state import ServerProof
 from tallystick.ledger.jdbc_connection import jdbc_settings
-from tallystick.sink_connection import sink_connection
 
 _ENCRYPTED_MAIL = ("starttls", "tls")
 

@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 from lab.postgres import STORE_ROLE
 from lab.process import REPOSITORY
 from lab.stack import start_stack
+from tallystick.alerting.sinks.registry import sinks_from_environment
 from tallystick.delivery import DeliveryFailed, deliver_pending
 from tallystick.metric_export import exposition
 from tallystick.settling import observe
-from tallystick.sinks import sinks_from_environment
 from tallystick.store.engine import connect_store, migrate, open_store
 from tests.stack.books import LiveBooks, environment_of, open_live_books, payment, payments
 from tests.stack.live import SPARK_SETTINGS

@@ -4,18 +4,18 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk.configuration import conf
 
+from tallystick.alerting.sinks.connection import SinkConnection
 from tallystick.connections.connections import artifacts_folder, runbook_links
 from tallystick.contract.contract import Contract
-from tallystick.sink_connection import SinkConnection
 from tallystick_airflow.connections import ConnectionRefused, get_connection, sink_connection
 
 if TYPE_CHECKING:
-    from tallystick.sinks import AlertSink
+    from tallystick.alerting.sinks.registry import AlertSink
 
 
 def read_sinks(contract: Contract) -> "tuple[AlertSink, ...]":
     """Read the connections of a contract's sinks. One that is missing or unfit fails when it is sent to, alone."""
-    from tallystick.sinks import sinks_for  # httpx, Apprise: not while parsing
+    from tallystick.alerting.sinks.registry import sinks_for  # httpx, Apprise: not while parsing
 
     named = ((sink.connection, sink.kind) for sink in contract.alert.sinks if sink.connection)
     connections = {connection_id: _read(connection_id, kind) for connection_id, kind in named}

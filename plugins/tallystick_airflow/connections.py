@@ -16,6 +16,7 @@ from airflow.sdk.log import mask_secret
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
+from tallystick.alerting.sinks.connection import SinkConnection
 from tallystick.connections.connections import (
     ConnectionNotGiven,
     Connections,
@@ -25,7 +26,6 @@ from tallystick.connections.connections import (
 )
 from tallystick.contract.contract import Contract
 from tallystick.contract.ledger import LedgerSide
-from tallystick.sink_connection import SinkConnection
 
 STORE_CONNECTION = "tallystick_store"
 SPARK_CONNECTION = "spark_default"

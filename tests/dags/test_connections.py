@@ -10,13 +10,13 @@ from airflow.sdk import BaseHook
 from lab.airflow_connections import airflow_variable
 from lab.airflow_connections import read_connections as read_own
 from lab.airflow_environment import LAB_CONNECTIONS
+from tallystick.alerting.sinks.connection import SinkConnection
+from tallystick.alerting.sinks.file import FileSink
+from tallystick.alerting.sinks.registry import UnusableSink
 from tallystick.connections.connections import HttpAccount, connections_from_environment, environment_variable
 from tallystick.contract.contract import Contract, load_contract
-from tallystick.file_sink import FileSink
 from tallystick.ledger.input_topics import input_kafka
 from tallystick.ledger.jdbc_connection import jdbc_settings
-from tallystick.sink_connection import SinkConnection
-from tallystick.sinks import UnusableSink
 from tallystick_airflow.alert_sinks import read_sinks
 from tallystick_airflow.connections import (
     SPARK_CONNECTION,

@@ -17,16 +17,16 @@ from lab.ports import free_port
 from tallystick.alerting.acknowledgement import AcknowledgementRefused
 from tallystick.alerting.alert import Alert
 from tallystick.alerting.message import SinkFailed, SinkRefused
-from tallystick.alertmanager_sink import AlertmanagerSink
+from tallystick.alerting.sinks.alertmanager import AlertmanagerSink
+from tallystick.alerting.sinks.connection import SinkConnection
+from tallystick.alerting.sinks.file import FileSink
+from tallystick.alerting.sinks.pagerduty import PagerDutySink
+from tallystick.alerting.sinks.registry import sinks_for
+from tallystick.alerting.sinks.webhook import WebhookSink
 from tallystick.delivery import DeliveryFailed, DeliverySummary, deliver_pending
-from tallystick.file_sink import FileSink
-from tallystick.pagerduty_sink import PagerDutySink
-from tallystick.sink_connection import SinkConnection
-from tallystick.sinks import sinks_for
 from tallystick.store.acknowledgement_store import acknowledge
 from tallystick.store.alert_store import firing_alerts
 from tallystick.store.plan_store import read_audit
-from tallystick.webhook_sink import WebhookSink
 from tests.alert_receiver import Receiver, receiving
 
 from .alerts import PAGER, alert

@@ -17,13 +17,13 @@ import pytest
 from sqlalchemy import Engine, text
 
 from lab.process import wait_until
-from tallystick.alertmanager_sink import AlertmanagerSink
+from tallystick.alerting.sinks.alertmanager import AlertmanagerSink
+from tallystick.alerting.sinks.pagerduty import PagerDutySink
+from tallystick.alerting.sinks.registry import AlertSink
+from tallystick.alerting.sinks.slack import SlackSink
+from tallystick.alerting.sinks.webhook import WebhookSink
 from tallystick.delivery import DeliveryFailed, DeliverySummary, deliver_pending
-from tallystick.pagerduty_sink import PagerDutySink
-from tallystick.sinks import AlertSink
-from tallystick.slack_sink import SlackSink
 from tallystick.store.engine import connect_store
-from tallystick.webhook_sink import WebhookSink
 from tests.alert_receiver import Receiver, receiving
 
 from .alerts import alert

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from spark_apps.key_index_files import INDEX_COLUMNS, write_whole
+from tallystick.alerting.sinks.file import FileSink
 from tallystick.breaks_file import breaks_file
 from tallystick.contract.contract import Contract
-from tallystick.file_sink import FileSink
 from tallystick.host.private_files import SHARED_VARIABLE, SharingRefused, narrow, private_file, private_folder
 from tallystick.report import write_report
 from tallystick.spark_job import run_job

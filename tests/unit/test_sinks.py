@@ -20,17 +20,17 @@ from aiosmtpd.smtp import AuthResult
 from lab.ports import free_port
 from tallystick.alerting.alert import Alert, AlertAction
 from tallystick.alerting.message import SinkFailed, SinkRefused
-from tallystick.alertmanager_sink import AlertmanagerSink
-from tallystick.apprise_sink import AppriseSink
+from tallystick.alerting.sinks.alertmanager import AlertmanagerSink
+from tallystick.alerting.sinks.apprise import AppriseSink
+from tallystick.alerting.sinks.connection import SinkConnection, sink_connection
+from tallystick.alerting.sinks.email import EmailSink
+from tallystick.alerting.sinks.http_post import retry_after_seconds
+from tallystick.alerting.sinks.pagerduty import PagerDutySink
+from tallystick.alerting.sinks.registry import AlertSink, ForgetfulSink, fires_until, sinks_for
+from tallystick.alerting.sinks.slack import SlackSink
+from tallystick.alerting.sinks.webhook import WebhookSink, signed
 from tallystick.contract.alerts import Severity
 from tallystick.contract.contract import Contract
-from tallystick.email_sink import EmailSink
-from tallystick.http_post import retry_after_seconds
-from tallystick.pagerduty_sink import PagerDutySink
-from tallystick.sink_connection import SinkConnection, sink_connection
-from tallystick.sinks import AlertSink, ForgetfulSink, fires_until, sinks_for
-from tallystick.slack_sink import SlackSink
-from tallystick.webhook_sink import WebhookSink, signed
 from tests.alert_receiver import Receiver, receiving
 
 PATIENT = 60

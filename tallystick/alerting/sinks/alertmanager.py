@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from tallystick.alerting.alert import Alert, AlertAction
+from tallystick.alerting.sinks.http_post import TIMEOUT_SECONDS, post
 from tallystick.alerting.template import render_json
 from tallystick.contract.alerts import Severity
-from tallystick.http_post import TIMEOUT_SECONDS, post
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,8 @@ from typing import Literal
 
 from tallystick.alerting.alert import Alert
 from tallystick.alerting.message import SinkFailed, SinkRefused
+from tallystick.alerting.sinks.http_post import TIMEOUT_SECONDS
 from tallystick.alerting.template import render_lines
-from tallystick.http_post import TIMEOUT_SECONDS
 
 Encryption = Literal["starttls", "tls", "none"]
 

@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 import httpx
 
 from tallystick.alerting.message import SinkFailed, SinkRefused
-from tallystick.silent_logs import silent_logs
+from tallystick.alerting.sinks.quiet_client_logs import silent_logs
 
 TIMEOUT_SECONDS = 5
 """From the look-up of the name to the head of the answer; a receiver that is slower is down for us."""

@@ -10,17 +10,17 @@ from urllib.parse import urlsplit
 
 from tallystick.alerting.alert import Alert, sink_name
 from tallystick.alerting.message import SinkRefused
-from tallystick.alertmanager_sink import AlertmanagerSink
-from tallystick.apprise_sink import AppriseSink
+from tallystick.alerting.sinks.alertmanager import AlertmanagerSink
+from tallystick.alerting.sinks.apprise import AppriseSink
+from tallystick.alerting.sinks.connection import SinkConnection, sink_connection
+from tallystick.alerting.sinks.email import ENCRYPTIONS, EmailSink
+from tallystick.alerting.sinks.file import FileSink
+from tallystick.alerting.sinks.pagerduty import EVENTS_ADDRESS, PagerDutySink
+from tallystick.alerting.sinks.slack import SlackSink
+from tallystick.alerting.sinks.webhook import WebhookSink
 from tallystick.contract.alerts import AlertSink as SinkRule
 from tallystick.contract.contract import Contract
 from tallystick.contract.schedule import next_firing
-from tallystick.email_sink import ENCRYPTIONS, EmailSink
-from tallystick.file_sink import FileSink
-from tallystick.pagerduty_sink import EVENTS_ADDRESS, PagerDutySink
-from tallystick.sink_connection import SinkConnection, sink_connection
-from tallystick.slack_sink import SlackSink
-from tallystick.webhook_sink import WebhookSink
 
 
 class AlertSink(Protocol):

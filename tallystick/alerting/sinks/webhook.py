@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from tallystick.alerting.alert import Alert
 from tallystick.alerting.message import SinkRefused, message_of
-from tallystick.http_post import TIMEOUT_SECONDS, post
+from tallystick.alerting.sinks.http_post import TIMEOUT_SECONDS, post
 
 _SECRET_PREFIX = "whsec_"
 

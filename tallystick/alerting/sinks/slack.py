@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass, field
 
 from tallystick.alerting.alert import Alert
+from tallystick.alerting.sinks.http_post import TIMEOUT_SECONDS, post
 from tallystick.alerting.template import render_json
-from tallystick.http_post import TIMEOUT_SECONDS, post
 
 
 @dataclass(frozen=True, kw_only=True)
