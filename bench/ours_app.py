@@ -21,9 +21,9 @@ from bench.spark_session import open_session, time_each
 from spark_apps.reconcile_app import run_cut
 from tallystick.connections.connections import connections_from_environment, store_dsn
 from tallystick.contract.contract import Contract, load_contract
-from tallystick.cutting import resolve_cut
 from tallystick.model.cut import Cut
-from tallystick.spark_job import JAVA_OPTIONS
+from tallystick.pipeline.make_cut import resolve_cut
+from tallystick.pipeline.spark_job import JAVA_OPTIONS
 from tallystick.store.engine import open_store
 from tallystick.store.run_store import read_run
 

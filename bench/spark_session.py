@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from lab.class_archive import archive_options
 from lab.process import REPOSITORY
-from tallystick.spark_job import WORKER_DAEMON
+from tallystick.pipeline.spark_job import WORKER_DAEMON
 
 JARS = REPOSITORY / ".jars" / "spark"
 SETTINGS = {

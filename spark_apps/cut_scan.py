@@ -50,12 +50,12 @@ from tallystick.kafka_log.offset_census import Tell
 from tallystick.ledger.input_topics import input_kafka
 from tallystick.ledger.key_index import ReadableIndexes
 from tallystick.ledger.postgres import scan_address
-from tallystick.ledger_kinds import open_ledger_of
 from tallystick.matching.evidence import SecondReading
 from tallystick.matching.scan_result import SliceScan
 from tallystick.model.cut import Cut, TopicSlice
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import PartitionCensus
+from tallystick.pipeline.open_ledger import open_ledger_of
 
 SCAN_VARIABLE, BY_CLIENT, PAIR_BY_PAIR = "TALLYSTICK_SCAN", "by_client", "pair_by_pair"
 """The variable, and its values that turn the quick ways off: the first one, or both. Kafka's client reads all of

@@ -33,7 +33,6 @@ from sqlalchemy import Engine
 from spark_apps.cut_scan import reads_log, scan_cut
 from spark_apps.key_index_files import IndexPlan
 from tallystick.alerting.alert import alerts_for
-from tallystick.breaks_file import breaks_file
 from tallystick.connections.connections import (
     artifacts_folder,
     connections_from_environment,
@@ -44,19 +43,20 @@ from tallystick.contract.change import refuse_other_books
 from tallystick.contract.contract import Contract, load_contract
 from tallystick.host.gc_tuning import seldom_collected
 from tallystick.host.private_files import private_folder
-from tallystick.investigation import investigate, open_indexes, read_past, take_cut_census
 from tallystick.judging.canaries import missed_canaries
 from tallystick.judging.judge import judge
 from tallystick.kafka_log.fetch import fetcher, open_admin
 from tallystick.kafka_log.header_cache import BatchHeads, KeptHeads
 from tallystick.ledger.key_index import first_kept, forget, index_folder, new_seed, seal
 from tallystick.log_strip import FETCH_BYTES, with_strips
-from tallystick.look_ups import LookUps
 from tallystick.matching.closed_cut import DIGEST
 from tallystick.model.cut import Cut, without_expired
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import RunResult
-from tallystick.settling import open_both_sides
+from tallystick.pipeline.breaks_parquet import breaks_file
+from tallystick.pipeline.investigate import investigate, open_indexes, read_past, take_cut_census
+from tallystick.pipeline.lookups import LookUps
+from tallystick.pipeline.sources import open_both_sides
 from tallystick.store.alert_store import firing_alerts
 from tallystick.store.contract_store import read_contract
 from tallystick.store.cut_store import claim_attempt, read_cut

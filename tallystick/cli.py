@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from tallystick.cli_progress import Progress
-    from tallystick.local_run import LocalRun
     from tallystick.masking import Mask
+    from tallystick.pipeline.local_run import LocalRun
     from tallystick.store.run_store import StoredRun
 
 _EXIT_CODES = (
@@ -216,8 +216,8 @@ def run_contract(
     Example: `tallystick run dags/contracts/*.yaml`
     """
     from tallystick.cli_progress import Progress
-    from tallystick.local_run import reconcile_now
-    from tallystick.local_run import reread as read_again
+    from tallystick.pipeline.local_run import reconcile_now
+    from tallystick.pipeline.local_run import reread as read_again
 
     if reread is not None and len(contract_files) > 1:
         raise typer.BadParameter(f"--reread reads one contract's cut; got {len(contract_files)} contract files")
@@ -262,7 +262,7 @@ def store_cuts(
     """
     from tallystick.cli_output import print_json
     from tallystick.cli_progress import Progress
-    from tallystick.local_run import fix_cut
+    from tallystick.pipeline.local_run import fix_cut
 
     contracts = [load_contract(path) for path in contract_files]
     with _stopped_by_sigterm(), Progress() as progress:
@@ -346,7 +346,7 @@ def write_run_report(
 
     Example: `tallystick report billing_payments/7 --folder reports`
     """
-    from tallystick.local_run import report_of
+    from tallystick.pipeline.local_run import report_of
 
     run, engine = _stored_run(run_name)
     typer.echo(str(report_of(engine, run, folder or artifacts_folder())))
@@ -457,7 +457,7 @@ def send_test_page(
     from tallystick.alerting.sample_alert import page_of_test
     from tallystick.alerting.sinks.registry import sinks_from_environment
     from tallystick.cli_output import print_attempts, print_json
-    from tallystick.delivery import send_unrecorded
+    from tallystick.pipeline.deliver_alerts import send_unrecorded
     from tallystick.run_document import attempt_document
 
     contract = load_contract(contract_file)
@@ -484,9 +484,9 @@ def show_posture(
     Example: `tallystick posture dags/contracts/billing_payments.yaml`
     """
     from tallystick.cli_output import print_json, print_posture
-    from tallystick.live_posture import posture_exit_code, read_posture
+    from tallystick.pipeline.config_check_now import posture_exit_code, read_posture
+    from tallystick.pipeline.server_proof import proofs_from_environment
     from tallystick.run_document import posture_document
-    from tallystick.server_proof import proofs_from_environment
 
     contract = load_contract(contract_file)
     kafka = kafka_from_environment(contract.kafka.connection)
@@ -594,7 +594,7 @@ def _contract_document(contract: Contract) -> dict[str, object]:
 
 def _local_run(contract: Contract, contract_file: Path, progress: "Progress") -> "LocalRun":
     """Open the store, whose clock a run goes by, and gather what it needs from the environment."""
-    from tallystick.local_run import LocalRun
+    from tallystick.pipeline.local_run import LocalRun
     from tallystick.store.clock import read_clock
     from tallystick.store.engine import open_store
 
@@ -630,7 +630,7 @@ def _stopped_by_sigterm() -> Iterator[None]:
 
 def _stored_run(run_name: str) -> "tuple[StoredRun, Engine]":
     """Find a run by its name. Raises typer.BadParameter, RunNotStored."""
-    from tallystick.local_run import stored_run
+    from tallystick.pipeline.local_run import stored_run
     from tallystick.store.engine import open_store
 
     engine = open_store(store_dsn())

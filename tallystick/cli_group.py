@@ -66,24 +66,24 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.connections.connections import ConnectionNotGiven
     from tallystick.contract.change import ContractChangeRefused
     from tallystick.contract.contract import ContractRefused
-    from tallystick.cutting import LedgerTooFarAhead
     from tallystick.event_publisher import ExecutorFenced, TransactionAborted
     from tallystick.host.private_files import SharingRefused
     from tallystick.kafka_log.fetch import BrokerUnreachable, OffsetNotInLog
     from tallystick.kafka_log.topic_snapshot import TopicNotFound
     from tallystick.ledger.protocol import LedgerRefused, LedgerUnreachable
-    from tallystick.local_run import RereadDiffers, RunNotStored
     from tallystick.matching.closed_cut import CloseRefused
     from tallystick.metric_export import AddressRefused, MetricsEmpty, PushRefused
     from tallystick.model.cut import PartitionsVanished
+    from tallystick.pipeline.local_run import RereadDiffers, RunNotStored
+    from tallystick.pipeline.make_cut import LedgerTooFarAhead
+    from tallystick.pipeline.spark_job import SparkAppFailed, SparkNotReady
+    from tallystick.pipeline.window_order import WindowNotOver, WindowOutOfOrder
     from tallystick.progress_topic import ProgressHeld, ProgressLost
-    from tallystick.spark_job import SparkAppFailed, SparkNotReady
     from tallystick.store.break_store import BreakAmbiguous, BreakNotFound
     from tallystick.store.cut_store import CutAlreadyOpen
     from tallystick.store.engine import StoreNotMigrated, StoreUnreachable
     from tallystick.store.reopen_store import ReopenRefused
     from tallystick.store.rights import RoleRefused
-    from tallystick.window_order import WindowNotOver, WindowOutOfOrder
     from tallystick.write_off import WriteOffRefused
 
     match error:

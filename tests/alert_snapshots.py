@@ -16,7 +16,7 @@ from tallystick.alerting.template import JSON_KINDS, LINE_KINDS, render_json, re
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.run_result import NoticeFound
 from tallystick.model.verdict import Verdict
-from tallystick.no_verdict_alert import no_verdict_alert, overdue_alert
+from tallystick.pipeline.missing_verdict_alert import no_verdict_alert, overdue_alert
 from tests.unit.test_alert import CONTRACT, NOON, OLD, a_break, alerts, standing
 
 FOLDER = Path(__file__).parent / "unit" / "alert_snapshots"

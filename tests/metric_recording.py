@@ -17,9 +17,9 @@ from lab.postgres import STORE_ROLE
 from lab.process import REPOSITORY
 from lab.stack import start_stack
 from tallystick.alerting.sinks.registry import sinks_from_environment
-from tallystick.delivery import DeliveryFailed, deliver_pending
 from tallystick.metric_export import exposition
-from tallystick.settling import observe
+from tallystick.pipeline.deliver_alerts import DeliveryFailed, deliver_pending
+from tallystick.pipeline.sources import observe
 from tallystick.store.engine import connect_store, migrate, open_store
 from tests.stack.books import LiveBooks, environment_of, open_live_books, payment, payments
 from tests.stack.live import SPARK_SETTINGS

@@ -17,8 +17,11 @@ class AlertOperator(ContractOperator):
     """
 
     def execute(self, context: Context) -> None:
-        from tallystick.delivery import DeliveryFailed, deliver_pending  # SQLAlchemy, httpx: not while parsing
-        from tallystick.no_verdict_alert import page_no_verdict, resolve_silences
+        from tallystick.pipeline.deliver_alerts import (  # SQLAlchemy, httpx: not while parsing
+            DeliveryFailed,
+            deliver_pending,
+        )
+        from tallystick.pipeline.missing_verdict_alert import page_no_verdict, resolve_silences
         from tallystick.store.clock import store_now
         from tallystick.store.run_store import read_run
 

@@ -17,7 +17,7 @@ class CutOperator(ContractOperator):
     template_fields = ()
 
     def execute(self, context: Context) -> int:
-        from tallystick.cutting import resolve_cut  # Kafka's client: not while parsing
+        from tallystick.pipeline.make_cut import resolve_cut  # Kafka's client: not while parsing
         from tallystick.store.clock import read_clock
 
         contract = self.read_contract()

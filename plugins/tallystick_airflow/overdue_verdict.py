@@ -52,8 +52,8 @@ async def page_if_overdue(*, contract_json: str, context: Mapping[str, Any]) -> 
 
 def _page_when_due(contract: Contract, run: Mapping[str, Any]) -> timedelta:
     """Page and deliver where it is time; else say how long it is until then."""
-    from tallystick.delivery import deliver_pending  # SQLAlchemy, httpx: not while parsing
-    from tallystick.no_verdict_alert import due_utc, page_overdue_verdict
+    from tallystick.pipeline.deliver_alerts import deliver_pending  # SQLAlchemy, httpx: not while parsing
+    from tallystick.pipeline.missing_verdict_alert import due_utc, page_overdue_verdict
     from tallystick.store.clock import store_now
 
     window_end_utc, queued_utc = _moment(run["data_interval_end"]), _moment(run["queued_at"])
@@ -69,7 +69,7 @@ def _page_when_due(contract: Contract, run: Mapping[str, Any]) -> timedelta:
 
 def _page_without_store(contract: Contract, run: Mapping[str, Any]) -> bool:
     """Did every sink take it?"""
-    from tallystick.delivery import send_unrecorded  # SQLAlchemy, httpx: not while parsing
+    from tallystick.pipeline.deliver_alerts import send_unrecorded  # SQLAlchemy, httpx: not while parsing
 
     page = _overdue(contract, run, _moment(run["data_interval_end"]) + contract.verdict_timeout)
     attempts = send_unrecorded(page, read_sinks(contract))
@@ -80,7 +80,7 @@ def _page_without_store(contract: Contract, run: Mapping[str, Any]) -> bool:
 
 
 def _overdue(contract: Contract, run: Mapping[str, Any], due: datetime) -> "Alert":
-    from tallystick.no_verdict_alert import overdue_alert  # SQLAlchemy: not while parsing
+    from tallystick.pipeline.missing_verdict_alert import overdue_alert  # SQLAlchemy: not while parsing
 
     window = _moment(run["data_interval_start"]), _moment(run["data_interval_end"])
     return overdue_alert(contract, scheduler_run_id=run["dag_run_id"], window=window, due_utc=due)

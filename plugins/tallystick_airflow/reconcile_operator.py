@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from tallystick.connections.connections import connections_from_environment, store_dsn
 from tallystick.contract.contract import Contract
-from tallystick.spark_job import SparkNotReady, find_app, find_jars, spark_settings
+from tallystick.pipeline.spark_job import SparkNotReady, find_app, find_jars, spark_settings
 from tallystick_airflow.connections import SPARK_CONNECTION, check_spark_connection, read_spark_environment
 from tallystick_airflow.contract_operator import CUT_N, open_verdict_store, read_contract_file, require_cut_n
 from tallystick_airflow.lineage import lineage_of
@@ -74,7 +74,11 @@ class ReconcileOperator(SparkSubmitOperator):
 
         Asked for by the OpenLineage provider, in a process that may not ask Airflow for connections any more.
         """
-        from tallystick.dataset_names import ledger_side, store_tables, topic_side  # SQLAlchemy: not while parsing
+        from tallystick.pipeline.lineage_names import (  # SQLAlchemy: not while parsing
+            ledger_side,
+            store_tables,
+            topic_side,
+        )
 
         if self.env_vars is None:
             return lineage_of(read=(), written=())

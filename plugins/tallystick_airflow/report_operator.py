@@ -29,7 +29,7 @@ class ReportOperator(ContractOperator):
     """
 
     def execute(self, context: Context) -> str:
-        from tallystick.local_run import report_of, stored_run  # plots: not while parsing
+        from tallystick.pipeline.local_run import report_of, stored_run  # plots: not while parsing
 
         cut_n = self.require_cut_n()
         with open_verdict_store() as engine:

@@ -1,4 +1,4 @@
-"""Waits until neither side can gain a record of the window; `tallystick.settling` says what settled means."""
+"""Waits until neither side can gain a record of the window; `tallystick.pipeline.sources` says what settled means."""
 
 from datetime import datetime
 from typing import Any, NoReturn
@@ -25,7 +25,7 @@ class SettleSensor(BaseSensorOperator):
         self.contract_file = contract_file
 
     def execute(self, context: Context) -> dict[str, Any]:
-        from tallystick.settling import observe  # Kafka's client: not while parsing
+        from tallystick.pipeline.sources import observe  # Kafka's client: not while parsing
         from tallystick.store.clock import store_now
 
         contract = read_contract_file(self.contract_file)

@@ -8,8 +8,8 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from tallystick.contract.contract import Contract
-from tallystick.settlement import Settlement
-from tallystick.settling import observe
+from tallystick.pipeline.readiness import Settlement
+from tallystick.pipeline.sources import observe
 from tallystick.store.clock import store_now
 from tallystick.store.engine import open_store
 from tallystick_airflow.connections import read_connections, read_store_dsn

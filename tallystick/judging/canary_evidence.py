@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 from tallystick.contract.contract import Contract, Direction
-from tallystick.investigation import group_by_key
 from tallystick.kafka_cluster.batch_fingerprints import compare_anchors
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import (
@@ -32,6 +31,7 @@ from tallystick.matching.scan_result import CANARY, CANARY_PARTITION, ledger_ite
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.run_result import BledBatch, ItemSide, ItemState, OpenItem, PartitionCensus
+from tallystick.pipeline.investigate import group_by_key
 
 Change = Callable[[Evidence], Evidence]
 

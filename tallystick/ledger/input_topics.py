@@ -60,7 +60,7 @@ class InputTopics:
         return None
 
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
-        """None by position: tallystick/look_ups.py asks the index and the log by offset."""
+        """None by position: tallystick/pipeline/lookups.py asks the index and the log by offset."""
         return {}
 
     def keys_seen_before(self, ledger_slice: LedgerSlice) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from tallystick import delivery, no_verdict_alert
-from tallystick.delivery import DeliveryFailed, DeliverySummary
+from tallystick.pipeline import deliver_alerts, missing_verdict_alert
+from tallystick.pipeline.deliver_alerts import DeliveryFailed, DeliverySummary
 from tallystick.store import clock, run_store
 from tallystick_airflow import alert_operator
 from tallystick_airflow.alert_operator import AlertOperator
@@ -33,8 +33,8 @@ def deliver(monkeypatch: pytest.MonkeyPatch, *, is_curable: bool) -> None:
     monkeypatch.setattr(alert_operator, "read_sinks", lambda _: ())
     monkeypatch.setattr(clock, "store_now", lambda _: datetime(2026, 3, 1, tzinfo=UTC))
     monkeypatch.setattr(run_store, "read_run", lambda *_: object())
-    monkeypatch.setattr(no_verdict_alert, "resolve_silences", lambda *_, **__: ())
-    monkeypatch.setattr(delivery, "deliver_pending", fails)
+    monkeypatch.setattr(missing_verdict_alert, "resolve_silences", lambda *_, **__: ())
+    monkeypatch.setattr(deliver_alerts, "deliver_pending", fails)
     AlertOperator(task_id="alert", contract_file=CONTRACT_FILE, cut_n="7").execute({"run_id": "r"})
 
 

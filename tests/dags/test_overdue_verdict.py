@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tallystick import delivery, no_verdict_alert
 from tallystick.alerting.alert import Alert
 from tallystick.contract.contract import load_contract
+from tallystick.pipeline import deliver_alerts, missing_verdict_alert
 from tallystick.store import clock
 from tallystick.store.engine import StoreUnreachable
 from tallystick_airflow import overdue_verdict
@@ -73,10 +73,10 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setattr(overdue_verdict, "open_verdict_store", store.open)
     monkeypatch.setattr(overdue_verdict, "read_sinks", lambda _: ())
     monkeypatch.setattr(clock, "store_now", lambda _: NOON)
-    monkeypatch.setattr(no_verdict_alert, "due_utc", store.when_due)
-    monkeypatch.setattr(no_verdict_alert, "page_overdue_verdict", store.page)
-    monkeypatch.setattr(delivery, "deliver_pending", store.deliver)
-    monkeypatch.setattr(delivery, "send_unrecorded", store.send)
+    monkeypatch.setattr(missing_verdict_alert, "due_utc", store.when_due)
+    monkeypatch.setattr(missing_verdict_alert, "page_overdue_verdict", store.page)
+    monkeypatch.setattr(deliver_alerts, "deliver_pending", store.deliver)
+    monkeypatch.setattr(deliver_alerts, "send_unrecorded", store.send)
     monkeypatch.setattr(overdue_verdict.asyncio, "sleep", store.wait)
     return store
 

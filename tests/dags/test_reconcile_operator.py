@@ -11,7 +11,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from tallystick.model.verdict import Verdict
-from tallystick.spark_job import JAVA_OPTIONS
+from tallystick.pipeline.spark_job import JAVA_OPTIONS
 from tallystick_airflow import reconcile_operator
 from tallystick_airflow.connections import ConnectionRefused
 from tallystick_airflow.contract_operator import NoCut

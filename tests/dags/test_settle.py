@@ -12,9 +12,9 @@ import pytest
 from airflow.sdk.exceptions import TaskDeferred
 from airflow.triggers.base import TriggerEvent
 
-from tallystick import settling
 from tallystick.contract.contract import load_contract
-from tallystick.settlement import Settlement
+from tallystick.pipeline import sources
+from tallystick.pipeline.readiness import Settlement
 from tallystick.store import clock
 from tallystick_airflow import settle_sensor, settle_trigger
 from tallystick_airflow.run_window import WindowMissing
@@ -76,12 +76,12 @@ def events(waiting: SettleTrigger) -> list[TriggerEvent]:
 
 
 def test_a_settled_window_does_not_defer(sensor: SettleSensor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settling, "observe", looks(SETTLED))
+    monkeypatch.setattr(sources, "observe", looks(SETTLED))
     assert sensor.execute(WINDOW) == {"settled": True, "waits_for": []}
 
 
 def test_a_held_window_is_handed_to_the_triggerer(sensor: SettleSensor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settling, "observe", looks(HELD))
+    monkeypatch.setattr(sources, "observe", looks(HELD))
     with pytest.raises(TaskDeferred) as deferral:
         sensor.execute(WINDOW)
     path, arguments = deferral.value.trigger.serialize()

@@ -30,13 +30,13 @@ from lab.stack import LabStack
 from spark_apps import reconcile_app
 from tallystick.connections.connections import Connections, connections_from_environment, environment_variable
 from tallystick.contract.contract import Contract
-from tallystick.cutting import resolve_cut
 from tallystick.kafka_log.fetch import open_admin
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
-from tallystick.look_ups import LookUps
 from tallystick.model.cut import Cut, PartitionSnapshot
 from tallystick.model.run_result import RunResult
-from tallystick.settling import observe
+from tallystick.pipeline.lookups import LookUps
+from tallystick.pipeline.make_cut import resolve_cut
+from tallystick.pipeline.sources import observe
 from tallystick.store.engine import open_store
 from tallystick.store.run_store import StoredRun, read_run
 

@@ -15,7 +15,7 @@ from lab.class_archive import SMALL_JVM
 from lab.postgres import STORE_OWNER, STORE_ROLE
 from lab.process import REPOSITORY
 from lab.stack import LabStack
-from tallystick.spark_job import WORKER_DAEMON
+from tallystick.pipeline.spark_job import WORKER_DAEMON
 from tallystick.store.engine import open_store
 
 from .books import LiveBooks, environment_of, open_live_books

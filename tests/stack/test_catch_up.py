@@ -13,10 +13,10 @@ import pytest
 from confluent_kafka import Producer
 from sqlalchemy import Engine
 
-from tallystick.cutting import resolve_cut
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.verdict import Verdict
-from tallystick.settling import observe
+from tallystick.pipeline.make_cut import resolve_cut
+from tallystick.pipeline.sources import observe
 from tallystick.store.run_store import StoredRun, outstanding_breaks
 
 from .books import Event, LiveBooks, payment

@@ -8,20 +8,20 @@ import psycopg
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from tallystick import cutting
 from tallystick.contract.change import ContractChangeRefused
 from tallystick.contract.contract import Contract
-from tallystick.cutting import resolve_cut
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
-from tallystick.settling import observe
+from tallystick.pipeline import make_cut
+from tallystick.pipeline.make_cut import resolve_cut
+from tallystick.pipeline.sources import observe
+from tallystick.pipeline.window_order import WindowNotOver, WindowOutOfOrder
 from tallystick.store.cut_store import CutAlreadyOpen, claim_attempt, last_cut, open_cut
 from tallystick.store.run_store import commit_run, judged_until, read_run
 from tallystick.store.sample_store import read_samples
-from tallystick.window_order import WindowNotOver, WindowOutOfOrder
 
 from .books import LiveBooks, payment, payments
 from .live import NewBooks
@@ -214,7 +214,7 @@ def test_a_crash_between_the_baseline_and_its_verdict_is_made_good(
     with new_books(direction="topic_to_ledger") as books:
         end = datetime.now(UTC)
         with monkeypatch.context() as patch:
-            patch.setattr(cutting, "commit_run", _power_cut)
+            patch.setattr(make_cut, "commit_run", _power_cut)
             with pytest.raises(InterruptedError):
                 _resolve(books, end)
         assert open_cut(books.store, books.contract.contract) is not None

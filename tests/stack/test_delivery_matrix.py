@@ -22,7 +22,7 @@ from tallystick.alerting.sinks.pagerduty import PagerDutySink
 from tallystick.alerting.sinks.registry import AlertSink
 from tallystick.alerting.sinks.slack import SlackSink
 from tallystick.alerting.sinks.webhook import WebhookSink
-from tallystick.delivery import DeliveryFailed, DeliverySummary, deliver_pending
+from tallystick.pipeline.deliver_alerts import DeliveryFailed, DeliverySummary, deliver_pending
 from tallystick.store.engine import connect_store
 from tests.alert_receiver import Receiver, receiving
 

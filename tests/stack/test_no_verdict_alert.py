@@ -11,8 +11,8 @@ from sqlalchemy import Engine
 from tallystick.alerting.alert import Alert
 from tallystick.alerting.message import Attempt, SinkFailed
 from tallystick.contract.contract import Contract
-from tallystick.delivery import DeliveryFailed, deliver_pending, send_unrecorded
-from tallystick.no_verdict_alert import (
+from tallystick.pipeline.deliver_alerts import DeliveryFailed, deliver_pending, send_unrecorded
+from tallystick.pipeline.missing_verdict_alert import (
     due_utc,
     overdue_alert,
     page_no_verdict,

@@ -20,10 +20,10 @@ from tallystick.connections.connections import environment_variable
 from tallystick.contract.contract import Contract
 from tallystick.ledger.jdbc import JdbcLedger
 from tallystick.ledger.protocol import LedgerRefused
-from tallystick.ledger_kinds import open_ledger_of
 from tallystick.model.cut import LedgerSlice, LedgerSnapshot
 from tallystick.model.verdict import Verdict
-from tallystick.settling import observe
+from tallystick.pipeline.open_ledger import open_ledger_of
+from tallystick.pipeline.sources import observe
 from tallystick.store.run_store import StoredRun, outstanding_breaks
 
 from .books import Event, LiveBooks, doubts, expected, kinds, payment, payments

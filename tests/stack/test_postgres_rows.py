@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from spark_apps.ledger_frame import LEDGER_ROWS, read_ledger, slice_queries
 from spark_apps.postgres_rows import read_rows
 from tallystick.ledger.postgres import scan_address
-from tallystick.ledger_kinds import open_ledger_of
+from tallystick.pipeline.open_ledger import open_ledger_of
 
 from .books import payment, payments
 from .live import NewBooks

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from spark_apps.ledger_frame import read_ledger, slice_queries
 from spark_apps.postgres_rows import read_rows
 from tallystick.ledger.postgres import scan_address
-from tallystick.ledger_kinds import open_ledger_of
 from tallystick.model.verdict import Verdict
+from tallystick.pipeline.open_ledger import open_ledger_of
 
 from .books import LiveBooks, doubts, kinds, payments
 from .live import NewBooks

@@ -15,7 +15,6 @@ from psycopg.rows import class_row
 from pyspark.sql import DataFrame
 
 from spark_apps import cut_scan, hash_scan, slice_matching, topic_frame
-from tallystick import cutting, investigation, look_ups
 from tallystick.contract.ledger import LedgerSide
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.fetch import Fetch
@@ -29,6 +28,7 @@ from tallystick.model.cut import LedgerSlice, LedgerSnapshot, PartitionSnapshot,
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import PartitionCensus
 from tallystick.model.verdict import Verdict
+from tallystick.pipeline import investigate, lookups, make_cut
 
 from . import test_bad_input, test_census_stack, test_ledger_crash, test_ledger_horizon, test_reconcile_holds
 from .books import payment, payments
@@ -117,7 +117,7 @@ def lso_bound_dropped(patch: Patch) -> None:
     def unbound(snapshot: PartitionSnapshot, **known: Any) -> TopicSlice:
         return replace(next_topic_slice(replace(snapshot, lso=snapshot.high_watermark), **known), snapshot=snapshot)
 
-    patch.setattr(cutting, "next_topic_slice", unbound)
+    patch.setattr(make_cut, "next_topic_slice", unbound)
 
 
 def horizon_by_age(patch: Patch) -> None:
@@ -183,12 +183,12 @@ def len_of(batch: DecidedBatch, offsets: OffsetRange) -> int:
 
 def look_up_without_place(patch: Patch) -> None:
     """Any row that stands somewhere is taken for one that was paired."""
-    placed = look_ups.ledger_sighting
+    placed = lookups.ledger_sighting
 
     def anywhere(row: LedgerRow, ledger_slice: LedgerSlice) -> Sighting:
         return replace(placed(row, ledger_slice), place=Place.EARLIER_SLICE)
 
-    patch.setattr(look_ups, "ledger_sighting", anywhere)
+    patch.setattr(lookups, "ledger_sighting", anywhere)
 
 
 def mark_below_open_writers(patch: Patch) -> None:
@@ -209,8 +209,8 @@ def horizon_not_flushed(patch: Patch) -> None:
 
 def expiry_forgotten(patch: Patch) -> None:
     """What left the log unread may still be called missing."""
-    patch.setattr(investigation, "_lost_offsets", lambda *_: False)
-    patch.setattr(investigation, "_out_of_sight", lambda *_: NOTHING)
+    patch.setattr(investigate, "_lost_offsets", lambda *_: False)
+    patch.setattr(investigate, "_out_of_sight", lambda *_: NOTHING)
 
 
 @dataclass(frozen=True)

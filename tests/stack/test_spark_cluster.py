@@ -20,7 +20,7 @@ from lab.process import REPOSITORY
 from lab.spark_cluster import SparkCluster, start_cluster
 from tallystick.model.cut import Cut
 from tallystick.model.verdict import Verdict
-from tallystick.spark_job import run_job, submit_argv
+from tallystick.pipeline.spark_job import run_job, submit_argv
 
 from .books import LiveBooks, expected, kinds, payment, payments
 from .live import SPARK_SETTINGS, NewBooks

@@ -14,11 +14,11 @@ from spark_apps import reconcile_app
 from tallystick.kafka_cluster.state import Surroundings
 from tallystick.kafka_log.fetch import fetcher, open_admin
 from tallystick.kafka_log.offset_census import take_census
-from tallystick.look_ups import LookUps
 from tallystick.model.finding_names import Doubt, Notice
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import DoubtFound, ItemState
 from tallystick.model.verdict import Verdict
+from tallystick.pipeline.lookups import LookUps
 from tallystick.store.run_store import StoredRun
 
 from .books import Event, LiveBooks, RawEvent, doubts, payment, payments

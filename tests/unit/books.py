@@ -13,19 +13,11 @@ from functools import cached_property
 from tallystick.classes.duplicate_in_topic import original_item_id
 from tallystick.contract.contract import Contract, Direction
 from tallystick.explain import LifeStep
-from tallystick.investigation import (
-    group_by_key,
-    group_by_transaction,
-    not_judged_before,
-    with_row_reversals,
-    without_repeats,
-)
 from tallystick.judging.judge import judge
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.protocol import LedgerRow
-from tallystick.look_ups import LookUps, ledger_sighting, needs_topic, topic_sighting
 from tallystick.matching.evidence import Evidence, LegsCase, UnreadableRecord
 from tallystick.matching.pairing import Copy, Deadlines, KeyCase, Sighting, may_be_taken_back, pair_key
 from tallystick.matching.scan_result import ledger_item_id, topic_item_id
@@ -34,6 +26,14 @@ from tallystick.model.cut import Cut, LedgerSlice, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import Break, ItemSide, ItemState, OpenItem, PartitionCensus, RunResult
+from tallystick.pipeline.investigate import (
+    group_by_key,
+    group_by_transaction,
+    not_judged_before,
+    with_row_reversals,
+    without_repeats,
+)
+from tallystick.pipeline.lookups import LookUps, ledger_sighting, needs_topic, topic_sighting
 from tallystick.write_off import items_written_off
 
 from .builders import HOUR, IN_TOPIC, LEDGER, MINUTE, NOON, TOPIC, contract_of, ledger_at, offsets, partition_at

@@ -11,7 +11,6 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 
 from tallystick.contract.contract import Contract, Direction
-from tallystick.investigation import group_by_key
 from tallystick.kafka_cluster.state import CursorPosition
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
@@ -22,6 +21,7 @@ from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnap
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
+from tallystick.pipeline.investigate import group_by_key
 
 NOON, MINUTE, HOUR = datetime(2026, 3, 1, 12, tzinfo=UTC), timedelta(minutes=1), timedelta(hours=1)
 TOPIC = "billing.payouts"

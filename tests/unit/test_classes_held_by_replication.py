@@ -25,8 +25,8 @@ from tallystick.kafka_log import topic_snapshot
 from tallystick.kafka_log.log_end import read_log_ends
 from tallystick.model.cut import TopicSlice, next_topic_slice
 from tallystick.model.finding_names import Doubt
-from tallystick.settlement import assess_settlement, topic_settled_until
-from tallystick.settling import sample_of
+from tallystick.pipeline.readiness import assess_settlement, topic_settled_until
+from tallystick.pipeline.sources import sample_of
 
 from .builders import (
     NOON,

@@ -7,7 +7,6 @@ import pytest
 
 from tallystick.classes.torn_by_protocol import torn_by_protocol
 from tallystick.classes.torn_transaction import absent_legs, judge_legs, torn_transaction
-from tallystick.investigation import group_by_transaction
 from tallystick.judging.judge import judge
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.marker_protocol import MarkerProtocol
@@ -19,6 +18,7 @@ from tallystick.matching.pairing import Fate, Place, Sighting
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import ItemState, RunResult
 from tallystick.model.verdict import Verdict
+from tallystick.pipeline.investigate import group_by_transaction
 
 from .books import Books, classes_of, doubts_of
 from .builders import (

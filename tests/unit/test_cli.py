@@ -13,17 +13,18 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from tallystick import cli, cli_output, live_posture, local_run
+from tallystick import cli, cli_output
 from tallystick.cli import app
 from tallystick.contract.change import contract_changes
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.config_check import PostureLine, Standing
 from tallystick.kafka_log.fetch import BrokerUnreachable
-from tallystick.local_run import RereadDiffers
 from tallystick.model.exit_code import ExitCode, exit_code_of, worst_of
 from tallystick.model.finding_names import Notice
 from tallystick.model.run_result import NoticeFound
 from tallystick.model.verdict import Verdict
+from tallystick.pipeline import config_check_now, local_run
+from tallystick.pipeline.local_run import RereadDiffers
 from tallystick.run_document import run_document
 from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import StoredRun
@@ -406,7 +407,7 @@ def test_a_posture_ends_with_the_code_of_its_worst_line(
     contract_file: Path,
 ) -> None:
     monkeypatch.setenv("TALLYSTICK_CONN_KAFKA_BILLING", json.dumps({"bootstrap.servers": "localhost:1"}))
-    monkeypatch.setattr(live_posture, "read_posture", lambda *_: lines)
+    monkeypatch.setattr(config_check_now, "read_posture", lambda *_: lines)
     shown, machine = run("posture", str(contract_file)), run("posture", str(contract_file), "--json")
     assert (shown.exit_code, machine.exit_code) == (code, code)
     assert [line["setting"] for line in json.loads(machine.stdout)] == [line.setting for line in lines]

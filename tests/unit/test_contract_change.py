@@ -19,7 +19,7 @@ from tallystick.contract.change import (
 from tallystick.contract.contract import Contract, Direction
 from tallystick.contract.error_lines import model_inside
 from tallystick.contract.event import InputFields
-from tallystick.cutting import next_topic_slices
+from tallystick.pipeline.make_cut import next_topic_slices
 
 from .builders import NOON, T2T, contract_of, cut_of, partition_at, sample_at, slice_of
 

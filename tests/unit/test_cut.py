@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.contract.ledger import LedgerSide
-from tallystick.cutting import LedgerTooFarAhead, next_ledger_slice, next_topic_slices, refuse_too_wide
 from tallystick.model.cut import (
     Cut,
     Discontinuity,
@@ -27,6 +26,7 @@ from tallystick.model.cut import (
     without_expired,
 )
 from tallystick.model.offsets import OffsetRange, OffsetsOutOfOrder, TopicPartition
+from tallystick.pipeline.make_cut import LedgerTooFarAhead, next_ledger_slice, next_topic_slices, refuse_too_wide
 
 from .builders import (
     HOUR,

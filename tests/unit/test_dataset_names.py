@@ -6,7 +6,7 @@ import pytest
 
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.contract import Contract
-from tallystick.dataset_names import DatasetName, ledger_side, store_tables, topic_side
+from tallystick.pipeline.lineage_names import DatasetName, ledger_side, store_tables, topic_side
 
 from .builders import contract_of
 

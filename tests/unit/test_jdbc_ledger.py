@@ -16,12 +16,12 @@ from sqlalchemy.dialects import mssql, mysql, postgresql
 
 from tallystick.connections.connections import ConnectionNotGiven
 from tallystick.contract.ledger import LedgerSide
-from tallystick.cutting import next_ledger_slice
 from tallystick.ledger.earlier_rows import ReadSlice, find_read_slice
 from tallystick.ledger.jdbc import JdbcLedger, as_driver_texts, key_value, open_jdbc_ledger, snapshot_behind
 from tallystick.ledger.jdbc_connection import jdbc_settings
 from tallystick.ledger.protocol import LedgerRefused, LedgerUnreachable
 from tallystick.model.cut import LedgerSlice, LedgerSnapshot
+from tallystick.pipeline.make_cut import next_ledger_slice
 
 from .builders import LAW, NOON, ledger_slice_of, sample_at
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tallystick import local_run
 from tallystick.kafka_log.fetch import BrokerUnreachable
-from tallystick.spark_job import SparkAppFailed
+from tallystick.pipeline import local_run
+from tallystick.pipeline.spark_job import SparkAppFailed
 
 Place = tuple[str, int]
 

@@ -11,10 +11,10 @@ from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.protocol import LedgerRow
-from tallystick.look_ups import LookUps, ledger_sighting, needs_topic, topic_sighting
 from tallystick.matching.pairing import Copy, Place, Sighting
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import ItemState
+from tallystick.pipeline.lookups import LookUps, ledger_sighting, needs_topic, topic_sighting
 
 from .builders import (
     HOUR,

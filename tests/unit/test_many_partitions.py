@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tallystick.cutting import next_topic_slices
 from tallystick.judging.judge import judge
 from tallystick.kafka_cluster.state import Surroundings
 from tallystick.matching.evidence import RecordTimes
 from tallystick.model.cut import Cut, Sample, without_expired
+from tallystick.pipeline.make_cut import next_topic_slices
 
 from .builders import NOON, TOPIC, cut_of, evidence_of, partition_at, slice_of
 

@@ -11,11 +11,11 @@ import pytest
 
 from spark_apps.key_index_files import INDEX_COLUMNS, write_whole
 from tallystick.alerting.sinks.file import FileSink
-from tallystick.breaks_file import breaks_file
 from tallystick.contract.contract import Contract
 from tallystick.host.private_files import SHARED_VARIABLE, SharingRefused, narrow, private_file, private_folder
+from tallystick.pipeline.breaks_parquet import breaks_file
+from tallystick.pipeline.spark_job import run_job
 from tallystick.report import write_report
-from tallystick.spark_job import run_job
 from tallystick.store.run_store import StoredRun
 
 from .test_breaks_file import RESULT

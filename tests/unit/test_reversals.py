@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tallystick.investigation import possible_reversals, with_reversals
 from tallystick.judging.judge import judge
 from tallystick.matching.pairing import Copy, Fate, KeyCase, KeyOutcome, Place, may_be_taken_back, pair_key
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemState
+from tallystick.pipeline.investigate import possible_reversals, with_reversals
 
 from .builders import IN_TOPIC, L2T, case_of, deadlines_of, event, evidence_of, item_of, record_of, row, seen
 

@@ -9,7 +9,7 @@ from tallystick.classes.promise_at_risk import promise_at_risk
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.kafka_cluster.config_check import Standing, posture
 from tallystick.kafka_cluster.state import ServerProof, Surroundings
-from tallystick.server_proof import proofs_from_environment, proofs_of_run
+from tallystick.pipeline.server_proof import proofs_from_environment, proofs_of_run
 
 from .builders import L2T, contract_of, evidence_of
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tallystick.model.cut import Sample
 from tallystick.model.offsets import TopicPartition
-from tallystick.settlement import assess_settlement, ledger_settled_until, topic_settled_until
+from tallystick.pipeline.readiness import assess_settlement, ledger_settled_until, topic_settled_until
 
 from .builders import HOUR, LAW, MINUTE, NOON, PART, partition_at, sample_at
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tallystick.spark_job import JAVA_OPTIONS, SparkAppFailed, SparkNotReady, _last_words, run_job, submit_argv
+from tallystick.pipeline.spark_job import JAVA_OPTIONS, SparkAppFailed, SparkNotReady, _last_words, run_job, submit_argv
 
 CONTRACT = Path("billing.yaml")
 OTHER = Path("dags/contracts/billing_payouts.yaml")
@@ -108,7 +108,7 @@ time.sleep(600)
 
 
 def test_an_interrupt_leaves_no_child_and_no_grandchild(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tallystick.spark_job._SECONDS_TO_STOP", 0.2)
+    monkeypatch.setattr("tallystick.pipeline.spark_job._SECONDS_TO_STOP", 0.2)
     pids: list[int] = []
 
     def interrupt(step: str, figures: Mapping[str, Any]) -> None:

@@ -19,8 +19,8 @@ from tallystick.kafka_cluster.state import (
     TopicSettings,
     UnreadExpiry,
 )
-from tallystick.look_ups import LookUps
 from tallystick.model.cut import Discontinuity, FileChange, LedgerFile
+from tallystick.pipeline.lookups import LookUps
 
 from .builders import HOUR, NOON, PART, TOPIC, cut_of, ledger_at, partition_at, positions_of, slice_of
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from tallystick.window_order import WindowNotOver, WindowOutOfOrder, refuse_not_over, refuse_out_of_order
+from tallystick.pipeline.window_order import WindowNotOver, WindowOutOfOrder, refuse_not_over, refuse_out_of_order
 
 from .builders import HOUR, MINUTE, NOON, cut_of
 

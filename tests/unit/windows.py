@@ -10,18 +10,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from tallystick.contract.contract import Direction
-from tallystick.cutting import next_ledger_slice, next_topic_slices
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.protocol import LedgerRow
-from tallystick.look_ups import LookUps
 from tallystick.matching.scan_result import ledger_item_id, topic_item_id
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, Sample, TopicSlice, choose_sample
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.run_result import PartitionCensus, RunResult
-from tallystick.settlement import ledger_settled_until, topic_settled_until
-from tallystick.settling import sample_of
+from tallystick.pipeline.lookups import LookUps
+from tallystick.pipeline.make_cut import next_ledger_slice, next_topic_slices
+from tallystick.pipeline.readiness import ledger_settled_until, topic_settled_until
+from tallystick.pipeline.sources import sample_of
 
 from .books import Books, Written
 from .builders import HOUR, L2T, NOON, TOPIC, partition_at

@@ -12,10 +12,10 @@ from sqlalchemy import Engine
 
 from tallystick.connections.connections import Connections, runbook_links
 from tallystick.contract.contract import Contract
-from tallystick.cutting import resolve_cut
 from tallystick.model.cut import Cut
-from tallystick.settling import observe
-from tallystick.spark_job import Observer, SparkAppFailed, run_job, submit_argv
+from tallystick.pipeline.make_cut import resolve_cut
+from tallystick.pipeline.sources import observe
+from tallystick.pipeline.spark_job import Observer, SparkAppFailed, run_job, submit_argv
 from tallystick.store.clock import StoreClock
 from tallystick.store.contract_store import read_contract
 from tallystick.store.cut_store import last_cut, open_cut
@@ -185,8 +185,8 @@ def _tell_of_judged(cuts: Sequence[tuple[LocalRun, Cut]], judged: Judged) -> Non
 def _tell_people(local: LocalRun, run: StoredRun) -> Path:
     """Alerts and report. An alert that cannot be delivered stays owed and changes no verdict."""
     from tallystick.alerting.sinks.registry import sinks_from_environment
-    from tallystick.delivery import DeliveryFailed, deliver_pending  # nor for what sends it
-    from tallystick.no_verdict_alert import resolve_silences
+    from tallystick.pipeline.deliver_alerts import DeliveryFailed, deliver_pending  # nor for what sends it
+    from tallystick.pipeline.missing_verdict_alert import resolve_silences
 
     sinks = sinks_from_environment(local.contract, artifacts_folder=local.artifacts, environment=local.environment)
     resolve_silences(local.engine, local.contract, now_utc=local.now())

@@ -31,8 +31,8 @@ from tallystick.matching.unreadable_ranges import Loss, loss_before_the_books
 from tallystick.model.cut import Cut, LedgerSlice, PartitionSnapshot, Sample, TopicSlice, is_recreated
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.run_result import ItemSide
-from tallystick.settlement import ledger_settled_until, topic_settled_until
-from tallystick.settling import BothSides
+from tallystick.pipeline.readiness import ledger_settled_until, topic_settled_until
+from tallystick.pipeline.sources import BothSides
 
 _LOSSES = TypeAdapter(tuple[Loss, ...])
 

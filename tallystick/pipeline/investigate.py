@@ -22,7 +22,6 @@ from tallystick.kafka_log.offset_census import CountedOffsets, Tell, take_census
 from tallystick.kafka_log.record import LogRecord, why_unreadable
 from tallystick.ledger.key_index import ReadableIndexes, readable_indexes
 from tallystick.ledger.protocol import HorizonHolder
-from tallystick.look_ups import LookUps, look_up
 from tallystick.matching.evidence import Evidence, LegsCase, UnreadableRecord
 from tallystick.matching.known_repairs import Repairs, action_ids_of, believed_records, believed_rows, repairs_by_id
 from tallystick.matching.pairing import (
@@ -44,7 +43,8 @@ from tallystick.model.cut import Cut, LedgerSnapshot, PartitionSnapshot, goes_on
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.partner_lag import Grace, TopicLag, grace_in_force
 from tallystick.model.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
-from tallystick.settling import BothSides
+from tallystick.pipeline.lookups import LookUps, look_up
+from tallystick.pipeline.sources import BothSides
 from tallystick.store.close_store import closed_cuts_before
 from tallystick.store.cut_store import read_cursor_positions, read_cut
 from tallystick.store.loss_store import (

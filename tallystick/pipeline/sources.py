@@ -16,14 +16,14 @@ from tallystick.kafka_log.prefetch import fetch_ahead
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.ledger.input_topics import InputTopics
 from tallystick.ledger.protocol import Ledger
-from tallystick.ledger_kinds import open_ledger_of
 from tallystick.model.cut import LedgerSnapshot, PartitionSnapshot, Sample
 from tallystick.model.offsets import OffsetRange, TopicPartition
-from tallystick.server_proof import proofs_of_run
-from tallystick.settlement import Settlement, assess_settlement
+from tallystick.pipeline.open_ledger import open_ledger_of
+from tallystick.pipeline.readiness import Settlement, assess_settlement
+from tallystick.pipeline.server_proof import proofs_of_run
+from tallystick.pipeline.window_order import refuse_not_over
 from tallystick.store.contract_store import require_same_books
 from tallystick.store.sample_store import append_sample, read_samples
-from tallystick.window_order import refuse_not_over
 
 
 @dataclass(frozen=True, kw_only=True)
