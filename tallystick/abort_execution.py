@@ -19,8 +19,8 @@ from tenacity import (
 from tallystick.abort_plan import AbortItem
 from tallystick.compensation_plan import Plan
 from tallystick.connections.connections import Connections
-from tallystick.executor_step import ExecutorStep
-from tallystick.executor_work import SETTLE_SECONDS, ItemCheck, ItemFate, ItemOutcome, Work, do_each
+from tallystick.executor.action_log import SETTLE_SECONDS, ItemCheck, ItemFate, ItemOutcome, Work, do_each
+from tallystick.executor.step import ExecutorStep
 from tallystick.hanging_abort import Standing, State, look_at, read_evidence, wait_ended, write_abort
 from tallystick.kafka_log.fetch import BrokerUnreachable, open_admin
 from tallystick.repair_effect import Effect

@@ -524,7 +524,7 @@ def show_grants(
 
     Example: `tallystick grants dags/contracts/billing_payments.yaml --for kafka`
     """
-    from tallystick.grants import kafka_acls, kafka_commands, postgres_statements
+    from tallystick.executor.grants import kafka_acls, kafka_commands, postgres_statements
 
     contract = load_contract(contract_file)
     if of is GrantsOf.KAFKA:

@@ -50,7 +50,7 @@ def show_plan(
     from tallystick.acting_rules import words_of
     from tallystick.cli_output import print_json
     from tallystick.compensation_plan import PlanRefused
-    from tallystick.compensation_source import draw_plan
+    from tallystick.executor.draw_plan import draw_plan
     from tallystick.host.terminal_user import this_terminal
     from tallystick.masking import Mask
     from tallystick.plan_document import plan_document
@@ -131,7 +131,7 @@ def act_on_plan(
     """
     from tallystick.acting_rules import words_of
     from tallystick.cli_progress import Progress
-    from tallystick.compensation import contract_to_look_by, execute_plan, verify_and_keep
+    from tallystick.executor.execute_plan import contract_to_look_by, execute_plan, verify_and_keep
     from tallystick.host.terminal_user import this_terminal
     from tallystick.masking import Mask
     from tallystick.store.engine import open_store

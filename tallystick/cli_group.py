@@ -67,6 +67,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.contract.change import ContractChangeRefused
     from tallystick.contract.contract import ContractRefused
     from tallystick.event_publisher import ExecutorFenced, TransactionAborted
+    from tallystick.executor.progress_topic import ProgressHeld, ProgressLost
     from tallystick.host.private_files import SharingRefused
     from tallystick.kafka_log.fetch import BrokerUnreachable, OffsetNotInLog
     from tallystick.kafka_log.topic_snapshot import TopicNotFound
@@ -78,7 +79,6 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.pipeline.make_cut import LedgerTooFarAhead
     from tallystick.pipeline.spark_job import SparkAppFailed, SparkNotReady
     from tallystick.pipeline.window_order import WindowNotOver, WindowOutOfOrder
-    from tallystick.progress_topic import ProgressHeld, ProgressLost
     from tallystick.store.break_store import BreakAmbiguous, BreakNotFound
     from tallystick.store.cut_store import CutAlreadyOpen
     from tallystick.store.engine import StoreNotMigrated, StoreUnreachable

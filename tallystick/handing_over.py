@@ -12,8 +12,8 @@ from tallystick.connections.connections import Connections, HttpAccount
 from tallystick.contract.contract import Contract
 from tallystick.dag_trigger import AirflowApi, DagRun, open_airflow
 from tallystick.event_publisher import ExecutorFenced
-from tallystick.executor_step import ExecutorStep
-from tallystick.executor_work import ItemCheck, ItemFate, ItemOutcome, Work, do_each, refused
+from tallystick.executor.action_log import ItemCheck, ItemFate, ItemOutcome, Work, do_each, refused
+from tallystick.executor.step import ExecutorStep
 from tallystick.plan_document import conf_of
 from tallystick.repair_effect import Effect
 from tallystick.store.claim_store import STARTING, note_starting

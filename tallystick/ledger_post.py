@@ -20,11 +20,11 @@ import psycopg
 from psycopg import IsolationLevel, sql
 
 from tallystick.compensation_plan import PlanItem, StandingRow
-from tallystick.compensation_source import read_source_rows
 from tallystick.contract.compensation import LedgerPost
 from tallystick.contract.contract import Contract
 from tallystick.contract.ledger import LedgerSide
-from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
+from tallystick.executor.draw_plan import read_source_rows
+from tallystick.executor.step import ExecutorStep, Tell, tell_nobody
 from tallystick.ledger.postgres import APPLICATION_NAME, open_ledger
 from tallystick.ledger.protocol import LedgerRefused
 from tallystick.repair_effect import has_its_row, is_taken_back_once, why_not_taken_back

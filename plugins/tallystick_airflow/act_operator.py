@@ -30,8 +30,11 @@ class ActOperator(ContractOperator):
     reached: "Connections | None" = None
 
     def execute(self, context: Context) -> dict[str, int]:
-        from tallystick.compensation import contract_to_look_by, execute_plan  # Kafka's client: not while parsing
-        from tallystick.executor_work import ItemFate
+        from tallystick.executor.action_log import ItemFate
+        from tallystick.executor.execute_plan import (  # Kafka's client: not while parsing
+            contract_to_look_by,
+            execute_plan,
+        )
         from tallystick.text.plain import story_text
 
         contract = self.read_contract()

@@ -27,13 +27,13 @@ class OfferCompensationOperator(TriggerDagRunOperator):
         self.cut_n = cut_n
 
     def execute(self, context: Context) -> None:
-        from tallystick import compensation_source  # SQLAlchemy: not while parsing
+        from tallystick.executor import draw_plan  # SQLAlchemy: not while parsing
         from tallystick.store.run_store import read_run
 
         contract, cut_n = read_contract_file(self.contract_file), require_cut_n(self.cut_n)
         with open_verdict_store() as engine:
             run = read_run(engine, contract.contract, cut_n)
-            hanging = compensation_source.endable_transactions(engine, contract, run) if run else ()
+            hanging = draw_plan.endable_transactions(engine, contract, run) if run else ()
         allowed = contract.compensation.acted_on if contract.compensation else ()
         found = [item_break for item_break in run.result.breaks if item_break.break_class in allowed] if run else []
         if not found and not hanging:

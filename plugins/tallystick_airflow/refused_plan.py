@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 def no_retry_for_a_refused_plan() -> Iterator[None]:
     """Turn a refusal into a failure that Airflow does not retry. What a retry can cure passes unchanged."""
     from tallystick.compensation_plan import PlanRefused  # database clients: not while parsing
-    from tallystick.progress_topic import ProgressLost
+    from tallystick.executor.progress_topic import ProgressLost
 
     try:
         yield

@@ -20,7 +20,10 @@ class VerifyOperator(ContractOperator):
     """
 
     def execute(self, context: Context) -> None:
-        from tallystick.compensation import contract_to_look_by, verify_and_keep  # Kafka's client: not while parsing
+        from tallystick.executor.execute_plan import (  # Kafka's client: not while parsing
+            contract_to_look_by,
+            verify_and_keep,
+        )
         from tallystick.masking import Mask
         from tallystick.model.verdict import Verdict
         from tallystick.repair_effect import Effect

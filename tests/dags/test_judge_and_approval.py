@@ -14,9 +14,9 @@ from airflow.providers.standard.exceptions import HITLTriggerEventError
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, DagRunTriggerException
 
-from tallystick import compensation, compensation_source
-from tallystick.compensation import VerifyResult
-from tallystick.executor_work import ItemCheck
+from tallystick.executor import draw_plan, execute_plan
+from tallystick.executor.action_log import ItemCheck
+from tallystick.executor.execute_plan import VerifyResult
 from tallystick.masking import Mask
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.verdict import Verdict, merge_verdicts
@@ -65,7 +65,7 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> dict[int, Any]:
     for module in (judge_operator, offer_compensation_operator, approve_operator, verify_operator):
         monkeypatch.setattr(module, "open_verdict_store", no_store)
     monkeypatch.setattr(run_store, "read_run", lambda engine, name, n: runs.get(n))
-    monkeypatch.setattr(compensation_source, "endable_transactions", lambda engine, contract, run: run.hanging)
+    monkeypatch.setattr(draw_plan, "endable_transactions", lambda engine, contract, run: run.hanging)
     return runs
 
 
@@ -345,7 +345,7 @@ def effects(stored: dict[int, Any], monkeypatch: pytest.MonkeyPatch) -> list[Eff
 
     monkeypatch.setattr(verify_operator, "read_acting_connections", lambda contract: None)
     monkeypatch.setattr(verify_operator, "approved_plan", lambda engine, contract_name, context: (PLAN, "approver"))
-    monkeypatch.setattr(compensation, "verify_and_keep", checked)
+    monkeypatch.setattr(execute_plan, "verify_and_keep", checked)
     return found
 
 

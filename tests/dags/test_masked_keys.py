@@ -13,8 +13,8 @@ import yaml
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from tallystick import compensation
-from tallystick.compensation import Effect, Execution, ItemCheck, ItemFate, ItemOutcome, VerifyResult
+from tallystick.executor import execute_plan as compensation
+from tallystick.executor.execute_plan import Effect, Execution, ItemCheck, ItemFate, ItemOutcome, VerifyResult
 from tallystick.model.verdict import Verdict
 from tallystick.store import approval_store, plan_store
 from tallystick.store.approval_store import ApprovalStep

@@ -18,20 +18,13 @@ from psycopg import sql
 from sqlalchemy import Engine, text
 
 from lab.step_by_step import run_step_by_step
-from tallystick import (
-    compensation,
-    compensation_plan,
-    compensation_source,
-    event_publisher,
-    executor_work,
-    hanging_abort,
-    ledger_post,
-)
+from tallystick import compensation_plan, event_publisher, hanging_abort, ledger_post
 from tallystick.abort_plan import AbortItem
 from tallystick.compensation_plan import Plan
 from tallystick.event_publisher import OutgoingRecord, TransactionAborted, publish_together
-from tallystick.progress_proof import ProgressProof
-from tallystick.progress_topic import progress_topic_name
+from tallystick.executor import action_log, draw_plan, execute_plan
+from tallystick.executor.progress_proof import ProgressProof
+from tallystick.executor.progress_topic import progress_topic_name
 from tallystick.store import claim_store, plan_store
 
 
@@ -53,8 +46,8 @@ def transaction_dropped() -> None:
 
 def fresh_transactional_id() -> None:
     """Nobody is fenced by a name that was never heard of."""
-    compensation._refuse_unfenced = lambda *_: None
-    executor_work.Work.transactional_id = property(lambda self: f"tallystick-{uuid.uuid4()}")  # type: ignore[assignment]
+    execute_plan._refuse_unfenced = lambda *_: None
+    action_log.Work.transactional_id = property(lambda self: f"tallystick-{uuid.uuid4()}")  # type: ignore[assignment]
 
 
 def progress_outside_the_transaction() -> None:
@@ -68,19 +61,19 @@ def progress_outside_the_transaction() -> None:
         outside.flush()
         return publish_together(publisher, records[:half], **told)
 
-    compensation.publish_together = apart
+    execute_plan.publish_together = apart
 
 
 def progress_read_before_fencing() -> None:
     """The publisher is opened only once everything was read; nor is the store asked who has claimed since."""
-    executor_work.Work.refuse_overtaken = lambda *_: None  # type: ignore[method-assign]
-    opened = compensation.open_publisher
+    action_log.Work.refuse_overtaken = lambda *_: None  # type: ignore[method-assign]
+    opened = execute_plan.open_publisher
 
     def publish_later(publisher: Callable[[], Producer], *records: Any, **told: Any) -> Any:
         return publish_together(publisher(), *records, **told)
 
-    compensation.open_publisher = lambda *address, **names: lambda: opened(*address, **names)
-    compensation.publish_together = publish_later
+    execute_plan.open_publisher = lambda *address, **names: lambda: opened(*address, **names)
+    execute_plan.publish_together = publish_later
 
 
 def error_of_a_partition_ignored() -> None:
@@ -92,7 +85,7 @@ def error_of_a_partition_ignored() -> None:
         except TransactionAborted:
             return tuple({"topic": record.topic} for record in records)
 
-    compensation.publish_together = hopeful
+    execute_plan.publish_together = hopeful
 
 
 def key_of_the_plan() -> None:
@@ -101,14 +94,14 @@ def key_of_the_plan() -> None:
     """
     claim_store._done_elsewhere = lambda *_: {}  # type: ignore[assignment]
     ledger_post._hold_key = lambda *_: None  # type: ignore[assignment]
-    made = compensation_source.make_plan
+    made = draw_plan.make_plan
 
     def make_plan(contract: Any, run: Any, *candidates: Any, **rules: Any) -> Plan:
         own = compensation_plan.uuid5
         compensation_plan.action_id_of = lambda name, break_id: own(break_id, f"{name}/{run.cut.n}")
         return made(contract, run, *candidates, **rules)
 
-    compensation_source.make_plan = make_plan
+    draw_plan.make_plan = make_plan
 
 
 def progress_in_group_offsets() -> None:
@@ -124,13 +117,13 @@ def progress_in_group_offsets() -> None:
             self.send_offsets_to_transaction([offset], group.consumer_group_metadata())
             group.close()
 
-    def prove_by_offsets(work: executor_work.Work, *_: object) -> ProgressProof:
+    def prove_by_offsets(work: action_log.Work, *_: object) -> ProgressProof:
         groups = AdminClient(work.connections.kafka.for_confluent()).list_consumer_groups().result().valid
         begun = [group.group_id for group in groups if group.group_id.startswith("action-")]
         return ProgressProof(published=frozenset(uuid.UUID(name.removeprefix("action-")) for name in begun))
 
     event_publisher.Producer = OffsetProducer  # type: ignore[misc]
-    compensation.prove_progress = prove_by_offsets
+    execute_plan.prove_progress = prove_by_offsets
 
 
 def refusal_of_the_overtaken() -> None:
@@ -146,7 +139,7 @@ def refusal_of_the_overtaken() -> None:
             connection.execute(statement, row)
         return True
 
-    executor_work.record_refusal = refuse
+    action_log.record_refusal = refuse
 
 
 def post_without_a_key() -> None:
@@ -165,8 +158,8 @@ def post_without_a_key() -> None:
 def outstanding_not_asked() -> None:
     """A plan that has begun is done to its end, whatever became of its breaks."""
     claim_store._outstanding = lambda _, __, break_ids: frozenset(break_ids)  # type: ignore[assignment]
-    executor_work.outstanding_among = lambda _, __, break_ids: frozenset(break_ids)
-    compensation.why_not_any_more = lambda *_: {}
+    action_log.outstanding_among = lambda _, __, break_ids: frozenset(break_ids)
+    execute_plan.why_not_any_more = lambda *_: {}
 
 
 def other_contracts_not_asked() -> None:

@@ -15,9 +15,9 @@ from uuid import UUID
 from confluent_kafka import Producer
 
 from tallystick import event_publisher
-from tallystick.compensation import execute_plan
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.contract import Contract
+from tallystick.executor.execute_plan import execute_plan
 from tallystick.store.engine import open_store
 from tallystick.store.plan_store import read_plan
 

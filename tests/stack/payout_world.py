@@ -24,15 +24,15 @@ from lab.ledger import Ledger, PayoutRow
 from lab.mode import DeliveryMode
 from lab.namespace import Namespace
 from lab.stack import LabStack
-from tallystick.compensation import Execution
 from tallystick.compensation_plan import Plan
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.contract import Contract
+from tallystick.executor.execute_plan import Execution
+from tallystick.executor.progress_topic import progress_topic_name
 from tallystick.kafka_log.fetch import open_admin
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.verdict import Verdict
-from tallystick.progress_topic import progress_topic_name
 from tallystick.store.plan_store import read_audit
 
 from .repairs import executed, planned

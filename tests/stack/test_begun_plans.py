@@ -20,12 +20,12 @@ from sqlalchemy import text
 from tallystick.compensation_plan import ApprovalTooOld, Plan, PlanRefused, PlanStale
 from tallystick.contract.contract import Contract
 from tallystick.event_publisher import open_publisher
-from tallystick.executor_step import ExecutorStep
-from tallystick.executor_work import ItemFate
+from tallystick.executor.action_log import ItemFate
+from tallystick.executor.progress_topic import progress_topic_name
+from tallystick.executor.step import ExecutorStep
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.run_result import ItemState, WriteOff
 from tallystick.model.verdict import Verdict
-from tallystick.progress_topic import progress_topic_name
 from tallystick.store.approval_store import ANSWERED_AT
 from tallystick.store.claim_store import NOT_OUTSTANDING
 from tallystick.store.clock import store_now

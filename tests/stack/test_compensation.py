@@ -22,10 +22,8 @@ from lab.raw_produce import open_raw_admin
 from lab.second_person import SecondPerson
 from lab.struck_servers import StruckServers
 from lab.swollen_batch import ZSTD, produce_batch, swollen_batch
-from tallystick import compensation, progress_topic
 from tallystick.acting_rules import ActingStopped, OutsideActingHours, SwitchSetting
 from tallystick.cli import app
-from tallystick.compensation import verify_and_keep, verify_plan
 from tallystick.compensation_plan import (
     CapsExceeded,
     CompensationOff,
@@ -34,17 +32,19 @@ from tallystick.compensation_plan import (
     Spent,
     refuse_over_caps,
 )
-from tallystick.compensation_source import draw_plan
 from tallystick.contract.change import ContractChangeRefused
 from tallystick.contract.contract import Contract
 from tallystick.event_publisher import OutgoingRecord, TransactionAborted, open_publisher, publish_together
-from tallystick.executor_step import ExecutorStep
-from tallystick.executor_work import ItemFate
+from tallystick.executor import execute_plan, progress_topic
+from tallystick.executor.action_log import ItemFate
+from tallystick.executor.draw_plan import draw_plan
+from tallystick.executor.execute_plan import verify_and_keep, verify_plan
+from tallystick.executor.progress_topic import ProgressLost, progress_topic_name
+from tallystick.executor.step import ExecutorStep
 from tallystick.host.terminal_user import AT_TERMINAL, Terminal, this_terminal
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.progress_topic import ProgressLost, progress_topic_name
 from tallystick.repair_effect import Effect
 from tallystick.store.approval_store import REJECTED
 from tallystick.store.claim_store import claim_actions
@@ -218,7 +218,7 @@ def test_an_executor_that_wakes_up_behind_another_is_fenced(world: Books, die_at
 def test_a_transaction_that_kafka_cannot_take_is_aborted_whole_and_tried_again(
     world: Books, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compensation, "_ATTEMPTS", 2)
+    monkeypatch.setattr(execute_plan, "_ATTEMPTS", 2)
     rows = world.pay(3)
     world.find_missing(rows)
     plan = world.plan()
@@ -455,8 +455,8 @@ def test_outside_the_contracts_minutes_an_approved_plan_waits_for_them(world: Bo
 def test_a_switch_thrown_in_the_middle_of_a_plan_keeps_what_was_committed_and_does_no_more(
     world: Books, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compensation, "_TOGETHER", 1)
-    publish = compensation._publish_batch
+    monkeypatch.setattr(execute_plan, "_TOGETHER", 1)
+    publish = execute_plan._publish_batch
 
     def turn(contract: str | None, *, stopped: bool) -> None:
         setting = SwitchSetting(contract=contract, stopped=stopped, by="eve", because="wait", at_utc=NOON)
@@ -467,7 +467,7 @@ def test_a_switch_thrown_in_the_middle_of_a_plan_keeps_what_was_committed_and_do
         turn(None, stopped=True)
         return done
 
-    monkeypatch.setattr(compensation, "_publish_batch", then_stop)
+    monkeypatch.setattr(execute_plan, "_publish_batch", then_stop)
     rows = world.pay(3)
     world.find_missing(rows)
     plan = world.plan()
@@ -478,7 +478,7 @@ def test_a_switch_thrown_in_the_middle_of_a_plan_keeps_what_was_committed_and_do
     assert world.events() == [
         "planned", "approved", "executing", "publishing", "published", "published", "refused", "refused", "stopped"
     ]  # fmt: skip
-    monkeypatch.setattr(compensation, "_publish_batch", publish)
+    monkeypatch.setattr(execute_plan, "_publish_batch", publish)
     with pytest.raises(ActingStopped):
         world.execute(plan)
     turn(world.contract.contract, stopped=True)
@@ -554,7 +554,7 @@ def test_an_event_that_came_meanwhile_is_not_published_again(world: Books) -> No
 
 
 def test_what_an_open_transaction_may_hide_is_refused_for_now(world: Books, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compensation, "SETTLE_SECONDS", 0.3)
+    monkeypatch.setattr(execute_plan, "SETTLE_SECONDS", 0.3)
     rows = world.pay(2)
     world.find_missing(rows)
     plan = world.plan()

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tallystick import executor_work
 from tallystick.compensation_plan import Kind
-from tallystick.executor_work import ItemFate
+from tallystick.executor import action_log
+from tallystick.executor.action_log import ItemFate
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
@@ -81,7 +81,7 @@ def test_a_doubled_row_is_taken_back_once_whatever_outcome_was_lost_and_the_book
         raise RuntimeError("killed here")
 
     with monkeypatch.context() as patch:
-        patch.setattr(executor_work, "record_done", dies)
+        patch.setattr(action_log, "record_done", dies)
         with pytest.raises(RuntimeError, match="killed here"):
             posted(books, plan)
     assert posted(books, plan).count(ItemFate.ALREADY_PUBLISHED) == 1

@@ -10,15 +10,15 @@ from sqlalchemy import Engine
 from lab.airflow import AirflowStack, start_airflow
 from lab.airflow_environment import AirflowSettings
 from lab.stack import LabAddresses
-from tallystick import executor_work
-from tallystick.compensation import Execution
 from tallystick.compensation_plan import Plan
-from tallystick.compensation_source import draw_plan
 from tallystick.connections.connections import Connections, HttpAccount, KafkaSettings
 from tallystick.contract.contract import Contract
 from tallystick.dag_trigger import AirflowRefused, open_airflow
 from tallystick.document_schema import PlanDocument
-from tallystick.executor_work import ItemFate
+from tallystick.executor import action_log
+from tallystick.executor.action_log import ItemFate
+from tallystick.executor.draw_plan import draw_plan
+from tallystick.executor.execute_plan import Execution
 from tallystick.model.verdict import Verdict
 from tallystick.plan_document import conf_of
 from tallystick.repair_effect import Effect
@@ -115,8 +115,8 @@ def test_each_break_gets_one_run_with_the_plan_as_conf_whatever_outcome_was_lost
             raise RuntimeError("killed here")
         record_done(*arguments, **named)
 
-    record_done = executor_work.record_done
-    monkeypatch.setattr(executor_work, "record_done", dies_once)
+    record_done = action_log.record_done
+    monkeypatch.setattr(action_log, "record_done", dies_once)
     with pytest.raises(RuntimeError, match="killed here"):
         executed(world, plan)
     assert fates(executed(world, plan)) == [ItemFate.ALREADY_DONE, ItemFate.DONE]

@@ -35,7 +35,7 @@ from tallystick.cli import app
 from tallystick.connections.connections import KafkaSettings, environment_variable
 from tallystick.contract.compensation import REPUBLISHABLE
 from tallystick.event_publisher import TransactionAborted
-from tallystick.executor_work import ItemFate
+from tallystick.executor.action_log import ItemFate
 from tallystick.kafka_cluster import open_transactions
 from tallystick.kafka_cluster.settings import read_broker_settings, read_topic_settings
 from tallystick.kafka_log.fetch import BrokerUnreachable, open_admin

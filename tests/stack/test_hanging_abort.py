@@ -14,12 +14,13 @@ from sqlalchemy import text
 from lab.broker import Broker
 from lab.process import wait_until
 from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
-from tallystick import abort_execution, executor_work
+from tallystick import abort_execution
 from tallystick.acting_rules import ActingStopped, SwitchSetting
-from tallystick.compensation import Execution
 from tallystick.compensation_plan import OnePersonOnly, Plan
-from tallystick.executor_step import ExecutorStep
-from tallystick.executor_work import ItemFate
+from tallystick.executor import action_log
+from tallystick.executor.action_log import ItemFate
+from tallystick.executor.execute_plan import Execution
+from tallystick.executor.step import ExecutorStep
 from tallystick.hanging_abort import MarkerRefused
 from tallystick.kafka_cluster import open_transactions
 from tallystick.kafka_cluster.open_transactions import OpenTransaction, read_open_transactions
@@ -264,7 +265,7 @@ def test_an_executor_that_lost_its_outcome_finds_its_marker_and_writes_no_second
         raise RuntimeError("killed here")
 
     with monkeypatch.context() as patch:
-        patch.setattr(executor_work, "record_done", dies)
+        patch.setattr(action_log, "record_done", dies)
         with pytest.raises(RuntimeError, match="killed here"):
             executed(books, plan)
     assert fates(executed(books, plan)) == [(ItemFate.ALREADY_DONE, "")]

@@ -14,12 +14,13 @@ import pytest
 from sqlalchemy import text
 
 from lab.process import wait_until
-from tallystick import compensation, ledger_post
+from tallystick import ledger_post
 from tallystick.acting_rules import ActingStopped, SwitchSetting
-from tallystick.compensation import Execution
 from tallystick.compensation_plan import Kind, Plan, PlanRefused
-from tallystick.executor_step import ExecutorStep
-from tallystick.executor_work import LOOK, ItemFate
+from tallystick.executor import execute_plan
+from tallystick.executor.action_log import LOOK, ItemFate
+from tallystick.executor.execute_plan import Execution
+from tallystick.executor.step import ExecutorStep
 from tallystick.ledger.postgres import LedgerRefused
 from tallystick.ledger_post import post_once
 from tallystick.matching.closed_cut import closing_of
@@ -222,7 +223,7 @@ def test_a_late_row_in_a_cut_that_was_closed_unread_is_not_posted_again_once_it_
         raise RuntimeError("killed here")
 
     with monkeypatch.context() as patch:
-        patch.setattr(compensation, "post_once", dies)
+        patch.setattr(execute_plan, "post_once", dies)
         with pytest.raises(RuntimeError, match="killed here"):
             posted(books, plan)
     assert [state for state, _ in action_states(books, plan)] == ["executing", "executing"]
@@ -287,7 +288,7 @@ def test_a_row_that_an_open_transaction_of_its_consumer_holds_is_waited_for_and_
     books: LiveBooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, plan = missing(books, LOST)
-    monkeypatch.setattr(compensation, "SETTLE_SECONDS", 0.3)
+    monkeypatch.setattr(execute_plan, "SETTLE_SECONDS", 0.3)
     with books.connect() as consumer, consumer.transaction():
         books.post(LOST, connection=consumer)
         (waits,) = posted(books, plan).outcomes
@@ -305,7 +306,7 @@ def test_an_open_transaction_that_writes_elsewhere_or_only_reads_keeps_nothing_f
     books: LiveBooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, plan = missing(books, LOST)
-    monkeypatch.setattr(compensation, "SETTLE_SECONDS", 0.3)
+    monkeypatch.setattr(execute_plan, "SETTLE_SECONDS", 0.3)
     books.ledger.execute(f"CREATE TABLE {books.contract.contract}.elsewhere (n int)")
     with books.connect() as other, other.transaction():
         other.execute(f"INSERT INTO {books.contract.contract}.elsewhere VALUES (1)")
@@ -359,8 +360,8 @@ def test_a_switch_thrown_between_two_posts_keeps_the_first_and_does_no_more(
 
     name = books.contract.contract
     _, plan = missing(books, LOST, ALSO_LOST)
-    post_once = compensation.post_once
-    monkeypatch.setattr(compensation, "post_once", post_then_stop)
+    post_once = execute_plan.post_once
+    monkeypatch.setattr(execute_plan, "post_once", post_then_stop)
     with pytest.raises(ActingStopped):
         posted(books, plan)
     assert len(all_rows(books)) == 2

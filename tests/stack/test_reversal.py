@@ -9,7 +9,7 @@ from kafka import KafkaConsumer, TopicPartition
 
 from tallystick.compensation_plan import Kind
 from tallystick.contract.compensation import REPUBLISHABLE, REVERSIBLE
-from tallystick.executor_work import ItemFate
+from tallystick.executor.action_log import ItemFate
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict

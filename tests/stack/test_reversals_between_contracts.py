@@ -16,12 +16,12 @@ from sqlalchemy import text
 from lab.ledger import PayoutRow
 from tallystick.compensation_plan import Plan
 from tallystick.contract.contract import Contract
-from tallystick.executor_step import ExecutorStep
-from tallystick.executor_work import ItemFate
+from tallystick.executor.action_log import ItemFate
+from tallystick.executor.progress_topic import progress_topic_name
+from tallystick.executor.step import ExecutorStep
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemSide, break_id
 from tallystick.model.verdict import Verdict
-from tallystick.progress_topic import progress_topic_name
 from tallystick.store.migrations.versions import m0015_reversals_by_key
 
 from .payout_world import Books, world

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from tallystick.cli import app
 from tallystick.contract.compensation import REPUBLISHABLE
 from tallystick.contract.contract import Contract, ContractRefused
-from tallystick.grants import kafka_acls, kafka_commands, postgres_statements
+from tallystick.executor.grants import kafka_acls, kafka_commands, postgres_statements
 
 from .builders import INPUT, L2T, T2L, T2T, TOPIC, contract_of
 

@@ -12,10 +12,10 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.dialects import postgresql
 
-from tallystick import compensation, executor_work
 from tallystick.compensation_plan import Plan, PlanItem
 from tallystick.event_publisher import ExecutorFenced, TransactionAborted
-from tallystick.executor_work import ItemFate, Work
+from tallystick.executor import action_log, execute_plan
+from tallystick.executor.action_log import ItemFate, Work
 from tallystick.model.finding_names import BreakClass
 from tallystick.store import claim_store
 
@@ -43,15 +43,15 @@ class Cluster:
         self.published: list[str] = []
         self.held = {item.action_id for item in ITEMS}
         self.refused: list[UUID] = []
-        monkeypatch.setattr(compensation, "_TOGETHER", 1)
-        monkeypatch.setattr(compensation, "open_publisher", lambda *_, **__: None)
+        monkeypatch.setattr(execute_plan, "_TOGETHER", 1)
+        monkeypatch.setattr(execute_plan, "open_publisher", lambda *_, **__: None)
         proof = SimpleNamespace(settled=SimpleNamespace(of=lambda _: ()))
-        monkeypatch.setattr(compensation, "_prove", lambda *_, **__: proof)
-        monkeypatch.setattr(compensation, "_fate", lambda *_: None)
-        monkeypatch.setattr(compensation, "_why_unproven", lambda *_: None)
-        monkeypatch.setattr(compensation, "_publish", self.publish)
-        monkeypatch.setattr(executor_work, "held_among", lambda _, ids, __: frozenset(self.held & set(ids)))
-        monkeypatch.setattr(executor_work, "record_refusal", self.refuse)
+        monkeypatch.setattr(execute_plan, "_prove", lambda *_, **__: proof)
+        monkeypatch.setattr(execute_plan, "_fate", lambda *_: None)
+        monkeypatch.setattr(execute_plan, "_why_unproven", lambda *_: None)
+        monkeypatch.setattr(execute_plan, "_publish", self.publish)
+        monkeypatch.setattr(action_log, "held_among", lambda _, ids, __: frozenset(self.held & set(ids)))
+        monkeypatch.setattr(action_log, "record_refusal", self.refuse)
         monkeypatch.setattr(Work, "refuse_for_now", lambda _: None)
         monkeypatch.setattr(Work, "why_not_now", lambda *_: {})
         monkeypatch.setattr(Work, "audit", lambda *_, **__: None)
@@ -79,14 +79,14 @@ def work() -> Work:
 
 
 def test_who_holds_its_actions_publishes_them(cluster: Cluster, work: Work) -> None:
-    fates = [one.fate for one in compensation._attempt(work, ITEMS, {})]
+    fates = [one.fate for one in execute_plan._attempt(work, ITEMS, {})]
     assert (fates, cluster.published) == ([ItemFate.PUBLISHED] * 2, ["ev-1", "ev-2"])
 
 
 def test_what_a_later_start_has_claimed_or_refused_is_not_published(cluster: Cluster, work: Work) -> None:
     cluster.held.remove(ITEMS[0].action_id)
     with pytest.raises(ExecutorFenced, match=f"payouts: another executor has claimed {ITEMS[0].action_id} since"):
-        compensation._attempt(work, ITEMS, {})
+        execute_plan._attempt(work, ITEMS, {})
     assert cluster.published == []
 
 
@@ -95,9 +95,9 @@ def test_each_producer_transaction_asks_again(cluster: Cluster, work: Work, monk
         cluster.held.clear()
         return cluster.publish(*arguments)
 
-    monkeypatch.setattr(compensation, "_publish", publish_and_lose)
+    monkeypatch.setattr(execute_plan, "_publish", publish_and_lose)
     with pytest.raises(ExecutorFenced):
-        compensation._attempt(work, ITEMS, {})
+        execute_plan._attempt(work, ITEMS, {})
     assert cluster.published == ["ev-1"]
 
 
@@ -110,10 +110,10 @@ def test_what_was_published_is_not_told_as_refused_when_a_later_transaction_fail
         return cluster.publish(*arguments)
 
     work.begun.update(item.action_id for item in ITEMS)
-    monkeypatch.setattr(compensation, "_publish", publish_one)
+    monkeypatch.setattr(execute_plan, "_publish", publish_one)
     with pytest.raises(TransactionAborted):
-        compensation._attempt(work, ITEMS, {})
-    executor_work.refuse_begun(work, "the ledger is not what it was")
+        execute_plan._attempt(work, ITEMS, {})
+    action_log.refuse_begun(work, "the ledger is not what it was")
     assert (cluster.published, cluster.refused) == (["ev-1"], [ITEMS[1].action_id])
 
 

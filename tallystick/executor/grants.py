@@ -12,8 +12,8 @@ from enum import StrEnum
 from tallystick.contract.compensation import REPUBLISHABLE, REVERSIBLE, LedgerPost
 from tallystick.contract.contract import Contract, ContractRefused
 from tallystick.event_publisher import transactional_id_of
+from tallystick.executor.progress_topic import progress_topic_name
 from tallystick.kafka_cluster.open_transactions import COORDINATORS_LOG
-from tallystick.progress_topic import progress_topic_name
 
 
 class Resource(StrEnum):

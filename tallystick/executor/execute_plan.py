@@ -49,14 +49,12 @@ from tallystick.compensation_plan import (
     rules_of,
     why_row_may_have_come,
 )
-from tallystick.compensation_source import draw_plan, read_source_rows, why_not_any_more
 from tallystick.connections.connections import Connections
 from tallystick.contract.change import ContractChangeRefused
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import EventFields
 from tallystick.event_publisher import OutgoingRecord, TransactionAborted, open_publisher, publish_together
-from tallystick.executor_step import ExecutorStep, Tell, tell_nobody
-from tallystick.executor_work import (
+from tallystick.executor.action_log import (
     SETTLE_SECONDS,
     ItemCheck,
     ItemFate,
@@ -69,6 +67,10 @@ from tallystick.executor_work import (
     refused,
     waits,
 )
+from tallystick.executor.draw_plan import draw_plan, read_source_rows, why_not_any_more
+from tallystick.executor.progress_proof import ProgressProof, prove_progress
+from tallystick.executor.progress_topic import ensure_progress_topic, progress_topic_name
+from tallystick.executor.step import ExecutorStep, Tell, tell_nobody
 from tallystick.handing_over import check_handed_over, hand_over, rehearse_handing_over
 from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.kafka_log.committed_records import SettledTopics, read_committed, settle_topics
@@ -78,9 +80,7 @@ from tallystick.ledger_post import counterpost_once, post_once, posted_for, read
 from tallystick.model.cut import JudgedPart
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.verdict import Verdict, merge_verdicts
-from tallystick.progress_proof import ProgressProof, prove_progress
 from tallystick.progress_record import progress_record
-from tallystick.progress_topic import ensure_progress_topic, progress_topic_name
 from tallystick.repair_effect import Effect, effect_of, why_not_taken_back
 from tallystick.republished_event import (
     StandingEvent,

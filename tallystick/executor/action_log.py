@@ -17,7 +17,7 @@ from tallystick.compensation_plan import Plan, PlanItem, Spent, refuse_over_caps
 from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract
 from tallystick.event_publisher import ExecutorFenced, transactional_id_of
-from tallystick.executor_step import ExecutorStep, Tell
+from tallystick.executor.step import ExecutorStep, Tell
 from tallystick.model.verdict import Verdict
 from tallystick.repair_effect import Effect
 from tallystick.store.claim_store import NOT_OUTSTANDING, claim_actions, held_among, outstanding_among

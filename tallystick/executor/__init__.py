@@ -1,0 +1,1 @@
+"""Carries out an approved plan: claims, effects, progress, verification."""
