@@ -66,7 +66,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.connections.connections import ConnectionNotGiven
     from tallystick.contract.change import ContractChangeRefused
     from tallystick.contract.contract import ContractRefused
-    from tallystick.event_publisher import ExecutorFenced, TransactionAborted
+    from tallystick.executor.effects.publish_events import ExecutorFenced, TransactionAborted
     from tallystick.executor.progress_topic import ProgressHeld, ProgressLost
     from tallystick.host.private_files import SharingRefused
     from tallystick.kafka_log.fetch import BrokerUnreachable, OffsetNotInLog

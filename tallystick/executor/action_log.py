@@ -16,7 +16,7 @@ from tallystick.acting_rules import refuse_outside_hours, refuse_stopped
 from tallystick.compensation_plan import Plan, PlanItem, Spent, refuse_over_caps
 from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract
-from tallystick.event_publisher import ExecutorFenced, transactional_id_of
+from tallystick.executor.effects.publish_events import ExecutorFenced, transactional_id_of
 from tallystick.executor.step import ExecutorStep, Tell
 from tallystick.model.verdict import Verdict
 from tallystick.repair_effect import Effect

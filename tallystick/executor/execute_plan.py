@@ -30,7 +30,6 @@ from confluent_kafka import KafkaException, Producer
 from sqlalchemy import Engine
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from tallystick.abort_execution import check_aborts, execute_aborts, rehearse_aborts
 from tallystick.approval_rules import NotAnApprover, refuse_too_few_people
 from tallystick.compensation_plan import (
     INTO_LEDGER,
@@ -53,7 +52,6 @@ from tallystick.connections.connections import Connections
 from tallystick.contract.change import ContractChangeRefused
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import EventFields
-from tallystick.event_publisher import OutgoingRecord, TransactionAborted, open_publisher, publish_together
 from tallystick.executor.action_log import (
     SETTLE_SECONDS,
     ItemCheck,
@@ -68,15 +66,22 @@ from tallystick.executor.action_log import (
     waits,
 )
 from tallystick.executor.draw_plan import draw_plan, read_source_rows, why_not_any_more
+from tallystick.executor.effects.abort_transactions import check_aborts, execute_aborts, rehearse_aborts
+from tallystick.executor.effects.post_to_ledger import counterpost_once, post_once, posted_for, read_posted, writers_end
+from tallystick.executor.effects.publish_events import (
+    OutgoingRecord,
+    TransactionAborted,
+    open_publisher,
+    publish_together,
+)
+from tallystick.executor.effects.trigger_dags import check_handed_over, hand_over, rehearse_handing_over
 from tallystick.executor.progress_proof import ProgressProof, prove_progress
 from tallystick.executor.progress_topic import ensure_progress_topic, progress_topic_name
 from tallystick.executor.step import ExecutorStep, Tell, tell_nobody
-from tallystick.handing_over import check_handed_over, hand_over, rehearse_handing_over
 from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.kafka_log.committed_records import SettledTopics, read_committed, settle_topics
 from tallystick.ledger.postgres import open_ledger, read_database_identity
 from tallystick.ledger.protocol import LedgerRefused
-from tallystick.ledger_post import counterpost_once, post_once, posted_for, read_posted, writers_end
 from tallystick.model.cut import JudgedPart
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.verdict import Verdict, merge_verdicts

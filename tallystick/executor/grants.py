@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from tallystick.contract.compensation import REPUBLISHABLE, REVERSIBLE, LedgerPost
 from tallystick.contract.contract import Contract, ContractRefused
-from tallystick.event_publisher import transactional_id_of
+from tallystick.executor.effects.publish_events import transactional_id_of
 from tallystick.executor.progress_topic import progress_topic_name
 from tallystick.kafka_cluster.open_transactions import COORDINATORS_LOG
 

@@ -18,11 +18,12 @@ from psycopg import sql
 from sqlalchemy import Engine, text
 
 from lab.step_by_step import run_step_by_step
-from tallystick import compensation_plan, event_publisher, hanging_abort, ledger_post
+from tallystick import compensation_plan
 from tallystick.abort_plan import AbortItem
 from tallystick.compensation_plan import Plan
-from tallystick.event_publisher import OutgoingRecord, TransactionAborted, publish_together
 from tallystick.executor import action_log, draw_plan, execute_plan
+from tallystick.executor.effects import abort_marker, post_to_ledger, publish_events
+from tallystick.executor.effects.publish_events import OutgoingRecord, TransactionAborted, publish_together
 from tallystick.executor.progress_proof import ProgressProof
 from tallystick.executor.progress_topic import progress_topic_name
 from tallystick.store import claim_store, plan_store
@@ -41,7 +42,7 @@ def transaction_dropped() -> None:
 
         def commit_transaction(self, *_: object) -> None: ...
 
-    event_publisher.Producer = PlainProducer  # type: ignore[misc]
+    publish_events.Producer = PlainProducer  # type: ignore[misc]
 
 
 def fresh_transactional_id() -> None:
@@ -93,7 +94,7 @@ def key_of_the_plan() -> None:
     tell two actions of one break.
     """
     claim_store._done_elsewhere = lambda *_: {}  # type: ignore[assignment]
-    ledger_post._hold_key = lambda *_: None  # type: ignore[assignment]
+    post_to_ledger._hold_key = lambda *_: None  # type: ignore[assignment]
     made = draw_plan.make_plan
 
     def make_plan(contract: Any, run: Any, *candidates: Any, **rules: Any) -> Plan:
@@ -122,7 +123,7 @@ def progress_in_group_offsets() -> None:
         begun = [group.group_id for group in groups if group.group_id.startswith("action-")]
         return ProgressProof(published=frozenset(uuid.UUID(name.removeprefix("action-")) for name in begun))
 
-    event_publisher.Producer = OffsetProducer  # type: ignore[misc]
+    publish_events.Producer = OffsetProducer  # type: ignore[misc]
     execute_plan.prove_progress = prove_by_offsets
 
 
@@ -180,15 +181,15 @@ def evidence_not_kept() -> None:
 
 def second_look_left_out() -> None:
     """The marker is written on what the first look found."""
-    looked = hanging_abort.look_at
-    found: dict[uuid.UUID, hanging_abort.Standing] = {}
+    looked = abort_marker.look_at
+    found: dict[uuid.UUID, abort_marker.Standing] = {}
 
-    def look_once(admin: Any, item: AbortItem) -> hanging_abort.Standing:
+    def look_once(admin: Any, item: AbortItem) -> abort_marker.Standing:
         if item.action_id not in found:
             found[item.action_id] = looked(admin, item)
         return found[item.action_id]
 
-    _put(looked, look_once, but_not_in=hanging_abort)
+    _put(looked, look_once, but_not_in=abort_marker)
 
 
 def _put(own: Any, broken: Any, *, but_not_in: ModuleType | None = None) -> None:

@@ -14,9 +14,9 @@ from uuid import UUID
 
 from confluent_kafka import Producer
 
-from tallystick import event_publisher
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.contract import Contract
+from tallystick.executor.effects import publish_events
 from tallystick.executor.execute_plan import execute_plan
 from tallystick.store.engine import open_store
 from tallystick.store.plan_store import read_plan
@@ -53,7 +53,7 @@ class DyingProducer(Producer):
 def main() -> None:
     told = json.loads(sys.argv[1])
     DyingProducer.die_at = told["die_at"]
-    event_publisher.Producer = DyingProducer  # type: ignore[misc]
+    publish_events.Producer = DyingProducer  # type: ignore[misc]
     store = open_store(told["store_dsn"])
     plan = read_plan(store, UUID(told["plan_id"]))
     assert plan is not None

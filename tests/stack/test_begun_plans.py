@@ -19,8 +19,8 @@ from sqlalchemy import text
 
 from tallystick.compensation_plan import ApprovalTooOld, Plan, PlanRefused, PlanStale
 from tallystick.contract.contract import Contract
-from tallystick.event_publisher import open_publisher
 from tallystick.executor.action_log import ItemFate
+from tallystick.executor.effects.publish_events import open_publisher
 from tallystick.executor.progress_topic import progress_topic_name
 from tallystick.executor.step import ExecutorStep
 from tallystick.model.finding_names import BreakClass, Doubt

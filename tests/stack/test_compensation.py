@@ -34,10 +34,15 @@ from tallystick.compensation_plan import (
 )
 from tallystick.contract.change import ContractChangeRefused
 from tallystick.contract.contract import Contract
-from tallystick.event_publisher import OutgoingRecord, TransactionAborted, open_publisher, publish_together
 from tallystick.executor import execute_plan, progress_topic
 from tallystick.executor.action_log import ItemFate
 from tallystick.executor.draw_plan import draw_plan
+from tallystick.executor.effects.publish_events import (
+    OutgoingRecord,
+    TransactionAborted,
+    open_publisher,
+    publish_together,
+)
 from tallystick.executor.execute_plan import verify_and_keep, verify_plan
 from tallystick.executor.progress_topic import ProgressLost, progress_topic_name
 from tallystick.executor.step import ExecutorStep
@@ -210,7 +215,7 @@ def test_an_executor_that_wakes_up_behind_another_is_fenced(world: Books, die_at
         assert world.execute(plan).count(ItemFate.PUBLISHED) == 3
         stopped.send_signal(signal.SIGCONT)
         _, complaint = stopped.communicate(timeout=60)
-    assert "tallystick.event_publisher.ExecutorFenced" in complaint.splitlines()[-1], complaint
+    assert "tallystick.executor.effects.publish_events.ExecutorFenced" in complaint.splitlines()[-1], complaint
     assert world.copies() == once(rows)
     assert world.states() == {"done": 3}
 

@@ -13,11 +13,11 @@ from lab.stack import LabAddresses
 from tallystick.compensation_plan import Plan
 from tallystick.connections.connections import Connections, HttpAccount, KafkaSettings
 from tallystick.contract.contract import Contract
-from tallystick.dag_trigger import AirflowRefused, open_airflow
 from tallystick.document_schema import PlanDocument
 from tallystick.executor import action_log
 from tallystick.executor.action_log import ItemFate
 from tallystick.executor.draw_plan import draw_plan
+from tallystick.executor.effects.airflow_api import AirflowRefused, open_airflow
 from tallystick.executor.execute_plan import Execution
 from tallystick.model.verdict import Verdict
 from tallystick.plan_document import conf_of

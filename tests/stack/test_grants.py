@@ -34,8 +34,8 @@ from lab.stack import LabStack
 from tallystick.cli import app
 from tallystick.connections.connections import KafkaSettings, environment_variable
 from tallystick.contract.compensation import REPUBLISHABLE
-from tallystick.event_publisher import TransactionAborted
 from tallystick.executor.action_log import ItemFate
+from tallystick.executor.effects.publish_events import TransactionAborted
 from tallystick.kafka_cluster import open_transactions
 from tallystick.kafka_cluster.settings import read_broker_settings, read_topic_settings
 from tallystick.kafka_log.fetch import BrokerUnreachable, open_admin

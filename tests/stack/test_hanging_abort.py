@@ -14,14 +14,14 @@ from sqlalchemy import text
 from lab.broker import Broker
 from lab.process import wait_until
 from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
-from tallystick import abort_execution
 from tallystick.acting_rules import ActingStopped, SwitchSetting
 from tallystick.compensation_plan import OnePersonOnly, Plan
 from tallystick.executor import action_log
 from tallystick.executor.action_log import ItemFate
+from tallystick.executor.effects import abort_transactions
+from tallystick.executor.effects.abort_marker import MarkerRefused
 from tallystick.executor.execute_plan import Execution
 from tallystick.executor.step import ExecutorStep
-from tallystick.hanging_abort import MarkerRefused
 from tallystick.kafka_cluster import open_transactions
 from tallystick.kafka_cluster.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.kafka_cluster.settings import read_broker_settings
@@ -301,7 +301,7 @@ def test_what_was_not_done_since_the_broker_or_another_executor_refused_is_taken
         raise MarkerRefused("expected ALTER on the cluster")
 
     with monkeypatch.context() as patch:
-        patch.setattr(abort_execution, "write_abort", may_not)
+        patch.setattr(abort_transactions, "write_abort", may_not)
         with pytest.raises(MarkerRefused):
             executed(books, plan)
     assert action_states(books, plan) == [("refused", "expected ALTER on the cluster")]
@@ -312,7 +312,7 @@ def test_what_was_not_done_since_the_broker_or_another_executor_refused_is_taken
     assert action_states(books, plan) == [("executing", "")]
     assert trail(books, plan)[-2:] == ["executing", "stopped"]
     with monkeypatch.context() as patch:
-        patch.setattr(abort_execution, "write_abort", may_not)
+        patch.setattr(abort_transactions, "write_abort", may_not)
         with pytest.raises(MarkerRefused):
             executed(books, plan)
     assert action_states(books, plan) == [("executing", "")]  # an earlier start may have done it
@@ -341,7 +341,7 @@ def no_coordinator_answers(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatc
 def test_a_broker_that_dies_before_the_marker_is_waited_for_and_the_transaction_ended_by_the_same_start(
     books: LiveBooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(abort_execution, "_ANSWER_SECONDS", 300)
+    monkeypatch.setattr(abort_transactions, "_ANSWER_SECONDS", 300)
     hung = hang(books)
     plan = found_hanging(books, *open_now(books))
     steps: list[str] = []
@@ -372,7 +372,7 @@ def test_what_the_coordinators_never_answer_is_refused_with_its_line_and_ended_b
 ) -> None:
     hung = hang(books)
     plan = found_hanging(books, *open_now(books))
-    no_coordinator_answers.setattr(abort_execution, "_ANSWER_SECONDS", 0.5)
+    no_coordinator_answers.setattr(abort_transactions, "_ANSWER_SECONDS", 0.5)
     (outcome,) = executed(books, plan).outcomes
     assert outcome.fate is ItemFate.REFUSED
     assert outcome.reason == (
@@ -396,8 +396,8 @@ def test_a_broker_that_stays_away_stops_the_start_and_leaves_what_it_has_begun_t
         raise BrokerUnreachable("no broker")
 
     with monkeypatch.context() as patch:
-        patch.setattr(abort_execution, "_ANSWER_SECONDS", 0.5)
-        patch.setattr(abort_execution, "look_at", away)
+        patch.setattr(abort_transactions, "_ANSWER_SECONDS", 0.5)
+        patch.setattr(abort_transactions, "look_at", away)
         with pytest.raises(BrokerUnreachable, match="no broker"):
             executed(books, plan)
     assert action_states(books, plan) == [("executing", "")]
@@ -410,7 +410,7 @@ def test_one_that_ends_while_the_coordinators_are_asked_again_is_refused_at_once
 ) -> None:
     hung = hang(books)
     plan = found_hanging(books, *open_now(books))
-    no_coordinator_answers.setattr(abort_execution, "_ANSWER_SECONDS", 300)
+    no_coordinator_answers.setattr(abort_transactions, "_ANSWER_SECONDS", 300)
     looks: list[RawProducer] = []
 
     def end_it(step: str, figures: object) -> None:
@@ -428,7 +428,7 @@ def test_a_switch_that_is_thrown_while_the_coordinators_are_asked_again_stops_it
 ) -> None:
     hung = hang(books)
     plan = found_hanging(books, *open_now(books))
-    no_coordinator_answers.setattr(abort_execution, "_ANSWER_SECONDS", 300)
+    no_coordinator_answers.setattr(abort_transactions, "_ANSWER_SECONDS", 300)
     stop = SwitchSetting(contract=books.contract.contract, stopped=True, by="eve", because="wait", at_utc=NOON)
 
     def throw(step: str, figures: object) -> None:

@@ -14,15 +14,15 @@ import pytest
 from sqlalchemy import text
 
 from lab.process import wait_until
-from tallystick import ledger_post
 from tallystick.acting_rules import ActingStopped, SwitchSetting
 from tallystick.compensation_plan import Kind, Plan, PlanRefused
 from tallystick.executor import execute_plan
 from tallystick.executor.action_log import LOOK, ItemFate
+from tallystick.executor.effects import post_to_ledger
+from tallystick.executor.effects.post_to_ledger import post_once
 from tallystick.executor.execute_plan import Execution
 from tallystick.executor.step import ExecutorStep
 from tallystick.ledger.postgres import LedgerRefused
-from tallystick.ledger_post import post_once
 from tallystick.matching.closed_cut import closing_of
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemState
@@ -272,7 +272,7 @@ def fates(execution: Execution) -> dict[Event, ItemFate]:
 def test_an_executor_that_is_stopped_in_its_transaction_keeps_the_next_one_from_posting_too(
     books: LiveBooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger_post, "_PATIENCE", "SET lock_timeout = '300ms'")
+    monkeypatch.setattr(post_to_ledger, "_PATIENCE", "SET lock_timeout = '300ms'")
     _, plan = missing(books, LOST)
     table = f"{books.contract.contract}.posted_action"
     with psycopg.connect(books.stack.ledger_owner_dsn) as first:

@@ -18,11 +18,11 @@ from spark_apps.postgres_rows import read_rows
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.ledger import LedgerSide
 from tallystick.contract.sql_condition import why_no_condition
+from tallystick.executor.effects.post_to_ledger import standing_rows
 from tallystick.ledger.jdbc import JdbcLedger, open_jdbc_ledger
 from tallystick.ledger.jdbc_connection import jdbc_settings
 from tallystick.ledger.postgres import PostgresLedger, describe_table, open_ledger, scan_address
 from tallystick.ledger.protocol import LedgerRefused
-from tallystick.ledger_post import standing_rows
 from tallystick.model.cut import LedgerSlice
 from tallystick.store.engine import connect_store
 

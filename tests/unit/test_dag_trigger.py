@@ -11,7 +11,7 @@ import pytest
 
 from tallystick.compensation_plan import PlanRefused
 from tallystick.connections.connections import ConnectionNotGiven, HttpAccount, connections_from_environment
-from tallystick.dag_trigger import AirflowRefused, AirflowUnreachable, DagRun, Started, open_airflow
+from tallystick.executor.effects.airflow_api import AirflowRefused, AirflowUnreachable, DagRun, Started, open_airflow
 
 CONF = {"plan_hash": "h", "items": [{"match_key": "a", "amount_minor": 100}]}
 STARTABLE = {"is_paused": False, "is_stale": False, "has_import_errors": False}

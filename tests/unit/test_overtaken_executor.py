@@ -13,9 +13,9 @@ from sqlalchemy import Engine
 from sqlalchemy.dialects import postgresql
 
 from tallystick.compensation_plan import Plan, PlanItem
-from tallystick.event_publisher import ExecutorFenced, TransactionAborted
 from tallystick.executor import action_log, execute_plan
 from tallystick.executor.action_log import ItemFate, Work
+from tallystick.executor.effects.publish_events import ExecutorFenced, TransactionAborted
 from tallystick.model.finding_names import BreakClass
 from tallystick.store import claim_store
 

@@ -10,9 +10,9 @@ from uuid import UUID
 from tallystick.compensation_plan import Kind, Plan, PlanItem, PlanRefused
 from tallystick.connections.connections import Connections, HttpAccount
 from tallystick.contract.contract import Contract
-from tallystick.dag_trigger import AirflowApi, DagRun, open_airflow
-from tallystick.event_publisher import ExecutorFenced
 from tallystick.executor.action_log import ItemCheck, ItemFate, ItemOutcome, Work, do_each, refused
+from tallystick.executor.effects.airflow_api import AirflowApi, DagRun, open_airflow
+from tallystick.executor.effects.publish_events import ExecutorFenced
 from tallystick.executor.step import ExecutorStep
 from tallystick.plan_document import conf_of
 from tallystick.repair_effect import Effect

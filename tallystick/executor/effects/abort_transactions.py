@@ -20,8 +20,8 @@ from tallystick.abort_plan import AbortItem
 from tallystick.compensation_plan import Plan
 from tallystick.connections.connections import Connections
 from tallystick.executor.action_log import SETTLE_SECONDS, ItemCheck, ItemFate, ItemOutcome, Work, do_each
+from tallystick.executor.effects.abort_marker import Standing, State, look_at, read_evidence, wait_ended, write_abort
 from tallystick.executor.step import ExecutorStep
-from tallystick.hanging_abort import Standing, State, look_at, read_evidence, wait_ended, write_abort
 from tallystick.kafka_log.fetch import BrokerUnreachable, open_admin
 from tallystick.repair_effect import Effect
 from tallystick.store.plan_store import ActionState, StoredAction, ending_alone
