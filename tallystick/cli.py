@@ -398,12 +398,12 @@ def write_off_one(
     Example: `tallystick write-off billing_payouts 5a1d6f0e --by "Ada Byron" --reason "refunded by hand, case 4711"`
     """
     from tallystick.cli_output import print_json, print_written_off
+    from tallystick.compensation.write_off import write_off_of
     from tallystick.host.terminal_user import this_terminal
     from tallystick.run_document import written_off_document
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
     from tallystick.store.write_off_store import write_off_break
-    from tallystick.write_off import write_off_of
 
     engine = open_store(store_dsn())
     write_off = write_off_of(by=by, reason=reason, at_utc=store_now(engine))

@@ -16,7 +16,7 @@ from tallystick.model.exit_code import exit_code_of
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from tallystick.compensation_plan import Plan
+    from tallystick.compensation.plan import Plan
 
 compensation_commands = typer.Typer(
     no_args_is_help=True, help="Compensations: what would be repaired, doing it once, and stopping it."
@@ -47,14 +47,14 @@ def show_plan(
 
     Example: `tallystick compensation plan dags/contracts/billing_payouts.yaml --by "Ada Byron"`
     """
-    from tallystick.acting_rules import words_of
     from tallystick.cli_output import print_json
-    from tallystick.compensation_plan import PlanRefused
+    from tallystick.compensation.kill_switch import words_of
+    from tallystick.compensation.plan import PlanRefused
+    from tallystick.compensation.plan_text import describe_plan
     from tallystick.executor.draw_plan import draw_plan
     from tallystick.host.terminal_user import this_terminal
     from tallystick.masking import Mask
     from tallystick.plan_document import plan_document
-    from tallystick.plan_text import describe_plan
     from tallystick.store.engine import open_store
     from tallystick.store.plan_store import save_plan
     from tallystick.store.run_store import list_runs
@@ -92,8 +92,8 @@ def print_sheet(contract_file: ContractFile, plan_hash: PlanHash) -> None:
 
     Example: `tallystick compensation sheet dags/contracts/billing_payouts.yaml 5a1d... > sheet.json`
     """
+    from tallystick.compensation.signed_approval import SheetRules, approval_sheet
     from tallystick.masking import Mask
-    from tallystick.signed_approval import SheetRules, approval_sheet
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
 
@@ -129,8 +129,8 @@ def act_on_plan(
 
     Example: `tallystick compensation act dags/contracts/billing_payouts.yaml 5a1d... --by "Grace Hopper"`
     """
-    from tallystick.acting_rules import words_of
     from tallystick.cli_progress import Progress
+    from tallystick.compensation.kill_switch import words_of
     from tallystick.executor.execute_plan import contract_to_look_by, execute_plan, verify_and_keep
     from tallystick.host.terminal_user import this_terminal
     from tallystick.masking import Mask
@@ -168,7 +168,7 @@ def act_on_plan(
 
 
 def _kept_plan(engine: "Engine", contract: Contract, plan_hash: str) -> "Plan":
-    from tallystick.compensation_plan import PlanStale, plan_id_of
+    from tallystick.compensation.plan import PlanStale, plan_id_of
     from tallystick.store.plan_store import read_plan
     from tallystick.text.plain import foreign_text
 
@@ -182,9 +182,9 @@ def _keep_signed(engine: "Engine", contract: Contract, plan: "Plan", sheets: Seq
     """Check each sheet's signature, and put the yes into the trail. Raises ApprovalRefused."""
     if not sheets:
         return
+    from tallystick.compensation.signed_approval import SheetRules, approval_sheet, read_signed, read_signers
     from tallystick.host.terminal_user import this_terminal
     from tallystick.masking import Mask
-    from tallystick.signed_approval import SheetRules, approval_sheet, read_signed, read_signers
     from tallystick.store.approval_store import keep_signed
     from tallystick.store.clock import store_now
 
@@ -236,11 +236,11 @@ def reopen(
 
     Example: `tallystick compensation reopen payouts.yaml 8f0c... --by "Ada Byron" --reason "its record was forged"`
     """
-    from tallystick.acting_rules import words_of
-    from tallystick.approval_rules import refuse_one_reopener
-    from tallystick.compensation_plan import ApprovalTooOld, rules_of
+    from tallystick.compensation.approval_rules import refuse_one_reopener
+    from tallystick.compensation.kill_switch import words_of
+    from tallystick.compensation.plan import ApprovalTooOld, rules_of
+    from tallystick.compensation.signed_approval import Reopening, read_signed, read_signers, reopening_sheet
     from tallystick.host.terminal_user import at_terminal, this_terminal
-    from tallystick.signed_approval import Reopening, read_signed, read_signers, reopening_sheet
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
     from tallystick.store.plan_store import open_actions
@@ -304,7 +304,7 @@ def allow_acting(by: By, because: Because, contract: WhichContract = None) -> No
 
 
 def _turn(contract: str | None, *, stopped: bool, by: str, because: str) -> None:
-    from tallystick.acting_rules import SwitchSetting, words_of
+    from tallystick.compensation.kill_switch import SwitchSetting, words_of
     from tallystick.host.terminal_user import this_terminal
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
@@ -323,7 +323,7 @@ def _turn(contract: str | None, *, stopped: bool, by: str, because: str) -> None
 
 def _require_books(engine: "Engine", contract: str | None) -> None:
     """A name that was mistyped must not look like a contract that was stopped."""
-    from tallystick.acting_rules import SwitchRefused
+    from tallystick.compensation.kill_switch import SwitchRefused
     from tallystick.store.contract_store import newest_contract
     from tallystick.text.plain import foreign_text
 

@@ -59,10 +59,11 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from psycopg import OperationalError as LedgerLost
     from sqlalchemy.exc import OperationalError as StoreLost
 
-    from tallystick.acting_rules import SwitchRefused
     from tallystick.alerting.acknowledgement import AcknowledgementRefused
     from tallystick.alerting.sample_alert import NoSinks
-    from tallystick.compensation_plan import PlanRefused
+    from tallystick.compensation.kill_switch import SwitchRefused
+    from tallystick.compensation.plan import PlanRefused
+    from tallystick.compensation.write_off import WriteOffRefused
     from tallystick.connections.connections import ConnectionNotGiven
     from tallystick.contract.change import ContractChangeRefused
     from tallystick.contract.contract import ContractRefused
@@ -84,7 +85,6 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.store.engine import StoreNotMigrated, StoreUnreachable
     from tallystick.store.reopen_store import ReopenRefused
     from tallystick.store.rights import RoleRefused
-    from tallystick.write_off import WriteOffRefused
 
     match error:
         case RereadDiffers():

@@ -13,6 +13,7 @@ from rich.text import Text
 from tallystick.alerting.alert import Alert
 from tallystick.alerting.message import Attempt
 from tallystick.cli_table import Rows, console
+from tallystick.compensation.write_off import BreakWrittenOff
 from tallystick.contract.change import ContractChange, Effect, gravest, value_text
 from tallystick.contract.contract import Contract
 from tallystick.explain import Story, ToldBreak, amount_of
@@ -28,7 +29,6 @@ from tallystick.text.money import format_minor, format_money
 from tallystick.text.plain import foreign_text, format_time, format_window
 from tallystick.text.side_terms import said_of_inputs
 from tallystick.text.verdict_sentence import counted, verdict_sentence
-from tallystick.write_off import BreakWrittenOff
 
 _BREAKS_SHOWN_MAX = 20
 """Per class on a screen; --json and the report have more."""

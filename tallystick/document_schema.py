@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tallystick.alerting.alert import AlertAction
 from tallystick.alerting.message import SCHEMA_VERSION
-from tallystick.compensation_plan import Kind
+from tallystick.compensation.plan import Kind
 from tallystick.contract.alerts import Severity
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.run_result import ItemState

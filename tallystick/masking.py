@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tallystick.compensation_plan import PlanItem
+from tallystick.compensation.plan import PlanItem
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import PayloadKey
 from tallystick.explain import ToldBreak

@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from tallystick.compensation_plan import Plan, PlanItem
-from tallystick.plan_text import plan_sentence
+from tallystick.compensation.plan import Plan, PlanItem
+from tallystick.compensation.plan_text import plan_sentence
 
 SCHEMA_VERSION = 1
 """Of a plan as JSON."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from tallystick.alerting.alert import Alert
 from tallystick.alerting.message import Attempt, message_of
+from tallystick.compensation.write_off import BreakWrittenOff
 from tallystick.contract.change import ContractChange
 from tallystick.contract.contract import Contract
 from tallystick.explain import ToldBreak, explain
@@ -19,7 +20,6 @@ from tallystick.model.verdict import Verdict
 from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import RunSummary, StoredRun
 from tallystick.text.verdict_sentence import verdict_sentence
-from tallystick.write_off import BreakWrittenOff
 
 
 def summary_document(run: RunSummary) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from uuid import UUID
 from sqlalchemy import Engine
 
 from tallystick.alerting.alert import Alert, AlertAction
-from tallystick.compensation_plan import LeftOut, Plan, PlanItem, action_id_of
+from tallystick.compensation.plan import LeftOut, Plan, PlanItem, action_id_of
 from tallystick.contract.alerts import Severity
 from tallystick.contract.contract import Contract, load_contract
 from tallystick.kafka_cluster.state import SURROUNDINGS, BrokerSettings, Surroundings, TopicSettings, UnreadExpiry

@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from tallystick.compensation_plan import Plan
+    from tallystick.compensation.plan import Plan
     from tallystick.store.approval_store import ApprovalStep
 
 APPROVALS = ("approve", "second_approval")

@@ -47,8 +47,8 @@ class ApprovePlanOperator(ApprovalOperator):
         self, engine: "Engine", contract: Contract, context: Context, asked: "ApprovalStep", word: str = ""
     ) -> None:
         """Put a plan before a person, after a word of ours, and keep that. Raises where it was shown already."""
+        from tallystick.compensation.plan_text import describe_plan
         from tallystick.masking import Mask
-        from tallystick.plan_text import describe_plan
         from tallystick.store.approval_store import SHOWN
 
         run_id = context["run_id"]
@@ -59,7 +59,7 @@ class ApprovePlanOperator(ApprovalOperator):
         _keep(engine, contract.contract, run_id, asked, actor="airflow", event=SHOWN)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        from tallystick.approval_rules import may_approve
+        from tallystick.compensation.approval_rules import may_approve
         from tallystick.store.approval_store import AGREED, FAILED, SHOWN, last_approval_step
 
         contract, run_id = read_contract_file(self.contract_file), context["run_id"]
@@ -78,16 +78,16 @@ class ApprovePlanOperator(ApprovalOperator):
 
 
 class SecondApprovalOperator(ApprovePlanOperator):
-    """Ask a second person where one is not enough; pass at once where it is. The rule is tallystick.approval_rules'.
+    """Ask a second person where one is not enough; pass at once where it is. The rule is tallystick.compensation.approval_rules'.
 
     So the reconciliation's own plan gets two approvals above the contract's limit, and whoever agreed to a plan that
     they had asked for themselves need not start again.
     """
 
     def execute(self, context: Context) -> Any:
-        from tallystick.approval_rules import refuse_too_few_people
-        from tallystick.compensation_plan import OnePersonOnly
-        from tallystick.plan_text import plain_markdown
+        from tallystick.compensation.approval_rules import refuse_too_few_people
+        from tallystick.compensation.plan import OnePersonOnly
+        from tallystick.compensation.plan_text import plain_markdown
         from tallystick.store.approval_store import agreements_in, last_approval_step, requesters
 
         contract, run_id = read_contract_file(self.contract_file), context["run_id"]

@@ -19,6 +19,7 @@ from fastapi import Path as PathParameter
 from fastapi.responses import RedirectResponse
 from sqlalchemy import Engine
 
+from tallystick.compensation.write_off import write_off_of
 from tallystick.contract.contract import Contract
 from tallystick.matching.closed_cut import closing_of
 from tallystick.store.acknowledgement_store import acknowledge
@@ -28,7 +29,6 @@ from tallystick.store.close_store import close_cut
 from tallystick.store.engine import open_store
 from tallystick.store.plan_store import append_audit
 from tallystick.store.write_off_store import write_off_break
-from tallystick.write_off import write_off_of
 from tallystick_airflow.acting_door import require_act, require_token
 from tallystick_airflow.connections import read_store_dsn
 from tallystick_airflow.pages_door import GetUserDep, Name, base_of, compensation_of, readable_break

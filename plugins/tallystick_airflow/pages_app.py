@@ -21,6 +21,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tallystick.alerting.acknowledgement import AcknowledgementRefused
+from tallystick.compensation.write_off import WriteOffRefused
 from tallystick.connections.connections import ConnectionNotGiven, artifacts_folder, runbook_links
 from tallystick.contract.contract import Contract
 from tallystick.masking import Mask
@@ -55,7 +56,6 @@ from tallystick.store.run_store import AttemptFenced, read_run_head
 from tallystick.store.standing_store import ItemOrder, ItemQuestion, read_breaks, read_standing
 from tallystick.store.trend_store import read_trend
 from tallystick.text.finding_texts import BREAK_TEXTS
-from tallystick.write_off import WriteOffRefused
 from tallystick_airflow.acting_door import form_token, may_act
 from tallystick_airflow.connections import ConnectionRefused, read_store_dsn
 from tallystick_airflow.pages_acting import DONE, CannotAsk, router

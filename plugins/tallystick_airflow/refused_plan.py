@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 @contextmanager
 def no_retry_for_a_refused_plan() -> Iterator[None]:
     """Turn a refusal into a failure that Airflow does not retry. What a retry can cure passes unchanged."""
-    from tallystick.compensation_plan import PlanRefused  # database clients: not while parsing
+    from tallystick.compensation.plan import PlanRefused  # database clients: not while parsing
     from tallystick.executor.progress_topic import ProgressLost
 
     try:

@@ -20,13 +20,13 @@ class VerifyOperator(ContractOperator):
     """
 
     def execute(self, context: Context) -> None:
+        from tallystick.compensation.repair_effect import Effect
         from tallystick.executor.execute_plan import (  # Kafka's client: not while parsing
             contract_to_look_by,
             verify_and_keep,
         )
         from tallystick.masking import Mask
         from tallystick.model.verdict import Verdict
-        from tallystick.repair_effect import Effect
 
         contract = self.read_contract()
         mask = Mask(contract)

@@ -11,15 +11,15 @@ from uuid import UUID
 
 from sqlalchemy import Engine
 
-from tallystick.abort_plan import AbortItem
-from tallystick.acting_rules import refuse_outside_hours, refuse_stopped
-from tallystick.compensation_plan import Plan, PlanItem, Spent, refuse_over_caps
+from tallystick.compensation.abort_plan import AbortItem
+from tallystick.compensation.kill_switch import refuse_outside_hours, refuse_stopped
+from tallystick.compensation.plan import Plan, PlanItem, Spent, refuse_over_caps
+from tallystick.compensation.repair_effect import Effect
 from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract
 from tallystick.executor.effects.publish_events import ExecutorFenced, transactional_id_of
 from tallystick.executor.step import ExecutorStep, Tell
 from tallystick.model.verdict import Verdict
-from tallystick.repair_effect import Effect
 from tallystick.store.claim_store import NOT_OUTSTANDING, claim_actions, held_among, outstanding_among
 from tallystick.store.plan_store import (
     ActionState,

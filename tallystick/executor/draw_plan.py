@@ -9,8 +9,8 @@ import psycopg
 from psycopg.rows import dict_row
 from sqlalchemy import Engine
 
-from tallystick.abort_plan import AbortItem, abort_items, why_not_abort
-from tallystick.compensation_plan import (
+from tallystick.compensation.abort_plan import AbortItem, abort_items, why_not_abort
+from tallystick.compensation.plan import (
     Candidate,
     Plan,
     PlanItem,

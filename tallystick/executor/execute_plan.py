@@ -30,8 +30,8 @@ from confluent_kafka import KafkaException, Producer
 from sqlalchemy import Engine
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from tallystick.approval_rules import NotAnApprover, refuse_too_few_people
-from tallystick.compensation_plan import (
+from tallystick.compensation.approval_rules import NotAnApprover, refuse_too_few_people
+from tallystick.compensation.plan import (
     INTO_LEDGER,
     ApprovalTooOld,
     CapsExceeded,
@@ -47,6 +47,21 @@ from tallystick.compensation_plan import (
     refuse_over_caps,
     rules_of,
     why_row_may_have_come,
+)
+from tallystick.compensation.progress_record import progress_record
+from tallystick.compensation.repair_effect import Effect, effect_of, why_not_taken_back
+from tallystick.compensation.republished_event import (
+    StandingEvent,
+    StandingEvents,
+    event_at,
+    event_headers,
+    event_value,
+    find_events,
+    is_as_planned,
+    reversal_value,
+    why_not_postable,
+    why_not_read_whole,
+    why_not_reversible,
 )
 from tallystick.connections.connections import Connections
 from tallystick.contract.change import ContractChangeRefused
@@ -85,21 +100,6 @@ from tallystick.ledger.protocol import LedgerRefused
 from tallystick.model.cut import JudgedPart
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.verdict import Verdict, merge_verdicts
-from tallystick.progress_record import progress_record
-from tallystick.repair_effect import Effect, effect_of, why_not_taken_back
-from tallystick.republished_event import (
-    StandingEvent,
-    StandingEvents,
-    event_at,
-    event_headers,
-    event_value,
-    find_events,
-    is_as_planned,
-    reversal_value,
-    why_not_postable,
-    why_not_read_whole,
-    why_not_reversible,
-)
 from tallystick.store.approval_store import agreements, requesters
 from tallystick.store.claim_store import held_among, judged_parts
 from tallystick.store.clock import store_now

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from tallystick.compensation_plan import PlanItem
+from tallystick.compensation.plan import PlanItem
+from tallystick.compensation.progress_record import ExecutorKey, Planned, judge_progress, sealed_plans, topics_of
 from tallystick.executor.action_log import Work
 from tallystick.executor.progress_topic import ProgressLog, read_progress
 from tallystick.kafka_log.committed_records import SettledTopics
-from tallystick.progress_record import ExecutorKey, Planned, judge_progress, sealed_plans, topics_of
 from tallystick.store.executor_key_store import read_executor_key
 from tallystick.store.plan_store import (
     PROGRESS_END,

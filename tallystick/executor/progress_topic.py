@@ -21,12 +21,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
+from tallystick.compensation.progress_record import ProgressRecord, action_of_key, read_record
 from tallystick.connections.connections import KafkaSettings
 from tallystick.kafka_log.committed_records import SettledTopics, read_committed
 from tallystick.kafka_log.fetch import BrokerUnreachable, open_admin
 from tallystick.kafka_log.topic_snapshot import TopicNotFound, read_topic_snapshot
 from tallystick.model.cut import PartitionSnapshot
-from tallystick.progress_record import ProgressRecord, action_of_key, read_record
 
 _REQUEST_SECONDS = 30
 _SETTINGS = {"cleanup.policy": "compact", "retention.ms": "-1", "retention.bytes": "-1"}

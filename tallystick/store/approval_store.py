@@ -12,10 +12,10 @@ from uuid import UUID
 
 from sqlalchemy import DateTime, Engine, Row, Select, cast, func, or_, select
 
-from tallystick.approval_rules import machine_of
-from tallystick.compensation_plan import Plan
+from tallystick.compensation.approval_rules import machine_of
+from tallystick.compensation.plan import Plan
+from tallystick.compensation.signed_approval import SignedApproval
 from tallystick.host.terminal_user import AT_TERMINAL, Terminal, at_terminal
-from tallystick.signed_approval import SignedApproval
 from tallystick.store.plan_store import ASKED, append_audit
 from tallystick.store.schema import audit as audit_table
 from tallystick.store.schema import compensation_plan

@@ -14,8 +14,8 @@ from sqlalchemy import Connection, Engine, Text, case, cast, func, select, tuple
 from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from tallystick.abort_plan import AbortItem
-from tallystick.compensation_plan import Kind, Plan, PlanItem, PlanStale, Spent
+from tallystick.compensation.abort_plan import AbortItem
+from tallystick.compensation.plan import Kind, Plan, PlanItem, PlanStale, Spent
 from tallystick.model.cut import JudgedPart
 from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import TopicPartition

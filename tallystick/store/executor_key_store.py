@@ -2,7 +2,7 @@
 
 from sqlalchemy import Engine, select
 
-from tallystick.progress_record import ExecutorKey
+from tallystick.compensation.progress_record import ExecutorKey
 from tallystick.store.schema import executor_key
 
 

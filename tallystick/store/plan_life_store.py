@@ -13,8 +13,8 @@ from pydantic import TypeAdapter
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.dialects.postgresql import array
 
-from tallystick.abort_plan import AbortItem
-from tallystick.compensation_plan import Kind, PlanItem
+from tallystick.compensation.abort_plan import AbortItem
+from tallystick.compensation.plan import Kind, PlanItem
 from tallystick.store.approval_store import AGREED, FAILED, REJECTED, UNANSWERED
 from tallystick.store.plan_store import ASKED, ActionState, AuditEntry, audit_entry
 from tallystick.store.schema import audit, compensation_action, compensation_plan

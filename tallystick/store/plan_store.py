@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import OperationalError
 
-from tallystick.compensation_plan import Plan, Spent
+from tallystick.compensation.plan import Plan, Spent
 from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.matching.known_repairs import KnownRepair
 from tallystick.model.run_result import total_money

@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Engine, Row, insert, select
 
-from tallystick.acting_rules import SwitchSetting
+from tallystick.compensation.kill_switch import SwitchSetting
 from tallystick.host.terminal_user import at_terminal
 from tallystick.store.schema import acting_switch, audit
 

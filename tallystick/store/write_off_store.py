@@ -11,6 +11,13 @@ from uuid import UUID
 from sqlalchemy import Connection, Engine, insert, select
 
 from tallystick.alerting.alert import alerts_of_write_off
+from tallystick.compensation.write_off import (
+    BreakWrittenOff,
+    RepairBegun,
+    WriteOffRefused,
+    items_written_off,
+    refuse_while_repaired,
+)
 from tallystick.explain import LifeStep
 from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.model.run_result import OpenItem, WriteOff
@@ -22,13 +29,6 @@ from tallystick.store.cut_store import CutNotFound, no_run_under_way
 from tallystick.store.plan_store import HOLDING, ActionState
 from tallystick.store.run_store import item_columns, outstanding_seen_by
 from tallystick.store.schema import audit, compensation_action, compensation_plan, open_item
-from tallystick.write_off import (
-    BreakWrittenOff,
-    RepairBegun,
-    WriteOffRefused,
-    items_written_off,
-    refuse_while_repaired,
-)
 
 
 def write_off_break(

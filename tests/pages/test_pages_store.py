@@ -12,7 +12,7 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.dialects.postgresql import insert
 
 from lab.postgres import STORE_OWNER, PostgresServer
-from tallystick.compensation_plan import Kind, LeftOut, Plan
+from tallystick.compensation.plan import Kind, LeftOut, Plan
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict

@@ -18,9 +18,9 @@ from psycopg import sql
 from sqlalchemy import Engine, text
 
 from lab.step_by_step import run_step_by_step
-from tallystick import compensation_plan
-from tallystick.abort_plan import AbortItem
-from tallystick.compensation_plan import Plan
+from tallystick.compensation import plan as compensation_plan
+from tallystick.compensation.abort_plan import AbortItem
+from tallystick.compensation.plan import Plan
 from tallystick.executor import action_log, draw_plan, execute_plan
 from tallystick.executor.effects import abort_marker, post_to_ledger, publish_events
 from tallystick.executor.effects.publish_events import OutgoingRecord, TransactionAborted, publish_together

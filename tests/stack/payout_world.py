@@ -24,7 +24,7 @@ from lab.ledger import Ledger, PayoutRow
 from lab.mode import DeliveryMode
 from lab.namespace import Namespace
 from lab.stack import LabStack
-from tallystick.compensation_plan import Plan
+from tallystick.compensation.plan import Plan
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.contract import Contract
 from tallystick.executor.execute_plan import Execution

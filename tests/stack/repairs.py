@@ -9,7 +9,8 @@ from typing import Any, Protocol
 from confluent_kafka.admin import AdminClient
 from sqlalchemy import Engine, text
 
-from tallystick.compensation_plan import Plan
+from tallystick.compensation.plan import Plan
+from tallystick.compensation.repair_effect import Effect
 from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract
 from tallystick.executor.draw_plan import draw_plan
@@ -18,7 +19,6 @@ from tallystick.executor.progress_topic import progress_topic_name
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.settings import BrokerSettings
 from tallystick.kafka_cluster.state import FirstSight, HeldEvents, Surroundings
-from tallystick.repair_effect import Effect
 from tallystick.store.approval_store import AGREED
 from tallystick.store.plan_store import append_audit, read_audit, save_plan
 

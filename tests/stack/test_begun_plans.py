@@ -17,7 +17,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from sqlalchemy import text
 
-from tallystick.compensation_plan import ApprovalTooOld, Plan, PlanRefused, PlanStale
+from tallystick.compensation.plan import ApprovalTooOld, Plan, PlanRefused, PlanStale
+from tallystick.compensation.write_off import WriteOffRefused
 from tallystick.contract.contract import Contract
 from tallystick.executor.action_log import ItemFate
 from tallystick.executor.effects.publish_events import open_publisher
@@ -34,7 +35,6 @@ from tallystick.store.migrations.versions import m0012_effects_of_actions
 from tallystick.store.plan_store import append_audit
 from tallystick.store.run_store import commit_run, outstanding_breaks
 from tallystick.store.write_off_store import write_off_break
-from tallystick.write_off import WriteOffRefused
 
 from .payout_world import Books, once, world
 

@@ -22,9 +22,9 @@ from lab.raw_produce import open_raw_admin
 from lab.second_person import SecondPerson
 from lab.struck_servers import StruckServers
 from lab.swollen_batch import ZSTD, produce_batch, swollen_batch
-from tallystick.acting_rules import ActingStopped, OutsideActingHours, SwitchSetting
 from tallystick.cli import app
-from tallystick.compensation_plan import (
+from tallystick.compensation.kill_switch import ActingStopped, OutsideActingHours, SwitchSetting
+from tallystick.compensation.plan import (
     CapsExceeded,
     CompensationOff,
     OnePersonOnly,
@@ -32,6 +32,7 @@ from tallystick.compensation_plan import (
     Spent,
     refuse_over_caps,
 )
+from tallystick.compensation.repair_effect import Effect
 from tallystick.contract.change import ContractChangeRefused
 from tallystick.contract.contract import Contract
 from tallystick.executor import execute_plan, progress_topic
@@ -50,7 +51,6 @@ from tallystick.host.terminal_user import AT_TERMINAL, Terminal, this_terminal
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.repair_effect import Effect
 from tallystick.store.approval_store import REJECTED
 from tallystick.store.claim_store import claim_actions
 from tallystick.store.plan_store import (

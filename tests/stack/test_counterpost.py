@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tallystick.compensation_plan import Kind
+from tallystick.compensation.plan import Kind
+from tallystick.compensation.repair_effect import Effect
 from tallystick.executor import action_log
 from tallystick.executor.action_log import ItemFate
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.repair_effect import Effect
 from tallystick.store.run_store import StoredRun, outstanding_breaks
 
 from .books import Event, LiveBooks, payment

@@ -10,7 +10,8 @@ from sqlalchemy import Engine
 from lab.airflow import AirflowStack, start_airflow
 from lab.airflow_environment import AirflowSettings
 from lab.stack import LabAddresses
-from tallystick.compensation_plan import Plan
+from tallystick.compensation.plan import Plan
+from tallystick.compensation.repair_effect import Effect
 from tallystick.connections.connections import Connections, HttpAccount, KafkaSettings
 from tallystick.contract.contract import Contract
 from tallystick.document_schema import PlanDocument
@@ -21,7 +22,6 @@ from tallystick.executor.effects.airflow_api import AirflowRefused, open_airflow
 from tallystick.executor.execute_plan import Execution
 from tallystick.model.verdict import Verdict
 from tallystick.plan_document import conf_of
-from tallystick.repair_effect import Effect
 from tallystick.store.plan_store import executed_actions
 
 from .repairs import action_states, effects, executed, planned, trail

@@ -22,19 +22,19 @@ from lab.ledger import PayoutRow
 from lab.process import wait_until
 from lab.second_person import SecondPerson
 from tallystick.cli import app
-from tallystick.compensation_plan import Plan, PlanItem
+from tallystick.compensation.plan import Plan, PlanItem
+from tallystick.compensation.progress_record import progress_record
+from tallystick.compensation.write_off import WriteOffRefused
 from tallystick.executor.action_log import LOOK, ItemFate, ItemOutcome
 from tallystick.executor.progress_topic import ensure_progress_topic, progress_topic_name
 from tallystick.host.terminal_user import AT_TERMINAL, this_terminal
 from tallystick.kafka_log.record import ACTION_HEADER
 from tallystick.model.run_result import ItemState, WriteOff
-from tallystick.progress_record import progress_record
 from tallystick.store.executor_key_store import read_executor_key
 from tallystick.store.plan_store import executed_actions, open_actions, read_audit, record_done
 from tallystick.store.reopen_store import ReopenRefused, reopen_action
 from tallystick.store.run_store import outstanding_breaks
 from tallystick.store.write_off_store import write_off_break
-from tallystick.write_off import WriteOffRefused
 
 from .payout_world import NOON, Books, once, world
 from .repairs import delete_progress_topic

@@ -32,6 +32,7 @@ from lab.postgres import LEDGER_DATABASE
 from lab.process import wait_until
 from lab.stack import LabStack
 from tallystick.cli import app
+from tallystick.compensation.repair_effect import Effect
 from tallystick.connections.connections import KafkaSettings, environment_variable
 from tallystick.contract.compensation import REPUBLISHABLE
 from tallystick.executor.action_log import ItemFate
@@ -41,7 +42,6 @@ from tallystick.kafka_cluster.settings import read_broker_settings, read_topic_s
 from tallystick.kafka_log.fetch import BrokerUnreachable, open_admin
 from tallystick.kafka_log.topic_snapshot import TopicNotFound, read_topic_snapshot
 from tallystick.ledger.protocol import LedgerRefused
-from tallystick.repair_effect import Effect
 
 from .books import KAFKA, LEDGER, LiveBooks, doubts, payment
 from .live import NewBooks

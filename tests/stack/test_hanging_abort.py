@@ -14,8 +14,9 @@ from sqlalchemy import text
 from lab.broker import Broker
 from lab.process import wait_until
 from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
-from tallystick.acting_rules import ActingStopped, SwitchSetting
-from tallystick.compensation_plan import OnePersonOnly, Plan
+from tallystick.compensation.kill_switch import ActingStopped, SwitchSetting
+from tallystick.compensation.plan import OnePersonOnly, Plan
+from tallystick.compensation.repair_effect import Effect
 from tallystick.executor import action_log
 from tallystick.executor.action_log import ItemFate
 from tallystick.executor.effects import abort_transactions
@@ -33,7 +34,6 @@ from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import DoubtFound, RunFigures, RunResult
 from tallystick.model.verdict import Verdict
-from tallystick.repair_effect import Effect
 from tallystick.store import plan_store
 from tallystick.store.cut_store import claim_attempt
 from tallystick.store.plan_store import EndingHeld, ending_alone, read_audit, save_plan

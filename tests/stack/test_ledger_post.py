@@ -14,8 +14,9 @@ import pytest
 from sqlalchemy import text
 
 from lab.process import wait_until
-from tallystick.acting_rules import ActingStopped, SwitchSetting
-from tallystick.compensation_plan import Kind, Plan, PlanRefused
+from tallystick.compensation.kill_switch import ActingStopped, SwitchSetting
+from tallystick.compensation.plan import Kind, Plan, PlanRefused
+from tallystick.compensation.repair_effect import Effect
 from tallystick.executor import execute_plan
 from tallystick.executor.action_log import LOOK, ItemFate
 from tallystick.executor.effects import post_to_ledger
@@ -27,7 +28,6 @@ from tallystick.matching.closed_cut import closing_of
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.repair_effect import Effect
 from tallystick.store.break_store import find_break
 from tallystick.store.claim_store import NOT_OUTSTANDING
 from tallystick.store.close_store import close_cut

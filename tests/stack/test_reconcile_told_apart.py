@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tallystick.compensation_plan import PlanItem
+from tallystick.compensation.plan import PlanItem
 from tallystick.contract.event import EventFields
 from tallystick.executor import execute_plan
 from tallystick.model.finding_names import Doubt, Notice

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
-from tallystick.compensation_plan import Kind
+from tallystick.compensation.plan import Kind
+from tallystick.compensation.repair_effect import Effect
 from tallystick.contract.compensation import REPUBLISHABLE, REVERSIBLE
 from tallystick.executor.action_log import ItemFate
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.repair_effect import Effect
 from tallystick.store.run_store import StoredRun, outstanding_breaks
 
 from .books import LiveBooks, payment, payments

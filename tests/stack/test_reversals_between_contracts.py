@@ -14,7 +14,7 @@ from kafka.partitioner.default import murmur2
 from sqlalchemy import text
 
 from lab.ledger import PayoutRow
-from tallystick.compensation_plan import Plan
+from tallystick.compensation.plan import Plan
 from tallystick.contract.contract import Contract
 from tallystick.executor.action_log import ItemFate
 from tallystick.executor.progress_topic import progress_topic_name

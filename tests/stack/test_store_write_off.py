@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 from tallystick.alerting.alert import Alert, AlertAction
 from tallystick.cli import app
+from tallystick.compensation.write_off import WriteOffRefused
 from tallystick.contract.alerts import Severity
 from tallystick.model.run_result import Break, ItemState, WriteOff
 from tallystick.model.verdict import Verdict
@@ -20,7 +21,6 @@ from tallystick.store.cut_store import CutAlreadyOpen, claim_attempt, no_run_und
 from tallystick.store.plan_store import read_audit
 from tallystick.store.run_store import commit_run, open_items_as_of, outstanding_breaks, outstanding_classes, read_run
 from tallystick.store.write_off_store import write_off_break
-from tallystick.write_off import WriteOffRefused
 
 ADA = WriteOff(by="Ada", reason="refunded by hand", at_utc=datetime(2026, 3, 2, tzinfo=UTC))
 
@@ -153,7 +153,7 @@ def test_a_break_under_repair_is_refused(store: Engine, found: tuple[Break, Brea
     plan_id = uuid4()
     with store.begin() as connection:
         connection.execute(
-            text("insert into tallystick.compensation_plan values (:id, 'payouts', 1, 'hash', '{}', 'Bob')"),
+            text("insert into tallystick.compensation.plan values (:id, 'payouts', 1, 'hash', '{}', 'Bob')"),
             {"id": plan_id},
         )
         connection.execute(

@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import cached_property
 
 from tallystick.classes.duplicate_in_topic import original_item_id
+from tallystick.compensation.write_off import items_written_off
 from tallystick.contract.contract import Contract, Direction
 from tallystick.explain import LifeStep
 from tallystick.judging.judge import judge
@@ -34,7 +35,6 @@ from tallystick.pipeline.investigate import (
     without_repeats,
 )
 from tallystick.pipeline.lookups import LookUps, ledger_sighting, needs_topic, topic_sighting
-from tallystick.write_off import items_written_off
 
 from .builders import HOUR, IN_TOPIC, LEDGER, MINUTE, NOON, TOPIC, contract_of, ledger_at, offsets, partition_at
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tallystick import plan_text
-from tallystick.abort_plan import AbortItem, why_too_young
-from tallystick.approval_rules import refuse_too_few_people
-from tallystick.compensation_plan import (
+from tallystick.compensation import plan_text
+from tallystick.compensation.abort_plan import AbortItem, why_too_young
+from tallystick.compensation.approval_rules import refuse_too_few_people
+from tallystick.compensation.plan import (
     CapsExceeded,
     OnePersonOnly,
     Plan,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tallystick.acting_rules import (
+from tallystick.compensation.kill_switch import (
     ActingStopped,
     OutsideActingHours,
     SwitchRefused,
@@ -14,7 +14,7 @@ from tallystick.acting_rules import (
     refuse_stopped,
     words_of,
 )
-from tallystick.compensation_plan import CompensationOff
+from tallystick.compensation.plan import CompensationOff
 from tallystick.contract.contract import Contract
 from tallystick.model.finding_names import BreakClass
 

@@ -9,9 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from tallystick import plan_text
-from tallystick.approval_rules import NotAnApprover, may_approve, refuse_too_few_people
-from tallystick.compensation_plan import (
+from tallystick.compensation import plan_text
+from tallystick.compensation.approval_rules import NotAnApprover, may_approve, refuse_too_few_people
+from tallystick.compensation.plan import (
     Candidate,
     CapsExceeded,
     CompensationOff,

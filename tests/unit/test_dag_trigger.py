@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tallystick.compensation_plan import PlanRefused
+from tallystick.compensation.plan import PlanRefused
 from tallystick.connections.connections import ConnectionNotGiven, HttpAccount, connections_from_environment
 from tallystick.executor.effects.airflow_api import AirflowRefused, AirflowUnreachable, DagRun, Started, open_airflow
 

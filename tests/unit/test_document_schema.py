@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from tallystick.compensation_plan import StoodAround, make_plan
+from tallystick.compensation.plan import StoodAround, make_plan
 from tallystick.document_schema import (
     SCHEMAS,
     AbortDocument,

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
+from tallystick.compensation.plan_text import describe_plan
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import PayloadKey
 from tallystick.explain import LifeStep, ToldBreak, explain
@@ -14,7 +15,6 @@ from tallystick.model.run_result import Break, ItemState
 from tallystick.pages import render_page
 from tallystick.pages.break_page import break_page
 from tallystick.pages.plan_page import plan_page
-from tallystick.plan_text import describe_plan
 from tallystick.report import render_report
 from tallystick.run_document import run_document, story_document
 from tallystick.store.run_store import StoredRun

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from lab.swollen_batch import CODECS, packed_batch, record_bytes, swollen_batch, varint
-from tallystick.compensation_plan import PlanItem
+from tallystick.compensation.plan import PlanItem
+from tallystick.compensation.republished_event import find_events
 from tallystick.contract.event import EventFields
 from tallystick.kafka_log import open_batch as module
 from tallystick.kafka_log.committed_records import committed_in
@@ -15,7 +16,6 @@ from tallystick.kafka_log.open_batch import HEADERS_MAX, is_whole, open_batch, r
 from tallystick.kafka_log.record import read_record, why_unreadable
 from tallystick.kafka_log.search import Wanted, find_records
 from tallystick.kafka_log.unpacking import UnreadableBatch
-from tallystick.republished_event import find_events
 
 from .builders import PART, offsets
 from .synthetic_log import SyntheticLog, value

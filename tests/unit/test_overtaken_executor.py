@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.dialects import postgresql
 
-from tallystick.compensation_plan import Plan, PlanItem
+from tallystick.compensation.plan import Plan, PlanItem
 from tallystick.executor import action_log, execute_plan
 from tallystick.executor.action_log import ItemFate, Work
 from tallystick.executor.effects.publish_events import ExecutorFenced, TransactionAborted

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.abort_plan import abort_words
 from tallystick.alerting.alert import AlertAction
-from tallystick.compensation_plan import Kind
+from tallystick.compensation.abort_plan import abort_words
+from tallystick.compensation.plan import Kind
 from tallystick.contract.alerts import Severity
 from tallystick.explain import LifeStep, ToldBreak, describe_place
 from tallystick.model.finding_names import BreakClass, Doubt

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.compensation_plan import Plan, PlanItem
-from tallystick.model.finding_names import BreakClass
-from tallystick.progress_record import (
+from tallystick.compensation.plan import Plan, PlanItem
+from tallystick.compensation.progress_record import (
     ExecutorKey,
     ProgressFound,
     action_of_key,
@@ -21,6 +20,7 @@ from tallystick.progress_record import (
     sealed_plans,
     topics_of,
 )
+from tallystick.model.finding_names import BreakClass
 
 KEY = ExecutorKey(b"k" * 32)
 ITEM = PlanItem(

@@ -7,11 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.compensation_plan import Kind, PlanItem, StandingRow
+from tallystick.compensation.plan import Kind, PlanItem, StandingRow
+from tallystick.compensation.repair_effect import Effect, effect_of, why_not_taken_back
+from tallystick.compensation.republished_event import StandingEvent
 from tallystick.contract.event import EventFields
 from tallystick.model.finding_names import BreakClass
-from tallystick.repair_effect import Effect, effect_of, why_not_taken_back
-from tallystick.republished_event import StandingEvent
 
 NAMES = EventFields()
 ROW = StandingRow(

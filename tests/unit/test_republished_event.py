@@ -7,12 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.compensation_plan import Kind, PlanItem
-from tallystick.contract.event import EventFields
-from tallystick.model.cut import JudgedPart, PartitionSnapshot
-from tallystick.model.finding_names import BreakClass
-from tallystick.model.offsets import TopicPartition
-from tallystick.republished_event import (
+from tallystick.compensation.plan import Kind, PlanItem
+from tallystick.compensation.republished_event import (
     StandingEvent,
     event_headers,
     in_force,
@@ -22,6 +18,10 @@ from tallystick.republished_event import (
     why_not_read_whole,
     why_not_reversible,
 )
+from tallystick.contract.event import EventFields
+from tallystick.model.cut import JudgedPart, PartitionSnapshot
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.offsets import TopicPartition
 
 NAMES = EventFields(match_key="id", amount_minor="cents")
 VALUE = b'{"id": "ev-1", "payment_id": "pay-1", "leg": "payout", "cents": 250, "currency": "EUR", "note": "by wire"}'

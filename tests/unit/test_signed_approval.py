@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lab.second_person import public_line, signature_of
-from tallystick.signed_approval import (
+from tallystick.compensation.signed_approval import (
     NAMESPACE,
     SIGNERS_VARIABLE,
     ApprovalRefused,

@@ -8,10 +8,16 @@ from uuid import UUID
 import pytest
 
 from tallystick.alerting.alert import AlertAction, Outstanding, alerts_of_write_off
+from tallystick.compensation.write_off import (
+    RepairBegun,
+    WriteOffRefused,
+    items_written_off,
+    refuse_while_repaired,
+    write_off_of,
+)
 from tallystick.explain import LifeStep, explain
 from tallystick.model.run_result import ItemState, OpenItem, WriteOff
 from tallystick.run_document import story_document
-from tallystick.write_off import RepairBegun, WriteOffRefused, items_written_off, refuse_while_repaired, write_off_of
 
 from .builders import HOUR, NOON
 from .test_alert import CONTRACT, MISSING, cut

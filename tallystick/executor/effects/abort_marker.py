@@ -20,8 +20,8 @@ from kafka.errors import (
     TransactionCoordinatorFencedError,
 )
 
-from tallystick.abort_plan import AbortItem, why_too_young
-from tallystick.compensation_plan import PlanRefused
+from tallystick.compensation.abort_plan import AbortItem, why_too_young
+from tallystick.compensation.plan import PlanRefused
 from tallystick.kafka_cluster.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.kafka_cluster.settings import read_broker_settings
 from tallystick.kafka_log.batch_header import Marker, checksum

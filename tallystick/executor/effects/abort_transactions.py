@@ -16,14 +16,14 @@ from tenacity import (
     wait_exponential,
 )
 
-from tallystick.abort_plan import AbortItem
-from tallystick.compensation_plan import Plan
+from tallystick.compensation.abort_plan import AbortItem
+from tallystick.compensation.plan import Plan
+from tallystick.compensation.repair_effect import Effect
 from tallystick.connections.connections import Connections
 from tallystick.executor.action_log import SETTLE_SECONDS, ItemCheck, ItemFate, ItemOutcome, Work, do_each
 from tallystick.executor.effects.abort_marker import Standing, State, look_at, read_evidence, wait_ended, write_abort
 from tallystick.executor.step import ExecutorStep
 from tallystick.kafka_log.fetch import BrokerUnreachable, open_admin
-from tallystick.repair_effect import Effect
 from tallystick.store.plan_store import ActionState, StoredAction, ending_alone
 
 _ANSWER_SECONDS = 30

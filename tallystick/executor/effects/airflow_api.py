@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx
 
 from tallystick.alerting.sinks.quiet_client_logs import silent_logs
-from tallystick.compensation_plan import PlanRefused
+from tallystick.compensation.plan import PlanRefused
 from tallystick.connections.connections import HttpAccount
 
 _TIMEOUT_SECONDS = 30

@@ -19,7 +19,8 @@ from uuid import UUID
 import psycopg
 from psycopg import IsolationLevel, sql
 
-from tallystick.compensation_plan import PlanItem, StandingRow
+from tallystick.compensation.plan import PlanItem, StandingRow
+from tallystick.compensation.repair_effect import has_its_row, is_taken_back_once, why_not_taken_back
 from tallystick.contract.compensation import LedgerPost
 from tallystick.contract.contract import Contract
 from tallystick.contract.ledger import LedgerSide
@@ -27,7 +28,6 @@ from tallystick.executor.draw_plan import read_source_rows
 from tallystick.executor.step import ExecutorStep, Tell, tell_nobody
 from tallystick.ledger.postgres import APPLICATION_NAME, open_ledger
 from tallystick.ledger.protocol import LedgerRefused
-from tallystick.repair_effect import has_its_row, is_taken_back_once, why_not_taken_back
 
 _PATIENCE = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'"
 """An executor that is stopped must hold neither the next one nor the ledger's horizon."""

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from tallystick.compensation_plan import Kind, Plan, PlanItem, PlanRefused
+from tallystick.compensation.plan import Kind, Plan, PlanItem, PlanRefused
+from tallystick.compensation.repair_effect import Effect
 from tallystick.connections.connections import Connections, HttpAccount
 from tallystick.contract.contract import Contract
 from tallystick.executor.action_log import ItemCheck, ItemFate, ItemOutcome, Work, do_each, refused
@@ -15,7 +16,6 @@ from tallystick.executor.effects.airflow_api import AirflowApi, DagRun, open_air
 from tallystick.executor.effects.publish_events import ExecutorFenced
 from tallystick.executor.step import ExecutorStep
 from tallystick.plan_document import conf_of
-from tallystick.repair_effect import Effect
 from tallystick.store.claim_store import STARTING, note_starting
 from tallystick.store.plan_store import ActionState, StoredAction
 

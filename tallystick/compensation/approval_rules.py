@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from tallystick.compensation_plan import OnePersonOnly, Plan, PlanRefused, rules_of
+from tallystick.compensation.plan import OnePersonOnly, Plan, PlanRefused, rules_of
 from tallystick.contract.contract import Contract
 from tallystick.text.money import format_money
 from tallystick.text.plain import foreign_text

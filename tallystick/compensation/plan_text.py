@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tallystick.abort_plan import AbortItem, abort_words
-from tallystick.compensation_plan import Kind, LeftOut, Plan, PlanItem
+from tallystick.compensation.abort_plan import AbortItem, abort_words
+from tallystick.compensation.plan import Kind, LeftOut, Plan, PlanItem
 from tallystick.model.run_result import total_at_stake, total_money
 from tallystick.text.money import format_minor, format_money
 from tallystick.text.plain import printed_text

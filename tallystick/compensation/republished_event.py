@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from tallystick.compensation_plan import Kind, PlanItem
+from tallystick.compensation.plan import Kind, PlanItem
 from tallystick.contract.event import EventFields
 from tallystick.kafka_log.committed_records import CommittedRecord
 from tallystick.kafka_log.event_decoder import reader_of

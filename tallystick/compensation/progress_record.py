@@ -14,7 +14,7 @@ from uuid import UUID
 
 import msgspec
 
-from tallystick.compensation_plan import Plan, PlanItem, plan_id_of
+from tallystick.compensation.plan import Plan, PlanItem, plan_id_of
 from tallystick.kafka_log.event_decoder import DECODE_ERRORS
 
 _KEY = re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

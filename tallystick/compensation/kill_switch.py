@@ -8,7 +8,7 @@ from datetime import datetime
 
 from croniter import croniter
 
-from tallystick.compensation_plan import CompensationOff, PlanRefused
+from tallystick.compensation.plan import CompensationOff, PlanRefused
 from tallystick.contract.contract import Contract
 from tallystick.host.terminal_user import Terminal
 from tallystick.text.plain import foreign_text, format_time

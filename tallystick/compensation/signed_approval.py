@@ -17,8 +17,8 @@ from uuid import UUID
 from sshsig import InvalidSignature, PublicKey, check_signature
 from sshsig.allowed_signers import AllowedSigner, load_allowed_signers_file
 
-from tallystick.compensation_plan import Plan, PlanRefused
-from tallystick.plan_text import describe_plan
+from tallystick.compensation.plan import Plan, PlanRefused
+from tallystick.compensation.plan_text import describe_plan
 from tallystick.text.plain import foreign_text, format_time
 
 NAMESPACE = "tallystick-approval"

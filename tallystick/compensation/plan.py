@@ -13,7 +13,7 @@ from uuid import UUID, uuid5
 
 from pydantic import TypeAdapter
 
-from tallystick.abort_plan import AbortItem, abort_items, why_not_abort
+from tallystick.compensation.abort_plan import AbortItem, abort_items, why_not_abort
 from tallystick.contract.compensation import COUNTERPOSTABLE, POSTABLE, REPUBLISHABLE, REVERSIBLE, CompensationRules
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.state import Surroundings
