@@ -48,7 +48,6 @@ from tallystick.judging.judge import judge
 from tallystick.kafka_log.fetch import fetcher, open_admin
 from tallystick.kafka_log.header_cache import BatchHeads, KeptHeads
 from tallystick.ledger.key_index import first_kept, forget, index_folder, new_seed, seal
-from tallystick.log_strip import FETCH_BYTES, with_strips
 from tallystick.matching.closed_cut import DIGEST
 from tallystick.model.cut import Cut, without_expired
 from tallystick.model.offsets import TopicPartition
@@ -57,6 +56,7 @@ from tallystick.pipeline.breaks_parquet import breaks_file
 from tallystick.pipeline.investigate import investigate, open_indexes, read_past, take_cut_census
 from tallystick.pipeline.lookups import LookUps
 from tallystick.pipeline.sources import open_both_sides
+from tallystick.report.log_excerpt import FETCH_BYTES, with_strips
 from tallystick.store.alert_store import firing_alerts
 from tallystick.store.contract_store import read_contract
 from tallystick.store.cut_store import claim_attempt, read_cut

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from tallystick.cli_progress import Progress
-    from tallystick.masking import Mask
     from tallystick.pipeline.local_run import LocalRun
+    from tallystick.report.masking import Mask
     from tallystick.store.run_store import StoredRun
 
 _EXIT_CODES = (
@@ -367,7 +367,7 @@ def explain_break(
     Example: `tallystick explain 5a1d6f0e`
     """
     from tallystick.cli_output import print_json, print_story
-    from tallystick.explain import explain
+    from tallystick.report.break_story import explain
     from tallystick.run_document import story_document
     from tallystick.store.break_store import find_break
     from tallystick.store.engine import open_store
@@ -644,7 +644,7 @@ def _masked(engine: "Engine", run: "StoredRun") -> "StoredRun":
 
 def _mask(engine: "Engine", contract_name: str, n: int) -> "Mask":
     """By the contract that the cut was made under."""
-    from tallystick.masking import Mask
+    from tallystick.report.masking import Mask
     from tallystick.store.contract_store import read_contract
 
     contract = read_contract(engine, contract_name, n)

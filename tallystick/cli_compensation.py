@@ -53,8 +53,8 @@ def show_plan(
     from tallystick.compensation.plan_text import describe_plan
     from tallystick.executor.draw_plan import draw_plan
     from tallystick.host.terminal_user import this_terminal
-    from tallystick.masking import Mask
     from tallystick.plan_document import plan_document
+    from tallystick.report.masking import Mask
     from tallystick.store.engine import open_store
     from tallystick.store.plan_store import save_plan
     from tallystick.store.run_store import list_runs
@@ -93,7 +93,7 @@ def print_sheet(contract_file: ContractFile, plan_hash: PlanHash) -> None:
     Example: `tallystick compensation sheet dags/contracts/billing_payouts.yaml 5a1d... > sheet.json`
     """
     from tallystick.compensation.signed_approval import SheetRules, approval_sheet
-    from tallystick.masking import Mask
+    from tallystick.report.masking import Mask
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
 
@@ -133,7 +133,7 @@ def act_on_plan(
     from tallystick.compensation.kill_switch import words_of
     from tallystick.executor.execute_plan import contract_to_look_by, execute_plan, verify_and_keep
     from tallystick.host.terminal_user import this_terminal
-    from tallystick.masking import Mask
+    from tallystick.report.masking import Mask
     from tallystick.store.engine import open_store
     from tallystick.text.plain import foreign_text, story_text
 
@@ -184,7 +184,7 @@ def _keep_signed(engine: "Engine", contract: Contract, plan: "Plan", sheets: Seq
         return
     from tallystick.compensation.signed_approval import SheetRules, approval_sheet, read_signed, read_signers
     from tallystick.host.terminal_user import this_terminal
-    from tallystick.masking import Mask
+    from tallystick.report.masking import Mask
     from tallystick.store.approval_store import keep_signed
     from tallystick.store.clock import store_now
 

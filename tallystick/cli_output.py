@@ -16,12 +16,12 @@ from tallystick.cli_table import Rows, console
 from tallystick.compensation.write_off import BreakWrittenOff
 from tallystick.contract.change import ContractChange, Effect, gravest, value_text
 from tallystick.contract.contract import Contract
-from tallystick.explain import Story, ToldBreak, amount_of
 from tallystick.kafka_cluster.config_check import PostureLine, Standing
-from tallystick.log_strip import LogStrip, strip_of
 from tallystick.matching.closed_cut import CutClosed
 from tallystick.model.run_result import Break, PartitionCensus, largest_first, money_at_stake
 from tallystick.model.verdict import Verdict
+from tallystick.report.break_story import Story, ToldBreak, amount_of
+from tallystick.report.log_excerpt import LogStrip, strip_of
 from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import RunSummary, StoredRun
 from tallystick.text.finding_texts import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS

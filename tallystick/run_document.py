@@ -11,12 +11,12 @@ from tallystick.alerting.message import Attempt, message_of
 from tallystick.compensation.write_off import BreakWrittenOff
 from tallystick.contract.change import ContractChange
 from tallystick.contract.contract import Contract
-from tallystick.explain import ToldBreak, explain
 from tallystick.judging.allowed_oddities import LEGAL_ODDITIES_VERSION, count_oddities
 from tallystick.kafka_cluster.config_check import PostureLine
 from tallystick.matching.closed_cut import CutClosed
 from tallystick.model.run_result import Break, NoticeFound, PartitionCensus, WriteOff, money_at_stake, negative_at_stake
 from tallystick.model.verdict import Verdict
+from tallystick.report.break_story import ToldBreak, explain
 from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import RunSummary, StoredRun
 from tallystick.text.verdict_sentence import verdict_sentence

@@ -48,7 +48,7 @@ class ApprovePlanOperator(ApprovalOperator):
     ) -> None:
         """Put a plan before a person, after a word of ours, and keep that. Raises where it was shown already."""
         from tallystick.compensation.plan_text import describe_plan
-        from tallystick.masking import Mask
+        from tallystick.report.masking import Mask
         from tallystick.store.approval_store import SHOWN
 
         run_id = context["run_id"]

@@ -24,7 +24,6 @@ from tallystick.alerting.acknowledgement import AcknowledgementRefused
 from tallystick.compensation.write_off import WriteOffRefused
 from tallystick.connections.connections import ConnectionNotGiven, artifacts_folder, runbook_links
 from tallystick.contract.contract import Contract
-from tallystick.masking import Mask
 from tallystick.matching.closed_cut import CloseRefused
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemState
@@ -36,6 +35,7 @@ from tallystick.pages.plan_page import plan_page
 from tallystick.pages.run_page import canary_sentence
 from tallystick.pages.window_strip import legend
 from tallystick.report import report_path
+from tallystick.report.masking import Mask
 from tallystick.report.page import page_of, posture_of
 from tallystick.store.book_store import (
     contract_of_cut,

@@ -19,7 +19,7 @@ class PlanOperator(ContractOperator):
         from tallystick.compensation.approval_rules import machine_of
         from tallystick.compensation.plan_text import describe_plan
         from tallystick.executor.draw_plan import draw_plan  # database clients: not while parsing
-        from tallystick.masking import Mask
+        from tallystick.report.masking import Mask
         from tallystick.store.plan_store import save_plan
 
         contract, cut_n = self.read_contract(), require_cut_n(self.cut_n)

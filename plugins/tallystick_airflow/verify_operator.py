@@ -25,8 +25,8 @@ class VerifyOperator(ContractOperator):
             contract_to_look_by,
             verify_and_keep,
         )
-        from tallystick.masking import Mask
         from tallystick.model.verdict import Verdict
+        from tallystick.report.masking import Mask
 
         contract = self.read_contract()
         mask = Mask(contract)

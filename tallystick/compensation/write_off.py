@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from tallystick.explain import LifeStep
 from tallystick.model.run_result import Break, ItemState, OpenItem, WriteOff
+from tallystick.report.break_story import LifeStep
 from tallystick.text.plain import foreign_text, format_time, given_text
 
 

@@ -9,13 +9,13 @@ from markupsafe import Markup
 
 from tallystick.alerting.alert import AlertAction
 from tallystick.contract.contract import Contract
-from tallystick.explain import Paragraph, ToldBreak, amount_of, describe_item, describe_place, explain
-from tallystick.log_strip import EVIDENCE_KEY as STRIP_KEY
-from tallystick.log_strip import strip_of
-from tallystick.masking import Mask
 from tallystick.model.run_result import Break, ItemState
+from tallystick.report.break_story import Paragraph, ToldBreak, amount_of, describe_item, describe_place, explain
 from tallystick.report.evidence_lines import evidence_lines
 from tallystick.report.leg_marks import LegMark, leg_marks
+from tallystick.report.log_excerpt import EVIDENCE_KEY as STRIP_KEY
+from tallystick.report.log_excerpt import strip_of
+from tallystick.report.masking import Mask
 from tallystick.report.strip_drawing import draw_strip
 from tallystick.store.break_life_store import AlertTold, RepairTold
 from tallystick.store.plan_store import ActionState

@@ -12,7 +12,6 @@ from tallystick.alerting.view import TOPIC_TEXTS
 from tallystick.contract.change import ContractChange, contract_changes
 from tallystick.contract.contract import Contract, Direction
 from tallystick.kafka_cluster.config_check import PostureLine
-from tallystick.masking import Mask
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.partner_lag import Grace, RunLag, quantile_ms
 from tallystick.model.run_result import ItemState
@@ -21,6 +20,7 @@ from tallystick.pages.plan_page import money_of, standing_of
 from tallystick.pages.trend_drawing import draw_columns
 from tallystick.report.ageing import age_buckets, all_ages
 from tallystick.report.lag_rows import LagTable, duration_text, lag_tables
+from tallystick.report.masking import Mask
 from tallystick.report.page import AgeRow, age_row
 from tallystick.store.book_store import Book, ContractVersion
 from tallystick.store.incident_store import Incident

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from tallystick.contract.contract import Contract
 from tallystick.host.private_files import private_file, private_folder
-from tallystick.masking import Mask
 from tallystick.model.run_result import Break, RunResult
+from tallystick.report.masking import Mask
 
 _SCHEMA = pa.schema(
     [

@@ -10,22 +10,22 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from tallystick.contract.contract import Contract, Direction
-from tallystick.explain import Paragraph, ToldBreak, amount_of, own_paragraphs, tell_breaks
 from tallystick.judging.allowed_oddities import LEGAL_ODDITIES_VERSION, Oddity, count_oddities
 from tallystick.kafka_cluster.config_check import PostureLine, posture
 from tallystick.kafka_cluster.state import SURROUNDINGS
-from tallystick.log_strip import EVIDENCE_KEY as STRIP_KEY
-from tallystick.log_strip import strip_of
-from tallystick.masking import Mask
 from tallystick.model.finding_names import BreakClass, Notice
 from tallystick.model.run_result import DoubtFound, ItemState, NoticeFound, OpenItem, PartitionCensus, total_money
 from tallystick.report.ageing import AgeBucket, Standing, age_buckets, all_ages
 from tallystick.report.break_sample import BreakGroup, Stake, group_breaks, stakes
+from tallystick.report.break_story import Paragraph, ToldBreak, amount_of, own_paragraphs, tell_breaks
 from tallystick.report.census_bar import BARS_MAX, CensusBar, add_census, adds_up, census_bars, law
 from tallystick.report.evidence_lines import evidence_lines
 from tallystick.report.guarantees import guarantees
 from tallystick.report.lag_rows import LagTable, lag_tables
 from tallystick.report.leg_marks import LegMark, leg_marks
+from tallystick.report.log_excerpt import EVIDENCE_KEY as STRIP_KEY
+from tallystick.report.log_excerpt import strip_of
+from tallystick.report.masking import Mask
 from tallystick.report.share_bar import share_bar
 from tallystick.report.strip_drawing import draw_strip
 from tallystick.store.run_store import StoredRun

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from tallystick.log_strip import LogStrip, StripBatch
+from tallystick.report.log_excerpt import LogStrip, StripBatch
 
 _LABELS, _CELL, _HOLE, _EDGE = 54, 62, 38, 4
 _BOX_TOP, _BOX_HEIGHT = 22, 26

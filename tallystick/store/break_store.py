@@ -7,9 +7,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Engine, Row, select
 
-from tallystick.explain import EarlierRepair, LifeStep, ToldBreak, moment_of
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import WriteOff
+from tallystick.report.break_story import EarlierRepair, LifeStep, ToldBreak, moment_of
 from tallystick.store.plan_store import ActionState
 from tallystick.store.run_store import break_of_row, item_of_row, items_with_class
 from tallystick.store.schema import compensation_action, item_break, open_item

@@ -19,9 +19,9 @@ from tallystick.compensation.repair_effect import Effect
 from tallystick.executor import draw_plan, execute_plan
 from tallystick.executor.action_log import ItemCheck
 from tallystick.executor.execute_plan import VerifyResult
-from tallystick.masking import Mask
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.verdict import Verdict, merge_verdicts
+from tallystick.report.masking import Mask
 from tallystick.store import approval_store, clock, plan_store, run_store
 from tallystick.store.approval_store import ApprovalStep
 from tallystick.store.clock import StoreClock

@@ -13,7 +13,6 @@ from functools import cached_property
 from tallystick.classes.duplicate_in_topic import original_item_id
 from tallystick.compensation.write_off import items_written_off
 from tallystick.contract.contract import Contract, Direction
-from tallystick.explain import LifeStep
 from tallystick.judging.judge import judge
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.offset_census import Outcome
@@ -35,6 +34,7 @@ from tallystick.pipeline.investigate import (
     without_repeats,
 )
 from tallystick.pipeline.lookups import LookUps, ledger_sighting, needs_topic, topic_sighting
+from tallystick.report.break_story import LifeStep
 
 from .builders import HOUR, IN_TOPIC, LEDGER, MINUTE, NOON, TOPIC, contract_of, ledger_at, offsets, partition_at
 

@@ -15,8 +15,8 @@ from tallystick.kafka_log.header_cache import FETCH_WORTH_BYTES, NO_HEADS, Batch
 from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, walk_batches, walk_counted, walk_past_lso
 from tallystick.kafka_log.record import read_records
 from tallystick.kafka_log.search import Wanted, find_records
-from tallystick.log_strip import read_strip
 from tallystick.model.offsets import OffsetRange, TopicPartition
+from tallystick.report.log_excerpt import read_strip
 
 from .builders import LAW, PART, offsets
 from .synthetic_log import SyntheticLog

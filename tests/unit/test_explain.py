@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.explain import EarlierRepair, LifeStep, Story, ToldBreak, explain, tell_breaks
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide, ItemState, OpenItem
+from tallystick.report.break_story import EarlierRepair, LifeStep, Story, ToldBreak, explain, tell_breaks
 from tallystick.run_document import story_document
 from tallystick.store.run_store import StoredRun
 from tallystick.text.finding_texts import BREAK_TEXTS

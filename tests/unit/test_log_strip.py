@@ -8,7 +8,9 @@ import pytest
 
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.fetch import OffsetNotInLog
-from tallystick.log_strip import (
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.run_result import Break
+from tallystick.report.log_excerpt import (
     BATCHES_EACH_SIDE,
     STRIPS_PER_CLASS_MAX,
     LogStrip,
@@ -17,8 +19,6 @@ from tallystick.log_strip import (
     strip_of,
     with_strips,
 )
-from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break
 
 from .builders import PART, TOPIC
 from .synthetic_log import SyntheticLog

@@ -11,7 +11,6 @@ from tallystick.alerting.alert import AlertAction
 from tallystick.compensation.abort_plan import abort_words
 from tallystick.compensation.plan import Kind
 from tallystick.contract.alerts import Severity
-from tallystick.explain import LifeStep, ToldBreak, describe_place
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.run_result import DoubtFound, ItemState, StandingItems, WriteOff
 from tallystick.model.verdict import Verdict
@@ -24,6 +23,7 @@ from tallystick.pages.run_page import canary_sentence
 from tallystick.pages.trend_drawing import column_heights, draw_columns
 from tallystick.pages.window_strip import NO_VERDICT, describe_windows, draw_windows, strip_cells
 from tallystick.report.break_sample import stakes
+from tallystick.report.break_story import LifeStep, ToldBreak, describe_place
 from tallystick.report.page import page_of, report_page
 from tallystick.store.book_store import Book, BookWindow, ContractVersion, StandingClass
 from tallystick.store.break_life_store import AlertTold, RepairTold

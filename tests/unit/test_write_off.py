@@ -15,8 +15,8 @@ from tallystick.compensation.write_off import (
     refuse_while_repaired,
     write_off_of,
 )
-from tallystick.explain import LifeStep, explain
 from tallystick.model.run_result import ItemState, OpenItem, WriteOff
+from tallystick.report.break_story import LifeStep, explain
 from tallystick.run_document import story_document
 
 from .builders import HOUR, NOON

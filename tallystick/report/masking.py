@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from tallystick.compensation.plan import PlanItem
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import PayloadKey
-from tallystick.explain import ToldBreak
 from tallystick.model.run_result import Break, OpenItem
+from tallystick.report.break_story import ToldBreak
 from tallystick.store.plan_life_store import PlanInShort
 from tallystick.store.run_store import StoredRun
 from tallystick.store.standing_store import StandingRow
