@@ -139,7 +139,7 @@ def show_contract_changes(
     """
     from tallystick.cli_output import print_contract_changes, print_json
     from tallystick.contract.change import Effect, contract_changes, gravest
-    from tallystick.run_document import contract_changes_document
+    from tallystick.documents.run import contract_changes_document
     from tallystick.store.contract_store import last_actions_table, newest_contract
     from tallystick.store.engine import open_store
     from tallystick.store.run_store import count_open_items
@@ -287,7 +287,7 @@ def show_runs(
     Example: `tallystick runs --contract billing_payments --limit 5`
     """
     from tallystick.cli_output import print_json, print_runs
-    from tallystick.run_document import summary_document
+    from tallystick.documents.run import summary_document
     from tallystick.store.engine import open_store
     from tallystick.store.run_store import list_runs
 
@@ -367,8 +367,8 @@ def explain_break(
     Example: `tallystick explain 5a1d6f0e`
     """
     from tallystick.cli_output import print_json, print_story
+    from tallystick.documents.run import story_document
     from tallystick.report.break_story import explain
-    from tallystick.run_document import story_document
     from tallystick.store.break_store import find_break
     from tallystick.store.engine import open_store
 
@@ -399,8 +399,8 @@ def write_off_one(
     """
     from tallystick.cli_output import print_json, print_written_off
     from tallystick.compensation.write_off import write_off_of
+    from tallystick.documents.run import written_off_document
     from tallystick.host.terminal_user import this_terminal
-    from tallystick.run_document import written_off_document
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
     from tallystick.store.write_off_store import write_off_break
@@ -430,8 +430,8 @@ def acknowledge_alert(
     Example: `tallystick alert ack billing_payouts missing_in_ledger --by "Ada Byron"`
     """
     from tallystick.cli_output import print_json
+    from tallystick.documents.run import alert_document
     from tallystick.host.terminal_user import this_terminal
-    from tallystick.run_document import alert_document
     from tallystick.store.acknowledgement_store import acknowledge
     from tallystick.store.engine import open_store
     from tallystick.text.plain import story_text
@@ -457,8 +457,8 @@ def send_test_page(
     from tallystick.alerting.sample_alert import page_of_test
     from tallystick.alerting.sinks.registry import sinks_from_environment
     from tallystick.cli_output import print_attempts, print_json
+    from tallystick.documents.run import attempt_document
     from tallystick.pipeline.deliver_alerts import send_unrecorded
-    from tallystick.run_document import attempt_document
 
     contract = load_contract(contract_file)
     page = page_of_test(contract, now_utc=datetime.now(UTC))
@@ -484,9 +484,9 @@ def show_posture(
     Example: `tallystick posture dags/contracts/billing_payments.yaml`
     """
     from tallystick.cli_output import print_json, print_posture
+    from tallystick.documents.run import posture_document
     from tallystick.pipeline.config_check_now import posture_exit_code, read_posture
     from tallystick.pipeline.server_proof import proofs_from_environment
-    from tallystick.run_document import posture_document
 
     contract = load_contract(contract_file)
     kafka = kafka_from_environment(contract.kafka.connection)
@@ -551,7 +551,7 @@ def count_offsets(
     """
     from tallystick.cli_output import print_census, print_json
     from tallystick.cli_progress import Progress
-    from tallystick.run_document import census_document
+    from tallystick.documents.run import census_document
     from tallystick.topic_census import census_of_topic
 
     with Progress() as progress:
@@ -655,7 +655,7 @@ def _mask(engine: "Engine", contract_name: str, n: int) -> "Mask":
 def _print_runs(runs: "list[tuple[StoredRun, Path]]", *, as_json: bool, as_list: bool) -> None:
     """Show each run in turn, with where its report lies."""
     from tallystick.cli_output import print_json, print_run
-    from tallystick.run_document import run_document
+    from tallystick.documents.run import run_document
 
     if as_json:
         documents = [run_document(run) | {"report": str(report)} for run, report in runs]
@@ -670,7 +670,7 @@ def _print_runs(runs: "list[tuple[StoredRun, Path]]", *, as_json: bool, as_list:
 def _show(run: "StoredRun", *, as_json: bool) -> None:
     """Show a run and end with its verdict's exit code."""
     from tallystick.cli_output import print_json, print_run
-    from tallystick.run_document import run_document
+    from tallystick.documents.run import run_document
 
     if as_json:
         print_json(run_document(run))

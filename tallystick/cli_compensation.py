@@ -51,9 +51,9 @@ def show_plan(
     from tallystick.compensation.kill_switch import words_of
     from tallystick.compensation.plan import PlanRefused
     from tallystick.compensation.plan_text import describe_plan
+    from tallystick.documents.plan import plan_document
     from tallystick.executor.draw_plan import draw_plan
     from tallystick.host.terminal_user import this_terminal
-    from tallystick.plan_document import plan_document
     from tallystick.report.masking import Mask
     from tallystick.store.engine import open_store
     from tallystick.store.plan_store import save_plan

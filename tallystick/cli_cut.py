@@ -47,9 +47,9 @@ def close_one(
     Example: `tallystick cut close billing_payouts/7 --by "Ada Byron" --reason "its batch at offset 4711 is corrupt"`
     """
     from tallystick.cli_output import print_closed, print_json
+    from tallystick.documents.run import closed_document
     from tallystick.host.terminal_user import this_terminal
     from tallystick.matching.closed_cut import closing_of
-    from tallystick.run_document import closed_document
     from tallystick.store.clock import store_now
     from tallystick.store.close_store import close_cut
     from tallystick.store.engine import open_store

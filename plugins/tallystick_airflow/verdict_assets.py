@@ -34,8 +34,8 @@ def announce(context: Context, run: "StoredRun") -> bool:
 
     So a cut that is run again, or whose first attempt was lost after the verdict, has its events once.
     """
+    from tallystick.documents.run import verdict_event_document  # SQLAlchemy: not while parsing
     from tallystick.model.verdict import Verdict
-    from tallystick.run_document import verdict_event_document  # SQLAlchemy: not while parsing
 
     name, told = run.result.contract, verdicts_of(run.result.contract)
     since = (run.recorded_at - _CLOCKS_DIFFER).isoformat()

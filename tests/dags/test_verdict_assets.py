@@ -9,7 +9,7 @@ import pytest
 from airflow.dag_processing.dagbag import BundleDagBag
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
-from tallystick import run_document
+from tallystick.documents import run as run_document
 from tallystick.model.verdict import Verdict
 from tallystick_airflow.verdict_assets import announce, matched_asset, verdict_asset, verdicts_of
 

@@ -14,14 +14,14 @@ from tallystick.compensation.plan import Plan
 from tallystick.compensation.repair_effect import Effect
 from tallystick.connections.connections import Connections, HttpAccount, KafkaSettings
 from tallystick.contract.contract import Contract
-from tallystick.document_schema import PlanDocument
+from tallystick.documents.plan import conf_of
+from tallystick.documents.schema import PlanDocument
 from tallystick.executor import action_log
 from tallystick.executor.action_log import ItemFate
 from tallystick.executor.draw_plan import draw_plan
 from tallystick.executor.effects.airflow_api import AirflowRefused, open_airflow
 from tallystick.executor.execute_plan import Execution
 from tallystick.model.verdict import Verdict
-from tallystick.plan_document import conf_of
 from tallystick.store.plan_store import executed_actions
 
 from .repairs import action_states, effects, executed, planned, trail

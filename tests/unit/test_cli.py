@@ -17,6 +17,7 @@ from tallystick import cli, cli_output
 from tallystick.cli import app
 from tallystick.contract.change import contract_changes
 from tallystick.contract.contract import Contract
+from tallystick.documents.run import run_document
 from tallystick.kafka_cluster.config_check import PostureLine, Standing
 from tallystick.kafka_log.fetch import BrokerUnreachable
 from tallystick.model.exit_code import ExitCode, exit_code_of, worst_of
@@ -25,7 +26,6 @@ from tallystick.model.run_result import NoticeFound
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline import config_check_now, local_run
 from tallystick.pipeline.local_run import RereadDiffers
-from tallystick.run_document import run_document
 from tallystick.store.contract_store import NewestContract
 from tallystick.store.run_store import StoredRun
 

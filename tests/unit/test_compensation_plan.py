@@ -25,11 +25,11 @@ from tallystick.compensation.plan import (
     refuse_over_caps,
 )
 from tallystick.contract.contract import Contract
+from tallystick.documents.plan import conf_of
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.run_result import Break, DoubtFound, RunFigures, RunResult, break_id
 from tallystick.model.verdict import Verdict
-from tallystick.plan_document import conf_of
 from tallystick.store.run_store import OutstandingBreak, StoredRun
 
 describe_plan = partial(plan_text.describe_plan, shown_key=str)

@@ -1,6 +1,6 @@
 """What other programs rely on is what we write, and docs/schemas/ says so.
 
-To write the schemas anew: `python -m tallystick.document_schema`.
+To write the schemas anew: `python -m tallystick.documents.schema`.
 """
 
 import json
@@ -12,7 +12,9 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from tallystick.compensation.plan import StoodAround, make_plan
-from tallystick.document_schema import (
+from tallystick.documents.plan import conf_of, plan_document
+from tallystick.documents.run import run_document, story_document, verdict_event_document
+from tallystick.documents.schema import (
     SCHEMAS,
     AbortDocument,
     AlertDocument,
@@ -28,8 +30,6 @@ from tallystick.document_schema import (
     schema_text,
 )
 from tallystick.model.run_result import ItemState
-from tallystick.plan_document import conf_of, plan_document
-from tallystick.run_document import run_document, story_document, verdict_event_document
 from tallystick.store.run_store import StoredRun
 from tests.alert_snapshots import FOLDER as SNAPSHOTS
 

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from tallystick.compensation.plan_text import describe_plan
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import PayloadKey
+from tallystick.documents.run import run_document, story_document
 from tallystick.model.run_result import Break, ItemState
 from tallystick.pages import render_page
 from tallystick.pages.break_page import break_page
@@ -16,7 +17,6 @@ from tallystick.pages.plan_page import plan_page
 from tallystick.report import render_report
 from tallystick.report.break_story import LifeStep, ToldBreak, explain
 from tallystick.report.masking import MASKED, Mask
-from tallystick.run_document import run_document, story_document
 from tallystick.store.run_store import StoredRun
 from tests.page_books import item_of, missing, payouts, torn, waiting_plan
 

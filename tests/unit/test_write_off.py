@@ -15,9 +15,9 @@ from tallystick.compensation.write_off import (
     refuse_while_repaired,
     write_off_of,
 )
+from tallystick.documents.run import story_document
 from tallystick.model.run_result import ItemState, OpenItem, WriteOff
 from tallystick.report.break_story import LifeStep, explain
-from tallystick.run_document import story_document
 
 from .builders import HOUR, NOON
 from .test_alert import CONTRACT, MISSING, cut

@@ -11,11 +11,11 @@ from tallystick.compensation.plan import Kind, Plan, PlanItem, PlanRefused
 from tallystick.compensation.repair_effect import Effect
 from tallystick.connections.connections import Connections, HttpAccount
 from tallystick.contract.contract import Contract
+from tallystick.documents.plan import conf_of
 from tallystick.executor.action_log import ItemCheck, ItemFate, ItemOutcome, Work, do_each, refused
 from tallystick.executor.effects.airflow_api import AirflowApi, DagRun, open_airflow
 from tallystick.executor.effects.publish_events import ExecutorFenced
 from tallystick.executor.step import ExecutorStep
-from tallystick.plan_document import conf_of
 from tallystick.store.claim_store import STARTING, note_starting
 from tallystick.store.plan_store import ActionState, StoredAction
 

@@ -1,7 +1,7 @@
 """What other programs may rely on in our JSON: an alert as it is sent, a run as `tallystick show --json` prints it and
 on one line as `runs` and `watch` do, a break inside one and its story as `explain` tells it, a plan as
 `tallystick compensation plan --json` prints it and DAGs get it, and what an asset event in Airflow says of a run.
-`python -m tallystick.document_schema` writes docs/schemas/.
+`python -m tallystick.documents.schema` writes docs/schemas/.
 
 A key that is added does not change a version; one that goes, or means something else, does.
 """
@@ -19,10 +19,10 @@ from tallystick.alerting.alert import AlertAction
 from tallystick.alerting.message import SCHEMA_VERSION
 from tallystick.compensation.plan import Kind
 from tallystick.contract.alerts import Severity
+from tallystick.documents.plan import SCHEMA_VERSION as PLAN_VERSION
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.plan_document import SCHEMA_VERSION as PLAN_VERSION
 
 MinorUnits = dict[str, int]
 """ISO 4217 code to money in its minor units."""

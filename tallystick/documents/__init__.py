@@ -1,0 +1,1 @@
+"""JSON documents and their published schemas."""
