@@ -74,7 +74,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.kafka_log.topic_snapshot import TopicNotFound
     from tallystick.ledger.protocol import LedgerRefused, LedgerUnreachable
     from tallystick.matching.closed_cut import CloseRefused
-    from tallystick.metric_export import AddressRefused, MetricsEmpty, PushRefused
+    from tallystick.metrics.export import AddressRefused, MetricsEmpty, PushRefused
     from tallystick.model.cut import PartitionsVanished
     from tallystick.pipeline.local_run import RereadDiffers, RunNotStored
     from tallystick.pipeline.make_cut import LedgerTooFarAhead

@@ -19,7 +19,7 @@ def show_metrics() -> None:
 
     Example: `tallystick metrics show`
     """
-    from tallystick.metric_export import exposition
+    from tallystick.metrics.export import exposition
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
 
@@ -39,7 +39,7 @@ def serve_metrics(
 
     Example: `tallystick metrics serve --host 0.0.0.0 --port 9464`
     """
-    from tallystick.metric_export import metrics_server
+    from tallystick.metrics.export import metrics_server
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store_to_read
 
@@ -61,7 +61,7 @@ def push_metrics() -> None:
 
     Example: `OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 tallystick metrics push`
     """
-    from tallystick.metric_export import push
+    from tallystick.metrics.export import push
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
 

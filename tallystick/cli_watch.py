@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from tallystick.cli_output import VERDICT_STYLES, runs_table
 from tallystick.cli_table import Rows, console
 from tallystick.documents.run import summary_document
-from tallystick.metric_figures import ContractFigures
+from tallystick.metrics.definitions import ContractFigures
 from tallystick.model.run_result import ItemState, total_money
 from tallystick.store.metric_store import read_figures
 from tallystick.store.run_store import RunSummary, list_runs, runs_after

@@ -17,7 +17,7 @@ from lab.postgres import STORE_ROLE
 from lab.process import REPOSITORY
 from lab.stack import start_stack
 from tallystick.alerting.sinks.registry import sinks_from_environment
-from tallystick.metric_export import exposition
+from tallystick.metrics.export import exposition
 from tallystick.pipeline.deliver_alerts import DeliveryFailed, deliver_pending
 from tallystick.pipeline.sources import observe
 from tallystick.store.engine import connect_store, migrate, open_store

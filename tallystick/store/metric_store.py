@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, Row, and_, cast, func, select
 from sqlalchemy.dialects.postgresql import JSONPATH
 
 from tallystick.contract.verdict_deadline import next_verdict_due_utc
-from tallystick.metric_figures import ContractFigures, JudgedWindow, SinkFigures
+from tallystick.metrics.definitions import ContractFigures, JudgedWindow, SinkFigures
 from tallystick.model.verdict import Verdict
 from tallystick.store.alert_store import owed_seen_by
 from tallystick.store.book_store import contract_of, standing_of_rows

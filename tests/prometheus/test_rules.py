@@ -13,7 +13,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from tallystick.metric_figures import CONTRACTS, METRICS
+from tallystick.metrics.definitions import CONTRACTS, METRICS
 from tests.metric_recording import CONTRACT, FOLDER
 
 ROOT = Path(__file__).parents[2]

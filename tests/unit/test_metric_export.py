@@ -9,10 +9,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy.exc import OperationalError
 
-from tallystick import metric_export
 from tallystick.connections.connections import ConnectionNotGiven
-from tallystick.metric_export import MetricsEmpty, exposition, metrics_app, push
-from tallystick.metric_figures import metric_values
+from tallystick.metrics import export
+from tallystick.metrics.definitions import metric_values
+from tallystick.metrics.export import MetricsEmpty, exposition, metrics_app, push
 from tallystick.model.run_result import ItemState
 
 from .test_metric_figures import BOOKS, NOON, standing
@@ -31,7 +31,7 @@ def books(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
                 raise found[0]
             return found
 
-        monkeypatch.setattr(metric_export, "read_figures", read)
+        monkeypatch.setattr(export, "read_figures", read)
 
     return give
 

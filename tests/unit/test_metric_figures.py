@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tallystick.metric_figures import METRICS, ContractFigures, JudgedWindow, SinkFigures, metric_values
+from tallystick.metrics.definitions import METRICS, ContractFigures, JudgedWindow, SinkFigures, metric_values
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemState, StandingItems
 from tallystick.model.verdict import Verdict

@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tallystick import __version__
 from tallystick.connections.connections import ConnectionNotGiven
-from tallystick.metric_figures import Kind, MetricValues, metric_values
+from tallystick.metrics.definitions import Kind, MetricValues, metric_values
 from tallystick.store.metric_store import read_figures
 
 _SERIES_MAX: CardinalityLimits = {ObservableGauge: 1_000_000, ObservableCounter: 1_000_000}

@@ -1,0 +1,1 @@
+"""Metric names and units, and their export."""
