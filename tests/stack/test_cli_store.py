@@ -12,7 +12,7 @@ import yaml
 from sqlalchemy import Engine
 from typer.testing import CliRunner, Result
 
-from tallystick.cli import app
+from tallystick.cli.app import app
 from tallystick.contract.contract import Contract
 from tallystick.model.finding_names import Doubt
 from tallystick.model.verdict import Verdict

@@ -22,7 +22,7 @@ from lab.raw_produce import open_raw_admin
 from lab.second_person import SecondPerson
 from lab.struck_servers import StruckServers
 from lab.swollen_batch import ZSTD, produce_batch, swollen_batch
-from tallystick.cli import app
+from tallystick.cli.app import app
 from tallystick.compensation.kill_switch import ActingStopped, OutsideActingHours, SwitchSetting
 from tallystick.compensation.plan import (
     CapsExceeded,

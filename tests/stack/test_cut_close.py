@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 from sqlalchemy import select
 from typer.testing import CliRunner
 
-from tallystick.cli import app
+from tallystick.cli.app import app
 from tallystick.ledger.protocol import LedgerRefused
 from tallystick.matching.closed_cut import DIGEST
 from tallystick.model.finding_names import Doubt

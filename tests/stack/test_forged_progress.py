@@ -21,7 +21,7 @@ from lab.event import Leg
 from lab.ledger import PayoutRow
 from lab.process import wait_until
 from lab.second_person import SecondPerson
-from tallystick.cli import app
+from tallystick.cli.app import app
 from tallystick.compensation.plan import Plan, PlanItem
 from tallystick.compensation.progress_record import progress_record
 from tallystick.compensation.write_off import WriteOffRefused

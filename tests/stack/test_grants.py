@@ -31,7 +31,7 @@ from lab.ports import free_port
 from lab.postgres import LEDGER_DATABASE
 from lab.process import wait_until
 from lab.stack import LabStack
-from tallystick.cli import app
+from tallystick.cli.app import app
 from tallystick.compensation.repair_effect import Effect
 from tallystick.connections.connections import KafkaSettings, environment_variable
 from tallystick.contract.compensation import REPUBLISHABLE

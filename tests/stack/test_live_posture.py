@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from typer.testing import CliRunner, Result
 
 from lab.stack import LabStack
-from tallystick.cli import app
+from tallystick.cli.app import app
 from tallystick.contract.contract import Contract
 
 

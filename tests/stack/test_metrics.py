@@ -20,7 +20,7 @@ from sqlalchemy import Engine, make_url
 from typer.testing import CliRunner
 
 from lab.stack import LabStack
-from tallystick.cli import app
+from tallystick.cli.app import app
 from tallystick.model.verdict import Verdict
 from tests.metric_recording import BOOKS, FOLDER, moments
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from lab.ports import free_port
 from lab.postgres import LEDGER_DATABASE, LEDGER_READER, PostgresServer, create_ledger
 from lab.stack import LabStack
-from tallystick.cli import app
+from tallystick.cli.app import app
 from tallystick.connections import kafka_failures
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.ledger import LedgerSide

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from lab.postgres import STORE_OWNER, STORE_ROLE
 from lab.stack import LabStack
-from tallystick.cli import app
+from tallystick.cli.app import app
 from tallystick.store.engine import StoreUnreachable, connect_store, migrate, open_store
 from tallystick.store.rights import RIGHTS
 from tallystick.store.schema import APPEND_ONLY

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, text
 from typer.testing import CliRunner, Result
 
 from tallystick.alerting.alert import Alert, AlertAction
-from tallystick.cli import app
+from tallystick.cli.app import app
 from tallystick.compensation.write_off import WriteOffRefused
 from tallystick.contract.alerts import Severity
 from tallystick.model.run_result import Break, ItemState, WriteOff

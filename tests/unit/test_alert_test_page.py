@@ -10,7 +10,7 @@ import yaml
 from click.testing import Result
 from typer.testing import CliRunner
 
-from tallystick.cli import app
+from tallystick.cli.app import app
 from tallystick.contract.contract import Contract
 from tests.alert_receiver import Receiver, receiving
 

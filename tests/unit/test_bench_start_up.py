@@ -3,7 +3,7 @@
 import pytest
 
 from bench.start_up import ENDED, FIRST_READ, TOLD_BY, NotReached, in_order, start_up_table, told_in
-from tallystick.cli_progress import step_line
+from tallystick.cli.progress import step_line
 
 LINES = [
     (1.5, step_line("settled", {"waits_for": []})),

@@ -13,8 +13,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from tallystick import cli, cli_output
-from tallystick.cli import app
+from tallystick.cli import app as cli
+from tallystick.cli import output as cli_output
+from tallystick.cli.app import app
 from tallystick.contract.change import contract_changes
 from tallystick.contract.contract import Contract
 from tallystick.documents.run import run_document

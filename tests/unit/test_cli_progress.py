@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.cli_progress import _LINES, Progress, pace_text, step_line
+from tallystick.cli.progress import _LINES, Progress, pace_text, step_line
 from tallystick.executor.step import ExecutorStep
 
 APP = Path(__file__).parents[2] / "spark_apps" / "reconcile_app.py"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from rich.text import Text
 
-from tallystick import cli_output
-from tallystick.cli_table import Rows, console, set_plain
+from tallystick.cli import output
+from tallystick.cli.table import Rows, console, set_plain
 from tallystick.store.run_store import RunSummary, StoredRun
 
 WIDTHS = (40, 60, 80, 200)
@@ -68,7 +68,7 @@ def lines_of(text: str) -> list[str]:
 def test_no_line_of_a_run_is_wider_than_the_terminal_and_none_is_cut_off(
     shown: Any, broken_run: StoredRun, width: int
 ) -> None:
-    text = shown(cli_output.print_run, broken_run, width=width)
+    text = shown(output.print_run, broken_run, width=width)
     assert COLOUR.search(text)
     assert max(len(line) for line in lines_of(text)) <= width
     letters = re.sub(r"\s", "", CODE.sub("", text))
@@ -85,7 +85,7 @@ def test_no_line_of_a_run_is_wider_than_the_terminal_and_none_is_cut_off(
 def test_runs_keep_name_verdict_breaks_and_money_at_every_width(
     shown: Any, runs: list[RunSummary], width: int, spared: str | None
 ) -> None:
-    lines = lines_of(shown(cli_output.print_runs, runs, width=width))
+    lines = lines_of(shown(output.print_runs, runs, width=width))
     assert max(len(line) for line in lines) <= width
     text = re.sub(r"\s+", " ", " ".join(lines))
     for expected in ("billing_payouts/7", "BROKEN", "1,234,567.89 EUR", "INCONCLUSIVE"):
@@ -97,7 +97,7 @@ def test_runs_keep_name_verdict_breaks_and_money_at_every_width(
 
 
 def test_a_pipe_gets_every_column_and_no_code(shown: Any, runs: list[RunSummary]) -> None:
-    text = shown(cli_output.print_runs, runs)
+    text = shown(output.print_runs, runs)
     assert "\x1b" not in text
     header, *rows = text.splitlines()
     assert header.split("  ")[0] == "run"
@@ -107,7 +107,7 @@ def test_a_pipe_gets_every_column_and_no_code(shown: Any, runs: list[RunSummary]
 
 
 def test_plain_in_a_terminal_is_what_a_pipe_gets(shown: Any, broken_run: StoredRun, runs: list[RunSummary]) -> None:
-    for function, value in ((cli_output.print_run, broken_run), (cli_output.print_runs, runs)):
+    for function, value in ((output.print_run, broken_run), (output.print_runs, runs)):
         piped = shown(function, value)
         set_plain(True)
         assert shown(function, value, width=60) == piped
@@ -116,7 +116,7 @@ def test_plain_in_a_terminal_is_what_a_pipe_gets(shown: Any, broken_run: StoredR
 
 def test_no_color_is_heeded_in_a_terminal(shown: Any, broken_run: StoredRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    assert not COLOUR.search(shown(cli_output.print_run, broken_run, width=80))
+    assert not COLOUR.search(shown(output.print_run, broken_run, width=80))
 
 
 def rendered(rows: Rows, width: int, capsys: pytest.CaptureFixture[str]) -> list[str]:

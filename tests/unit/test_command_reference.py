@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tallystick.command_reference import command_reference
+from tallystick.cli.reference_page import command_reference
 
 from .test_cli import COMMANDS
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_page_in_the_repository_is_the_one_the_code_writes() -> None:
     assert (ROOT / "docs" / "commands.md").read_text(encoding="utf-8") == command_reference(), (
-        "run: python -m tallystick.command_reference > docs/commands.md"
+        "run: python -m tallystick.cli.reference_page > docs/commands.md"
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from tallystick.cli import app
+from tallystick.cli.app import app
 from tallystick.contract.compensation import REPUBLISHABLE
 from tallystick.contract.contract import Contract, ContractRefused
 from tallystick.executor.grants import kafka_acls, kafka_commands, postgres_statements

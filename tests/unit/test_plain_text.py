@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from tallystick.cli_group import tell_of
-from tallystick.cli_output import print_json
-from tallystick.cli_progress import Progress
-from tallystick.cli_table import Rows, console
+from tallystick.cli.error_handling import tell_of
+from tallystick.cli.output import print_json
+from tallystick.cli.progress import Progress
+from tallystick.cli.table import Rows, console
 from tallystick.ledger.protocol import LedgerRefused
 from tallystick.report.evidence_lines import evidence_lines
 from tallystick.text.plain import foreign_text, format_time, format_window, printed_text, story_text

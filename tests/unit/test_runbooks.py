@@ -8,7 +8,7 @@ from typer.main import get_command
 
 from tallystick.alerting.alert import INCONCLUSIVE, SILENCES, TEST
 from tallystick.alerting.view import TOPIC_TEXTS
-from tallystick.cli import app
+from tallystick.cli.app import app
 from tallystick.connections.connections import runbook_links
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 

@@ -1,6 +1,6 @@
 """Writes docs/commands.md from the command line's own help.
 
-`python -m tallystick.command_reference > docs/commands.md`
+`python -m tallystick.cli.reference_page > docs/commands.md`
 """
 
 import inspect
@@ -11,11 +11,11 @@ from typing import Any
 
 import typer
 
-from tallystick.cli import app
+from tallystick.cli.app import app
 
 _HEAD = """# Commands
 
-Generated from the code: `python -m tallystick.command_reference > docs/commands.md`. `tallystick COMMAND --help` says
+Generated from the code: `python -m tallystick.cli.reference_page > docs/commands.md`. `tallystick COMMAND --help` says
 the same.
 
 Tables and sentences go to stdout, progress and errors to stderr. Colours and folded lines are for terminals: in a pipe

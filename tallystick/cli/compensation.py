@@ -47,7 +47,7 @@ def show_plan(
 
     Example: `tallystick compensation plan dags/contracts/billing_payouts.yaml --by "Ada Byron"`
     """
-    from tallystick.cli_output import print_json
+    from tallystick.cli.output import print_json
     from tallystick.compensation.kill_switch import words_of
     from tallystick.compensation.plan import PlanRefused
     from tallystick.compensation.plan_text import describe_plan
@@ -129,7 +129,7 @@ def act_on_plan(
 
     Example: `tallystick compensation act dags/contracts/billing_payouts.yaml 5a1d... --by "Grace Hopper"`
     """
-    from tallystick.cli_progress import Progress
+    from tallystick.cli.progress import Progress
     from tallystick.compensation.kill_switch import words_of
     from tallystick.executor.execute_plan import contract_to_look_by, execute_plan, verify_and_keep
     from tallystick.host.terminal_user import this_terminal

@@ -46,7 +46,7 @@ def close_one(
 
     Example: `tallystick cut close billing_payouts/7 --by "Ada Byron" --reason "its batch at offset 4711 is corrupt"`
     """
-    from tallystick.cli_output import print_closed, print_json
+    from tallystick.cli.output import print_closed, print_json
     from tallystick.documents.run import closed_document
     from tallystick.host.terminal_user import this_terminal
     from tallystick.matching.closed_cut import closing_of

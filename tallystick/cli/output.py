@@ -12,7 +12,7 @@ from rich.text import Text
 
 from tallystick.alerting.alert import Alert
 from tallystick.alerting.message import Attempt
-from tallystick.cli_table import Rows, console
+from tallystick.cli.table import Rows, console
 from tallystick.compensation.write_off import BreakWrittenOff
 from tallystick.contract.change import ContractChange, Effect, gravest, value_text
 from tallystick.contract.contract import Contract

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tallystick import __version__
-from tallystick.cli_compensation import compensation_commands
-from tallystick.cli_cut import RunName, cut_commands, run_of
-from tallystick.cli_group import CommandGroup, tell_of
-from tallystick.cli_metrics import metrics_commands
+from tallystick.cli.compensation import compensation_commands
+from tallystick.cli.cut import RunName, cut_commands, run_of
+from tallystick.cli.error_handling import CommandGroup, tell_of
+from tallystick.cli.metrics import metrics_commands
 from tallystick.connections.connections import (
     artifacts_folder,
     connections_from_environment,
@@ -34,7 +34,7 @@ from tallystick.model.exit_code import ExitCode, exit_code_of, worst_of
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from tallystick.cli_progress import Progress
+    from tallystick.cli.progress import Progress
     from tallystick.pipeline.local_run import LocalRun
     from tallystick.report.masking import Mask
     from tallystick.store.run_store import StoredRun
@@ -73,7 +73,7 @@ class GrantsOf(StrEnum):
 
 
 def _set_plain(plain: bool) -> None:
-    from tallystick.cli_table import set_plain
+    from tallystick.cli.table import set_plain
 
     set_plain(plain)
 
@@ -114,7 +114,7 @@ def check_contracts(
 
     Example: `tallystick contract check dags/contracts`
     """
-    from tallystick.cli_output import print_contracts, print_json
+    from tallystick.cli.output import print_contracts, print_json
 
     contracts, faults = _read_contracts(paths)
     if faults:
@@ -137,7 +137,7 @@ def show_contract_changes(
 
     Example: `tallystick contract diff dags/contracts/billing_payments.yaml`
     """
-    from tallystick.cli_output import print_contract_changes, print_json
+    from tallystick.cli.output import print_contract_changes, print_json
     from tallystick.contract.change import Effect, contract_changes, gravest
     from tallystick.documents.run import contract_changes_document
     from tallystick.store.contract_store import last_actions_table, newest_contract
@@ -215,7 +215,7 @@ def run_contract(
 
     Example: `tallystick run dags/contracts/*.yaml`
     """
-    from tallystick.cli_progress import Progress
+    from tallystick.cli.progress import Progress
     from tallystick.pipeline.local_run import reconcile_now
     from tallystick.pipeline.local_run import reread as read_again
 
@@ -260,8 +260,8 @@ def store_cuts(
 
     Example: `tallystick cut make dags/contracts/billing_payments.yaml`
     """
-    from tallystick.cli_output import print_json
-    from tallystick.cli_progress import Progress
+    from tallystick.cli.output import print_json
+    from tallystick.cli.progress import Progress
     from tallystick.pipeline.local_run import fix_cut
 
     contracts = [load_contract(path) for path in contract_files]
@@ -286,7 +286,7 @@ def show_runs(
 
     Example: `tallystick runs --contract billing_payments --limit 5`
     """
-    from tallystick.cli_output import print_json, print_runs
+    from tallystick.cli.output import print_json, print_runs
     from tallystick.documents.run import summary_document
     from tallystick.store.engine import open_store
     from tallystick.store.run_store import list_runs
@@ -325,7 +325,7 @@ def watch_runs(
 
     Example: `tallystick watch --contract billing_payments --json | jq -r .verdict`
     """
-    from tallystick.cli_watch import watch
+    from tallystick.cli.watch import watch
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store_to_read
 
@@ -366,7 +366,7 @@ def explain_break(
 
     Example: `tallystick explain 5a1d6f0e`
     """
-    from tallystick.cli_output import print_json, print_story
+    from tallystick.cli.output import print_json, print_story
     from tallystick.documents.run import story_document
     from tallystick.report.break_story import explain
     from tallystick.store.break_store import find_break
@@ -397,7 +397,7 @@ def write_off_one(
 
     Example: `tallystick write-off billing_payouts 5a1d6f0e --by "Ada Byron" --reason "refunded by hand, case 4711"`
     """
-    from tallystick.cli_output import print_json, print_written_off
+    from tallystick.cli.output import print_json, print_written_off
     from tallystick.compensation.write_off import write_off_of
     from tallystick.documents.run import written_off_document
     from tallystick.host.terminal_user import this_terminal
@@ -429,7 +429,7 @@ def acknowledge_alert(
 
     Example: `tallystick alert ack billing_payouts missing_in_ledger --by "Ada Byron"`
     """
-    from tallystick.cli_output import print_json
+    from tallystick.cli.output import print_json
     from tallystick.documents.run import alert_document
     from tallystick.host.terminal_user import this_terminal
     from tallystick.store.acknowledgement_store import acknowledge
@@ -456,7 +456,7 @@ def send_test_page(
     """
     from tallystick.alerting.sample_alert import page_of_test
     from tallystick.alerting.sinks.registry import sinks_from_environment
-    from tallystick.cli_output import print_attempts, print_json
+    from tallystick.cli.output import print_attempts, print_json
     from tallystick.documents.run import attempt_document
     from tallystick.pipeline.deliver_alerts import send_unrecorded
 
@@ -483,7 +483,7 @@ def show_posture(
 
     Example: `tallystick posture dags/contracts/billing_payments.yaml`
     """
-    from tallystick.cli_output import print_json, print_posture
+    from tallystick.cli.output import print_json, print_posture
     from tallystick.documents.run import posture_document
     from tallystick.pipeline.config_check_now import posture_exit_code, read_posture
     from tallystick.pipeline.server_proof import proofs_from_environment
@@ -549,10 +549,10 @@ def count_offsets(
 
     Example: `tallystick census billing.payments --kafka kafka_billing`
     """
-    from tallystick.cli_output import print_census, print_json
-    from tallystick.cli_progress import Progress
+    from tallystick.cli.output import print_census, print_json
+    from tallystick.cli.progress import Progress
+    from tallystick.cli.topic_census import census_of_topic
     from tallystick.documents.run import census_document
-    from tallystick.topic_census import census_of_topic
 
     with Progress() as progress:
         census = census_of_topic(kafka_from_environment(kafka), topic, tell=progress.tell)
@@ -654,7 +654,7 @@ def _mask(engine: "Engine", contract_name: str, n: int) -> "Mask":
 
 def _print_runs(runs: "list[tuple[StoredRun, Path]]", *, as_json: bool, as_list: bool) -> None:
     """Show each run in turn, with where its report lies."""
-    from tallystick.cli_output import print_json, print_run
+    from tallystick.cli.output import print_json, print_run
     from tallystick.documents.run import run_document
 
     if as_json:
@@ -669,7 +669,7 @@ def _print_runs(runs: "list[tuple[StoredRun, Path]]", *, as_json: bool, as_list:
 
 def _show(run: "StoredRun", *, as_json: bool) -> None:
     """Show a run and end with its verdict's exit code."""
-    from tallystick.cli_output import print_json, print_run
+    from tallystick.cli.output import print_json, print_run
     from tallystick.documents.run import run_document
 
     if as_json:

@@ -11,8 +11,8 @@ from rich.live import Live
 from rich.text import Text
 from sqlalchemy import Engine
 
-from tallystick.cli_output import VERDICT_STYLES, runs_table
-from tallystick.cli_table import Rows, console
+from tallystick.cli.output import VERDICT_STYLES, runs_table
+from tallystick.cli.table import Rows, console
 from tallystick.documents.run import summary_document
 from tallystick.metrics.definitions import ContractFigures
 from tallystick.model.run_result import ItemState, total_money

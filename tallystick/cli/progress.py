@@ -9,7 +9,7 @@ from typing import Any, Self
 from rich.status import Status
 from rich.text import Text
 
-from tallystick.cli_table import console
+from tallystick.cli.table import console
 from tallystick.text.duration import span_text
 from tallystick.text.verdict_sentence import counted
 
