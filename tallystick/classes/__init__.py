@@ -7,18 +7,28 @@ and calls no other class.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from tallystick.classes.aborted_read import aborted_read_in_ledger, open_read_in_ledger
+from tallystick.anomalies.breaks.aborted_read import aborted_read_in_ledger, open_read_in_ledger
+from tallystick.anomalies.breaks.bled_into_transaction import bled_into_transaction
+from tallystick.anomalies.breaks.compensated_twice import compensated_twice
+from tallystick.anomalies.breaks.compensation_not_effective import compensation_not_effective
+from tallystick.anomalies.breaks.duplicate_in_ledger import duplicate_in_ledger
+from tallystick.anomalies.breaks.duplicate_in_ledger_compensated import duplicate_in_ledger_compensated
+from tallystick.anomalies.breaks.duplicate_in_topic import duplicate_in_topic
+from tallystick.anomalies.breaks.foreign_in_topic import foreign_in_topic
+from tallystick.anomalies.breaks.lost_acknowledged_write import lost_acknowledged_write
+from tallystick.anomalies.breaks.mismatch import amount_mismatch, currency_mismatch
+from tallystick.anomalies.breaks.misrouted_in_topic import misrouted_in_topic
+from tallystick.anomalies.breaks.missing_in_ledger import missing_in_ledger
+from tallystick.anomalies.breaks.missing_in_topic import missing_in_topic_aborted_only, missing_in_topic_never_produced
+from tallystick.anomalies.breaks.out_of_order_in_topic import out_of_order_in_topic
+from tallystick.anomalies.breaks.phantom import phantom_in_ledger, phantom_in_topic
+from tallystick.anomalies.breaks.row_without_key import row_without_key
+from tallystick.anomalies.breaks.torn_by_protocol import torn_by_protocol
+from tallystick.anomalies.breaks.torn_transaction import torn_transaction
 from tallystick.classes.backlog_grows import backlog_grows
-from tallystick.classes.bled_into_transaction import bled_into_transaction
 from tallystick.classes.canary_missed import canary_missed
-from tallystick.classes.compensated_twice import compensated_twice
-from tallystick.classes.compensation_not_effective import compensation_not_effective
 from tallystick.classes.cursor_stopped import cursor_stopped
-from tallystick.classes.duplicate_in_ledger import duplicate_in_ledger
-from tallystick.classes.duplicate_in_ledger_compensated import duplicate_in_ledger_compensated
-from tallystick.classes.duplicate_in_topic import duplicate_in_topic
 from tallystick.classes.empty_transaction import empty_transaction
-from tallystick.classes.foreign_in_topic import foreign_in_topic
 from tallystick.classes.forged_repair import forged_repair
 from tallystick.classes.hanging_transaction import hanging_transaction, held_by_prepared_transaction
 from tallystick.classes.held import held_by_ledger_horizon, held_by_open_transaction, partner_not_settled
@@ -30,26 +40,16 @@ from tallystick.classes.ledger_changed import ledger_failed_over, ledger_ids_reu
 from tallystick.classes.log_compacted import log_compacted
 from tallystick.classes.log_expired import log_expired
 from tallystick.classes.log_rewritten import log_rewritten
-from tallystick.classes.lost_acknowledged_write import lost_acknowledged_write
-from tallystick.classes.mismatch import amount_mismatch, currency_mismatch
-from tallystick.classes.misrouted_in_topic import misrouted_in_topic
-from tallystick.classes.missing_in_ledger import missing_in_ledger
-from tallystick.classes.missing_in_topic import missing_in_topic_aborted_only, missing_in_topic_never_produced
 from tallystick.classes.offsetting_errors import offsetting_errors
-from tallystick.classes.out_of_order_in_topic import out_of_order_in_topic
 from tallystick.classes.paired_across_windows import paired_across_windows
-from tallystick.classes.phantom import phantom_in_ledger, phantom_in_topic
 from tallystick.classes.promise_at_risk import promise_at_risk
 from tallystick.classes.readers_disagree import readers_disagree
 from tallystick.classes.representation_differs import representation_differs
 from tallystick.classes.retention_overtakes import retention_overtakes
 from tallystick.classes.row_ids_repeat import row_ids_repeat
-from tallystick.classes.row_without_key import row_without_key
 from tallystick.classes.timestamp_skew import timestamp_skew
 from tallystick.classes.topic_recreated import log_truncated, topic_recreated
-from tallystick.classes.torn_by_protocol import torn_by_protocol
 from tallystick.classes.torn_cut import torn_cut
-from tallystick.classes.torn_transaction import torn_transaction
 from tallystick.classes.unexplained_gap import unexplained_gap
 from tallystick.classes.unfiltered_reader import unfiltered_reader
 from tallystick.classes.unreadable_payload import unreadable_payload

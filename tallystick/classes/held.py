@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from tallystick.classes.torn_transaction import absent_legs, judge_legs
+from tallystick.anomalies.breaks.torn_transaction import absent_legs, judge_legs
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import HeldEvents
 from tallystick.ledger.protocol import HorizonHolder

@@ -5,7 +5,7 @@ Harm is a break of its own: a row of an aborted or still open event.
 
 from collections.abc import Iterator
 
-from tallystick.classes.aborted_read import was_aborted_only
+from tallystick.anomalies.breaks.aborted_read import was_aborted_only
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.pairing import Fate
 from tallystick.model.finding_names import Notice

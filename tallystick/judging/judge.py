@@ -9,9 +9,9 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
+from tallystick.anomalies.breaks.make_break import with_identity
+from tallystick.anomalies.breaks.torn_transaction import absent_legs, judge_legs, posted_strays
 from tallystick.classes import CLASSES, ClassRule
-from tallystick.classes.breaks import with_identity
-from tallystick.classes.torn_transaction import absent_legs, judge_legs, posted_strays
 from tallystick.contract.contract import Direction
 from tallystick.matching.evidence import Evidence, LegsCase
 from tallystick.matching.pairing import Copy, Fate, KeyOutcome, Residue, topic_of

@@ -6,8 +6,8 @@ Cost grows with breaks, not with rows. A function of the log; but the log forget
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from tallystick.classes.duplicate_in_topic import original_item_id
-from tallystick.classes.torn_transaction import absent_legs, judge_legs
+from tallystick.anomalies.breaks.duplicate_in_topic import original_item_id
+from tallystick.anomalies.breaks.torn_transaction import absent_legs, judge_legs
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import EventFields
 from tallystick.kafka_log.fetch import Fetch

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 
-from tallystick.classes.duplicate_in_topic import original_item_id
+from tallystick.anomalies.breaks.duplicate_in_topic import original_item_id
 from tallystick.compensation.write_off import items_written_off
 from tallystick.contract.contract import Contract, Direction
 from tallystick.judging.judge import judge

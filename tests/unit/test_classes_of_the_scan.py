@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.classes.mismatch import amount_mismatch, currency_mismatch
+from tallystick.anomalies.breaks.mismatch import amount_mismatch, currency_mismatch
+from tallystick.anomalies.breaks.out_of_order_in_topic import out_of_order_in_topic
 from tallystick.classes.offsetting_errors import offsetting_errors
-from tallystick.classes.out_of_order_in_topic import out_of_order_in_topic
 from tallystick.classes.representation_differs import representation_differs
 from tallystick.classes.timestamp_skew import possible_ms, timestamp_skew
 from tallystick.classes.unfiltered_reader import unfiltered_reader

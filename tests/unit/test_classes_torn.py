@@ -5,8 +5,8 @@ from datetime import datetime
 
 import pytest
 
-from tallystick.classes.torn_by_protocol import torn_by_protocol
-from tallystick.classes.torn_transaction import absent_legs, judge_legs, torn_transaction
+from tallystick.anomalies.breaks.torn_by_protocol import torn_by_protocol
+from tallystick.anomalies.breaks.torn_transaction import absent_legs, judge_legs, torn_transaction
 from tallystick.judging.judge import judge
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.marker_protocol import MarkerProtocol

@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from tallystick.classes.breaks import with_identity
+from tallystick.anomalies.breaks.make_break import with_identity
 from tallystick.judging.record_origins import read_identities, wanted_identities
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.matching.evidence import BLED_RECORDS, LegsCase, bled_item_ids

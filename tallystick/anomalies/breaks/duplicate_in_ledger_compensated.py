@@ -7,7 +7,7 @@ something else than our repair: both are duplicate_in_ledger.
 
 from collections.abc import Iterator
 
-from tallystick.classes.breaks import break_of
+from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.pairing import Fate, Residue, rows_of_ours
 from tallystick.model.finding_names import BreakClass

@@ -9,7 +9,7 @@ A paired event is not asked where it comes from.
 
 from collections.abc import Iterator
 
-from tallystick.classes.breaks import break_of
+from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.pairing import Fate, Residue
 from tallystick.model.finding_names import BreakClass

@@ -6,7 +6,7 @@ before is not kept. An event that stands a second time is a duplicate, and no re
 
 from collections.abc import Iterator
 
-from tallystick.classes.breaks import identity_json
+from tallystick.anomalies.breaks.make_break import identity_json
 from tallystick.matching.evidence import Evidence, OutOfOrderEvent
 from tallystick.matching.pairing import Fate
 from tallystick.matching.scan_result import topic_item_id

@@ -9,7 +9,7 @@ when each was written before the other's marker.
 
 from collections.abc import Iterator
 
-from tallystick.classes.torn_transaction import legs_break, proven_torn, seen_legs, was_torn_by_protocol
+from tallystick.anomalies.breaks.torn_transaction import legs_break, proven_torn, seen_legs, was_torn_by_protocol
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break

@@ -15,8 +15,8 @@ topic it lies.
 
 from collections.abc import Iterator
 
-from tallystick.classes.breaks import break_of
-from tallystick.classes.torn_transaction import absent_legs, has_strayed, judge_legs, legs_break, posted_strays
+from tallystick.anomalies.breaks.make_break import break_of
+from tallystick.anomalies.breaks.torn_transaction import absent_legs, has_strayed, judge_legs, legs_break, posted_strays
 from tallystick.matching.evidence import Evidence, LegsCase
 from tallystick.matching.pairing import Fate, Place, Residue
 from tallystick.model.finding_names import BreakClass

@@ -11,8 +11,8 @@ below the log start, the topic compacts or was created anew: there the row is un
 
 from collections.abc import Iterator
 
-from tallystick.classes.breaks import break_of, seen_as_json
-from tallystick.classes.misrouted_in_topic import is_astray
+from tallystick.anomalies.breaks.make_break import break_of, seen_as_json
+from tallystick.anomalies.breaks.misrouted_in_topic import is_astray
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.pairing import Fate, Place, Residue
 from tallystick.model.finding_names import BreakClass

@@ -8,8 +8,8 @@ ledger_to_topic: the ledger itself wrote the key twice.
 
 from collections.abc import Iterator
 
-from tallystick.classes.breaks import break_of
-from tallystick.classes.duplicate_in_ledger_compensated import rows_behind_ours
+from tallystick.anomalies.breaks.duplicate_in_ledger_compensated import rows_behind_ours
+from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.pairing import Fate
 from tallystick.model.finding_names import BreakClass

@@ -6,7 +6,7 @@ An event without a key is no event of the contract: unreadable_payload.
 
 from collections.abc import Iterator
 
-from tallystick.classes.breaks import break_of
+from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.pairing import Fate
 from tallystick.model.finding_names import BreakClass

@@ -8,10 +8,10 @@ topic (misrouted_in_topic), nor for an event of an unknown writer (foreign_in_to
 
 from collections.abc import Iterator
 
-from tallystick.classes.aborted_read import was_aborted_only
-from tallystick.classes.breaks import break_of
-from tallystick.classes.foreign_in_topic import is_foreign
-from tallystick.classes.misrouted_in_topic import is_astray
+from tallystick.anomalies.breaks.aborted_read import was_aborted_only
+from tallystick.anomalies.breaks.foreign_in_topic import is_foreign
+from tallystick.anomalies.breaks.make_break import break_of
+from tallystick.anomalies.breaks.misrouted_in_topic import is_astray
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.pairing import Fate, Place, Sighting
 from tallystick.model.finding_names import BreakClass

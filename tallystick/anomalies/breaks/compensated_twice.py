@@ -7,7 +7,7 @@ actions, each of which stands once.
 
 from collections.abc import Iterator
 
-from tallystick.classes.duplicate_in_topic import extra_copy, published_twice
+from tallystick.anomalies.breaks.duplicate_in_topic import extra_copy, published_twice
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.pairing import Fate
 from tallystick.model.finding_names import BreakClass

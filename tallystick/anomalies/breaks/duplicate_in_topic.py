@@ -15,7 +15,7 @@ Source of the producer-id rules: KIP-98, idempotent producer; KIP-890.
 
 from collections.abc import Iterator
 
-from tallystick.classes.breaks import break_of, identity_json
+from tallystick.anomalies.breaks.make_break import break_of, identity_json
 from tallystick.kafka_log.batch_header import NO_PRODUCER_ID
 from tallystick.kafka_log.marker_protocol import MarkerProtocol
 from tallystick.kafka_log.record import LogRecord

@@ -7,7 +7,7 @@ currency: it equals no event, and it is the amount that is wrong. One that has a
 
 from collections.abc import Iterator
 
-from tallystick.classes.breaks import break_of
+from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.kafka_log.event_decoder import LONG_MAX
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.pairing import Copy, Fate, Residue

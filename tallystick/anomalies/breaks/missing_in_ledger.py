@@ -7,8 +7,8 @@ for an event on the wrong topic (misrouted_in_topic), nor for one of an unknown 
 
 from collections.abc import Iterator
 
-from tallystick.classes.breaks import break_of
-from tallystick.classes.foreign_in_topic import is_foreign
+from tallystick.anomalies.breaks.foreign_in_topic import is_foreign
+from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.contract.contract import Direction
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.pairing import Fate

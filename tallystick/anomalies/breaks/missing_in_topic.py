@@ -8,9 +8,9 @@ mistaken for an event behind the LSO (it waits), before the baseline (undecidabl
 
 from collections.abc import Iterator
 
-from tallystick.classes.breaks import break_of
-from tallystick.classes.lost_acknowledged_write import is_lost
-from tallystick.classes.misrouted_in_topic import is_astray
+from tallystick.anomalies.breaks.lost_acknowledged_write import is_lost
+from tallystick.anomalies.breaks.make_break import break_of
+from tallystick.anomalies.breaks.misrouted_in_topic import is_astray
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.pairing import Fate, Place, Residue
 from tallystick.model.finding_names import BreakClass

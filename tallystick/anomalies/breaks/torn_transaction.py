@@ -9,7 +9,7 @@ nor for one that the protocol tore (torn_by_protocol).
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from tallystick.classes.breaks import identity_json, seen_as_json
+from tallystick.anomalies.breaks.make_break import identity_json, seen_as_json
 from tallystick.contract.contract import Direction
 from tallystick.kafka_log.batch_header import NO_PRODUCER_ID
 from tallystick.kafka_log.marker_protocol import MarkerProtocol

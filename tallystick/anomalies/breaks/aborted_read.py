@@ -15,7 +15,7 @@ same row is not broken twice.
 
 from collections.abc import Iterator
 
-from tallystick.classes.breaks import break_of
+from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.pairing import Fate, Place, Residue
 from tallystick.model.finding_names import BreakClass
