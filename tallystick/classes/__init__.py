@@ -25,35 +25,35 @@ from tallystick.anomalies.breaks.phantom import phantom_in_ledger, phantom_in_to
 from tallystick.anomalies.breaks.row_without_key import row_without_key
 from tallystick.anomalies.breaks.torn_by_protocol import torn_by_protocol
 from tallystick.anomalies.breaks.torn_transaction import torn_transaction
+from tallystick.anomalies.doubts.canary_missed import canary_missed
+from tallystick.anomalies.doubts.forged_repair import forged_repair
+from tallystick.anomalies.doubts.hanging_transaction import hanging_transaction, held_by_prepared_transaction
+from tallystick.anomalies.doubts.held import held_by_ledger_horizon, held_by_open_transaction, partner_not_settled
+from tallystick.anomalies.doubts.held_by_replication import held_by_replication
+from tallystick.anomalies.doubts.key_index_lost import key_index_lost
+from tallystick.anomalies.doubts.ledger_changed import ledger_failed_over, ledger_ids_reused, ledger_rewritten
+from tallystick.anomalies.doubts.log_compacted import log_compacted
+from tallystick.anomalies.doubts.log_expired import log_expired
+from tallystick.anomalies.doubts.log_rewritten import log_rewritten
+from tallystick.anomalies.doubts.readers_disagree import readers_disagree
+from tallystick.anomalies.doubts.row_ids_repeat import row_ids_repeat
+from tallystick.anomalies.doubts.topic_recreated import log_truncated, topic_recreated
+from tallystick.anomalies.doubts.torn_cut import torn_cut
+from tallystick.anomalies.doubts.unexplained_gap import unexplained_gap
+from tallystick.anomalies.doubts.unreadable_payload import unreadable_payload
+from tallystick.anomalies.doubts.vacuous_run import vacuous_run
 from tallystick.classes.backlog_grows import backlog_grows
-from tallystick.classes.canary_missed import canary_missed
 from tallystick.classes.cursor_stopped import cursor_stopped
 from tallystick.classes.empty_transaction import empty_transaction
-from tallystick.classes.forged_repair import forged_repair
-from tallystick.classes.hanging_transaction import hanging_transaction, held_by_prepared_transaction
-from tallystick.classes.held import held_by_ledger_horizon, held_by_open_transaction, partner_not_settled
-from tallystick.classes.held_by_replication import held_by_replication
 from tallystick.classes.host_clock_off import host_clock_off
-from tallystick.classes.key_index_lost import key_index_lost
 from tallystick.classes.late_partner import late_partner
-from tallystick.classes.ledger_changed import ledger_failed_over, ledger_ids_reused, ledger_rewritten
-from tallystick.classes.log_compacted import log_compacted
-from tallystick.classes.log_expired import log_expired
-from tallystick.classes.log_rewritten import log_rewritten
 from tallystick.classes.offsetting_errors import offsetting_errors
 from tallystick.classes.paired_across_windows import paired_across_windows
 from tallystick.classes.promise_at_risk import promise_at_risk
-from tallystick.classes.readers_disagree import readers_disagree
 from tallystick.classes.representation_differs import representation_differs
 from tallystick.classes.retention_overtakes import retention_overtakes
-from tallystick.classes.row_ids_repeat import row_ids_repeat
 from tallystick.classes.timestamp_skew import timestamp_skew
-from tallystick.classes.topic_recreated import log_truncated, topic_recreated
-from tallystick.classes.torn_cut import torn_cut
-from tallystick.classes.unexplained_gap import unexplained_gap
 from tallystick.classes.unfiltered_reader import unfiltered_reader
-from tallystick.classes.unreadable_payload import unreadable_payload
-from tallystick.classes.vacuous_run import vacuous_run
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.run_result import Break, DoubtFound, NoticeFound

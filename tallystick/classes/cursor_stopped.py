@@ -8,7 +8,7 @@ whose mark stands still too, or for one long transaction.
 from collections.abc import Iterator
 from typing import Any
 
-from tallystick.classes.held import describe_holder, describe_horizon_holder, holder_of
+from tallystick.anomalies.doubts.held import describe_holder, describe_horizon_holder, holder_of
 from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS, WINDOWS_MIN, Trail, trails
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice

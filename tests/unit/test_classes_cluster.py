@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tallystick.classes.log_compacted import log_compacted
-from tallystick.classes.log_expired import log_expired
-from tallystick.classes.log_rewritten import log_rewritten
+from tallystick.anomalies.doubts.log_compacted import log_compacted
+from tallystick.anomalies.doubts.log_expired import log_expired
+from tallystick.anomalies.doubts.log_rewritten import log_rewritten
+from tallystick.anomalies.doubts.topic_recreated import log_truncated, topic_recreated
+from tallystick.anomalies.doubts.torn_cut import torn_cut
 from tallystick.classes.retention_overtakes import retention_overtakes
-from tallystick.classes.topic_recreated import log_truncated, topic_recreated
-from tallystick.classes.torn_cut import torn_cut
 from tallystick.kafka_cluster.state import RewrittenBatch, Surroundings, UnreadExpiry
 from tallystick.matching.evidence import Evidence
 from tallystick.model.cut import Cut, PartitionSnapshot, without_expired

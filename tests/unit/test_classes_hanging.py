@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from tallystick.classes.hanging_transaction import hanging_transaction, held_by_prepared_transaction
-from tallystick.classes.held import held_by_open_transaction
+from tallystick.anomalies.doubts.hanging_transaction import hanging_transaction, held_by_prepared_transaction
+from tallystick.anomalies.doubts.held import held_by_open_transaction
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import BrokerSettings, FirstSight, HeldEvents, Surroundings
 from tallystick.matching.evidence import Evidence

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tallystick.classes.held import held_by_ledger_horizon, held_by_open_transaction, partner_not_settled
+from tallystick.anomalies.doubts.held import held_by_ledger_horizon, held_by_open_transaction, partner_not_settled
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import Surroundings
 from tallystick.ledger.protocol import HorizonHolder

@@ -17,9 +17,9 @@ from kafka.errors import (
 )
 from kafka.protocol.consumer.offsets import OffsetSpec
 
+from tallystick.anomalies.doubts.held import held_by_open_transaction
+from tallystick.anomalies.doubts.held_by_replication import held_by_replication
 from tallystick.classes.cursor_stopped import cursor_stopped
-from tallystick.classes.held import held_by_open_transaction
-from tallystick.classes.held_by_replication import held_by_replication
 from tallystick.kafka_cluster.state import Surroundings, TopicSettings
 from tallystick.kafka_log import topic_snapshot
 from tallystick.kafka_log.log_end import read_log_ends

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.classes.ledger_changed import ledger_failed_over, ledger_ids_reused, ledger_rewritten
+from tallystick.anomalies.doubts.ledger_changed import ledger_failed_over, ledger_ids_reused, ledger_rewritten
 from tallystick.kafka_cluster.state import PositionSums, Surroundings
 from tallystick.matching.pairing import Place
 from tallystick.model.cut import LedgerSnapshot

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.classes.ledger_changed import ledger_rewritten
+from tallystick.anomalies.doubts.ledger_changed import ledger_rewritten
 from tallystick.ledger.earlier_rows import (
     AHEAD,
     BEFORE,

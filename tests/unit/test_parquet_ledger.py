@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.classes.ledger_changed import ledger_rewritten
+from tallystick.anomalies.doubts.ledger_changed import ledger_rewritten
 from tallystick.contract.ledger import LedgerColumns, LedgerSide
 from tallystick.kafka_cluster.state import Surroundings
 from tallystick.ledger.parquet import ParquetLedger, changes, fix_files, known_files

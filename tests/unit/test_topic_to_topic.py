@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tallystick.anomalies.breaks.phantom import phantom_in_topic
+from tallystick.anomalies.doubts.held import partner_not_settled
 from tallystick.classes import CLASSES
-from tallystick.classes.held import partner_not_settled
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.judging.canary_cases import name_of
 from tallystick.kafka_log.offset_census import Outcome

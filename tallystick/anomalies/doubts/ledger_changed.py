@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from tallystick.classes.rows_out_of_place import changed_sentence, gone_sentence, unread_sentence
+from tallystick.anomalies.doubts.rows_out_of_place import changed_sentence, gone_sentence, unread_sentence
 from tallystick.ledger.postgres_sql import written_xid_statements
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.pairing import Fate, Place

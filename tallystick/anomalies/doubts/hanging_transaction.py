@@ -10,7 +10,7 @@ whatever its client wrote. Source: KIP-664, KIP-890.
 from collections.abc import Iterator
 from datetime import datetime
 
-from tallystick.classes.held import (
+from tallystick.anomalies.doubts.held import (
     held_sentence,
     holder_details,
     holder_of,

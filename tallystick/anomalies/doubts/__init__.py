@@ -1,0 +1,1 @@
+"""Rules that make a run INCONCLUSIVE."""
