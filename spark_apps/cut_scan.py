@@ -41,7 +41,7 @@ from spark_apps.postgres_rows import PostgresRows
 from spark_apps.second_reading import choose_sample, compare, read_again
 from spark_apps.slice_matching import beside_planted, scan_slices
 from spark_apps.topic_frame import parse_events, read_topics
-from tallystick.classes.timestamp_skew import possible_ms
+from tallystick.anomalies.notices.timestamp_skew import possible_ms
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.contract import Contract, Direction
 from tallystick.contract.event import EventFields

@@ -42,18 +42,18 @@ from tallystick.anomalies.doubts.torn_cut import torn_cut
 from tallystick.anomalies.doubts.unexplained_gap import unexplained_gap
 from tallystick.anomalies.doubts.unreadable_payload import unreadable_payload
 from tallystick.anomalies.doubts.vacuous_run import vacuous_run
-from tallystick.classes.backlog_grows import backlog_grows
-from tallystick.classes.cursor_stopped import cursor_stopped
-from tallystick.classes.empty_transaction import empty_transaction
-from tallystick.classes.host_clock_off import host_clock_off
-from tallystick.classes.late_partner import late_partner
-from tallystick.classes.offsetting_errors import offsetting_errors
-from tallystick.classes.paired_across_windows import paired_across_windows
-from tallystick.classes.promise_at_risk import promise_at_risk
-from tallystick.classes.representation_differs import representation_differs
-from tallystick.classes.retention_overtakes import retention_overtakes
-from tallystick.classes.timestamp_skew import timestamp_skew
-from tallystick.classes.unfiltered_reader import unfiltered_reader
+from tallystick.anomalies.notices.backlog_grows import backlog_grows
+from tallystick.anomalies.notices.cursor_stopped import cursor_stopped
+from tallystick.anomalies.notices.empty_transaction import empty_transaction
+from tallystick.anomalies.notices.host_clock_off import host_clock_off
+from tallystick.anomalies.notices.late_partner import late_partner
+from tallystick.anomalies.notices.offsetting_errors import offsetting_errors
+from tallystick.anomalies.notices.paired_across_windows import paired_across_windows
+from tallystick.anomalies.notices.promise_at_risk import promise_at_risk
+from tallystick.anomalies.notices.representation_differs import representation_differs
+from tallystick.anomalies.notices.retention_overtakes import retention_overtakes
+from tallystick.anomalies.notices.timestamp_skew import timestamp_skew
+from tallystick.anomalies.notices.unfiltered_reader import unfiltered_reader
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.run_result import Break, DoubtFound, NoticeFound

@@ -10,7 +10,7 @@ from tallystick.anomalies.doubts.log_expired import log_expired
 from tallystick.anomalies.doubts.log_rewritten import log_rewritten
 from tallystick.anomalies.doubts.topic_recreated import log_truncated, topic_recreated
 from tallystick.anomalies.doubts.torn_cut import torn_cut
-from tallystick.classes.retention_overtakes import retention_overtakes
+from tallystick.anomalies.notices.retention_overtakes import retention_overtakes
 from tallystick.kafka_cluster.state import RewrittenBatch, Surroundings, UnreadExpiry
 from tallystick.matching.evidence import Evidence
 from tallystick.model.cut import Cut, PartitionSnapshot, without_expired

@@ -19,7 +19,7 @@ from kafka.protocol.consumer.offsets import OffsetSpec
 
 from tallystick.anomalies.doubts.held import held_by_open_transaction
 from tallystick.anomalies.doubts.held_by_replication import held_by_replication
-from tallystick.classes.cursor_stopped import cursor_stopped
+from tallystick.anomalies.notices.cursor_stopped import cursor_stopped
 from tallystick.kafka_cluster.state import Surroundings, TopicSettings
 from tallystick.kafka_log import topic_snapshot
 from tallystick.kafka_log.log_end import read_log_ends

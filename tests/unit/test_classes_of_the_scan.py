@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from tallystick.anomalies.breaks.mismatch import amount_mismatch, currency_mismatch
 from tallystick.anomalies.breaks.out_of_order_in_topic import out_of_order_in_topic
-from tallystick.classes.offsetting_errors import offsetting_errors
-from tallystick.classes.representation_differs import representation_differs
-from tallystick.classes.timestamp_skew import possible_ms, timestamp_skew
-from tallystick.classes.unfiltered_reader import unfiltered_reader
+from tallystick.anomalies.notices.offsetting_errors import offsetting_errors
+from tallystick.anomalies.notices.representation_differs import representation_differs
+from tallystick.anomalies.notices.timestamp_skew import possible_ms, timestamp_skew
+from tallystick.anomalies.notices.unfiltered_reader import unfiltered_reader
 from tallystick.matching.evidence import Evidence, OutOfOrderEvent, RecordTimes
 from tallystick.matching.pairing import Copy, Place
 from tallystick.model.finding_names import BreakClass

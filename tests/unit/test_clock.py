@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tallystick.classes.host_clock_off import host_clock_off
+from tallystick.anomalies.notices.host_clock_off import host_clock_off
 from tallystick.judging.canary_evidence import calm_evidence
 from tallystick.store.clock import StoreClock, dated_by_store, least_difference
 

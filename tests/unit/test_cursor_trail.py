@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.classes.backlog_grows import backlog_grows
-from tallystick.classes.cursor_stopped import cursor_stopped
+from tallystick.anomalies.notices.backlog_grows import backlog_grows
+from tallystick.anomalies.notices.cursor_stopped import cursor_stopped
 from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS, WINDOWS_MIN
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import Surroundings

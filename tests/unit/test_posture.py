@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tallystick.classes.promise_at_risk import promise_at_risk
+from tallystick.anomalies.notices.promise_at_risk import promise_at_risk
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.config_check import (
     PostureLine,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tallystick.classes.promise_at_risk import promise_at_risk
+from tallystick.anomalies.notices.promise_at_risk import promise_at_risk
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.kafka_cluster.config_check import Standing, posture
 from tallystick.kafka_cluster.state import ServerProof, Surroundings

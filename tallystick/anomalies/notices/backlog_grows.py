@@ -6,7 +6,14 @@ for a backlog that shrinks or stays; or for a cursor that has stopped, which say
 
 from collections.abc import Iterator
 
-from tallystick.classes.cursor_stopped import held_trails, holder_text, side_text, since_text, trail_details, unit_text
+from tallystick.anomalies.notices.cursor_stopped import (
+    held_trails,
+    holder_text,
+    side_text,
+    since_text,
+    trail_details,
+    unit_text,
+)
 from tallystick.kafka_cluster.cursor_progress import WINDOWS_MIN
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice

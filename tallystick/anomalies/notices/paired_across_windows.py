@@ -7,7 +7,7 @@ anybody can say.
 
 from collections.abc import Iterator
 
-from tallystick.classes.late_partner import was_alone
+from tallystick.anomalies.notices.late_partner import was_alone
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.pairing import Copy
 from tallystick.model.finding_names import Notice
