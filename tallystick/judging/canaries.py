@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tallystick.classes import CLASSES, ClassRule
+from tallystick.anomalies.registry import CLASSES, ClassRule
 from tallystick.contract.contract import Contract, Direction
 from tallystick.judging.canary_cases import NO_KEY, missed_cases, planted_key
 from tallystick.judging.canary_evidence import calm_evidence, with_plant

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tallystick.classes import ClassRule
+from tallystick.anomalies.registry import ClassRule
 from tallystick.contract.contract import Direction
 from tallystick.judging.canary_evidence import (
     ORIGIN_HEADER,

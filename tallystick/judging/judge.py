@@ -11,7 +11,7 @@ from uuid import UUID
 
 from tallystick.anomalies.breaks.make_break import with_identity
 from tallystick.anomalies.breaks.torn_transaction import absent_legs, judge_legs, posted_strays
-from tallystick.classes import CLASSES, ClassRule
+from tallystick.anomalies.registry import CLASSES, ClassRule
 from tallystick.contract.contract import Direction
 from tallystick.matching.evidence import Evidence, LegsCase
 from tallystick.matching.pairing import Copy, Fate, KeyOutcome, Residue, topic_of

@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tallystick.classes import CLASSES
+from tallystick.anomalies.registry import CLASSES
 from tallystick.contract.contract import Direction
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, Money, largest_first, money_at_stake

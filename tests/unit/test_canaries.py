@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.classes import CLASSES, ClassRule
+from tallystick.anomalies.registry import CLASSES, ClassRule
 from tallystick.contract.contract import Contract
 from tallystick.judging.canaries import canary_events, canary_rows, missed_canaries
 from tallystick.judging.canary_cases import CASES

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.classes import CLASSES
+from tallystick.anomalies.registry import CLASSES
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break

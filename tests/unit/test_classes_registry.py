@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.classes import CLASSES
+from tallystick.anomalies.registry import CLASSES
 from tallystick.judging.canary_cases import name_of
 from tallystick.judging.judge import judge
 from tallystick.kafka_cluster.batch_fingerprints import compare_anchors

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.classes import CLASSES
+from tallystick.anomalies.registry import CLASSES
 from tallystick.contract.contract import Contract, Direction
 from tallystick.judging.judge import judge
 from tallystick.kafka_cluster.state import ExecutedAction, Surroundings

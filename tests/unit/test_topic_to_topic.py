@@ -11,7 +11,7 @@ import pytest
 
 from tallystick.anomalies.breaks.phantom import phantom_in_topic
 from tallystick.anomalies.doubts.held import partner_not_settled
-from tallystick.classes import CLASSES
+from tallystick.anomalies.registry import CLASSES
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.judging.canary_cases import name_of
 from tallystick.kafka_log.offset_census import Outcome

@@ -1,0 +1,1 @@
+"""The registry of anomaly rules: breaks, doubts and notices, a file each. Pure."""
