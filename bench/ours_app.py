@@ -25,7 +25,7 @@ from tallystick.model.cut import Cut
 from tallystick.pipeline.make_cut import resolve_cut
 from tallystick.pipeline.spark_job import JAVA_OPTIONS
 from tallystick.store.engine import open_store
-from tallystick.store.run_store import read_run
+from tallystick.store.runs.run_store import read_run
 
 
 def main() -> None:

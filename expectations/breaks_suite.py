@@ -9,7 +9,7 @@ from expectations.frames import BREAK_COLUMNS, breaks_frame
 from expectations.suite import Suite
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.run_store import StoredRun
 
 _PLANTED = Break(
     break_id=UUID(int=0),

@@ -6,7 +6,7 @@ from great_expectations.expectations.metadata_types import FailureSeverity
 from expectations.frames import CENSUS_COLUMNS, census_frame
 from expectations.suite import Suite
 from tallystick.model.run_result import PartitionCensus
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.run_store import StoredRun
 
 _COUNTS = ("committed", "aborted", "plain", "markers", "compacted", "spark_rows", "kafka_offset_start")
 

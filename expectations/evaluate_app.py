@@ -18,7 +18,7 @@ from tallystick.connections.connections import ConnectionNotGiven, artifacts_fol
 from tallystick.contract.contract import Contract, ContractRefused, load_contract
 from tallystick.host.private_files import narrow, private_folder
 from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, open_store
-from tallystick.store.run_store import StoredRun, read_run
+from tallystick.store.runs.run_store import StoredRun, read_run
 
 
 class RunNotStored(LookupError):

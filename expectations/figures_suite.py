@@ -7,7 +7,7 @@ from expectations.frames import FIGURE_COLUMNS, figures_frame
 from expectations.suite import Suite
 from tallystick.contract.contract import Contract
 from tallystick.model.verdict import Verdict
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.run_store import StoredRun
 
 _ZERO = {
     "breaks": (FailureSeverity.CRITICAL, "No break is proven."),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from tallystick.model.run_result import Break, PartitionCensus, money_at_stake
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.run_store import StoredRun
 
 NOT_COUNTED = -1
 

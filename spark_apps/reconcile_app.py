@@ -58,10 +58,10 @@ from tallystick.pipeline.lookups import LookUps
 from tallystick.pipeline.sources import open_both_sides
 from tallystick.report.log_excerpt import FETCH_BYTES, with_strips
 from tallystick.store.alert_store import firing_alerts
-from tallystick.store.contract_store import read_contract
-from tallystick.store.cut_store import claim_attempt, read_cut
 from tallystick.store.engine import open_store
-from tallystick.store.run_store import (
+from tallystick.store.runs.contract_store import read_contract
+from tallystick.store.runs.cut_store import claim_attempt, read_cut
+from tallystick.store.runs.run_store import (
     commit_run,
     key_index_seed_before,
     open_items_as_of,

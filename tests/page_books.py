@@ -38,9 +38,9 @@ from tallystick.model.verdict import Verdict
 from tallystick.store.acknowledgement_store import acknowledge
 from tallystick.store.alert_store import pending_alerts, record_delivery
 from tallystick.store.claim_store import claim_actions
-from tallystick.store.cut_store import claim_attempt, save_cut
 from tallystick.store.plan_store import append_audit, record_done, save_plan
-from tallystick.store.run_store import commit_run
+from tallystick.store.runs.cut_store import claim_attempt, save_cut
+from tallystick.store.runs.run_store import commit_run
 from tallystick.store.write_off_store import write_off_break
 
 CONTRACTS = Path(__file__).parents[1] / "dags" / "contracts"

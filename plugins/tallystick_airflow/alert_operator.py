@@ -23,7 +23,7 @@ class AlertOperator(ContractOperator):
         )
         from tallystick.pipeline.missing_verdict_alert import page_no_verdict, resolve_silences
         from tallystick.store.clock import store_now
-        from tallystick.store.run_store import read_run
+        from tallystick.store.runs.run_store import read_run
 
         contract = self.read_contract()
         with open_verdict_store() as engine:

@@ -20,7 +20,7 @@ class FinishOperator(ReconcileOperator):
         super().__init__(contract_file=contract_file, cut_n="", **kwargs)
 
     def execute(self, context: Context) -> str | None:  # type: ignore[override]
-        from tallystick.store.cut_store import open_cut  # SQLAlchemy: not while parsing
+        from tallystick.store.runs.cut_store import open_cut  # SQLAlchemy: not while parsing
 
         contract = read_contract_file(self.contract_file)
         with open_verdict_store() as engine:

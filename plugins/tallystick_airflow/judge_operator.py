@@ -29,7 +29,7 @@ class JudgeOperator(ContractOperator):
         from tallystick.model.run_result import money_at_stake
         from tallystick.model.verdict import Verdict
         from tallystick.report import report_path
-        from tallystick.store.run_store import read_run
+        from tallystick.store.runs.run_store import read_run
         from tallystick.text.money import format_money  # database clients, plots: not while parsing
         from tallystick.text.plain import foreign_text, story_text
 

@@ -28,7 +28,7 @@ class OfferCompensationOperator(TriggerDagRunOperator):
 
     def execute(self, context: Context) -> None:
         from tallystick.executor import draw_plan  # SQLAlchemy: not while parsing
-        from tallystick.store.run_store import read_run
+        from tallystick.store.runs.run_store import read_run
 
         contract, cut_n = read_contract_file(self.contract_file), require_cut_n(self.cut_n)
         with open_verdict_store() as engine:

@@ -47,12 +47,12 @@ from tallystick.store.book_store import (
 )
 from tallystick.store.break_life_store import alerts_of_break, repairs_of_break
 from tallystick.store.clock import store_now
-from tallystick.store.close_store import attempts_at
-from tallystick.store.cut_store import CutAlreadyOpen
 from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, open_store_to_read
 from tallystick.store.incident_store import read_incidents
 from tallystick.store.plan_life_store import find_plan, list_plans, plan_of_scheduler_run
-from tallystick.store.run_store import AttemptFenced, read_run_head
+from tallystick.store.runs.close_store import attempts_at
+from tallystick.store.runs.cut_store import CutAlreadyOpen
+from tallystick.store.runs.run_store import AttemptFenced, read_run_head
 from tallystick.store.standing_store import ItemOrder, ItemQuestion, read_breaks, read_standing
 from tallystick.store.trend_store import read_trend
 from tallystick.text.finding_texts import BREAK_TEXTS

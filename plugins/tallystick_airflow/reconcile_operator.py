@@ -20,7 +20,7 @@ from tallystick_airflow.verdict_assets import announce, verdicts_of
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
 
-    from tallystick.store.run_store import StoredRun
+    from tallystick.store.runs.run_store import StoredRun
 
 _QUIET_LOG = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('spark_log4j2.properties')}"
 
@@ -107,7 +107,7 @@ class ReconcileOperator(SparkSubmitOperator):
 
 
 def _stored_run(contract_name: str, cut_n: int) -> "StoredRun | None":
-    from tallystick.store.run_store import read_run  # SQLAlchemy: not while parsing
+    from tallystick.store.runs.run_store import read_run  # SQLAlchemy: not while parsing
 
     with open_verdict_store() as engine:
         return read_run(engine, contract_name, cut_n)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tallystick.cli.progress import Progress
     from tallystick.pipeline.local_run import LocalRun
     from tallystick.report.masking import Mask
-    from tallystick.store.run_store import StoredRun
+    from tallystick.store.runs.run_store import StoredRun
 
 _EXIT_CODES = (
     "Exit codes: 0 matched, 1 broken, 2 refused input or something does not answer, 3 inconclusive, "
@@ -140,9 +140,9 @@ def show_contract_changes(
     from tallystick.cli.output import print_contract_changes, print_json
     from tallystick.contract.change import Effect, contract_changes, gravest
     from tallystick.documents.run import contract_changes_document
-    from tallystick.store.contract_store import last_actions_table, newest_contract
     from tallystick.store.engine import open_store
-    from tallystick.store.run_store import count_open_items
+    from tallystick.store.runs.contract_store import last_actions_table, newest_contract
+    from tallystick.store.runs.run_store import count_open_items
 
     contract = load_contract(contract_file)
     engine = open_store(store_dsn())
@@ -289,7 +289,7 @@ def show_runs(
     from tallystick.cli.output import print_json, print_runs
     from tallystick.documents.run import summary_document
     from tallystick.store.engine import open_store
-    from tallystick.store.run_store import list_runs
+    from tallystick.store.runs.run_store import list_runs
 
     runs = list_runs(open_store(store_dsn()), contract, limit=limit)
     if as_json:
@@ -645,7 +645,7 @@ def _masked(engine: "Engine", run: "StoredRun") -> "StoredRun":
 def _mask(engine: "Engine", contract_name: str, n: int) -> "Mask":
     """By the contract that the cut was made under."""
     from tallystick.report.masking import Mask
-    from tallystick.store.contract_store import read_contract
+    from tallystick.store.runs.contract_store import read_contract
 
     contract = read_contract(engine, contract_name, n)
     assert contract is not None  # a cut refers to its contract by a foreign key

@@ -57,7 +57,7 @@ def show_plan(
     from tallystick.report.masking import Mask
     from tallystick.store.engine import open_store
     from tallystick.store.plan_store import save_plan
-    from tallystick.store.run_store import list_runs
+    from tallystick.store.runs.run_store import list_runs
 
     contract = load_contract(contract_file)
     requester = None if by is None else words_of("--by", by)
@@ -324,7 +324,7 @@ def _turn(contract: str | None, *, stopped: bool, by: str, because: str) -> None
 def _require_books(engine: "Engine", contract: str | None) -> None:
     """A name that was mistyped must not look like a contract that was stopped."""
     from tallystick.compensation.kill_switch import SwitchRefused
-    from tallystick.store.contract_store import newest_contract
+    from tallystick.store.runs.contract_store import newest_contract
     from tallystick.text.plain import foreign_text
 
     if contract is not None and newest_contract(engine, contract) is None:

@@ -51,8 +51,8 @@ def close_one(
     from tallystick.host.terminal_user import this_terminal
     from tallystick.matching.closed_cut import closing_of
     from tallystick.store.clock import store_now
-    from tallystick.store.close_store import close_cut
     from tallystick.store.engine import open_store
+    from tallystick.store.runs.close_store import close_cut
 
     contract, n = run_of(run_name)
     engine = open_store(store_dsn())

@@ -81,10 +81,10 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.pipeline.spark_job import SparkAppFailed, SparkNotReady
     from tallystick.pipeline.window_order import WindowNotOver, WindowOutOfOrder
     from tallystick.store.break_store import BreakAmbiguous, BreakNotFound
-    from tallystick.store.cut_store import CutAlreadyOpen
     from tallystick.store.engine import StoreNotMigrated, StoreUnreachable
     from tallystick.store.reopen_store import ReopenRefused
     from tallystick.store.rights import RoleRefused
+    from tallystick.store.runs.cut_store import CutAlreadyOpen
 
     match error:
         case RereadDiffers():

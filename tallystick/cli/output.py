@@ -22,8 +22,8 @@ from tallystick.model.run_result import Break, PartitionCensus, largest_first, m
 from tallystick.model.verdict import Verdict
 from tallystick.report.break_story import Story, ToldBreak, amount_of
 from tallystick.report.log_excerpt import LogStrip, strip_of
-from tallystick.store.contract_store import NewestContract
-from tallystick.store.run_store import RunSummary, StoredRun
+from tallystick.store.runs.contract_store import NewestContract
+from tallystick.store.runs.run_store import RunSummary, StoredRun
 from tallystick.text.finding_texts import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS
 from tallystick.text.money import format_minor, format_money
 from tallystick.text.plain import foreign_text, format_time, format_window

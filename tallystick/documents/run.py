@@ -17,8 +17,8 @@ from tallystick.matching.closed_cut import CutClosed
 from tallystick.model.run_result import Break, NoticeFound, PartitionCensus, WriteOff, money_at_stake, negative_at_stake
 from tallystick.model.verdict import Verdict
 from tallystick.report.break_story import ToldBreak, explain
-from tallystick.store.contract_store import NewestContract
-from tallystick.store.run_store import RunSummary, StoredRun
+from tallystick.store.runs.contract_store import NewestContract
+from tallystick.store.runs.run_store import RunSummary, StoredRun
 from tallystick.text.verdict_sentence import verdict_sentence
 
 

@@ -103,9 +103,7 @@ from tallystick.model.verdict import Verdict, merge_verdicts
 from tallystick.store.approval_store import agreements, requesters
 from tallystick.store.claim_store import held_among, judged_parts
 from tallystick.store.clock import store_now
-from tallystick.store.contract_store import read_contract, require_same_books
 from tallystick.store.executor_key_store import read_executor_key
-from tallystick.store.loss_store import last_cut_with_rows_unread
 from tallystick.store.plan_store import (
     PUBLISHING,
     ActionState,
@@ -115,6 +113,8 @@ from tallystick.store.plan_store import (
     read_plan,
     spent_today,
 )
+from tallystick.store.runs.contract_store import read_contract, require_same_books
+from tallystick.store.runs.loss_store import last_cut_with_rows_unread
 from tallystick.text.plain import foreign_text
 
 _ATTEMPTS = 5

@@ -45,16 +45,11 @@ from tallystick.model.partner_lag import Grace, TopicLag, grace_in_force
 from tallystick.model.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
 from tallystick.pipeline.lookups import LookUps, look_up
 from tallystick.pipeline.sources import BothSides
-from tallystick.store.close_store import closed_cuts_before
-from tallystick.store.cut_store import read_cursor_positions, read_cut
-from tallystick.store.loss_store import (
-    ledger_starts_of,
-    losses_before,
-    moved_below,
-    transactions_judged_before,
-)
 from tallystick.store.plan_store import executed_actions, known_repairs
-from tallystick.store.run_store import (
+from tallystick.store.runs.close_store import closed_cuts_before
+from tallystick.store.runs.cut_store import read_cursor_positions, read_cut
+from tallystick.store.runs.loss_store import ledger_starts_of, losses_before, moved_below, transactions_judged_before
+from tallystick.store.runs.run_store import (
     items_too_many_as_of,
     judged_items_as_of,
     key_indexes_before,
@@ -62,7 +57,7 @@ from tallystick.store.run_store import (
     ledger_rows_before,
     surroundings_document,
 )
-from tallystick.store.sample_store import read_samples
+from tallystick.store.runs.sample_store import read_samples
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,10 +36,10 @@ from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import DoubtFound, unread_result
 from tallystick.pipeline.sources import BothSides, open_both_sides, sample_of
 from tallystick.pipeline.window_order import refuse_not_over, refuse_out_of_order
-from tallystick.store.contract_store import require_same_books
-from tallystick.store.cut_store import claim_attempt, find_cut, last_cut, open_cut, save_cut
-from tallystick.store.run_store import commit_run
-from tallystick.store.sample_store import append_sample, read_samples
+from tallystick.store.runs.contract_store import require_same_books
+from tallystick.store.runs.cut_store import claim_attempt, find_cut, last_cut, open_cut, save_cut
+from tallystick.store.runs.run_store import commit_run
+from tallystick.store.runs.sample_store import append_sample, read_samples
 
 
 class LedgerTooFarAhead(ValueError):

@@ -15,8 +15,8 @@ from tallystick.ledger.parquet import ParquetLedger
 from tallystick.ledger.postgres import PostgresLedger, jdbc_scan_options, open_ledger
 from tallystick.ledger.protocol import Ledger
 from tallystick.store.clock import store_now
-from tallystick.store.cut_store import read_ledger_slices
-from tallystick.store.run_store import earlier_rows_before, ledger_rows_by_slice
+from tallystick.store.runs.cut_store import read_ledger_slices
+from tallystick.store.runs.run_store import earlier_rows_before, ledger_rows_by_slice
 
 
 @contextmanager

@@ -22,8 +22,8 @@ from tallystick.pipeline.open_ledger import open_ledger_of
 from tallystick.pipeline.readiness import Settlement, assess_settlement
 from tallystick.pipeline.server_proof import proofs_of_run
 from tallystick.pipeline.window_order import refuse_not_over
-from tallystick.store.contract_store import require_same_books
-from tallystick.store.sample_store import append_sample, read_samples
+from tallystick.store.runs.contract_store import require_same_books
+from tallystick.store.runs.sample_store import append_sample, read_samples
 
 
 @dataclass(frozen=True, kw_only=True)

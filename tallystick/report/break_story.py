@@ -13,7 +13,7 @@ from uuid import UUID
 
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemState, OpenItem, WriteOff
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.run_store import StoredRun
 from tallystick.text.finding_texts import BREAK_TEXTS
 from tallystick.text.money import format_minor
 from tallystick.text.plain import foreign_text, format_time, format_window

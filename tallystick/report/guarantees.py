@@ -6,7 +6,7 @@ from tallystick.contract.contract import Contract, Direction
 from tallystick.ledger.postgres_sql import written_xid_statements
 from tallystick.model.run_result import KeyIndex, RunFigures
 from tallystick.report.lag_rows import grace_sentence
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.run_store import StoredRun
 from tallystick.text.money import format_money
 from tallystick.text.verdict_sentence import counted
 

@@ -16,7 +16,7 @@ from tallystick.contract.event import PayloadKey
 from tallystick.model.run_result import Break, OpenItem
 from tallystick.report.break_story import ToldBreak
 from tallystick.store.plan_life_store import PlanInShort
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.run_store import StoredRun
 from tallystick.store.standing_store import StandingRow
 
 MASKED = "masked"

@@ -28,7 +28,7 @@ from tallystick.report.log_excerpt import strip_of
 from tallystick.report.masking import Mask
 from tallystick.report.share_bar import share_bar
 from tallystick.report.strip_drawing import draw_strip
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.run_store import StoredRun
 from tallystick.text.finding_texts import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
 from tallystick.text.money import format_minor, format_money
 from tallystick.text.plain import foreign_text, format_time, format_window, story_text

@@ -18,7 +18,7 @@ from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import DoubtFound, ItemState, StandingItems
 from tallystick.model.verdict import Verdict
 from tallystick.report.break_sample import Stake, sort_stakes
-from tallystick.store.cut_store import cut_of_row
+from tallystick.store.runs.cut_store import cut_of_row
 from tallystick.store.schema import break_total, contract_version, standing_total
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table

@@ -21,7 +21,6 @@ from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import ItemState
 from tallystick.store.break_lock import hold_breaks
-from tallystick.store.cut_store import LEDGER
 from tallystick.store.plan_store import (
     HOLDING,
     PROGRESS_FROM,
@@ -32,6 +31,7 @@ from tallystick.store.plan_store import (
     spent_by,
     taken_over,
 )
+from tallystick.store.runs.cut_store import LEDGER
 from tallystick.store.schema import compensation_action, compensation_plan, cut_slice, open_item, verdict
 
 STARTING = "starting"

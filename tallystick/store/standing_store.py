@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Engine, Numeric, Select, and_, literal, or
 
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemState
-from tallystick.store.run_store import break_of_row
+from tallystick.store.runs.run_store import break_of_row
 from tallystick.store.schema import item_break, standing_item, without_sign
 
 PAGE_ROWS = 50

@@ -13,7 +13,7 @@ from lab.postgres import AIRFLOW_DATABASE, STORE_DATABASE, STORE_OWNER, STORE_RO
 from lab.stack import LabAddresses
 from tallystick.report import write_report
 from tallystick.store.engine import connect_store, migrate, open_store
-from tallystick.store.run_store import read_run
+from tallystick.store.runs.run_store import read_run
 from tests.page_books import CONTRACTS, HOUR, LAST_BROKEN, fill, payments, payouts
 
 from .visiting import PATIENCE_MS

@@ -27,7 +27,7 @@ from lab.process import REPOSITORY
 from lab.stack import LabAddresses
 from tallystick.report import write_report
 from tallystick.store.engine import connect_store, migrate, open_store
-from tallystick.store.run_store import read_run
+from tallystick.store.runs.run_store import read_run
 from tests.page_books import CONTRACTS, LAST_BROKEN, fill, missing, payouts, waiting_plan
 
 pytestmark = pytest.mark.timeout(900)

@@ -11,7 +11,8 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from tallystick.pipeline import deliver_alerts, missing_verdict_alert
 from tallystick.pipeline.deliver_alerts import DeliveryFailed, DeliverySummary
-from tallystick.store import clock, run_store
+from tallystick.store import clock
+from tallystick.store.runs import run_store
 from tallystick_airflow import alert_operator
 from tallystick_airflow.alert_operator import AlertOperator
 

@@ -9,9 +9,9 @@ from sqlalchemy import Engine
 
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import BreakClass
-from tallystick.store.cut_store import claim_attempt, last_cut, save_cut
 from tallystick.store.incident_store import read_incidents
 from tallystick.store.plan_store import read_audit
+from tallystick.store.runs.cut_store import claim_attempt, last_cut, save_cut
 from tests.page_books import done_plan, mismatch, missing, payments, payouts, torn, waiting_plan
 
 BELOW = "/tallystick"
@@ -215,7 +215,7 @@ def test_a_plan_is_asked_for_up_to_the_newest_cut_that_has_a_verdict(
 
 
 def test_a_write_off_waits_for_a_cut_that_is_being_judged(op: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tallystick.store.cut_store import CutAlreadyOpen
+    from tallystick.store.runs.cut_store import CutAlreadyOpen
     from tallystick_airflow import pages_acting
 
     def busy(*_: Any) -> None:

@@ -20,7 +20,7 @@ from tallystick.store.break_life_store import alerts_of_break
 from tallystick.store.incident_store import read_incidents
 from tallystick.store.plan_life_store import list_plans
 from tallystick.store.plan_store import append_audit, save_plan
-from tallystick.store.run_store import read_run
+from tallystick.store.runs.run_store import read_run
 from tests.page_books import FIRST_BROKEN, LAST_BROKEN, break_ids, done_plan, fill, payments, payouts, waiting_plan
 
 pytestmark = pytest.mark.usefixtures("own_store")

@@ -38,7 +38,7 @@ from tallystick.pipeline.lookups import LookUps
 from tallystick.pipeline.make_cut import resolve_cut
 from tallystick.pipeline.sources import observe
 from tallystick.store.engine import open_store
-from tallystick.store.run_store import StoredRun, read_run
+from tallystick.store.runs.run_store import StoredRun, read_run
 
 KAFKA, LEDGER = "kafka_billing", "ledger_billing"
 TWO_LEGS = ("payment", "invoice")

@@ -35,9 +35,9 @@ from tallystick.model.run_result import (
     break_id,
 )
 from tallystick.model.verdict import Verdict
-from tallystick.store.cut_store import claim_attempt, save_cut
 from tallystick.store.engine import connect_store, migrate, open_store
-from tallystick.store.run_store import commit_run
+from tallystick.store.runs.cut_store import claim_attempt, save_cut
+from tallystick.store.runs.run_store import commit_run
 
 from .live import new_books, spark
 from .store_owner import as_owner

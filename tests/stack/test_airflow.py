@@ -31,7 +31,7 @@ from lab.rounds import prepare
 from lab.stack import LabAddresses, LabStack
 from tallystick.contract.contract import Contract
 from tallystick.store.engine import connect_store, migrate, open_store
-from tallystick.store.run_store import list_runs
+from tallystick.store.runs.run_store import list_runs
 
 from .test_compensation import Books, once, world
 

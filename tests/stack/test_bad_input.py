@@ -19,8 +19,8 @@ from tallystick.ledger.protocol import LedgerRefused, LedgerUnreachable
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.store.cut_store import last_cut, open_cut
-from tallystick.store.run_store import StoredRun, read_run
+from tallystick.store.runs.cut_store import last_cut, open_cut
+from tallystick.store.runs.run_store import StoredRun, read_run
 
 from .books import KAFKA, LEDGER, TWO_LEGS, Event, LiveBooks, both_legs, doubts, payment, payments, table_contents
 from .live import NewBooks

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from lab.process import REPOSITORY
 from spark_apps.reconcile_app import Order, judge_stored_cuts
 from tallystick.ledger.protocol import LedgerRefused
-from tallystick.store.run_store import read_run
+from tallystick.store.runs.run_store import read_run
 
 from .books import TWO_LEGS, LiveBooks, both_legs, payment
 from .live import SPARK_SETTINGS

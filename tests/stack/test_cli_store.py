@@ -16,7 +16,7 @@ from tallystick.cli.app import app
 from tallystick.contract.contract import Contract
 from tallystick.model.finding_names import Doubt
 from tallystick.model.verdict import Verdict
-from tallystick.store.contract_store import read_contract
+from tallystick.store.runs.contract_store import read_contract
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import pytest
 from lab.process import REPOSITORY
 from tallystick.model.cut import Cut
 from tallystick.model.verdict import Verdict
-from tallystick.store.cut_store import read_cut
+from tallystick.store.runs.cut_store import read_cut
 
 from .books import LiveBooks, doubts, kinds, payment
 from .live import NewBooks

@@ -62,7 +62,7 @@ from tallystick.store.plan_store import (
     record_refusal,
     save_plan,
 )
-from tallystick.store.run_store import outstanding_breaks
+from tallystick.store.runs.run_store import outstanding_breaks
 from tallystick.store.switch_store import set_switch
 
 from .payout_world import NOON, Books, once, world

@@ -11,7 +11,7 @@ from tallystick.executor.action_log import ItemFate
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.store.run_store import StoredRun, outstanding_breaks
+from tallystick.store.runs.run_store import StoredRun, outstanding_breaks
 
 from .books import Event, LiveBooks, payment
 from .live import NewBooks

@@ -55,8 +55,8 @@ from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.store.cut_store import claim_attempt
-from tallystick.store.run_store import commit_run, outstanding_breaks
+from tallystick.store.runs.cut_store import claim_attempt
+from tallystick.store.runs.run_store import commit_run, outstanding_breaks
 
 from . import broken_executor
 from .repairs import all_hanging

@@ -11,8 +11,8 @@ from tallystick.matching.closed_cut import DIGEST
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.store.cut_store import open_cut
 from tallystick.store.plan_store import read_audit
+from tallystick.store.runs.cut_store import open_cut
 from tallystick.store.schema import alert
 
 from .books import doubts, payment, payments

@@ -19,9 +19,9 @@ from tallystick.pipeline import make_cut
 from tallystick.pipeline.make_cut import resolve_cut
 from tallystick.pipeline.sources import observe
 from tallystick.pipeline.window_order import WindowNotOver, WindowOutOfOrder
-from tallystick.store.cut_store import CutAlreadyOpen, claim_attempt, last_cut, open_cut
-from tallystick.store.run_store import commit_run, judged_until, read_run
-from tallystick.store.sample_store import read_samples
+from tallystick.store.runs.cut_store import CutAlreadyOpen, claim_attempt, last_cut, open_cut
+from tallystick.store.runs.run_store import commit_run, judged_until, read_run
+from tallystick.store.runs.sample_store import read_samples
 
 from .books import LiveBooks, payment, payments
 from .live import NewBooks

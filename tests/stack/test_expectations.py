@@ -23,7 +23,7 @@ from expectations.suite import Suite
 from tallystick.contract.contract import Contract
 from tallystick.model.finding_names import Doubt
 from tallystick.model.verdict import Verdict
-from tallystick.store.run_store import StoredRun, read_run
+from tallystick.store.runs.run_store import StoredRun, read_run
 
 
 @pytest.fixture

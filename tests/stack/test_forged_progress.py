@@ -33,7 +33,7 @@ from tallystick.model.run_result import ItemState, WriteOff
 from tallystick.store.executor_key_store import read_executor_key
 from tallystick.store.plan_store import executed_actions, open_actions, read_audit, record_done
 from tallystick.store.reopen_store import ReopenRefused, reopen_action
-from tallystick.store.run_store import outstanding_breaks
+from tallystick.store.runs.run_store import outstanding_breaks
 from tallystick.store.write_off_store import write_off_break
 
 from .payout_world import NOON, Books, once, world

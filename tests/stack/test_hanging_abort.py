@@ -35,9 +35,9 @@ from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import DoubtFound, RunFigures, RunResult
 from tallystick.model.verdict import Verdict
 from tallystick.store import plan_store
-from tallystick.store.cut_store import claim_attempt
 from tallystick.store.plan_store import EndingHeld, ending_alone, read_audit, save_plan
-from tallystick.store.run_store import commit_run
+from tallystick.store.runs.cut_store import claim_attempt
+from tallystick.store.runs.run_store import commit_run
 from tallystick.store.switch_store import set_switch
 
 from .books import LiveBooks, RawEvent, doubts, payment, payments

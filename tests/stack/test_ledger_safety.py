@@ -31,8 +31,8 @@ from tallystick.ledger.protocol import LedgerDescription, LedgerReadCancelled, L
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Doubt
 from tallystick.model.verdict import Verdict
-from tallystick.store.cut_store import last_cut
-from tallystick.store.run_store import read_run
+from tallystick.store.runs.cut_store import last_cut
+from tallystick.store.runs.run_store import read_run
 
 from .books import LEDGER, LiveBooks, doubts, payment, payments
 from .live import NewBooks

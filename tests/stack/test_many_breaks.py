@@ -18,7 +18,7 @@ from tallystick.model.verdict import Verdict
 from tallystick.report import write_report
 from tallystick.report.break_sample import BREAKS_SHOWN_MAX
 from tallystick.store.alert_store import pending_alerts
-from tallystick.store.run_store import StoredRun, outstanding_classes
+from tallystick.store.runs.run_store import StoredRun, outstanding_classes
 
 from .books import LiveBooks, copy_of_store, payments
 from .live import NewBooks

@@ -8,7 +8,7 @@ from spark_apps import cut_scan, reconcile_app
 from tallystick.matching.scan_result import CANARY
 from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.run_store import StoredRun
 
 from .books import Event, LiveBooks, doubts
 from .live import NewBooks

@@ -16,7 +16,7 @@ from lab.swollen_batch import GZIP, LZ4, ZSTD, produce_batch, swollen_batch
 from spark_apps import cut_scan, reconcile_app
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.verdict import Verdict
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.run_store import StoredRun
 
 from .books import TWO_LEGS, LiveBooks, both_legs, doubts, payment, payments
 from .live import NewBooks

@@ -6,7 +6,7 @@ import pytest
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import DoubtFound, ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.run_store import StoredRun
 
 from .books import Event, LiveBooks, doubts, payment, payments
 from .live import NewBooks

@@ -31,8 +31,8 @@ from tallystick.model.cut import Cut
 from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.spark_job import submit_argv
-from tallystick.store.cut_store import open_cut
-from tallystick.store.run_store import read_run
+from tallystick.store.runs.cut_store import open_cut
+from tallystick.store.runs.run_store import read_run
 
 from .books import TWO_LEGS, LiveBooks, both_legs, copy_of_store, invoice, payment, payments, table_contents
 from .live import SPARK_SETTINGS, NewBooks

@@ -13,7 +13,7 @@ from tallystick.kafka_log import header_cache
 from tallystick.kafka_log.header_cache import BatchHeads
 from tallystick.model.run_result import ItemSide
 from tallystick.model.verdict import Verdict
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.run_store import StoredRun
 
 from .books import TWO_LEGS, LiveBooks, both_legs, invoice, payment, table_contents
 from .live import NewBooks

@@ -11,7 +11,7 @@ from tallystick.connections.connections import environment_variable
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.store.run_store import open_items_as_of, outstanding_breaks
+from tallystick.store.runs.run_store import open_items_as_of, outstanding_breaks
 
 from .books import Event, LiveBooks, doubts, expected, kinds, payment
 from .live import NewBooks

@@ -14,7 +14,7 @@ from tallystick.executor.action_log import ItemFate
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.store.run_store import StoredRun, outstanding_breaks
+from tallystick.store.runs.run_store import StoredRun, outstanding_breaks
 
 from .books import LiveBooks, payment, payments
 from .live import NewBooks

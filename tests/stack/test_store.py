@@ -21,7 +21,7 @@ from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.store.alert_store import firing_topics, pending_alerts
-from tallystick.store.cut_store import (
+from tallystick.store.runs.cut_store import (
     CutAlreadyOpen,
     CutNotFound,
     CutOutOfOrder,
@@ -32,7 +32,7 @@ from tallystick.store.cut_store import (
     read_cursor_positions,
     read_cut,
 )
-from tallystick.store.run_store import (
+from tallystick.store.runs.run_store import (
     AttemptFenced,
     VerdictDiffers,
     commit_run,
@@ -44,7 +44,7 @@ from tallystick.store.run_store import (
     outstanding_classes,
     read_run,
 )
-from tallystick.store.sample_store import append_sample, read_samples
+from tallystick.store.runs.sample_store import append_sample, read_samples
 from tallystick.store.schema import APPEND_ONLY
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

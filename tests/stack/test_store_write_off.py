@@ -17,9 +17,15 @@ from tallystick.contract.alerts import Severity
 from tallystick.model.run_result import Break, ItemState, WriteOff
 from tallystick.model.verdict import Verdict
 from tallystick.store.alert_store import firing_topics, pending_alerts
-from tallystick.store.cut_store import CutAlreadyOpen, claim_attempt, no_run_under_way
 from tallystick.store.plan_store import read_audit
-from tallystick.store.run_store import commit_run, open_items_as_of, outstanding_breaks, outstanding_classes, read_run
+from tallystick.store.runs.cut_store import CutAlreadyOpen, claim_attempt, no_run_under_way
+from tallystick.store.runs.run_store import (
+    commit_run,
+    open_items_as_of,
+    outstanding_breaks,
+    outstanding_classes,
+    read_run,
+)
 from tallystick.store.write_off_store import write_off_break
 
 ADA = WriteOff(by="Ada", reason="refunded by hand", at_utc=datetime(2026, 3, 2, tzinfo=UTC))

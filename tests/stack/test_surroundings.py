@@ -19,7 +19,7 @@ from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import DoubtFound, ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.lookups import LookUps
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.run_store import StoredRun
 
 from .books import Event, LiveBooks, RawEvent, doubts, payment, payments
 from .live import NewBooks

@@ -24,7 +24,7 @@ from tallystick.model.cut import Cut
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.report import write_report
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.run_store import StoredRun
 
 from .books import Event, LiveBooks, doubts, expected, kinds, payments
 from .live import NewBooks

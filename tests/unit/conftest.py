@@ -22,7 +22,7 @@ from tallystick.model.run_result import (
     StandingItems,
 )
 from tallystick.model.verdict import Verdict
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.run_store import StoredRun
 
 NOON, HOUR = datetime(2026, 3, 1, 12, tzinfo=UTC), timedelta(hours=1)
 

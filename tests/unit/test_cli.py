@@ -27,8 +27,8 @@ from tallystick.model.run_result import NoticeFound
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline import config_check_now, local_run
 from tallystick.pipeline.local_run import RereadDiffers
-from tallystick.store.contract_store import NewestContract
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.contract_store import NewestContract
+from tallystick.store.runs.run_store import StoredRun
 
 COMMANDS = [
     ("contract", "check"),

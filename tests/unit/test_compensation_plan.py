@@ -30,7 +30,7 @@ from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.run_result import Break, DoubtFound, RunFigures, RunResult, break_id
 from tallystick.model.verdict import Verdict
-from tallystick.store.run_store import OutstandingBreak, StoredRun
+from tallystick.store.runs.run_store import OutstandingBreak, StoredRun
 
 describe_plan = partial(plan_text.describe_plan, shown_key=str)
 

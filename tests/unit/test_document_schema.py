@@ -30,7 +30,7 @@ from tallystick.documents.schema import (
     schema_text,
 )
 from tallystick.model.run_result import ItemState
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.run_store import StoredRun
 from tests.alert_snapshots import FOLDER as SNAPSHOTS
 
 from .test_abort_plan import AROUND

@@ -11,7 +11,7 @@ from tallystick.documents.run import story_document
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break, ItemSide, ItemState, OpenItem
 from tallystick.report.break_story import EarlierRepair, LifeStep, Story, ToldBreak, explain, tell_breaks
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.run_store import StoredRun
 from tallystick.text.finding_texts import BREAK_TEXTS
 from tallystick.text.ruled_out import TOLD_APART
 

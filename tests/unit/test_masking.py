@@ -17,7 +17,7 @@ from tallystick.pages.plan_page import plan_page
 from tallystick.report import render_report
 from tallystick.report.break_story import LifeStep, ToldBreak, explain
 from tallystick.report.masking import MASKED, Mask
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.run_store import StoredRun
 from tests.page_books import item_of, missing, payouts, torn, waiting_plan
 
 from .test_pages import HOUR, NOON, plan_told

@@ -38,7 +38,7 @@ from tallystick.store.plan_life_store import (
     PlanTold,
 )
 from tallystick.store.plan_store import ActionState, AuditEntry
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.run_store import StoredRun
 from tallystick.store.standing_store import ItemQuestion, StandingPage
 from tallystick.store.trend_store import WindowFigures
 from tallystick.text.duration import span_text

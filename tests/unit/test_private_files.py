@@ -16,7 +16,7 @@ from tallystick.host.private_files import SHARED_VARIABLE, SharingRefused, narro
 from tallystick.pipeline.breaks_parquet import breaks_file
 from tallystick.pipeline.spark_job import run_job
 from tallystick.report import write_report
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.run_store import StoredRun
 
 from .test_breaks_file import RESULT
 from .test_sinks import ALERT

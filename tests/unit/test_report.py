@@ -29,7 +29,7 @@ from tallystick.report.leg_marks import leg_marks
 from tallystick.report.log_excerpt import LogStrip, StripBatch
 from tallystick.report.page import report_page
 from tallystick.report.strip_drawing import draw_strip
-from tallystick.store.run_store import StoredRun
+from tallystick.store.runs.run_store import StoredRun
 
 from .builders import T2T, contract_of
 

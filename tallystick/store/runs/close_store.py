@@ -10,10 +10,10 @@ from tallystick.matching.closed_cut import Closing, CutClosed, closed_result, re
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Doubt
 from tallystick.store.alert_store import firing_alerts
-from tallystick.store.contract_store import read_contract
-from tallystick.store.cut_store import CutNotFound, claim_attempt, read_cut
-from tallystick.store.loss_store import moved_below
-from tallystick.store.run_store import commit_run, earlier_rows_before, outstanding_classes
+from tallystick.store.runs.contract_store import read_contract
+from tallystick.store.runs.cut_store import CutNotFound, claim_attempt, read_cut
+from tallystick.store.runs.loss_store import moved_below
+from tallystick.store.runs.run_store import commit_run, earlier_rows_before, outstanding_classes
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
 

@@ -1,0 +1,1 @@
+"""Cuts, samples, verdicts and open items."""
