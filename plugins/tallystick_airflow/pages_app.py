@@ -45,7 +45,8 @@ from tallystick.store.book_store import (
     read_book,
     stakes_of_run,
 )
-from tallystick.store.break_life_store import alerts_of_break, repairs_of_break
+from tallystick.store.breaks.break_life_store import alerts_of_break, repairs_of_break
+from tallystick.store.breaks.item_query_store import ItemOrder, ItemQuestion, read_breaks, read_standing
 from tallystick.store.clock import store_now
 from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, open_store_to_read
 from tallystick.store.incident_store import read_incidents
@@ -53,7 +54,6 @@ from tallystick.store.plan_life_store import find_plan, list_plans, plan_of_sche
 from tallystick.store.runs.close_store import attempts_at
 from tallystick.store.runs.cut_store import CutAlreadyOpen
 from tallystick.store.runs.run_store import AttemptFenced, read_run_head
-from tallystick.store.standing_store import ItemOrder, ItemQuestion, read_breaks, read_standing
 from tallystick.store.trend_store import read_trend
 from tallystick.text.finding_texts import BREAK_TEXTS
 from tallystick_airflow.acting_door import form_token, may_act

@@ -18,7 +18,7 @@ from sqlalchemy import Engine
 
 from tallystick.contract.field_types import PATTERNS
 from tallystick.report.break_story import ToldBreak
-from tallystick.store.break_store import BreakNotFound, find_break
+from tallystick.store.breaks.break_store import BreakNotFound, find_break
 
 __all__ = ["GetUserDep", "get_user"]
 

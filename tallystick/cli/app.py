@@ -369,7 +369,7 @@ def explain_break(
     from tallystick.cli.output import print_json, print_story
     from tallystick.documents.run import story_document
     from tallystick.report.break_story import explain
-    from tallystick.store.break_store import find_break
+    from tallystick.store.breaks.break_store import find_break
     from tallystick.store.engine import open_store
 
     engine = open_store(store_dsn())
@@ -401,9 +401,9 @@ def write_off_one(
     from tallystick.compensation.write_off import write_off_of
     from tallystick.documents.run import written_off_document
     from tallystick.host.terminal_user import this_terminal
+    from tallystick.store.breaks.write_off_store import write_off_break
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
-    from tallystick.store.write_off_store import write_off_break
 
     engine = open_store(store_dsn())
     write_off = write_off_of(by=by, reason=reason, at_utc=store_now(engine))

@@ -80,7 +80,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.pipeline.make_cut import LedgerTooFarAhead
     from tallystick.pipeline.spark_job import SparkAppFailed, SparkNotReady
     from tallystick.pipeline.window_order import WindowNotOver, WindowOutOfOrder
-    from tallystick.store.break_store import BreakAmbiguous, BreakNotFound
+    from tallystick.store.breaks.break_store import BreakAmbiguous, BreakNotFound
     from tallystick.store.engine import StoreNotMigrated, StoreUnreachable
     from tallystick.store.reopen_store import ReopenRefused
     from tallystick.store.rights import RoleRefused

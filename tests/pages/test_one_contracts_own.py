@@ -14,9 +14,9 @@ from tallystick.contract.contract import Contract
 from tallystick.contract.event import PayloadKey
 from tallystick.model.finding_names import BreakClass
 from tallystick.report import write_report
-from tallystick.store import standing_store
 from tallystick.store.alert_store import append_alerts
-from tallystick.store.break_life_store import alerts_of_break
+from tallystick.store.breaks import item_query_store
+from tallystick.store.breaks.break_life_store import alerts_of_break
 from tallystick.store.incident_store import read_incidents
 from tallystick.store.plan_life_store import list_plans
 from tallystick.store.plan_store import append_audit, save_plan
@@ -117,7 +117,7 @@ def test_items_can_be_searched_by_key_only_where_keys_are_shown(viewer: Any, key
 
 
 def test_the_way_to_the_next_items_names_none(viewer: Any, keyed: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(standing_store, "PAGE_ROWS", 1)
+    monkeypatch.setattr(item_query_store, "PAGE_ROWS", 1)
     address, seen = f"{BELOW}/contract/{keyed.contract}", []
     for _ in range(9):
         page = viewer.get(address).text

@@ -16,14 +16,14 @@ from tallystick.compensation.plan import Kind, LeftOut, Plan
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.store import standing_store
 from tallystick.store.book_store import cut_of_scheduler_run, list_versions, read_book, stakes_of_run
-from tallystick.store.break_life_store import alerts_of_break, repairs_of_break
+from tallystick.store.breaks import item_query_store
+from tallystick.store.breaks.break_life_store import alerts_of_break, repairs_of_break
+from tallystick.store.breaks.item_query_store import ItemOrder, ItemQuestion, read_breaks, read_standing
 from tallystick.store.plan_life_store import PlanInShort, find_plan, list_plans
 from tallystick.store.plan_store import ActionState
 from tallystick.store.runs.run_store import item_columns, read_run, read_run_head
 from tallystick.store.schema import open_item
-from tallystick.store.standing_store import ItemOrder, ItemQuestion, read_breaks, read_standing
 from tallystick.store.trend_store import read_trend
 from tests.page_books import (
     FIRST_BROKEN,
@@ -196,7 +196,7 @@ def test_pages_of_items_follow_one_another_without_a_gap(
 ) -> None:
     whole = read_standing(store, NAME, ItemQuestion(order=order)).rows
     assert len(whole) == 6
-    monkeypatch.setattr(standing_store, "PAGE_ROWS", 2)
+    monkeypatch.setattr(item_query_store, "PAGE_ROWS", 2)
     seen, after = [], ""
     for _ in range(9):
         page = read_standing(store, NAME, ItemQuestion(order=order, after=after))
@@ -235,7 +235,7 @@ def test_breaks_of_a_run_follow_one_another_the_largest_first(store: Engine, mon
     assert [one.amount_minor for one in whole] == [9_000, 4_200, 1_500]
     of_class = read_breaks(store, NAME, LAST_BROKEN, break_class=BreakClass.TORN_TRANSACTION, after="").breaks
     assert of_class == whole[2:]
-    monkeypatch.setattr(standing_store, "PAGE_ROWS", 2)
+    monkeypatch.setattr(item_query_store, "PAGE_ROWS", 2)
     first = read_breaks(store, NAME, LAST_BROKEN, break_class=None, after="")
     rest = read_breaks(store, NAME, LAST_BROKEN, break_class=None, after=first.next_after)
     assert (*first.breaks, *rest.breaks) == whole

@@ -28,7 +28,7 @@ from tallystick.matching.closed_cut import closing_of
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.store.break_store import find_break
+from tallystick.store.breaks.break_store import find_break
 from tallystick.store.claim_store import NOT_OUTSTANDING
 from tallystick.store.plan_store import read_audit
 from tallystick.store.reopen_store import reopen_action

@@ -17,6 +17,7 @@ from tallystick.contract.alerts import Severity
 from tallystick.model.run_result import Break, ItemState, WriteOff
 from tallystick.model.verdict import Verdict
 from tallystick.store.alert_store import firing_topics, pending_alerts
+from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.plan_store import read_audit
 from tallystick.store.runs.cut_store import CutAlreadyOpen, claim_attempt, no_run_under_way
 from tallystick.store.runs.run_store import (
@@ -26,7 +27,6 @@ from tallystick.store.runs.run_store import (
     outstanding_classes,
     read_run,
 )
-from tallystick.store.write_off_store import write_off_break
 
 ADA = WriteOff(by="Ada", reason="refunded by hand", at_utc=datetime(2026, 3, 2, tzinfo=UTC))
 

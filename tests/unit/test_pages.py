@@ -26,7 +26,8 @@ from tallystick.report.break_sample import stakes
 from tallystick.report.break_story import LifeStep, ToldBreak, describe_place
 from tallystick.report.page import page_of, report_page
 from tallystick.store.book_store import Book, BookWindow, ContractVersion, StandingClass
-from tallystick.store.break_life_store import AlertTold, RepairTold
+from tallystick.store.breaks.break_life_store import AlertTold, RepairTold
+from tallystick.store.breaks.item_query_store import ItemQuestion, StandingPage
 from tallystick.store.incident_store import Incident
 from tallystick.store.plan_life_store import (
     PLAN_EVENTS,
@@ -39,7 +40,6 @@ from tallystick.store.plan_life_store import (
 )
 from tallystick.store.plan_store import ActionState, AuditEntry
 from tallystick.store.runs.run_store import StoredRun
-from tallystick.store.standing_store import ItemQuestion, StandingPage
 from tallystick.store.trend_store import WindowFigures
 from tallystick.text.duration import span_text
 from tallystick.text.plain import foreign_text

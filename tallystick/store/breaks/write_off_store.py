@@ -23,7 +23,7 @@ from tallystick.model.run_result import OpenItem, WriteOff
 from tallystick.report.break_story import LifeStep
 from tallystick.store.alert_store import firing_seen_by, insert_alerts
 from tallystick.store.break_lock import hold_breaks
-from tallystick.store.break_store import find_break, life_of_break
+from tallystick.store.breaks.break_store import find_break, life_of_break
 from tallystick.store.plan_store import HOLDING, ActionState
 from tallystick.store.runs.contract_store import read_contract
 from tallystick.store.runs.cut_store import CutNotFound, no_run_under_way

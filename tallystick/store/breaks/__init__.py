@@ -1,0 +1,1 @@
+"""Breaks as people ask for them: one by id, its history, its write-off."""
