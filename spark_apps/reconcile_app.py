@@ -57,7 +57,7 @@ from tallystick.pipeline.investigate import investigate, open_indexes, read_past
 from tallystick.pipeline.lookups import LookUps
 from tallystick.pipeline.sources import open_both_sides
 from tallystick.report.log_excerpt import FETCH_BYTES, with_strips
-from tallystick.store.alert_store import firing_alerts
+from tallystick.store.alerts.alert_store import firing_alerts
 from tallystick.store.engine import open_store
 from tallystick.store.runs.contract_store import read_contract
 from tallystick.store.runs.cut_store import claim_attempt, read_cut

@@ -35,8 +35,8 @@ from tallystick.model.run_result import (
     break_id,
 )
 from tallystick.model.verdict import Verdict
-from tallystick.store.acknowledgement_store import acknowledge
-from tallystick.store.alert_store import pending_alerts, record_delivery
+from tallystick.store.alerts.acknowledgement_store import acknowledge
+from tallystick.store.alerts.alert_store import pending_alerts, record_delivery
 from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.claim_store import claim_actions
 from tallystick.store.plan_store import append_audit, record_done, save_plan

@@ -22,7 +22,7 @@ from sqlalchemy import Engine
 from tallystick.compensation.write_off import write_off_of
 from tallystick.contract.contract import Contract
 from tallystick.matching.closed_cut import closing_of
-from tallystick.store.acknowledgement_store import acknowledge
+from tallystick.store.alerts.acknowledgement_store import acknowledge
 from tallystick.store.book_store import read_book
 from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.clock import store_now

@@ -37,6 +37,7 @@ from tallystick.pages.window_strip import legend
 from tallystick.report import report_path
 from tallystick.report.masking import Mask
 from tallystick.report.page import page_of, posture_of
+from tallystick.store.alerts.incident_store import read_incidents
 from tallystick.store.book_store import (
     contract_of_cut,
     cut_of_scheduler_run,
@@ -49,7 +50,6 @@ from tallystick.store.breaks.break_life_store import alerts_of_break, repairs_of
 from tallystick.store.breaks.item_query_store import ItemOrder, ItemQuestion, read_breaks, read_standing
 from tallystick.store.clock import store_now
 from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, open_store_to_read
-from tallystick.store.incident_store import read_incidents
 from tallystick.store.plan_life_store import find_plan, list_plans, plan_of_scheduler_run
 from tallystick.store.runs.close_store import attempts_at
 from tallystick.store.runs.cut_store import CutAlreadyOpen

@@ -432,7 +432,7 @@ def acknowledge_alert(
     from tallystick.cli.output import print_json
     from tallystick.documents.run import alert_document
     from tallystick.host.terminal_user import this_terminal
-    from tallystick.store.acknowledgement_store import acknowledge
+    from tallystick.store.alerts.acknowledgement_store import acknowledge
     from tallystick.store.engine import open_store
     from tallystick.text.plain import story_text
 

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from tallystick.alerting.alert import Alert
 from tallystick.alerting.message import Attempt, SinkFailed, SinkRefused
 from tallystick.alerting.sinks.registry import AlertSink, ForgetfulSink
-from tallystick.store.alert_store import (
+from tallystick.store.alerts.alert_store import (
     PendingAlert,
     firing_alerts,
     one_deliverer,

@@ -15,7 +15,7 @@ from tallystick.alerting.alert import NO_VERDICT, SILENCES, VERDICT_OVERDUE, Ale
 from tallystick.contract.alerts import Severity
 from tallystick.contract.contract import Contract
 from tallystick.contract.verdict_deadline import is_overdue, verdict_due_utc
-from tallystick.store.alert_store import append_alerts, firing_topics, newest_alert, one_deliverer
+from tallystick.store.alerts.alert_store import append_alerts, firing_topics, newest_alert, one_deliverer
 from tallystick.store.runs.cut_store import read_cut
 from tallystick.store.runs.run_store import judged_until
 from tallystick.text.plain import format_time, format_window

@@ -14,10 +14,10 @@ from tallystick.contract.contract import Contract
 from tallystick.contract.event import PayloadKey
 from tallystick.model.finding_names import BreakClass
 from tallystick.report import write_report
-from tallystick.store.alert_store import append_alerts
+from tallystick.store.alerts.alert_store import append_alerts
+from tallystick.store.alerts.incident_store import read_incidents
 from tallystick.store.breaks import item_query_store
 from tallystick.store.breaks.break_life_store import alerts_of_break
-from tallystick.store.incident_store import read_incidents
 from tallystick.store.plan_life_store import list_plans
 from tallystick.store.plan_store import append_audit, save_plan
 from tallystick.store.runs.run_store import read_run

@@ -17,7 +17,7 @@ from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.report import write_report
 from tallystick.report.break_sample import BREAKS_SHOWN_MAX
-from tallystick.store.alert_store import pending_alerts
+from tallystick.store.alerts.alert_store import pending_alerts
 from tallystick.store.runs.run_store import StoredRun, outstanding_classes
 
 from .books import LiveBooks, copy_of_store, payments

@@ -20,7 +20,7 @@ from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.store.alert_store import firing_topics, pending_alerts
+from tallystick.store.alerts.alert_store import firing_topics, pending_alerts
 from tallystick.store.runs.cut_store import (
     CutAlreadyOpen,
     CutNotFound,

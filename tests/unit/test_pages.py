@@ -25,10 +25,10 @@ from tallystick.pages.window_strip import NO_VERDICT, describe_windows, draw_win
 from tallystick.report.break_sample import stakes
 from tallystick.report.break_story import LifeStep, ToldBreak, describe_place
 from tallystick.report.page import page_of, report_page
+from tallystick.store.alerts.incident_store import Incident
 from tallystick.store.book_store import Book, BookWindow, ContractVersion, StandingClass
 from tallystick.store.breaks.break_life_store import AlertTold, RepairTold
 from tallystick.store.breaks.item_query_store import ItemQuestion, StandingPage
-from tallystick.store.incident_store import Incident
 from tallystick.store.plan_life_store import (
     PLAN_EVENTS,
     ActionTold,

@@ -9,7 +9,7 @@ from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.matching.closed_cut import Closing, CutClosed, closed_result, refuse_to_close
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Doubt
-from tallystick.store.alert_store import firing_alerts
+from tallystick.store.alerts.alert_store import firing_alerts
 from tallystick.store.runs.contract_store import read_contract
 from tallystick.store.runs.cut_store import CutNotFound, claim_attempt, read_cut
 from tallystick.store.runs.loss_store import moved_below

@@ -56,7 +56,7 @@ from tallystick.model.run_result import (
     total_money,
 )
 from tallystick.model.verdict import Verdict
-from tallystick.store.alert_store import insert_alerts
+from tallystick.store.alerts.alert_store import insert_alerts
 from tallystick.store.break_lock import hold_breaks
 from tallystick.store.runs.cut_store import LEDGER, CutNotFound, cut_of_row
 from tallystick.store.runs.late_coverage_store import held_cuts_read_whole_by, read_whole_by

@@ -5,7 +5,7 @@ from sqlalchemy import Engine, func, insert, select
 from tallystick.alerting.acknowledgement import acknowledgement
 from tallystick.alerting.alert import Alert
 from tallystick.host.terminal_user import Terminal, at_terminal
-from tallystick.store.alert_store import firing_seen_by, insert_alerts
+from tallystick.store.alerts.alert_store import firing_seen_by, insert_alerts
 from tallystick.store.schema import audit
 
 

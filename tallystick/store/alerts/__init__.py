@@ -1,0 +1,1 @@
+"""The alert outbox and its incidents."""
