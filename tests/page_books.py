@@ -38,8 +38,8 @@ from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.acknowledgement_store import acknowledge
 from tallystick.store.alerts.alert_store import pending_alerts, record_delivery
 from tallystick.store.breaks.write_off_store import write_off_break
-from tallystick.store.claim_store import claim_actions
-from tallystick.store.plan_store import append_audit, record_done, save_plan
+from tallystick.store.plans.claim_store import claim_actions
+from tallystick.store.plans.plan_store import append_audit, record_done, save_plan
 from tallystick.store.runs.cut_store import claim_attempt, save_cut
 from tallystick.store.runs.run_store import commit_run
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from tallystick.compensation.plan import Plan
-    from tallystick.store.approval_store import ApprovalStep
+    from tallystick.store.plans.approval_store import ApprovalStep
 
 APPROVALS = ("approve", "second_approval")
 """Ids of the tasks that ask a person, in their order."""
@@ -29,11 +29,7 @@ class NotApproved(AirflowFailException):
 
 def approved_plan(engine: "Engine", contract_name: str, context: Context) -> tuple["Plan", str]:
     """The plan that was shown in this run, and who said yes to it last. Raises NotApproved."""
-    from tallystick.store.approval_store import (  # SQLAlchemy: not while parsing
-        AGREED,
-        agreements_in,
-        last_approval_step,
-    )
+    from tallystick.store.plans.approval_store import AGREED, agreements_in, last_approval_step
 
     run_id = context["run_id"]
     last = last_approval_step(engine, contract_name, scheduler_run_id=run_id)
@@ -50,7 +46,7 @@ def _refuse_rewritten(
     engine: "Engine", contract_name: str, context: Context, task_id: str, step: "ApprovalStep"
 ) -> None:
     """Hold the XCom of an approval against the line that it has written. Raises NotApproved."""
-    from tallystick.store.plan_store import append_audit
+    from tallystick.store.plans.plan_store import append_audit
     from tallystick.text.plain import foreign_text
 
     options, name = _answer_in(context["ti"].xcom_pull(task_ids=task_id))
@@ -73,7 +69,7 @@ def _refuse_rewritten(
 
 def read_plan_of(engine: "Engine", step: "ApprovalStep") -> "Plan":
     """Read a plan back from the store. Raises NotApproved."""
-    from tallystick.store.plan_store import read_plan
+    from tallystick.store.plans.plan_store import read_plan
 
     plan = read_plan(engine, step.plan_id)
     if plan is None or plan.plan_hash != step.plan_hash:

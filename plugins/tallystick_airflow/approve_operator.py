@@ -14,7 +14,7 @@ from tallystick_airflow.contract_operator import open_verdict_store, read_contra
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from tallystick.store.approval_store import ApprovalStep
+    from tallystick.store.plans.approval_store import ApprovalStep
 
 
 class ApprovePlanOperator(ApprovalOperator):
@@ -33,7 +33,7 @@ class ApprovePlanOperator(ApprovalOperator):
         self.contract_file = contract_file
 
     def execute(self, context: Context) -> Any:
-        from tallystick.store.approval_store import plan_asked_in  # SQLAlchemy: not while parsing
+        from tallystick.store.plans.approval_store import plan_asked_in  # SQLAlchemy: not while parsing
 
         contract, run_id = read_contract_file(self.contract_file), context["run_id"]
         with open_verdict_store() as engine:
@@ -49,7 +49,7 @@ class ApprovePlanOperator(ApprovalOperator):
         """Put a plan before a person, after a word of ours, and keep that. Raises where it was shown already."""
         from tallystick.compensation.plan_text import describe_plan
         from tallystick.report.masking import Mask
-        from tallystick.store.approval_store import SHOWN
+        from tallystick.store.plans.approval_store import SHOWN
 
         run_id = context["run_id"]
         if context["ti"].try_number > 1:
@@ -60,7 +60,7 @@ class ApprovePlanOperator(ApprovalOperator):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         from tallystick.compensation.approval_rules import may_approve
-        from tallystick.store.approval_store import AGREED, FAILED, SHOWN, last_approval_step
+        from tallystick.store.plans.approval_store import AGREED, FAILED, SHOWN, last_approval_step
 
         contract, run_id = read_contract_file(self.contract_file), context["run_id"]
         answer, who = _answer_of(event)
@@ -88,7 +88,7 @@ class SecondApprovalOperator(ApprovePlanOperator):
         from tallystick.compensation.approval_rules import refuse_too_few_people
         from tallystick.compensation.plan import OnePersonOnly
         from tallystick.compensation.plan_text import plain_markdown
-        from tallystick.store.approval_store import agreements_in, last_approval_step, requesters
+        from tallystick.store.plans.approval_store import agreements_in, last_approval_step, requesters
 
         contract, run_id = read_contract_file(self.contract_file), context["run_id"]
         with open_verdict_store() as engine:
@@ -120,9 +120,9 @@ def _keep(
     responded_at: datetime | None = None,
 ) -> None:
     """Append one line to the trail of a plan. responded_at: when the person answered, as Airflow's API server says."""
-    from tallystick.store.approval_store import ANSWERED_AT
     from tallystick.store.clock import dated_by_store, read_clock
-    from tallystick.store.plan_store import append_audit
+    from tallystick.store.plans.approval_store import ANSWERED_AT
+    from tallystick.store.plans.plan_store import append_audit
 
     detail = {"plan_hash": step.plan_hash, "scheduler_run_id": run_id}
     if responded_at is not None:
@@ -133,7 +133,7 @@ def _keep(
 
 def _answer_of(event: dict[str, Any]) -> tuple[str, str]:
     """What the trail says of an answer, and whose it is."""
-    from tallystick.store.approval_store import AGREED, FAILED, REJECTED, UNANSWERED
+    from tallystick.store.plans.approval_store import AGREED, FAILED, REJECTED, UNANSWERED
 
     if "error" in event:
         return (UNANSWERED if event["error_type"] == "timeout" else FAILED), "airflow"

@@ -27,7 +27,7 @@ from tallystick.store.book_store import read_book
 from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.clock import store_now
 from tallystick.store.engine import open_store
-from tallystick.store.plan_store import append_audit
+from tallystick.store.plans.plan_store import append_audit
 from tallystick.store.runs.close_store import close_cut
 from tallystick_airflow.acting_door import require_act, require_token
 from tallystick_airflow.connections import read_store_dsn

@@ -50,7 +50,7 @@ from tallystick.store.breaks.break_life_store import alerts_of_break, repairs_of
 from tallystick.store.breaks.item_query_store import ItemOrder, ItemQuestion, read_breaks, read_standing
 from tallystick.store.clock import store_now
 from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, open_store_to_read
-from tallystick.store.plan_life_store import find_plan, list_plans, plan_of_scheduler_run
+from tallystick.store.plans.plan_life_store import find_plan, list_plans, plan_of_scheduler_run
 from tallystick.store.runs.close_store import attempts_at
 from tallystick.store.runs.cut_store import CutAlreadyOpen
 from tallystick.store.runs.run_store import AttemptFenced, read_run_head

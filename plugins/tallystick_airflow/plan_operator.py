@@ -20,7 +20,7 @@ class PlanOperator(ContractOperator):
         from tallystick.compensation.plan_text import describe_plan
         from tallystick.executor.draw_plan import draw_plan  # database clients: not while parsing
         from tallystick.report.masking import Mask
-        from tallystick.store.plan_store import save_plan
+        from tallystick.store.plans.plan_store import save_plan
 
         contract, cut_n = self.read_contract(), require_cut_n(self.cut_n)
         requested_by = context["dag_run"].triggering_user_name or machine_of(contract.contract)

@@ -56,7 +56,7 @@ def show_plan(
     from tallystick.host.terminal_user import this_terminal
     from tallystick.report.masking import Mask
     from tallystick.store.engine import open_store
-    from tallystick.store.plan_store import save_plan
+    from tallystick.store.plans.plan_store import save_plan
     from tallystick.store.runs.run_store import list_runs
 
     contract = load_contract(contract_file)
@@ -169,7 +169,7 @@ def act_on_plan(
 
 def _kept_plan(engine: "Engine", contract: Contract, plan_hash: str) -> "Plan":
     from tallystick.compensation.plan import PlanStale, plan_id_of
-    from tallystick.store.plan_store import read_plan
+    from tallystick.store.plans.plan_store import read_plan
     from tallystick.text.plain import foreign_text
 
     plan = read_plan(engine, plan_id_of(plan_hash))
@@ -185,8 +185,8 @@ def _keep_signed(engine: "Engine", contract: Contract, plan: "Plan", sheets: Seq
     from tallystick.compensation.signed_approval import SheetRules, approval_sheet, read_signed, read_signers
     from tallystick.host.terminal_user import this_terminal
     from tallystick.report.masking import Mask
-    from tallystick.store.approval_store import keep_signed
     from tallystick.store.clock import store_now
+    from tallystick.store.plans.approval_store import keep_signed
 
     rules = SheetRules(environment=_environment(), shown_key=Mask(contract).key)
 
@@ -243,8 +243,8 @@ def reopen(
     from tallystick.host.terminal_user import at_terminal, this_terminal
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
-    from tallystick.store.plan_store import open_actions
-    from tallystick.store.reopen_store import ReopenRefused, reopen_action
+    from tallystick.store.plans.plan_store import open_actions
+    from tallystick.store.plans.reopen_store import ReopenRefused, reopen_action
     from tallystick.text.plain import foreign_text
 
     contract, who, why = load_contract(contract_file), words_of("--by", by), words_of("--reason", reason)
@@ -308,7 +308,7 @@ def _turn(contract: str | None, *, stopped: bool, by: str, because: str) -> None
     from tallystick.host.terminal_user import this_terminal
     from tallystick.store.clock import store_now
     from tallystick.store.engine import open_store
-    from tallystick.store.switch_store import set_switch
+    from tallystick.store.plans.switch_store import set_switch
 
     who, why = words_of("--by", by), words_of("--because", because)
     engine = open_store(store_dsn())

@@ -82,7 +82,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.pipeline.window_order import WindowNotOver, WindowOutOfOrder
     from tallystick.store.breaks.break_store import BreakAmbiguous, BreakNotFound
     from tallystick.store.engine import StoreNotMigrated, StoreUnreachable
-    from tallystick.store.reopen_store import ReopenRefused
+    from tallystick.store.plans.reopen_store import ReopenRefused
     from tallystick.store.rights import RoleRefused
     from tallystick.store.runs.cut_store import CutAlreadyOpen
 

@@ -20,8 +20,8 @@ from tallystick.contract.contract import Contract
 from tallystick.executor.effects.publish_events import ExecutorFenced, transactional_id_of
 from tallystick.executor.step import ExecutorStep, Tell
 from tallystick.model.verdict import Verdict
-from tallystick.store.claim_store import NOT_OUTSTANDING, claim_actions, held_among, outstanding_among
-from tallystick.store.plan_store import (
+from tallystick.store.plans.claim_store import NOT_OUTSTANDING, claim_actions, held_among, outstanding_among
+from tallystick.store.plans.plan_store import (
     ActionState,
     StoredAction,
     append_audit,
@@ -29,7 +29,7 @@ from tallystick.store.plan_store import (
     record_refusal,
     record_waiting,
 )
-from tallystick.store.switch_store import read_switch
+from tallystick.store.plans.switch_store import read_switch
 
 SETTLE_SECONDS = 10
 """How long an open transaction may keep us from proving an absence before its topic's items are refused for now."""

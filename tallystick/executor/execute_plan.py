@@ -100,11 +100,11 @@ from tallystick.ledger.protocol import LedgerRefused
 from tallystick.model.cut import JudgedPart
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.verdict import Verdict, merge_verdicts
-from tallystick.store.approval_store import agreements, requesters
-from tallystick.store.claim_store import held_among, judged_parts
 from tallystick.store.clock import store_now
-from tallystick.store.executor_key_store import read_executor_key
-from tallystick.store.plan_store import (
+from tallystick.store.plans.approval_store import agreements, requesters
+from tallystick.store.plans.claim_store import held_among, judged_parts
+from tallystick.store.plans.executor_key_store import read_executor_key
+from tallystick.store.plans.plan_store import (
     PUBLISHING,
     ActionState,
     StoredAction,

@@ -14,8 +14,8 @@ from tallystick.compensation.progress_record import ExecutorKey, Planned, judge_
 from tallystick.executor.action_log import Work
 from tallystick.executor.progress_topic import ProgressLog, read_progress
 from tallystick.kafka_log.committed_records import SettledTopics
-from tallystick.store.executor_key_store import read_executor_key
-from tallystick.store.plan_store import (
+from tallystick.store.plans.executor_key_store import read_executor_key
+from tallystick.store.plans.plan_store import (
     PROGRESS_END,
     PROGRESS_FROM,
     PROGRESS_TOPIC_ID,

@@ -18,7 +18,7 @@ from tallystick.report.log_excerpt import strip_of
 from tallystick.report.masking import Mask
 from tallystick.report.strip_drawing import draw_strip
 from tallystick.store.breaks.break_life_store import AlertTold, RepairTold
-from tallystick.store.plan_store import ActionState
+from tallystick.store.plans.plan_store import ActionState
 from tallystick.text.money import format_minor
 from tallystick.text.plain import foreign_text
 

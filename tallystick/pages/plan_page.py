@@ -13,8 +13,8 @@ from tallystick.contract.contract import Contract
 from tallystick.model.run_result import total_money
 from tallystick.report.break_story import describe_place
 from tallystick.report.masking import Mask
-from tallystick.store.plan_life_store import PLAN_EVENTS, ActionTold, PlanSum, PlanTold
-from tallystick.store.plan_store import ASKED, ActionState, AuditEntry
+from tallystick.store.plans.plan_life_store import PLAN_EVENTS, ActionTold, PlanSum, PlanTold
+from tallystick.store.plans.plan_store import ASKED, ActionState, AuditEntry
 from tallystick.text.money import format_minor, format_money
 from tallystick.text.plain import foreign_text, story_text
 from tallystick.text.verdict_sentence import counted

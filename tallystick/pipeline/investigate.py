@@ -45,7 +45,7 @@ from tallystick.model.partner_lag import Grace, TopicLag, grace_in_force
 from tallystick.model.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
 from tallystick.pipeline.lookups import LookUps, look_up
 from tallystick.pipeline.sources import BothSides
-from tallystick.store.plan_store import executed_actions, known_repairs
+from tallystick.store.plans.plan_store import executed_actions, known_repairs
 from tallystick.store.runs.close_store import closed_cuts_before
 from tallystick.store.runs.cut_store import read_cursor_positions, read_cut
 from tallystick.store.runs.loss_store import ledger_starts_of, losses_before, moved_below, transactions_judged_before

@@ -16,7 +16,7 @@ from tallystick.contract.event import PayloadKey
 from tallystick.model.run_result import Break, OpenItem
 from tallystick.report.break_story import ToldBreak
 from tallystick.store.breaks.item_query_store import StandingRow
-from tallystick.store.plan_life_store import PlanInShort
+from tallystick.store.plans.plan_life_store import PlanInShort
 from tallystick.store.runs.run_store import StoredRun
 
 MASKED = "masked"

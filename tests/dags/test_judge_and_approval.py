@@ -22,9 +22,10 @@ from tallystick.executor.execute_plan import VerifyResult
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.verdict import Verdict, merge_verdicts
 from tallystick.report.masking import Mask
-from tallystick.store import approval_store, clock, plan_store
-from tallystick.store.approval_store import ApprovalStep
+from tallystick.store import clock
 from tallystick.store.clock import StoreClock
+from tallystick.store.plans import approval_store, plan_store
+from tallystick.store.plans.approval_store import ApprovalStep
 from tallystick.store.runs import run_store
 from tallystick_airflow import approve_operator, judge_operator, offer_compensation_operator, verify_operator
 from tallystick_airflow.approval import APPROVALS, NotApproved, approved_plan

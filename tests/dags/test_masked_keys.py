@@ -16,8 +16,8 @@ from airflow.sdk.exceptions import AirflowFailException
 from tallystick.executor import execute_plan as compensation
 from tallystick.executor.execute_plan import Effect, Execution, ItemCheck, ItemFate, ItemOutcome, VerifyResult
 from tallystick.model.verdict import Verdict
-from tallystick.store import approval_store, plan_store
-from tallystick.store.approval_store import ApprovalStep
+from tallystick.store.plans import approval_store, plan_store
+from tallystick.store.plans.approval_store import ApprovalStep
 from tallystick_airflow import act_operator, approve_operator, verify_operator
 from tallystick_airflow.act_operator import ActOperator
 from tallystick_airflow.approve_operator import ApprovePlanOperator

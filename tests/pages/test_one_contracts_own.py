@@ -18,8 +18,8 @@ from tallystick.store.alerts.alert_store import append_alerts
 from tallystick.store.alerts.incident_store import read_incidents
 from tallystick.store.breaks import item_query_store
 from tallystick.store.breaks.break_life_store import alerts_of_break
-from tallystick.store.plan_life_store import list_plans
-from tallystick.store.plan_store import append_audit, save_plan
+from tallystick.store.plans.plan_life_store import list_plans
+from tallystick.store.plans.plan_store import append_audit, save_plan
 from tallystick.store.runs.run_store import read_run
 from tests.page_books import FIRST_BROKEN, LAST_BROKEN, break_ids, done_plan, fill, payments, payouts, waiting_plan
 

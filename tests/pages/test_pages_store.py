@@ -20,8 +20,8 @@ from tallystick.store.book_store import cut_of_scheduler_run, list_versions, rea
 from tallystick.store.breaks import item_query_store
 from tallystick.store.breaks.break_life_store import alerts_of_break, repairs_of_break
 from tallystick.store.breaks.item_query_store import ItemOrder, ItemQuestion, read_breaks, read_standing
-from tallystick.store.plan_life_store import PlanInShort, find_plan, list_plans
-from tallystick.store.plan_store import ActionState
+from tallystick.store.plans.plan_life_store import PlanInShort, find_plan, list_plans
+from tallystick.store.plans.plan_store import ActionState
 from tallystick.store.runs.run_store import item_columns, read_run, read_run_head
 from tallystick.store.schema import open_item
 from tallystick.store.trend_store import read_trend

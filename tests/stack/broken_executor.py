@@ -26,7 +26,7 @@ from tallystick.executor.effects import abort_marker, post_to_ledger, publish_ev
 from tallystick.executor.effects.publish_events import OutgoingRecord, TransactionAborted, publish_together
 from tallystick.executor.progress_proof import ProgressProof
 from tallystick.executor.progress_topic import progress_topic_name
-from tallystick.store import claim_store, plan_store
+from tallystick.store.plans import claim_store, plan_store
 
 
 def transaction_dropped() -> None:

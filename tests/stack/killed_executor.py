@@ -19,7 +19,7 @@ from tallystick.contract.contract import Contract
 from tallystick.executor.effects import publish_events
 from tallystick.executor.execute_plan import execute_plan
 from tallystick.store.engine import open_store
-from tallystick.store.plan_store import read_plan
+from tallystick.store.plans.plan_store import read_plan
 
 
 class DyingProducer(Producer):

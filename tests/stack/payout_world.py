@@ -33,7 +33,7 @@ from tallystick.kafka_log.fetch import open_admin
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.verdict import Verdict
-from tallystick.store.plan_store import read_audit
+from tallystick.store.plans.plan_store import read_audit
 
 from .repairs import executed, planned
 from .store_owner import as_owner

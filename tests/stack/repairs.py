@@ -19,8 +19,8 @@ from tallystick.executor.progress_topic import progress_topic_name
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.settings import BrokerSettings
 from tallystick.kafka_cluster.state import FirstSight, HeldEvents, Surroundings
-from tallystick.store.approval_store import AGREED
-from tallystick.store.plan_store import append_audit, read_audit, save_plan
+from tallystick.store.plans.approval_store import AGREED
+from tallystick.store.plans.plan_store import append_audit, read_audit, save_plan
 
 from .books import LiveBooks
 

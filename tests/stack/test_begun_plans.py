@@ -27,12 +27,12 @@ from tallystick.executor.step import ExecutorStep
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.run_result import ItemState, WriteOff
 from tallystick.model.verdict import Verdict
-from tallystick.store.approval_store import ANSWERED_AT
 from tallystick.store.breaks.write_off_store import write_off_break
-from tallystick.store.claim_store import NOT_OUTSTANDING
 from tallystick.store.clock import store_now
 from tallystick.store.migrations.versions import m0012_effects_of_actions
-from tallystick.store.plan_store import append_audit
+from tallystick.store.plans.approval_store import ANSWERED_AT
+from tallystick.store.plans.claim_store import NOT_OUTSTANDING
+from tallystick.store.plans.plan_store import append_audit
 from tallystick.store.runs.cut_store import claim_attempt
 from tallystick.store.runs.run_store import commit_run, outstanding_breaks
 

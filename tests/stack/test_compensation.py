@@ -51,9 +51,9 @@ from tallystick.host.terminal_user import AT_TERMINAL, Terminal, this_terminal
 from tallystick.model.finding_names import Doubt
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.store.approval_store import REJECTED
-from tallystick.store.claim_store import claim_actions
-from tallystick.store.plan_store import (
+from tallystick.store.plans.approval_store import REJECTED
+from tallystick.store.plans.claim_store import claim_actions
+from tallystick.store.plans.plan_store import (
     append_audit,
     open_actions,
     read_audit,
@@ -62,8 +62,8 @@ from tallystick.store.plan_store import (
     record_refusal,
     save_plan,
 )
+from tallystick.store.plans.switch_store import set_switch
 from tallystick.store.runs.run_store import outstanding_breaks
-from tallystick.store.switch_store import set_switch
 
 from .payout_world import NOON, Books, once, world
 from .repairs import agree, delete_progress_topic

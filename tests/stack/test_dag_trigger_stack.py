@@ -22,7 +22,7 @@ from tallystick.executor.draw_plan import draw_plan
 from tallystick.executor.effects.airflow_api import AirflowRefused, open_airflow
 from tallystick.executor.execute_plan import Execution
 from tallystick.model.verdict import Verdict
-from tallystick.store.plan_store import executed_actions
+from tallystick.store.plans.plan_store import executed_actions
 
 from .repairs import action_states, effects, executed, planned, trail
 

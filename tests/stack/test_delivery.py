@@ -26,7 +26,7 @@ from tallystick.alerting.sinks.webhook import WebhookSink
 from tallystick.pipeline.deliver_alerts import DeliveryFailed, DeliverySummary, deliver_pending
 from tallystick.store.alerts.acknowledgement_store import acknowledge
 from tallystick.store.alerts.alert_store import firing_alerts
-from tallystick.store.plan_store import read_audit
+from tallystick.store.plans.plan_store import read_audit
 from tests.alert_receiver import Receiver, receiving
 
 from .alerts import PAGER, alert

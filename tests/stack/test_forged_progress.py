@@ -31,9 +31,9 @@ from tallystick.host.terminal_user import AT_TERMINAL, this_terminal
 from tallystick.kafka_log.record import ACTION_HEADER
 from tallystick.model.run_result import ItemState, WriteOff
 from tallystick.store.breaks.write_off_store import write_off_break
-from tallystick.store.executor_key_store import read_executor_key
-from tallystick.store.plan_store import executed_actions, open_actions, read_audit, record_done
-from tallystick.store.reopen_store import ReopenRefused, reopen_action
+from tallystick.store.plans.executor_key_store import read_executor_key
+from tallystick.store.plans.plan_store import executed_actions, open_actions, read_audit, record_done
+from tallystick.store.plans.reopen_store import ReopenRefused, reopen_action
 from tallystick.store.runs.run_store import outstanding_breaks
 
 from .payout_world import NOON, Books, once, world

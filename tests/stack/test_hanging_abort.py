@@ -34,11 +34,11 @@ from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import DoubtFound, RunFigures, RunResult
 from tallystick.model.verdict import Verdict
-from tallystick.store import plan_store
-from tallystick.store.plan_store import EndingHeld, ending_alone, read_audit, save_plan
+from tallystick.store.plans import plan_store
+from tallystick.store.plans.plan_store import EndingHeld, ending_alone, read_audit, save_plan
+from tallystick.store.plans.switch_store import set_switch
 from tallystick.store.runs.cut_store import claim_attempt
 from tallystick.store.runs.run_store import commit_run
-from tallystick.store.switch_store import set_switch
 
 from .books import LiveBooks, RawEvent, doubts, payment, payments
 from .conftest import NOON

@@ -29,13 +29,13 @@ from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.store.breaks.break_store import find_break
-from tallystick.store.claim_store import NOT_OUTSTANDING
-from tallystick.store.plan_store import read_audit
-from tallystick.store.reopen_store import reopen_action
+from tallystick.store.plans.claim_store import NOT_OUTSTANDING
+from tallystick.store.plans.plan_store import read_audit
+from tallystick.store.plans.reopen_store import reopen_action
+from tallystick.store.plans.switch_store import set_switch
 from tallystick.store.runs.close_store import close_cut
 from tallystick.store.runs.cut_store import claim_attempt
 from tallystick.store.runs.run_store import StoredRun, outstanding_breaks
-from tallystick.store.switch_store import set_switch
 
 from .books import Event, LiveBooks, payment
 from .live import NewBooks

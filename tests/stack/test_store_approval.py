@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import Engine
 
-from tallystick.store.approval_store import (
+from tallystick.store.plans.approval_store import (
     AGREED,
     FAILED,
     REJECTED,
@@ -14,7 +14,7 @@ from tallystick.store.approval_store import (
     last_approval_step,
     plan_asked_in,
 )
-from tallystick.store.plan_store import ASKED, append_audit
+from tallystick.store.plans.plan_store import ASKED, append_audit
 
 RUN = "manual__1"
 

@@ -18,7 +18,7 @@ from tallystick.model.run_result import Break, ItemState, WriteOff
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import firing_topics, pending_alerts
 from tallystick.store.breaks.write_off_store import write_off_break
-from tallystick.store.plan_store import read_audit
+from tallystick.store.plans.plan_store import read_audit
 from tallystick.store.runs.cut_store import CutAlreadyOpen, claim_attempt, no_run_under_way
 from tallystick.store.runs.run_store import (
     commit_run,

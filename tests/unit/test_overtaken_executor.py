@@ -17,7 +17,7 @@ from tallystick.executor import action_log, execute_plan
 from tallystick.executor.action_log import ItemFate, Work
 from tallystick.executor.effects.publish_events import ExecutorFenced, TransactionAborted
 from tallystick.model.finding_names import BreakClass
-from tallystick.store import claim_store
+from tallystick.store.plans import claim_store
 
 ITEM = PlanItem(
     row_id="7",

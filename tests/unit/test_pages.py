@@ -29,7 +29,7 @@ from tallystick.store.alerts.incident_store import Incident
 from tallystick.store.book_store import Book, BookWindow, ContractVersion, StandingClass
 from tallystick.store.breaks.break_life_store import AlertTold, RepairTold
 from tallystick.store.breaks.item_query_store import ItemQuestion, StandingPage
-from tallystick.store.plan_life_store import (
+from tallystick.store.plans.plan_life_store import (
     PLAN_EVENTS,
     ActionTold,
     LeftOutSum,
@@ -38,7 +38,7 @@ from tallystick.store.plan_life_store import (
     PlanSum,
     PlanTold,
 )
-from tallystick.store.plan_store import ActionState, AuditEntry
+from tallystick.store.plans.plan_store import ActionState, AuditEntry
 from tallystick.store.runs.run_store import StoredRun
 from tallystick.store.trend_store import WindowFigures
 from tallystick.text.duration import span_text

@@ -24,7 +24,7 @@ from tallystick.executor.action_log import SETTLE_SECONDS, ItemCheck, ItemFate, 
 from tallystick.executor.effects.abort_marker import Standing, State, look_at, read_evidence, wait_ended, write_abort
 from tallystick.executor.step import ExecutorStep
 from tallystick.kafka_log.fetch import BrokerUnreachable, open_admin
-from tallystick.store.plan_store import ActionState, StoredAction, ending_alone
+from tallystick.store.plans.plan_store import ActionState, StoredAction, ending_alone
 
 _ANSWER_SECONDS = 30
 """How long we look for an answer of all coordinators. Another broker takes a dead one's over within 9 s (Kafka's

@@ -16,8 +16,8 @@ from tallystick.executor.action_log import ItemCheck, ItemFate, ItemOutcome, Wor
 from tallystick.executor.effects.airflow_api import AirflowApi, DagRun, open_airflow
 from tallystick.executor.effects.publish_events import ExecutorFenced
 from tallystick.executor.step import ExecutorStep
-from tallystick.store.claim_store import STARTING, note_starting
-from tallystick.store.plan_store import ActionState, StoredAction
+from tallystick.store.plans.claim_store import STARTING, note_starting
+from tallystick.store.plans.plan_store import ActionState, StoredAction
 
 
 def hand_over(work: Work) -> tuple[ItemOutcome, ...]:

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, func, select
 
 from tallystick.alerting.alert import AlertAction, dedup_key
 from tallystick.model.finding_names import BreakClass
-from tallystick.store.plan_store import ActionState
+from tallystick.store.plans.plan_store import ActionState
 from tallystick.store.schema import alert as alert_table
 from tallystick.store.schema import alert_delivery, compensation_action, compensation_plan
 

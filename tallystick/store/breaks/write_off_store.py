@@ -24,7 +24,7 @@ from tallystick.report.break_story import LifeStep
 from tallystick.store.alerts.alert_store import firing_seen_by, insert_alerts
 from tallystick.store.break_lock import hold_breaks
 from tallystick.store.breaks.break_store import find_break, life_of_break
-from tallystick.store.plan_store import HOLDING, ActionState
+from tallystick.store.plans.plan_store import HOLDING, ActionState
 from tallystick.store.runs.contract_store import read_contract
 from tallystick.store.runs.cut_store import CutNotFound, no_run_under_way
 from tallystick.store.runs.run_store import item_columns, outstanding_seen_by

@@ -21,7 +21,7 @@ from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import ItemState
 from tallystick.store.break_lock import hold_breaks
-from tallystick.store.plan_store import (
+from tallystick.store.plans.plan_store import (
     HOLDING,
     PROGRESS_FROM,
     PROGRESS_TOPIC_ID,

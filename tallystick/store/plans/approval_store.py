@@ -16,7 +16,7 @@ from tallystick.compensation.approval_rules import machine_of
 from tallystick.compensation.plan import Plan
 from tallystick.compensation.signed_approval import SignedApproval
 from tallystick.host.terminal_user import AT_TERMINAL, Terminal, at_terminal
-from tallystick.store.plan_store import ASKED, append_audit
+from tallystick.store.plans.plan_store import ASKED, append_audit
 from tallystick.store.schema import audit as audit_table
 from tallystick.store.schema import compensation_plan
 

@@ -15,8 +15,8 @@ from sqlalchemy.dialects.postgresql import array
 
 from tallystick.compensation.abort_plan import AbortItem
 from tallystick.compensation.plan import Kind, PlanItem
-from tallystick.store.approval_store import AGREED, FAILED, REJECTED, UNANSWERED
-from tallystick.store.plan_store import ASKED, ActionState, AuditEntry, audit_entry
+from tallystick.store.plans.approval_store import AGREED, FAILED, REJECTED, UNANSWERED
+from tallystick.store.plans.plan_store import ASKED, ActionState, AuditEntry, audit_entry
 from tallystick.store.schema import audit, compensation_action, compensation_plan
 
 PLAN_EVENTS = (ASKED, AGREED, REJECTED, UNANSWERED, FAILED, "approved", "stopped", "finished")

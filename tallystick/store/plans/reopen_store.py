@@ -14,8 +14,8 @@ from uuid import UUID
 from sqlalchemy import Connection, Engine, func, insert, null, select, update
 
 from tallystick.store.break_lock import hold_breaks
-from tallystick.store.claim_store import hold_claims, outstanding_among
-from tallystick.store.plan_store import PROGRESS_END, PROGRESS_TOPIC_ID, REOPENED, ActionState, action_of
+from tallystick.store.plans.claim_store import hold_claims, outstanding_among
+from tallystick.store.plans.plan_store import PROGRESS_END, PROGRESS_TOPIC_ID, REOPENED, ActionState, action_of
 from tallystick.store.schema import audit, compensation_action, compensation_plan
 
 _NO_PROOF: Mapping[str, Any] = {}

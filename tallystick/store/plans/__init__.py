@@ -1,0 +1,1 @@
+"""Plans, approvals, claims and the kill switch."""
