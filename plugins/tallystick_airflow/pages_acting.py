@@ -23,12 +23,12 @@ from tallystick.compensation.write_off import write_off_of
 from tallystick.contract.contract import Contract
 from tallystick.matching.closed_cut import closing_of
 from tallystick.store.alerts.acknowledgement_store import acknowledge
-from tallystick.store.book_store import read_book
 from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.clock import store_now
 from tallystick.store.engine import open_store
 from tallystick.store.plans.plan_store import append_audit
 from tallystick.store.runs.close_store import close_cut
+from tallystick.store.views.overview_store import read_book
 from tallystick_airflow.acting_door import require_act, require_token
 from tallystick_airflow.connections import read_store_dsn
 from tallystick_airflow.pages_door import GetUserDep, Name, base_of, compensation_of, readable_break

@@ -38,14 +38,6 @@ from tallystick.report import report_path
 from tallystick.report.masking import Mask
 from tallystick.report.page import page_of, posture_of
 from tallystick.store.alerts.incident_store import read_incidents
-from tallystick.store.book_store import (
-    contract_of_cut,
-    cut_of_scheduler_run,
-    list_contracts,
-    list_versions,
-    read_book,
-    stakes_of_run,
-)
 from tallystick.store.breaks.break_life_store import alerts_of_break, repairs_of_break
 from tallystick.store.breaks.item_query_store import ItemOrder, ItemQuestion, read_breaks, read_standing
 from tallystick.store.clock import store_now
@@ -54,7 +46,15 @@ from tallystick.store.plans.plan_life_store import find_plan, list_plans, plan_o
 from tallystick.store.runs.close_store import attempts_at
 from tallystick.store.runs.cut_store import CutAlreadyOpen
 from tallystick.store.runs.run_store import AttemptFenced, read_run_head
-from tallystick.store.trend_store import read_trend
+from tallystick.store.views.overview_store import (
+    contract_of_cut,
+    cut_of_scheduler_run,
+    list_contracts,
+    list_versions,
+    read_book,
+    stakes_of_run,
+)
+from tallystick.store.views.trend_store import read_trend
 from tallystick.text.finding_texts import BREAK_TEXTS
 from tallystick_airflow.acting_door import form_token, may_act
 from tallystick_airflow.connections import ConnectionRefused, read_store_dsn

@@ -16,8 +16,8 @@ from tallystick.cli.table import Rows, console
 from tallystick.documents.run import summary_document
 from tallystick.metrics.definitions import ContractFigures
 from tallystick.model.run_result import ItemState, total_money
-from tallystick.store.metric_store import read_figures
 from tallystick.store.runs.run_store import RunSummary, list_runs, runs_after
+from tallystick.store.views.metric_store import read_figures
 from tallystick.text.duration import span_text
 from tallystick.text.money import format_money
 from tallystick.text.plain import foreign_text, format_time

@@ -12,7 +12,7 @@ from enum import StrEnum
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.report.ageing import BUCKETS
-from tallystick.store.book_store import StandingClass
+from tallystick.store.views.overview_store import StandingClass
 from tallystick.text.money import is_known_currency
 
 WAITING = "waiting"

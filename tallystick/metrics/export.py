@@ -24,7 +24,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tallystick import __version__
 from tallystick.connections.connections import ConnectionNotGiven
 from tallystick.metrics.definitions import Kind, MetricValues, metric_values
-from tallystick.store.metric_store import read_figures
+from tallystick.store.views.metric_store import read_figures
 
 _SERIES_MAX: CardinalityLimits = {ObservableGauge: 1_000_000, ObservableCounter: 1_000_000}
 """Above the SDK's own limit per instrument, beyond which it sums the rest up in one nameless series."""

@@ -23,10 +23,10 @@ from tallystick.report.lag_rows import LagTable, duration_text, lag_tables
 from tallystick.report.masking import Mask
 from tallystick.report.page import AgeRow, age_row
 from tallystick.store.alerts.incident_store import Incident
-from tallystick.store.book_store import Book, ContractVersion
 from tallystick.store.breaks.item_query_store import ItemOrder, ItemQuestion, StandingPage
 from tallystick.store.plans.plan_life_store import PlanHead
-from tallystick.store.trend_store import WindowFigures, lag_of
+from tallystick.store.views.overview_store import Book, ContractVersion
+from tallystick.store.views.trend_store import WindowFigures, lag_of
 from tallystick.text.finding_texts import BREAK_TEXTS
 from tallystick.text.money import format_money
 from tallystick.text.plain import foreign_text

@@ -11,7 +11,7 @@ from tallystick.model.run_result import ItemState, total_money
 from tallystick.model.verdict import Verdict
 from tallystick.pages.window_strip import NO_VERDICT, StripCell, draw_windows, strip_cells
 from tallystick.report.page import DoubtRow, doubt_row
-from tallystick.store.book_store import Book, StandingClass
+from tallystick.store.views.overview_store import Book, StandingClass
 from tallystick.text.duration import span_text
 from tallystick.text.money import format_minor
 from tallystick.text.plain import foreign_text

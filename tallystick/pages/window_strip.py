@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from tallystick.contract.schedule import next_firing
 from tallystick.model.verdict import Verdict
-from tallystick.store.book_store import BookWindow
+from tallystick.store.views.overview_store import BookWindow
 from tallystick.text.plain import format_window
 
 NO_VERDICT = "no verdict"

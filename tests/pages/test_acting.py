@@ -198,7 +198,7 @@ def test_a_start_that_airflow_refuses_is_told_and_who_asked_stands_in_the_trail(
 def test_a_plan_is_asked_for_up_to_the_newest_cut_that_has_a_verdict(
     op: Any, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, judged: int, cut_n: int | None
 ) -> None:
-    from tallystick.store.book_store import Book, read_book
+    from tallystick.store.views.overview_store import Book, read_book
     from tallystick_airflow import pages_acting
 
     def read(engine: Engine, name: str, *, windows: int) -> Book:

@@ -16,7 +16,6 @@ from tallystick.compensation.plan import Kind, LeftOut, Plan
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.store.book_store import cut_of_scheduler_run, list_versions, read_book, stakes_of_run
 from tallystick.store.breaks import item_query_store
 from tallystick.store.breaks.break_life_store import alerts_of_break, repairs_of_break
 from tallystick.store.breaks.item_query_store import ItemOrder, ItemQuestion, read_breaks, read_standing
@@ -24,7 +23,8 @@ from tallystick.store.plans.plan_life_store import PlanInShort, find_plan, list_
 from tallystick.store.plans.plan_store import ActionState
 from tallystick.store.runs.run_store import item_columns, read_run, read_run_head
 from tallystick.store.schema import open_item
-from tallystick.store.trend_store import read_trend
+from tallystick.store.views.overview_store import cut_of_scheduler_run, list_versions, read_book, stakes_of_run
+from tallystick.store.views.trend_store import read_trend
 from tests.page_books import (
     FIRST_BROKEN,
     HOUR,

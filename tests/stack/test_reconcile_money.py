@@ -15,10 +15,10 @@ from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.run_result import NoticeFound
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import firing_alerts
-from tallystick.store.book_store import read_book, stakes_of_run
 from tallystick.store.breaks.item_query_store import read_breaks
 from tallystick.store.runs.run_store import StoredRun
-from tallystick.store.trend_store import read_trend
+from tallystick.store.views.overview_store import read_book, stakes_of_run
+from tallystick.store.views.trend_store import read_trend
 
 from .books import LiveBooks, doubts, expected, kinds, payment
 from .live import NewBooks

@@ -9,7 +9,7 @@ from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemState, StandingItems
 from tallystick.model.verdict import Verdict
 from tallystick.report.ageing import BUCKETS
-from tallystick.store.book_store import StandingClass
+from tallystick.store.views.overview_store import StandingClass
 
 NOON, HOUR = datetime(2026, 3, 1, 12, tzinfo=UTC), timedelta(hours=1)
 JUDGED = JudgedWindow(

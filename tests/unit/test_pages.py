@@ -26,7 +26,6 @@ from tallystick.report.break_sample import stakes
 from tallystick.report.break_story import LifeStep, ToldBreak, describe_place
 from tallystick.report.page import page_of, report_page
 from tallystick.store.alerts.incident_store import Incident
-from tallystick.store.book_store import Book, BookWindow, ContractVersion, StandingClass
 from tallystick.store.breaks.break_life_store import AlertTold, RepairTold
 from tallystick.store.breaks.item_query_store import ItemQuestion, StandingPage
 from tallystick.store.plans.plan_life_store import (
@@ -40,7 +39,8 @@ from tallystick.store.plans.plan_life_store import (
 )
 from tallystick.store.plans.plan_store import ActionState, AuditEntry
 from tallystick.store.runs.run_store import StoredRun
-from tallystick.store.trend_store import WindowFigures
+from tallystick.store.views.overview_store import Book, BookWindow, ContractVersion, StandingClass
+from tallystick.store.views.trend_store import WindowFigures
 from tallystick.text.duration import span_text
 from tallystick.text.plain import foreign_text
 from tests.page_books import cut_of, item_of, mismatch, missing, payouts, torn, waiting_plan

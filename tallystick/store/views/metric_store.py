@@ -12,10 +12,10 @@ from tallystick.contract.verdict_deadline import next_verdict_due_utc
 from tallystick.metrics.definitions import ContractFigures, JudgedWindow, SinkFigures
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import owed_seen_by
-from tallystick.store.book_store import contract_of, standing_of_rows
 from tallystick.store.schema import alert, alert_delivery, standing_total
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
+from tallystick.store.views.overview_store import contract_of, standing_of_rows
 
 _MOMENT, _MOMENTS = TypeAdapter(datetime | None), TypeAdapter(list[datetime])
 

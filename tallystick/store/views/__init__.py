@@ -1,0 +1,1 @@
+"""Sums that pages and metrics read."""
