@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine
+from tallystick_spark.reconcile_app import run_cut
 
 from bench.spark_session import open_session, time_each
-from spark_apps.reconcile_app import run_cut
 from tallystick.connections.connections import connections_from_environment, store_dsn
 from tallystick.contract.contract import Contract, load_contract
 from tallystick.model.cut import Cut

@@ -17,14 +17,14 @@ from typing import IO, Any
 
 from tallystick.host.private_files import private_file, private_folder
 
-_APP = "spark_apps.reconcile_app"
+_APP = "tallystick_spark.reconcile_app"
 _SECONDS_TO_STOP = 10
 _LAST_WORDS_BYTES = 1 << 20
 """An error that stands further from a log's end is not its last one."""
 _DOTTED_NAME = re.compile(r"[\w.]+")
 _CAPITAL = re.compile(r"[A-Z]")
 
-WORKER_DAEMON = {"spark.python.daemon.module": "spark_apps.worker_daemon"}
+WORKER_DAEMON = {"spark.python.daemon.module": "tallystick_spark.python_daemon"}
 """The setting by which a session's Python workers are forked by ours; Spark reads it before its first Python task."""
 
 JAVA_OPTIONS = (

@@ -70,7 +70,7 @@ def operator(cut_n: str = "7") -> ReconcileOperator:
 
 
 def test_the_app_understands_its_arguments(submissions: Submissions) -> None:
-    from spark_apps.reconcile_app import parse_arguments
+    from tallystick_spark.reconcile_app import parse_arguments
 
     assert operator().execute({}) == "MATCHED"
     assert submissions.call is not None

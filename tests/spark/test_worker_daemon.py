@@ -6,8 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyspark
 from pyspark.sql import SparkSession
-
-from spark_apps.worker_daemon import without_archives
+from tallystick_spark.python_daemon import without_archives
 
 CARRIED = Path(pyspark.__file__).parent
 ARCHIVES = [str(CARRIED / "python" / "lib" / "pyspark.zip"), str(CARRIED / "jars" / "spark-core.jar")]

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from confluent_kafka.admin import AdminClient
 from kafka.admin import KafkaAdminClient
+from tallystick_spark import reconcile_app
 
 from lab.ports import free_port
-from spark_apps import reconcile_app
 from tallystick.connections.connections import environment_variable
 from tallystick.contract.contract import Contract
 from tallystick.kafka_log import fetch

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tallystick_spark.reconcile_app import Order, judge_stored_cuts
 
 from lab.process import REPOSITORY
-from spark_apps.reconcile_app import Order, judge_stored_cuts
 from tallystick.ledger.protocol import LedgerRefused
 from tallystick.store.runs.run_store import read_run
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tallystick_spark import reconcile_app
+from tallystick_spark.scan import BY_CLIENT, PAIR_BY_PAIR, SCAN_VARIABLE
 
-from spark_apps import reconcile_app
-from spark_apps.cut_scan import BY_CLIENT, PAIR_BY_PAIR, SCAN_VARIABLE
 from tallystick.alerting.alert import alerts_for
 from tallystick.connections.connections import artifacts_folder
 from tallystick.ledger.key_index import is_whole

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 
 import pytest
+from tallystick_spark import reconcile_app, scan
 
-from spark_apps import cut_scan, reconcile_app
 from tallystick.matching.scan_result import CANARY
 from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
@@ -46,9 +46,9 @@ def found(result: RunResult) -> list[tuple[str, str]]:
 
 def read_again_in_every_way(books: LiveBooks, run: StoredRun, patch: pytest.MonkeyPatch) -> None:
     """By Kafka's client, and pair by pair: raises DigestChanged where that says anything else."""
-    for way in (cut_scan.BY_CLIENT, cut_scan.PAIR_BY_PAIR):
+    for way in (scan.BY_CLIENT, scan.PAIR_BY_PAIR):
         with patch.context() as within:
-            within.setenv(cut_scan.SCAN_VARIABLE, way)
+            within.setenv(scan.SCAN_VARIABLE, way)
             reconcile_app.reread_cut(books.store, books.contract, run.cut, run.result)
 
 

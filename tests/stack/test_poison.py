@@ -10,10 +10,10 @@ import pytest
 from confluent_kafka import Producer
 from kafka import KafkaProducer
 from pyspark.sql import SparkSession
+from tallystick_spark import reconcile_app, scan
 
 from lab.raw_produce import open_raw_admin
 from lab.swollen_batch import GZIP, LZ4, ZSTD, produce_batch, swollen_batch
-from spark_apps import cut_scan, reconcile_app
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.verdict import Verdict
 from tallystick.store.runs.run_store import StoredRun
@@ -60,9 +60,9 @@ class NoText(str):
 
 def reread_in_every_way(books: LiveBooks, run: StoredRun, monkeypatch: pytest.MonkeyPatch) -> None:
     reconcile_app.reread_cut(books.store, books.contract, run.cut, run.result)
-    for way in (cut_scan.BY_CLIENT, cut_scan.PAIR_BY_PAIR):
+    for way in (scan.BY_CLIENT, scan.PAIR_BY_PAIR):
         with monkeypatch.context() as patch:
-            patch.setenv(cut_scan.SCAN_VARIABLE, way)
+            patch.setenv(scan.SCAN_VARIABLE, way)
             reconcile_app.reread_cut(books.store, books.contract, run.cut, run.result)
 
 

@@ -21,10 +21,10 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 from sqlalchemy.exc import OperationalError
+from tallystick_spark import reconcile_app
 
 from lab import process
 from lab.process import wait_until
-from spark_apps import reconcile_app
 from tallystick.ledger.postgres import open_ledger, read_ledger_snapshot
 from tallystick.ledger.protocol import LedgerUnreachable
 from tallystick.model.cut import Cut

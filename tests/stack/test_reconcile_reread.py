@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from tallystick_spark import reconcile_app
+from tallystick_spark import scan as cut_scan
 
-from spark_apps import cut_scan, reconcile_app
 from spark_apps.hash_scan import HashScan
 from tallystick.kafka_log import header_cache
 from tallystick.kafka_log.header_cache import BatchHeads

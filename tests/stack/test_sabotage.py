@@ -13,8 +13,9 @@ import pytest
 from psycopg import Connection
 from psycopg.rows import class_row
 from pyspark.sql import DataFrame
+from tallystick_spark import scan
 
-from spark_apps import cut_scan, hash_scan, slice_matching, topic_frame
+from spark_apps import hash_scan, slice_matching, topic_frame
 from tallystick.contract.ledger import LedgerSide
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.fetch import Fetch
@@ -103,14 +104,14 @@ def multiset_turned_into_a_set(patch: Patch) -> None:
         return whole(topic.dropDuplicates(["match_key"]), ledger.dropDuplicates(["match_key"]), **lag)
 
     patch.setattr(slice_matching, "pair_by_key", as_sets)
-    patch.setenv(cut_scan.SCAN_VARIABLE, cut_scan.PAIR_BY_PAIR)
+    patch.setenv(scan.SCAN_VARIABLE, scan.PAIR_BY_PAIR)
 
 
 def hashes_turned_into_a_set(patch: Patch) -> None:
     events, rows = hash_scan.events_to_hash, hash_scan.rows_to_hash
     patch.setattr(hash_scan, "events_to_hash", lambda *side, **how: events(*side, **how).dropDuplicates(["match_key"]))
     patch.setattr(hash_scan, "rows_to_hash", lambda side, **how: rows(side, **how).dropDuplicates(["match_key"]))
-    patch.setenv(cut_scan.SCAN_VARIABLE, cut_scan.BY_CLIENT)
+    patch.setenv(scan.SCAN_VARIABLE, scan.BY_CLIENT)
 
 
 def lso_bound_dropped(patch: Patch) -> None:

@@ -7,10 +7,10 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 from kafka.admin import AbortTransactionSpec
 from kafka.structs import TopicPartition
+from tallystick_spark import reconcile_app
 
 from lab.process import wait_until
 from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
-from spark_apps import reconcile_app
 from tallystick.kafka_cluster.state import Surroundings
 from tallystick.kafka_log.fetch import fetcher, open_admin
 from tallystick.kafka_log.offset_census import take_census

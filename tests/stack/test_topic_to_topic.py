@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from tallystick_spark import reconcile_app
 
 from lab.cluster import Cluster, new_cluster
 from lab.process import REPOSITORY
 from lab.transformer import Transformer
-from spark_apps import reconcile_app
 from tallystick.connections.connections import artifacts_folder, environment_variable
 from tallystick.kafka_log.fetch import open_admin
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot

@@ -171,13 +171,13 @@ def test_argv_names_app_cut_and_jars_and_no_secret(jars: Path) -> None:
     assert argv[0].endswith("/spark-submit")
     assert argv[argv.index("--jars") + 1] == f"{jars}/a.jar,{jars}/b.jar"
     assert argv[argv.index("--master") + 1] == "local[*]"
-    assert argv[-5:-4][0].endswith("spark_apps/reconcile_app.py")
+    assert argv[-5:-4][0].endswith("spark_apps/tallystick_spark/reconcile_app.py")
     assert argv[-4:] == ["--contract", "billing.yaml", "--cut", "7"]
     assert "hunter2" not in " ".join(argv)
 
 
 def test_argv_is_understood_by_the_app_itself(jars: Path) -> None:
-    from spark_apps.reconcile_app import parse_arguments
+    from tallystick_spark.reconcile_app import parse_arguments
 
     environment = {"TALLYSTICK_JARS_DIR": str(jars)}
     for reread in (False, True):
@@ -188,7 +188,7 @@ def test_argv_is_understood_by_the_app_itself(jars: Path) -> None:
 
 
 def test_the_app_refuses_a_contract_without_its_cut(capsys: pytest.CaptureFixture[str]) -> None:
-    from spark_apps.reconcile_app import parse_arguments
+    from tallystick_spark.reconcile_app import parse_arguments
 
     with pytest.raises(SystemExit) as refused:
         parse_arguments(["--contract", "a.yaml", "--cut", "1", "--contract", "b.yaml"])
@@ -198,7 +198,7 @@ def test_the_app_refuses_a_contract_without_its_cut(capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize("more", [(), ("--reread",)])
 def test_the_app_refuses_to_judge_nothing(more: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    from spark_apps.reconcile_app import parse_arguments
+    from tallystick_spark.reconcile_app import parse_arguments
 
     with pytest.raises(SystemExit) as refused:
         parse_arguments(more)
@@ -207,7 +207,7 @@ def test_the_app_refuses_to_judge_nothing(more: tuple[str, ...], capsys: pytest.
 
 
 def test_the_app_takes_further_cuts_from_a_pipe_until_it_is_closed(tmp_path: Path) -> None:
-    from spark_apps.reconcile_app import Order, follow, parse_arguments
+    from tallystick_spark.reconcile_app import Order, follow, parse_arguments
 
     pipe = tmp_path / "orders"
     pipe.write_text('{"contract": "a.yaml", "cut": 7}\n{"contract": "b.yaml", "cut": 3, "reread": true}\n')

@@ -25,7 +25,12 @@ def imported_by(module: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "module",
-    ["spark_apps.reconcile_app", "tallystick.cli", "tallystick.pipeline.make_cut", "tallystick.pipeline.local_run"],
+    [
+        "tallystick_spark.reconcile_app",
+        "tallystick.cli",
+        "tallystick.pipeline.make_cut",
+        "tallystick.pipeline.local_run",
+    ],
 )
 def test_the_way_to_a_verdict_imports_nothing_that_has_no_part_in_it(module: str) -> None:
     assert imported_by(module) & {*SLOW} == set()
