@@ -18,12 +18,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
+from tallystick_spark.readers.ledger_frame import RowsById
+from tallystick_spark.readers.reader_messages import Seen, Walked, heads_of, seen_in, walked_in
 
 from spark_apps.hash_match import match
 from spark_apps.hashed_rows import SUMMARY_SHAPE, events_to_hash, hashed_events, hashed_rows, rows_to_hash
 from spark_apps.keyed_hash import keyed_hashes, keyed_texts, new_secret
-from spark_apps.ledger_frame import RowsById
-from spark_apps.log_blobs import Seen, Walked, heads_of, seen_in, walked_in
 from spark_apps.side_summary import (
     NO_BUCKET,
     PARTITIONS,

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from tallystick_spark.readers.topic_frame import topic_number
 
 from spark_apps.keyed_hash import keyed_currencies, keyed_texts
 from spark_apps.side_summary import HASHED_EVENTS, HASHED_ROWS, PARTITIONS
 from spark_apps.slice_matching import event_content, is_misrouted, row_content
-from spark_apps.topic_frame import topic_number
 
 SUMMARY_SHAPE = "kind tinyint, bucket int, blob binary"
 """`side_summary.SUMMARY`, in Spark's words."""

@@ -15,7 +15,12 @@ from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-_TASKS = ("spark_apps.hash_match", "spark_apps.log_reader", "spark_apps.postgres_rows", "pandas")
+_TASKS = (
+    "spark_apps.hash_match",
+    "tallystick_spark.readers.log_reader",
+    "tallystick_spark.readers.postgres_rows",
+    "pandas",
+)
 """What tasks import. pandas: `keyed_hash` imports it when it hashes first."""
 
 

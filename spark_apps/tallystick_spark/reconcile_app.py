@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sqlalchemy import Engine
+from tallystick_spark.readers.key_index_files import IndexPlan
 from tallystick_spark.scan import reads_log, scan_cut
 
-from spark_apps.key_index_files import IndexPlan
 from tallystick.alerting.alert import alerts_for
 from tallystick.connections.connections import (
     artifacts_folder,

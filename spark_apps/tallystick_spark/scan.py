@@ -19,8 +19,23 @@ from pyspark import SparkConf
 from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Engine
+from tallystick_spark.readers.canary_rows import canary_events_read, canary_ledger_rows
+from tallystick_spark.readers.cross_check import choose_sample, compare, read_again
+from tallystick_spark.readers.key_index_files import IndexPlan, read_before
+from tallystick_spark.readers.key_index_frame import index_of, keys_in_indexes, keys_read_before, write_index
+from tallystick_spark.readers.ledger_frame import (
+    RowsById,
+    input_rows,
+    read_ledger,
+    repeated_row_ids,
+    rows_by_id,
+    slice_queries,
+)
+from tallystick_spark.readers.log_reader import LogTopic, as_raised_in_the_task, log_events
+from tallystick_spark.readers.postgres_rows import PostgresRows
+from tallystick_spark.readers.reader_messages import NOTHING_SEEN
+from tallystick_spark.readers.topic_frame import parse_events, read_topics
 
-from spark_apps.canary_rows import canary_events_read, canary_ledger_rows
 from spark_apps.hash_scan import (
     HashScan,
     LedgerSide,
@@ -32,15 +47,7 @@ from spark_apps.hash_scan import (
     scan_by_hash,
     takes,
 )
-from spark_apps.key_index_files import IndexPlan, read_before
-from spark_apps.key_index_frame import index_of, keys_in_indexes, keys_read_before, write_index
-from spark_apps.ledger_frame import RowsById, input_rows, read_ledger, repeated_row_ids, rows_by_id, slice_queries
-from spark_apps.log_blobs import NOTHING_SEEN
-from spark_apps.log_reader import LogTopic, as_raised_in_the_task, log_events
-from spark_apps.postgres_rows import PostgresRows
-from spark_apps.second_reading import choose_sample, compare, read_again
 from spark_apps.slice_matching import beside_planted, scan_slices
-from spark_apps.topic_frame import parse_events, read_topics
 from tallystick.anomalies.notices.timestamp_skew import possible_ms
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.contract import Contract, Direction

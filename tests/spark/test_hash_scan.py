@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from tallystick_spark.readers.ledger_frame import LEDGER_ROWS, RowsById
 
 from spark_apps import hash_scan
 from spark_apps.hash_scan import (
@@ -21,7 +22,6 @@ from spark_apps.hash_scan import (
     takes,
     tasks_to_match,
 )
-from spark_apps.ledger_frame import LEDGER_ROWS, RowsById
 from spark_apps.slice_matching import beside_planted, scan_slices
 from tallystick.contract.contract import Direction
 from tallystick.matching.scan_result import CANARY, CANARY_PARTITION, SliceScan

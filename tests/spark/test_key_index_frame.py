@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from tallystick_spark.readers.key_index_frame import index_of, keys_in_indexes, write_index
 
-from spark_apps.key_index_frame import index_of, keys_in_indexes, write_index
 from tallystick.ledger.key_index import IndexedCopy, ReadableIndexes, index_folder, key_hash, seal
 from tallystick.matching.scan_result import CANARY_PARTITION
 

@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tallystick_spark.readers import cross_check
+from tallystick_spark.readers.cross_check import CLIENT_BYTES_MAX, SAMPLE_OFFSETS, choose_sample, compare, look_at
+from tallystick_spark.readers.reader_messages import Seen
 
 from lab.swollen_batch import ZSTD, swollen_batch
-from spark_apps import second_reading
-from spark_apps.log_blobs import Seen
-from spark_apps.second_reading import CLIENT_BYTES_MAX, SAMPLE_OFFSETS, choose_sample, compare, look_at
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange
@@ -124,7 +124,7 @@ def test_the_client_opens_one_batch_at_a_time_where_such_a_batch_stands_behind_i
 
 
 def test_of_a_range_that_unpacks_to_much_the_client_reads_the_first_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(second_reading, "CLIENT_BYTES_MAX", 1_500)
+    monkeypatch.setattr(cross_check, "CLIENT_BYTES_MAX", 1_500)
     looked = look_at(log_of(*[(ZSTD, 1_000)] * 4).fetch, offsets(0, 4))
     assert looked is not None
     assert (looked.offsets, looked.seen.rows) == (offsets(0, 2), 2)

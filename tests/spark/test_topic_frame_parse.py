@@ -9,8 +9,13 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+from tallystick_spark.readers.topic_frame import (
+    IsolationNotReadCommitted,
+    assert_read_committed,
+    parse_events,
+    use_kafka_v2_source,
+)
 
-from spark_apps.topic_frame import IsolationNotReadCommitted, assert_read_committed, parse_events, use_kafka_v2_source
 from tallystick.contract.event import EventFields
 
 _SOURCE = "topic string, partition int, offset long, key binary, value binary, timestamp timestamp"

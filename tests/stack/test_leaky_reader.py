@@ -1,8 +1,8 @@
 """A reader that lets aborted records through is caught by the other one, which follows the log's own batches."""
 
 import pytest
+from tallystick_spark.readers import topic_frame
 
-from spark_apps import topic_frame
 from tallystick.model.finding_names import Doubt
 from tallystick.model.verdict import Verdict
 

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 import pytest
 from psycopg.errors import ReadOnlySqlTransaction
 from pyspark.sql import SparkSession
+from tallystick_spark.readers.ledger_frame import read_ledger, slice_queries
+from tallystick_spark.readers.postgres_rows import read_rows
 
 from lab.postgres import PostgresServer
-from spark_apps.ledger_frame import read_ledger, slice_queries
-from spark_apps.postgres_rows import read_rows
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.ledger import LedgerSide
 from tallystick.contract.sql_condition import why_no_condition

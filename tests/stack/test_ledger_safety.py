@@ -8,12 +8,12 @@ from pathlib import Path
 import psycopg
 import pytest
 from pyspark.sql import SparkSession
+from tallystick_spark.readers.ledger_frame import read_ledger, slice_queries
+from tallystick_spark.readers.postgres_rows import read_rows
 
 from lab.postgres import LEDGER_DATABASE, LEDGER_OWNER, LEDGER_READER, PostgresServer
 from lab.process import wait_until
 from lab.stack import LabStack
-from spark_apps.ledger_frame import read_ledger, slice_queries
-from spark_apps.postgres_rows import read_rows
 from tallystick.connections.connections import environment_variable
 from tallystick.contract.ledger import LedgerSide
 from tallystick.ledger.postgres import (

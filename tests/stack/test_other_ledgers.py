@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tallystick_spark.readers.ledger_frame import read_ledger
 
 from lab.process import wait_until
-from spark_apps.ledger_frame import read_ledger
 from tallystick.connections.connections import environment_variable
 from tallystick.contract.contract import Contract
 from tallystick.ledger.jdbc import JdbcLedger

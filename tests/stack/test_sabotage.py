@@ -14,8 +14,9 @@ from psycopg import Connection
 from psycopg.rows import class_row
 from pyspark.sql import DataFrame
 from tallystick_spark import scan
+from tallystick_spark.readers import topic_frame
 
-from spark_apps import hash_scan, slice_matching, topic_frame
+from spark_apps import hash_scan, slice_matching
 from tallystick.contract.ledger import LedgerSide
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.fetch import Fetch

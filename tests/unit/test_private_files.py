@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tallystick_spark.readers.key_index_files import INDEX_COLUMNS, write_whole
 
-from spark_apps.key_index_files import INDEX_COLUMNS, write_whole
 from tallystick.alerting.sinks.file import FileSink
 from tallystick.contract.contract import Contract
 from tallystick.host.private_files import SHARED_VARIABLE, SharingRefused, narrow, private_file, private_folder

@@ -12,11 +12,11 @@ from math import floor
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from tallystick_spark.readers.event_columns import EventDecoder
+from tallystick_spark.readers.ledger_frame import LEDGER_ROWS
+from tallystick_spark.readers.topic_frame import with_events
 
-from spark_apps.event_decode import EventDecoder
-from spark_apps.ledger_frame import LEDGER_ROWS
 from spark_apps.spark_hash import hash_pairs
-from spark_apps.topic_frame import with_events
 from tallystick.contract.event import EventFields
 from tallystick.judging.canaries import CanaryEvent, CanaryRow
 from tallystick.matching.scan_result import CANARY_PARTITION

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from pyspark.accumulators import Accumulator
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
+from tallystick_spark.readers.event_columns import EventDecoder, WholeEvents
+from tallystick_spark.readers.key_index_files import IndexPlan, IndexWriter
+from tallystick_spark.readers.reader_messages import NOTHING_SEEN, Seen, Walked, seen_blob, walked_blob
+from tallystick_spark.readers.topic_frame import events_shape, with_events
 
-from spark_apps.event_decode import EventDecoder, WholeEvents
 from spark_apps.hashed_rows import SUMMARY_SHAPE
-from spark_apps.key_index_files import IndexPlan, IndexWriter
 from spark_apps.keyed_hash import keyed_hashes
-from spark_apps.log_blobs import NOTHING_SEEN, Seen, Walked, seen_blob, walked_blob
 from spark_apps.side_summary import (
     HASHED_EVENTS,
     LOW_32_BITS,
@@ -35,7 +36,6 @@ from spark_apps.side_summary import (
     summarise_events,
 )
 from spark_apps.spark_hash import hash_longs, hash_pairs, hash_place
-from spark_apps.topic_frame import events_shape, with_events
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.event import EventFields
 from tallystick.host.gc_tuning import seldom_collected

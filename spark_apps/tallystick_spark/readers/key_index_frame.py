@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from tallystick_spark.readers.key_index_files import IndexPlan, IndexWriter, read_before
 
-from spark_apps.key_index_files import IndexPlan, IndexWriter, read_before
 from tallystick.host.private_files import narrow, private_folder
 from tallystick.ledger.key_index import INDEX_COLUMNS
 from tallystick.matching.scan_result import CANARY_PARTITION

@@ -1,0 +1,1 @@
+"""Read the topic and the ledger, as hashes or as rows."""
