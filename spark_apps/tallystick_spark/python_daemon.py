@@ -16,7 +16,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 _TASKS = (
-    "spark_apps.hash_match",
+    "tallystick_spark.matching.hash_match",
     "tallystick_spark.readers.log_reader",
     "tallystick_spark.readers.postgres_rows",
     "pandas",

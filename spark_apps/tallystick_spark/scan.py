@@ -19,6 +19,18 @@ from pyspark import SparkConf
 from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Engine
+from tallystick_spark.matching.frame_match import beside_planted, scan_slices
+from tallystick_spark.matching.hash_scan import (
+    HashScan,
+    LedgerSide,
+    ParsedEvents,
+    ParsedRows,
+    Places,
+    Planted,
+    TopicSide,
+    scan_by_hash,
+    takes,
+)
 from tallystick_spark.readers.canary_rows import canary_events_read, canary_ledger_rows
 from tallystick_spark.readers.cross_check import choose_sample, compare, read_again
 from tallystick_spark.readers.key_index_files import IndexPlan, read_before
@@ -36,18 +48,6 @@ from tallystick_spark.readers.postgres_rows import PostgresRows
 from tallystick_spark.readers.reader_messages import NOTHING_SEEN
 from tallystick_spark.readers.topic_frame import parse_events, read_topics
 
-from spark_apps.hash_scan import (
-    HashScan,
-    LedgerSide,
-    ParsedEvents,
-    ParsedRows,
-    Places,
-    Planted,
-    TopicSide,
-    scan_by_hash,
-    takes,
-)
-from spark_apps.slice_matching import beside_planted, scan_slices
 from tallystick.anomalies.notices.timestamp_skew import possible_ms
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.contract import Contract, Direction

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tallystick_spark.readers.ledger_frame import LEDGER_ROWS, RowsById
-
-from spark_apps import hash_scan
-from spark_apps.hash_scan import (
+from tallystick_spark.matching import hash_scan
+from tallystick_spark.matching.frame_match import beside_planted, scan_slices
+from tallystick_spark.matching.hash_scan import (
     ParsedEvents,
     ParsedRows,
     Planted,
@@ -22,7 +21,8 @@ from spark_apps.hash_scan import (
     takes,
     tasks_to_match,
 )
-from spark_apps.slice_matching import beside_planted, scan_slices
+from tallystick_spark.readers.ledger_frame import LEDGER_ROWS, RowsById
+
 from tallystick.contract.contract import Direction
 from tallystick.matching.scan_result import CANARY, CANARY_PARTITION, SliceScan
 from tallystick.model.run_result import ItemSide

@@ -11,14 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tallystick_spark.readers.event_columns import EventDecoder
-from tallystick_spark.readers.key_index_files import IndexPlan, read_before
-from tallystick_spark.readers.log_reader import CorruptBatch, Wanted, event_rows, records_at, summaries_of
-from tallystick_spark.readers.reader_messages import Seen, seen_in, walked_in
-from tallystick_spark.readers.topic_frame import parse_events
-
-from spark_apps.hashed_rows import events_to_hash, hashed_events
-from spark_apps.side_summary import (
+from tallystick_spark.matching.bucket_blobs import (
     GroupTotal,
     Kind,
     ScanPlan,
@@ -27,6 +20,13 @@ from spark_apps.side_summary import (
     summarise_events,
     totals_in,
 )
+from tallystick_spark.matching.row_hashes import events_to_hash, hashed_events
+from tallystick_spark.readers.event_columns import EventDecoder
+from tallystick_spark.readers.key_index_files import IndexPlan, read_before
+from tallystick_spark.readers.log_reader import CorruptBatch, Wanted, event_rows, records_at, summaries_of
+from tallystick_spark.readers.reader_messages import Seen, seen_in, walked_in
+from tallystick_spark.readers.topic_frame import parse_events
+
 from tallystick.contract.event import EventFields
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.fetch import Fetch, FetchedLog

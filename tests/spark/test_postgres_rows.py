@@ -5,11 +5,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from tallystick_spark.matching.keyed_hash import new_secret
+from tallystick_spark.matching.row_hashes import hashed_rows, rows_to_hash
 from tallystick_spark.readers.ledger_frame import LEDGER_ROWS
 from tallystick_spark.readers.postgres_rows import hashed_row_batch
-
-from spark_apps.hashed_rows import hashed_rows, rows_to_hash
-from spark_apps.keyed_hash import new_secret
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
 TEXT = st.text(max_size=70)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from tallystick_spark.matching import frame_match
+from tallystick_spark.matching.frame_match import exceptional_keys, pair_by_key, scan_slices
+from tallystick_spark.matching.keyed_hash import new_secret
+from tallystick_spark.matching.lag_meter import LagMeter
 
-from spark_apps import slice_matching
-from spark_apps.keyed_hash import new_secret
-from spark_apps.lag_meter import LagMeter
-from spark_apps.slice_matching import exceptional_keys, pair_by_key, scan_slices
 from tallystick.contract.contract import Direction
 from tallystick.matching.scan_result import SliceScan
 from tallystick.model.partner_lag import EDGES_MS, bucket_of
@@ -362,7 +362,7 @@ def test_random_sequences_are_out_of_order_where_a_loop_finds_them(spark: SparkS
 
 
 def test_only_the_first_come_home_and_all_are_counted(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slice_matching, "OUT_OF_ORDER_MAX", 2)
+    monkeypatch.setattr(frame_match, "OUT_OF_ORDER_MAX", 2)
     found = ordered_scan(spark, UNORDERED)
     assert [one.kafka_offset for one in found.out_of_order] == [12, 14]
     assert found.out_of_order_count == 3

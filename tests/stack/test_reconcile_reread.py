@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tallystick_spark import reconcile_app
 from tallystick_spark import scan as cut_scan
+from tallystick_spark.matching.hash_scan import HashScan
 
-from spark_apps.hash_scan import HashScan
 from tallystick.kafka_log import header_cache
 from tallystick.kafka_log.header_cache import BatchHeads
 from tallystick.model.run_result import ItemSide

@@ -14,9 +14,9 @@ from psycopg import Connection
 from psycopg.rows import class_row
 from pyspark.sql import DataFrame
 from tallystick_spark import scan
+from tallystick_spark.matching import frame_match, hash_scan
 from tallystick_spark.readers import topic_frame
 
-from spark_apps import hash_scan, slice_matching
 from tallystick.contract.ledger import LedgerSide
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.fetch import Fetch
@@ -99,12 +99,12 @@ def isolation_left_out(patch: Patch) -> None:
 
 
 def multiset_turned_into_a_set(patch: Patch) -> None:
-    whole = slice_matching.pair_by_key
+    whole = frame_match.pair_by_key
 
     def as_sets(topic: DataFrame, ledger: DataFrame, **lag: Any) -> DataFrame:
         return whole(topic.dropDuplicates(["match_key"]), ledger.dropDuplicates(["match_key"]), **lag)
 
-    patch.setattr(slice_matching, "pair_by_key", as_sets)
+    patch.setattr(frame_match, "pair_by_key", as_sets)
     patch.setenv(scan.SCAN_VARIABLE, scan.PAIR_BY_PAIR)
 
 

@@ -11,10 +11,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from spark_apps import side_summary
-from spark_apps.hash_match import BucketsOutOfOrder, match
-from spark_apps.side_summary import (
+from tallystick_spark.matching import bucket_blobs
+from tallystick_spark.matching.bucket_blobs import (
     BUCKETS,
     HASHED_EVENTS,
     HASHED_ROWS,
@@ -33,6 +31,7 @@ from spark_apps.side_summary import (
     summarise_rows,
     totals_in,
 )
+from tallystick_spark.matching.hash_match import BucketsOutOfOrder, match
 
 from .builders import LAW
 
@@ -188,7 +187,7 @@ def test_it_tells_what_a_plain_model_tells(
     events = [replace(one, place=number) for number, one in enumerate(events)]
     rows = [replace(one, place=100 + number) for number, one in enumerate(rows)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(side_summary, "FLUSH_ROWS", 4)
+        patch.setattr(bucket_blobs, "FLUSH_ROWS", 4)
         asked = {"legs": legs, "possible_ms": (10, 40), "lag_of_one_in": 1, "wanted": wanted}
         told = tell(events, rows, in_tasks=in_tasks, in_batch=in_batch, **asked)
     assert told.home_events + told.home_rows == sorted_exceptional(events, rows, wanted, legs=legs)

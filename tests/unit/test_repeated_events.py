@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from spark_apps import hash_scan
-from spark_apps.hash_scan import Places
-from spark_apps.keyed_hash import keyed_hashes
-from spark_apps.side_summary import Kind, ScanPlan
+from tallystick_spark.matching import hash_scan
+from tallystick_spark.matching.bucket_blobs import Kind, ScanPlan
+from tallystick_spark.matching.hash_scan import Places
+from tallystick_spark.matching.keyed_hash import keyed_hashes
 
 from .builders import TOPIC
 

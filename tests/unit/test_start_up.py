@@ -37,7 +37,12 @@ def test_the_way_to_a_verdict_imports_nothing_that_has_no_part_in_it(module: str
 
 
 @pytest.mark.parametrize(
-    "module", ["tallystick_spark.readers.log_reader", "tallystick_spark.readers.postgres_rows", "spark_apps.hash_match"]
+    "module",
+    [
+        "tallystick_spark.readers.log_reader",
+        "tallystick_spark.readers.postgres_rows",
+        "tallystick_spark.matching.hash_match",
+    ],
 )
 def test_a_task_of_an_executor_imports_no_client_of_a_database_either(module: str) -> None:
     assert imported_by(module) == set()

@@ -11,11 +11,11 @@ from itertools import accumulate
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from tallystick_spark.matching.frame_match import fingerprint
 from tallystick_spark.readers.log_reader import seen_by_us
 from tallystick_spark.readers.reader_messages import NOTHING_SEEN, Seen
 from tallystick_spark.readers.topic_frame import read_topics
 
-from spark_apps.slice_matching import fingerprint
 from tallystick.connections.connections import KafkaSettings
 from tallystick.kafka_log.fetch import Fetch, FetchedLog, fetchers, open_admin
 from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, decide_batches

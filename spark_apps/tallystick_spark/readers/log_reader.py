@@ -17,14 +17,7 @@ from numpy.typing import NDArray
 from pyspark.accumulators import Accumulator
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
-from tallystick_spark.readers.event_columns import EventDecoder, WholeEvents
-from tallystick_spark.readers.key_index_files import IndexPlan, IndexWriter
-from tallystick_spark.readers.reader_messages import NOTHING_SEEN, Seen, Walked, seen_blob, walked_blob
-from tallystick_spark.readers.topic_frame import events_shape, with_events
-
-from spark_apps.hashed_rows import SUMMARY_SHAPE
-from spark_apps.keyed_hash import keyed_hashes
-from spark_apps.side_summary import (
+from tallystick_spark.matching.bucket_blobs import (
     HASHED_EVENTS,
     LOW_32_BITS,
     NO_BUCKET,
@@ -35,7 +28,14 @@ from spark_apps.side_summary import (
     blobs_of,
     summarise_events,
 )
-from spark_apps.spark_hash import hash_longs, hash_pairs, hash_place
+from tallystick_spark.matching.keyed_hash import keyed_hashes
+from tallystick_spark.matching.row_hashes import SUMMARY_SHAPE
+from tallystick_spark.matching.xxhash import hash_longs, hash_pairs, hash_place
+from tallystick_spark.readers.event_columns import EventDecoder, WholeEvents
+from tallystick_spark.readers.key_index_files import IndexPlan, IndexWriter
+from tallystick_spark.readers.reader_messages import NOTHING_SEEN, Seen, Walked, seen_blob, walked_blob
+from tallystick_spark.readers.topic_frame import events_shape, with_events
+
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.event import EventFields
 from tallystick.host.gc_tuning import seldom_collected

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from adbc_driver_manager import AdbcConnection, AdbcStatement
 from pyspark.sql import DataFrame, SparkSession
+from tallystick_spark.matching.bucket_blobs import HASHED_ROWS, Numbers, ScanPlan, summarise_rows
+from tallystick_spark.matching.keyed_hash import keyed_currencies, keyed_texts
+from tallystick_spark.matching.row_hashes import SUMMARY_SHAPE
+from tallystick_spark.matching.xxhash import hash_longs, hash_texts
 
-from spark_apps.hashed_rows import SUMMARY_SHAPE
-from spark_apps.keyed_hash import keyed_currencies, keyed_texts
-from spark_apps.side_summary import HASHED_ROWS, Numbers, ScanPlan, summarise_rows
-from spark_apps.spark_hash import hash_longs, hash_texts
 from tallystick.ledger.postgres_sql import at_snapshot
 
 

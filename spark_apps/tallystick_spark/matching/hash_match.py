@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-
-from spark_apps.side_summary import (
+from tallystick_spark.matching.bucket_blobs import (
     NO_BUCKET,
     PARTITIONS,
     WIDTH,

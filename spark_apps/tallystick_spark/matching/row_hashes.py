@@ -7,11 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from tallystick_spark.matching.bucket_blobs import HASHED_EVENTS, HASHED_ROWS, PARTITIONS
+from tallystick_spark.matching.frame_match import event_content, is_misrouted, row_content
+from tallystick_spark.matching.keyed_hash import keyed_currencies, keyed_texts
 from tallystick_spark.readers.topic_frame import topic_number
-
-from spark_apps.keyed_hash import keyed_currencies, keyed_texts
-from spark_apps.side_summary import HASHED_EVENTS, HASHED_ROWS, PARTITIONS
-from spark_apps.slice_matching import event_content, is_misrouted, row_content
 
 SUMMARY_SHAPE = "kind tinyint, bucket int, blob binary"
 """`side_summary.SUMMARY`, in Spark's words."""

@@ -18,13 +18,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from tallystick_spark.readers.ledger_frame import RowsById
-from tallystick_spark.readers.reader_messages import Seen, Walked, heads_of, seen_in, walked_in
-
-from spark_apps.hash_match import match
-from spark_apps.hashed_rows import SUMMARY_SHAPE, events_to_hash, hashed_events, hashed_rows, rows_to_hash
-from spark_apps.keyed_hash import keyed_hashes, keyed_texts, new_secret
-from spark_apps.side_summary import (
+from tallystick_spark.matching.bucket_blobs import (
     NO_BUCKET,
     PARTITIONS,
     PLANTED,
@@ -42,7 +36,7 @@ from spark_apps.side_summary import (
     summarise_rows,
     totals_in,
 )
-from spark_apps.slice_matching import (
+from tallystick_spark.matching.frame_match import (
     Total,
     content_digest,
     ledger_copy,
@@ -50,6 +44,12 @@ from spark_apps.slice_matching import (
     rows_by_partition_of,
     topic_copy,
 )
+from tallystick_spark.matching.hash_match import match
+from tallystick_spark.matching.keyed_hash import keyed_hashes, keyed_texts, new_secret
+from tallystick_spark.matching.row_hashes import SUMMARY_SHAPE, events_to_hash, hashed_events, hashed_rows, rows_to_hash
+from tallystick_spark.readers.ledger_frame import RowsById
+from tallystick_spark.readers.reader_messages import Seen, Walked, heads_of, seen_in, walked_in
+
 from tallystick.contract.contract import Direction
 from tallystick.kafka_log.header_cache import BatchHeads
 from tallystick.kafka_log.record import LogRecord, unpacked

@@ -10,9 +10,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
+from tallystick_spark.matching.keyed_hash import keyed_currency, new_secret
+from tallystick_spark.matching.lag_meter import LagMeter
 
-from spark_apps.keyed_hash import keyed_currency, new_secret
-from spark_apps.lag_meter import LagMeter
 from tallystick.contract.contract import Direction
 from tallystick.matching.evidence import OutOfOrderEvent, RecordTimes, UnreadableRecord
 from tallystick.matching.pairing import Copy

@@ -1,0 +1,1 @@
+"""Match both sides by keyed hashes, or row by row in Spark."""
