@@ -42,7 +42,7 @@ class ReportOperator(ContractOperator):
         return str(page)
 
     def _evaluate_expectations(self, cut_n: int) -> None:
-        argv = [sys.executable, "-m", "expectations.evaluate_app"]
+        argv = [sys.executable, "-m", "tallystick_expectations.evaluate_app"]
         argv += ["--contract", self.contract_file, "--cut", str(cut_n)]
         environment: dict[str, Any] = os.environ | {"TALLYSTICK_STORE_DSN": read_store_dsn()}
         done = subprocess.run(

@@ -13,13 +13,13 @@ import great_expectations.expectations as gxe
 import pytest
 import yaml
 from sqlalchemy import Engine
+from tallystick_expectations.breaks_suite import breaks_suite
+from tallystick_expectations.census_suite import census_suite
+from tallystick_expectations.evaluate_app import evaluate_run, main
+from tallystick_expectations.evaluation import DataDocs, EvidenceShrunk, SuiteOutcome, evaluate_suites
+from tallystick_expectations.figures_suite import figures_suite
+from tallystick_expectations.suite import Suite
 
-from expectations.breaks_suite import breaks_suite
-from expectations.census_suite import census_suite
-from expectations.evaluate_app import evaluate_run, main
-from expectations.evaluation import DataDocs, EvidenceShrunk, SuiteOutcome, evaluate_suites
-from expectations.figures_suite import figures_suite
-from expectations.suite import Suite
 from tallystick.contract.contract import Contract
 from tallystick.model.finding_names import Doubt
 from tallystick.model.verdict import Verdict
@@ -194,7 +194,7 @@ def test_the_app_prints_one_line_and_ends_well_whatever_was_found(
 ) -> None:
     books.commit(store, books.result(0, verdict=Verdict.BROKEN, breaks=(books.missing("a"),)))
     done = subprocess.run(
-        [sys.executable, "-m", "expectations.evaluate_app", "--contract", str(contract_file), "--cut", "0"],
+        [sys.executable, "-m", "tallystick_expectations.evaluate_app", "--contract", str(contract_file), "--cut", "0"],
         env={**os.environ, "TALLYSTICK_STORE_DSN": store_dsn, "TALLYSTICK_ARTIFACTS_DIR": str(tmp_path)},
         capture_output=True,
         text=True,

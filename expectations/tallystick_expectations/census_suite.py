@@ -2,9 +2,9 @@
 
 import great_expectations.expectations as gxe
 from great_expectations.expectations.metadata_types import FailureSeverity
+from tallystick_expectations.frames import CENSUS_COLUMNS, census_frame
+from tallystick_expectations.suite import Suite
 
-from expectations.frames import CENSUS_COLUMNS, census_frame
-from expectations.suite import Suite
 from tallystick.model.run_result import PartitionCensus
 from tallystick.store.runs.run_store import StoredRun
 

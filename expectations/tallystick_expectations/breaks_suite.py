@@ -4,9 +4,9 @@ from uuid import UUID
 
 import great_expectations.expectations as gxe
 from great_expectations.expectations.metadata_types import FailureSeverity
+from tallystick_expectations.frames import BREAK_COLUMNS, breaks_frame
+from tallystick_expectations.suite import Suite
 
-from expectations.frames import BREAK_COLUMNS, breaks_frame
-from expectations.suite import Suite
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import Break
 from tallystick.store.runs.run_store import StoredRun

@@ -1,6 +1,6 @@
 """Evaluate the expectations about one stored run, and write their Data Docs.
 
-    python -m expectations.evaluate_app --contract dags/contracts/billing_payments.yaml --cut 7
+    python -m tallystick_expectations.evaluate_app --contract dags/contracts/billing_payments.yaml --cut 7
 
 The store's address comes from the environment (TALLYSTICK_STORE_DSN); pages go to TALLYSTICK_ARTIFACTS_DIR/data_docs.
 Prints one JSON line. Exits 0 once every expectation was evaluated, met or not: the verdict is Tallystick's, these are a
@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
     except (ContractRefused, ConnectionNotGiven, StoreUnreachable, StoreNotMigrated, RunNotStored) as error:
         print(error, file=sys.stderr)
         return 2
-    from expectations.evaluation import EvidenceShrunk  # seconds to import: not for a refused input
+    from tallystick_expectations.evaluation import EvidenceShrunk  # seconds to import: not for a refused input
 
     try:
         print(json.dumps(evaluate_run(run, contract, artifacts_folder())), flush=True)
@@ -46,10 +46,10 @@ def main(argv: Sequence[str]) -> int:
 
 def evaluate_run(run: StoredRun, contract: Contract, artifacts: Path) -> dict[str, Any]:
     """Evaluate all suites; the answer's keys are stable. Raises EvidenceShrunk."""
-    from expectations.breaks_suite import breaks_suite
-    from expectations.census_suite import census_suite
-    from expectations.evaluation import DataDocs, evaluate_suites
-    from expectations.figures_suite import figures_suite
+    from tallystick_expectations.breaks_suite import breaks_suite
+    from tallystick_expectations.census_suite import census_suite
+    from tallystick_expectations.evaluation import DataDocs, evaluate_suites
+    from tallystick_expectations.figures_suite import figures_suite
 
     pages = private_folder(artifacts / "data_docs" / contract.contract, below=artifacts)
     results = private_folder(artifacts / "expectation_results" / contract.contract, below=artifacts)

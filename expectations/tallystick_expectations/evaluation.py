@@ -19,8 +19,7 @@ from great_expectations.data_context.types.base import (
     InMemoryStoreBackendDefaults,
     ProgressBarsConfig,
 )
-
-from expectations.suite import Suite
+from tallystick_expectations.suite import Suite
 
 
 class EvidenceShrunk(RuntimeError):

@@ -2,9 +2,9 @@
 
 import great_expectations.expectations as gxe
 from great_expectations.expectations.metadata_types import FailureSeverity
+from tallystick_expectations.frames import FIGURE_COLUMNS, figures_frame
+from tallystick_expectations.suite import Suite
 
-from expectations.frames import FIGURE_COLUMNS, figures_frame
-from expectations.suite import Suite
 from tallystick.contract.contract import Contract
 from tallystick.model.verdict import Verdict
 from tallystick.store.runs.run_store import StoredRun

@@ -1,0 +1,1 @@
+"""Great Expectations suites over a run, and their evaluation."""
