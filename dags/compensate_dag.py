@@ -9,11 +9,11 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Param
 
-from tallystick_airflow.act_operator import ActOperator
-from tallystick_airflow.approve_operator import ApprovePlanOperator, SecondApprovalOperator
 from tallystick_airflow.contract_files import ContractFile, contracts_folder, read_contract_files
-from tallystick_airflow.plan_operator import PlanOperator
-from tallystick_airflow.verify_operator import VerifyOperator
+from tallystick_airflow.operators.act_operator import ActOperator
+from tallystick_airflow.operators.approve_operator import ApprovePlanOperator, SecondApprovalOperator
+from tallystick_airflow.operators.plan_operator import PlanOperator
+from tallystick_airflow.operators.verify_operator import VerifyOperator
 
 RUNBOOK = """
 **What it does.** `plan` names each repair and each break it leaves alone, with the reason. `approve` shows that plan

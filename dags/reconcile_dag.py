@@ -8,15 +8,15 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, AsyncCallback, CronDataIntervalTimetable, DeadlineAlert, TriggerRule
 
-from tallystick_airflow.alert_operator import AlertOperator
 from tallystick_airflow.contract_files import ContractFile, contracts_folder, read_contract_files
-from tallystick_airflow.cut_operator import CutOperator
-from tallystick_airflow.finish_operator import FinishOperator
-from tallystick_airflow.judge_operator import JudgeOperator
-from tallystick_airflow.offer_compensation_operator import OfferCompensationOperator
+from tallystick_airflow.operators.alert_operator import AlertOperator
+from tallystick_airflow.operators.cut_operator import CutOperator
+from tallystick_airflow.operators.finish_operator import FinishOperator
+from tallystick_airflow.operators.judge_operator import JudgeOperator
+from tallystick_airflow.operators.offer_compensation_operator import OfferCompensationOperator
+from tallystick_airflow.operators.reconcile_operator import ReconcileOperator
+from tallystick_airflow.operators.report_operator import ReportOperator
 from tallystick_airflow.overdue_verdict import page_if_overdue
-from tallystick_airflow.reconcile_operator import ReconcileOperator
-from tallystick_airflow.report_operator import ReportOperator
 from tallystick_airflow.settle_sensor import SettleSensor
 from tallystick_airflow.window_end import WindowEnd
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tallystick.contract.contract import Contract
 from tallystick.text.plain import printed_text
 from tallystick_airflow.alert_sinks import alert_links, read_sinks
-from tallystick_airflow.contract_operator import open_verdict_store
+from tallystick_airflow.operators.contract_operator import open_verdict_store
 
 if TYPE_CHECKING:
     from tallystick.alerting.alert import Alert

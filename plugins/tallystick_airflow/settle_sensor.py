@@ -7,7 +7,7 @@ from airflow.sdk import BaseSensorOperator, Context
 
 from tallystick.contract.contract import Contract
 from tallystick_airflow.connections import read_connections
-from tallystick_airflow.contract_operator import open_verdict_store, read_contract_file
+from tallystick_airflow.operators.contract_operator import open_verdict_store, read_contract_file
 from tallystick_airflow.run_window import window_of
 
 

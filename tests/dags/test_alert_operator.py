@@ -13,8 +13,8 @@ from tallystick.pipeline import deliver_alerts, missing_verdict_alert
 from tallystick.pipeline.deliver_alerts import DeliveryFailed, DeliverySummary
 from tallystick.store import clock
 from tallystick.store.runs import run_store
-from tallystick_airflow import alert_operator
-from tallystick_airflow.alert_operator import AlertOperator
+from tallystick_airflow.operators import alert_operator
+from tallystick_airflow.operators.alert_operator import AlertOperator
 
 CONTRACT_FILE = str(Path(__file__).parents[2] / "dags" / "contracts" / "billing_payouts.yaml")
 

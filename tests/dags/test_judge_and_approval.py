@@ -27,13 +27,13 @@ from tallystick.store.clock import StoreClock
 from tallystick.store.plans import approval_store, plan_store
 from tallystick.store.plans.approval_store import ApprovalStep
 from tallystick.store.runs import run_store
-from tallystick_airflow import approve_operator, judge_operator, offer_compensation_operator, verify_operator
 from tallystick_airflow.approval import APPROVALS, NotApproved, approved_plan
-from tallystick_airflow.approve_operator import ApprovePlanOperator, SecondApprovalOperator
-from tallystick_airflow.contract_operator import NoCut
-from tallystick_airflow.judge_operator import BooksDisagree, JudgeOperator, NoVerdict
-from tallystick_airflow.offer_compensation_operator import OfferCompensationOperator
-from tallystick_airflow.verify_operator import NotToBeSeenYet, VerifyOperator
+from tallystick_airflow.operators import approve_operator, judge_operator, offer_compensation_operator, verify_operator
+from tallystick_airflow.operators.approve_operator import ApprovePlanOperator, SecondApprovalOperator
+from tallystick_airflow.operators.contract_operator import NoCut
+from tallystick_airflow.operators.judge_operator import BooksDisagree, JudgeOperator, NoVerdict
+from tallystick_airflow.operators.offer_compensation_operator import OfferCompensationOperator
+from tallystick_airflow.operators.verify_operator import NotToBeSeenYet, VerifyOperator
 from tests.page_books import payouts, waiting_plan
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -11,10 +11,10 @@ from airflow.providers.openlineage.extractors.manager import ExtractorManager
 from airflow.utils.state import TaskInstanceState
 
 from tallystick.contract.contract import load_contract
-from tallystick_airflow.act_operator import ActOperator
 from tallystick_airflow.connections import read_connections, read_spark_environment
-from tallystick_airflow.finish_operator import FinishOperator
-from tallystick_airflow.reconcile_operator import ReconcileOperator
+from tallystick_airflow.operators.act_operator import ActOperator
+from tallystick_airflow.operators.finish_operator import FinishOperator
+from tallystick_airflow.operators.reconcile_operator import ReconcileOperator
 
 DAGS = Path(__file__).parents[2] / "dags"
 PAYOUTS = str(DAGS / "contracts" / "billing_payouts.yaml")

@@ -18,10 +18,10 @@ from tallystick.executor.execute_plan import Effect, Execution, ItemCheck, ItemF
 from tallystick.model.verdict import Verdict
 from tallystick.store.plans import approval_store, plan_store
 from tallystick.store.plans.approval_store import ApprovalStep
-from tallystick_airflow import act_operator, approve_operator, verify_operator
-from tallystick_airflow.act_operator import ActOperator
-from tallystick_airflow.approve_operator import ApprovePlanOperator
-from tallystick_airflow.verify_operator import VerifyOperator
+from tallystick_airflow.operators import act_operator, approve_operator, verify_operator
+from tallystick_airflow.operators.act_operator import ActOperator
+from tallystick_airflow.operators.approve_operator import ApprovePlanOperator
+from tallystick_airflow.operators.verify_operator import VerifyOperator
 from tests.page_books import CONTRACTS, payouts, waiting_plan
 
 KEY = "pay-1"

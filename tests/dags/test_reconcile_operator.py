@@ -12,10 +12,10 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.spark_job import JAVA_OPTIONS
-from tallystick_airflow import reconcile_operator
 from tallystick_airflow.connections import ConnectionRefused
-from tallystick_airflow.contract_operator import NoCut
-from tallystick_airflow.reconcile_operator import NoVerdictStored, ReconcileOperator
+from tallystick_airflow.operators import reconcile_operator
+from tallystick_airflow.operators.contract_operator import NoCut
+from tallystick_airflow.operators.reconcile_operator import NoVerdictStored, ReconcileOperator
 
 CONTRACT_FILE = str(Path(__file__).parents[2] / "dags" / "contracts" / "billing_payments.yaml")
 SECRETS = ("broker-secret", "led/ger", "led%2Fger", "store-secret")

@@ -8,8 +8,8 @@ from airflow.sdk import Context
 from tallystick.contract.contract import Direction
 from tallystick_airflow.approval import approved_plan
 from tallystick_airflow.connections import read_acting_connections
-from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store
 from tallystick_airflow.lineage import lineage_of
+from tallystick_airflow.operators.contract_operator import ContractOperator, open_verdict_store
 from tallystick_airflow.refused_plan import no_retry_for_a_refused_plan
 
 if TYPE_CHECKING:

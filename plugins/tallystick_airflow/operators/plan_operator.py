@@ -4,7 +4,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from tallystick_airflow.connections import read_connections
-from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store, require_cut_n
+from tallystick_airflow.operators.contract_operator import ContractOperator, open_verdict_store, require_cut_n
 from tallystick_airflow.refused_plan import no_retry_for_a_refused_plan
 
 

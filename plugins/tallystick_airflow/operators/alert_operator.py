@@ -4,7 +4,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
 from tallystick_airflow.alert_sinks import alert_links, read_sinks
-from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store
+from tallystick_airflow.operators.contract_operator import ContractOperator, open_verdict_store
 
 
 class AlertOperator(ContractOperator):

@@ -7,7 +7,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
 from tallystick.connections.connections import artifacts_folder
-from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store
+from tallystick_airflow.operators.contract_operator import ContractOperator, open_verdict_store
 
 
 class BooksDisagree(AirflowFailException):

@@ -3,7 +3,7 @@
 from airflow.sdk import Context
 
 from tallystick_airflow.connections import read_connections
-from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store
+from tallystick_airflow.operators.contract_operator import ContractOperator, open_verdict_store
 from tallystick_airflow.run_window import window_of
 
 

@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from tallystick.contract.contract import Contract
 from tallystick_airflow.approval import NotApproved, read_plan_of
-from tallystick_airflow.contract_operator import open_verdict_store, read_contract_file
+from tallystick_airflow.operators.contract_operator import open_verdict_store, read_contract_file
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

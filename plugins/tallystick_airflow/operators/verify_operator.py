@@ -5,7 +5,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from tallystick_airflow.approval import approved_plan
 from tallystick_airflow.connections import read_acting_connections
-from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store
+from tallystick_airflow.operators.contract_operator import ContractOperator, open_verdict_store
 
 
 class NotToBeSeenYet(AirflowException):

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 from tallystick.connections.connections import artifacts_folder
 from tallystick.text.plain import printed_text
 from tallystick_airflow.connections import read_store_dsn
-from tallystick_airflow.contract_operator import ContractOperator, open_verdict_store
+from tallystick_airflow.operators.contract_operator import ContractOperator, open_verdict_store
 
 _SECONDS_FOR_EXPECTATIONS_MAX = 600
 

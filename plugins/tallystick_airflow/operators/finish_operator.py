@@ -4,8 +4,8 @@ from typing import Any
 
 from airflow.sdk import Context
 
-from tallystick_airflow.contract_operator import open_verdict_store, read_contract_file
-from tallystick_airflow.reconcile_operator import ReconcileOperator
+from tallystick_airflow.operators.contract_operator import open_verdict_store, read_contract_file
+from tallystick_airflow.operators.reconcile_operator import ReconcileOperator
 
 
 class FinishOperator(ReconcileOperator):

@@ -13,8 +13,8 @@ from tallystick.connections.connections import connections_from_environment, sto
 from tallystick.contract.contract import Contract
 from tallystick.pipeline.spark_job import SparkNotReady, find_app, find_jars, spark_settings
 from tallystick_airflow.connections import SPARK_CONNECTION, check_spark_connection, read_spark_environment
-from tallystick_airflow.contract_operator import CUT_N, open_verdict_store, read_contract_file, require_cut_n
 from tallystick_airflow.lineage import lineage_of
+from tallystick_airflow.operators.contract_operator import CUT_N, open_verdict_store, read_contract_file, require_cut_n
 from tallystick_airflow.verdict_assets import announce, verdicts_of
 
 if TYPE_CHECKING:

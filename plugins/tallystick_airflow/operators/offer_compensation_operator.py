@@ -6,7 +6,7 @@ from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOpe
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
-from tallystick_airflow.contract_operator import CUT_N, open_verdict_store, read_contract_file, require_cut_n
+from tallystick_airflow.operators.contract_operator import CUT_N, open_verdict_store, read_contract_file, require_cut_n
 
 
 class OfferCompensationOperator(TriggerDagRunOperator):

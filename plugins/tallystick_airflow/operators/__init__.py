@@ -1,0 +1,1 @@
+"""One operator a task: thin, no rules."""
