@@ -17,8 +17,8 @@ from tallystick_airflow.operators.offer_compensation_operator import OfferCompen
 from tallystick_airflow.operators.reconcile_operator import ReconcileOperator
 from tallystick_airflow.operators.report_operator import ReportOperator
 from tallystick_airflow.overdue_verdict import page_if_overdue
-from tallystick_airflow.settle_sensor import SettleSensor
-from tallystick_airflow.window_end import WindowEnd
+from tallystick_airflow.sensors.settle_sensor import SettleSensor
+from tallystick_airflow.sensors.window_end import WindowEnd
 
 RUNBOOK = """
 {description}

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from airflow.plugins_manager import AirflowPlugin
 
 from tallystick_airflow.lazy_pages import pages
-from tallystick_airflow.window_end import WindowEnd
+from tallystick_airflow.sensors.window_end import WindowEnd
 
 _ICONS = {"icon": "tallystick/assets/icon.svg", "icon_dark_mode": "tallystick/assets/icon-dark.svg"}
 

@@ -16,10 +16,10 @@ from tallystick.contract.contract import load_contract
 from tallystick.pipeline import sources
 from tallystick.pipeline.readiness import Settlement
 from tallystick.store import clock
-from tallystick_airflow import settle_sensor, settle_trigger
 from tallystick_airflow.run_window import WindowMissing
-from tallystick_airflow.settle_sensor import SettleSensor
-from tallystick_airflow.settle_trigger import SettleTrigger
+from tallystick_airflow.sensors import settle_sensor, settle_trigger
+from tallystick_airflow.sensors.settle_sensor import SettleSensor
+from tallystick_airflow.sensors.settle_trigger import SettleTrigger
 
 CONTRACT_FILE = Path(__file__).parents[2] / "dags" / "contracts" / "billing_payouts.yaml"
 ELEVEN = datetime(2026, 3, 1, 11, tzinfo=UTC)
@@ -85,7 +85,7 @@ def test_a_held_window_is_handed_to_the_triggerer(sensor: SettleSensor, monkeypa
     with pytest.raises(TaskDeferred) as deferral:
         sensor.execute(WINDOW)
     path, arguments = deferral.value.trigger.serialize()
-    assert (path, deferral.value.method_name) == ("tallystick_airflow.settle_trigger.SettleTrigger", "resume")
+    assert (path, deferral.value.method_name) == ("tallystick_airflow.sensors.settle_trigger.SettleTrigger", "resume")
     assert not [secret for secret in ("broker-secret", "led/ger", "store-secret") if secret in str(arguments)]
     # Long past, so the wait is counted from the first look: a late run waits as long as any other.
     assert datetime.fromisoformat(arguments["give_up_utc"]) - NINE_YEARS_ON == timedelta(seconds=600)

@@ -50,7 +50,7 @@ class SettleSensor(BaseSensorOperator):
         return event
 
     def _wait(self, contract: Contract, *, window_end_utc: datetime, give_up_utc: datetime) -> NoReturn:
-        from tallystick_airflow.settle_trigger import SettleTrigger
+        from tallystick_airflow.sensors.settle_trigger import SettleTrigger
 
         self.defer(
             trigger=SettleTrigger(

@@ -33,7 +33,7 @@ class SettleTrigger(BaseTrigger):
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return (
-            "tallystick_airflow.settle_trigger.SettleTrigger",
+            "tallystick_airflow.sensors.settle_trigger.SettleTrigger",
             {
                 "contract_json": self.contract_json,
                 "window_end_utc": self.window_end_utc,
