@@ -5,6 +5,6 @@ from starlette.types import Receive, Scope, Send
 
 async def pages(scope: Scope, receive: Receive, send: Send) -> None:
     """Hand a request on to the pages."""
-    from tallystick_airflow.pages_app import app  # half a second of imports, in the api-server alone
+    from tallystick_airflow.pages.app import app  # half a second of imports, in the api-server alone
 
     await app(scope, receive, send)

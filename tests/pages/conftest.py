@@ -94,7 +94,7 @@ def airflow_connection(store_dsn: str) -> str:
 def own_store(app: Any, store: Any, store_server: PostgresServer) -> Iterator[Any]:
     """A copy of the filled store that the pages read and write for one module of tests."""
     from tallystick.store.engine import open_store
-    from tallystick_airflow import pages_app
+    from tallystick_airflow.pages import app as pages_app
 
     store.dispose()
     pages_app.store.cache_clear()

@@ -32,10 +32,10 @@ pytestmark = pytest.mark.usefixtures("own_store")
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What Airflow was asked to start. Nothing is: no DAG is serialized here, so this end is a fake."""
-    from tallystick_airflow import pages_acting
+    from tallystick_airflow.pages import actions
 
     runs: list[dict[str, Any]] = []
-    monkeypatch.setattr(pages_acting, "trigger_dag", lambda dag_id, **rest: runs.append({"dag_id": dag_id, **rest}))
+    monkeypatch.setattr(actions, "trigger_dag", lambda dag_id, **rest: runs.append({"dag_id": dag_id, **rest}))
     return runs
 
 
@@ -60,7 +60,7 @@ def trail(store: Engine) -> list[tuple[str, str]]:
 
 
 def test_these_are_all_the_routes_that_take_a_post() -> None:
-    from tallystick_airflow.pages_app import app
+    from tallystick_airflow.pages.app import app
 
     posts = {route.path for route in app.routes if "POST" in getattr(route, "methods", ())}
     assert posts == {
@@ -88,7 +88,7 @@ def test_who_lacks_one_of_the_two_rights_may_not_act_with_a_form_of_their_own(
     blind_op: Any, reading_op: Any, own_store: Engine, address: str, form: Any
 ) -> None:
     """The token is right, so that only the missing right speaks against it."""
-    from tallystick_airflow.acting_door import _signer
+    from tallystick_airflow.pages.action_auth import _signer
 
     before = trail(own_store)
     for who, name, status in ((blind_op, "blind_op", (403, 404)), (reading_op, "reading_op", (403,))):
@@ -112,10 +112,10 @@ def test_a_form_of_another_site_changes_nothing(
 
 
 def test_a_token_that_is_too_old_is_refused(op: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tallystick_airflow import acting_door
+    from tallystick_airflow.pages import action_auth
 
     token = token_of(op)
-    monkeypatch.setattr(acting_door, "TOKEN_SECONDS_MAX", -1)
+    monkeypatch.setattr(action_auth, "TOKEN_SECONDS_MAX", -1)
     answer = op.post(f"{BELOW}/contract/{NAME}/plan", data={"token": token})
     assert (answer.status_code, "Load the page again" in answer.text) == (403, True)
 
@@ -182,13 +182,13 @@ def test_a_start_that_airflow_refuses_is_told_and_who_asked_stands_in_the_trail(
 ) -> None:
     from airflow.exceptions import AirflowException
 
-    from tallystick_airflow import pages_acting
+    from tallystick_airflow.pages import actions
 
     def refuse(*_: Any, **rest: Any) -> None:
         assert read_audit(own_store, NAME)[-1].detail["scheduler_run_id"] == rest["run_id"]
         raise AirflowException("no serialized DAG")
 
-    monkeypatch.setattr(pages_acting, "trigger_dag", refuse)
+    monkeypatch.setattr(actions, "trigger_dag", refuse)
     answer = op.post(f"{BELOW}/contract/{NAME}/plan", data={"token": token_of(op)})
     assert (answer.status_code, "no serialized DAG" in answer.text) == (409, True)
     assert trail(own_store)[-1] == ("op", "plan_asked_for")
@@ -199,7 +199,7 @@ def test_a_plan_is_asked_for_up_to_the_newest_cut_that_has_a_verdict(
     op: Any, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, judged: int, cut_n: int | None
 ) -> None:
     from tallystick.store.views.overview_store import Book, read_book
-    from tallystick_airflow import pages_acting
+    from tallystick_airflow.pages import actions
 
     def read(engine: Engine, name: str, *, windows: int) -> Book:
         book = read_book(engine, name, windows=windows)
@@ -207,7 +207,7 @@ def test_a_plan_is_asked_for_up_to_the_newest_cut_that_has_a_verdict(
         kept = [one if n < judged else replace(one, verdict=None) for n, one in enumerate(book.windows)]
         return replace(book, windows=tuple(kept))
 
-    monkeypatch.setattr(pages_acting, "read_book", read)
+    monkeypatch.setattr(actions, "read_book", read)
     answer = op.post(f"{BELOW}/contract/{NAME}/plan", data={"token": token_of(op)})
     assert [run["conf"] for run in asked] == ([] if cut_n is None else [{"cut_n": cut_n}])
     if cut_n is None:
@@ -216,12 +216,12 @@ def test_a_plan_is_asked_for_up_to_the_newest_cut_that_has_a_verdict(
 
 def test_a_write_off_waits_for_a_cut_that_is_being_judged(op: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from tallystick.store.runs.cut_store import CutAlreadyOpen
-    from tallystick_airflow import pages_acting
+    from tallystick_airflow.pages import actions
 
     def busy(*_: Any) -> None:
         raise CutAlreadyOpen("cut 30 is being judged")
 
-    monkeypatch.setattr(pages_acting, "write_off_break", busy)
+    monkeypatch.setattr(actions, "write_off_break", busy)
     answer = op.post(f"{BELOW}/break/{MISMATCH}/write-off", data={"reason": "refunded", "token": token_of(op)})
     assert (answer.status_code, "cut 30 is being judged" in answer.text) == (409, True)
 

@@ -26,7 +26,7 @@ OF_EVERYBODY = {"/": "/", "/assets/{name}": "/assets/pages.css"}
 
 
 def routes() -> list[Any]:
-    from tallystick_airflow.pages_app import app
+    from tallystick_airflow.pages.app import app
 
     return list(app.routes)
 
@@ -44,7 +44,7 @@ def test_loading_the_plugin_does_not_load_the_pages() -> None:
 
 def test_nothing_is_mounted_and_only_the_acting_routes_take_a_post() -> None:
     """Those are walked in test_acting."""
-    acting = [route for route in routes() if route.endpoint.__module__ == "tallystick_airflow.pages_acting"]
+    acting = [route for route in routes() if route.endpoint.__module__ == "tallystick_airflow.pages.actions"]
     assert all(isinstance(route, Route) for route in routes())
     assert all(route.methods == {"POST"} for route in acting)
     assert all(route.methods <= {"GET", "HEAD"} for route in routes() if route not in acting)

@@ -12,7 +12,7 @@ from airflow.configuration import conf
 from fastapi import HTTPException, Request
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
-from tallystick_airflow.pages_door import compensation_of, require_read
+from tallystick_airflow.pages.auth import compensation_of, require_read
 
 TOKEN_SECONDS_MAX = 8 * 3600
 """A page may stay open for a shift."""

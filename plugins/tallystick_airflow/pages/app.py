@@ -56,10 +56,10 @@ from tallystick.store.views.overview_store import (
 )
 from tallystick.store.views.trend_store import read_trend
 from tallystick.text.finding_texts import BREAK_TEXTS
-from tallystick_airflow.acting_door import form_token, may_act
 from tallystick_airflow.connections import ConnectionRefused, read_store_dsn
-from tallystick_airflow.pages_acting import DONE, CannotAsk, router
-from tallystick_airflow.pages_door import (
+from tallystick_airflow.pages.action_auth import form_token, may_act
+from tallystick_airflow.pages.actions import DONE, CannotAsk, router
+from tallystick_airflow.pages.auth import (
     GetUserDep,
     Name,
     approval_address,
@@ -73,7 +73,7 @@ from tallystick_airflow.pages_door import (
     require_read,
     told_base_of,
 )
-from tallystick_airflow.sealed_text import seal, unseal
+from tallystick_airflow.pages.encrypted_cursor import seal, unseal
 
 _CONNECTIONS_MAX = 8
 _POLICY = (

@@ -29,9 +29,9 @@ from tallystick.store.engine import open_store
 from tallystick.store.plans.plan_store import append_audit
 from tallystick.store.runs.close_store import close_cut
 from tallystick.store.views.overview_store import read_book
-from tallystick_airflow.acting_door import require_act, require_token
 from tallystick_airflow.connections import read_store_dsn
-from tallystick_airflow.pages_door import GetUserDep, Name, base_of, compensation_of, readable_break
+from tallystick_airflow.pages.action_auth import require_act, require_token
+from tallystick_airflow.pages.auth import GetUserDep, Name, base_of, compensation_of, readable_break
 
 DONE = {
     "taken-on": "You took the incident on. It does not escalate, and pages again only when it is worse.",
