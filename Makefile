@@ -54,7 +54,7 @@ relay: setup ## Rows marked as sent while they are read: no window is broken or 
 	RELAY_WINDOWS=$(or $(WINDOWS),50) $(PYTEST) tests/stack/test_relay.py
 
 cluster: setup ## A Spark master and two workers here until Ctrl-C; prints the master's address (WORKERS=2)
-	$(BIN)/python -m lab.spark_cluster --workers $(or $(WORKERS),2)
+	$(BIN)/python -m lab.servers.spark_cluster --workers $(or $(WORKERS),2)
 
 up: setup ## Start broker, ledger and Airflow here, without Docker, with every contract of dags/contracts
 	$(BIN)/python -m lab.up

@@ -24,9 +24,9 @@ import psycopg
 
 from bench.data_set import AGREES, TOPIC, DataSize
 from bench.memory_peak import peak_of
-from lab import process
-from lab.broker import DEFAULT_JARS
-from lab.stack import LabStack
+from lab.servers import process
+from lab.servers.broker import DEFAULT_JARS
+from lab.servers.stack import LabStack
 from tallystick.connections.connections import environment_variable
 
 FOLDER = process.REPOSITORY / "build" / "bench"

@@ -21,7 +21,7 @@ from bench.arms import FOLDER, run_ours
 from bench.comparison import PARTS, begin_books, environment
 from bench.data_set import AGREES, TOPIC, DataSize, make_empty, write_ledger, write_topic
 from bench.event_log import SparkCost, recorded_events, spark_cost
-from lab.stack import LabStack, start_stack
+from lab.servers.stack import LabStack, start_stack
 
 _FETCHED = '{"step": "fetched"'
 PROGRAM_LOG = FOLDER / "bench.ours_app.log"

@@ -15,8 +15,8 @@ import psycopg
 from confluent_kafka import IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
-from lab import process
-from lab.stack import LabStack
+from lab.servers import process
+from lab.servers.stack import LabStack
 
 TOPIC = "bench.payments"
 AGREES, BROKEN = "bench.agrees", "bench.broken"

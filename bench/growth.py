@@ -18,7 +18,7 @@ from rich.table import Table
 from bench.comparison import PARTS, measure
 from bench.data_set import DataSize
 from lab.long_run import LongRun
-from lab.process import REPOSITORY
+from lab.servers.process import REPOSITORY
 
 FIGURES = REPOSITORY / "build" / "bench_growth.json"
 

@@ -16,7 +16,7 @@ from bench.exactly_once import FIGURES as EXACTLY_ONCE
 from bench.growth import FIGURES as GROWTH
 from bench.shapes import FIGURES as SHAPES
 from bench.side_by_side import FIGURES
-from lab.process import REPOSITORY
+from lab.servers.process import REPOSITORY
 
 _FIGURES_OF_AN_ARM = ("warm_seconds", "cold_process_seconds", "cpu_seconds", "peak_mib")
 RESULTS = REPOSITORY / "bench" / "results"

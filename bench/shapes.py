@@ -21,7 +21,7 @@ from bench.answers import faster_than_ours
 from bench.comparison import BROKEN_TABLE, COMMAND, DATACOMPY, PLANTED, measure
 from bench.data_set import DataSize
 from lab.long_run import LongRun
-from lab.process import REPOSITORY
+from lab.servers.process import REPOSITORY
 
 FIGURES = REPOSITORY / "build" / "bench_shapes.json"
 _NO_FAULTS = (BROKEN_TABLE, PLANTED, COMMAND)

@@ -20,7 +20,7 @@ from bench.comparison import PARTS, measure
 from bench.data_set import DataSize
 from bench.start_up import start_up_table
 from lab.long_run import LongRun
-from lab.process import REPOSITORY
+from lab.servers.process import REPOSITORY
 
 FIGURES = REPOSITORY / "build" / "bench.json"
 

@@ -16,7 +16,7 @@ from typing import Any
 from rich.table import Table
 
 from bench.event_log import recorded_events, spark_moments
-from lab import process
+from lab.servers import process
 
 TOLD_BY: Mapping[str, str] = {
     "both sides asked, and settled": "Both sides have settled",

@@ -22,18 +22,18 @@ import psycopg
 from rich.console import Console
 from rich.table import Table
 
-from lab.airflow import AirflowStack, start_airflow
-from lab.airflow_environment import AirflowSettings
 from lab.command_line import CommandLine
 from lab.desk import Desk, Writer
 from lab.event import Event, Leg
 from lab.ledger import Ledger
 from lab.long_run import LongRun, measured_on
 from lab.mode import DeliveryMode
-from lab.process import REPOSITORY, wait_until
 from lab.round_contracts import payments_contract, write_contract
 from lab.rounds import prepare
-from lab.stack import LabStack, start_stack
+from lab.servers.airflow import AirflowStack, start_airflow
+from lab.servers.airflow_environment import AirflowSettings
+from lab.servers.process import REPOSITORY, wait_until
+from lab.servers.stack import LabStack, start_stack
 from lab.stored_verdicts import StoredRun, read_runs
 
 FOLDER = REPOSITORY / "build" / "backfill"

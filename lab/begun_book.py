@@ -16,9 +16,9 @@ from lab.event import Event, Leg
 from lab.key_faults import Planted, broken
 from lab.ledger_books import Findings, open_desk
 from lab.log_books import LogBook, LogFault
-from lab.log_ends import LogEnds
 from lab.namespace import Namespace
 from lab.score import Finding, Kind
+from lab.servers.log_ends import LogEnds
 
 _EVENTS = 3
 _STARTED_AGAIN = 2

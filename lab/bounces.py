@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from lab.clients import new_admin
-from lab.cluster import Cluster
-from lab.log_ends import Partition
+from lab.servers.kafka_cluster import Cluster
+from lab.servers.log_ends import Partition
 
 
 @dataclass

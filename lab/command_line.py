@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lab import process
-from lab.airflow_environment import SMALL_SPARK
-from lab.postgres import STORE_ROLE
-from lab.process import REPOSITORY
 from lab.round_contracts import KAFKA, LEDGER
-from lab.stack import LabAddresses
+from lab.servers import process
+from lab.servers.airflow_environment import SMALL_SPARK
+from lab.servers.postgres import STORE_ROLE
+from lab.servers.process import REPOSITORY
+from lab.servers.stack import LabAddresses
 
 TALLYSTICK = str(Path(sys.executable).with_name("tallystick"))
 STEP_BY_STEP = (sys.executable, "-m", "lab.step_by_step", TALLYSTICK)

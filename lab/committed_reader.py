@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from lab.clients import new_consumer
-from lab.log_ends import Partition
+from lab.servers.log_ends import Partition
 
 _TIMEOUT_SECONDS = 30.0
 

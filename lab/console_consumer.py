@@ -2,8 +2,8 @@
 
 import subprocess
 
-from lab.broker import java_command
-from lab.stack import LabStack
+from lab.servers.broker import java_command
+from lab.servers.stack import LabStack
 
 _IDLE_MILLISECONDS = 4000
 

@@ -18,14 +18,14 @@ from lab.desk import CURRENCIES, Desk
 from lab.effect_reader import EffectReader, EventReader, MarkerReader, PostReader, ReversalReader
 from lab.event import Event, Leg, Payment
 from lab.ledger import Ledger
-from lab.log_ends import LogEnds, Partition
 from lab.mode import DeliveryMode
 from lab.namespace import PAYMENT_PARTITIONS, PAYOUT_PARTITIONS, Namespace
-from lab.postgres import STORE_DATABASE
 from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
 from lab.round_contracts import payouts_contract, reads_contract, write_contract
 from lab.rounds import prepare
-from lab.stack import LabStack
+from lab.servers.log_ends import LogEnds, Partition
+from lab.servers.postgres import STORE_DATABASE
+from lab.servers.stack import LabStack
 
 POSTER = "poster_lab"
 HANGING_PARTITION = 0

@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from lab import process
+from lab.servers import process
 
 _STEP_SECONDS_MAX = 90.0
 """How long it may be silent before it is killed, as a time-out of whoever supervises it would."""

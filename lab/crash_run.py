@@ -19,7 +19,6 @@ from typing import Any
 import psycopg
 from kafka.errors import ConcurrentTransactionsError
 
-from lab import process
 from lab.command_line import STEP_BY_STEP, CommandLine
 from lab.crash_books import (
     HANGING_PARTITION,
@@ -37,12 +36,13 @@ from lab.crash_score import EventEnd, RoundEnd, Told
 from lab.desk import Desk
 from lab.effect_reader import EventReader
 from lab.event import Leg
-from lab.log_ends import Partition
-from lab.proxy import Loss, Request
 from lab.raw_produce import RawProducer, open_raw_admin
 from lab.round_contracts import KAFKA
 from lab.second_person import SecondPerson
-from lab.stack import LabStack
+from lab.servers import process
+from lab.servers.log_ends import Partition
+from lab.servers.proxy import Loss, Request
+from lab.servers.stack import LabStack
 from lab.struck_servers import READER, StruckServers
 
 _STARTS_MAX = 8

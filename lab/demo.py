@@ -26,18 +26,18 @@ from typing import Any
 
 from rich.console import Console
 
-from lab.airflow import AirflowStack, start_airflow
-from lab.airflow_environment import AirflowSettings
 from lab.command_line import CommandLine
 from lab.console_consumer import read_topic
 from lab.demo_contracts import KINDS, contract_name, every_contract, write_contracts
 from lab.demo_table import show
 from lab.long_run import measured_on
 from lab.mode import DeliveryMode
-from lab.pager import Pager, start_pager
-from lab.process import REPOSITORY
 from lab.rounds import Round, prepare, run_traffic
-from lab.stack import LabStack, start_stack
+from lab.servers.airflow import AirflowStack, start_airflow
+from lab.servers.airflow_environment import AirflowSettings
+from lab.servers.alert_receiver import Pager, start_pager
+from lab.servers.process import REPOSITORY
+from lab.servers.stack import LabStack, start_stack
 from lab.stored_verdicts import Found, StoredRun, expected, open_items, read_runs
 from lab.truth import Fault, Truth
 

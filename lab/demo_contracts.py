@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from lab.mode import DeliveryMode
-from lab.process import REPOSITORY
+from lab.servers.process import REPOSITORY
 
 KINDS = ("payments", "payouts")
 _EXAMPLES = REPOSITORY / "dags" / "contracts"

@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from lab.process import REPOSITORY
+from lab.servers.process import REPOSITORY
 
 
 def show(console: Console, figures: dict[str, Any], *, pages_file: Path, figures_file: Path) -> None:

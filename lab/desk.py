@@ -20,10 +20,10 @@ from lab.clients import TRANSACTION_TIMEOUT_MS, new_admin, new_producer
 from lab.committed_reader import is_committed
 from lab.event import Event, Leg, Payment
 from lab.ledger import Ledger, PayoutRow
-from lab.log_ends import LogEnds
 from lab.mode import DeliveryMode
 from lab.namespace import Namespace
-from lab.stack import LabAddresses
+from lab.servers.log_ends import LogEnds
+from lab.servers.stack import LabAddresses
 
 _TIMEOUT_SECONDS = 30.0
 _END_SECONDS = 60.0  # to end a transaction: its coordinator may just have been killed and started again

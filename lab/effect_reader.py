@@ -15,7 +15,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.record import MemoryRecords
 from psycopg import sql
 
-from lab.log_ends import Partition
+from lab.servers.log_ends import Partition
 
 _POLL_MILLISECONDS = 200
 _REVERSES = "tallystick-reverses"

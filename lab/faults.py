@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from lab import process
 from lab.control import FENCED_EXIT, Barrier
 from lab.event import Leg
 from lab.mode import DeliveryMode
 from lab.plan import PlannedFault
-from lab.proxy import ProxyControl
+from lab.servers import process
+from lab.servers.proxy import ProxyControl
 from lab.truth import Anomaly, Fault
 from lab.worker import ServiceFailed, Slot
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from lab import process
 from lab.reader import save_progress
+from lab.servers import process
 
 _REBALANCE_SECONDS = 40.0
 _POLL_TIMEOUT_MS = 6000  # the least that a stock broker allows (group.min.session.timeout.ms)

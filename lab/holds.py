@@ -12,7 +12,7 @@ from lab.event import Leg, Payment, partition_of
 from lab.ledger import Ledger
 from lab.mode import DeliveryMode
 from lab.namespace import Namespace
-from lab.stack import LabAddresses
+from lab.servers.stack import LabAddresses
 
 _TIMEOUT_SECONDS = 30.0
 _TRANSACTION_TIMEOUT_MS = 30 * 60 * 1000  # a hold may outlast a slow test

@@ -12,9 +12,9 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 
-from lab import process
-from lab.broker import DEFAULT_JARS, java_command
-from lab.log_ends import Partition
+from lab.servers import process
+from lab.servers.broker import DEFAULT_JARS, java_command
+from lab.servers.log_ends import Partition
 
 _SOURCE = Path(__file__).with_name("java") / "TransactionalProducer.java"
 _TIMEOUT_SECONDS = 60.0

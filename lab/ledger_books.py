@@ -15,8 +15,8 @@ from lab.event import Leg
 from lab.key_faults import CAUSE_UNKNOWN, Planted, both_legs, broken
 from lab.ledger import Ledger, PayoutRow
 from lab.log_books import LogBook, LogFault
-from lab.log_ends import LogEnds
 from lab.score import Finding, Kind
+from lab.servers.log_ends import LogEnds
 
 _BY_XMIN = {"slice_by": "xmin"}
 

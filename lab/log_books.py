@@ -26,7 +26,7 @@ from lab.log_faults import (
 from lab.planter import Planter, new_payment
 from lab.round_contracts import payments_contract, payouts_contract
 from lab.score import Finding, Kind
-from lab.stack import LabStack
+from lab.servers.stack import LabStack
 from lab.transaction_faults import (
     bleed_into_transaction,
     commit_nothing,

@@ -17,18 +17,18 @@ from itertools import chain
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
-from lab import process
-from lab.broker import Broker
 from lab.clients import new_admin, new_consumer, new_producer
-from lab.cluster import Cluster
 from lab.event import Leg, Payment
 from lab.ledger import Ledger
-from lab.log_ends import LogEnds, Partition
 from lab.mode import DeliveryMode
 from lab.namespace import Namespace
 from lab.planter import Planter, new_payment
-from lab.proxy import Loss
-from lab.stack import LabAddresses, LabStack
+from lab.servers import process
+from lab.servers.broker import Broker
+from lab.servers.kafka_cluster import Cluster
+from lab.servers.log_ends import LogEnds, Partition
+from lab.servers.proxy import Loss
+from lab.servers.stack import LabAddresses, LabStack
 from lab.topic_configs import configure_topic
 from lab.truth import Anomaly, Fault
 

@@ -10,7 +10,7 @@ from typing import Any
 import confluent_kafka
 from rich.console import Console
 
-from lab.broker import DEFAULT_JARS
+from lab.servers.broker import DEFAULT_JARS
 
 _PACKAGES = (
     "tallystick",

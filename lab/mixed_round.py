@@ -30,7 +30,6 @@ from lab.desk import Desk, Traffic
 from lab.key_faults import PAYMENT_FAULTS, PAYOUT_FAULTS, READ_FAULTS, KeyFault, Later, Planted, after_retention
 from lab.ledger_books import LEDGER_FAULTS
 from lab.log_books import CLUSTER_FAULTS, LOG_FAULTS, LogBook, LogFault
-from lab.log_ends import LogEnds, Partition
 from lab.mode import DeliveryMode
 from lab.namespace import Namespace
 from lab.round_contracts import (
@@ -44,7 +43,8 @@ from lab.round_contracts import (
 from lab.round_truth import PlantedFault, RoundTruth
 from lab.rounds import Round, prepare, run_traffic
 from lab.score import Finding, Kind, Score, score, verdict_faults
-from lab.stack import LabStack
+from lab.servers.log_ends import LogEnds, Partition
+from lab.servers.stack import LabStack
 from lab.stored_findings import read_contract
 from lab.switched_book import SWITCHED_FAULTS
 

@@ -14,17 +14,17 @@ from datetime import UTC, datetime
 import psycopg
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-from lab import process
 from lab.clients import TRANSACTION_TIMEOUT_MS, new_consumer, new_producer
 from lab.event import Event, Leg, Payment, partition_of
 from lab.ledger import Ledger, PayoutRow, horizon_xid
-from lab.log_ends import Partition
 from lab.mode import DeliveryMode
 from lab.namespace import Namespace
 from lab.poster import POSTER
 from lab.reader import save_progress
 from lab.relay import RELAY
-from lab.stack import LabAddresses
+from lab.servers import process
+from lab.servers.log_ends import Partition
+from lab.servers.stack import LabAddresses
 from lab.truth import Anomaly, Fault
 
 _TIMEOUT_SECONDS = 30.0

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from lab.event import Leg
 from lab.planter import Planter
-from lab.stack import LabAddresses
+from lab.servers.stack import LabAddresses
 from lab.truth import Anomaly
 
 

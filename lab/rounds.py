@@ -21,12 +21,12 @@ from rich.table import Table
 
 from lab.clients import new_admin
 from lab.ledger import Ledger
-from lab.log_ends import LogEnds
 from lab.mode import DeliveryMode
 from lab.namespace import Namespace
 from lab.plan import make_plan
 from lab.running_round import Progress, Round, RunningRound
-from lab.stack import LabAddresses, start_stack
+from lab.servers.log_ends import LogEnds
+from lab.servers.stack import LabAddresses, start_stack
 from lab.truth import Truth
 
 __all__ = ["Round", "RunningRound", "prepare", "run_traffic"]

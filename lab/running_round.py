@@ -12,11 +12,11 @@ from lab.control import ServiceSettings
 from lab.event import Payment
 from lab.faults import FaultMaker, Record
 from lab.holds import Held, OpenDatabaseTransaction, OpenProducerTransaction
-from lab.log_ends import LogEnds
 from lab.mode import DeliveryMode
 from lab.namespace import PAYMENT_PARTITIONS, REQUEST_PARTITIONS, Namespace
 from lab.plan import RELAY_SLOT, Batch, Plan
-from lab.stack import LabAddresses
+from lab.servers.log_ends import LogEnds
+from lab.servers.stack import LabAddresses
 from lab.totals import total
 from lab.truth import Fault, Truth
 from lab.worker import Slot

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from lab.process import REPOSITORY
+from lab.servers.process import REPOSITORY
 
 
 def score_table(title: str, figures: dict[str, Any], *, columns: Sequence[str]) -> Table:

@@ -21,8 +21,6 @@ from typing import Any
 
 import psycopg
 
-from lab import process
-from lab.broker import Broker
 from lab.clients import new_admin
 from lab.command_line import CommandFailed, CommandLine
 from lab.committed_reader import committed_records
@@ -30,20 +28,22 @@ from lab.desk import Desk
 from lab.event import Leg
 from lab.key_faults import KeyFault, Later
 from lab.live_traffic import LiveTraffic
-from lab.log_ends import LogEnds, Partition
 from lab.mixed_round import LEGAL_NOTICES
 from lab.mode import DeliveryMode
 from lab.namespace import Namespace
-from lab.postgres import PostgresServer
 from lab.round_contracts import faulty, payments_contract, payouts_contract, write_contract
 from lab.round_truth import PlantedFault, RoundTruth
 from lab.rounds import prepare
 from lab.score import Finding
+from lab.servers import process
+from lab.servers.broker import Broker
+from lab.servers.log_ends import LogEnds, Partition
+from lab.servers.postgres import PostgresServer
+from lab.servers.stack import LabStack
 from lab.soak_faults import Straddle, cleared
 from lab.soak_plan import BOOKS, Disturbance, Window, plan_soak
 from lab.soak_score import BookTruth, SoakScore, add_accounts, score_findings
 from lab.spark_app import ENDS, SparkApp
-from lab.stack import LabStack
 from lab.store_size import store_bytes
 from lab.stored_books import StoredBooks, read_books, window_name
 

@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 import psutil
 
-from lab import process
-from lab.airflow_environment import SMALL_SPARK
 from lab.command_line import CommandLine
-from lab.process import REPOSITORY
+from lab.servers import process
+from lab.servers.airflow_environment import SMALL_SPARK
+from lab.servers.process import REPOSITORY
 
 STEPS = ("claimed", "scanning", "scanned", "census_taken", "investigated", "judged", "committing")
 """What the app announces of each cut before its commit."""

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from lab import process
 from lab.clients import new_admin, new_producer
 from lab.effect_reader import EventReader
-from lab.log_ends import LogEnds, Partition
 from lab.mode import DeliveryMode
-from lab.postgres import PostgresServer
-from lab.proxy import Loss, Request
-from lab.sessions import Sessions
-from lab.stack import LabStack
+from lab.servers import process
+from lab.servers.log_ends import LogEnds, Partition
+from lab.servers.postgres import PostgresServer
+from lab.servers.postgres_sessions import Sessions
+from lab.servers.proxy import Loss, Request
+from lab.servers.stack import LabStack
 from lab.topic_configs import configure_topic
 
 PUBLISHER, READER = "tallystick-compensation", "tallystick"

@@ -12,8 +12,8 @@ from lab.desk import Desk
 from lab.key_faults import Planted, broken
 from lab.ledger_books import Findings, doubt, pay_out
 from lab.log_books import LogBook, LogFault
-from lab.postgres import LEDGER_DATABASE, LEDGER_OWNER, LEDGER_READER, PostgresServer
 from lab.round_contracts import SWITCHED_LEDGER
+from lab.servers.postgres import LEDGER_DATABASE, LEDGER_OWNER, LEDGER_READER, PostgresServer
 
 
 def switched_over(book: LogBook) -> Planted:

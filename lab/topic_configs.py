@@ -10,7 +10,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from lab import process
+from lab.servers import process
 
 _TIMEOUT_SECONDS = 30.0
 

@@ -11,11 +11,11 @@ from kafka.admin import AbortTransactionSpec, KafkaAdminClient
 from kafka.structs import TopicPartition
 
 from lab.event import Leg
-from lab.log_ends import Partition
 from lab.namespace import Namespace
 from lab.planter import Planter, new_headers
 from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
-from lab.stack import LabAddresses
+from lab.servers.log_ends import Partition
+from lab.servers.stack import LabAddresses
 from lab.truth import Anomaly, Fault
 
 

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from lab.clients import new_consumer, new_producer
 from lab.mode import DeliveryMode
-from lab.process import wait_until
+from lab.servers.process import wait_until
 
 _TIMEOUT_SECONDS = 30.0
 

@@ -26,17 +26,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO
 
-from lab.airflow import AirflowStack, start_airflow
-from lab.airflow_connections import OwnConnections, read_connections
-from lab.airflow_environment import LAB_CONNECTIONS, AirflowSettings, write_secret
 from lab.command_line import CommandLine
 from lab.mode import DeliveryMode
 from lab.own_contracts import OwnContracts, copy_contracts
-from lab.pager import start_pager
-from lab.ports import free_port
-from lab.process import REPOSITORY, port_answers
 from lab.rounds import Round, prepare, run_traffic
-from lab.stack import start_stack
+from lab.servers.airflow import AirflowStack, start_airflow
+from lab.servers.airflow_connections import OwnConnections, read_connections
+from lab.servers.airflow_environment import LAB_CONNECTIONS, AirflowSettings, write_secret
+from lab.servers.alert_receiver import start_pager
+from lab.servers.ports import free_port
+from lab.servers.process import REPOSITORY, port_answers
+from lab.servers.stack import start_stack
 
 CONTRACTS = REPOSITORY / "dags" / "contracts"
 FOLDER = REPOSITORY / "build" / "up"

@@ -10,8 +10,8 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-from lab.postgres import PostgresServer, create_store
-from lab.process import REPOSITORY
+from lab.servers.postgres import PostgresServer, create_store
+from lab.servers.process import REPOSITORY
 
 STARTS_AIRFLOW = (
     "tests/stack/test_airflow.py",

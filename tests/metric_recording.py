@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lab.postgres import STORE_ROLE
-from lab.process import REPOSITORY
-from lab.stack import start_stack
+from lab.servers.postgres import STORE_ROLE
+from lab.servers.process import REPOSITORY
+from lab.servers.stack import start_stack
 from tallystick.alerting.sinks.registry import sinks_from_environment
 from tallystick.metrics.export import exposition
 from tallystick.pipeline.deliver_alerts import DeliveryFailed, deliver_pending

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
-from lab.airflow import WHAT_A_READER_NEEDS, AirflowStack, start_airflow
-from lab.airflow_environment import AirflowSettings
-from lab.postgres import AIRFLOW_DATABASE, STORE_DATABASE, STORE_OWNER, STORE_ROLE, PostgresServer
-from lab.stack import LabAddresses
+from lab.servers.airflow import WHAT_A_READER_NEEDS, AirflowStack, start_airflow
+from lab.servers.airflow_environment import AirflowSettings
+from lab.servers.postgres import AIRFLOW_DATABASE, STORE_DATABASE, STORE_OWNER, STORE_ROLE, PostgresServer
+from lab.servers.stack import LabAddresses
 from tallystick.report import write_report
 from tallystick.store.engine import connect_store, migrate, open_store
 from tallystick.store.runs.run_store import read_run

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
-from lab.airflow import AirflowStack
+from lab.servers.airflow import AirflowStack
 from tests.page_books import LAST_BROKEN, done_plan, mismatch, missing, payouts, waiting_plan
 
 from .visiting import LogIn, inside, serious_faults, shot, visits

@@ -20,11 +20,11 @@ from typing import Any
 import httpx
 import pytest
 
-from lab.airflow import AirflowStack, start_airflow
-from lab.airflow_environment import AirflowSettings
-from lab.postgres import AIRFLOW_DATABASE, STORE_OWNER, STORE_ROLE, PostgresServer
-from lab.process import REPOSITORY
-from lab.stack import LabAddresses
+from lab.servers.airflow import AirflowStack, start_airflow
+from lab.servers.airflow_environment import AirflowSettings
+from lab.servers.postgres import AIRFLOW_DATABASE, STORE_OWNER, STORE_ROLE, PostgresServer
+from lab.servers.process import REPOSITORY
+from lab.servers.stack import LabAddresses
 from tallystick.report import write_report
 from tallystick.store.engine import connect_store, migrate, open_store
 from tallystick.store.runs.run_store import read_run

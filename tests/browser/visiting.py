@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, FrameLocator, Page
 
-from lab.airflow import AirflowStack
-from lab.process import REPOSITORY
+from lab.servers.airflow import AirflowStack
+from lab.servers.process import REPOSITORY
 
 SCREENS = REPOSITORY / "build" / "screens"
 PATIENCE_MS = 120_000

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from airflow.sdk import BaseHook
 
-from lab.airflow_connections import airflow_variable
-from lab.airflow_connections import read_connections as read_own
-from lab.airflow_environment import LAB_CONNECTIONS
+from lab.servers.airflow_connections import airflow_variable
+from lab.servers.airflow_connections import read_connections as read_own
+from lab.servers.airflow_environment import LAB_CONNECTIONS
 from tallystick.alerting.sinks.connection import SinkConnection
 from tallystick.alerting.sinks.file import FileSink
 from tallystick.alerting.sinks.registry import UnusableSink

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.process import REPOSITORY
-from lab.stack import LabStack, start_stack
+from lab.servers.process import REPOSITORY
+from lab.servers.stack import LabStack, start_stack
 
 
 @pytest.fixture

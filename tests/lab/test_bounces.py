@@ -9,7 +9,7 @@ from lab.books import find_breaks, read_books
 from lab.bounces import bounced
 from lab.mode import DeliveryMode
 from lab.rounds import prepare, run_traffic
-from lab.stack import LabStack
+from lab.servers.stack import LabStack
 
 pytestmark = pytest.mark.stack
 

@@ -11,10 +11,10 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
 
 from lab.clients import new_admin, new_producer
-from lab.cluster import new_cluster
 from lab.mode import DeliveryMode
-from lab.process import port_answers
-from lab.stack import LabStack
+from lab.servers.kafka_cluster import new_cluster
+from lab.servers.process import port_answers
+from lab.servers.stack import LabStack
 
 pytestmark = pytest.mark.stack
 

@@ -13,9 +13,9 @@ from lab.books import read_topic
 from lab.desk import Desk, Traffic
 from lab.event import Leg
 from lab.mode import DeliveryMode
-from lab.process import freeze
 from lab.rounds import prepare
-from lab.stack import LabStack
+from lab.servers.process import freeze
+from lab.servers.stack import LabStack
 
 pytestmark = pytest.mark.stack
 

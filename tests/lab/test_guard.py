@@ -8,8 +8,8 @@ import sys
 import psutil
 import pytest
 
-from lab.guard import kill_sessions, start_guard
-from lab.process import REPOSITORY, spawn, wait_until
+from lab.servers.orphan_reaper import kill_sessions, start_guard
+from lab.servers.process import REPOSITORY, spawn, wait_until
 
 # A child that has started one of its own, in a process group of its own, as Airflow's scheduler does with its tasks.
 FAMILY = [

@@ -9,7 +9,6 @@ from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[a
 from lab.books import read_topic
 from lab.clients import new_admin
 from lab.event import Leg
-from lab.log_ends import Partition
 from lab.log_faults import (
     compact_unread,
     expire_unread,
@@ -24,7 +23,8 @@ from lab.mode import DeliveryMode
 from lab.namespace import Namespace
 from lab.raw_produce import open_raw_admin
 from lab.rounds import prepare
-from lab.stack import LabStack
+from lab.servers.log_ends import Partition
+from lab.servers.stack import LabStack
 from lab.truth import Anomaly
 
 pytestmark = pytest.mark.stack

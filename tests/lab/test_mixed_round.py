@@ -12,8 +12,8 @@ import pytest
 from lab.command_line import CommandLine
 from lab.lab_round import figures_of
 from lab.mixed_round import run_round
-from lab.process import REPOSITORY, wait_until
-from lab.stack import LabStack
+from lab.servers.process import REPOSITORY, wait_until
+from lab.servers.stack import LabStack
 
 pytestmark = pytest.mark.stack
 

@@ -10,7 +10,7 @@ from lab.books import Books, Record, count_copies, find_breaks, read_books, read
 from lab.event import Leg, partition_of
 from lab.mode import DeliveryMode
 from lab.rounds import Round, RunningRound, prepare, run_traffic
-from lab.stack import LabStack
+from lab.servers.stack import LabStack
 from lab.truth import Truth
 
 PAYMENTS, PAYOUTS = 36, 24

@@ -12,8 +12,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from lab.process import REPOSITORY, port_answers, wait_until
-from lab.stack import FolderInUse, LabStack, read_addresses, start_stack
+from lab.servers.process import REPOSITORY, port_answers, wait_until
+from lab.servers.stack import FolderInUse, LabStack, read_addresses, start_stack
 
 pytestmark = pytest.mark.stack
 
@@ -89,7 +89,7 @@ def test_nothing_is_left_after_the_block_or_an_error_in_it(lab_folder: Path) -> 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_is_left_after_a_signal_to_the_runner(lab_folder: Path, number: signal.Signals) -> None:
     runner = subprocess.Popen(
-        [sys.executable, "-m", "lab.stack", "--folder", str(lab_folder)], cwd=REPOSITORY, stdout=subprocess.PIPE
+        [sys.executable, "-m", "lab.servers.stack", "--folder", str(lab_folder)], cwd=REPOSITORY, stdout=subprocess.PIPE
     )
     try:
         assert runner.stdout is not None and runner.stdout.readline().startswith(b"ready")

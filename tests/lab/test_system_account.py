@@ -11,8 +11,8 @@ from typing import NoReturn
 
 import pytest
 
-from lab import postgres
-from lab.process import REPOSITORY
+from lab.servers import postgres
+from lab.servers.process import REPOSITORY
 
 pytestmark = pytest.mark.stack
 

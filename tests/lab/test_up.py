@@ -8,11 +8,11 @@ import pytest
 from croniter import croniter
 
 from lab import up
-from lab.airflow import AirflowStack
-from lab.airflow_environment import build_environment
 from lab.own_contracts import OwnContracts, copy_contracts
-from lab.process import REPOSITORY
-from lab.stack import LabAddresses
+from lab.servers.airflow import AirflowStack
+from lab.servers.airflow_environment import build_environment
+from lab.servers.process import REPOSITORY
+from lab.servers.stack import LabAddresses
 from tallystick.contract.contract import Contract, load_contracts
 
 SHOP = REPOSITORY / "docs" / "examples" / "walk" / "shop_orders.yaml"

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lab.postgres import STORE_DATABASE, STORE_OWNER, STORE_ROLE, PostgresServer
+from lab.servers.postgres import STORE_DATABASE, STORE_OWNER, STORE_ROLE, PostgresServer
 
 _HOME = Path(tempfile.mkdtemp(prefix="tallystick-pages-"))
 atexit.register(shutil.rmtree, _HOME, ignore_errors=True)

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.dialects.postgresql import insert
 
-from lab.postgres import STORE_OWNER, PostgresServer
+from lab.servers.postgres import STORE_OWNER, PostgresServer
 from tallystick.compensation.plan import Kind, LeftOut, Plan
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.run_result import ItemState

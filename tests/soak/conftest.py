@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.stack import LabStack, start_stack
+from lab.servers.stack import LabStack, start_stack
 from tests.lab.conftest import lab_folder
 
 __all__ = ["lab_folder"]  # a fixture

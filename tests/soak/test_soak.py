@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from lab.command_line import CommandLine
+from lab.servers.stack import LabStack
 from lab.soak import figures_of
 from lab.soak_plan import Disturbance
 from lab.soak_run import SoakResult, run_soak
-from lab.stack import LabStack
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(900)]
 

@@ -25,9 +25,9 @@ from confluent_kafka.admin import (
 from sqlalchemy import Engine, text
 from tallystick_spark import reconcile_app
 
-from lab.postgres import STORE_OWNER, STORE_ROLE
-from lab.process import wait_until
-from lab.stack import LabStack
+from lab.servers.postgres import STORE_OWNER, STORE_ROLE
+from lab.servers.process import wait_until
+from lab.servers.stack import LabStack
 from tallystick.connections.connections import Connections, connections_from_environment, environment_variable
 from tallystick.contract.contract import Contract
 from tallystick.kafka_log.fetch import open_admin

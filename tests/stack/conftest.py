@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from lab.postgres import AIRFLOW_DATABASE, STORE_OWNER, STORE_ROLE
-from lab.process import REPOSITORY
-from lab.stack import LabAddresses, LabStack, start_stack
+from lab.servers.postgres import AIRFLOW_DATABASE, STORE_OWNER, STORE_ROLE
+from lab.servers.process import REPOSITORY
+from lab.servers.stack import LabAddresses, LabStack, start_stack
 from tallystick.alerting.alert import Alert
 from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice

@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 
-from lab.class_archive import SMALL_JVM
-from lab.postgres import STORE_OWNER, STORE_ROLE
-from lab.process import REPOSITORY
-from lab.stack import LabStack
+from lab.servers.postgres import STORE_OWNER, STORE_ROLE
+from lab.servers.process import REPOSITORY
+from lab.servers.spark_class_archive import SMALL_JVM
+from lab.servers.stack import LabStack
 from tallystick.pipeline.spark_job import WORKER_DAEMON
 from tallystick.store.engine import open_store
 

@@ -23,7 +23,7 @@ from lab.event import Event, Leg, Payment
 from lab.ledger import Ledger, PayoutRow
 from lab.mode import DeliveryMode
 from lab.namespace import Namespace
-from lab.stack import LabStack
+from lab.servers.stack import LabStack
 from tallystick.compensation.plan import Plan
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.contract import Contract

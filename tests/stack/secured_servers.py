@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from lab.broker import Broker
-from lab.ports import free_port
+from lab.servers.broker import Broker
+from lab.servers.ports import free_port
 
 USER, PASSWORD = "reader", "the-r1ght-one"
 _PEM = serialization.Encoding.PEM

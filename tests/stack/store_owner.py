@@ -2,8 +2,8 @@
 
 from sqlalchemy import Engine
 
-from lab.postgres import STORE_OWNER
-from lab.stack import LabStack
+from lab.servers.postgres import STORE_OWNER
+from lab.servers.stack import LabStack
 from tallystick.store.engine import connect_store
 
 

@@ -18,17 +18,17 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.airflow import AirflowStack, start_airflow
-from lab.airflow_client import AirflowSaidNo
-from lab.airflow_connections import read_connections
-from lab.airflow_environment import LAB_CONNECTIONS, SPARK_POOL, AirflowSettings
 from lab.mode import DeliveryMode
 from lab.own_contracts import copy_contracts
-from lab.pager import Pager, start_pager
-from lab.postgres import STORE_ROLE
-from lab.process import REPOSITORY, wait_until
 from lab.rounds import prepare
-from lab.stack import LabAddresses, LabStack
+from lab.servers.airflow import AirflowStack, start_airflow
+from lab.servers.airflow_client import AirflowSaidNo
+from lab.servers.airflow_connections import read_connections
+from lab.servers.airflow_environment import LAB_CONNECTIONS, SPARK_POOL, AirflowSettings
+from lab.servers.alert_receiver import Pager, start_pager
+from lab.servers.postgres import STORE_ROLE
+from lab.servers.process import REPOSITORY, wait_until
+from lab.servers.stack import LabAddresses, LabStack
 from tallystick.contract.contract import Contract
 from tallystick.store.engine import connect_store, migrate, open_store
 from tallystick.store.runs.run_store import list_runs

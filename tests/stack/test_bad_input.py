@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 from kafka.admin import KafkaAdminClient
 from tallystick_spark import reconcile_app
 
-from lab.ports import free_port
+from lab.servers.ports import free_port
 from tallystick.connections.connections import environment_variable
 from tallystick.contract.contract import Contract
 from tallystick.kafka_log import fetch

@@ -4,7 +4,7 @@ import pytest
 
 from bench.cost import Cost, measure_cost
 from bench.data_set import DataSize
-from lab.stack import LabStack
+from lab.servers.stack import LabStack
 
 EVENTS = 60_000
 

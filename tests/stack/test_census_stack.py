@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from lab.process import wait_until
-from lab.stack import LabStack
+from lab.servers.process import wait_until
+from lab.servers.stack import LabStack
 from tallystick.connections.connections import KafkaSettings
 from tallystick.kafka_log.fetch import Fetch, OffsetNotInLog, fetcher, open_admin
 from tallystick.kafka_log.marker_protocol import MarkerProtocol

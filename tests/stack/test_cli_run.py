@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tallystick_spark.reconcile_app import Order, judge_stored_cuts
 
-from lab.process import REPOSITORY
+from lab.servers.process import REPOSITORY
 from tallystick.ledger.protocol import LedgerRefused
 from tallystick.store.runs.run_store import read_run
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.process import REPOSITORY
+from lab.servers.process import REPOSITORY
 from tallystick.model.cut import Cut
 from tallystick.model.verdict import Verdict
 from tallystick.store.runs.cut_store import read_cut

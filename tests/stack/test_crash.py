@@ -39,11 +39,11 @@ from lab.crash_score import RoundEnd, crash_figures
 from lab.desk import Desk
 from lab.event import Payment
 from lab.ledger import Ledger
-from lab.log_ends import LogEnds, Partition
 from lab.mode import DeliveryMode
 from lab.namespace import Namespace
 from lab.raw_produce import RawProducer
-from lab.stack import LabStack
+from lab.servers.log_ends import LogEnds, Partition
+from lab.servers.stack import LabStack
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.contract import load_contract
 from tallystick.kafka_cluster.open_transactions import read_open_transactions

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from lab.airflow import AirflowStack, start_airflow
-from lab.airflow_environment import AirflowSettings
-from lab.stack import LabAddresses
+from lab.servers.airflow import AirflowStack, start_airflow
+from lab.servers.airflow_environment import AirflowSettings
+from lab.servers.stack import LabAddresses
 from tallystick.compensation.plan import Plan
 from tallystick.compensation.repair_effect import Effect
 from tallystick.connections.connections import Connections, HttpAccount, KafkaSettings

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from lab.ports import free_port
+from lab.servers.ports import free_port
 from tallystick.alerting.acknowledgement import AcknowledgementRefused
 from tallystick.alerting.alert import Alert
 from tallystick.alerting.message import SinkFailed, SinkRefused

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from lab.process import wait_until
+from lab.servers.process import wait_until
 from tallystick.alerting.sinks.alertmanager import AlertmanagerSink
 from tallystick.alerting.sinks.pagerduty import PagerDutySink
 from tallystick.alerting.sinks.registry import AlertSink

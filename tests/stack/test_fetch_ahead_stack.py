@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from lab.process import wait_until
-from lab.stack import LabStack
+from lab.servers.process import wait_until
+from lab.servers.stack import LabStack
 from tallystick.connections.connections import KafkaSettings
 from tallystick.kafka_log.fetch import FETCH_BYTES, Asked, FetchedLog, fetchers, open_admin
 from tallystick.kafka_log.offset_census import take_census

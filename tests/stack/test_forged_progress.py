@@ -19,8 +19,8 @@ from typer.testing import CliRunner, Result
 
 from lab.event import Leg
 from lab.ledger import PayoutRow
-from lab.process import wait_until
 from lab.second_person import SecondPerson
+from lab.servers.process import wait_until
 from tallystick.cli.app import app
 from tallystick.compensation.plan import Plan, PlanItem
 from tallystick.compensation.progress_record import progress_record

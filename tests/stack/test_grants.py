@@ -27,10 +27,10 @@ from kafka.admin import AbortTransactionSpec
 from kafka.errors import ClusterAuthorizationFailedError
 from typer.testing import CliRunner
 
-from lab.ports import free_port
-from lab.postgres import LEDGER_DATABASE
-from lab.process import wait_until
-from lab.stack import LabStack
+from lab.servers.ports import free_port
+from lab.servers.postgres import LEDGER_DATABASE
+from lab.servers.process import wait_until
+from lab.servers.stack import LabStack
 from tallystick.cli.app import app
 from tallystick.compensation.repair_effect import Effect
 from tallystick.connections.connections import KafkaSettings, environment_variable

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from lab.postgres import STORE_ROLE
-from lab.process import REPOSITORY
-from lab.stack import start_stack
+from lab.servers.postgres import STORE_ROLE
+from lab.servers.process import REPOSITORY
+from lab.servers.stack import start_stack
 from tallystick.kafka_log.committed_records import settle_topics
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.verdict import Verdict

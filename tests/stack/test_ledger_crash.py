@@ -4,8 +4,8 @@ from contextlib import suppress
 
 import psycopg
 
-from lab.process import wait_until
-from lab.stack import LabStack
+from lab.servers.process import wait_until
+from lab.servers.stack import LabStack
 from tallystick.ledger import postgres
 from tallystick.ledger.postgres import open_ledger
 from tallystick.ledger.protocol import LedgerUnreachable

@@ -12,7 +12,7 @@ from functools import partial
 import psycopg
 import pytest
 
-from lab.stack import LabStack
+from lab.servers.stack import LabStack
 from tallystick.contract.ledger import LedgerSide
 from tallystick.ledger import postgres_sql
 from tallystick.ledger.postgres import (

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from lab.stack import LabStack
+from lab.servers.stack import LabStack
 from tallystick.contract.ledger import LedgerSide
 from tallystick.ledger import postgres_sql
 from tallystick.ledger.postgres import describe_table, open_ledger, read_ledger_snapshot

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from lab.process import wait_until
+from lab.servers.process import wait_until
 from tallystick.compensation.kill_switch import ActingStopped, SwitchSetting
 from tallystick.compensation.plan import Kind, Plan, PlanRefused
 from tallystick.compensation.repair_effect import Effect

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tallystick_spark.readers.ledger_frame import read_ledger, slice_queries
 from tallystick_spark.readers.postgres_rows import read_rows
 
-from lab.postgres import PostgresServer
+from lab.servers.postgres import PostgresServer
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.ledger import LedgerSide
 from tallystick.contract.sql_condition import why_no_condition

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from tallystick_spark.readers.ledger_frame import read_ledger, slice_queries
 from tallystick_spark.readers.postgres_rows import read_rows
 
-from lab.postgres import LEDGER_DATABASE, LEDGER_OWNER, LEDGER_READER, PostgresServer
-from lab.process import wait_until
-from lab.stack import LabStack
+from lab.servers.postgres import LEDGER_DATABASE, LEDGER_OWNER, LEDGER_READER, PostgresServer
+from lab.servers.process import wait_until
+from lab.servers.stack import LabStack
 from tallystick.connections.connections import environment_variable
 from tallystick.contract.ledger import LedgerSide
 from tallystick.ledger.postgres import (

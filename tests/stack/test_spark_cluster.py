@@ -16,8 +16,8 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from lab.process import REPOSITORY
-from lab.spark_cluster import SparkCluster, start_cluster
+from lab.servers.process import REPOSITORY
+from lab.servers.spark_cluster import SparkCluster, start_cluster
 from tallystick.model.cut import Cut
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.spark_job import run_job, submit_argv

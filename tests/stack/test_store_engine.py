@@ -9,8 +9,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Engine, text
 
-from lab.ports import free_port
-from lab.stack import LabStack
+from lab.servers.ports import free_port
+from lab.servers.stack import LabStack
 from tallystick.connections.connections import ConnectionNotGiven
 from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, connect_store, migrate, open_store
 from tallystick.store.schema import SCHEMA, VERSION_TABLE, metadata

@@ -14,8 +14,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DatabaseError
 from typer.testing import CliRunner
 
-from lab.postgres import STORE_OWNER, STORE_ROLE
-from lab.stack import LabStack
+from lab.servers.postgres import STORE_OWNER, STORE_ROLE
+from lab.servers.stack import LabStack
 from tallystick.cli.app import app
 from tallystick.store.engine import StoreUnreachable, connect_store, migrate, open_store
 from tallystick.store.rights import RIGHTS

@@ -20,7 +20,7 @@ import jsonschema
 import pytest
 from sqlalchemy import Engine
 
-from lab.process import REPOSITORY
+from lab.servers.process import REPOSITORY
 from tallystick.model.finding_names import Doubt
 from tallystick.model.verdict import Verdict
 

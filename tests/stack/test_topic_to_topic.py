@@ -13,8 +13,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from tallystick_spark import reconcile_app
 
-from lab.cluster import Cluster, new_cluster
-from lab.process import REPOSITORY
+from lab.servers.kafka_cluster import Cluster, new_cluster
+from lab.servers.process import REPOSITORY
 from lab.transformer import Transformer
 from tallystick.connections.connections import artifacts_folder, environment_variable
 from tallystick.kafka_log.fetch import open_admin

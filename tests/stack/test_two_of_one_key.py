@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from lab.postgres import LEDGER_DATABASE, LEDGER_OWNER
+from lab.servers.postgres import LEDGER_DATABASE, LEDGER_OWNER
 from tallystick.connections.connections import environment_variable
 from tallystick.ledger.postgres import describe_table
 from tallystick.ledger.protocol import LedgerRefused

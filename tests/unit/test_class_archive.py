@@ -9,7 +9,7 @@ from bootstrap import make_archive_if_it_can_be
 from class_archive import ArchiveNotMade, describe_jars, make_archive
 from machine import Machine
 
-from lab.class_archive import archive_options
+from lab.servers.spark_class_archive import archive_options
 
 MACHINE = Machine(
     python_path="python3",

@@ -2,7 +2,7 @@
 
 import re
 
-from lab.process import REPOSITORY
+from lab.servers.process import REPOSITORY
 
 HEADER_LINES = 2
 NO_TEST = ("not tried", "as by", "tried by")

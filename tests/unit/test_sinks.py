@@ -17,7 +17,7 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 
-from lab.ports import free_port
+from lab.servers.ports import free_port
 from tallystick.alerting.alert import Alert, AlertAction
 from tallystick.alerting.message import SinkFailed, SinkRefused
 from tallystick.alerting.sinks.alertmanager import AlertmanagerSink

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from lab.process import NotReadyInTime
+from lab.servers.process import NotReadyInTime
 
 _ENDED = ("success", "failed")
 _ANSWER_SECONDS = 120.0  # an API server under load takes its time

@@ -4,7 +4,7 @@ Armed for a client id, it lets that client's next request of a kind (a Produce, 
 for the broker's answer, swallows the answer and cuts both connections: the write really happened, and its writer cannot
 know. Or it swallows the request, and cuts once the one behind it was answered: what was sent first, and is sent again,
 comes second. All else passes unchanged.
-Runs as a process of its own (`python -m lab.proxy`); any process steers it through `ProxyControl`.
+Runs as a process of its own (`python -m lab.servers.proxy`); any process steers it through `ProxyControl`.
 
 Does not look into records. A request with acks=0 has no answer, so arming does nothing for it.
 """
@@ -25,8 +25,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lab import process
-from lab.ports import free_port
+from lab.servers import process
+from lab.servers.ports import free_port
 
 _LOCALHOST = "127.0.0.1"
 
@@ -104,7 +104,7 @@ class Proxy:
     def start(self) -> None:
         """Start the proxy and return once it listens."""
         ways = [f"{port}:{upstream_port}" for port, upstream_port in self.ways.items()]
-        argv = [sys.executable, "-m", "lab.proxy", str(self.control_port), *ways]
+        argv = [sys.executable, "-m", "lab.servers.proxy", str(self.control_port), *ways]
         self.child = process.spawn(argv, log=self.log)
         process.wait_until(lambda: process.port_answers(self.control_port), what="the proxy")
 

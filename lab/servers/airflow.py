@@ -14,11 +14,11 @@ from pathlib import Path
 
 import httpx
 
-from lab import process
-from lab.airflow_client import AirflowClient
-from lab.airflow_environment import SPARK_POOL, AirflowSettings, build_environment
-from lab.guard import Guard, kill_sessions, start_guard
-from lab.stack import LabAddresses
+from lab.servers import process
+from lab.servers.airflow_client import AirflowClient
+from lab.servers.airflow_environment import SPARK_POOL, AirflowSettings, build_environment
+from lab.servers.orphan_reaper import Guard, kill_sessions, start_guard
+from lab.servers.stack import LabAddresses
 
 _COMPONENTS = ("api-server", "dag-processor", "triggerer", "scheduler")
 """In the order of their start. The scheduler stops first, and the api-server last: running tasks report to it."""

@@ -1,6 +1,6 @@
 """Ends what a killed lab would leave behind.
 
-A process of its own (`python -m lab.guard`) that reads session ids, one a line, from its standard input. Once the input
+A process of its own (`python -m lab.servers.orphan_reaper`) that reads session ids, one a line, from its standard input. Once the input
 ends, because its parent has closed it or has died, it kills every process of those sessions. So children of children
 go too, which the kernel's death signal does not reach: Airflow's workers, Spark's JVM.
 """
@@ -15,7 +15,7 @@ from signal import SIGCONT, SIGKILL
 
 import psutil
 
-from lab import process
+from lab.servers import process
 
 
 class Guard:
@@ -34,7 +34,7 @@ class Guard:
 @contextmanager
 def start_guard() -> Iterator[Guard]:
     """Guard sessions for the length of a block; at its end they are killed."""
-    argv = [sys.executable, "-m", "lab.guard"]
+    argv = [sys.executable, "-m", "lab.servers.orphan_reaper"]
     child = process.spawn(argv, stdin=subprocess.PIPE, death_signal=SIGCONT)  # it must outlive the lab for a moment
     try:
         yield Guard(child)

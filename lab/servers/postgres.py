@@ -19,8 +19,8 @@ from pwd import struct_passwd
 import psycopg
 from psycopg import sql
 
-from lab import process
-from lab.ports import free_port
+from lab.servers import process
+from lab.servers.ports import free_port
 
 with warnings.catch_warnings():  # the wheel warns where XDG_RUNTIME_DIR is unset; its runtime folder is not used here
     warnings.simplefilter("ignore")

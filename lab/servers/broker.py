@@ -1,4 +1,4 @@
-"""A real Kafka 4.3 broker: one KRaft node from Kafka's own jars, on 127.0.0.1, alone or among others (lab/cluster.py).
+"""A real Kafka 4.3 broker: one KRaft node from Kafka's own jars, on 127.0.0.1, alone or among others (lab/servers/kafka_cluster.py).
 
 Two listeners for clients: `bootstrap_servers` is the broker itself; who asks the second one, which is reached only
 through the lab's TCP proxy, is told the proxy's port and so stays behind the proxy.
@@ -13,8 +13,8 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from lab import process
-from lab.ports import free_port
+from lab.servers import process
+from lab.servers.ports import free_port
 
 DEFAULT_JARS = process.REPOSITORY / ".jars" / "broker"
 _LOG4J_FILE = Path(__file__).with_name("log4j2.xml")

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from lab.ports import free_port
+from lab.servers.ports import free_port
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lab.process import REPOSITORY
+from lab.servers.process import REPOSITORY
 
 ARCHIVE = REPOSITORY / ".jars" / "spark.jsa"
 

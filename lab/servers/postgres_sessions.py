@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from lab import process
-from lab.postgres import PostgresServer
+from lab.servers import process
+from lab.servers.postgres import PostgresServer
 
 _STANDBY = "synchronous_standby_names"
 _WAITS = """

@@ -1,6 +1,6 @@
 """The lab's servers as one value: one broker or three, the ledger's database, a second database, and the proxy.
 
-`start_stack` runs them for the length of a `with`; `python -m lab.stack --folder DIR` runs them until SIGINT or SIGTERM
+`start_stack` runs them for the length of a `with`; `python -m lab.servers.stack --folder DIR` runs them until SIGINT or SIGTERM
 and writes the addresses to `DIR/stack.json`, which `read_addresses` reads in any other process.
 The folder begins empty: what an earlier stack left in it is removed. Only one stack at a time runs in a folder.
 """
@@ -16,10 +16,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from lab import process
-from lab.broker import DEFAULT_JARS, Broker
-from lab.cluster import BROKERS_MAX, Cluster, broker_name, new_cluster
-from lab.postgres import (
+from lab.servers import process
+from lab.servers.broker import DEFAULT_JARS, Broker
+from lab.servers.kafka_cluster import BROKERS_MAX, Cluster, broker_name, new_cluster
+from lab.servers.postgres import (
     AIRFLOW_DATABASE,
     LEDGER_DATABASE,
     LEDGER_OWNER,
@@ -31,7 +31,7 @@ from lab.postgres import (
     create_ledger,
     create_store,
 )
-from lab.proxy import Proxy, ProxyControl
+from lab.servers.proxy import Proxy, ProxyControl
 
 ADDRESSES_FILE = "stack.json"
 

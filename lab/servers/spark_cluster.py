@@ -1,6 +1,6 @@
 """A Spark standalone cluster as real processes on this machine: one master, and workers that start executors.
 
-`start_cluster` runs it for the length of a `with`; `python -m lab.spark_cluster` runs it until SIGINT or SIGTERM.
+`start_cluster` runs it for the length of a `with`; `python -m lab.servers.spark_cluster` runs it until SIGINT or SIGTERM.
 All come from pyspark's own jars. They are given as little of our environment as servers on other machines would have:
 what an executor needs beyond that, the job has to bring along or find installed.
 """
@@ -22,9 +22,9 @@ from typing import Any
 
 import psutil
 
-from lab import process
-from lab.class_archive import SMALL_JVM
-from lab.ports import free_port
+from lab.servers import process
+from lab.servers.ports import free_port
+from lab.servers.spark_class_archive import SMALL_JVM
 
 _HOST = "127.0.0.1"
 _READY_SECONDS_MAX = 120.0  # JVMs start slowly beside others on two cores

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lab.airflow_connections import AirflowConnection, airflow_variable, postgres_connection
-from lab.class_archive import SMALL_JVM
-from lab.ports import free_port
-from lab.process import REPOSITORY
-from lab.stack import LabAddresses
+from lab.servers.airflow_connections import AirflowConnection, airflow_variable, postgres_connection
+from lab.servers.ports import free_port
+from lab.servers.process import REPOSITORY
+from lab.servers.spark_class_archive import SMALL_JVM
+from lab.servers.stack import LabAddresses
 
 USERS = {"admin": "admin", "operator": "op", "approver": "op", "viewer": "viewer"}
 """User to role. An op may start runs and approve, though not approve what it asked for; a viewer may only look."""

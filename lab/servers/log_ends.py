@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from lab import process
+from lab.servers import process
 
 Partition = tuple[str, int]
 

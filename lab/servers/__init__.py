@@ -1,0 +1,1 @@
+"""Real servers, started here and stopped again."""
