@@ -23,17 +23,17 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.command_line import CommandLine
-from lab.desk import Desk, Writer
-from lab.event import Event, Leg
-from lab.ledger import Ledger
 from lab.long_run import LongRun, measured_on
-from lab.mode import DeliveryMode
 from lab.round_contracts import payments_contract, write_contract
 from lab.rounds import prepare
 from lab.servers.airflow import AirflowStack, start_airflow
 from lab.servers.airflow_environment import AirflowSettings
 from lab.servers.process import REPOSITORY, wait_until
 from lab.servers.stack import LabStack, start_stack
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Event, Leg
+from lab.services.ledger import Ledger
+from lab.services.workload import Desk, Writer
 from lab.stored_verdicts import StoredRun, read_runs
 
 FOLDER = REPOSITORY / "build" / "backfill"

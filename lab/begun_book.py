@@ -7,18 +7,18 @@ a run judges what there is by then, retention takes it, and the executor is star
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lab.clients import new_admin
 from lab.command_line import STEP_BY_STEP, CommandFailed
 from lab.crash_executor import Executor
-from lab.desk import CURRENCIES
 from lab.effect_reader import EventReader
-from lab.event import Event, Leg
 from lab.key_faults import Planted, broken
 from lab.ledger_books import Findings, open_desk
 from lab.log_books import LogBook, LogFault
-from lab.namespace import Namespace
 from lab.score import Finding, Kind
 from lab.servers.log_ends import LogEnds
+from lab.services.event import Event, Leg
+from lab.services.kafka_clients import new_admin
+from lab.services.namespace import Namespace
+from lab.services.workload import CURRENCIES
 
 _EVENTS = 3
 _STARTED_AGAIN = 2

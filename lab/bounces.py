@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from lab.clients import new_admin
 from lab.servers.kafka_cluster import Cluster
 from lab.servers.log_ends import Partition
+from lab.services.kafka_clients import new_admin
 
 
 @dataclass

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from lab.clients import new_consumer
 from lab.servers.log_ends import Partition
+from lab.services.kafka_clients import new_consumer
 
 _TIMEOUT_SECONDS = 30.0
 

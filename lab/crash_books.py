@@ -11,21 +11,21 @@ from typing import Any
 
 import psycopg
 
-from lab.clients import new_admin
 from lab.command_line import CommandLine
 from lab.crash_plan import EVENTS_PER_PLAN, CrashRound, Kind
-from lab.desk import CURRENCIES, Desk
 from lab.effect_reader import EffectReader, EventReader, MarkerReader, PostReader, ReversalReader
-from lab.event import Event, Leg, Payment
-from lab.ledger import Ledger
-from lab.mode import DeliveryMode
-from lab.namespace import PAYMENT_PARTITIONS, PAYOUT_PARTITIONS, Namespace
-from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
 from lab.round_contracts import payouts_contract, reads_contract, write_contract
 from lab.rounds import prepare
 from lab.servers.log_ends import LogEnds, Partition
 from lab.servers.postgres import STORE_DATABASE
 from lab.servers.stack import LabStack
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Event, Leg, Payment
+from lab.services.kafka_clients import new_admin
+from lab.services.ledger import Ledger
+from lab.services.namespace import PAYMENT_PARTITIONS, PAYOUT_PARTITIONS, Namespace
+from lab.services.raw_producer import RawProducer, open_raw_admin, unverified_transactions
+from lab.services.workload import CURRENCIES, Desk
 
 POSTER = "poster_lab"
 HANGING_PARTITION = 0

@@ -33,16 +33,16 @@ from lab.crash_books import (
 from lab.crash_executor import Executor, StartEnd
 from lab.crash_plan import EVENTS_PER_PLAN, CrashRound, Fault, Kind, Step
 from lab.crash_score import EventEnd, RoundEnd, Told
-from lab.desk import Desk
 from lab.effect_reader import EventReader
-from lab.event import Leg
-from lab.raw_produce import RawProducer, open_raw_admin
 from lab.round_contracts import KAFKA
 from lab.second_person import SecondPerson
 from lab.servers import process
 from lab.servers.log_ends import Partition
 from lab.servers.proxy import Loss, Request
 from lab.servers.stack import LabStack
+from lab.services.event import Leg
+from lab.services.raw_producer import RawProducer, open_raw_admin
+from lab.services.workload import Desk
 from lab.struck_servers import READER, StruckServers
 
 _STARTS_MAX = 8

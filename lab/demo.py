@@ -31,13 +31,13 @@ from lab.console_consumer import read_topic
 from lab.demo_contracts import KINDS, contract_name, every_contract, write_contracts
 from lab.demo_table import show
 from lab.long_run import measured_on
-from lab.mode import DeliveryMode
 from lab.rounds import Round, prepare, run_traffic
 from lab.servers.airflow import AirflowStack, start_airflow
 from lab.servers.airflow_environment import AirflowSettings
 from lab.servers.alert_receiver import Pager, start_pager
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabStack, start_stack
+from lab.services.delivery_mode import DeliveryMode
 from lab.stored_verdicts import Found, StoredRun, expected, open_items, read_runs
 from lab.truth import Fault, Truth
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from lab.mode import DeliveryMode
 from lab.servers.process import REPOSITORY
+from lab.services.delivery_mode import DeliveryMode
 
 KINDS = ("payments", "payouts")
 _EXAMPLES = REPOSITORY / "dags" / "contracts"

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from lab.control import FENCED_EXIT, Barrier
-from lab.event import Leg
-from lab.mode import DeliveryMode
 from lab.plan import PlannedFault
 from lab.servers import process
 from lab.servers.proxy import ProxyControl
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Leg
+from lab.services.service_protocol import FENCED_EXIT, Barrier
+from lab.services.service_slot import ServiceFailed, Slot
 from lab.truth import Anomaly, Fault
-from lab.worker import ServiceFailed, Slot
 
 _OVERTAKERS = 3  # so many messages other posters handle while a late one keeps its transaction open
 _OVERTAKING_SECONDS_MAX = 0.5  # unless there are no more

@@ -25,14 +25,14 @@ from typing import Any
 from rich.table import Table
 
 from lab.command_line import CommandLine
-from lab.desk import Desk, Traffic
 from lab.key_faults import Planted
 from lab.long_run import LongRun, measured_on
-from lab.mode import DeliveryMode
 from lab.round_contracts import payments_contract, payouts_contract, write_contract
 from lab.rounds import prepare
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabStack, start_stack
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.workload import Desk, Traffic
 from lab.soak_faults import payout_late, posted_late
 from lab.spark_app import ENDS, STEPS, SparkApp
 from lab.store_size import store_bytes

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 import psycopg
 from confluent_kafka import KafkaException
 
-from lab.clients import new_producer
-from lab.event import Leg, Payment, partition_of
-from lab.ledger import Ledger
-from lab.mode import DeliveryMode
-from lab.namespace import Namespace
 from lab.servers.stack import LabAddresses
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Leg, Payment, partition_of
+from lab.services.kafka_clients import new_producer
+from lab.services.ledger import Ledger
+from lab.services.namespace import Namespace
 
 _TIMEOUT_SECONDS = 30.0
 _TRANSACTION_TIMEOUT_MS = 30 * 60 * 1000  # a hold may outlast a slow test

@@ -6,9 +6,9 @@ import json
 import uuid
 from typing import Any
 
-from lab.desk import Desk, Writer
-from lab.event import Event, Leg
 from lab.score import Finding, Kind
+from lab.services.event import Event, Leg
+from lab.services.workload import Desk, Writer
 
 STRANGER = "stranger"
 _KEYS = (

@@ -11,13 +11,13 @@ from datetime import UTC, datetime, timedelta
 
 from confluent_kafka import Consumer, TopicPartition
 
-from lab.clients import new_consumer
-from lab.desk import Desk, Writer
-from lab.event import Event, Leg, Payment, partition_of
-from lab.group_member import open_member, slow_member, take_one
 from lab.hostile_writer import strange_records
-from lab.reader import save_progress
 from lab.score import Finding, Kind
+from lab.services.event import Event, Leg, Payment, partition_of
+from lab.services.group_member import open_member, slow_member, take_one
+from lab.services.kafka_clients import new_consumer
+from lab.services.partition_reader import save_progress
+from lab.services.workload import Desk, Writer
 
 _ACTION_HEADER = "tallystick-action-id"
 CAUSE_UNKNOWN = "duplicate_in_topic_cause_unknown"

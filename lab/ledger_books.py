@@ -9,14 +9,14 @@ from contextlib import contextmanager
 
 from psycopg import sql
 
-from lab.clients import new_admin
-from lab.desk import Desk
-from lab.event import Leg
 from lab.key_faults import CAUSE_UNKNOWN, Planted, both_legs, broken
-from lab.ledger import Ledger, PayoutRow
 from lab.log_books import LogBook, LogFault
 from lab.score import Finding, Kind
 from lab.servers.log_ends import LogEnds
+from lab.services.event import Leg
+from lab.services.kafka_clients import new_admin
+from lab.services.ledger import Ledger, PayoutRow
+from lab.services.workload import Desk
 
 _BY_XMIN = {"slice_by": "xmin"}
 

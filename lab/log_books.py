@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from lab.command_line import CommandLine
-from lab.event import Leg
 from lab.key_faults import Later, Planted
 from lab.log_faults import (
     compact_unread,
@@ -27,6 +26,7 @@ from lab.planter import Planter, new_payment
 from lab.round_contracts import payments_contract, payouts_contract
 from lab.score import Finding, Kind
 from lab.servers.stack import LabStack
+from lab.services.event import Leg
 from lab.transaction_faults import (
     bleed_into_transaction,
     commit_nothing,

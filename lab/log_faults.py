@@ -17,11 +17,6 @@ from itertools import chain
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
-from lab.clients import new_admin, new_consumer, new_producer
-from lab.event import Leg, Payment
-from lab.ledger import Ledger
-from lab.mode import DeliveryMode
-from lab.namespace import Namespace
 from lab.planter import Planter, new_payment
 from lab.servers import process
 from lab.servers.broker import Broker
@@ -29,6 +24,11 @@ from lab.servers.kafka_cluster import Cluster
 from lab.servers.log_ends import LogEnds, Partition
 from lab.servers.proxy import Loss
 from lab.servers.stack import LabAddresses, LabStack
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Leg, Payment
+from lab.services.kafka_clients import new_admin, new_consumer, new_producer
+from lab.services.ledger import Ledger
+from lab.services.namespace import Namespace
 from lab.topic_configs import configure_topic
 from lab.truth import Anomaly, Fault
 

@@ -24,14 +24,10 @@ from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
 from lab.begun_book import BEGUN_FAULTS
 from lab.bounces import bounced
-from lab.clients import new_admin
 from lab.command_line import CommandFailed, CommandLine
-from lab.desk import Desk, Traffic
 from lab.key_faults import PAYMENT_FAULTS, PAYOUT_FAULTS, READ_FAULTS, KeyFault, Later, Planted, after_retention
 from lab.ledger_books import LEDGER_FAULTS
 from lab.log_books import CLUSTER_FAULTS, LOG_FAULTS, LogBook, LogFault
-from lab.mode import DeliveryMode
-from lab.namespace import Namespace
 from lab.round_contracts import (
     SWITCHED_LEDGER,
     faulty,
@@ -45,6 +41,10 @@ from lab.rounds import Round, prepare, run_traffic
 from lab.score import Finding, Kind, Score, score, verdict_faults
 from lab.servers.log_ends import LogEnds, Partition
 from lab.servers.stack import LabStack
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.kafka_clients import new_admin
+from lab.services.namespace import Namespace
+from lab.services.workload import Desk, Traffic
 from lab.stored_findings import read_contract
 from lab.switched_book import SWITCHED_FAULTS
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lab.control import Barrier
-from lab.event import Event, Leg, Payment, partition_of
-from lab.mode import DeliveryMode
-from lab.namespace import INVOICE_PARTITIONS, PAYMENT_PARTITIONS, PAYOUT_PARTITIONS
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Event, Leg, Payment, partition_of
+from lab.services.namespace import INVOICE_PARTITIONS, PAYMENT_PARTITIONS, PAYOUT_PARTITIONS
+from lab.services.service_protocol import Barrier
 from lab.truth import Fault
 
 PAYMENTS_MIN, PAYOUTS_MIN = 30, 20  # fewer leave no payment of its own for some fault

@@ -14,17 +14,17 @@ from datetime import UTC, datetime
 import psycopg
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-from lab.clients import TRANSACTION_TIMEOUT_MS, new_consumer, new_producer
-from lab.event import Event, Leg, Payment, partition_of
-from lab.ledger import Ledger, PayoutRow, horizon_xid
-from lab.mode import DeliveryMode
-from lab.namespace import Namespace
-from lab.poster import POSTER
-from lab.reader import save_progress
-from lab.relay import RELAY
 from lab.servers import process
 from lab.servers.log_ends import Partition
 from lab.servers.stack import LabAddresses
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Event, Leg, Payment, partition_of
+from lab.services.kafka_clients import TRANSACTION_TIMEOUT_MS, new_consumer, new_producer
+from lab.services.ledger import Ledger, PayoutRow, horizon_xid
+from lab.services.namespace import Namespace
+from lab.services.partition_reader import save_progress
+from lab.services.poster import POSTER
+from lab.services.relay import RELAY
 from lab.truth import Anomaly, Fault
 
 _TIMEOUT_SECONDS = 30.0

@@ -8,9 +8,9 @@ that runs later neither heals a plant nor doubles it.
 import random
 from collections.abc import Callable
 
-from lab.event import Leg
 from lab.planter import Planter
 from lab.servers.stack import LabAddresses
+from lab.services.event import Leg
 from lab.truth import Anomaly
 
 

@@ -19,14 +19,14 @@ from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 from rich.console import Console
 from rich.table import Table
 
-from lab.clients import new_admin
-from lab.ledger import Ledger
-from lab.mode import DeliveryMode
-from lab.namespace import Namespace
 from lab.plan import make_plan
 from lab.running_round import Progress, Round, RunningRound
 from lab.servers.log_ends import LogEnds
 from lab.servers.stack import LabAddresses, start_stack
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.kafka_clients import new_admin
+from lab.services.ledger import Ledger
+from lab.services.namespace import Namespace
 from lab.truth import Truth
 
 __all__ = ["Round", "RunningRound", "prepare", "run_traffic"]

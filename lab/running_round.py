@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from lab.clients import new_admin
-from lab.control import ServiceSettings
-from lab.event import Payment
 from lab.faults import FaultMaker, Record
 from lab.holds import Held, OpenDatabaseTransaction, OpenProducerTransaction
-from lab.mode import DeliveryMode
-from lab.namespace import PAYMENT_PARTITIONS, REQUEST_PARTITIONS, Namespace
 from lab.plan import RELAY_SLOT, Batch, Plan
 from lab.servers.log_ends import LogEnds
 from lab.servers.stack import LabAddresses
-from lab.totals import total
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Payment
+from lab.services.kafka_clients import new_admin
+from lab.services.namespace import PAYMENT_PARTITIONS, REQUEST_PARTITIONS, Namespace
+from lab.services.service_protocol import ServiceSettings
+from lab.services.service_slot import Slot
+from lab.services.totals import total
 from lab.truth import Fault, Truth
-from lab.worker import Slot
 
 Progress = Callable[[str], None]
 Hold = OpenProducerTransaction | OpenDatabaseTransaction
@@ -109,14 +109,17 @@ class RunningRound:
         requests = (_fields(self.plan.before.requests), _fields(self.plan.behind.requests))
         payouts = (_payout_fields(self.plan.before), _payout_fields(self.plan.behind))
         self.writers = [
-            self._slot("lab.request_writer", "request-writer", 0, work=requests),
-            self._slot("lab.payout_writer", "payout-writer", 0, work=payouts),
+            self._slot("lab.services.request_writer", "request-writer", 0, work=requests),
+            self._slot("lab.services.payout_writer", "payout-writer", 0, work=payouts),
         ]
         self.billing = [
-            self._slot("lab.billing_service", f"billing-{number}", number) for number in range(REQUEST_PARTITIONS)
+            self._slot("lab.services.billing_service", f"billing-{number}", number)
+            for number in range(REQUEST_PARTITIONS)
         ]
-        self.posters = [self._slot("lab.poster", f"poster-{number}", number) for number in range(PAYMENT_PARTITIONS)]
-        self.relays = [self._slot("lab.relay", RELAY_SLOT, 0)]
+        self.posters = [
+            self._slot("lab.services.poster", f"poster-{number}", number) for number in range(PAYMENT_PARTITIONS)
+        ]
+        self.relays = [self._slot("lab.services.relay", RELAY_SLOT, 0)]
         self._all_slots = self.writers + self.billing + self.posters + self.relays
         maker = FaultMaker(self.round.addresses.proxy, self.record, self.posters)
         for slot in self._all_slots:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from lab.desk import Desk
 from lab.key_faults import Planted, both_legs, broken
 from lab.score import Finding, Kind
+from lab.services.workload import Desk
 
 
 @dataclass(frozen=True)

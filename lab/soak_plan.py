@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TypeVar
 
-from lab.desk import Desk
 from lab.key_faults import PAYMENT_FAULTS, PAYOUT_FAULTS, KeyFault
+from lab.services.workload import Desk
 from lab.soak_faults import (
     Straddle,
     leg_straddles,

@@ -21,16 +21,10 @@ from typing import Any
 
 import psycopg
 
-from lab.clients import new_admin
 from lab.command_line import CommandFailed, CommandLine
 from lab.committed_reader import committed_records
-from lab.desk import Desk
-from lab.event import Leg
 from lab.key_faults import KeyFault, Later
-from lab.live_traffic import LiveTraffic
 from lab.mixed_round import LEGAL_NOTICES
-from lab.mode import DeliveryMode
-from lab.namespace import Namespace
 from lab.round_contracts import faulty, payments_contract, payouts_contract, write_contract
 from lab.round_truth import PlantedFault, RoundTruth
 from lab.rounds import prepare
@@ -40,6 +34,12 @@ from lab.servers.broker import Broker
 from lab.servers.log_ends import LogEnds, Partition
 from lab.servers.postgres import PostgresServer
 from lab.servers.stack import LabStack
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Leg
+from lab.services.kafka_clients import new_admin
+from lab.services.live_traffic import LiveTraffic
+from lab.services.namespace import Namespace
+from lab.services.workload import Desk
 from lab.soak_faults import Straddle, cleared
 from lab.soak_plan import BOOKS, Disturbance, Window, plan_soak
 from lab.soak_score import BookTruth, SoakScore, add_accounts, score_findings

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from lab.clients import new_admin, new_producer
 from lab.effect_reader import EventReader
-from lab.mode import DeliveryMode
 from lab.servers import process
 from lab.servers.log_ends import LogEnds, Partition
 from lab.servers.postgres import PostgresServer
 from lab.servers.postgres_sessions import Sessions
 from lab.servers.proxy import Loss, Request
 from lab.servers.stack import LabStack
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.kafka_clients import new_admin, new_producer
 from lab.topic_configs import configure_topic
 
 PUBLISHER, READER = "tallystick-compensation", "tallystick"

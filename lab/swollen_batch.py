@@ -15,7 +15,7 @@ from kafka.protocol.producer import ProduceRequest
 from kafka.record.util import calc_crc32c, encode_varint
 from lz4.frame import LZ4FrameCompressor
 
-from lab.raw_produce import leader_of, raise_for
+from lab.services.raw_producer import leader_of, raise_for
 
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 CODECS = {"gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}

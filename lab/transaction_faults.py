@@ -10,12 +10,12 @@ import random
 from kafka.admin import AbortTransactionSpec, KafkaAdminClient
 from kafka.structs import TopicPartition
 
-from lab.event import Leg
-from lab.namespace import Namespace
 from lab.planter import Planter, new_headers
-from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
 from lab.servers.log_ends import Partition
 from lab.servers.stack import LabAddresses
+from lab.services.event import Leg
+from lab.services.namespace import Namespace
+from lab.services.raw_producer import RawProducer, open_raw_admin, unverified_transactions
 from lab.truth import Anomaly, Fault
 
 

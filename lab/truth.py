@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from lab.event import Event, Leg
-from lab.mode import DeliveryMode
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Event, Leg
 
 
 class Fault(StrEnum):

@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import IO
 
 from lab.command_line import CommandLine
-from lab.mode import DeliveryMode
 from lab.own_contracts import OwnContracts, copy_contracts
 from lab.rounds import Round, prepare, run_traffic
 from lab.servers.airflow import AirflowStack, start_airflow
@@ -37,6 +36,7 @@ from lab.servers.alert_receiver import start_pager
 from lab.servers.ports import free_port
 from lab.servers.process import REPOSITORY, port_answers
 from lab.servers.stack import start_stack
+from lab.services.delivery_mode import DeliveryMode
 
 CONTRACTS = REPOSITORY / "dags" / "contracts"
 FOLDER = REPOSITORY / "build" / "up"

@@ -12,12 +12,12 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, PartitionMetadata  # type: ignore[attr-defined]
 from kafka.structs import TopicPartition
 
-from lab.clients import new_admin
-from lab.raw_produce import open_raw_admin
 from lab.servers import process
 from lab.servers.broker import DEFAULT_JARS, Broker, replication
 from lab.servers.log_ends import Partition
 from lab.servers.ports import free_port
+from lab.services.kafka_clients import new_admin
+from lab.services.raw_producer import open_raw_admin
 
 BROKERS_MAX = 3
 

@@ -16,17 +16,17 @@ import pytest
 import yaml
 from playwright.sync_api import Browser, expect
 
-from lab.clients import new_producer
-from lab.event import Leg, Payment
-from lab.ledger import Ledger
-from lab.mode import DeliveryMode
-from lab.namespace import Namespace
 from lab.rounds import prepare
 from lab.servers.airflow import AirflowStack, start_airflow
 from lab.servers.airflow_environment import AirflowSettings
 from lab.servers.postgres import STORE_ROLE
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabStack, start_stack
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Leg, Payment
+from lab.services.kafka_clients import new_producer
+from lab.services.ledger import Ledger
+from lab.services.namespace import Namespace
 from tallystick.store.engine import connect_store, migrate
 
 from .visiting import LogIn, inside, serious_faults, shot, visits

@@ -7,9 +7,9 @@ import pytest
 
 from lab.books import find_breaks, read_books
 from lab.bounces import bounced
-from lab.mode import DeliveryMode
 from lab.rounds import prepare, run_traffic
 from lab.servers.stack import LabStack
+from lab.services.delivery_mode import DeliveryMode
 
 pytestmark = pytest.mark.stack
 

@@ -10,11 +10,11 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
 
-from lab.clients import new_admin, new_producer
-from lab.mode import DeliveryMode
 from lab.servers.kafka_cluster import new_cluster
 from lab.servers.process import port_answers
 from lab.servers.stack import LabStack
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.kafka_clients import new_admin, new_producer
 
 pytestmark = pytest.mark.stack
 

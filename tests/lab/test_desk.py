@@ -8,14 +8,14 @@ from subprocess import Popen
 
 import pytest
 
-import lab.desk
+import lab.services.workload
 from lab.books import read_topic
-from lab.desk import Desk, Traffic
-from lab.event import Leg
-from lab.mode import DeliveryMode
 from lab.rounds import prepare
 from lab.servers.process import freeze
 from lab.servers.stack import LabStack
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Leg
+from lab.services.workload import Desk, Traffic
 
 pytestmark = pytest.mark.stack
 
@@ -54,7 +54,7 @@ def test_a_client_whose_commit_does_not_return_is_replaced_and_its_batch_stands_
 ) -> None:
     traffic = Traffic(desk)
     first, open_writer = traffic.writer, traffic._open_writer
-    monkeypatch.setattr(lab.desk, "_END_SECONDS", 3.0)
+    monkeypatch.setattr(lab.services.workload, "_END_SECONDS", 3.0)
     monkeypatch.setattr(traffic, "_open_writer", lambda: (broker.send_signal(signal.SIGCONT), open_writer())[1])
 
     event_id = _publish(traffic, lambda: freeze(broker))

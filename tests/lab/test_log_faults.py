@@ -7,8 +7,6 @@ import pytest
 from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from lab.books import read_topic
-from lab.clients import new_admin
-from lab.event import Leg
 from lab.log_faults import (
     compact_unread,
     expire_unread,
@@ -19,12 +17,14 @@ from lab.log_faults import (
     recreate_topic,
     send_out_of_order,
 )
-from lab.mode import DeliveryMode
-from lab.namespace import Namespace
-from lab.raw_produce import open_raw_admin
 from lab.rounds import prepare
 from lab.servers.log_ends import Partition
 from lab.servers.stack import LabStack
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Leg
+from lab.services.kafka_clients import new_admin
+from lab.services.namespace import Namespace
+from lab.services.raw_producer import open_raw_admin
 from lab.truth import Anomaly
 
 pytestmark = pytest.mark.stack

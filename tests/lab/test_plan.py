@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lab.event import Leg, partition_of
-from lab.mode import DeliveryMode
-from lab.namespace import INVOICE_PARTITIONS, PAYMENT_PARTITIONS, PAYOUT_PARTITIONS
 from lab.plan import PAYMENTS_MIN, PAYOUTS_MIN, Plan, make_plan
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Leg, partition_of
+from lab.services.namespace import INVOICE_PARTITIONS, PAYMENT_PARTITIONS, PAYOUT_PARTITIONS
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SEEDS = range(1, 21)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from lab.books import Books, Record, count_copies, find_breaks, read_books, read_ledger, read_topic
-from lab.event import Leg, partition_of
-from lab.mode import DeliveryMode
 from lab.rounds import Round, RunningRound, prepare, run_traffic
 from lab.servers.stack import LabStack
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Leg, partition_of
 from lab.truth import Truth
 
 PAYMENTS, PAYOUTS = 36, 24

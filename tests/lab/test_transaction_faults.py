@@ -10,15 +10,15 @@ from kafka.errors import TransactionAbortableError
 from kafka.structs import TopicPartition
 
 from lab.books import read_topic
-from lab.event import Leg
-from lab.mode import DeliveryMode
-from lab.namespace import Namespace
 from lab.planter import new_payment
-from lab.raw_produce import RawProducer, open_raw_admin
 from lab.rounds import prepare
 from lab.servers.log_ends import Partition
 from lab.servers.process import wait_until
 from lab.servers.stack import LabStack
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Leg
+from lab.services.namespace import Namespace
+from lab.services.raw_producer import RawProducer, open_raw_admin
 from lab.transaction_faults import (
     bleed_into_transaction,
     commit_nothing,

@@ -19,11 +19,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer, TopicPartition
 from sqlalchemy import Engine, text
 
-from lab.event import Event, Leg, Payment
-from lab.ledger import Ledger, PayoutRow
-from lab.mode import DeliveryMode
-from lab.namespace import Namespace
 from lab.servers.stack import LabStack
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Event, Leg, Payment
+from lab.services.ledger import Ledger, PayoutRow
+from lab.services.namespace import Namespace
 from tallystick.compensation.plan import Plan
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.contract import Contract

@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.mode import DeliveryMode
 from lab.own_contracts import copy_contracts
 from lab.rounds import prepare
 from lab.servers.airflow import AirflowStack, start_airflow
@@ -29,6 +28,7 @@ from lab.servers.alert_receiver import Pager, start_pager
 from lab.servers.postgres import STORE_ROLE
 from lab.servers.process import REPOSITORY, wait_until
 from lab.servers.stack import LabAddresses, LabStack
+from lab.services.delivery_mode import DeliveryMode
 from tallystick.contract.contract import Contract
 from tallystick.store.engine import connect_store, migrate, open_store
 from tallystick.store.runs.run_store import list_runs

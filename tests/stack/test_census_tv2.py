@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.java_producer import JavaProducer, open_java_producer
+from lab.services.java_producer import JavaProducer, open_java_producer
 from tallystick.kafka_log.fetch import fetcher, open_admin
 from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, take_census, walk_batches
 from tallystick.model.offsets import OffsetRange

@@ -17,9 +17,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from sqlalchemy import text
 from typer.testing import CliRunner, Result
 
-from lab.event import Leg
-from lab.raw_produce import open_raw_admin
 from lab.second_person import SecondPerson
+from lab.services.event import Leg
+from lab.services.raw_producer import open_raw_admin
 from lab.struck_servers import StruckServers
 from lab.swollen_batch import ZSTD, produce_batch, swollen_batch
 from tallystick.cli.app import app

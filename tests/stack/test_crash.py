@@ -20,7 +20,6 @@ import pytest
 from confluent_kafka.admin import NewTopic
 from sqlalchemy import Engine
 
-from lab.clients import new_admin
 from lab.command_line import STEP_BY_STEP, TALLYSTICK
 from lab.crash_books import (
     CrashBooks,
@@ -36,14 +35,15 @@ from lab.crash_books import (
 from lab.crash_plan import EVENTS_PER_PLAN, CrashRound, Fault, Kind, Step
 from lab.crash_run import CrashMatrix
 from lab.crash_score import RoundEnd, crash_figures
-from lab.desk import Desk
-from lab.event import Payment
-from lab.ledger import Ledger
-from lab.mode import DeliveryMode
-from lab.namespace import Namespace
-from lab.raw_produce import RawProducer
 from lab.servers.log_ends import LogEnds, Partition
 from lab.servers.stack import LabStack
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Payment
+from lab.services.kafka_clients import new_admin
+from lab.services.ledger import Ledger
+from lab.services.namespace import Namespace
+from lab.services.raw_producer import RawProducer
+from lab.services.workload import Desk
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.contract import load_contract
 from tallystick.kafka_cluster.open_transactions import read_open_transactions

@@ -6,7 +6,7 @@ from itertools import groupby
 import pytest
 from confluent_kafka import Producer
 
-from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
+from lab.services.raw_producer import RawProducer, open_raw_admin, unverified_transactions
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.verdict import Verdict
 

@@ -17,10 +17,10 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from sqlalchemy import text
 from typer.testing import CliRunner, Result
 
-from lab.event import Leg
-from lab.ledger import PayoutRow
 from lab.second_person import SecondPerson
 from lab.servers.process import wait_until
+from lab.services.event import Leg
+from lab.services.ledger import PayoutRow
 from tallystick.cli.app import app
 from tallystick.compensation.plan import Plan, PlanItem
 from tallystick.compensation.progress_record import progress_record

@@ -11,9 +11,9 @@ from kafka import KafkaConsumer
 from kafka import TopicPartition as ClientPartition
 from sqlalchemy import text
 
-from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
 from lab.servers.broker import Broker
 from lab.servers.process import wait_until
+from lab.services.raw_producer import RawProducer, open_raw_admin, unverified_transactions
 from tallystick.compensation.kill_switch import ActingStopped, SwitchSetting
 from tallystick.compensation.plan import OnePersonOnly, Plan
 from tallystick.compensation.repair_effect import Effect

@@ -12,7 +12,7 @@ from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 from tallystick_spark import reconcile_app, scan
 
-from lab.raw_produce import open_raw_admin
+from lab.services.raw_producer import open_raw_admin
 from lab.swollen_batch import GZIP, LZ4, ZSTD, produce_batch, swollen_batch
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.verdict import Verdict

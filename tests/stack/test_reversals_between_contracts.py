@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from kafka.partitioner.default import murmur2
 from sqlalchemy import text
 
-from lab.ledger import PayoutRow
+from lab.services.ledger import PayoutRow
 from tallystick.compensation.plan import Plan
 from tallystick.contract.contract import Contract
 from tallystick.executor.action_log import ItemFate

@@ -9,8 +9,8 @@ from kafka.admin import AbortTransactionSpec
 from kafka.structs import TopicPartition
 from tallystick_spark import reconcile_app
 
-from lab.raw_produce import RawProducer, open_raw_admin, unverified_transactions
 from lab.servers.process import wait_until
+from lab.services.raw_producer import RawProducer, open_raw_admin, unverified_transactions
 from tallystick.kafka_cluster.state import Surroundings
 from tallystick.kafka_log.fetch import fetcher, open_admin
 from tallystick.kafka_log.offset_census import take_census

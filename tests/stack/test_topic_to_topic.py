@@ -15,7 +15,7 @@ from tallystick_spark import reconcile_app
 
 from lab.servers.kafka_cluster import Cluster, new_cluster
 from lab.servers.process import REPOSITORY
-from lab.transformer import Transformer
+from lab.services.transformer import Transformer
 from tallystick.connections.connections import artifacts_folder, environment_variable
 from tallystick.kafka_log.fetch import open_admin
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot

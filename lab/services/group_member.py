@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from lab.reader import save_progress
 from lab.servers import process
+from lab.services.partition_reader import save_progress
 
 _REBALANCE_SECONDS = 40.0
 _POLL_TIMEOUT_MS = 6000  # the least that a stock broker allows (group.min.session.timeout.ms)
@@ -74,7 +74,7 @@ class SlowMember:
 @contextmanager
 def slow_member(bootstrap_servers: str, topic: str) -> Iterator[SlowMember]:
     """Start one and wait until it has taken a request; it is killed at the end of the block."""
-    argv = [sys.executable, "-m", "lab.group_member", json.dumps([bootstrap_servers, topic])]
+    argv = [sys.executable, "-m", "lab.services.group_member", json.dumps([bootstrap_servers, topic])]
     child = process.spawn(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         member = SlowMember(child)

@@ -12,9 +12,9 @@ from datetime import datetime
 import psycopg
 from psycopg import sql
 
-from lab.event import Event, Leg, Payment
-from lab.mode import DeliveryMode
-from lab.namespace import Namespace
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Event, Leg, Payment
+from lab.services.namespace import Namespace
 
 _TABLES = """
 CREATE SCHEMA {schema};

@@ -1,7 +1,7 @@
 """The wire between a service and the lab: settings, barriers, syncs. One JSON object a line, on stdin and stdout.
 
 A service that reaches an armed barrier says so and waits; the lab may then kill it, stop it, or let it go. So every
-fault hits the same step of the same payment in every run. This is the service's end; `lab.worker` is the lab's.
+fault hits the same step of the same payment in every run. This is the service's end; `lab.services.service_slot` is the lab's.
 """
 
 import json
@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from lab.mode import DeliveryMode
-from lab.namespace import Namespace
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.namespace import Namespace
 
 FENCED_EXIT = 3  # the exit status of a zombie that found its successor in charge
 STUCK_EXIT = 4  # the client hangs in a call; a successor goes on

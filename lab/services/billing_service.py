@@ -5,11 +5,11 @@ import sys
 
 from confluent_kafka import Message
 
-from lab.control import FENCED_EXIT, Barrier, Control
-from lab.event import Leg, Payment
-from lab.mode import DeliveryMode
-from lab.output import EventOutput, Fenced
-from lab.reader import PartitionReader, source_of
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Leg, Payment
+from lab.services.event_output import EventOutput, Fenced
+from lab.services.partition_reader import PartitionReader, source_of
+from lab.services.service_protocol import FENCED_EXIT, Barrier, Control
 
 
 class BillingService:

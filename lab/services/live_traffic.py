@@ -12,10 +12,10 @@ from typing import TypeVar
 
 import psycopg
 
-from lab.desk import Desk, Traffic
-from lab.event import Event, Leg, Payment
-from lab.ledger import Ledger, PayoutRow
 from lab.servers import process
+from lab.services.event import Event, Leg, Payment
+from lab.services.ledger import Ledger, PayoutRow
+from lab.services.workload import Desk, Traffic
 
 _PAUSE_SECONDS = 0.4  # between two batches: the machine has other work
 _LEDGER_BACK_SECONDS = 60.0

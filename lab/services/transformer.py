@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from lab.clients import new_consumer, new_producer
-from lab.mode import DeliveryMode
 from lab.servers.process import wait_until
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.kafka_clients import new_consumer, new_producer
 
 _TIMEOUT_SECONDS = 30.0
 

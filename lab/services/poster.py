@@ -9,11 +9,11 @@ from dataclasses import replace
 import psycopg
 from confluent_kafka import Message
 
-from lab.control import Barrier, Control
-from lab.event import Event, Leg
-from lab.ledger import Ledger
-from lab.mode import DeliveryMode
-from lab.reader import PartitionReader
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Event, Leg
+from lab.services.ledger import Ledger
+from lab.services.partition_reader import PartitionReader
+from lab.services.service_protocol import Barrier, Control
 
 POSTER = "poster"
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from lab.clients import new_producer
-from lab.control import STUCK_EXIT, Control
-from lab.event import Event
-from lab.mode import DeliveryMode
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Event
+from lab.services.kafka_clients import new_producer
+from lab.services.service_protocol import STUCK_EXIT, Control
 
 _TIMEOUT_SECONDS = 30.0
 _STUCK_SECONDS = 15.0

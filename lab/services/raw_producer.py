@@ -23,8 +23,8 @@ from kafka.protocol.producer import ProduceRequest
 from kafka.protocol.producer.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from lab.event import Event
 from lab.servers import process
+from lab.services.event import Event
 
 _TRANSACTION_TIMEOUT_MS = 60_000
 _PRODUCE_TIMEOUT_MS = 10_000

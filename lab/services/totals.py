@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from lab.event import Leg, Payment
-from lab.namespace import Namespace
 from lab.plan import Plan
+from lab.services.event import Leg, Payment
+from lab.services.namespace import Namespace
 from lab.truth import Anomaly, Totals
 
 

@@ -10,12 +10,12 @@ import sys
 import psycopg
 from confluent_kafka import TopicPartition
 
-from lab.control import FENCED_EXIT, Barrier, Control
-from lab.event import Leg
-from lab.ledger import Ledger, PayoutRow, horizon_xid
-from lab.mode import DeliveryMode
-from lab.output import EventOutput, Fenced
-from lab.reader import PartitionReader
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Leg
+from lab.services.event_output import EventOutput, Fenced
+from lab.services.ledger import Ledger, PayoutRow, horizon_xid
+from lab.services.partition_reader import PartitionReader
+from lab.services.service_protocol import FENCED_EXIT, Barrier, Control
 
 RELAY = "relay"
 _PAUSE_SECONDS = 0.02  # between two looks at an outbox that was empty

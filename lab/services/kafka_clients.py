@@ -3,7 +3,7 @@
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from lab.mode import DeliveryMode
+from lab.services.delivery_mode import DeliveryMode
 
 _NEAR: dict[str, str | int | float | bool] = {
     "enable.metrics.push": False,

@@ -12,9 +12,9 @@ from typing import Any
 
 import psycopg
 
-from lab.control import Control
-from lab.event import Payment
-from lab.ledger import Ledger
+from lab.services.event import Payment
+from lab.services.ledger import Ledger
+from lab.services.service_protocol import Control
 
 _PUNCTUAL_SESSIONS = 3
 _OVERTAKERS = 3  # so many rows of other sessions commit before a late one

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lab.control import FENCED_EXIT, STUCK_EXIT, ServiceSettings
 from lab.servers import process
+from lab.services.service_protocol import FENCED_EXIT, STUCK_EXIT, ServiceSettings
 
 _PATIENCE_SECONDS = 60.0
 _STOP_SECONDS = 15.0

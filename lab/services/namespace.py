@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from lab.event import Leg
+from lab.services.event import Leg
 
 REQUEST_PARTITIONS = PAYMENT_PARTITIONS = 3
 INVOICE_PARTITIONS = PAYOUT_PARTITIONS = 2

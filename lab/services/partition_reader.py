@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from lab.clients import new_consumer
-from lab.control import Control
-from lab.mode import DeliveryMode
 from lab.servers import process
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.kafka_clients import new_consumer
+from lab.services.service_protocol import Control
 
 Partition = tuple[str, int]
 

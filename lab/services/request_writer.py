@@ -2,10 +2,10 @@
 
 import json
 
-from lab.clients import new_producer
-from lab.control import Control
-from lab.event import Payment
-from lab.mode import DeliveryMode
+from lab.services.delivery_mode import DeliveryMode
+from lab.services.event import Payment
+from lab.services.kafka_clients import new_producer
+from lab.services.service_protocol import Control
 
 _TIMEOUT_SECONDS = 30.0
 

@@ -1,0 +1,1 @@
+"""The billing services under test: the workload."""
