@@ -10,9 +10,9 @@ from typing import Any
 from lab.command_line import STEP_BY_STEP, CommandFailed
 from lab.crash_executor import Executor
 from lab.effect_reader import EventReader
-from lab.key_faults import Planted, broken
-from lab.ledger_books import Findings, open_desk
-from lab.log_books import LogBook, LogFault
+from lab.faults.event_faults import Planted, broken
+from lab.faults.ledger_fault_books import Findings, open_desk
+from lab.faults.log_fault_books import LogBook, LogFault
 from lab.score import Finding, Kind
 from lab.servers.log_ends import LogEnds
 from lab.services.event import Event, Leg

@@ -25,7 +25,7 @@ from typing import Any
 from rich.table import Table
 
 from lab.command_line import CommandLine
-from lab.key_faults import Planted
+from lab.faults.event_faults import Planted
 from lab.long_run import LongRun, measured_on
 from lab.round_contracts import payments_contract, payouts_contract, write_contract
 from lab.rounds import prepare

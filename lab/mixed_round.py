@@ -23,11 +23,19 @@ from pathlib import Path
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
 from lab.begun_book import BEGUN_FAULTS
-from lab.bounces import bounced
 from lab.command_line import CommandFailed, CommandLine
-from lab.key_faults import PAYMENT_FAULTS, PAYOUT_FAULTS, READ_FAULTS, KeyFault, Later, Planted, after_retention
-from lab.ledger_books import LEDGER_FAULTS
-from lab.log_books import CLUSTER_FAULTS, LOG_FAULTS, LogBook, LogFault
+from lab.faults.broker_restarts import bounced
+from lab.faults.event_faults import (
+    PAYMENT_FAULTS,
+    PAYOUT_FAULTS,
+    READ_FAULTS,
+    KeyFault,
+    Later,
+    Planted,
+    after_retention,
+)
+from lab.faults.ledger_fault_books import LEDGER_FAULTS
+from lab.faults.log_fault_books import CLUSTER_FAULTS, LOG_FAULTS, LogBook, LogFault
 from lab.round_contracts import (
     SWITCHED_LEDGER,
     faulty,

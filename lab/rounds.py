@@ -19,7 +19,7 @@ from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 from rich.console import Console
 from rich.table import Table
 
-from lab.plan import make_plan
+from lab.faults.round_plan import make_plan
 from lab.running_round import Progress, Round, RunningRound
 from lab.servers.log_ends import LogEnds
 from lab.servers.stack import LabAddresses, start_stack

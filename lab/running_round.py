@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from lab.faults import FaultMaker, Record
-from lab.holds import Held, OpenDatabaseTransaction, OpenProducerTransaction
-from lab.plan import RELAY_SLOT, Batch, Plan
+from lab.faults.open_transactions import Held, OpenDatabaseTransaction, OpenProducerTransaction
+from lab.faults.round_plan import RELAY_SLOT, Batch, Plan
+from lab.faults.step_faults import FaultMaker, Record
 from lab.servers.log_ends import LogEnds
 from lab.servers.stack import LabAddresses
 from lab.services.delivery_mode import DeliveryMode

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from lab.key_faults import Planted, both_legs, broken
+from lab.faults.event_faults import Planted, both_legs, broken
 from lab.score import Finding, Kind
 from lab.services.workload import Desk
 

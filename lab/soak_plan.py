@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TypeVar
 
-from lab.key_faults import PAYMENT_FAULTS, PAYOUT_FAULTS, KeyFault
+from lab.faults.event_faults import PAYMENT_FAULTS, PAYOUT_FAULTS, KeyFault
 from lab.services.workload import Desk
 from lab.soak_faults import (
     Straddle,

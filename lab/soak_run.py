@@ -23,7 +23,7 @@ import psycopg
 
 from lab.command_line import CommandFailed, CommandLine
 from lab.committed_reader import committed_records
-from lab.key_faults import KeyFault, Later
+from lab.faults.event_faults import KeyFault, Later
 from lab.mixed_round import LEGAL_NOTICES
 from lab.round_contracts import faulty, payments_contract, payouts_contract, write_contract
 from lab.round_truth import PlantedFault, RoundTruth

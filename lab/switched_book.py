@@ -8,9 +8,9 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from lab.key_faults import Planted, broken
-from lab.ledger_books import Findings, doubt, pay_out
-from lab.log_books import LogBook, LogFault
+from lab.faults.event_faults import Planted, broken
+from lab.faults.ledger_fault_books import Findings, doubt, pay_out
+from lab.faults.log_fault_books import LogBook, LogFault
 from lab.round_contracts import SWITCHED_LEDGER
 from lab.servers.postgres import LEDGER_DATABASE, LEDGER_OWNER, LEDGER_READER, PostgresServer
 from lab.services.workload import Desk

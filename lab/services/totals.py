@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from lab.plan import Plan
+from lab.faults.round_plan import Plan
 from lab.services.event import Leg, Payment
 from lab.services.namespace import Namespace
 from lab.truth import Anomaly, Totals

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from lab.books import find_breaks, read_books
-from lab.bounces import bounced
+from lab.faults.broker_restarts import bounced
 from lab.rounds import prepare, run_traffic
 from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from lab.books import read_topic
-from lab.log_faults import (
+from lab.faults.log_faults import (
     compact_unread,
     expire_unread,
     lose_acknowledged_write,

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lab.plan import PAYMENTS_MIN, PAYOUTS_MIN, Plan, make_plan
+from lab.faults.round_plan import PAYMENTS_MIN, PAYOUTS_MIN, Plan, make_plan
 from lab.services.delivery_mode import DeliveryMode
 from lab.services.event import Leg, partition_of
 from lab.services.namespace import INVOICE_PARTITIONS, PAYMENT_PARTITIONS, PAYOUT_PARTITIONS

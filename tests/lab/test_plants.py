@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lab.books import find_breaks, read_books
-from lab.plants import PLANTS
+from lab.faults.single_breaks import PLANTS
 from lab.rounds import Round, prepare, run_traffic
 from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode

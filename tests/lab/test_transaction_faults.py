@@ -10,7 +10,14 @@ from kafka.errors import TransactionAbortableError
 from kafka.structs import TopicPartition
 
 from lab.books import read_topic
-from lab.planter import new_payment
+from lab.faults.break_writer import new_payment
+from lab.faults.transaction_faults import (
+    bleed_into_transaction,
+    commit_nothing,
+    end_hanging_transactions,
+    hang_transaction,
+    tear_by_protocol,
+)
 from lab.rounds import prepare
 from lab.servers.log_ends import Partition
 from lab.servers.process import wait_until
@@ -19,13 +26,6 @@ from lab.services.delivery_mode import DeliveryMode
 from lab.services.event import Leg
 from lab.services.namespace import Namespace
 from lab.services.raw_producer import RawProducer, open_raw_admin
-from lab.transaction_faults import (
-    bleed_into_transaction,
-    commit_nothing,
-    end_hanging_transactions,
-    hang_transaction,
-    tear_by_protocol,
-)
 from tallystick.kafka_log.fetch import fetcher
 from tallystick.kafka_log.offset_census import walk_batches
 from tallystick.model.offsets import OffsetRange

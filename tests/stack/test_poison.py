@@ -12,8 +12,8 @@ from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 from tallystick_spark import reconcile_app, scan
 
+from lab.faults.swollen_batch import GZIP, LZ4, ZSTD, produce_batch, swollen_batch
 from lab.services.raw_producer import open_raw_admin
-from lab.swollen_batch import GZIP, LZ4, ZSTD, produce_batch, swollen_batch
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.verdict import Verdict
 from tallystick.store.runs.run_store import StoredRun

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lab.swollen_batch import CODECS, packed_batch, record_bytes, swollen_batch, varint
+from lab.faults.swollen_batch import CODECS, packed_batch, record_bytes, swollen_batch, varint
 from tallystick.compensation.plan import PlanItem
 from tallystick.compensation.republished_event import find_events
 from tallystick.contract.event import EventFields

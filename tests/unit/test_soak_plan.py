@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from lab.key_faults import PAYMENT_FAULTS, PAYOUT_FAULTS
+from lab.faults.event_faults import PAYMENT_FAULTS, PAYOUT_FAULTS
 from lab.soak_plan import BOOKS, Disturbance, plan_soak
 from lab.spark_app import STEPS
 

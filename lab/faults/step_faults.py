@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from lab.plan import PlannedFault
+from lab.faults.round_plan import PlannedFault
 from lab.servers import process
 from lab.servers.proxy import ProxyControl
 from lab.services.delivery_mode import DeliveryMode

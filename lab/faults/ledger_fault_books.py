@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 from psycopg import sql
 
-from lab.key_faults import CAUSE_UNKNOWN, Planted, both_legs, broken
-from lab.log_books import LogBook, LogFault
+from lab.faults.event_faults import CAUSE_UNKNOWN, Planted, both_legs, broken
+from lab.faults.log_fault_books import LogBook, LogFault
 from lab.score import Finding, Kind
 from lab.servers.log_ends import LogEnds
 from lab.services.event import Leg

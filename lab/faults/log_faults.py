@@ -17,7 +17,8 @@ from itertools import chain
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
-from lab.planter import Planter, new_payment
+from lab.faults.break_writer import Planter, new_payment
+from lab.faults.topic_configs import configure_topic
 from lab.servers import process
 from lab.servers.broker import Broker
 from lab.servers.kafka_cluster import Cluster
@@ -29,7 +30,6 @@ from lab.services.event import Leg, Payment
 from lab.services.kafka_clients import new_admin, new_consumer, new_producer
 from lab.services.ledger import Ledger
 from lab.services.namespace import Namespace
-from lab.topic_configs import configure_topic
 from lab.truth import Anomaly, Fault
 
 Truths = tuple[Anomaly, ...]

@@ -10,7 +10,7 @@ import random
 from kafka.admin import AbortTransactionSpec, KafkaAdminClient
 from kafka.structs import TopicPartition
 
-from lab.planter import Planter, new_headers
+from lab.faults.break_writer import Planter, new_headers
 from lab.servers.log_ends import Partition
 from lab.servers.stack import LabAddresses
 from lab.services.event import Leg

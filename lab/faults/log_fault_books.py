@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from lab.command_line import CommandLine
-from lab.key_faults import Later, Planted
-from lab.log_faults import (
+from lab.faults.break_writer import Planter, new_payment
+from lab.faults.event_faults import Later, Planted
+from lab.faults.log_faults import (
     compact_unread,
     expire_unread,
     lose_acknowledged_write,
@@ -22,18 +23,17 @@ from lab.log_faults import (
     recreate_topic,
     send_out_of_order,
 )
-from lab.planter import Planter, new_payment
-from lab.round_contracts import payments_contract, payouts_contract
-from lab.score import Finding, Kind
-from lab.servers.stack import LabStack
-from lab.services.event import Leg
-from lab.transaction_faults import (
+from lab.faults.transaction_faults import (
     bleed_into_transaction,
     commit_nothing,
     end_hanging_transactions,
     hang_transaction,
     tear_by_protocol,
 )
+from lab.round_contracts import payments_contract, payouts_contract
+from lab.score import Finding, Kind
+from lab.servers.stack import LabStack
+from lab.services.event import Leg
 from lab.truth import Anomaly
 
 _DOUBTS = frozenset(

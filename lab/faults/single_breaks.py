@@ -8,7 +8,7 @@ that runs later neither heals a plant nor doubles it.
 import random
 from collections.abc import Callable
 
-from lab.planter import Planter
+from lab.faults.break_writer import Planter
 from lab.servers.stack import LabAddresses
 from lab.services.event import Leg
 from lab.truth import Anomaly

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from confluent_kafka import Consumer, TopicPartition
 
-from lab.hostile_writer import strange_records
+from lab.faults.hostile_writer import strange_records
 from lab.score import Finding, Kind
 from lab.services.event import Event, Leg, Payment, partition_of
 from lab.services.group_member import open_member, slow_member, take_one

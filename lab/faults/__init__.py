@@ -1,0 +1,1 @@
+"""What is broken on purpose, a family of faults each."""
