@@ -34,7 +34,7 @@ from lab.services.delivery_mode import DeliveryMode
 from lab.services.event import Event, Leg
 from lab.services.ledger import Ledger
 from lab.services.workload import Desk, Writer
-from lab.stored_verdicts import StoredRun, read_runs
+from lab.truth.stored_verdicts import StoredRun, read_runs
 
 FOLDER = REPOSITORY / "build" / "backfill"
 FIGURES = REPOSITORY / "build" / "backfill.json"

@@ -9,16 +9,16 @@ from typing import Any
 
 from lab.command_line import STEP_BY_STEP, CommandFailed
 from lab.crash_executor import Executor
-from lab.effect_reader import EventReader
 from lab.faults.event_faults import Planted, broken
 from lab.faults.ledger_fault_books import Findings, open_desk
 from lab.faults.log_fault_books import LogBook, LogFault
-from lab.score import Finding, Kind
 from lab.servers.log_ends import LogEnds
 from lab.services.event import Event, Leg
 from lab.services.kafka_clients import new_admin
 from lab.services.namespace import Namespace
 from lab.services.workload import CURRENCIES
+from lab.truth.effect_reader import EventReader
+from lab.truth.score import Finding, Kind
 
 _EVENTS = 3
 _STARTED_AGAIN = 2

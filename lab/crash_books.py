@@ -13,7 +13,6 @@ import psycopg
 
 from lab.command_line import CommandLine
 from lab.crash_plan import EVENTS_PER_PLAN, CrashRound, Kind
-from lab.effect_reader import EffectReader, EventReader, MarkerReader, PostReader, ReversalReader
 from lab.round_contracts import payouts_contract, reads_contract, write_contract
 from lab.rounds import prepare
 from lab.servers.log_ends import LogEnds, Partition
@@ -26,6 +25,7 @@ from lab.services.ledger import Ledger
 from lab.services.namespace import PAYMENT_PARTITIONS, PAYOUT_PARTITIONS, Namespace
 from lab.services.raw_producer import RawProducer, open_raw_admin, unverified_transactions
 from lab.services.workload import CURRENCIES, Desk
+from lab.truth.effect_reader import EffectReader, EventReader, MarkerReader, PostReader, ReversalReader
 
 POSTER = "poster_lab"
 HANGING_PARTITION = 0

@@ -33,7 +33,6 @@ from lab.crash_books import (
 from lab.crash_executor import Executor, StartEnd
 from lab.crash_plan import EVENTS_PER_PLAN, CrashRound, Fault, Kind, Step
 from lab.crash_score import EventEnd, RoundEnd, Told
-from lab.effect_reader import EventReader
 from lab.round_contracts import KAFKA
 from lab.second_person import SecondPerson
 from lab.servers import process
@@ -44,6 +43,7 @@ from lab.services.event import Leg
 from lab.services.raw_producer import RawProducer, open_raw_admin
 from lab.services.workload import Desk
 from lab.struck_servers import READER, StruckServers
+from lab.truth.effect_reader import EventReader
 
 _STARTS_MAX = 8
 _BUG = 70

@@ -27,7 +27,6 @@ from typing import Any
 from rich.console import Console
 
 from lab.command_line import CommandLine
-from lab.console_consumer import read_topic
 from lab.demo_contracts import KINDS, contract_name, every_contract, write_contracts
 from lab.demo_table import show
 from lab.long_run import measured_on
@@ -38,8 +37,9 @@ from lab.servers.alert_receiver import Pager, start_pager
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabStack, start_stack
 from lab.services.delivery_mode import DeliveryMode
-from lab.stored_verdicts import Found, StoredRun, expected, open_items, read_runs
-from lab.truth import Fault, Truth
+from lab.truth.console_consumer import read_topic
+from lab.truth.stored_verdicts import Found, StoredRun, expected, open_items, read_runs
+from lab.truth.truth import Fault, Truth
 
 FOLDER = REPOSITORY / "build" / "demo"
 FIGURES = REPOSITORY / "build" / "demo.json"

@@ -35,8 +35,8 @@ from lab.services.delivery_mode import DeliveryMode
 from lab.services.workload import Desk, Traffic
 from lab.soak_faults import payout_late, posted_late
 from lab.spark_app import ENDS, STEPS, SparkApp
-from lab.store_size import store_bytes
-from lab.stored_verdicts import read_runs
+from lab.truth.store_size import store_bytes
+from lab.truth.stored_verdicts import read_runs
 
 FOLDER = REPOSITORY / "build" / "history"
 FIGURES = REPOSITORY / "build" / "history.json"

@@ -20,10 +20,10 @@ from rich.table import Table
 from lab.command_line import CommandLine
 from lab.long_run import LongRun, measured_on
 from lab.mixed_round import RoundResult, draw_cluster_faults, run_cluster_round, run_round
-from lab.score import COLUMNS, Counts, Score
-from lab.score_table import score_table, shown
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import start_stack
+from lab.truth.score import COLUMNS, Counts, Score
+from lab.truth.score_table import score_table, shown
 
 FOLDER = REPOSITORY / "build" / "lab"
 

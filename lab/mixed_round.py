@@ -44,17 +44,17 @@ from lab.round_contracts import (
     reads_contract,
     write_contract,
 )
-from lab.round_truth import PlantedFault, RoundTruth
 from lab.rounds import Round, prepare, run_traffic
-from lab.score import Finding, Kind, Score, score, verdict_faults
 from lab.servers.log_ends import LogEnds, Partition
 from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode
 from lab.services.kafka_clients import new_admin
 from lab.services.namespace import Namespace
 from lab.services.workload import Desk, Traffic
-from lab.stored_findings import read_contract
 from lab.switched_book import SWITCHED_FAULTS
+from lab.truth.round_truth import PlantedFault, RoundTruth
+from lab.truth.score import Finding, Kind, Score, score, verdict_faults
+from lab.truth.stored_findings import read_contract
 
 FAULTS_BY_BOOK = {"payments": PAYMENT_FAULTS, "payouts": PAYOUT_FAULTS, "reads": READ_FAULTS}
 SEEDS_FOR_ALL = 5

@@ -27,7 +27,7 @@ from lab.services.delivery_mode import DeliveryMode
 from lab.services.kafka_clients import new_admin
 from lab.services.ledger import Ledger
 from lab.services.namespace import Namespace
-from lab.truth import Truth
+from lab.truth.truth import Truth
 
 __all__ = ["Round", "RunningRound", "prepare", "run_traffic"]
 

@@ -19,7 +19,7 @@ from lab.services.namespace import PAYMENT_PARTITIONS, REQUEST_PARTITIONS, Names
 from lab.services.service_protocol import ServiceSettings
 from lab.services.service_slot import Slot
 from lab.services.totals import total
-from lab.truth import Fault, Truth
+from lab.truth.truth import Fault, Truth
 
 Progress = Callable[[str], None]
 Hold = OpenProducerTransaction | OpenDatabaseTransaction

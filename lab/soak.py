@@ -24,11 +24,11 @@ from rich.table import Table
 
 from lab.command_line import CommandLine
 from lab.long_run import LongRun, measured_on
-from lab.score_table import score_table, shown
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import start_stack
 from lab.soak_run import SoakResult, run_soak
 from lab.soak_score import SOAK_COLUMNS
+from lab.truth.score_table import score_table, shown
 
 FOLDER = REPOSITORY / "build" / "soak"
 

@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from lab.faults.event_faults import Planted, both_legs, broken
-from lab.score import Finding, Kind
 from lab.services.workload import Desk
+from lab.truth.score import Finding, Kind
 
 
 @dataclass(frozen=True)

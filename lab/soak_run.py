@@ -22,13 +22,10 @@ from typing import Any
 import psycopg
 
 from lab.command_line import CommandFailed, CommandLine
-from lab.committed_reader import committed_records
 from lab.faults.event_faults import KeyFault, Later
 from lab.mixed_round import LEGAL_NOTICES
 from lab.round_contracts import faulty, payments_contract, payouts_contract, write_contract
-from lab.round_truth import PlantedFault, RoundTruth
 from lab.rounds import prepare
-from lab.score import Finding
 from lab.servers import process
 from lab.servers.broker import Broker
 from lab.servers.log_ends import LogEnds, Partition
@@ -44,8 +41,11 @@ from lab.soak_faults import Straddle, cleared
 from lab.soak_plan import BOOKS, Disturbance, Window, plan_soak
 from lab.soak_score import BookTruth, SoakScore, add_accounts, score_findings
 from lab.spark_app import ENDS, SparkApp
-from lab.store_size import store_bytes
-from lab.stored_books import StoredBooks, read_books, window_name
+from lab.truth.committed_reader import committed_records
+from lab.truth.round_truth import PlantedFault, RoundTruth
+from lab.truth.score import Finding
+from lab.truth.store_size import store_bytes
+from lab.truth.stored_books import StoredBooks, read_books, window_name
 
 Say = Callable[[str], None]
 

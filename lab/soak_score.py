@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from lab.score import Finding, Kind, score
 from lab.servers.log_ends import Partition
-from lab.stored_books import StoredBooks, window_name
+from lab.truth.score import Finding, Kind, score
+from lab.truth.stored_books import StoredBooks, window_name
 
 SOAK_COLUMNS = ("planted", "found", "lost", "double", "false")
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from lab.effect_reader import EventReader
 from lab.faults.topic_configs import configure_topic
 from lab.servers import process
 from lab.servers.log_ends import LogEnds, Partition
@@ -17,6 +16,7 @@ from lab.servers.proxy import Loss, Request
 from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode
 from lab.services.kafka_clients import new_admin, new_producer
+from lab.truth.effect_reader import EventReader
 
 PUBLISHER, READER = "tallystick-compensation", "tallystick"
 """Client ids of the executor: of what publishes, and of what reads and ends transactions."""

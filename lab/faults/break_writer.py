@@ -25,7 +25,7 @@ from lab.services.namespace import Namespace
 from lab.services.partition_reader import save_progress
 from lab.services.poster import POSTER
 from lab.services.relay import RELAY
-from lab.truth import Anomaly, Fault
+from lab.truth.truth import Anomaly, Fault
 
 _TIMEOUT_SECONDS = 30.0
 

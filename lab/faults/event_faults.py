@@ -12,12 +12,12 @@ from datetime import UTC, datetime, timedelta
 from confluent_kafka import Consumer, TopicPartition
 
 from lab.faults.hostile_writer import strange_records
-from lab.score import Finding, Kind
 from lab.services.event import Event, Leg, Payment, partition_of
 from lab.services.group_member import open_member, slow_member, take_one
 from lab.services.kafka_clients import new_consumer
 from lab.services.partition_reader import save_progress
 from lab.services.workload import Desk, Writer
+from lab.truth.score import Finding, Kind
 
 _ACTION_HEADER = "tallystick-action-id"
 CAUSE_UNKNOWN = "duplicate_in_topic_cause_unknown"

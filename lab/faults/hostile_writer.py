@@ -6,9 +6,9 @@ import json
 import uuid
 from typing import Any
 
-from lab.score import Finding, Kind
 from lab.services.event import Event, Leg
 from lab.services.workload import Desk, Writer
+from lab.truth.score import Finding, Kind
 
 STRANGER = "stranger"
 _KEYS = (

@@ -11,12 +11,12 @@ from psycopg import sql
 
 from lab.faults.event_faults import CAUSE_UNKNOWN, Planted, both_legs, broken
 from lab.faults.log_fault_books import LogBook, LogFault
-from lab.score import Finding, Kind
 from lab.servers.log_ends import LogEnds
 from lab.services.event import Leg
 from lab.services.kafka_clients import new_admin
 from lab.services.ledger import Ledger, PayoutRow
 from lab.services.workload import Desk
+from lab.truth.score import Finding, Kind
 
 _BY_XMIN = {"slice_by": "xmin"}
 

@@ -31,10 +31,10 @@ from lab.faults.transaction_faults import (
     tear_by_protocol,
 )
 from lab.round_contracts import payments_contract, payouts_contract
-from lab.score import Finding, Kind
 from lab.servers.stack import LabStack
 from lab.services.event import Leg
-from lab.truth import Anomaly
+from lab.truth.score import Finding, Kind
+from lab.truth.truth import Anomaly
 
 _DOUBTS = frozenset(
     {

@@ -30,7 +30,7 @@ from lab.services.event import Leg, Payment
 from lab.services.kafka_clients import new_admin, new_consumer, new_producer
 from lab.services.ledger import Ledger
 from lab.services.namespace import Namespace
-from lab.truth import Anomaly, Fault
+from lab.truth.truth import Anomaly, Fault
 
 Truths = tuple[Anomaly, ...]
 SecondHalf = Callable[[], Truths]

@@ -14,7 +14,7 @@ from lab.services.delivery_mode import DeliveryMode
 from lab.services.event import Event, Leg, Payment, partition_of
 from lab.services.namespace import INVOICE_PARTITIONS, PAYMENT_PARTITIONS, PAYOUT_PARTITIONS
 from lab.services.service_protocol import Barrier
-from lab.truth import Fault
+from lab.truth.truth import Fault
 
 PAYMENTS_MIN, PAYOUTS_MIN = 30, 20  # fewer leave no payment of its own for some fault
 _LATE_PAYOUTS = 3

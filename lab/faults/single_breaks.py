@@ -11,7 +11,7 @@ from collections.abc import Callable
 from lab.faults.break_writer import Planter
 from lab.servers.stack import LabAddresses
 from lab.services.event import Leg
-from lab.truth import Anomaly
+from lab.truth.truth import Anomaly
 
 
 def plant_never_produced(addresses: LabAddresses, namespace: str, *, seed: int = 1) -> tuple[Anomaly, ...]:

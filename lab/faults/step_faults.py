@@ -17,7 +17,7 @@ from lab.services.delivery_mode import DeliveryMode
 from lab.services.event import Leg
 from lab.services.service_protocol import FENCED_EXIT, Barrier
 from lab.services.service_slot import ServiceFailed, Slot
-from lab.truth import Anomaly, Fault
+from lab.truth.truth import Anomaly, Fault
 
 _OVERTAKERS = 3  # so many messages other posters handle while a late one keeps its transaction open
 _OVERTAKING_SECONDS_MAX = 0.5  # unless there are no more

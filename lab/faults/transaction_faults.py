@@ -16,7 +16,7 @@ from lab.servers.stack import LabAddresses
 from lab.services.event import Leg
 from lab.services.namespace import Namespace
 from lab.services.raw_producer import RawProducer, open_raw_admin, unverified_transactions
-from lab.truth import Anomaly, Fault
+from lab.truth.truth import Anomaly, Fault
 
 
 def hang_transaction(addresses: LabAddresses, namespace: str, dice: random.Random) -> tuple[Anomaly, ...]:

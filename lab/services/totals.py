@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from lab.faults.round_plan import Plan
 from lab.services.event import Leg, Payment
 from lab.services.namespace import Namespace
-from lab.truth import Anomaly, Totals
+from lab.truth.truth import Anomaly, Totals
 
 
 def total(plan: Plan, anomalies: Sequence[Anomaly], names: Namespace) -> Totals:

@@ -16,7 +16,6 @@ import psycopg
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
-from lab.committed_reader import is_committed
 from lab.servers.log_ends import LogEnds
 from lab.servers.stack import LabAddresses
 from lab.services.delivery_mode import DeliveryMode
@@ -24,6 +23,7 @@ from lab.services.event import Event, Leg, Payment
 from lab.services.kafka_clients import TRANSACTION_TIMEOUT_MS, new_admin, new_producer
 from lab.services.ledger import Ledger, PayoutRow
 from lab.services.namespace import Namespace
+from lab.truth.committed_reader import is_committed
 
 _TIMEOUT_SECONDS = 30.0
 _END_SECONDS = 60.0  # to end a transaction: its coordinator may just have been killed and started again

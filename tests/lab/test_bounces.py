@@ -5,11 +5,11 @@ from random import Random
 
 import pytest
 
-from lab.books import find_breaks, read_books
 from lab.faults.broker_restarts import bounced
 from lab.rounds import prepare, run_traffic
 from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode
+from lab.truth.independent_reader import find_breaks, read_books
 
 pytestmark = pytest.mark.stack
 

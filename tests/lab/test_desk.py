@@ -9,13 +9,13 @@ from subprocess import Popen
 import pytest
 
 import lab.services.workload
-from lab.books import read_topic
 from lab.rounds import prepare
 from lab.servers.process import freeze
 from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode
 from lab.services.event import Leg
 from lab.services.workload import Desk, Traffic
+from lab.truth.independent_reader import read_topic
 
 pytestmark = pytest.mark.stack
 

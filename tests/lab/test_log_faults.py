@@ -6,7 +6,6 @@ from random import Random
 import pytest
 from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
 
-from lab.books import read_topic
 from lab.faults.log_faults import (
     compact_unread,
     expire_unread,
@@ -25,7 +24,8 @@ from lab.services.event import Leg
 from lab.services.kafka_clients import new_admin
 from lab.services.namespace import Namespace
 from lab.services.raw_producer import open_raw_admin
-from lab.truth import Anomaly
+from lab.truth.independent_reader import read_topic
+from lab.truth.truth import Anomaly
 
 pytestmark = pytest.mark.stack
 

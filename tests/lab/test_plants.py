@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from lab.books import find_breaks, read_books
 from lab.faults.single_breaks import PLANTS
 from lab.rounds import Round, prepare, run_traffic
 from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode
-from lab.truth import Anomaly
+from lab.truth.independent_reader import find_breaks, read_books
+from lab.truth.truth import Anomaly
 
 pytestmark = pytest.mark.stack
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from lab.books import Books, Record, count_copies, find_breaks, read_books, read_ledger, read_topic
 from lab.rounds import Round, RunningRound, prepare, run_traffic
 from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode
 from lab.services.event import Leg, partition_of
-from lab.truth import Truth
+from lab.truth.independent_reader import Books, Record, count_copies, find_breaks, read_books, read_ledger, read_topic
+from lab.truth.truth import Truth
 
 PAYMENTS, PAYOUTS = 36, 24
 KILLING = {"ack_lost": 4, "client_killed": 2, "consumer_crashed": 4, "zombie": 2}

@@ -9,7 +9,6 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import TransactionAbortableError
 from kafka.structs import TopicPartition
 
-from lab.books import read_topic
 from lab.faults.break_writer import new_payment
 from lab.faults.transaction_faults import (
     bleed_into_transaction,
@@ -26,6 +25,7 @@ from lab.services.delivery_mode import DeliveryMode
 from lab.services.event import Leg
 from lab.services.namespace import Namespace
 from lab.services.raw_producer import RawProducer, open_raw_admin
+from lab.truth.independent_reader import read_topic
 from tallystick.kafka_log.fetch import fetcher
 from tallystick.kafka_log.offset_census import walk_batches
 from tallystick.model.offsets import OffsetRange

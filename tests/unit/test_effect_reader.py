@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lab.effect_reader import EventReader, MarkerReader, PostReader, ReversalReader
+from lab.truth.effect_reader import EventReader, MarkerReader, PostReader, ReversalReader
 from tallystick.kafka_log.batch_header import Marker
 
 from .synthetic_log import SyntheticLog

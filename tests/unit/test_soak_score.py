@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from lab.score import Finding, Kind
 from lab.soak_score import BookTruth, SoakScore, account_faults, expected_verdict, score_findings
-from lab.stored_books import StoredBooks
+from lab.truth.score import Finding, Kind
+from lab.truth.stored_books import StoredBooks
 
 MISSING = Finding(contract="payouts/3", kind=Kind.BREAK, name="missing_in_topic_never_produced", subject="pay-7")
 CLEARED = Finding(contract="payouts/4", kind=Kind.CLEARED, name="cleared", subject="pay-7")

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from lab.truth import Anomaly
+from lab.truth.truth import Anomaly
 
 Found = Counter[tuple[str, str]]
 """(break class, event) to copies; the event of a torn payment is "<payment id>/<missing leg>"."""

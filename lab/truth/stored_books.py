@@ -8,9 +8,9 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from lab.score import Finding, Kind
 from lab.servers.log_ends import Partition
-from lab.stored_findings import break_finding, details_finding, item_finding
+from lab.truth.score import Finding, Kind
+from lab.truth.stored_findings import break_finding, details_finding, item_finding
 
 _COUNTED = ("committed", "aborted", "plain", "commit_markers", "abort_markers")
 _QUERIES = {

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lab.score import Finding
+from lab.truth.score import Finding
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from lab.score import Finding, Kind
+from lab.truth.score import Finding, Kind
 
 _QUERIES = {
     "verdict": "SELECT * FROM tallystick.verdict WHERE contract = %s ORDER BY cut_n",

@@ -1,0 +1,1 @@
+"""What must be found, read by readers that share nothing with the product."""
