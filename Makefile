@@ -33,10 +33,10 @@ demo: setup ## Start everything, break it on purpose, watch Tallystick find out 
 	$(BIN)/python -m lab.demo $(if $(FOLLOW),--follow)
 
 lab: setup ## One round of real faults, mixed by SEED=n (default 1), found and scored
-	$(BIN)/python -m lab.lab_round --seeds $(or $(SEED),1)
+	$(BIN)/python -m lab.rounds.main --seeds $(or $(SEED),1)
 
 lab-long: setup ## Twenty such rounds (SEEDS=1-20)
-	$(BIN)/python -m lab.lab_round --seeds $(or $(SEEDS),1-20)
+	$(BIN)/python -m lab.rounds.main --seeds $(or $(SEEDS),1-20)
 
 soak: setup ## Windows without end, with kills; the sum must equal the truth (WINDOWS=200 SEED=1)
 	$(BIN)/python -m lab.soak --windows $(or $(WINDOWS),200) --seed $(or $(SEED),1)

@@ -24,8 +24,8 @@ from rich.table import Table
 
 from lab.command_line import CommandLine
 from lab.long_run import LongRun, measured_on
-from lab.round_contracts import payments_contract, write_contract
-from lab.rounds import prepare
+from lab.rounds.delivery_mode_round import prepare
+from lab.rounds.round_contracts import payments_contract, write_contract
 from lab.servers.airflow import AirflowStack, start_airflow
 from lab.servers.airflow_environment import AirflowSettings
 from lab.servers.process import REPOSITORY, wait_until

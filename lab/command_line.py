@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lab.round_contracts import KAFKA, LEDGER
+from lab.rounds.round_contracts import KAFKA, LEDGER
 from lab.servers import process
 from lab.servers.airflow_environment import SMALL_SPARK
 from lab.servers.postgres import STORE_ROLE

@@ -13,8 +13,8 @@ import psycopg
 
 from lab.command_line import CommandLine
 from lab.crash_plan import EVENTS_PER_PLAN, CrashRound, Kind
-from lab.round_contracts import payouts_contract, reads_contract, write_contract
-from lab.rounds import prepare
+from lab.rounds.delivery_mode_round import prepare
+from lab.rounds.round_contracts import payouts_contract, reads_contract, write_contract
 from lab.servers.log_ends import LogEnds, Partition
 from lab.servers.postgres import STORE_DATABASE
 from lab.servers.stack import LabStack

@@ -33,8 +33,8 @@ from lab.crash_books import (
 from lab.crash_executor import Executor, StartEnd
 from lab.crash_plan import EVENTS_PER_PLAN, CrashRound, Fault, Kind, Step
 from lab.crash_score import EventEnd, RoundEnd, Told
-from lab.round_contracts import KAFKA
-from lab.second_person import SecondPerson
+from lab.rounds.round_contracts import KAFKA
+from lab.rounds.second_person import SecondPerson
 from lab.servers import process
 from lab.servers.log_ends import Partition
 from lab.servers.proxy import Loss, Request

@@ -30,7 +30,7 @@ from lab.command_line import CommandLine
 from lab.demo_contracts import KINDS, contract_name, every_contract, write_contracts
 from lab.demo_table import show
 from lab.long_run import measured_on
-from lab.rounds import Round, prepare, run_traffic
+from lab.rounds.delivery_mode_round import Round, prepare, run_traffic
 from lab.servers.airflow import AirflowStack, start_airflow
 from lab.servers.airflow_environment import AirflowSettings
 from lab.servers.alert_receiver import Pager, start_pager

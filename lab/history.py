@@ -27,8 +27,8 @@ from rich.table import Table
 from lab.command_line import CommandLine
 from lab.faults.event_faults import Planted
 from lab.long_run import LongRun, measured_on
-from lab.round_contracts import payments_contract, payouts_contract, write_contract
-from lab.rounds import prepare
+from lab.rounds.delivery_mode_round import prepare
+from lab.rounds.round_contracts import payments_contract, payouts_contract, write_contract
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabStack, start_stack
 from lab.services.delivery_mode import DeliveryMode

@@ -23,9 +23,9 @@ import psycopg
 
 from lab.command_line import CommandFailed, CommandLine
 from lab.faults.event_faults import KeyFault, Later
-from lab.mixed_round import LEGAL_NOTICES
-from lab.round_contracts import faulty, payments_contract, payouts_contract, write_contract
-from lab.rounds import prepare
+from lab.rounds.delivery_mode_round import prepare
+from lab.rounds.mixed_round import LEGAL_NOTICES
+from lab.rounds.round_contracts import faulty, payments_contract, payouts_contract, write_contract
 from lab.servers import process
 from lab.servers.broker import Broker
 from lab.servers.log_ends import LogEnds, Partition

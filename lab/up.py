@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import IO
 
 from lab.command_line import CommandLine
-from lab.own_contracts import OwnContracts, copy_contracts
-from lab.rounds import Round, prepare, run_traffic
+from lab.rounds.delivery_mode_round import Round, prepare, run_traffic
+from lab.rounds.own_contracts import OwnContracts, copy_contracts
 from lab.servers.airflow import AirflowStack, start_airflow
 from lab.servers.airflow_connections import OwnConnections, read_connections
 from lab.servers.airflow_environment import LAB_CONNECTIONS, AirflowSettings, write_secret

@@ -30,7 +30,7 @@ from lab.faults.transaction_faults import (
     hang_transaction,
     tear_by_protocol,
 )
-from lab.round_contracts import payments_contract, payouts_contract
+from lab.rounds.round_contracts import payments_contract, payouts_contract
 from lab.servers.stack import LabStack
 from lab.services.event import Leg
 from lab.truth.score import Finding, Kind

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
-from lab.own_contracts import Document
+from lab.rounds.own_contracts import Document
 
 AirflowConnection = str | dict[str, Any]
 """As AIRFLOW_CONN_<ID> has it: text, or fields that are written as JSON."""

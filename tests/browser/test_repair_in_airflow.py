@@ -16,7 +16,7 @@ import pytest
 import yaml
 from playwright.sync_api import Browser, expect
 
-from lab.rounds import prepare
+from lab.rounds.delivery_mode_round import prepare
 from lab.servers.airflow import AirflowStack, start_airflow
 from lab.servers.airflow_environment import AirflowSettings
 from lab.servers.postgres import STORE_ROLE

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from lab.faults.broker_restarts import bounced
-from lab.rounds import prepare, run_traffic
+from lab.rounds.delivery_mode_round import prepare, run_traffic
 from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode
 from lab.truth.independent_reader import find_breaks, read_books

@@ -9,7 +9,7 @@ from subprocess import Popen
 import pytest
 
 import lab.services.workload
-from lab.rounds import prepare
+from lab.rounds.delivery_mode_round import prepare
 from lab.servers.process import freeze
 from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode

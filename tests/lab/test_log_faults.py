@@ -16,7 +16,7 @@ from lab.faults.log_faults import (
     recreate_topic,
     send_out_of_order,
 )
-from lab.rounds import prepare
+from lab.rounds.delivery_mode_round import prepare
 from lab.servers.log_ends import Partition
 from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode

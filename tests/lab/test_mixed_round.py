@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from lab.command_line import CommandLine
-from lab.lab_round import figures_of
-from lab.mixed_round import run_round
+from lab.rounds.main import figures_of
+from lab.rounds.mixed_round import run_round
 from lab.servers.process import REPOSITORY, wait_until
 from lab.servers.stack import LabStack
 
@@ -35,7 +35,7 @@ def test_every_planted_fault_is_found_under_its_class_and_clean_books_match(
 
 
 def test_nothing_is_left_of_a_round_that_is_interrupted_while_spark_works(lab_folder: Path, tmp_path: Path) -> None:
-    argv, log = [sys.executable, "-m", "lab.lab_round", f"--folder={lab_folder}"], tmp_path / "stderr"
+    argv, log = [sys.executable, "-m", "lab.rounds.main", f"--folder={lab_folder}"], tmp_path / "stderr"
     with log.open("wb") as stderr:
         runner = subprocess.Popen(argv, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=stderr)
     family: list[psutil.Process] = []

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lab.faults.single_breaks import PLANTS
-from lab.rounds import Round, prepare, run_traffic
+from lab.rounds.delivery_mode_round import Round, prepare, run_traffic
 from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode
 from lab.truth.independent_reader import find_breaks, read_books

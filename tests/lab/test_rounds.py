@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.rounds import Round, RunningRound, prepare, run_traffic
+from lab.rounds.delivery_mode_round import Round, RunningRound, prepare, run_traffic
 from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode
 from lab.services.event import Leg, partition_of

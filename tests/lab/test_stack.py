@@ -106,7 +106,14 @@ def test_nothing_is_left_after_a_signal_to_the_runner(lab_folder: Path, number: 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_is_left_of_a_round_that_is_cut_short(lab_folder: Path, number: signal.Signals) -> None:
-    argv = [sys.executable, "-m", "lab.rounds", "--mode=exactly_once", "--seed=1", f"--folder={lab_folder}"]
+    argv = [
+        sys.executable,
+        "-m",
+        "lab.rounds.delivery_mode_round",
+        "--mode=exactly_once",
+        "--seed=1",
+        f"--folder={lab_folder}",
+    ]
     runner = subprocess.Popen(argv, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     family: list[psutil.Process] = []
     try:

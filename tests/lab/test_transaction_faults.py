@@ -17,7 +17,7 @@ from lab.faults.transaction_faults import (
     hang_transaction,
     tear_by_protocol,
 )
-from lab.rounds import prepare
+from lab.rounds.delivery_mode_round import prepare
 from lab.servers.log_ends import Partition
 from lab.servers.process import wait_until
 from lab.servers.stack import LabStack

@@ -8,7 +8,7 @@ import pytest
 from croniter import croniter
 
 from lab import up
-from lab.own_contracts import OwnContracts, copy_contracts
+from lab.rounds.own_contracts import OwnContracts, copy_contracts
 from lab.servers.airflow import AirflowStack
 from lab.servers.airflow_environment import build_environment
 from lab.servers.process import REPOSITORY

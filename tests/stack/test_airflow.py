@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.own_contracts import copy_contracts
-from lab.rounds import prepare
+from lab.rounds.delivery_mode_round import prepare
+from lab.rounds.own_contracts import copy_contracts
 from lab.servers.airflow import AirflowStack, start_airflow
 from lab.servers.airflow_client import AirflowSaidNo
 from lab.servers.airflow_connections import read_connections

@@ -18,7 +18,7 @@ from sqlalchemy import text
 from typer.testing import CliRunner, Result
 
 from lab.faults.swollen_batch import ZSTD, produce_batch, swollen_batch
-from lab.second_person import SecondPerson
+from lab.rounds.second_person import SecondPerson
 from lab.services.event import Leg
 from lab.services.raw_producer import open_raw_admin
 from lab.struck_servers import StruckServers

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from sqlalchemy import text
 from typer.testing import CliRunner, Result
 
-from lab.second_person import SecondPerson
+from lab.rounds.second_person import SecondPerson
 from lab.servers.process import wait_until
 from lab.services.event import Leg
 from lab.services.ledger import PayoutRow

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from lab.begun_book import standing
 from lab.faults.event_faults import after_retention
 from lab.faults.log_fault_books import CLUSTER_FAULTS, LOG_FAULTS
-from lab.mixed_round import FAULTS_BY_BOOK, JUDGED_FAULTS, SEEDS_FOR_ALL, draw_cluster_faults, draw_faults
+from lab.rounds.begun_book import standing
+from lab.rounds.mixed_round import FAULTS_BY_BOOK, JUDGED_FAULTS, SEEDS_FOR_ALL, draw_cluster_faults, draw_faults
 from lab.services.event import Leg, Payment
 from lab.truth.score import Counts, Finding, Kind, Score, score, verdict_faults
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from lab.second_person import public_line, signature_of
+from lab.rounds.second_person import public_line, signature_of
 from tallystick.compensation.signed_approval import (
     NAMESPACE,
     SIGNERS_VARIABLE,

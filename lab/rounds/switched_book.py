@@ -11,7 +11,7 @@ from pathlib import Path
 from lab.faults.event_faults import Planted, broken
 from lab.faults.ledger_fault_books import Findings, doubt, pay_out
 from lab.faults.log_fault_books import LogBook, LogFault
-from lab.round_contracts import SWITCHED_LEDGER
+from lab.rounds.round_contracts import SWITCHED_LEDGER
 from lab.servers.postgres import LEDGER_DATABASE, LEDGER_OWNER, LEDGER_READER, PostgresServer
 from lab.services.workload import Desk
 

@@ -1,7 +1,7 @@
 """The fault lab: real faults, mixed by seed, planted where the reconciler must find each under its own name.
 
-    python -m lab.lab_round
-    python -m lab.lab_round --seeds 1-20
+    python -m lab.rounds.main
+    python -m lab.rounds.main --seeds 1-20
 
 One stack for all seeds, and after it one of three brokers for the seeds that draw a fault which needs them. Prints the
 score and stores it as build/lab.json; exits 1 when anything differs from the truth.
@@ -19,7 +19,7 @@ from rich.table import Table
 
 from lab.command_line import CommandLine
 from lab.long_run import LongRun, measured_on
-from lab.mixed_round import RoundResult, draw_cluster_faults, run_cluster_round, run_round
+from lab.rounds.mixed_round import RoundResult, draw_cluster_faults, run_cluster_round, run_round
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import start_stack
 from lab.truth.score import COLUMNS, Counts, Score

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.faults.round_plan import make_plan
-from lab.running_round import Progress, Round, RunningRound
+from lab.rounds.running_round import Progress, Round, RunningRound
 from lab.servers.log_ends import LogEnds
 from lab.servers.stack import LabAddresses, start_stack
 from lab.services.delivery_mode import DeliveryMode

@@ -22,7 +22,6 @@ from pathlib import Path
 
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
-from lab.begun_book import BEGUN_FAULTS
 from lab.command_line import CommandFailed, CommandLine
 from lab.faults.broker_restarts import bounced
 from lab.faults.event_faults import (
@@ -36,7 +35,9 @@ from lab.faults.event_faults import (
 )
 from lab.faults.ledger_fault_books import LEDGER_FAULTS
 from lab.faults.log_fault_books import CLUSTER_FAULTS, LOG_FAULTS, LogBook, LogFault
-from lab.round_contracts import (
+from lab.rounds.begun_book import BEGUN_FAULTS
+from lab.rounds.delivery_mode_round import Round, prepare, run_traffic
+from lab.rounds.round_contracts import (
     SWITCHED_LEDGER,
     faulty,
     payments_contract,
@@ -44,14 +45,13 @@ from lab.round_contracts import (
     reads_contract,
     write_contract,
 )
-from lab.rounds import Round, prepare, run_traffic
+from lab.rounds.switched_book import SWITCHED_FAULTS
 from lab.servers.log_ends import LogEnds, Partition
 from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode
 from lab.services.kafka_clients import new_admin
 from lab.services.namespace import Namespace
 from lab.services.workload import Desk, Traffic
-from lab.switched_book import SWITCHED_FAULTS
 from lab.truth.round_truth import PlantedFault, RoundTruth
 from lab.truth.score import Finding, Kind, Score, score, verdict_faults
 from lab.truth.stored_findings import read_contract

@@ -1,0 +1,1 @@
+"""Rounds of mixed faults, found and scored: `make lab`."""
