@@ -30,7 +30,7 @@ routes: setup ## Show who is let in where, measured on a live Airflow under Simp
 	@$(PYTEST) -q tests/browser/test_routes.py && cat build/routes/*.md
 
 demo: setup ## Start everything, break it on purpose, watch Tallystick find out (FOLLOW=1: you approve the repair)
-	$(BIN)/python -m lab.demo $(if $(FOLLOW),--follow)
+	$(BIN)/python -m lab.demo.main $(if $(FOLLOW),--follow)
 
 lab: setup ## One round of real faults, mixed by SEED=n (default 1), found and scored
 	$(BIN)/python -m lab.rounds.main --seeds $(or $(SEED),1)
@@ -57,10 +57,10 @@ cluster: setup ## A Spark master and two workers here until Ctrl-C; prints the m
 	$(BIN)/python -m lab.servers.spark_cluster --workers $(or $(WORKERS),2)
 
 up: setup ## Start broker, ledger and Airflow here, without Docker, with every contract of dags/contracts
-	$(BIN)/python -m lab.up
+	$(BIN)/python -m lab.demo.up
 
 down: setup ## Stop what `make up` started
-	$(BIN)/python -m lab.down
+	$(BIN)/python -m lab.demo.down
 
 lint: setup ## Ruff, mypy, and what no committed file may hold
 	$(BIN)/ruff check .

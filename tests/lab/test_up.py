@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from croniter import croniter
 
-from lab import up
+from lab.demo import up
 from lab.rounds.own_contracts import OwnContracts, copy_contracts
 from lab.servers.airflow import AirflowStack
 from lab.servers.airflow_environment import build_environment

@@ -1,11 +1,11 @@
-"""Stop what `python -m lab.up` started, in order, and say what was stopped. Nothing running is fine, too."""
+"""Stop what `python -m lab.demo.up` started, in order, and say what was stopped. Nothing running is fine, too."""
 
 import os
 import signal
 import sys
 import time
 
-from lab.up import LOG, STOPPED, is_running, serving_pid
+from lab.demo.up import LOG, STOPPED, is_running, serving_pid
 
 _SECONDS_TO_STOP_MAX = 120
 

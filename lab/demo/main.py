@@ -1,7 +1,7 @@
 """The main job, shown: one workload, three delivery modes, the same faults, and what a reconciler finds of them.
 
-    python -m lab.demo --seed 1
-    python -m lab.demo --follow
+    python -m lab.demo.main --seed 1
+    python -m lab.demo.main --follow
 
 Starts a real broker, ledger and Airflow, breaks real services, lets the scheduler reconcile each mode, has a person's
 approval given over Airflow's REST API for what can be repaired, and compares every finding with the lab's own truth.
@@ -27,8 +27,8 @@ from typing import Any
 from rich.console import Console
 
 from lab.command_line import CommandLine
-from lab.demo_contracts import KINDS, contract_name, every_contract, write_contracts
-from lab.demo_table import show
+from lab.demo.demo_contracts import KINDS, contract_name, every_contract, write_contracts
+from lab.demo.demo_table import show
 from lab.long_run import measured_on
 from lab.rounds.delivery_mode_round import Round, prepare, run_traffic
 from lab.servers.airflow import AirflowStack, start_airflow

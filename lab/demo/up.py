@@ -1,10 +1,10 @@
-"""Everything, running here until `python -m lab.down`: broker, databases, billing traffic, Airflow with all contracts.
+"""Everything, running here until `python -m lab.demo.down`: broker, databases, billing traffic, Airflow with all contracts.
 
-    python -m lab.up
+    python -m lab.demo.up
 
 Returns once Airflow is healthy and says where it is; the rest is a process of its own (`--serve`), which holds the lock
 on build/up/ as long as it lives and stops its parts in order when it ends. Traffic is exactly-once and harmless: the
-books agree, window after window. `python -m lab.demo` is where things get broken. Contracts that somebody has put
+books agree, window after window. `python -m lab.demo.main` is where things get broken. Contracts that somebody has put
 beside the two of the lab are scheduled too, with the connections that the environment names for them.
 """
 
@@ -45,7 +45,7 @@ SESSION_FILE = FOLDER / "session.json"
 _LOCK_FILE = FOLDER / ".lock"
 
 STOPPED = "stopped: "
-"""What the log says when a part has ended; `lab.down` passes it on."""
+"""What the log says when a part has ended; `lab.demo.down` passes it on."""
 
 _PORT_WANTED = 8080
 _SECONDS_TO_START_MAX = 180
@@ -61,7 +61,7 @@ class UpFailed(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """What runs, for people and for `lab.down`."""
+    """What runs, for people and for `lab.demo.down`."""
 
     pid: int
     address: str
@@ -75,7 +75,7 @@ class Session:
 
 def main() -> None:
     """Start everything, or say that it runs already."""
-    parser = argparse.ArgumentParser(description="Start broker, ledger, traffic and Airflow here; stop: lab.down")
+    parser = argparse.ArgumentParser(description="Start broker, ledger, traffic and Airflow here; stop: lab.demo.down")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     if parser.parse_args().serve:
         _serve()
@@ -112,7 +112,7 @@ def _launch() -> subprocess.Popen[bytes]:
     SESSION_FILE.unlink(missing_ok=True)
     with open(LOG, "wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "lab.up", "--serve"],
+            [sys.executable, "-m", "lab.demo.up", "--serve"],
             cwd=REPOSITORY,
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -259,7 +259,7 @@ Contracts    {", ".join(session.contracts)}{faults}
 
 The lab's two contracts are reconciled every {_MINUTES_PER_WINDOW} minutes, others by their own schedule; the first run
 of each is its baseline.
-Stop it with: make down (python -m lab.down)"""
+Stop it with: make down (python -m lab.demo.down)"""
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""The demo, and the shop that `make up` opens."""
