@@ -39,13 +39,13 @@ lab-long: setup ## Twenty such rounds (SEEDS=1-20)
 	$(BIN)/python -m lab.rounds.main --seeds $(or $(SEEDS),1-20)
 
 soak: setup ## Windows without end, with kills; the sum must equal the truth (WINDOWS=200 SEED=1)
-	$(BIN)/python -m lab.soak --windows $(or $(WINDOWS),200) --seed $(or $(SEED),1)
+	$(BIN)/python -m lab.soak.main --windows $(or $(WINDOWS),200) --seed $(or $(SEED),1)
 
 backfill: setup ## An outage of thirty windows, and Airflow's own backfill after it (WINDOWS=30 SEED=1)
-	$(BIN)/python -m lab.backfill --windows $(or $(WINDOWS),30) --seed $(or $(SEED),1)
+	$(BIN)/python -m lab.soak.backfill --windows $(or $(WINDOWS),30) --seed $(or $(SEED),1)
 
 history: setup ## Run 10 against the last of a year of windows (WINDOWS=365 BOOK=payouts)
-	$(BIN)/python -m lab.history --windows $(or $(WINDOWS),365) --book $(or $(BOOK),payouts)
+	$(BIN)/python -m lab.soak.history --windows $(or $(WINDOWS),365) --book $(or $(BOOK),payouts)
 
 crash: setup ## Strike the compensating job at every step; each effect must happen once (ROUNDS=200 SEED=1, or SEED=1.17)
 	$(BIN)/python -m lab.crash --rounds $(or $(ROUNDS),200) --seed $(or $(SEED),1)

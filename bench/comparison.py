@@ -26,9 +26,9 @@ from bench.data_set import (
 from bench.machine import machine
 from bench.ours_app import take_cut
 from bench.start_up import run_command
-from lab.long_run import LongRun
 from lab.servers.postgres import STORE_ROLE
 from lab.servers.stack import LabStack, start_stack
+from lab.soak.long_run import LongRun
 from tallystick.connections.connections import environment_variable
 from tallystick.contract.contract import load_contract
 from tallystick.store.engine import connect_store, migrate, open_store

@@ -23,10 +23,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from rich.table import Table
 
 from bench.machine import machine
-from lab.long_run import LongRun
 from lab.servers.broker import DEFAULT_JARS
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabStack, start_stack
+from lab.soak.long_run import LongRun
 
 FOLDER = REPOSITORY / "build" / "bench_eos"
 FIGURES = REPOSITORY / "build" / "bench_eos.json"

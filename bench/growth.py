@@ -17,8 +17,8 @@ from rich.table import Table
 
 from bench.comparison import PARTS, measure
 from bench.data_set import DataSize
-from lab.long_run import LongRun
 from lab.servers.process import REPOSITORY
+from lab.soak.long_run import LongRun
 
 FIGURES = REPOSITORY / "build" / "bench_growth.json"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import psutil
 
-from lab.long_run import measured_on
+from lab.soak.long_run import measured_on
 
 
 def machine() -> dict[str, Any]:

@@ -29,12 +29,12 @@ import psycopg
 from pydantic import TypeAdapter
 from rich.table import Table
 
-from lab.long_run import LongRun, measured_on
 from lab.servers.airflow import WHAT_A_READER_NEEDS, AirflowStack, start_airflow
 from lab.servers.airflow_environment import AirflowSettings
 from lab.servers.postgres import AIRFLOW_DATABASE, STORE_DATABASE, STORE_OWNER, STORE_ROLE, PostgresServer, create_store
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabAddresses
+from lab.soak.long_run import LongRun, measured_on
 from tallystick.contract.contract import Contract, load_contract
 from tallystick.model.cut import LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange

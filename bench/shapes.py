@@ -20,8 +20,8 @@ from rich.table import Table
 from bench.answers import faster_than_ours
 from bench.comparison import BROKEN_TABLE, COMMAND, DATACOMPY, PLANTED, measure
 from bench.data_set import DataSize
-from lab.long_run import LongRun
 from lab.servers.process import REPOSITORY
+from lab.soak.long_run import LongRun
 
 FIGURES = REPOSITORY / "build" / "bench_shapes.json"
 _NO_FAULTS = (BROKEN_TABLE, PLANTED, COMMAND)

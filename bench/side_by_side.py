@@ -19,8 +19,8 @@ from rich.table import Table
 from bench.comparison import PARTS, measure
 from bench.data_set import DataSize
 from bench.start_up import start_up_table
-from lab.long_run import LongRun
 from lab.servers.process import REPOSITORY
+from lab.soak.long_run import LongRun
 
 FIGURES = REPOSITORY / "build" / "bench.json"
 

@@ -32,9 +32,9 @@ from lab.crash_books import find_all
 from lab.crash_plan import plan_crashes
 from lab.crash_run import CrashMatrix
 from lab.crash_score import CRASH_COLUMNS, RoundEnd, crash_figures
-from lab.long_run import LongRun, measured_on
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import start_stack
+from lab.soak.long_run import LongRun, measured_on
 from lab.truth.score_table import shown
 
 FOLDER = REPOSITORY / "build" / "crash"

@@ -29,7 +29,6 @@ from rich.console import Console
 from lab.command_line import CommandLine
 from lab.demo.demo_contracts import KINDS, contract_name, every_contract, write_contracts
 from lab.demo.demo_table import show
-from lab.long_run import measured_on
 from lab.rounds.delivery_mode_round import Round, prepare, run_traffic
 from lab.servers.airflow import AirflowStack, start_airflow
 from lab.servers.airflow_environment import AirflowSettings
@@ -37,6 +36,7 @@ from lab.servers.alert_receiver import Pager, start_pager
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabStack, start_stack
 from lab.services.delivery_mode import DeliveryMode
+from lab.soak.long_run import measured_on
 from lab.truth.console_consumer import read_topic
 from lab.truth.stored_verdicts import Found, StoredRun, expected, open_items, read_runs
 from lab.truth.truth import Fault, Truth

@@ -18,10 +18,10 @@ from typing import Any
 from rich.table import Table
 
 from lab.command_line import CommandLine
-from lab.long_run import LongRun, measured_on
 from lab.rounds.mixed_round import RoundResult, draw_cluster_faults, run_cluster_round, run_round
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import start_stack
+from lab.soak.long_run import LongRun, measured_on
 from lab.truth.score import COLUMNS, Counts, Score
 from lab.truth.score_table import score_table, shown
 

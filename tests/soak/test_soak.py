@@ -7,9 +7,9 @@ import pytest
 
 from lab.command_line import CommandLine
 from lab.servers.stack import LabStack
-from lab.soak import figures_of
-from lab.soak_plan import Disturbance
-from lab.soak_run import SoakResult, run_soak
+from lab.soak.main import figures_of
+from lab.soak.soak_plan import Disturbance
+from lab.soak.soak_run import SoakResult, run_soak
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(900)]
 

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from lab.faults.event_faults import PAYMENT_FAULTS, PAYOUT_FAULTS
-from lab.soak_plan import BOOKS, Disturbance, plan_soak
+from lab.soak.soak_plan import BOOKS, Disturbance, plan_soak
 from lab.spark_app import STEPS
 
 WINDOWS = plan_soak(seed=7, windows=200)

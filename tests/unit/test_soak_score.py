@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lab.soak_score import BookTruth, SoakScore, account_faults, expected_verdict, score_findings
+from lab.soak.soak_score import BookTruth, SoakScore, account_faults, expected_verdict, score_findings
 from lab.truth.score import Finding, Kind
 from lab.truth.stored_books import StoredBooks
 

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 
 from lab.faults.event_faults import PAYMENT_FAULTS, PAYOUT_FAULTS, KeyFault
 from lab.services.workload import Desk
-from lab.soak_faults import (
+from lab.soak.late_partners import (
     Straddle,
     leg_straddles,
     payment_straddles,

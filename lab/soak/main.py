@@ -1,7 +1,7 @@
 """The soak: windows of live traffic with faults, while runs and servers are killed, and the sum must equal the truth.
 
-    python -m lab.soak
-    python -m lab.soak --windows 200 --seed 7
+    python -m lab.soak.main
+    python -m lab.soak.main --windows 200 --seed 7
 
 Two books are written without a pause while windows of them are cut and judged in turn, in one long-lived Spark
 session. One run in ten is a process of its own, killed at a step it announces; broker, ledger and store are killed and
@@ -23,11 +23,11 @@ from typing import Any
 from rich.table import Table
 
 from lab.command_line import CommandLine
-from lab.long_run import LongRun, measured_on
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import start_stack
-from lab.soak_run import SoakResult, run_soak
-from lab.soak_score import SOAK_COLUMNS
+from lab.soak.long_run import LongRun, measured_on
+from lab.soak.soak_run import SoakResult, run_soak
+from lab.soak.soak_score import SOAK_COLUMNS
 from lab.truth.score_table import score_table, shown
 
 FOLDER = REPOSITORY / "build" / "soak"

@@ -1,6 +1,6 @@
 """A year of daily windows: does a run cost more, the more windows lie behind it, with their rows and their log?
 
-    python -m lab.history --windows 365 --book payouts
+    python -m lab.soak.history --windows 365 --book payouts
 
 Writes and judges window after window of one book, on a real broker and ledger, in one Spark session. Each holds two
 hundred payments that agree and one whose partner comes a window late, so that every run breaks an item, looks it up in
@@ -26,14 +26,14 @@ from rich.table import Table
 
 from lab.command_line import CommandLine
 from lab.faults.event_faults import Planted
-from lab.long_run import LongRun, measured_on
 from lab.rounds.delivery_mode_round import prepare
 from lab.rounds.round_contracts import payments_contract, payouts_contract, write_contract
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabStack, start_stack
 from lab.services.delivery_mode import DeliveryMode
 from lab.services.workload import Desk, Traffic
-from lab.soak_faults import payout_late, posted_late
+from lab.soak.late_partners import payout_late, posted_late
+from lab.soak.long_run import LongRun, measured_on
 from lab.spark_app import ENDS, STEPS, SparkApp
 from lab.truth.store_size import store_bytes
 from lab.truth.stored_verdicts import read_runs

@@ -37,9 +37,9 @@ from lab.services.kafka_clients import new_admin
 from lab.services.live_traffic import LiveTraffic
 from lab.services.namespace import Namespace
 from lab.services.workload import Desk
-from lab.soak_faults import Straddle, cleared
-from lab.soak_plan import BOOKS, Disturbance, Window, plan_soak
-from lab.soak_score import BookTruth, SoakScore, add_accounts, score_findings
+from lab.soak.late_partners import Straddle, cleared
+from lab.soak.soak_plan import BOOKS, Disturbance, Window, plan_soak
+from lab.soak.soak_score import BookTruth, SoakScore, add_accounts, score_findings
 from lab.spark_app import ENDS, SparkApp
 from lab.truth.committed_reader import committed_records
 from lab.truth.round_truth import PlantedFault, RoundTruth

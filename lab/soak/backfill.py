@@ -1,6 +1,6 @@
 """An outage, and Airflow's own backfill after it: thirty windows must find what they would have found on time.
 
-    python -m lab.backfill --seed 1 --windows 30
+    python -m lab.soak.backfill --seed 1 --windows 30
 
 Starts a real broker, ledger and Airflow, takes the baseline, and writes hours of traffic with a fault in each, while
 nobody reconciles. Then `airflow backfill create` runs all the windows, and every fault must be found by the run of its
@@ -23,7 +23,6 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.command_line import CommandLine
-from lab.long_run import LongRun, measured_on
 from lab.rounds.delivery_mode_round import prepare
 from lab.rounds.round_contracts import payments_contract, write_contract
 from lab.servers.airflow import AirflowStack, start_airflow
@@ -34,6 +33,7 @@ from lab.services.delivery_mode import DeliveryMode
 from lab.services.event import Event, Leg
 from lab.services.ledger import Ledger
 from lab.services.workload import Desk, Writer
+from lab.soak.long_run import LongRun, measured_on
 from lab.truth.stored_verdicts import StoredRun, read_runs
 
 FOLDER = REPOSITORY / "build" / "backfill"

@@ -1,0 +1,1 @@
+"""Windows without end, backfills and long histories."""
