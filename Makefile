@@ -48,7 +48,7 @@ history: setup ## Run 10 against the last of a year of windows (WINDOWS=365 BOOK
 	$(BIN)/python -m lab.soak.history --windows $(or $(WINDOWS),365) --book $(or $(BOOK),payouts)
 
 crash: setup ## Strike the compensating job at every step; each effect must happen once (ROUNDS=200 SEED=1, or SEED=1.17)
-	$(BIN)/python -m lab.crash --rounds $(or $(ROUNDS),200) --seed $(or $(SEED),1)
+	$(BIN)/python -m lab.crash.main --rounds $(or $(ROUNDS),200) --seed $(or $(SEED),1)
 
 relay: setup ## Rows marked as sent while they are read: no window is broken or tried again (WINDOWS=50)
 	RELAY_WINDOWS=$(or $(WINDOWS),50) $(PYTEST) tests/stack/test_relay.py

@@ -17,7 +17,7 @@ from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabAddresses
 
 TALLYSTICK = str(Path(sys.executable).with_name("tallystick"))
-STEP_BY_STEP = (sys.executable, "-m", "lab.step_by_step", TALLYSTICK)
+STEP_BY_STEP = (sys.executable, "-m", "lab.crash.barrier_script", TALLYSTICK)
 """The same, and it waits at the end of each line until it is told to go on."""
 
 _JUDGED = (0, 1, 3)  # matched, broken, inconclusive

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lab.command_line import STEP_BY_STEP, CommandFailed
-from lab.crash_executor import Executor
+from lab.crash.executor import Executor
 from lab.faults.event_faults import Planted, broken
 from lab.faults.ledger_fault_books import Findings, open_desk
 from lab.faults.log_fault_books import LogBook, LogFault

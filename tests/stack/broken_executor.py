@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from psycopg import sql
 from sqlalchemy import Engine, text
 
-from lab.step_by_step import run_step_by_step
+from lab.crash.barrier_script import run_step_by_step
 from tallystick.compensation import plan as compensation_plan
 from tallystick.compensation.abort_plan import AbortItem
 from tallystick.compensation.plan import Plan

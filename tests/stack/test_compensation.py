@@ -17,11 +17,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from sqlalchemy import text
 from typer.testing import CliRunner, Result
 
+from lab.crash.server_faults import StruckServers
 from lab.faults.swollen_batch import ZSTD, produce_batch, swollen_batch
 from lab.rounds.second_person import SecondPerson
 from lab.services.event import Leg
 from lab.services.raw_producer import open_raw_admin
-from lab.struck_servers import StruckServers
 from tallystick.cli.app import app
 from tallystick.compensation.kill_switch import ActingStopped, OutsideActingHours, SwitchSetting
 from tallystick.compensation.plan import (

@@ -21,7 +21,7 @@ from confluent_kafka.admin import NewTopic
 from sqlalchemy import Engine
 
 from lab.command_line import STEP_BY_STEP, TALLYSTICK
-from lab.crash_books import (
+from lab.crash.books import (
     CrashBooks,
     by_match_key,
     counted_partitions,
@@ -32,9 +32,9 @@ from lab.crash_books import (
     rounds_of,
     write_contracts,
 )
-from lab.crash_plan import EVENTS_PER_PLAN, CrashRound, Fault, Kind, Step
-from lab.crash_run import CrashMatrix
-from lab.crash_score import RoundEnd, crash_figures
+from lab.crash.plan import EVENTS_PER_PLAN, CrashRound, Fault, Kind, Step
+from lab.crash.run import CrashMatrix
+from lab.crash.score import RoundEnd, crash_figures
 from lab.servers.log_ends import LogEnds, Partition
 from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode

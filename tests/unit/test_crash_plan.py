@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from lab.crash import _seed
-from lab.crash_books import events_needed, rounds_of
-from lab.crash_plan import CELLS, EVENTS_PER_PLAN, STEPS, CrashRound, Fault, Kind, Step, plan_crashes
+from lab.crash.books import events_needed, rounds_of
+from lab.crash.main import _seed
+from lab.crash.plan import CELLS, EVENTS_PER_PLAN, STEPS, CrashRound, Fault, Kind, Step, plan_crashes
 
 ROUNDS = plan_crashes(7, 3 * len(CELLS))
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lab.crash_score import EventEnd, RoundEnd, Told, crash_figures
+from lab.crash.score import EventEnd, RoundEnd, Told, crash_figures
 
 PUBLISHED = EventEnd(match_key="pay-7", counted_as="pay-7", copies=1, told=Told(fate="published"), state="done")
 HELD = Told(fate="refused", reason="not provable now: an open producer transaction holds payouts")

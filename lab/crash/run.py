@@ -20,7 +20,7 @@ import psycopg
 from kafka.errors import ConcurrentTransactionsError
 
 from lab.command_line import STEP_BY_STEP, CommandLine
-from lab.crash_books import (
+from lab.crash.books import (
     HANGING_PARTITION,
     POSTER,
     CrashBooks,
@@ -30,9 +30,10 @@ from lab.crash_books import (
     write_by_hand,
     write_late,
 )
-from lab.crash_executor import Executor, StartEnd
-from lab.crash_plan import EVENTS_PER_PLAN, CrashRound, Fault, Kind, Step
-from lab.crash_score import EventEnd, RoundEnd, Told
+from lab.crash.executor import Executor, StartEnd
+from lab.crash.plan import EVENTS_PER_PLAN, CrashRound, Fault, Kind, Step
+from lab.crash.score import EventEnd, RoundEnd, Told
+from lab.crash.server_faults import READER, StruckServers
 from lab.rounds.round_contracts import KAFKA
 from lab.rounds.second_person import SecondPerson
 from lab.servers import process
@@ -42,7 +43,6 @@ from lab.servers.stack import LabStack
 from lab.services.event import Leg
 from lab.services.raw_producer import RawProducer, open_raw_admin
 from lab.services.workload import Desk
-from lab.struck_servers import READER, StruckServers
 from lab.truth.effect_reader import EventReader
 
 _STARTS_MAX = 8

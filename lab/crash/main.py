@@ -1,8 +1,8 @@
 """The crash matrix of the compensating job: struck at every step, each effect must happen exactly once.
 
-    python -m lab.crash
-    python -m lab.crash --rounds 200 --seed 7
-    python -m lab.crash --rounds 1 --seed 7.113     # round 113 of seed 7 alone
+    python -m lab.crash.main
+    python -m lab.crash.main --rounds 200 --seed 7
+    python -m lab.crash.main --rounds 1 --seed 7.113     # round 113 of seed 7 alone
 
 Real runs find events missing, doubled, not posted, and transactions hanging; then each round makes one plan of a few of
 one kind, and its executor, a process of its own, is struck at one step of its protocol: killed, frozen while a second
@@ -28,10 +28,10 @@ from typing import Any
 from rich.table import Table
 
 from lab.command_line import CommandLine
-from lab.crash_books import find_all
-from lab.crash_plan import plan_crashes
-from lab.crash_run import CrashMatrix
-from lab.crash_score import CRASH_COLUMNS, RoundEnd, crash_figures
+from lab.crash.books import find_all
+from lab.crash.plan import plan_crashes
+from lab.crash.run import CrashMatrix
+from lab.crash.score import CRASH_COLUMNS, RoundEnd, crash_figures
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import start_stack
 from lab.soak.long_run import LongRun, measured_on

@@ -1,0 +1,1 @@
+"""Repairs struck at every step."""
