@@ -11,8 +11,8 @@ from typing import Any
 
 import psycopg
 
-from lab.command_line import CommandLine
 from lab.crash.plan import EVENTS_PER_PLAN, CrashRound, Kind
+from lab.product.command_line import CommandLine
 from lab.rounds.delivery_mode_round import prepare
 from lab.rounds.round_contracts import payouts_contract, reads_contract, write_contract
 from lab.servers.log_ends import LogEnds, Partition

@@ -27,11 +27,11 @@ from typing import Any
 
 from rich.table import Table
 
-from lab.command_line import CommandLine
 from lab.crash.books import find_all
 from lab.crash.plan import plan_crashes
 from lab.crash.run import CrashMatrix
 from lab.crash.score import CRASH_COLUMNS, RoundEnd, crash_figures
+from lab.product.command_line import CommandLine
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import start_stack
 from lab.soak.long_run import LongRun, measured_on

@@ -19,7 +19,6 @@ from typing import Any
 import psycopg
 from kafka.errors import ConcurrentTransactionsError
 
-from lab.command_line import STEP_BY_STEP, CommandLine
 from lab.crash.books import (
     HANGING_PARTITION,
     POSTER,
@@ -34,6 +33,7 @@ from lab.crash.executor import Executor, StartEnd
 from lab.crash.plan import EVENTS_PER_PLAN, CrashRound, Fault, Kind, Step
 from lab.crash.score import EventEnd, RoundEnd, Told
 from lab.crash.server_faults import READER, StruckServers
+from lab.product.command_line import STEP_BY_STEP, CommandLine
 from lab.rounds.round_contracts import KAFKA
 from lab.rounds.second_person import SecondPerson
 from lab.servers import process

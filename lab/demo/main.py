@@ -26,9 +26,9 @@ from typing import Any
 
 from rich.console import Console
 
-from lab.command_line import CommandLine
 from lab.demo.demo_contracts import KINDS, contract_name, every_contract, write_contracts
 from lab.demo.demo_table import show
+from lab.product.command_line import CommandLine
 from lab.rounds.delivery_mode_round import Round, prepare, run_traffic
 from lab.servers.airflow import AirflowStack, start_airflow
 from lab.servers.airflow_environment import AirflowSettings

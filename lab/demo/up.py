@@ -26,7 +26,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO
 
-from lab.command_line import CommandLine
+from lab.product.command_line import CommandLine
 from lab.rounds.delivery_mode_round import Round, prepare, run_traffic
 from lab.rounds.own_contracts import OwnContracts, copy_contracts
 from lab.servers.airflow import AirflowStack, start_airflow

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lab.command_line import CommandLine
 from lab.faults.break_writer import Planter, new_payment
 from lab.faults.event_faults import Later, Planted
 from lab.faults.log_faults import (
@@ -30,6 +29,7 @@ from lab.faults.transaction_faults import (
     hang_transaction,
     tear_by_protocol,
 )
+from lab.product.command_line import CommandLine
 from lab.rounds.round_contracts import payments_contract, payouts_contract
 from lab.servers.stack import LabStack
 from lab.services.event import Leg

@@ -7,11 +7,11 @@ a run judges what there is by then, retention takes it, and the executor is star
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lab.command_line import STEP_BY_STEP, CommandFailed
 from lab.crash.executor import Executor
 from lab.faults.event_faults import Planted, broken
 from lab.faults.ledger_fault_books import Findings, open_desk
 from lab.faults.log_fault_books import LogBook, LogFault
+from lab.product.command_line import STEP_BY_STEP, CommandFailed
 from lab.servers.log_ends import LogEnds
 from lab.services.event import Event, Leg
 from lab.services.kafka_clients import new_admin

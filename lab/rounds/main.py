@@ -17,7 +17,7 @@ from typing import Any
 
 from rich.table import Table
 
-from lab.command_line import CommandLine
+from lab.product.command_line import CommandLine
 from lab.rounds.mixed_round import RoundResult, draw_cluster_faults, run_cluster_round, run_round
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import start_stack

@@ -22,7 +22,6 @@ from pathlib import Path
 
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
-from lab.command_line import CommandFailed, CommandLine
 from lab.faults.broker_restarts import bounced
 from lab.faults.event_faults import (
     PAYMENT_FAULTS,
@@ -35,6 +34,7 @@ from lab.faults.event_faults import (
 )
 from lab.faults.ledger_fault_books import LEDGER_FAULTS
 from lab.faults.log_fault_books import CLUSTER_FAULTS, LOG_FAULTS, LogBook, LogFault
+from lab.product.command_line import CommandFailed, CommandLine
 from lab.rounds.begun_book import BEGUN_FAULTS
 from lab.rounds.delivery_mode_round import Round, prepare, run_traffic
 from lab.rounds.round_contracts import (

@@ -22,7 +22,7 @@ import psycopg
 from rich.console import Console
 from rich.table import Table
 
-from lab.command_line import CommandLine
+from lab.product.command_line import CommandLine
 from lab.rounds.delivery_mode_round import prepare
 from lab.rounds.round_contracts import payments_contract, write_contract
 from lab.servers.airflow import AirflowStack, start_airflow

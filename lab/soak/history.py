@@ -24,8 +24,9 @@ from typing import Any
 
 from rich.table import Table
 
-from lab.command_line import CommandLine
 from lab.faults.event_faults import Planted
+from lab.product.command_line import CommandLine
+from lab.product.spark_app import ENDS, STEPS, SparkApp
 from lab.rounds.delivery_mode_round import prepare
 from lab.rounds.round_contracts import payments_contract, payouts_contract, write_contract
 from lab.servers.process import REPOSITORY
@@ -34,7 +35,6 @@ from lab.services.delivery_mode import DeliveryMode
 from lab.services.workload import Desk, Traffic
 from lab.soak.late_partners import payout_late, posted_late
 from lab.soak.long_run import LongRun, measured_on
-from lab.spark_app import ENDS, STEPS, SparkApp
 from lab.truth.store_size import store_bytes
 from lab.truth.stored_verdicts import read_runs
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from rich.table import Table
 
-from lab.command_line import CommandLine
+from lab.product.command_line import CommandLine
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import start_stack
 from lab.soak.long_run import LongRun, measured_on

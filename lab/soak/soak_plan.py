@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Literal, TypeVar
 
 from lab.faults.event_faults import PAYMENT_FAULTS, PAYOUT_FAULTS, KeyFault
+from lab.product.spark_app import STEPS
 from lab.services.workload import Desk
 from lab.soak.late_partners import (
     Straddle,
@@ -20,7 +21,6 @@ from lab.soak.late_partners import (
     posted_late,
     posting_straddles,
 )
-from lab.spark_app import STEPS
 
 Card = TypeVar("Card")
 

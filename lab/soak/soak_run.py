@@ -21,8 +21,9 @@ from typing import Any
 
 import psycopg
 
-from lab.command_line import CommandFailed, CommandLine
 from lab.faults.event_faults import KeyFault, Later
+from lab.product.command_line import CommandFailed, CommandLine
+from lab.product.spark_app import ENDS, SparkApp
 from lab.rounds.delivery_mode_round import prepare
 from lab.rounds.mixed_round import LEGAL_NOTICES
 from lab.rounds.round_contracts import faulty, payments_contract, payouts_contract, write_contract
@@ -40,7 +41,6 @@ from lab.services.workload import Desk
 from lab.soak.late_partners import Straddle, cleared
 from lab.soak.soak_plan import BOOKS, Disturbance, Window, plan_soak
 from lab.soak.soak_score import BookTruth, SoakScore, add_accounts, score_findings
-from lab.spark_app import ENDS, SparkApp
 from lab.truth.committed_reader import committed_records
 from lab.truth.round_truth import PlantedFault, RoundTruth
 from lab.truth.score import Finding

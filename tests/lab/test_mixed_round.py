@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lab.command_line import CommandLine
+from lab.product.command_line import CommandLine
 from lab.rounds.main import figures_of
 from lab.rounds.mixed_round import run_round
 from lab.servers.process import REPOSITORY, wait_until

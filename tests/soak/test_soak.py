@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.command_line import CommandLine
+from lab.product.command_line import CommandLine
 from lab.servers.stack import LabStack
 from lab.soak.main import figures_of
 from lab.soak.soak_plan import Disturbance

@@ -20,7 +20,6 @@ import pytest
 from confluent_kafka.admin import NewTopic
 from sqlalchemy import Engine
 
-from lab.command_line import STEP_BY_STEP, TALLYSTICK
 from lab.crash.books import (
     CrashBooks,
     by_match_key,
@@ -35,6 +34,7 @@ from lab.crash.books import (
 from lab.crash.plan import EVENTS_PER_PLAN, CrashRound, Fault, Kind, Step
 from lab.crash.run import CrashMatrix
 from lab.crash.score import RoundEnd, crash_figures
+from lab.product.command_line import STEP_BY_STEP, TALLYSTICK
 from lab.servers.log_ends import LogEnds, Partition
 from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode

@@ -3,8 +3,8 @@
 from collections import Counter
 
 from lab.faults.event_faults import PAYMENT_FAULTS, PAYOUT_FAULTS
+from lab.product.spark_app import STEPS
 from lab.soak.soak_plan import BOOKS, Disturbance, plan_soak
-from lab.spark_app import STEPS
 
 WINDOWS = plan_soak(seed=7, windows=200)
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import psutil
 
-from lab.command_line import CommandLine
+from lab.product.command_line import CommandLine
 from lab.servers import process
 from lab.servers.airflow_environment import SMALL_SPARK
 from lab.servers.process import REPOSITORY

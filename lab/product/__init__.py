@@ -1,0 +1,1 @@
+"""The reconciler, as its users start it."""
