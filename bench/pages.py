@@ -36,10 +36,11 @@ from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabAddresses
 from lab.soak.long_run import LongRun, measured_on
 from tallystick.contract.contract import Contract, load_contract
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.partner_lag import Grace, RunLag, lags_of_pairs
-from tallystick.model.run_result import PartitionCensus, RunFigures
+from tallystick.model.run_result import RunFigures
 from tallystick.store.engine import connect_store, migrate
 
 WINDOWS, BAD_DAY = 8_760, 8_700

@@ -14,7 +14,7 @@ from tallystick.alerting.message import message_of
 from tallystick.alerting.sample_alert import page_of_test
 from tallystick.alerting.template import JSON_KINDS, LINE_KINDS, render_json, render_lines
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
-from tallystick.model.run_result import NoticeFound
+from tallystick.model.findings import NoticeFound
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.missing_verdict_alert import no_verdict_alert, overdue_alert
 from tests.unit.test_alert import CONTRACT, NOON, OLD, a_break, alerts, standing

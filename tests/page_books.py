@@ -18,22 +18,14 @@ from tallystick.compensation.plan import LeftOut, Plan, PlanItem, action_id_of
 from tallystick.contract.alerts import Severity
 from tallystick.contract.contract import Contract, load_contract
 from tallystick.kafka_cluster.state import SURROUNDINGS, BrokerSettings, Surroundings, TopicSettings, UnreadExpiry
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.findings import Break, DoubtFound, break_id
 from tallystick.model.offsets import OffsetRange, TopicPartition
+from tallystick.model.open_item import ItemSide, ItemState, OpenItem, WriteOff
 from tallystick.model.partner_lag import Grace, RunLag, lags_of_pairs
-from tallystick.model.run_result import (
-    Break,
-    DoubtFound,
-    ItemSide,
-    ItemState,
-    OpenItem,
-    PartitionCensus,
-    RunFigures,
-    RunResult,
-    WriteOff,
-    break_id,
-)
+from tallystick.model.run_result import RunFigures, RunResult
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.acknowledgement_store import acknowledge
 from tallystick.store.alerts.alert_store import pending_alerts, record_delivery

@@ -8,8 +8,8 @@ from tallystick_expectations.frames import BREAK_COLUMNS, breaks_frame
 from tallystick_expectations.suite import Suite
 
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break
-from tallystick.store.runs.run_store import StoredRun
+from tallystick.model.findings import Break
+from tallystick.model.stored_run import StoredRun
 
 _PLANTED = Break(
     break_id=UUID(int=0),

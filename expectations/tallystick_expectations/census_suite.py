@@ -5,8 +5,8 @@ from great_expectations.expectations.metadata_types import FailureSeverity
 from tallystick_expectations.frames import CENSUS_COLUMNS, census_frame
 from tallystick_expectations.suite import Suite
 
-from tallystick.model.run_result import PartitionCensus
-from tallystick.store.runs.run_store import StoredRun
+from tallystick.model.census_values import PartitionCensus
+from tallystick.model.stored_run import StoredRun
 
 _COUNTS = ("committed", "aborted", "plain", "markers", "compacted", "spark_rows", "kafka_offset_start")
 

@@ -17,8 +17,9 @@ from typing import Any
 from tallystick.connections.connections import ConnectionNotGiven, artifacts_folder, store_dsn
 from tallystick.contract.contract import Contract, ContractRefused, load_contract
 from tallystick.host.private_files import narrow, private_folder
+from tallystick.model.stored_run import StoredRun
 from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, open_store
-from tallystick.store.runs.run_store import StoredRun, read_run
+from tallystick.store.runs.run_store import read_run
 
 
 class RunNotStored(LookupError):

@@ -6,8 +6,8 @@ from tallystick_expectations.frames import FIGURE_COLUMNS, figures_frame
 from tallystick_expectations.suite import Suite
 
 from tallystick.contract.contract import Contract
+from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick.store.runs.run_store import StoredRun
 
 _ZERO = {
     "breaks": (FailureSeverity.CRITICAL, "No break is proven."),

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from tallystick.model.run_result import Break, PartitionCensus, money_at_stake
-from tallystick.store.runs.run_store import StoredRun
+from tallystick.model.census_values import PartitionCensus
+from tallystick.model.findings import Break, money_at_stake
+from tallystick.model.stored_run import StoredRun
 
 NOT_COUNTED = -1
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import Asset, AssetAlias, Context
 
 if TYPE_CHECKING:
-    from tallystick.store.runs.run_store import StoredRun
+    from tallystick.model.stored_run import StoredRun
 
 _CLOCKS_DIFFER = timedelta(hours=1)
 """The store's clock and Airflow's: an event of a verdict is not looked for further back than this before it."""

@@ -50,7 +50,7 @@ from tallystick_spark.readers.topic_frame import parse_events, read_topics
 
 from tallystick.anomalies.notices.timestamp_skew import possible_ms
 from tallystick.connections.connections import Connections, KafkaSettings
-from tallystick.contract.contract import Contract, Direction
+from tallystick.contract.contract import Contract
 from tallystick.contract.event import EventFields
 from tallystick.judging.canaries import canary_events, canary_rows
 from tallystick.kafka_log.offset_census import Tell
@@ -59,9 +59,10 @@ from tallystick.ledger.key_index import ReadableIndexes
 from tallystick.ledger.postgres import scan_address
 from tallystick.matching.evidence import SecondReading
 from tallystick.matching.scan_result import SliceScan
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, TopicSlice
+from tallystick.model.direction import Direction
 from tallystick.model.offsets import OffsetRange
-from tallystick.model.run_result import PartitionCensus
 from tallystick.pipeline.open_ledger import open_ledger_of
 
 SCAN_VARIABLE, BY_CLIENT, PAIR_BY_PAIR = "TALLYSTICK_SCAN", "by_client", "pair_by_pair"

@@ -20,7 +20,9 @@ from tallystick.contract.alerts import AlertRules, AlertSink, Severity
 from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
-from tallystick.model.run_result import Break, DoubtFound, Money, RunResult, WriteOff, money_at_stake, negative_at_stake
+from tallystick.model.findings import Break, DoubtFound, Money, money_at_stake, negative_at_stake
+from tallystick.model.open_item import WriteOff
+from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
 from tallystick.text.money import format_money
 from tallystick.text.plain import foreign_text, format_time

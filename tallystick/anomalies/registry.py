@@ -56,7 +56,7 @@ from tallystick.anomalies.notices.timestamp_skew import timestamp_skew
 from tallystick.anomalies.notices.unfiltered_reader import unfiltered_reader
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
-from tallystick.model.run_result import Break, DoubtFound, NoticeFound
+from tallystick.model.findings import Break, DoubtFound, NoticeFound
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from tallystick.cli.progress import Progress
+    from tallystick.model.stored_run import StoredRun
     from tallystick.pipeline.local_run import LocalRun
     from tallystick.report.masking import Mask
-    from tallystick.store.runs.run_store import StoredRun
 
 _EXIT_CODES = (
     "Exit codes: 0 matched, 1 broken, 2 refused input or something does not answer, 3 inconclusive, "

@@ -18,12 +18,14 @@ from tallystick.contract.change import ContractChange, Effect, gravest, value_te
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.config_check import PostureLine, Standing
 from tallystick.matching.closed_cut import CutClosed
-from tallystick.model.run_result import Break, PartitionCensus, largest_first, money_at_stake
+from tallystick.model.break_history import ToldBreak
+from tallystick.model.census_values import PartitionCensus
+from tallystick.model.findings import Break, largest_first, money_at_stake
+from tallystick.model.stored_run import RunSummary, StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick.report.break_story import Story, ToldBreak, amount_of
+from tallystick.report.break_story import Story, amount_of
 from tallystick.report.log_excerpt import LogStrip, strip_of
 from tallystick.store.runs.contract_store import NewestContract
-from tallystick.store.runs.run_store import RunSummary, StoredRun
 from tallystick.text.finding_texts import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS
 from tallystick.text.money import format_minor, format_money
 from tallystick.text.plain import foreign_text, format_time, format_window

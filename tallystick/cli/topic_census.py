@@ -4,8 +4,8 @@ from tallystick.connections.connections import KafkaSettings
 from tallystick.kafka_log.fetch import fetcher, open_admin
 from tallystick.kafka_log.offset_census import CountedOffsets, Tell, take_census
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.offsets import OffsetRange
-from tallystick.model.run_result import PartitionCensus
 
 
 def census_of_topic(kafka: KafkaSettings, topic: str, *, tell: Tell) -> tuple[PartitionCensus, ...]:

@@ -14,9 +14,11 @@ from sqlalchemy import Engine
 from tallystick.cli.output import VERDICT_STYLES, runs_table
 from tallystick.cli.table import Rows, console
 from tallystick.documents.run import summary_document
-from tallystick.metrics.definitions import ContractFigures
-from tallystick.model.run_result import ItemState, total_money
-from tallystick.store.runs.run_store import RunSummary, list_runs, runs_after
+from tallystick.model.findings import total_money
+from tallystick.model.metric_figures import ContractFigures
+from tallystick.model.open_item import ItemState
+from tallystick.model.stored_run import RunSummary
+from tallystick.store.runs.run_store import list_runs, runs_after
 from tallystick.store.views.metric_store import read_figures
 from tallystick.text.duration import span_text
 from tallystick.text.money import format_money

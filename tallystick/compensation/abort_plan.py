@@ -11,8 +11,8 @@ from uuid import UUID, uuid5
 
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import BrokerSettings, HeldEvents, Surroundings
+from tallystick.model.findings import total_money
 from tallystick.model.offsets import TopicPartition
-from tallystick.model.run_result import total_money
 from tallystick.text.money import format_money
 from tallystick.text.plain import format_time
 from tallystick.text.verdict_sentence import counted

@@ -20,8 +20,8 @@ from tallystick.kafka_cluster.state import Surroundings
 from tallystick.matching.row_identity import row_item_id
 from tallystick.matching.scan_result import ledger_item_id
 from tallystick.model.finding_names import BreakClass, Doubt
-from tallystick.model.run_result import Break, DoubtFound, total_at_stake, total_money
-from tallystick.store.runs.run_store import OutstandingBreak, StoredRun
+from tallystick.model.findings import Break, DoubtFound, total_at_stake, total_money
+from tallystick.model.stored_run import OutstandingBreak, StoredRun
 
 _NAMESPACE = UUID("1b0f7f4e-0f0c-5d53-8a44-55b1f2a3c6d7")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tallystick.compensation.abort_plan import AbortItem, abort_words
 from tallystick.compensation.plan import Kind, LeftOut, Plan, PlanItem
-from tallystick.model.run_result import total_at_stake, total_money
+from tallystick.model.findings import total_at_stake, total_money
 from tallystick.text.money import format_minor, format_money
 from tallystick.text.plain import printed_text
 from tallystick.text.verdict_sentence import counted

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from tallystick.model.run_result import Break, ItemState, OpenItem, WriteOff
-from tallystick.report.break_story import LifeStep
+from tallystick.model.break_history import LifeStep
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemState, OpenItem, WriteOff
 from tallystick.text.plain import foreign_text, format_time, given_text
 
 

@@ -6,7 +6,6 @@ Decides what a contract may say. Does not open a connection: ids only.
 import json
 from collections import Counter
 from datetime import timedelta
-from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Literal
@@ -30,28 +29,13 @@ from tallystick.contract.field_types import (
 from tallystick.contract.ledger import LedgerSide
 from tallystick.contract.sql_condition import DIALECTS, EXPECTED, why_no_condition
 from tallystick.contract.yaml_file import DocumentUnreadable, read_mapping
+from tallystick.model.direction import Direction
 
 _GRACE_CAP_SECONDS = 3600
 
 
 class ContractRefused(ValueError):
     """The file is no valid contract. The message has one line per fault: file, path, value, expected."""
-
-
-class Direction(StrEnum):
-    """Which side is written first. The first side is captured last, so that the second cannot be ahead of it.
-
-    topic_to_topic: the ledger's part is played by the input topics, which are written first.
-    """
-
-    LEDGER_TO_TOPIC = "ledger_to_topic"
-    TOPIC_TO_LEDGER = "topic_to_ledger"
-    TOPIC_TO_TOPIC = "topic_to_topic"
-
-    @property
-    def topic_follows(self) -> bool:
-        """Is the topic of the legs written second?"""
-        return self is not Direction.TOPIC_TO_LEDGER
 
 
 class KafkaSide(ContractPart):

@@ -14,11 +14,14 @@ from tallystick.contract.contract import Contract
 from tallystick.judging.allowed_oddities import LEGAL_ODDITIES_VERSION, count_oddities
 from tallystick.kafka_cluster.config_check import PostureLine
 from tallystick.matching.closed_cut import CutClosed
-from tallystick.model.run_result import Break, NoticeFound, PartitionCensus, WriteOff, money_at_stake, negative_at_stake
+from tallystick.model.break_history import ToldBreak
+from tallystick.model.census_values import PartitionCensus
+from tallystick.model.findings import Break, NoticeFound, money_at_stake, negative_at_stake
+from tallystick.model.open_item import WriteOff
+from tallystick.model.stored_run import RunSummary, StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick.report.break_story import ToldBreak, explain
+from tallystick.report.break_story import explain
 from tallystick.store.runs.contract_store import NewestContract
-from tallystick.store.runs.run_store import RunSummary, StoredRun
 from tallystick.text.verdict_sentence import verdict_sentence
 
 

@@ -21,7 +21,7 @@ from tallystick.compensation.plan import Kind
 from tallystick.contract.alerts import Severity
 from tallystick.documents.plan import SCHEMA_VERSION as PLAN_VERSION
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
-from tallystick.model.run_result import ItemState
+from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 
 MinorUnits = dict[str, int]

@@ -26,11 +26,12 @@ from tallystick.contract.ledger import LedgerSide
 from tallystick.kafka_cluster.state import SURROUNDINGS, Surroundings
 from tallystick.ledger import postgres_sql
 from tallystick.ledger.postgres import describe_table, open_ledger
+from tallystick.model.stored_run import StoredRun
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING
 from tallystick.store.plans.plan_store import ActionState, StoredAction, open_actions, spent_today
 from tallystick.store.runs.contract_store import require_same_books
 from tallystick.store.runs.loss_store import last_cut_with_offsets_lost, last_cut_with_rows_unread
-from tallystick.store.runs.run_store import StoredRun, list_runs, outstanding_breaks, read_run, surroundings_document
+from tallystick.store.runs.run_store import list_runs, outstanding_breaks, read_run, surroundings_document
 
 
 def draw_plan(

@@ -13,14 +13,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tallystick.anomalies.registry import CLASSES, ClassRule
-from tallystick.contract.contract import Contract, Direction
+from tallystick.contract.contract import Contract
 from tallystick.judging.canary_cases import NO_KEY, missed_cases, planted_key
 from tallystick.judging.canary_evidence import calm_evidence, with_plant
 from tallystick.matching.evidence import Evidence
+from tallystick.matching.grouping import group_by_transaction
 from tallystick.matching.scan_result import CANARY, CanaryScan
+from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass, Doubt
-from tallystick.model.run_result import Break, DoubtFound, ItemSide
-from tallystick.pipeline.investigate import group_by_transaction
+from tallystick.model.findings import Break, DoubtFound
+from tallystick.model.open_item import ItemSide
 
 _WHOLE, _TORN = f"{CANARY}whole", f"{CANARY}torn"
 _BIG = 2**53

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tallystick.anomalies.registry import ClassRule
-from tallystick.contract.contract import Direction
 from tallystick.judging.canary_evidence import (
     ORIGIN_HEADER,
     Change,
@@ -44,10 +43,12 @@ from tallystick.judging.canary_evidence import (
 from tallystick.kafka_cluster.state import Surroundings
 from tallystick.kafka_log.record import ACTION_HEADER
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.pairing import Copy, Place
+from tallystick.matching.match_case import Copy, Place
 from tallystick.matching.scan_result import CANARY
+from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
-from tallystick.model.run_result import Break, DoubtFound, ItemState, NoticeFound
+from tallystick.model.findings import Break, DoubtFound, NoticeFound
+from tallystick.model.open_item import ItemState
 
 Name = BreakClass | Doubt | Notice
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from tallystick.contract.contract import Contract, Direction
+from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.batch_fingerprints import compare_anchors
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import (
@@ -26,12 +26,15 @@ from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.kafka_log.transaction_span import TransactionSpan
 from tallystick.matching.evidence import Evidence, LegsCase, OutOfOrderEvent, RecordTimes, UnreadableRecord
-from tallystick.matching.pairing import Copy, Deadlines, Place, Residue, Sighting, pair_key
+from tallystick.matching.grouping import group_by_key
+from tallystick.matching.match_case import Copy, Deadlines, Place, Residue, Sighting
+from tallystick.matching.pairing import pair_key
 from tallystick.matching.scan_result import CANARY, CANARY_PARTITION, ledger_item_id, topic_item_id
+from tallystick.model.census_values import BledBatch, PartitionCensus
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
+from tallystick.model.direction import Direction
 from tallystick.model.offsets import OffsetRange, TopicPartition
-from tallystick.model.run_result import BledBatch, ItemSide, ItemState, OpenItem, PartitionCensus
-from tallystick.pipeline.investigate import group_by_key
+from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 
 Change = Callable[[Evidence], Evidence]
 

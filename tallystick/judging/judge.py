@@ -12,23 +12,15 @@ from uuid import UUID
 from tallystick.anomalies.breaks.make_break import with_identity
 from tallystick.anomalies.breaks.torn_transaction import absent_legs, judge_legs, posted_strays
 from tallystick.anomalies.registry import CLASSES, ClassRule
-from tallystick.contract.contract import Direction
 from tallystick.matching.evidence import Evidence, LegsCase
-from tallystick.matching.pairing import Copy, Fate, KeyOutcome, Residue, topic_of
+from tallystick.matching.match_case import Copy, Fate, KeyOutcome, Residue
+from tallystick.matching.pairing import topic_of
+from tallystick.model.direction import Direction
 from tallystick.model.finding_names import ONE_TOO_MANY, BreakClass
+from tallystick.model.findings import Break, DoubtFound, NoticeFound, total_money
+from tallystick.model.open_item import ItemSide, ItemState, OpenItem, legs_item_id
 from tallystick.model.partner_lag import RunLag, TopicLag, add_lags, lags_of_pairs
-from tallystick.model.run_result import (
-    Break,
-    DoubtFound,
-    ItemSide,
-    ItemState,
-    NoticeFound,
-    OpenItem,
-    RunFigures,
-    RunResult,
-    legs_item_id,
-    total_money,
-)
+from tallystick.model.run_result import RunFigures, RunResult
 from tallystick.model.verdict import Verdict, merge_verdicts
 from tallystick.text.side_terms import in_words_of
 

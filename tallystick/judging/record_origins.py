@@ -14,10 +14,11 @@ from tallystick.kafka_log.fetch import Fetch
 from tallystick.kafka_log.header_cache import NO_HEADS, KeptHeads
 from tallystick.kafka_log.record import LogRecord, read_records
 from tallystick.matching.evidence import LegsCase, bled_item_ids
-from tallystick.matching.pairing import Deadlines, Fate, KeyOutcome, Place, Residue
+from tallystick.matching.match_case import Deadlines, Fate, KeyOutcome, Place, Residue
 from tallystick.matching.scan_result import topic_place
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.offsets import TopicPartition
-from tallystick.model.run_result import ItemSide, PartitionCensus
+from tallystick.model.open_item import ItemSide
 
 _BREAKS = frozenset(
     {Fate.EXTRA, Fate.ORIGIN_ABSENT, Fate.FOLLOWER_ABSENT, Fate.UNEQUAL, Fate.MISROUTED, Fate.ORIGIN_OPEN}

@@ -13,8 +13,8 @@ from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.fetch import Fetch
 from tallystick.kafka_log.offset_census import DecidedBatch, walk_batches
 from tallystick.kafka_log.record import records_of
+from tallystick.model.findings import total_money
 from tallystick.model.offsets import OffsetRange
-from tallystick.model.run_result import total_money
 
 HELD_BYTES_MAX = 64 << 20
 """Enough to name who waits, and how much, when a transaction hung for hours."""

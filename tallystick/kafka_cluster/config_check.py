@@ -13,9 +13,10 @@ from itertools import pairwise
 
 from croniter import croniter
 
-from tallystick.contract.contract import Contract, Direction
+from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.state import BrokerSettings, ServerProof, TopicSettings
-from tallystick.model.run_result import PartitionCensus
+from tallystick.model.census_values import PartitionCensus
+from tallystick.model.direction import Direction
 
 CLUSTER, CONTRACT = "cluster", "contract"
 """Where a setting stands that is no topic's."""

@@ -12,7 +12,6 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
-from tallystick.matching.known_repairs import KnownRepair
 from tallystick.model.cut import (
     Cut,
     Discontinuity,
@@ -22,8 +21,10 @@ from tallystick.model.cut import (
     TopicSlice,
     discontinuity,
 )
+from tallystick.model.findings import Money
+from tallystick.model.known_repair import KnownRepair
 from tallystick.model.offsets import TopicPartition
-from tallystick.model.run_result import Money, OpenItem
+from tallystick.model.open_item import OpenItem
 
 
 @dataclass(frozen=True, kw_only=True)

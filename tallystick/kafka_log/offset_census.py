@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, cast
 from tallystick.kafka_log.batch_header import NO_PRODUCER_ID, BatchHeader, Marker, read_batches
 from tallystick.kafka_log.fetch import Fetch, FetchedLog, OffsetNotInLog
 from tallystick.kafka_log.producer_history import ProducerHistory
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.offsets import OffsetRange, TopicPartition
-from tallystick.model.run_result import PartitionCensus
 
 LOOK_BACK_OFFSETS = 10_000
 """So far before a slice the census looks for the data of a COMMIT marker, so as not to call its transaction empty."""

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from tallystick.kafka_log.batch_header import BatchHeader, Marker
 from tallystick.kafka_log.marker_protocol import MarkerProtocol, protocol_of_marker
+from tallystick.model.census_values import BledBatch
 from tallystick.model.offsets import OffsetRange
-from tallystick.model.run_result import BledBatch
 
 BLED_SAMPLE = 20
 """So many bled batches of a slice are named; all are counted."""

@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from tallystick.matching.pairing import Place, Sighting
+from tallystick.matching.match_case import Place, Sighting
 from tallystick.matching.scan_result import topic_place
 from tallystick.matching.unreadable_ranges import Loss
 from tallystick.model.cut import Cut, PartitionSnapshot
 from tallystick.model.finding_names import Doubt
-from tallystick.model.run_result import DoubtFound, ItemSide, RunResult, unread_result
+from tallystick.model.findings import DoubtFound
+from tallystick.model.open_item import ItemSide
+from tallystick.model.run_result import RunResult, unread_result
 from tallystick.text.plain import format_time, given_text
 
 DIGEST = "closed unread"

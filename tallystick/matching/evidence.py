@@ -9,11 +9,13 @@ from tallystick.kafka_cluster.state import Surroundings
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.earlier_rows import Place
 from tallystick.ledger.protocol import HorizonHolder
-from tallystick.matching.pairing import Copy, Deadlines, Fate, KeyOutcome, Residue, Sighting
+from tallystick.matching.match_case import Copy, Deadlines, Fate, KeyOutcome, Residue, Sighting
+from tallystick.model.census_values import BledBatch, PartitionCensus
 from tallystick.model.cut import Cut, LedgerSnapshot
+from tallystick.model.findings import Money
 from tallystick.model.offsets import OffsetRange
+from tallystick.model.open_item import ItemSide, OpenItem
 from tallystick.model.partner_lag import Grace, TopicLag
-from tallystick.model.run_result import BledBatch, ItemSide, Money, OpenItem, PartitionCensus
 
 BLED_RECORDS = 100
 """So many records of one bled batch are named."""

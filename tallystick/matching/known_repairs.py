@@ -10,23 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import ACTION_HEADER, LogRecord
-from tallystick.matching.pairing import Sighting
-from tallystick.model.run_result import ItemSide
-
-
-@dataclass(frozen=True, kw_only=True)
-class KnownRepair:
-    """An action that was begun or is done. kind: as the plan has it. reverses: item id of what it takes back, or ""."""
-
-    action_id: str
-    kind: str
-    match_key: str
-    topic: str
-    reverses: str
-
-
-Repairs = Mapping[str, KnownRepair] | None
-"""By action id. None: not kept, by a run of a release that believed every header."""
+from tallystick.matching.match_case import Sighting
+from tallystick.model.known_repair import KnownRepair, Repairs
+from tallystick.model.open_item import ItemSide
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from tallystick.kafka_cluster.state import Surroundings
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.protocol import LedgerRow
-from tallystick.matching.pairing import Place, Sighting, topic_of
+from tallystick.matching.match_case import Place, Sighting
+from tallystick.matching.pairing import topic_of
 from tallystick.matching.scan_result import topic_item_id
 from tallystick.model.cut import PartitionSnapshot
 from tallystick.model.offsets import TopicPartition
-from tallystick.model.run_result import ItemSide
+from tallystick.model.open_item import ItemSide
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tallystick.ledger.protocol import LedgerRow
-from tallystick.matching.pairing import Copy, KeyCase, Place, Sighting
+from tallystick.matching.match_case import Copy, KeyCase, Place, Sighting
 from tallystick.matching.scan_result import ledger_item_id
-from tallystick.model.run_result import ItemSide, OpenItem
+from tallystick.model.open_item import ItemSide, OpenItem
 
 _IN_SLICE = frozenset({Place.SLICE})
 _BELOW = frozenset({Place.BEFORE_BASELINE, Place.EARLIER_SLICE, Place.UNREAD})

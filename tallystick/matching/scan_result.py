@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from tallystick.kafka_log.header_cache import BatchHeads
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.evidence import OutOfOrderEvent, RecordTimes, SecondReading, UnreadableRecord
-from tallystick.matching.pairing import Copy
+from tallystick.matching.match_case import Copy
+from tallystick.model.findings import Money
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.partner_lag import TopicLag
-from tallystick.model.run_result import Money
 
 UNREADABLE_SAMPLE = 5
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from tallystick.contract.contract import Direction
 from tallystick.model.cut import Cut, PartitionSnapshot
+from tallystick.model.direction import Direction
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from tallystick.model.run_result import ItemState
+from tallystick.model.metric_figures import ContractFigures, JudgedWindow, SinkFigures
+from tallystick.model.open_item import BUCKETS, ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.report.ageing import BUCKETS
-from tallystick.store.views.overview_store import StandingClass
 from tallystick.text.money import is_known_currency
 
 WAITING = "waiting"
@@ -23,42 +22,6 @@ OTHER_CURRENCY = "other"
 
 AGES = tuple(zip(("under_1h", "1h_to_1d", "1d_to_7d", "over_7d"), (end for _, end in BUCKETS), strict=True))
 """Label and end of each of the report's buckets of age, half-open."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class JudgedWindow:
-    """The newest window that has a verdict.
-
-    run_seconds: from its stored cut to its stored verdict. *_settled_until_utc: up to when a run has seen a side whole;
-    None where none has. expires_utc: when retention may take the first offset that nobody has read.
-    """
-
-    verdict: Verdict
-    window_end_utc: datetime
-    run_seconds: float
-    topic_settled_until_utc: datetime | None
-    ledger_settled_until_utc: datetime | None
-    expires_utc: datetime | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SinkFigures:
-    """failures: attempts that a sink did not take, ever. owed: alerts that it has not got yet."""
-
-    sink: str
-    failures: int
-    owed: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class ContractFigures:
-    """One contract's books. due_utc: when the next verdict should be there. judged: None until there is a verdict."""
-
-    contract: str
-    due_utc: datetime
-    judged: JudgedWindow | None
-    standing: tuple[StandingClass, ...]
-    sinks: tuple[SinkFigures, ...]
 
 
 class Kind(StrEnum):

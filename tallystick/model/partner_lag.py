@@ -6,11 +6,9 @@ whose edges double, so that the counts of many runs add up, and a quantile is to
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-
-from tallystick.contract.contract import Contract
 
 EDGES_MS = tuple(10 * 2**n for n in range(26))
 """Upper edges of the buckets, in milliseconds: 10 ms to 93 h. The last bucket holds what took longer, too."""
@@ -102,22 +100,3 @@ def _edge_at(pairs: Pairs, *, rank: int) -> int | None:
         if 0 < rank <= reached:
             return int(edge)
     return None
-
-
-def grace_in_force(contract: Contract, clean_runs: Sequence[tuple[TopicLag, ...]]) -> Grace:
-    """min(cap, max(the contract's grace, p99.9 of the lag in clean runs)), in whole seconds.
-
-    clean_runs: the lags of MATCHED runs only. One measured while the pipeline was down grows with what is lost, and
-    would hide it.
-    """
-    topics = add_lags(lag for run in clean_runs for lag in run)
-    measured = max(
-        ((edge, sum(lag.pairs)) for lag in topics if (edge := p999_ms(lag.pairs)) is not None), default=(None, None)
-    )
-    wanted = max(contract.partner_grace_seconds, -(-(measured[0] or 0) // 1000))
-    return Grace(
-        seconds=min(contract.grace_cap_seconds, wanted),
-        measured_ms=measured[0],
-        clean_runs=len(clean_runs),
-        pairs=measured[1],
-    )

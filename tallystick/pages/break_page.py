@@ -9,8 +9,10 @@ from markupsafe import Markup
 
 from tallystick.alerting.alert import AlertAction
 from tallystick.contract.contract import Contract
-from tallystick.model.run_result import Break, ItemState
-from tallystick.report.break_story import Paragraph, ToldBreak, amount_of, describe_item, describe_place, explain
+from tallystick.model.break_history import ToldBreak
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemState
+from tallystick.report.break_story import Paragraph, amount_of, describe_item, describe_place, explain, in_its_words
 from tallystick.report.evidence_lines import evidence_lines
 from tallystick.report.leg_marks import LegMark, leg_marks
 from tallystick.report.log_excerpt import EVIDENCE_KEY as STRIP_KEY
@@ -96,7 +98,7 @@ def break_page(
         standing=standing_words(told),
         repairable=contract.compensation is not None and item_break.break_class in contract.compensation.classes,
         paragraphs=tuple(one for one in story.paragraphs if one.heading != "Its life"),
-        ledger_side=told.say("ledger row")[0],
+        ledger_side=in_its_words(told, "ledger row")[0],
         fields=side_by_side(item_break),
         strip=draw_strip(strip) if strip else None,
         strip_title=foreign_text(f"{strip.topic_partition}, around offset {strip.kafka_offset}") if strip else "",

@@ -10,11 +10,12 @@ from markupsafe import Markup
 
 from tallystick.alerting.view import TOPIC_TEXTS
 from tallystick.contract.change import ContractChange, contract_changes
-from tallystick.contract.contract import Contract, Direction
+from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.config_check import PostureLine
+from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass
+from tallystick.model.open_item import ItemState
 from tallystick.model.partner_lag import Grace, RunLag, quantile_ms
-from tallystick.model.run_result import ItemState
 from tallystick.pages.overview_page import BookRow, book_row
 from tallystick.pages.plan_page import money_of, standing_of
 from tallystick.pages.trend_drawing import draw_columns

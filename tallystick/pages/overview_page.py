@@ -7,11 +7,13 @@ from datetime import datetime
 from markupsafe import Markup
 
 from tallystick.contract.schedule import next_firing
-from tallystick.model.run_result import ItemState, total_money
+from tallystick.model.findings import total_money
+from tallystick.model.metric_figures import StandingClass
+from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.pages.window_strip import NO_VERDICT, StripCell, draw_windows, strip_cells
 from tallystick.report.page import DoubtRow, doubt_row
-from tallystick.store.views.overview_store import Book, StandingClass
+from tallystick.store.views.overview_store import Book
 from tallystick.text.duration import span_text
 from tallystick.text.money import format_minor
 from tallystick.text.plain import foreign_text

@@ -10,7 +10,7 @@ from tallystick.compensation.plan import PlanItem
 from tallystick.compensation.plan_text import KIND_WORDS, deed_of
 from tallystick.contract.compensation import CompensationRules
 from tallystick.contract.contract import Contract
-from tallystick.model.run_result import total_money
+from tallystick.model.findings import total_money
 from tallystick.report.break_story import describe_place
 from tallystick.report.masking import Mask
 from tallystick.store.plans.plan_life_store import PLAN_EVENTS, ActionTold, PlanSum, PlanTold

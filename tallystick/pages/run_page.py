@@ -1,7 +1,7 @@
 """What the page of one run says beyond its report: whether its canaries were caught. Pure."""
 
 from tallystick.model.finding_names import Doubt
-from tallystick.store.runs.run_store import StoredRun
+from tallystick.model.stored_run import StoredRun
 
 
 def canary_sentence(run: StoredRun) -> str:

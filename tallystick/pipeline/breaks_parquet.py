@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 
 from tallystick.contract.contract import Contract
 from tallystick.host.private_files import private_file, private_folder
-from tallystick.model.run_result import Break, RunResult
+from tallystick.model.findings import Break
+from tallystick.model.run_result import RunResult
 from tallystick.report.masking import Mask
 
 _SCHEMA = pa.schema(

@@ -19,30 +19,31 @@ from tallystick.kafka_log.event_decoder import EventReader
 from tallystick.kafka_log.fetch import OffsetNotInLog
 from tallystick.kafka_log.header_cache import KeptHeads
 from tallystick.kafka_log.offset_census import CountedOffsets, Tell, take_census, with_compaction
-from tallystick.kafka_log.record import LogRecord, why_unreadable
+from tallystick.kafka_log.record import why_unreadable
 from tallystick.ledger.key_index import ReadableIndexes, readable_indexes
 from tallystick.ledger.protocol import HorizonHolder
-from tallystick.matching.evidence import Evidence, LegsCase, UnreadableRecord
-from tallystick.matching.known_repairs import Repairs, action_ids_of, believed_records, believed_rows, repairs_by_id
-from tallystick.matching.pairing import (
-    Copy,
-    Deadlines,
-    Fate,
-    KeyCase,
-    KeyOutcome,
-    Sighting,
-    may_be_taken_back,
-    pair_key,
-    topic_of,
+from tallystick.matching.evidence import Evidence, UnreadableRecord
+from tallystick.matching.grace import grace_in_force
+from tallystick.matching.grouping import (
+    group_by_key,
+    group_by_transaction,
+    not_judged_before,
+    without_repeats,
 )
+from tallystick.matching.known_repairs import action_ids_of, believed_records, believed_rows, repairs_by_id
+from tallystick.matching.match_case import Copy, Deadlines
+from tallystick.matching.pairing import pair_key, topic_of
 from tallystick.matching.producer_acks import without_compacted
+from tallystick.matching.reversals import may_be_taken_back, possible_reversals, with_reversals, with_row_reversals
 from tallystick.matching.row_identity import RowNames, items_of_rows, standing_beside, with_ids_of_their_own
-from tallystick.matching.scan_result import SliceScan, place_in_order, topic_item_id
+from tallystick.matching.scan_result import SliceScan, topic_item_id
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss, OutOfSight, out_of_sight
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, LedgerSnapshot, PartitionSnapshot, goes_on, is_recreated
+from tallystick.model.known_repair import Repairs
 from tallystick.model.offsets import TopicPartition
-from tallystick.model.partner_lag import Grace, TopicLag, grace_in_force
-from tallystick.model.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
+from tallystick.model.open_item import ItemSide, ItemState, OpenItem
+from tallystick.model.partner_lag import Grace, TopicLag
 from tallystick.pipeline.lookups import LookUps, look_up
 from tallystick.pipeline.sources import BothSides
 from tallystick.store.plans.plan_store import executed_actions, known_repairs
@@ -422,176 +423,6 @@ def _rows_too_many(engine: Engine, cut: Cut, look_ups: LookUps) -> frozenset[str
     rows = {seen.item_id for found in look_ups.by_key.values() for seen in found if seen.side is ItemSide.LEDGER}
     judged = judged_items_as_of(engine, cut.contract, cut.n, rows)
     return frozenset(item.item_id for item in judged if may_be_taken_back(item))
-
-
-def group_by_key(
-    copies: Iterable[Copy], carried: Iterable[OpenItem], *, ignore_case: bool = False
-) -> tuple[KeyCase, ...]:
-    """One case per key that has a new copy or an open item; broken items only join keys that moved again.
-
-    A row of an item that is read again was written anew, and is the item's copy from now on, also under another key.
-    Rows without a key have nothing to do with one another: each is a case of its own. ignore_case: of currencies. The
-    copies come folded; an item may be older than the rule.
-    """
-    by_key: dict[str, list[Copy]] = {}
-    of_rows = {item.item_id: item for item in carried if item.side is ItemSide.LEDGER}
-    for copy in copies:
-        item = of_rows.pop(copy.item_id, None)
-        read = copy if item is None else replace(copy, carried=item, is_new_version=True)
-        by_key.setdefault(copy.match_key, []).append(read)
-    without_key = by_key.pop("", ())
-    items = [item for item in carried if item.side is ItemSide.TOPIC or item.item_id in of_rows]
-    for item in items:
-        if item.state is ItemState.OPEN:
-            by_key.setdefault(item.match_key, [])
-    for item in items:
-        if item.match_key in by_key:
-            by_key[item.match_key].append(_carried_copy(item, ignore_case=ignore_case))
-    return (
-        *(KeyCase(match_key="", copies=(copy,)) for copy in without_key),
-        *(KeyCase(match_key=key, copies=tuple(found)) for key, found in sorted(by_key.items())),
-    )
-
-
-def _carried_copy(item: OpenItem, *, ignore_case: bool) -> Copy:
-    return Copy(
-        side=item.side,
-        item_id=item.item_id,
-        match_key=item.match_key,
-        transaction_key=item.transaction_key,
-        leg=item.leg,
-        amount_minor=item.amount_minor,
-        currency=item.currency.upper() if ignore_case else item.currency,
-        order=place_in_order(item.item_id),
-        carried=item,
-        written_ms=item.written_ms,
-    )
-
-
-def possible_reversals(cases: Iterable[KeyCase], too_many: Iterable[OpenItem]) -> frozenset[str]:
-    """Item ids of the new events whose key has a copy that was one too many: what they say, only the log tells."""
-    keys = {item.match_key for item in too_many if item.side is ItemSide.TOPIC}
-    return frozenset(
-        copy.item_id
-        for case in cases
-        if case.match_key in keys
-        for copy in case.side(ItemSide.TOPIC)
-        if copy.carried is None
-    )
-
-
-def with_reversals(
-    cases: Iterable[KeyCase], records: Mapping[str, LogRecord], too_many: Mapping[str, OpenItem]
-) -> tuple[KeyCase, ...]:
-    """The same cases, in which an event that takes another back says so, and stands beside that one.
-
-    records, too_many: by item id.
-    """
-    return tuple(_with_what_it_reverses(case, records, too_many) for case in cases)
-
-
-def _with_what_it_reverses(
-    case: KeyCase, records: Mapping[str, LogRecord], too_many: Mapping[str, OpenItem]
-) -> KeyCase:
-    if not any(copy.item_id in records for copy in case.copies):
-        return case
-    copies = [_naming_what_it_reverses(copy, records.get(copy.item_id)) for copy in case.copies]
-    known = {copy.item_id for copy in copies}
-    named = sorted({copy.reverses for copy in copies if copy.reverses in too_many} - known)
-    beside = [_carried_copy(too_many[item_id], ignore_case=False) for item_id in named]
-    return replace(case, copies=(*copies, *(copy for copy in beside if copy.match_key == case.match_key)))
-
-
-def _naming_what_it_reverses(copy: Copy, record: LogRecord | None) -> Copy:
-    if record is None or not record.reverses:
-        return copy
-    return replace(copy, reverses=record.reverses, action_id=record.action_id)
-
-
-def with_row_reversals(
-    cases: Iterable[KeyCase], sightings: Mapping[str, Sequence[Sighting]], too_many: Iterable[OpenItem]
-) -> tuple[KeyCase, ...]:
-    """The same cases, in which a row says what it takes back and what wrote it, beside the rows that were one too many.
-
-    sightings: by match key; what they tell of the rows is all that is known of that.
-    """
-    extra: dict[str, list[OpenItem]] = {}
-    for item in too_many:
-        if item.side is ItemSide.LEDGER:
-            extra.setdefault(item.match_key, []).append(item)
-    return tuple(
-        _with_rows_too_many(_with_what_rows_say(case, sightings.get(case.match_key, ())), extra.get(case.match_key, ()))
-        for case in cases
-    )
-
-
-def _with_what_rows_say(case: KeyCase, sightings: Sequence[Sighting]) -> KeyCase:
-    said = {
-        seen.item_id: seen.detail
-        for seen in sightings
-        if seen.side is ItemSide.LEDGER and ("reverses" in seen.detail or "action_id" in seen.detail)
-    }
-    if not said:
-        return case
-    return replace(
-        case,
-        copies=tuple(
-            replace(
-                copy,
-                reverses=str(said[copy.item_id].get("reverses", "")),
-                action_id=str(said[copy.item_id].get("action_id", "")),
-            )
-            if copy.item_id in said
-            else copy
-            for copy in case.copies
-        ),
-    )
-
-
-def _with_rows_too_many(case: KeyCase, items: Sequence[OpenItem]) -> KeyCase:
-    if not items or not any(copy.reverses and copy.carried is None for copy in case.side(ItemSide.LEDGER)):
-        return case
-    known = {copy.item_id for copy in case.copies}
-    beside = (_carried_copy(item, ignore_case=False) for item in items if item.item_id not in known)
-    return replace(case, copies=(*case.copies, *beside))
-
-
-def group_by_transaction(copies: Iterable[Copy], carried: Iterable[OpenItem]) -> tuple[LegsCase, ...]:
-    """Business transactions with a leg missing in this cut, and those that earlier cuts left open."""
-    seen: dict[str, dict[str, tuple[int, str, str]]] = {}
-    items = {item.transaction_key: item for item in carried if item.side is ItemSide.LEGS}
-    for key, item in items.items():
-        if item.state is ItemState.OPEN:
-            seen[key] = {}
-    for copy in copies:
-        seen.setdefault(copy.transaction_key, {})[copy.leg] = (copy.amount_minor, copy.currency, copy.item_id)
-    for key, legs in seen.items():
-        if key in items:
-            for leg in items[key].leg.split("+"):
-                legs.setdefault(leg, (items[key].amount_minor, items[key].currency, items[key].item_id))
-    return tuple(LegsCase(transaction_key=key, seen=legs, carried=items.get(key)) for key, legs in sorted(seen.items()))
-
-
-def not_judged_before(cases: Iterable[LegsCase], judged: Collection[str]) -> tuple[LegsCase, ...]:
-    """Without transactions that earlier runs were done with: their other legs came, or were given up."""
-    return tuple(case for case in cases if case.carried is not None or case.transaction_key not in judged)
-
-
-def without_repeats(cases: Iterable[LegsCase], outcomes: Iterable[KeyOutcome]) -> tuple[LegsCase, ...]:
-    """Without transactions of which this cut shows nothing but what repeats an event that an earlier cut has read: they
-    were judged then, and what became of their other legs the log may have forgotten.
-    """
-    repeats = {
-        residue.copy.item_id
-        for outcome in outcomes
-        for residue in outcome.residues
-        if residue.fate is Fate.EXTRA and (residue.original is None or residue.original.carried is not None)
-    }
-    return tuple(
-        case
-        for case in cases
-        if case.carried is not None or not repeats.issuperset(item_id for _, _, item_id in case.seen.values())
-    )
 
 
 def _oldest_deadline(cut: Cut, contract: Contract, carried: Iterable[OpenItem]) -> datetime:

@@ -13,13 +13,14 @@ from sqlalchemy import Engine
 from tallystick.connections.connections import Connections, runbook_links
 from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut
+from tallystick.model.stored_run import StoredRun
 from tallystick.pipeline.make_cut import resolve_cut
 from tallystick.pipeline.sources import observe
 from tallystick.pipeline.spark_job import Observer, SparkAppFailed, run_job, submit_argv
 from tallystick.store.clock import StoreClock
 from tallystick.store.runs.contract_store import read_contract
 from tallystick.store.runs.cut_store import last_cut, open_cut
-from tallystick.store.runs.run_store import StoredRun, read_run
+from tallystick.store.runs.run_store import read_run
 
 Judged = Callable[[StoredRun, Path], None]
 """(run, its report) -> None; called once for each verdict that is stored."""

@@ -11,7 +11,6 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from tallystick.contract.contract import Direction
 from tallystick.kafka_cluster.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.kafka_cluster.state import SURROUNDINGS, Surroundings
 from tallystick.kafka_log.header_cache import NO_HEADS, KeptHeads
@@ -23,14 +22,16 @@ from tallystick.ledger.earlier_rows import EarlierRows
 from tallystick.ledger.key_index import ReadableIndexes
 from tallystick.ledger.protocol import LedgerRow
 from tallystick.matching.closed_cut import losses_of_closed, unread_where_closed
-from tallystick.matching.pairing import KeyCase, Place, Sighting, origin_side
+from tallystick.matching.match_case import KeyCase, Place, Sighting
+from tallystick.matching.pairing import origin_side
 from tallystick.matching.producer_acks import Receipt, receipt_sighting, receipts_of
 from tallystick.matching.row_identity import RowNames
 from tallystick.matching.scan_result import SliceScan, input_row_id, ledger_item_id, topic_item_id, topic_place
 from tallystick.matching.unreadable_ranges import Loss, loss_before_the_books
 from tallystick.model.cut import Cut, LedgerSlice, PartitionSnapshot, Sample, TopicSlice, is_recreated
+from tallystick.model.direction import Direction
 from tallystick.model.offsets import OffsetRange, TopicPartition
-from tallystick.model.run_result import ItemSide
+from tallystick.model.open_item import ItemSide
 from tallystick.pipeline.readiness import ledger_settled_until, topic_settled_until
 from tallystick.pipeline.sources import BothSides
 

@@ -32,8 +32,9 @@ from tallystick.model.cut import (
     next_topic_slice,
 )
 from tallystick.model.finding_names import Doubt
+from tallystick.model.findings import DoubtFound
 from tallystick.model.offsets import OffsetRange
-from tallystick.model.run_result import DoubtFound, unread_result
+from tallystick.model.run_result import unread_result
 from tallystick.pipeline.sources import BothSides, open_both_sides, sample_of
 from tallystick.pipeline.window_order import refuse_not_over, refuse_out_of_order
 from tallystick.store.runs.contract_store import require_same_books

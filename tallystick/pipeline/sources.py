@@ -9,7 +9,7 @@ from kafka.admin import KafkaAdminClient
 from sqlalchemy import Engine
 
 from tallystick.connections.connections import Connections
-from tallystick.contract.contract import Contract, Direction
+from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.state import ServerProof
 from tallystick.kafka_log.fetch import FETCH_BYTES, Fetch, FetchedLog, fetchers, open_admin
 from tallystick.kafka_log.prefetch import fetch_ahead
@@ -17,6 +17,7 @@ from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.ledger.input_topics import InputTopics
 from tallystick.ledger.protocol import Ledger
 from tallystick.model.cut import LedgerSnapshot, PartitionSnapshot, Sample
+from tallystick.model.direction import Direction
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.pipeline.open_ledger import open_ledger_of
 from tallystick.pipeline.readiness import Settlement, assess_settlement

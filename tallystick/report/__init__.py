@@ -14,8 +14,8 @@ from markupsafe import Markup
 
 from tallystick.contract.contract import Contract
 from tallystick.host.private_files import private_file, private_folder
+from tallystick.model.stored_run import StoredRun
 from tallystick.report.page import report_page
-from tallystick.store.runs.run_store import StoredRun
 from tallystick.text.plain import foreign_text, format_time
 
 

@@ -7,15 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from tallystick.model.run_result import ItemState, Money, StandingItems, total_money
-
-BUCKETS = (
-    ("under 1 hour", timedelta(hours=1)),
-    ("1 hour to 1 day", timedelta(days=1)),
-    ("1 to 7 days", timedelta(days=7)),
-    ("7 days and over", timedelta.max),
-)
-"""Words and the end of each bucket. Half-open: an item that is exactly 1 hour old is in the second."""
+from tallystick.model.findings import Money, total_money
+from tallystick.model.open_item import BUCKETS, ItemState, StandingItems
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,13 +1,13 @@
 """Which breaks a report shows, and their money per class. Counts are always whole; only the rows are a sample."""
 
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tallystick.anomalies.registry import CLASSES
-from tallystick.contract.contract import Direction
+from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break, Money, largest_first, money_at_stake
+from tallystick.model.findings import Break, Money, Stake, largest_first, money_at_stake, sort_stakes
 from tallystick.text.finding_texts import BREAK_TEXTS, ClassText
 
 BREAKS_SHOWN_MAX = 500
@@ -28,16 +28,6 @@ class BreakGroup:
     @property
     def not_shown(self) -> int:
         return self.count - len(self.shown)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stake:
-    """Money at stake of one class in one currency. currency "": nobody can say."""
-
-    break_class: BreakClass
-    currency: str
-    amount_minor: int
-    count: int
 
 
 def group_breaks(
@@ -88,11 +78,6 @@ def stakes(breaks: Sequence[Break]) -> tuple[Stake, ...]:
         for (currency, break_class), count in counts.items()
     ]
     return sort_stakes(found)
-
-
-def sort_stakes(found: Iterable[Stake]) -> tuple[Stake, ...]:
-    """By currency, the largest first; what nobody can put a figure on comes last."""
-    return tuple(sorted(found, key=lambda one: (not one.currency, one.currency, -one.amount_minor, one.break_class)))
 
 
 _LETTERS = {name: rule.letters for rule in CLASSES for name in rule.names if isinstance(name, BreakClass)}

@@ -11,61 +11,21 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from tallystick.model.break_history import EarlierRepair, LifeStep, ToldBreak
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break, ItemState, OpenItem, WriteOff
-from tallystick.store.runs.run_store import StoredRun
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemState
+from tallystick.model.stored_run import StoredRun
 from tallystick.text.finding_texts import BREAK_TEXTS
 from tallystick.text.money import format_minor
-from tallystick.text.plain import foreign_text, format_time, format_window
+from tallystick.text.plain import foreign_text, format_time, format_window, moment_of
 from tallystick.text.ruled_out import TOLD_APART
 from tallystick.text.side_terms import said_of_inputs
 
 
-@dataclass(frozen=True, kw_only=True)
-class LifeStep:
-    """One row of an item that the break is about: its state as the run of cut_n left it.
-
-    written_off: set where not the run wrote it but a person, after that run.
-    """
-
-    cut_n: int
-    judged_utc: datetime
-    item: OpenItem
-    written_off: WriteOff | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class EarlierRepair:
-    """A compensation of another break of the same key: what it wrote may be one of the copies."""
-
-    action_id: UUID
-    break_class: BreakClass
-    done_utc: datetime
-
-
-@dataclass(frozen=True, kw_only=True)
-class ToldBreak:
-    """A break with what stands around it in the store. life: in order of the cuts.
-
-    *_settled_until_utc: up to when either side was whole in the run that found it; None where nobody knew.
-    """
-
-    item_break: Break
-    contract: str
-    cut_n: int
-    window_start_utc: datetime
-    window_end_utc: datetime
-    judged_utc: datetime
-    topic_settled_until_utc: datetime | None
-    ledger_settled_until_utc: datetime | None
-    life: tuple[LifeStep, ...]
-    of_inputs: bool = False
-    """Does an input topic play the ledger's part?"""
-    repairs: tuple[EarlierRepair, ...] = ()
-
-    def say(self, *sentences: str) -> tuple[str, ...]:
-        """Sentences about a ledger, in its own words."""
-        return tuple(map(said_of_inputs, sentences)) if self.of_inputs else sentences
+def in_its_words(told: ToldBreak, *sentences: str) -> tuple[str, ...]:
+    """Say sentences about a ledger in the words of an input topic, where one plays the ledger's part."""
+    return tuple(map(said_of_inputs, sentences)) if told.of_inputs else sentences
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,14 +51,16 @@ def explain(told: ToldBreak) -> Story:
     item_break = told.item_break
     text = BREAK_TEXTS[item_break.break_class]
     return Story(
-        title=told.say(text.title)[0],
+        title=in_its_words(told, text.title)[0],
         run=f"{told.contract}/{told.cut_n}",
         amount=amount_of(item_break),
         paragraphs=(
-            Paragraph(heading="What happened", sentences=(foreign_text(item_break.story), *told.say(text.means))),
+            Paragraph(
+                heading="What happened", sentences=(foreign_text(item_break.story), *in_its_words(told, text.means))
+            ),
             *own_paragraphs(told),
-            Paragraph(heading="What was ruled out", sentences=told.say(*TOLD_APART[item_break.break_class])),
-            Paragraph(heading="Check first", sentences=told.say(text.check_first)),
+            Paragraph(heading="What was ruled out", sentences=in_its_words(told, *TOLD_APART[item_break.break_class])),
+            Paragraph(heading="Check first", sentences=in_its_words(told, text.check_first)),
         ),
     )
 
@@ -109,8 +71,8 @@ def own_paragraphs(told: ToldBreak) -> tuple[Paragraph, ...]:
     paragraphs = (
         ("At stake", (_at_stake(item_break), *_unnamed(item_break.evidence))),
         (
-            told.say("What the ledger says")[0],
-            told.say(*_side(item_break, "ledger"), *_settled("ledger", told.ledger_settled_until_utc)),
+            in_its_words(told, "What the ledger says")[0],
+            in_its_words(told, *_side(item_break, "ledger"), *_settled("ledger", told.ledger_settled_until_utc)),
         ),
         ("What the log says", (*_side(item_break, "topic"), *_settled("topic", told.topic_settled_until_utc))),
         ("Who wrote it", (*_writers(item_break.evidence), *map(_earlier_repair, told.repairs))),
@@ -362,8 +324,3 @@ def tell_breaks(run: StoredRun, breaks: Iterable[Break]) -> dict[UUID, ToldBreak
         )
         for break_id, item_break in wanted.items()
     }
-
-
-def moment_of(text: str | None) -> datetime | None:
-    """A moment as the look-ups keep it."""
-    return datetime.fromisoformat(text) if text else None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from tallystick.model.run_result import PartitionCensus
+from tallystick.model.census_values import PartitionCensus
 from tallystick.report.share_bar import share_bar
 from tallystick.text.verdict_sentence import counted
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from tallystick.contract.contract import Contract, Direction
+from tallystick.contract.contract import Contract
 from tallystick.ledger.postgres_sql import written_xid_statements
+from tallystick.model.direction import Direction
 from tallystick.model.run_result import KeyIndex, RunFigures
+from tallystick.model.stored_run import StoredRun
 from tallystick.report.lag_rows import grace_sentence
-from tallystick.store.runs.run_store import StoredRun
 from tallystick.text.money import format_money
 from tallystick.text.verdict_sentence import counted
 

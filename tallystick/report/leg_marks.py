@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tallystick.model.run_result import Break
+from tallystick.model.findings import Break
 from tallystick.report.break_story import describe_place
 from tallystick.text.plain import foreign_text
 

@@ -13,8 +13,8 @@ from uuid import UUID
 
 from tallystick.kafka_log.fetch import Fetch, OffsetNotInLog
 from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, walk_past_lso
+from tallystick.model.findings import Break
 from tallystick.model.offsets import OffsetRange, TopicPartition
-from tallystick.model.run_result import Break
 
 EVIDENCE_KEY = "strip"
 STRIPS_PER_CLASS_MAX = 10

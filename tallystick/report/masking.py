@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 from tallystick.compensation.plan import PlanItem
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import PayloadKey
-from tallystick.model.run_result import Break, OpenItem
-from tallystick.report.break_story import ToldBreak
+from tallystick.model.break_history import ToldBreak
+from tallystick.model.findings import Break
+from tallystick.model.open_item import OpenItem
+from tallystick.model.stored_run import StoredRun
 from tallystick.store.breaks.item_query_store import StandingRow
 from tallystick.store.plans.plan_life_store import PlanInShort
-from tallystick.store.runs.run_store import StoredRun
 
 MASKED = "masked"
 _Record = TypeVar("_Record", Break, OpenItem, StandingRow, PlanItem)

@@ -9,15 +9,20 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from tallystick.contract.contract import Contract, Direction
+from tallystick.contract.contract import Contract
 from tallystick.judging.allowed_oddities import LEGAL_ODDITIES_VERSION, Oddity, count_oddities
 from tallystick.kafka_cluster.config_check import PostureLine, posture
 from tallystick.kafka_cluster.state import SURROUNDINGS
+from tallystick.model.break_history import ToldBreak
+from tallystick.model.census_values import PartitionCensus
+from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass, Notice
-from tallystick.model.run_result import DoubtFound, ItemState, NoticeFound, OpenItem, PartitionCensus, total_money
+from tallystick.model.findings import DoubtFound, NoticeFound, Stake, total_money
+from tallystick.model.open_item import ItemState, OpenItem
+from tallystick.model.stored_run import StoredRun
 from tallystick.report.ageing import AgeBucket, Standing, age_buckets, all_ages
-from tallystick.report.break_sample import BreakGroup, Stake, group_breaks, stakes
-from tallystick.report.break_story import Paragraph, ToldBreak, amount_of, own_paragraphs, tell_breaks
+from tallystick.report.break_sample import BreakGroup, group_breaks, stakes
+from tallystick.report.break_story import Paragraph, amount_of, own_paragraphs, tell_breaks
 from tallystick.report.census_bar import BARS_MAX, CensusBar, add_census, adds_up, census_bars, law
 from tallystick.report.evidence_lines import evidence_lines
 from tallystick.report.guarantees import guarantees
@@ -28,7 +33,6 @@ from tallystick.report.log_excerpt import strip_of
 from tallystick.report.masking import Mask
 from tallystick.report.share_bar import share_bar
 from tallystick.report.strip_drawing import draw_strip
-from tallystick.store.runs.run_store import StoredRun
 from tallystick.text.finding_texts import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
 from tallystick.text.money import format_minor, format_money
 from tallystick.text.plain import foreign_text, format_time, format_window, story_text

@@ -6,7 +6,7 @@ A test holds that every member of BreakClass, Doubt and Notice has its line.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tallystick.contract.contract import Direction
+from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.text.side_terms import in_words_of
 

@@ -63,3 +63,8 @@ def given_text(option: str, text: str, *, expected: str, refused: type[ValueErro
 
 def _written_out(character: str) -> str:
     return f"\\u{ord(character):04x}" if unicodedata.category(character) in _NEVER_SHOWN else character
+
+
+def moment_of(text: str | None) -> datetime | None:
+    """A moment as the look-ups keep it."""
+    return datetime.fromisoformat(text) if text else None

@@ -4,7 +4,7 @@ part, this is the one place that says it in an input topic's words. Class names 
 
 import re
 
-from tallystick.contract.contract import Direction
+from tallystick.model.direction import Direction
 
 _SAID_OF_INPUTS = (
     (r"a ledger transaction that was rolled back", "an input whose producer transaction was aborted"),

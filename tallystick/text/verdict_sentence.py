@@ -4,7 +4,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break, Money, RunResult, money_at_stake
+from tallystick.model.findings import Break, Money, money_at_stake
+from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
 from tallystick.text.money import format_money
 

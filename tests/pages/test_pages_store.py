@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import insert
 from lab.servers.postgres import STORE_OWNER, PostgresServer
 from tallystick.compensation.plan import Kind, LeftOut, Plan
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import ItemState
+from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.store.breaks import item_query_store
 from tallystick.store.breaks.break_life_store import alerts_of_break, repairs_of_break

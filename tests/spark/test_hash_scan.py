@@ -23,9 +23,9 @@ from tallystick_spark.matching.hash_scan import (
 )
 from tallystick_spark.readers.ledger_frame import LEDGER_ROWS, RowsById
 
-from tallystick.contract.contract import Direction
 from tallystick.matching.scan_result import CANARY, CANARY_PARTITION, SliceScan
-from tallystick.model.run_result import ItemSide
+from tallystick.model.direction import Direction
+from tallystick.model.open_item import ItemSide
 
 from .test_slice_matching import EVENTS, LEGS, PAYMENTS, ROWS, Event, LedgerRow, event, frames, row
 

@@ -13,8 +13,8 @@ from tallystick_spark.matching.frame_match import exceptional_keys, pair_by_key,
 from tallystick_spark.matching.keyed_hash import new_secret
 from tallystick_spark.matching.lag_meter import LagMeter
 
-from tallystick.contract.contract import Direction
 from tallystick.matching.scan_result import SliceScan
+from tallystick.model.direction import Direction
 from tallystick.model.partner_lag import EDGES_MS, bucket_of
 
 _TOPIC = (

@@ -34,11 +34,12 @@ from tallystick.kafka_log.fetch import open_admin
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.cut import Cut, PartitionSnapshot
 from tallystick.model.run_result import RunResult
+from tallystick.model.stored_run import StoredRun
 from tallystick.pipeline.lookups import LookUps
 from tallystick.pipeline.make_cut import resolve_cut
 from tallystick.pipeline.sources import observe
 from tallystick.store.engine import open_store
-from tallystick.store.runs.run_store import StoredRun, read_run
+from tallystick.store.runs.run_store import read_run
 
 KAFKA, LEDGER = "kafka_billing", "ledger_billing"
 TWO_LEGS = ("payment", "invoice")

@@ -20,20 +20,13 @@ from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabAddresses, LabStack, start_stack
 from tallystick.alerting.alert import Alert
 from tallystick.contract.contract import Contract
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.findings import Break, DoubtFound, break_id
 from tallystick.model.offsets import OffsetRange
-from tallystick.model.run_result import (
-    Break,
-    DoubtFound,
-    ItemSide,
-    ItemState,
-    OpenItem,
-    PartitionCensus,
-    RunFigures,
-    RunResult,
-    break_id,
-)
+from tallystick.model.open_item import ItemSide, ItemState, OpenItem
+from tallystick.model.run_result import RunFigures, RunResult
 from tallystick.model.verdict import Verdict
 from tallystick.store.engine import connect_store, migrate, open_store
 from tallystick.store.runs.cut_store import claim_attempt, save_cut

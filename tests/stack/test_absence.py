@@ -3,7 +3,7 @@
 import pytest
 
 from tallystick.model.finding_names import Doubt
-from tallystick.model.run_result import ItemState
+from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 
 from .books import TWO_LEGS, LiveBooks, both_legs, doubts, expected, invoice, kinds, payment, payments

@@ -17,10 +17,11 @@ from tallystick.kafka_log.fetch import BrokerUnreachable, OffsetNotInLog
 from tallystick.kafka_log.topic_snapshot import TopicNotFound
 from tallystick.ledger.protocol import LedgerRefused, LedgerUnreachable
 from tallystick.model.finding_names import Doubt
-from tallystick.model.run_result import ItemState
+from tallystick.model.open_item import ItemState
+from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.store.runs.cut_store import last_cut, open_cut
-from tallystick.store.runs.run_store import StoredRun, read_run
+from tallystick.store.runs.run_store import read_run
 
 from .books import KAFKA, LEDGER, TWO_LEGS, Event, LiveBooks, both_legs, doubts, payment, payments, table_contents
 from .live import NewBooks

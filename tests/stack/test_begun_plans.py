@@ -25,7 +25,7 @@ from tallystick.executor.effects.publish_events import open_publisher
 from tallystick.executor.progress_topic import progress_topic_name
 from tallystick.executor.step import ExecutorStep
 from tallystick.model.finding_names import BreakClass, Doubt
-from tallystick.model.run_result import ItemState, WriteOff
+from tallystick.model.open_item import ItemState, WriteOff
 from tallystick.model.verdict import Verdict
 from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.clock import store_now

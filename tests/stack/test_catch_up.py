@@ -14,10 +14,11 @@ from confluent_kafka import Producer
 from sqlalchemy import Engine
 
 from tallystick.model.finding_names import BreakClass
+from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.make_cut import resolve_cut
 from tallystick.pipeline.sources import observe
-from tallystick.store.runs.run_store import StoredRun, outstanding_breaks
+from tallystick.store.runs.run_store import outstanding_breaks
 
 from .books import Event, LiveBooks, payment
 from .live import NewBooks

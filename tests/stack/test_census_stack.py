@@ -18,8 +18,8 @@ from tallystick.kafka_log.marker_protocol import MarkerProtocol
 from tallystick.kafka_log.offset_census import Outcome, take_census, walk_batches
 from tallystick.kafka_log.transaction_span import read_spans
 from tallystick.model import offsets
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.offsets import OffsetRange
-from tallystick.model.run_result import PartitionCensus
 from tests.forward_outcomes import COMMITTED, outcomes_forward
 
 

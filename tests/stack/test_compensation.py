@@ -49,7 +49,7 @@ from tallystick.executor.progress_topic import ProgressLost, progress_topic_name
 from tallystick.executor.step import ExecutorStep
 from tallystick.host.terminal_user import AT_TERMINAL, Terminal, this_terminal
 from tallystick.model.finding_names import Doubt
-from tallystick.model.run_result import ItemState
+from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.store.plans.approval_store import REJECTED
 from tallystick.store.plans.claim_store import claim_actions

@@ -53,7 +53,8 @@ from tallystick.kafka_log.committed_records import read_committed
 from tallystick.kafka_log.fetch import open_admin
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break, ItemState
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.store.runs.cut_store import claim_attempt
 from tallystick.store.runs.run_store import commit_run, outstanding_breaks

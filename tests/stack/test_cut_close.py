@@ -9,7 +9,7 @@ from tallystick.cli.app import app
 from tallystick.ledger.protocol import LedgerRefused
 from tallystick.matching.closed_cut import DIGEST
 from tallystick.model.finding_names import Doubt
-from tallystick.model.run_result import ItemState
+from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.store.plans.plan_store import read_audit
 from tallystick.store.runs.cut_store import open_cut

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tallystick.model.finding_names import BreakClass, Doubt
-from tallystick.model.run_result import DoubtFound
+from tallystick.model.findings import DoubtFound
 from tallystick.model.verdict import Verdict
 
 from .books import Event, LiveBooks, doubts, expected, kinds, payment, payments

@@ -22,8 +22,9 @@ from tallystick_expectations.suite import Suite
 
 from tallystick.contract.contract import Contract
 from tallystick.model.finding_names import Doubt
+from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick.store.runs.run_store import StoredRun, read_run
+from tallystick.store.runs.run_store import read_run
 
 
 @pytest.fixture

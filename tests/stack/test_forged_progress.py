@@ -29,7 +29,7 @@ from tallystick.executor.action_log import LOOK, ItemFate, ItemOutcome
 from tallystick.executor.progress_topic import ensure_progress_topic, progress_topic_name
 from tallystick.host.terminal_user import AT_TERMINAL, this_terminal
 from tallystick.kafka_log.record import ACTION_HEADER
-from tallystick.model.run_result import ItemState, WriteOff
+from tallystick.model.open_item import ItemState, WriteOff
 from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.plans.executor_key_store import read_executor_key
 from tallystick.store.plans.plan_store import executed_actions, open_actions, read_audit, record_done

@@ -31,8 +31,9 @@ from tallystick.kafka_log.batch_header import Marker, coordinator_epoch
 from tallystick.kafka_log.fetch import BrokerUnreachable, fetcher, open_admin
 from tallystick.kafka_log.offset_census import walk_batches
 from tallystick.model.finding_names import Doubt
+from tallystick.model.findings import DoubtFound
 from tallystick.model.offsets import OffsetRange
-from tallystick.model.run_result import DoubtFound, RunFigures, RunResult
+from tallystick.model.run_result import RunFigures, RunResult
 from tallystick.model.verdict import Verdict
 from tallystick.store.plans import plan_store
 from tallystick.store.plans.plan_store import EndingHeld, ending_alone, read_audit, save_plan

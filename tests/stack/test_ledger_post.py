@@ -26,7 +26,8 @@ from tallystick.executor.step import ExecutorStep
 from tallystick.ledger.postgres import LedgerRefused
 from tallystick.matching.closed_cut import closing_of
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import ItemState
+from tallystick.model.open_item import ItemState
+from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.store.breaks.break_store import find_break
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING
@@ -35,7 +36,7 @@ from tallystick.store.plans.reopen_store import reopen_action
 from tallystick.store.plans.switch_store import set_switch
 from tallystick.store.runs.close_store import close_cut
 from tallystick.store.runs.cut_store import claim_attempt
-from tallystick.store.runs.run_store import StoredRun, outstanding_breaks
+from tallystick.store.runs.run_store import outstanding_breaks
 
 from .books import Event, LiveBooks, payment
 from .live import NewBooks

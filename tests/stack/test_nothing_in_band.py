@@ -7,8 +7,8 @@ from tallystick_spark import reconcile_app, scan
 
 from tallystick.matching.scan_result import CANARY
 from tallystick.model.run_result import RunResult
+from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick.store.runs.run_store import StoredRun
 
 from .books import Event, LiveBooks, doubts
 from .live import NewBooks

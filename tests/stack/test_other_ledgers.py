@@ -21,10 +21,11 @@ from tallystick.contract.contract import Contract
 from tallystick.ledger.jdbc import JdbcLedger
 from tallystick.ledger.protocol import LedgerRefused
 from tallystick.model.cut import LedgerSlice, LedgerSnapshot
+from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.open_ledger import open_ledger_of
 from tallystick.pipeline.sources import observe
-from tallystick.store.runs.run_store import StoredRun, outstanding_breaks
+from tallystick.store.runs.run_store import outstanding_breaks
 
 from .books import Event, LiveBooks, doubts, expected, kinds, payment, payments
 from .live import NewBooks

@@ -10,10 +10,10 @@ from itertools import pairwise
 import pytest
 from pyspark.sql import SparkSession
 
-from tallystick.model.run_result import ItemState, OpenItem
+from tallystick.model.open_item import ItemState, OpenItem
+from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.report.log_excerpt import position_of, strip_of
-from tallystick.store.runs.run_store import StoredRun
 
 from .books import ONE_LEG, TWO_LEGS, both_legs, doubts, expected, invoice, kinds, payment, payments
 from .live import NewBooks

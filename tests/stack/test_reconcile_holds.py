@@ -4,9 +4,10 @@ import psycopg
 import pytest
 
 from tallystick.model.finding_names import Doubt
-from tallystick.model.run_result import DoubtFound, ItemState
+from tallystick.model.findings import DoubtFound
+from tallystick.model.open_item import ItemState
+from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick.store.runs.run_store import StoredRun
 
 from .books import Event, LiveBooks, doubts, payment, payments
 from .live import NewBooks

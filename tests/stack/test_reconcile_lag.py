@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from tallystick.ledger.protocol import LedgerRefused
-from tallystick.model.run_result import ItemState
+from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.report import render_report
 

@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 from tallystick.contract.alerts import Severity
 from tallystick.ledger.protocol import LedgerRefused
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
-from tallystick.model.run_result import NoticeFound
+from tallystick.model.findings import NoticeFound
+from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import firing_alerts
 from tallystick.store.breaks.item_query_store import read_breaks
-from tallystick.store.runs.run_store import StoredRun
 from tallystick.store.views.overview_store import read_book, stakes_of_run
 from tallystick.store.views.trend_store import read_trend
 

@@ -12,9 +12,9 @@ from tallystick_spark.matching.hash_scan import HashScan
 
 from tallystick.kafka_log import header_cache
 from tallystick.kafka_log.header_cache import BatchHeads
-from tallystick.model.run_result import ItemSide
+from tallystick.model.open_item import ItemSide
+from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick.store.runs.run_store import StoredRun
 
 from .books import TWO_LEGS, LiveBooks, both_legs, invoice, payment, table_contents
 from .live import NewBooks

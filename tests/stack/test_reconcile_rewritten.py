@@ -3,7 +3,7 @@
 import pytest
 
 from tallystick.model.finding_names import BreakClass, Doubt
-from tallystick.model.run_result import ItemState
+from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 
 from .books import doubts, expected, kinds, payment, payments

@@ -13,9 +13,9 @@ from tallystick.compensation.plan import PlanItem
 from tallystick.contract.event import EventFields
 from tallystick.executor import execute_plan
 from tallystick.model.finding_names import Doubt, Notice
-from tallystick.model.run_result import ItemState
+from tallystick.model.open_item import ItemState
+from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick.store.runs.run_store import StoredRun
 
 from .books import TWO_LEGS, Event, LiveBooks, both_legs, doubts, expected, invoice, kinds, payment, payments
 from .live import NewBooks

@@ -9,7 +9,7 @@ import pytest
 
 from tallystick.connections.connections import environment_variable
 from tallystick.model.finding_names import BreakClass, Doubt
-from tallystick.model.run_result import ItemState
+from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.store.runs.run_store import open_items_as_of, outstanding_breaks
 

@@ -12,9 +12,10 @@ from tallystick.compensation.repair_effect import Effect
 from tallystick.contract.compensation import REPUBLISHABLE, REVERSIBLE
 from tallystick.executor.action_log import ItemFate
 from tallystick.model.finding_names import BreakClass, Doubt
-from tallystick.model.run_result import ItemState
+from tallystick.model.open_item import ItemState
+from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick.store.runs.run_store import StoredRun, outstanding_breaks
+from tallystick.store.runs.run_store import outstanding_breaks
 
 from .books import LiveBooks, payment, payments
 from .live import NewBooks

@@ -20,7 +20,8 @@ from tallystick.executor.action_log import ItemFate
 from tallystick.executor.progress_topic import progress_topic_name
 from tallystick.executor.step import ExecutorStep
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import ItemSide, break_id
+from tallystick.model.findings import break_id
+from tallystick.model.open_item import ItemSide
 from tallystick.model.verdict import Verdict
 from tallystick.store.migrations.versions import m0015_reversals_by_key
 

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from tallystick.model.finding_names import BreakClass, Doubt
-from tallystick.model.run_result import ItemState, WriteOff
+from tallystick.model.open_item import ItemState, WriteOff
 from tallystick.model.verdict import Verdict
 from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.runs.run_store import open_items_as_of, outstanding_breaks

@@ -24,11 +24,11 @@ from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, take_censu
 from tallystick.ledger import postgres, postgres_sql
 from tallystick.ledger.key_index import IndexIncomplete
 from tallystick.ledger.protocol import LedgerRow
-from tallystick.matching.pairing import Place, Sighting
+from tallystick.matching.match_case import Place, Sighting
 from tallystick.matching.unreadable_ranges import NOTHING
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice, next_topic_slice
 from tallystick.model.offsets import OffsetRange
-from tallystick.model.run_result import PartitionCensus
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline import investigate, lookups, make_cut
 

@@ -18,7 +18,7 @@ from tallystick.contract.alerts import Severity
 from tallystick.model.cut import Sample
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.offsets import TopicPartition
-from tallystick.model.run_result import ItemState
+from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import firing_topics, pending_alerts
 from tallystick.store.runs.cut_store import (

@@ -14,7 +14,8 @@ from tallystick.alerting.alert import Alert, AlertAction
 from tallystick.cli.app import app
 from tallystick.compensation.write_off import WriteOffRefused
 from tallystick.contract.alerts import Severity
-from tallystick.model.run_result import Break, ItemState, WriteOff
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemState, WriteOff
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import firing_topics, pending_alerts
 from tallystick.store.breaks.write_off_store import write_off_break

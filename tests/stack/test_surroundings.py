@@ -15,11 +15,12 @@ from tallystick.kafka_cluster.state import Surroundings
 from tallystick.kafka_log.fetch import fetcher, open_admin
 from tallystick.kafka_log.offset_census import take_census
 from tallystick.model.finding_names import Doubt, Notice
+from tallystick.model.findings import DoubtFound
 from tallystick.model.offsets import OffsetRange
-from tallystick.model.run_result import DoubtFound, ItemState
+from tallystick.model.open_item import ItemState
+from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.lookups import LookUps
-from tallystick.store.runs.run_store import StoredRun
 
 from .books import Event, LiveBooks, RawEvent, doubts, payment, payments
 from .live import NewBooks

@@ -21,10 +21,10 @@ from tallystick.kafka_log.fetch import open_admin
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.ledger.key_index import index_folder
 from tallystick.model.cut import Cut
-from tallystick.model.run_result import ItemState
+from tallystick.model.open_item import ItemState
+from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.report import write_report
-from tallystick.store.runs.run_store import StoredRun
 
 from .books import Event, LiveBooks, doubts, expected, kinds, payments
 from .live import NewBooks

@@ -12,29 +12,29 @@ from functools import cached_property
 
 from tallystick.anomalies.breaks.duplicate_in_topic import original_item_id
 from tallystick.compensation.write_off import items_written_off
-from tallystick.contract.contract import Contract, Direction
+from tallystick.contract.contract import Contract
 from tallystick.judging.judge import judge
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.protocol import LedgerRow
 from tallystick.matching.evidence import Evidence, LegsCase, UnreadableRecord
-from tallystick.matching.pairing import Copy, Deadlines, KeyCase, Sighting, may_be_taken_back, pair_key
+from tallystick.matching.grouping import group_by_key, group_by_transaction, not_judged_before, without_repeats
+from tallystick.matching.match_case import Copy, Deadlines, KeyCase, Sighting
+from tallystick.matching.pairing import pair_key
+from tallystick.matching.reversals import may_be_taken_back, with_row_reversals
 from tallystick.matching.scan_result import ledger_item_id, topic_item_id
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss, OutOfSight, out_of_sight
+from tallystick.model.break_history import LifeStep
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, LedgerSlice, TopicSlice
+from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.findings import Break
 from tallystick.model.offsets import TopicPartition
-from tallystick.model.run_result import Break, ItemSide, ItemState, OpenItem, PartitionCensus, RunResult
-from tallystick.pipeline.investigate import (
-    group_by_key,
-    group_by_transaction,
-    not_judged_before,
-    with_row_reversals,
-    without_repeats,
-)
+from tallystick.model.open_item import ItemSide, ItemState, OpenItem
+from tallystick.model.run_result import RunResult
 from tallystick.pipeline.lookups import LookUps, ledger_sighting, needs_topic, topic_sighting
-from tallystick.report.break_story import LifeStep
 
 from .builders import HOUR, IN_TOPIC, LEDGER, MINUTE, NOON, TOPIC, contract_of, ledger_at, offsets, partition_at
 

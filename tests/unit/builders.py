@@ -10,18 +10,21 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-from tallystick.contract.contract import Contract, Direction
+from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.state import CursorPosition
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.pairing import Copy, Deadlines, KeyCase, Place, Sighting, pair_key
+from tallystick.matching.grouping import group_by_key
+from tallystick.matching.match_case import Copy, Deadlines, KeyCase, Place, Sighting
+from tallystick.matching.pairing import pair_key
 from tallystick.matching.scan_result import ledger_item_id, topic_item_id
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, Sample, TopicSlice
+from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.offsets import OffsetRange, TopicPartition
-from tallystick.model.run_result import ItemSide, ItemState, OpenItem, PartitionCensus
-from tallystick.pipeline.investigate import group_by_key
+from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 
 NOON, MINUTE, HOUR = datetime(2026, 3, 1, 12, tzinfo=UTC), timedelta(minutes=1), timedelta(hours=1)
 TOPIC = "billing.payouts"

@@ -7,22 +7,15 @@ from uuid import UUID
 import pytest
 
 from tallystick.contract.contract import Contract
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.findings import Break, DoubtFound
 from tallystick.model.offsets import OffsetRange
-from tallystick.model.run_result import (
-    Break,
-    DoubtFound,
-    ItemSide,
-    ItemState,
-    OpenItem,
-    PartitionCensus,
-    RunFigures,
-    RunResult,
-    StandingItems,
-)
+from tallystick.model.open_item import ItemSide, ItemState, OpenItem, StandingItems
+from tallystick.model.run_result import RunFigures, RunResult
+from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick.store.runs.run_store import StoredRun
 
 NOON, HOUR = datetime(2026, 3, 1, 12, tzinfo=UTC), timedelta(hours=1)
 

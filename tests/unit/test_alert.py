@@ -14,7 +14,8 @@ from tallystick.contract.alerts import AlertRules, Severity
 from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
-from tallystick.model.run_result import Break, DoubtFound, NoticeFound, RunFigures, RunResult, break_id, money_at_stake
+from tallystick.model.findings import Break, DoubtFound, NoticeFound, break_id, money_at_stake
+from tallystick.model.run_result import RunFigures, RunResult
 from tallystick.model.verdict import Verdict
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
-from tallystick.model.run_result import ItemState
+from tallystick.model.open_item import ItemState
 
 ROOT = Path(__file__).parents[2]
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()

@@ -7,9 +7,9 @@ from enum import StrEnum
 import pytest
 
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
-from tallystick.model.run_result import DoubtFound
+from tallystick.model.findings import DoubtFound
+from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick.store.runs.run_store import StoredRun
 from tallystick.text.finding_texts import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
 from tallystick.text.verdict_sentence import counted, verdict_sentence
 

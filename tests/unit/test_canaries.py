@@ -12,10 +12,10 @@ from tallystick.judging.canaries import canary_events, canary_rows, missed_canar
 from tallystick.judging.canary_cases import CASES
 from tallystick.judging.canary_evidence import calm_evidence
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.pairing import Copy
+from tallystick.matching.match_case import Copy
 from tallystick.matching.scan_result import CANARY, CANARY_PARTITION, CanaryScan, ledger_item_id, topic_item_id
 from tallystick.model.cut import FileChange, LedgerFile
-from tallystick.model.run_result import ItemSide
+from tallystick.model.open_item import ItemSide
 
 from .builders import L2T, T2L, T2T, TOPIC, contract_of, cut_of, evidence_of, ledger_at, ledger_slice_of, offsets
 

@@ -23,8 +23,8 @@ from tallystick.kafka_log.offset_census import (
     with_compaction,
 )
 from tallystick.kafka_log.producer_history import BLED_SAMPLE
+from tallystick.model.census_values import BledBatch, PartitionCensus
 from tallystick.model.offsets import OffsetRange, TopicPartition
-from tallystick.model.run_result import BledBatch, PartitionCensus
 from tests.forward_outcomes import outcomes_forward
 
 from .builders import LAW, MORE, PART, offsets

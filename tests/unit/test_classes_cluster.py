@@ -15,7 +15,7 @@ from tallystick.kafka_cluster.state import RewrittenBatch, Surroundings, UnreadE
 from tallystick.matching.evidence import Evidence
 from tallystick.model.cut import Cut, PartitionSnapshot, without_expired
 from tallystick.model.finding_names import Doubt
-from tallystick.model.run_result import DoubtFound, NoticeFound
+from tallystick.model.findings import DoubtFound, NoticeFound
 
 from .builders import HOUR, NOON, PART, contract_of, cut_of, evidence_of, partition_at, slice_of
 

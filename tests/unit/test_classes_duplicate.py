@@ -10,9 +10,9 @@ from tallystick.anomalies.breaks.make_break import NAMED_OF_A_SIDE_MAX
 from tallystick.kafka_log.marker_protocol import MarkerProtocol
 from tallystick.kafka_log.record import ACTION_HEADER, LogRecord
 from tallystick.kafka_log.transaction_span import TransactionSpan
-from tallystick.matching.pairing import Place
+from tallystick.matching.match_case import Place
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break
+from tallystick.model.findings import Break
 
 from .builders import IN_TOPIC, L2T, LEDGER, T2L, event, evidence_of, item_of, record_of, row, seen
 

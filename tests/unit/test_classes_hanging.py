@@ -11,7 +11,7 @@ from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import BrokerSettings, FirstSight, HeldEvents, Surroundings
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Doubt
-from tallystick.model.run_result import DoubtFound
+from tallystick.model.findings import DoubtFound
 
 from .builders import HOUR, NOON, PART, cut_of, evidence_of, slice_of
 

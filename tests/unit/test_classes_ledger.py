@@ -6,10 +6,10 @@ import pytest
 
 from tallystick.anomalies.doubts.ledger_changed import ledger_failed_over, ledger_ids_reused, ledger_rewritten
 from tallystick.kafka_cluster.state import PositionSums, Surroundings
-from tallystick.matching.pairing import Place
+from tallystick.matching.match_case import Place
 from tallystick.model.cut import LedgerSnapshot
 from tallystick.model.finding_names import Doubt
-from tallystick.model.run_result import ItemSide
+from tallystick.model.open_item import ItemSide
 
 from .builders import contract_of, cut_of, deadlines_of, evidence_of, ledger_at, ledger_slice_of, row, seen
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tallystick.anomalies.registry import CLASSES
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break
+from tallystick.model.findings import Break
 
 from .books import Books, classes_of
 from .builders import L2T, LAW, T2L, event, evidence_of, row

@@ -14,9 +14,9 @@ from tallystick.anomalies.notices.representation_differs import representation_d
 from tallystick.anomalies.notices.timestamp_skew import possible_ms, timestamp_skew
 from tallystick.anomalies.notices.unfiltered_reader import unfiltered_reader
 from tallystick.matching.evidence import Evidence, OutOfOrderEvent, RecordTimes
-from tallystick.matching.pairing import Copy, Place
+from tallystick.matching.match_case import Copy, Place
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import NoticeFound
+from tallystick.model.findings import NoticeFound
 
 from .builders import (
     HOUR,

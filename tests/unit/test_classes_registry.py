@@ -36,10 +36,12 @@ from tallystick.matching.evidence import (
     SecondReading,
     UnreadableRecord,
 )
-from tallystick.matching.pairing import Copy, Place, Sighting
+from tallystick.matching.match_case import Copy, Place, Sighting
+from tallystick.model.census_values import BledBatch
 from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
-from tallystick.model.run_result import BledBatch, Break, ItemSide, ItemState
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemSide, ItemState
 from tallystick.model.verdict import Verdict
 
 from .builders import (

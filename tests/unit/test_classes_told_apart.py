@@ -9,14 +9,16 @@ from uuid import UUID
 import pytest
 
 from tallystick.anomalies.registry import CLASSES
-from tallystick.contract.contract import Contract, Direction
+from tallystick.contract.contract import Contract
 from tallystick.judging.judge import judge
 from tallystick.kafka_cluster.state import ExecutedAction, Surroundings
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.evidence import Evidence, LegsCase
-from tallystick.matching.pairing import Place
+from tallystick.matching.match_case import Place
+from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
-from tallystick.model.run_result import Break, DoubtFound, ItemState, NoticeFound, OpenItem
+from tallystick.model.findings import Break, DoubtFound, NoticeFound
+from tallystick.model.open_item import ItemState, OpenItem
 
 from .builders import (
     HOUR,

@@ -14,11 +14,12 @@ from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.kafka_log.transaction_span import TransactionSpan
 from tallystick.matching.evidence import Evidence, LegsCase
-from tallystick.matching.pairing import Fate, Place, Sighting
+from tallystick.matching.grouping import group_by_transaction
+from tallystick.matching.match_case import Fate, Place, Sighting
 from tallystick.model.finding_names import Doubt
-from tallystick.model.run_result import ItemState, RunResult
+from tallystick.model.open_item import ItemState
+from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
-from tallystick.pipeline.investigate import group_by_transaction
 
 from .books import Books, classes_of, doubts_of
 from .builders import (

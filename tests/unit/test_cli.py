@@ -23,12 +23,12 @@ from tallystick.kafka_cluster.config_check import PostureLine, Standing
 from tallystick.kafka_log.fetch import BrokerUnreachable
 from tallystick.model.exit_code import ExitCode, exit_code_of, worst_of
 from tallystick.model.finding_names import Notice
-from tallystick.model.run_result import NoticeFound
+from tallystick.model.findings import NoticeFound
+from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline import config_check_now, local_run
 from tallystick.pipeline.local_run import RereadDiffers
 from tallystick.store.runs.contract_store import NewestContract
-from tallystick.store.runs.run_store import StoredRun
 
 COMMANDS = [
     ("contract", "check"),

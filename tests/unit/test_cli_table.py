@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tallystick.cli import output
 from tallystick.cli.table import Rows, console, set_plain
-from tallystick.store.runs.run_store import RunSummary, StoredRun
+from tallystick.model.stored_run import RunSummary, StoredRun
 
 WIDTHS = (40, 60, 80, 200)
 COLOUR = re.compile(r"\x1b\[[0-9;]*3[0-7][0-9;]*m")

@@ -28,9 +28,10 @@ from tallystick.contract.contract import Contract
 from tallystick.documents.plan import conf_of
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot
 from tallystick.model.finding_names import BreakClass, Doubt
-from tallystick.model.run_result import Break, DoubtFound, RunFigures, RunResult, break_id
+from tallystick.model.findings import Break, DoubtFound, break_id
+from tallystick.model.run_result import RunFigures, RunResult
+from tallystick.model.stored_run import OutstandingBreak, StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick.store.runs.run_store import OutstandingBreak, StoredRun
 
 describe_plan = partial(plan_text.describe_plan, shown_key=str)
 

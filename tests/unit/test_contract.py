@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from tallystick.contract.compensation import COUNTERPOSTABLE, POSTABLE, REPUBLISHABLE, REVERSIBLE
-from tallystick.contract.contract import Contract, ContractRefused, Direction, load_contract, load_contracts
+from tallystick.contract.contract import Contract, ContractRefused, load_contract, load_contracts
+from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass
 
 GOOD: dict[str, Any] = {

@@ -16,9 +16,10 @@ from tallystick.contract.change import (
     refuse_other_books,
     value_text,
 )
-from tallystick.contract.contract import Contract, Direction
+from tallystick.contract.contract import Contract
 from tallystick.contract.error_lines import model_inside
 from tallystick.contract.event import InputFields
+from tallystick.model.direction import Direction
 from tallystick.pipeline.make_cut import next_topic_slices
 
 from .builders import NOON, T2T, contract_of, cut_of, partition_at, sample_at, slice_of

@@ -14,7 +14,7 @@ from tallystick.kafka_cluster.state import Surroundings
 from tallystick.ledger.protocol import HorizonHolder
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice
-from tallystick.model.run_result import NoticeFound
+from tallystick.model.findings import NoticeFound
 
 from .builders import HOUR, LAW, NOON, PART, contract_of, cut_of, evidence_of, ledger_slice_of, positions_of, slice_of
 

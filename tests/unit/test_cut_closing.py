@@ -14,10 +14,10 @@ from tallystick.matching.closed_cut import (
     refuse_to_close,
     unread_where_closed,
 )
-from tallystick.matching.pairing import Place
+from tallystick.matching.match_case import Place
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Doubt
-from tallystick.model.run_result import ItemSide
+from tallystick.model.open_item import ItemSide
 from tallystick.model.verdict import Verdict
 
 from .builders import IN_TOPIC, LEDGER, cut_of, ledger_slice_of, partition_at, seen, slice_of

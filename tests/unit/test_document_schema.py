@@ -29,8 +29,8 @@ from tallystick.documents.schema import (
     VerdictEventDocument,
     schema_text,
 )
-from tallystick.model.run_result import ItemState
-from tallystick.store.runs.run_store import StoredRun
+from tallystick.model.open_item import ItemState
+from tallystick.model.stored_run import StoredRun
 from tests.alert_snapshots import FOLDER as SNAPSHOTS
 
 from .test_abort_plan import AROUND

@@ -8,10 +8,12 @@ from uuid import UUID
 import pytest
 
 from tallystick.documents.run import story_document
+from tallystick.model.break_history import EarlierRepair, LifeStep, ToldBreak
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break, ItemSide, ItemState, OpenItem
-from tallystick.report.break_story import EarlierRepair, LifeStep, Story, ToldBreak, explain, tell_breaks
-from tallystick.store.runs.run_store import StoredRun
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemSide, ItemState, OpenItem
+from tallystick.model.stored_run import StoredRun
+from tallystick.report.break_story import Story, explain, tell_breaks
 from tallystick.text.finding_texts import BREAK_TEXTS
 from tallystick.text.ruled_out import TOLD_APART
 

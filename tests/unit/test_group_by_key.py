@@ -5,9 +5,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tallystick.matching.grouping import group_by_key, group_by_transaction
 from tallystick.matching.scan_result import place_in_order
-from tallystick.model.run_result import ItemSide, ItemState, OpenItem
-from tallystick.pipeline.investigate import group_by_key, group_by_transaction
+from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 
 from .builders import LAW, event, item_of, row
 

@@ -7,8 +7,9 @@ from tallystick.anomalies.breaks.make_break import with_identity
 from tallystick.judging.record_origins import read_identities, wanted_identities
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.matching.evidence import BLED_RECORDS, LegsCase, bled_item_ids
-from tallystick.matching.pairing import Place
-from tallystick.model.run_result import BledBatch, Break
+from tallystick.matching.match_case import Place
+from tallystick.model.census_values import BledBatch
+from tallystick.model.findings import Break
 
 from .builders import (
     HOUR,

@@ -10,17 +10,11 @@ import pytest
 from tallystick.judging.judge import judge
 from tallystick.ledger.protocol import HorizonHolder
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.pairing import Place
+from tallystick.matching.match_case import Place
 from tallystick.model.finding_names import BreakClass, Doubt
-from tallystick.model.run_result import (
-    DoubtFound,
-    ItemState,
-    OpenItem,
-    RunResult,
-    break_id,
-    money_at_stake,
-    total_money,
-)
+from tallystick.model.findings import DoubtFound, break_id, money_at_stake, total_money
+from tallystick.model.open_item import ItemState, OpenItem
+from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict, merge_verdicts
 
 from .builders import (

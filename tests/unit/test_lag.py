@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tallystick.matching.grace import grace_in_force
 from tallystick.model.partner_lag import (
     EDGES_MS,
     Grace,
     TopicLag,
     add_lags,
     bucket_of,
-    grace_in_force,
     lags_of_pairs,
     p999_ms,
     quantile_ms,

@@ -9,7 +9,7 @@ import pytest
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.fetch import OffsetNotInLog
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break
+from tallystick.model.findings import Break
 from tallystick.report.log_excerpt import (
     BATCHES_EACH_SIDE,
     STRIPS_PER_CLASS_MAX,

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.contract.contract import Direction
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.protocol import LedgerRow
-from tallystick.matching.pairing import Copy, Place, Sighting
+from tallystick.matching.match_case import Copy, Place, Sighting
+from tallystick.model.direction import Direction
 from tallystick.model.offsets import TopicPartition
-from tallystick.model.run_result import ItemState
+from tallystick.model.open_item import ItemState
 from tallystick.pipeline.lookups import LookUps, ledger_sighting, needs_topic, topic_sighting
 
 from .builders import (

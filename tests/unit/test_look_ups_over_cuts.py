@@ -2,10 +2,11 @@
 
 import pytest
 
-from tallystick.contract.contract import Direction
 from tallystick.kafka_log.offset_census import Outcome
+from tallystick.model.direction import Direction
 from tallystick.model.finding_names import Notice
-from tallystick.model.run_result import ItemState, RunResult
+from tallystick.model.open_item import ItemState
+from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
 
 from .books import Books, classes_of

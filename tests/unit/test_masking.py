@@ -10,14 +10,16 @@ from tallystick.compensation.plan_text import describe_plan
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import PayloadKey
 from tallystick.documents.run import run_document, story_document
-from tallystick.model.run_result import Break, ItemState
+from tallystick.model.break_history import LifeStep, ToldBreak
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemState
+from tallystick.model.stored_run import StoredRun
 from tallystick.pages import render_page
 from tallystick.pages.break_page import break_page
 from tallystick.pages.plan_page import plan_page
 from tallystick.report import render_report
-from tallystick.report.break_story import LifeStep, ToldBreak, explain
+from tallystick.report.break_story import explain
 from tallystick.report.masking import MASKED, Mask
-from tallystick.store.runs.run_store import StoredRun
 from tests.page_books import item_of, missing, payouts, torn, waiting_plan
 
 from .test_pages import HOUR, NOON, plan_told

@@ -13,7 +13,7 @@ from tallystick.connections.connections import ConnectionNotGiven
 from tallystick.metrics import export
 from tallystick.metrics.definitions import metric_values
 from tallystick.metrics.export import MetricsEmpty, exposition, metrics_app, push
-from tallystick.model.run_result import ItemState
+from tallystick.model.open_item import ItemState
 
 from .test_metric_figures import BOOKS, NOON, standing
 

@@ -4,12 +4,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tallystick.metrics.definitions import METRICS, ContractFigures, JudgedWindow, SinkFigures, metric_values
+from tallystick.metrics.definitions import METRICS, metric_values
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import ItemState, StandingItems
+from tallystick.model.metric_figures import ContractFigures, JudgedWindow, SinkFigures, StandingClass
+from tallystick.model.open_item import BUCKETS, ItemState, StandingItems
 from tallystick.model.verdict import Verdict
-from tallystick.report.ageing import BUCKETS
-from tallystick.store.views.overview_store import StandingClass
 
 NOON, HOUR = datetime(2026, 3, 1, 12, tzinfo=UTC), timedelta(hours=1)
 JUDGED = JudgedWindow(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tallystick.alerting.alert import severity_of
 from tallystick.contract.alerts import AlertRules, Severity
-from tallystick.model.run_result import Break, largest_first, money_at_stake, negative_at_stake
+from tallystick.model.findings import Break, largest_first, money_at_stake, negative_at_stake
 from tallystick.report.break_sample import choose_breaks, stakes
 from tallystick.text.verdict_sentence import sums_of
 

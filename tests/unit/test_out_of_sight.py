@@ -2,8 +2,8 @@
 
 import pytest
 
-from tallystick.contract.contract import Direction
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss, loss_before_the_books, out_of_sight
+from tallystick.model.direction import Direction
 
 from .builders import L2T, NOON, T2L, T2T, cut_of, ledger_at, ledger_slice_of, partition_at, slice_of
 

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from tallystick.kafka_log.offset_census import Outcome
-from tallystick.matching.known_repairs import KnownRepair, action_ids_of, believed_records, believed_rows, repairs_by_id
-from tallystick.matching.pairing import Place, Sighting
-from tallystick.model.run_result import ItemSide
+from tallystick.matching.known_repairs import action_ids_of, believed_records, believed_rows, repairs_by_id
+from tallystick.matching.match_case import Place, Sighting
+from tallystick.model.known_repair import KnownRepair
+from tallystick.model.open_item import ItemSide
 
 from .builders import TOPIC, event, record_of
 

@@ -11,8 +11,12 @@ from tallystick.alerting.alert import AlertAction
 from tallystick.compensation.abort_plan import abort_words
 from tallystick.compensation.plan import Kind
 from tallystick.contract.alerts import Severity
+from tallystick.model.break_history import LifeStep, ToldBreak
 from tallystick.model.finding_names import BreakClass, Doubt
-from tallystick.model.run_result import DoubtFound, ItemState, StandingItems, WriteOff
+from tallystick.model.findings import DoubtFound
+from tallystick.model.metric_figures import StandingClass
+from tallystick.model.open_item import ItemState, StandingItems, WriteOff
+from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.pages import ASSETS, render_page
 from tallystick.pages.break_page import BreakPage, break_page, side_by_side, standing_words
@@ -23,7 +27,7 @@ from tallystick.pages.run_page import canary_sentence
 from tallystick.pages.trend_drawing import column_heights, draw_columns
 from tallystick.pages.window_strip import NO_VERDICT, describe_windows, draw_windows, strip_cells
 from tallystick.report.break_sample import stakes
-from tallystick.report.break_story import LifeStep, ToldBreak, describe_place
+from tallystick.report.break_story import describe_place
 from tallystick.report.page import page_of, report_page
 from tallystick.store.alerts.incident_store import Incident
 from tallystick.store.breaks.break_life_store import AlertTold, RepairTold
@@ -38,8 +42,7 @@ from tallystick.store.plans.plan_life_store import (
     PlanTold,
 )
 from tallystick.store.plans.plan_store import ActionState, AuditEntry
-from tallystick.store.runs.run_store import StoredRun
-from tallystick.store.views.overview_store import Book, BookWindow, ContractVersion, StandingClass
+from tallystick.store.views.overview_store import Book, BookWindow, ContractVersion
 from tallystick.store.views.trend_store import WindowFigures
 from tallystick.text.duration import span_text
 from tallystick.text.plain import foreign_text

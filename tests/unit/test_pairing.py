@@ -5,9 +5,10 @@ from datetime import datetime
 
 import pytest
 
-from tallystick.contract.contract import Direction
-from tallystick.matching.pairing import Copy, Fate, KeyOutcome, Place, origin_side, other_side, pair_key
-from tallystick.model.run_result import ItemState
+from tallystick.matching.match_case import Copy, Fate, KeyOutcome, Place
+from tallystick.matching.pairing import origin_side, other_side, pair_key
+from tallystick.model.direction import Direction
+from tallystick.model.open_item import ItemState
 
 from .builders import HOUR, IN_TOPIC, L2T, LEDGER, NOON, T2L, case_of, deadlines_of, event, item_of, row, seen
 

@@ -8,10 +8,11 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.contract.contract import Direction
 from tallystick.kafka_log.offset_census import Outcome
-from tallystick.matching.pairing import Copy, KeyCase, pair_key
-from tallystick.model.run_result import ItemState
+from tallystick.matching.match_case import Copy, KeyCase
+from tallystick.matching.pairing import pair_key
+from tallystick.model.direction import Direction
+from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 
 from .books import Books

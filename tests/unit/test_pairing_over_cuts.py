@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from tallystick.contract.contract import Direction
 from tallystick.kafka_log.offset_census import Outcome
+from tallystick.model.direction import Direction
 from tallystick.model.finding_names import Doubt, Notice
-from tallystick.model.run_result import ItemState, RunResult
+from tallystick.model.open_item import ItemState
+from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
 
 from .books import Books, classes_of, doubts_of

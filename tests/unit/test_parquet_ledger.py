@@ -15,7 +15,7 @@ from tallystick.contract.ledger import LedgerColumns, LedgerSide
 from tallystick.kafka_cluster.state import Surroundings
 from tallystick.ledger.parquet import ParquetLedger, changes, fix_files, known_files
 from tallystick.ledger.protocol import LedgerRefused, LedgerUnreachable
-from tallystick.matching.pairing import Place
+from tallystick.matching.match_case import Place
 from tallystick.model.cut import FileChange, LedgerFile, LedgerSlice
 from tallystick.model.finding_names import Doubt
 from tallystick.pipeline.lookups import ledger_sighting

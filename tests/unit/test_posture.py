@@ -16,7 +16,7 @@ from tallystick.kafka_cluster.config_check import (
     reconciliation_horizon,
 )
 from tallystick.kafka_cluster.state import BrokerSettings, Surroundings, TopicSettings
-from tallystick.model.run_result import PartitionCensus
+from tallystick.model.census_values import PartitionCensus
 
 from .builders import HOUR, L2T, NOON, T2L, TOPIC, census_of, contract_of, evidence_of, slice_of
 

@@ -13,10 +13,10 @@ from tallystick_spark.readers.key_index_files import INDEX_COLUMNS, write_whole
 from tallystick.alerting.sinks.file import FileSink
 from tallystick.contract.contract import Contract
 from tallystick.host.private_files import SHARED_VARIABLE, SharingRefused, narrow, private_file, private_folder
+from tallystick.model.stored_run import StoredRun
 from tallystick.pipeline.breaks_parquet import breaks_file
 from tallystick.pipeline.spark_job import run_job
 from tallystick.report import write_report
-from tallystick.store.runs.run_store import StoredRun
 
 from .test_breaks_file import RESULT
 from .test_sinks import ALERT

@@ -10,7 +10,7 @@ from tallystick.kafka_cluster.state import Surroundings, TopicSettings
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.protocol import LedgerRow
-from tallystick.matching.pairing import Place, Sighting
+from tallystick.matching.match_case import Place, Sighting
 from tallystick.matching.producer_acks import Receipt, receipt_sighting, receipts_of, without_compacted
 from tallystick.model.cut import PartitionSnapshot
 

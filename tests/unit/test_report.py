@@ -18,10 +18,13 @@ from tallystick.contract.contract import Contract
 from tallystick.judging.allowed_oddities import LEGAL_ODDITIES_VERSION
 from tallystick.kafka_cluster.config_check import Standing
 from tallystick.kafka_cluster.state import SURROUNDINGS, Surroundings, TopicSettings
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.finding_names import BreakClass, Notice
+from tallystick.model.findings import Break, NoticeFound
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.partner_lag import Grace, RunLag, lags_of_pairs
-from tallystick.model.run_result import Break, IndexFile, KeyIndex, NoticeFound, PartitionCensus
+from tallystick.model.run_result import IndexFile, KeyIndex
+from tallystick.model.stored_run import StoredRun
 from tallystick.report import render_report, report_path, write_report
 from tallystick.report.break_story import explain, tell_breaks
 from tallystick.report.guarantees import guarantees
@@ -29,7 +32,6 @@ from tallystick.report.leg_marks import leg_marks
 from tallystick.report.log_excerpt import LogStrip, StripBatch
 from tallystick.report.page import report_page
 from tallystick.report.strip_drawing import draw_strip
-from tallystick.store.runs.run_store import StoredRun
 
 from .builders import T2T, contract_of
 

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from tallystick.model.run_result import ItemState, StandingItems
-from tallystick.report.ageing import BUCKETS, Standing, age_buckets, all_ages
+from tallystick.model.open_item import BUCKETS, ItemState, StandingItems
+from tallystick.report.ageing import Standing, age_buckets, all_ages
 
 from .builders import HOUR, NOON
 

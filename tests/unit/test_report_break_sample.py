@@ -4,7 +4,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break
+from tallystick.model.findings import Break
 from tallystick.report.break_sample import choose_breaks, group_breaks, stakes
 
 from .builders import L2T

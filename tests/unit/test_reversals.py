@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from tallystick.judging.judge import judge
-from tallystick.matching.pairing import Copy, Fate, KeyCase, KeyOutcome, Place, may_be_taken_back, pair_key
+from tallystick.matching.match_case import Copy, Fate, KeyCase, KeyOutcome, Place
+from tallystick.matching.pairing import pair_key
+from tallystick.matching.reversals import may_be_taken_back, possible_reversals, with_reversals
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import ItemState
-from tallystick.pipeline.investigate import possible_reversals, with_reversals
+from tallystick.model.open_item import ItemState
 
 from .builders import IN_TOPIC, L2T, case_of, deadlines_of, event, evidence_of, item_of, record_of, row, seen
 

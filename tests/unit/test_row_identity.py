@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tallystick.ledger.protocol import LedgerRow
-from tallystick.matching.pairing import Copy, Place, Sighting
+from tallystick.matching.match_case import Copy, Place, Sighting
 from tallystick.matching.row_identity import (
     RowNames,
     items_of_rows,
@@ -15,7 +15,7 @@ from tallystick.matching.row_identity import (
     with_ids_of_their_own,
 )
 from tallystick.matching.scan_result import place_in_order
-from tallystick.model.run_result import OpenItem
+from tallystick.model.open_item import OpenItem
 
 from .builders import IN_TOPIC, LEDGER, case_of, event, item_of, row
 

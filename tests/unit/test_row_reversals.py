@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.judging.judge import judge
-from tallystick.matching.pairing import Copy, Fate, KeyOutcome, Place, pair_key
+from tallystick.matching.match_case import Copy, Fate, KeyOutcome, Place
+from tallystick.matching.pairing import pair_key
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import ItemState, RunResult
+from tallystick.model.open_item import ItemState
+from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
 
 from .books import Books, classes_of

@@ -18,11 +18,12 @@ from tallystick.kafka_log.offset_census import Outcome
 from tallystick.ledger.input_topics import input_kafka
 from tallystick.ledger.key_index import IndexedCopy, ReadableIndexes
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.pairing import Copy, Place, Sighting
+from tallystick.matching.match_case import Copy, Place, Sighting
 from tallystick.matching.scan_result import input_row_id, ledger_item_id, topic_item_id
 from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.findings import NoticeFound
 from tallystick.model.offsets import TopicPartition
-from tallystick.model.run_result import ItemSide, NoticeFound
+from tallystick.model.open_item import ItemSide
 from tallystick.pipeline.lookups import LookUps, index_sightings, input_sighting, needs_input
 
 from .builders import (

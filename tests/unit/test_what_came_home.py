@@ -11,10 +11,10 @@ from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord, read_records
 from tallystick.kafka_log.search import NEEDLES_MAX, Wanted, find_records
-from tallystick.matching.pairing import Copy
+from tallystick.matching.match_case import Copy
 from tallystick.matching.scan_result import CanaryScan, SliceScan
 from tallystick.model.offsets import OffsetRange
-from tallystick.model.run_result import ItemSide
+from tallystick.model.open_item import ItemSide
 from tallystick.pipeline.lookups import without_what_came_home
 
 from .builders import LAW, PART, event, offsets, row, slice_of

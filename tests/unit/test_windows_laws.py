@@ -15,11 +15,12 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from tallystick.contract.contract import Direction
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.matching.scan_result import ledger_item_id, topic_item_id
+from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass, Doubt
-from tallystick.model.run_result import Break, ItemState, OpenItem
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemState, OpenItem
 
 from .books import doubts_of
 from .builders import L2T, LAW, MORE, NOON, T2L

@@ -16,8 +16,9 @@ from tallystick.compensation.write_off import (
     write_off_of,
 )
 from tallystick.documents.run import story_document
-from tallystick.model.run_result import ItemState, OpenItem, WriteOff
-from tallystick.report.break_story import LifeStep, explain
+from tallystick.model.break_history import LifeStep
+from tallystick.model.open_item import ItemState, OpenItem, WriteOff
+from tallystick.report.break_story import explain
 
 from .builders import HOUR, NOON
 from .test_alert import CONTRACT, MISSING, cut

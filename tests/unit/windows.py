@@ -9,15 +9,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from tallystick.contract.contract import Direction
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.offset_census import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.protocol import LedgerRow
 from tallystick.matching.scan_result import ledger_item_id, topic_item_id
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, Sample, TopicSlice, choose_sample
+from tallystick.model.direction import Direction
 from tallystick.model.offsets import OffsetRange, TopicPartition
-from tallystick.model.run_result import PartitionCensus, RunResult
+from tallystick.model.run_result import RunResult
 from tallystick.pipeline.lookups import LookUps
 from tallystick.pipeline.make_cut import next_ledger_slice, next_topic_slices
 from tallystick.pipeline.readiness import ledger_settled_until, topic_settled_until

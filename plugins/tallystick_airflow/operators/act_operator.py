@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
 
-from tallystick.contract.contract import Direction
+from tallystick.model.direction import Direction
 from tallystick_airflow.approval import approved_plan
 from tallystick_airflow.connections import read_acting_connections
 from tallystick_airflow.lineage import lineage_of

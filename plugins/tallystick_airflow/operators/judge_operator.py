@@ -26,7 +26,7 @@ class JudgeOperator(ContractOperator):
     """
 
     def execute(self, context: Context) -> None:
-        from tallystick.model.run_result import money_at_stake
+        from tallystick.model.findings import money_at_stake
         from tallystick.model.verdict import Verdict
         from tallystick.report import report_path
         from tallystick.store.runs.run_store import read_run

@@ -20,7 +20,7 @@ from tallystick_airflow.verdict_assets import announce, verdicts_of
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
 
-    from tallystick.store.runs.run_store import StoredRun
+    from tallystick.model.stored_run import StoredRun
 
 _QUIET_LOG = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('spark_log4j2.properties')}"
 

@@ -26,7 +26,7 @@ from tallystick.connections.connections import ConnectionNotGiven, artifacts_fol
 from tallystick.contract.contract import Contract
 from tallystick.matching.closed_cut import CloseRefused
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import ItemState
+from tallystick.model.open_item import ItemState
 from tallystick.pages import ASSETS, render_page
 from tallystick.pages.break_page import STATE_WORDS, break_page
 from tallystick.pages.contract_page import PLANS_LISTED, TREND_WINDOWS, VERSIONS_LISTED, contract_page

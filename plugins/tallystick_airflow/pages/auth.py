@@ -17,7 +17,7 @@ from fastapi import Path as PathParameter
 from sqlalchemy import Engine
 
 from tallystick.contract.field_types import PATTERNS
-from tallystick.report.break_story import ToldBreak
+from tallystick.model.break_history import ToldBreak
 from tallystick.store.breaks.break_store import BreakNotFound, find_break
 
 __all__ = ["GetUserDep", "get_user"]

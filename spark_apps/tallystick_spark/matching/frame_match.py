@@ -13,9 +13,8 @@ from pyspark.storagelevel import StorageLevel
 from tallystick_spark.matching.keyed_hash import keyed_currency, new_secret
 from tallystick_spark.matching.lag_meter import LagMeter
 
-from tallystick.contract.contract import Direction
 from tallystick.matching.evidence import OutOfOrderEvent, RecordTimes, UnreadableRecord
-from tallystick.matching.pairing import Copy
+from tallystick.matching.match_case import Copy
 from tallystick.matching.scan_result import (
     CANARY_PARTITION,
     OUT_OF_ORDER_MAX,
@@ -26,7 +25,9 @@ from tallystick.matching.scan_result import (
     place_in_order,
     topic_item_id,
 )
-from tallystick.model.run_result import ItemSide, total_money
+from tallystick.model.direction import Direction
+from tallystick.model.findings import total_money
+from tallystick.model.open_item import ItemSide
 
 _KEY = ["planted", "match_key"]
 _PLACE_AND_KEYS = ("topic", "partition", "kafka_offset", "match_key", "transaction_key", "leg", "ordering_key")

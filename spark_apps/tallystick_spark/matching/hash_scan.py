@@ -50,15 +50,15 @@ from tallystick_spark.matching.row_hashes import SUMMARY_SHAPE, events_to_hash, 
 from tallystick_spark.readers.ledger_frame import RowsById
 from tallystick_spark.readers.reader_messages import Seen, Walked, heads_of, seen_in, walked_in
 
-from tallystick.contract.contract import Direction
 from tallystick.kafka_log.header_cache import BatchHeads
 from tallystick.kafka_log.record import LogRecord, unpacked
 from tallystick.matching.evidence import UnreadableRecord
-from tallystick.matching.pairing import Copy
+from tallystick.matching.match_case import Copy
 from tallystick.matching.scan_result import CANARY_PARTITION, CanaryScan, SliceScan
+from tallystick.model.direction import Direction
+from tallystick.model.findings import total_money
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.partner_lag import TopicLag, lags_of_pairs
-from tallystick.model.run_result import total_money
 
 LAGS_MEASURED = 50_000
 """About so many keys of a slice have their lag measured."""

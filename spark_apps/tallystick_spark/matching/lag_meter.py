@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from tallystick_spark.readers.topic_frame import topic_number
 
-from tallystick.contract.contract import Direction
+from tallystick.model.direction import Direction
 from tallystick.model.partner_lag import EDGES_MS, TopicLag
 
 

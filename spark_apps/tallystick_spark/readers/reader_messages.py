@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tallystick.kafka_log.header_cache import BatchHeads
+from tallystick.model.census_values import PartitionCensus
 from tallystick.model.offsets import TopicPartition
-from tallystick.model.run_result import PartitionCensus
 
 
 class Seen(NamedTuple):

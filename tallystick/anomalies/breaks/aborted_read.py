@@ -17,9 +17,10 @@ from collections.abc import Iterator
 
 from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.pairing import Fate, Place, Residue
+from tallystick.matching.match_case import Fate, Place, Residue
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break, ItemSide
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemSide
 
 
 def aborted_read_in_ledger(evidence: Evidence) -> Iterator[Break]:

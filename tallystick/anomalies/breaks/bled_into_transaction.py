@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.evidence import BLED_RECORDS, Evidence, bled_item_ids_of
+from tallystick.model.census_values import BledBatch, PartitionCensus
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import BledBatch, Break, PartitionCensus, break_id
+from tallystick.model.findings import Break, break_id
 
 
 def bled_into_transaction(evidence: Evidence) -> Iterator[Break]:

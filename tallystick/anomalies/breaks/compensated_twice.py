@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 from tallystick.anomalies.breaks.duplicate_in_topic import extra_copy, published_twice
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.pairing import Fate
+from tallystick.matching.match_case import Fate
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break, ItemSide
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemSide
 
 
 def compensated_twice(evidence: Evidence) -> Iterator[Break]:

@@ -11,9 +11,11 @@ from collections.abc import Iterator
 
 from tallystick.kafka_cluster.state import ExecutedAction
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.pairing import may_be_taken_back, origin_side
+from tallystick.matching.pairing import origin_side
+from tallystick.matching.reversals import may_be_taken_back
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break, ItemSide, break_id
+from tallystick.model.findings import Break, break_id
+from tallystick.model.open_item import ItemSide
 
 
 def compensation_not_effective(evidence: Evidence) -> Iterator[Break]:

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 
 from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.pairing import Fate, Residue, rows_of_ours
+from tallystick.matching.match_case import Fate, Residue
+from tallystick.matching.reversals import rows_of_ours
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break, ItemSide
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemSide
 
 
 def duplicate_in_ledger_compensated(evidence: Evidence) -> Iterator[Break]:

@@ -20,9 +20,10 @@ from tallystick.kafka_log.batch_header import NO_PRODUCER_ID
 from tallystick.kafka_log.marker_protocol import MarkerProtocol
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.pairing import Fate, Place, Residue
+from tallystick.matching.match_case import Fate, Place, Residue
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break, ItemSide
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemSide
 
 _STORIES = {
     BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE: (

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from tallystick.anomalies.breaks.make_break import break_of, seen_as_json
 from tallystick.anomalies.breaks.misrouted_in_topic import is_astray
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.pairing import Fate, Place, Residue
+from tallystick.matching.match_case import Fate, Place, Residue
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break, ItemSide
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemSide
 
 
 def lost_acknowledged_write(evidence: Evidence) -> Iterator[Break]:

@@ -6,9 +6,10 @@ from typing import Any
 
 from tallystick.contract.contract import Contract
 from tallystick.kafka_log.record import LogRecord
-from tallystick.matching.pairing import Residue, Sighting
+from tallystick.matching.match_case import Residue, Sighting
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break, ItemSide, break_id
+from tallystick.model.findings import Break, break_id
+from tallystick.model.open_item import ItemSide
 
 NAMED_OF_A_SIDE_MAX = 20
 """A break's evidence names so many copies of each side that a look-up found; of the others it has the number."""

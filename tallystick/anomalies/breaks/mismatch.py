@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.kafka_log.event_decoder import LONG_MAX
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.pairing import Copy, Fate, Residue
+from tallystick.matching.match_case import Copy, Fate, Residue
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break, ItemSide
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemSide
 
 
 def amount_mismatch(evidence: Evidence) -> Iterator[Break]:

@@ -18,9 +18,10 @@ from collections.abc import Iterator
 from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.anomalies.breaks.torn_transaction import absent_legs, has_strayed, judge_legs, legs_break, posted_strays
 from tallystick.matching.evidence import Evidence, LegsCase
-from tallystick.matching.pairing import Fate, Place, Residue
+from tallystick.matching.match_case import Fate, Place, Residue
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break, ItemSide
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemSide
 
 
 def misrouted_in_topic(evidence: Evidence) -> Iterator[Break]:

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 
 from tallystick.anomalies.breaks.foreign_in_topic import is_foreign
 from tallystick.anomalies.breaks.make_break import break_of
-from tallystick.contract.contract import Direction
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.pairing import Fate
+from tallystick.matching.match_case import Fate
+from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break, ItemSide
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemSide
 
 
 def missing_in_ledger(evidence: Evidence) -> Iterator[Break]:

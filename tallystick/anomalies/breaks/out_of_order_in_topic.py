@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 from tallystick.anomalies.breaks.make_break import identity_json
 from tallystick.matching.evidence import Evidence, OutOfOrderEvent
-from tallystick.matching.pairing import Fate
+from tallystick.matching.match_case import Fate
 from tallystick.matching.scan_result import topic_item_id
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break, ItemSide, break_id
+from tallystick.model.findings import Break, break_id
+from tallystick.model.open_item import ItemSide
 
 
 def out_of_order_in_topic(evidence: Evidence) -> Iterator[Break]:

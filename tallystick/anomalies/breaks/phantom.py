@@ -13,9 +13,10 @@ from tallystick.anomalies.breaks.foreign_in_topic import is_foreign
 from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.anomalies.breaks.misrouted_in_topic import is_astray
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.pairing import Fate, Place, Sighting
+from tallystick.matching.match_case import Fate, Place, Sighting
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break, ItemSide
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemSide
 
 
 def phantom_in_topic(evidence: Evidence) -> Iterator[Break]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from tallystick.anomalies.breaks.torn_transaction import legs_break, proven_torn, seen_legs, was_torn_by_protocol
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break
+from tallystick.model.findings import Break
 
 
 def torn_by_protocol(evidence: Evidence) -> Iterator[Break]:

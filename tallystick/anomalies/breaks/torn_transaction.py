@@ -10,14 +10,15 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from tallystick.anomalies.breaks.make_break import identity_json, seen_as_json
-from tallystick.contract.contract import Direction
 from tallystick.kafka_log.batch_header import NO_PRODUCER_ID
 from tallystick.kafka_log.marker_protocol import MarkerProtocol
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.evidence import Evidence, LegsCase
-from tallystick.matching.pairing import BEYOND_THE_CUT, Copy, Deadlines, Fate, Place, Sighting
+from tallystick.matching.match_case import BEYOND_THE_CUT, Copy, Deadlines, Fate, Place, Sighting
+from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break, ItemSide, ItemState, break_id
+from tallystick.model.findings import Break, break_id
+from tallystick.model.open_item import ItemSide, ItemState
 
 
 def torn_transaction(evidence: Evidence) -> Iterator[Break]:

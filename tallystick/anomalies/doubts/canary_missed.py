@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Doubt
-from tallystick.model.run_result import DoubtFound
+from tallystick.model.findings import DoubtFound
 
 
 def canary_missed(evidence: Evidence) -> Iterator[DoubtFound]:

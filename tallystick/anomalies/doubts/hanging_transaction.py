@@ -22,7 +22,7 @@ from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.matching.evidence import Evidence
 from tallystick.model.cut import TopicSlice
 from tallystick.model.finding_names import Doubt
-from tallystick.model.run_result import DoubtFound
+from tallystick.model.findings import DoubtFound
 from tallystick.text.plain import format_time
 
 

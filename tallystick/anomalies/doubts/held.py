@@ -13,11 +13,13 @@ from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import HeldEvents
 from tallystick.ledger.protocol import HorizonHolder
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.pairing import MAY_BE_OLDER, Fate
+from tallystick.matching.match_case import Fate
+from tallystick.matching.pairing import MAY_BE_OLDER
 from tallystick.model.cut import TopicSlice
 from tallystick.model.finding_names import Doubt
+from tallystick.model.findings import DoubtFound, total_money
 from tallystick.model.offsets import TopicPartition
-from tallystick.model.run_result import DoubtFound, ItemSide, total_money
+from tallystick.model.open_item import ItemSide
 from tallystick.text.money import format_money
 from tallystick.text.plain import format_time
 from tallystick.text.verdict_sentence import counted

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from tallystick.matching.evidence import Evidence
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import Doubt
-from tallystick.model.run_result import DoubtFound
+from tallystick.model.findings import DoubtFound
 
 
 def held_by_replication(evidence: Evidence) -> Iterator[DoubtFound]:

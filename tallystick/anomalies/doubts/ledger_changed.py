@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from tallystick.anomalies.doubts.rows_out_of_place import changed_sentence, gone_sentence, unread_sentence
 from tallystick.ledger.postgres_sql import written_xid_statements
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.pairing import Fate, Place
+from tallystick.matching.match_case import Fate, Place
 from tallystick.model.cut import FileChange, LedgerFile, LedgerSnapshot, gives_ids_again, is_failed_over
 from tallystick.model.finding_names import Doubt
-from tallystick.model.run_result import DoubtFound, ItemSide
+from tallystick.model.findings import DoubtFound
+from tallystick.model.open_item import ItemSide
 from tallystick.text.plain import format_time
 from tallystick.text.verdict_sentence import counted
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Doubt
-from tallystick.model.run_result import DoubtFound
+from tallystick.model.findings import DoubtFound
 
 
 def log_rewritten(evidence: Evidence) -> Iterator[DoubtFound]:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from tallystick.matching.evidence import Evidence
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import Doubt
+from tallystick.model.findings import DoubtFound
 from tallystick.model.offsets import TopicPartition
-from tallystick.model.run_result import DoubtFound
 
 
 def torn_cut(evidence: Evidence) -> Iterator[DoubtFound]:

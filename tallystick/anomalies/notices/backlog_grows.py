@@ -17,7 +17,7 @@ from tallystick.anomalies.notices.cursor_stopped import (
 from tallystick.kafka_cluster.cursor_progress import WINDOWS_MIN
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice
-from tallystick.model.run_result import NoticeFound
+from tallystick.model.findings import NoticeFound
 
 
 def backlog_grows(evidence: Evidence) -> Iterator[NoticeFound]:

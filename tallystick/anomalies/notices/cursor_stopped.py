@@ -12,7 +12,7 @@ from tallystick.anomalies.doubts.held import describe_holder, describe_horizon_h
 from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS, WINDOWS_MIN, Trail, trails
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice
-from tallystick.model.run_result import NoticeFound
+from tallystick.model.findings import NoticeFound
 from tallystick.text.plain import format_time
 
 

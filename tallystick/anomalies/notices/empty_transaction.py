@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice
-from tallystick.model.run_result import NoticeFound
+from tallystick.model.findings import NoticeFound
 
 
 def empty_transaction(evidence: Evidence) -> Iterator[NoticeFound]:

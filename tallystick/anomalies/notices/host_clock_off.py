@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice
-from tallystick.model.run_result import NoticeFound
+from tallystick.model.findings import NoticeFound
 
 _SHARE_OF_GRACE = 10
 """A tenth of the contract's grace: so much of what is granted to partners the host would have taken away."""

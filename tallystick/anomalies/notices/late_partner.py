@@ -8,9 +8,10 @@ whose row was read from an open transaction, since its event was there all along
 from collections.abc import Iterator
 
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.pairing import Copy
+from tallystick.matching.match_case import Copy
 from tallystick.model.finding_names import BreakClass, Notice
-from tallystick.model.run_result import ItemState, NoticeFound
+from tallystick.model.findings import NoticeFound
+from tallystick.model.open_item import ItemState
 
 
 def late_partner(evidence: Evidence) -> Iterator[NoticeFound]:

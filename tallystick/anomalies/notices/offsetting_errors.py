@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from itertools import chain
 
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.pairing import Copy, Fate, Residue
+from tallystick.matching.match_case import Copy, Fate, Residue
 from tallystick.model.finding_names import Notice
-from tallystick.model.run_result import ItemSide, Money, NoticeFound, total_money
+from tallystick.model.findings import Money, NoticeFound, total_money
+from tallystick.model.open_item import ItemSide
 from tallystick.text.money import format_minor
 
 _PROVEN = (

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from tallystick.anomalies.notices.late_partner import was_alone
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.pairing import Copy
+from tallystick.matching.match_case import Copy
 from tallystick.model.finding_names import Notice
-from tallystick.model.run_result import NoticeFound
+from tallystick.model.findings import NoticeFound
 
 
 def paired_across_windows(evidence: Evidence) -> Iterator[NoticeFound]:

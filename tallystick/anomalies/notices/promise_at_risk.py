@@ -13,7 +13,7 @@ from dataclasses import asdict
 from tallystick.kafka_cluster.config_check import CONTRACT, Standing, posture
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice
-from tallystick.model.run_result import NoticeFound
+from tallystick.model.findings import NoticeFound
 
 
 def promise_at_risk(evidence: Evidence) -> Iterator[NoticeFound]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice
-from tallystick.model.run_result import NoticeFound
+from tallystick.model.findings import NoticeFound
 
 
 def representation_differs(evidence: Evidence) -> Iterator[NoticeFound]:

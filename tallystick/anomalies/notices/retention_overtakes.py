@@ -10,7 +10,7 @@ from datetime import timedelta
 from tallystick.contract.schedule import next_firing
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice
-from tallystick.model.run_result import NoticeFound
+from tallystick.model.findings import NoticeFound
 from tallystick.text.plain import format_time
 
 

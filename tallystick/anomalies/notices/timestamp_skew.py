@@ -14,8 +14,8 @@ from math import ceil, floor
 from tallystick.matching.evidence import Evidence, RecordTimes
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Notice
+from tallystick.model.findings import NoticeFound
 from tallystick.model.offsets import TopicPartition
-from tallystick.model.run_result import NoticeFound
 from tallystick.text.plain import format_time
 
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from tallystick.anomalies.breaks.aborted_read import was_aborted_only
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.pairing import Fate
+from tallystick.matching.match_case import Fate
 from tallystick.model.finding_names import Notice
-from tallystick.model.run_result import ItemSide, NoticeFound
+from tallystick.model.findings import NoticeFound
+from tallystick.model.open_item import ItemSide
 
 
 def unfiltered_reader(evidence: Evidence) -> Iterator[NoticeFound]:

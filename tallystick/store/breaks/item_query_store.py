@@ -14,7 +14,8 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Engine, Numeric, Select, and_, literal, or_, select, tuple_
 
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import Break, ItemState
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemState
 from tallystick.store.runs.run_store import break_of_row
 from tallystick.store.schema import item_break, standing_item, without_sign
 

@@ -19,8 +19,8 @@ from tallystick.compensation.write_off import (
     refuse_while_repaired,
 )
 from tallystick.host.terminal_user import Terminal, at_terminal
-from tallystick.model.run_result import OpenItem, WriteOff
-from tallystick.report.break_story import LifeStep
+from tallystick.model.break_history import LifeStep
+from tallystick.model.open_item import OpenItem, WriteOff
 from tallystick.store.alerts.alert_store import firing_seen_by, insert_alerts
 from tallystick.store.break_lock import hold_breaks
 from tallystick.store.breaks.break_store import find_break, life_of_break

@@ -19,7 +19,7 @@ from tallystick.compensation.plan import Kind, Plan, PlanItem, PlanStale, Spent
 from tallystick.model.cut import JudgedPart
 from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import TopicPartition
-from tallystick.model.run_result import ItemState
+from tallystick.model.open_item import ItemState
 from tallystick.store.break_lock import hold_breaks
 from tallystick.store.plans.plan_store import (
     HOLDING,

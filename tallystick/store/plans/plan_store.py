@@ -17,8 +17,8 @@ from sqlalchemy.exc import OperationalError
 
 from tallystick.compensation.plan import Plan, Spent
 from tallystick.host.terminal_user import Terminal, at_terminal
-from tallystick.matching.known_repairs import KnownRepair
-from tallystick.model.run_result import total_money
+from tallystick.model.findings import total_money
+from tallystick.model.known_repair import KnownRepair
 from tallystick.store.schema import audit as audit_table
 from tallystick.store.schema import compensation_action, compensation_plan
 

@@ -8,7 +8,7 @@ from sqlalchemy.dialects.postgresql import JSONPATH
 
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
 from tallystick.model.finding_names import Doubt
-from tallystick.model.run_result import legs_item_id
+from tallystick.model.open_item import legs_item_id
 from tallystick.store.runs.cut_store import LEDGER
 from tallystick.store.schema import big_integer, cut_slice, open_item
 from tallystick.store.schema import cut as cut_table

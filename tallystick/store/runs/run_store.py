@@ -1,7 +1,6 @@
 """Runs: the one commit of a verdict with all that belongs to it, and what later runs, reports and repairs read."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -36,25 +35,12 @@ from tallystick.alerting.alert import Alert, Outstanding
 from tallystick.contract.contract import Contract
 from tallystick.host.gc_tuning import seldom_collected
 from tallystick.ledger.earlier_rows import EarlierRows, ReadSlice
-from tallystick.model.cut import Cut
 from tallystick.model.finding_names import BreakClass
+from tallystick.model.findings import Break, DoubtFound, NoticeFound, negative_at_stake, total_at_stake, total_money
+from tallystick.model.open_item import ItemSide, ItemState, OpenItem, StandingItems
 from tallystick.model.partner_lag import CLEAN_CUTS, RunLag, TopicLag
-from tallystick.model.run_result import (
-    Break,
-    DoubtFound,
-    ItemSide,
-    ItemState,
-    KeyIndex,
-    Money,
-    NoticeFound,
-    OpenItem,
-    RunFigures,
-    RunResult,
-    StandingItems,
-    negative_at_stake,
-    total_at_stake,
-    total_money,
-)
+from tallystick.model.run_result import KeyIndex, RunFigures, RunResult
+from tallystick.model.stored_run import OutstandingBreak, RunSummary, StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import insert_alerts
 from tallystick.store.break_lock import hold_breaks
@@ -86,59 +72,6 @@ class AttemptFenced(RuntimeError):
 
 class VerdictDiffers(AttemptFenced):
     """The cut has a stored verdict with another digest: the same cut was judged twice with two outcomes."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoredRun:
-    """A committed run with the cut it read. Breaks are in order of class, match key and id; items in order of id.
-
-    standing: every item that the run left open or broken, also those that it did not touch. settles: the held cuts
-    before it that it was the first to read whole.
-    """
-
-    result: RunResult
-    window_start_utc: datetime
-    window_end_utc: datetime
-    now_utc: datetime
-    scheduler_run_id: str
-    attempt: int
-    recorded_at: datetime
-    cut: Cut
-    standing: tuple[StandingItems, ...] = ()
-    settles: tuple[int, ...] = ()
-    ledger_guarantee: str = ""
-    """Which one the contract of then gave for the ledger's slices, in short."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunSummary:
-    """A committed run on one line. money_minor: at stake in the breaks it found.
-
-    read_whole_by: where a side was held, the later cut that read what this one could not, once there is one.
-    """
-
-    contract: str
-    cut_n: int
-    verdict: Verdict
-    doubts: tuple[DoubtFound, ...]
-    breaks: int
-    money_minor: Money
-    window_start_utc: datetime
-    window_end_utc: datetime
-    scheduler_run_id: str
-    recorded_at: datetime
-    read_whole_by: int | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class OutstandingBreak:
-    """A break that nobody has cleared or written off, found at cut_n."""
-
-    item_break: Break
-    cut_n: int
-    first_seen_utc: datetime
-    first_seen_cut: int
-    """That first saw the copy which it is about; with several, the first of them."""
 
 
 def commit_run(

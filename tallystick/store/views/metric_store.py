@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, Row, and_, cast, func, select
 from sqlalchemy.dialects.postgresql import JSONPATH
 
 from tallystick.contract.verdict_deadline import next_verdict_due_utc
-from tallystick.metrics.definitions import ContractFigures, JudgedWindow, SinkFigures
+from tallystick.model.metric_figures import ContractFigures, JudgedWindow, SinkFigures
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import owed_seen_by
 from tallystick.store.schema import alert, alert_delivery, standing_total

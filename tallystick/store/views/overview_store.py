@@ -15,9 +15,10 @@ from sqlalchemy.dialects.postgresql import JSONPATH
 from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.run_result import DoubtFound, ItemState, StandingItems
+from tallystick.model.findings import DoubtFound, Stake, sort_stakes
+from tallystick.model.metric_figures import StandingClass
+from tallystick.model.open_item import ItemState, StandingItems
 from tallystick.model.verdict import Verdict
-from tallystick.report.break_sample import Stake, sort_stakes
 from tallystick.store.runs.cut_store import cut_of_row
 from tallystick.store.schema import break_total, contract_version, standing_total
 from tallystick.store.schema import cut as cut_table
@@ -37,14 +38,6 @@ class BookWindow:
     window_start_utc: datetime
     window_end_utc: datetime
     verdict: Verdict | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class StandingClass:
-    """What stands of one state and, where it is broken, of one class, that was first seen together."""
-
-    break_class: BreakClass | None
-    items: StandingItems
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,8 +8,8 @@ from pydantic import TypeAdapter
 from sqlalchemy import Engine, Row, Select, select
 
 from tallystick.model.finding_names import BreakClass
+from tallystick.model.findings import Money, total_money
 from tallystick.model.partner_lag import TopicLag, add_lags
-from tallystick.model.run_result import Money, total_money
 from tallystick.model.verdict import Verdict
 from tallystick.store.schema import big_integer, break_total
 from tallystick.store.schema import cut as cut_table

@@ -1,0 +1,91 @@
+"""Copies and carried items, grouped by match key and by business transaction. Pure."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from tallystick.matching.evidence import LegsCase
+from tallystick.matching.match_case import Copy, Fate, KeyCase, KeyOutcome
+from tallystick.matching.scan_result import place_in_order
+from tallystick.model.open_item import ItemSide, ItemState, OpenItem
+
+
+def group_by_key(
+    copies: Iterable[Copy], carried: Iterable[OpenItem], *, ignore_case: bool = False
+) -> tuple[KeyCase, ...]:
+    """One case per key that has a new copy or an open item; broken items only join keys that moved again.
+
+    A row of an item that is read again was written anew, and is the item's copy from now on, also under another key.
+    Rows without a key have nothing to do with one another: each is a case of its own. ignore_case: of currencies. The
+    copies come folded; an item may be older than the rule.
+    """
+    by_key: dict[str, list[Copy]] = {}
+    of_rows = {item.item_id: item for item in carried if item.side is ItemSide.LEDGER}
+    for copy in copies:
+        item = of_rows.pop(copy.item_id, None)
+        read = copy if item is None else replace(copy, carried=item, is_new_version=True)
+        by_key.setdefault(copy.match_key, []).append(read)
+    without_key = by_key.pop("", ())
+    items = [item for item in carried if item.side is ItemSide.TOPIC or item.item_id in of_rows]
+    for item in items:
+        if item.state is ItemState.OPEN:
+            by_key.setdefault(item.match_key, [])
+    for item in items:
+        if item.match_key in by_key:
+            by_key[item.match_key].append(_carried_copy(item, ignore_case=ignore_case))
+    return (
+        *(KeyCase(match_key="", copies=(copy,)) for copy in without_key),
+        *(KeyCase(match_key=key, copies=tuple(found)) for key, found in sorted(by_key.items())),
+    )
+
+
+def _carried_copy(item: OpenItem, *, ignore_case: bool) -> Copy:
+    return Copy(
+        side=item.side,
+        item_id=item.item_id,
+        match_key=item.match_key,
+        transaction_key=item.transaction_key,
+        leg=item.leg,
+        amount_minor=item.amount_minor,
+        currency=item.currency.upper() if ignore_case else item.currency,
+        order=place_in_order(item.item_id),
+        carried=item,
+        written_ms=item.written_ms,
+    )
+
+
+def group_by_transaction(copies: Iterable[Copy], carried: Iterable[OpenItem]) -> tuple[LegsCase, ...]:
+    """Business transactions with a leg missing in this cut, and those that earlier cuts left open."""
+    seen: dict[str, dict[str, tuple[int, str, str]]] = {}
+    items = {item.transaction_key: item for item in carried if item.side is ItemSide.LEGS}
+    for key, item in items.items():
+        if item.state is ItemState.OPEN:
+            seen[key] = {}
+    for copy in copies:
+        seen.setdefault(copy.transaction_key, {})[copy.leg] = (copy.amount_minor, copy.currency, copy.item_id)
+    for key, legs in seen.items():
+        if key in items:
+            for leg in items[key].leg.split("+"):
+                legs.setdefault(leg, (items[key].amount_minor, items[key].currency, items[key].item_id))
+    return tuple(LegsCase(transaction_key=key, seen=legs, carried=items.get(key)) for key, legs in sorted(seen.items()))
+
+
+def not_judged_before(cases: Iterable[LegsCase], judged: Collection[str]) -> tuple[LegsCase, ...]:
+    """Without transactions that earlier runs were done with: their other legs came, or were given up."""
+    return tuple(case for case in cases if case.carried is not None or case.transaction_key not in judged)
+
+
+def without_repeats(cases: Iterable[LegsCase], outcomes: Iterable[KeyOutcome]) -> tuple[LegsCase, ...]:
+    """Without transactions of which this cut shows nothing but what repeats an event that an earlier cut has read: they
+    were judged then, and what became of their other legs the log may have forgotten.
+    """
+    repeats = {
+        residue.copy.item_id
+        for outcome in outcomes
+        for residue in outcome.residues
+        if residue.fate is Fate.EXTRA and (residue.original is None or residue.original.carried is not None)
+    }
+    return tuple(
+        case
+        for case in cases
+        if case.carried is not None or not repeats.issuperset(item_id for _, _, item_id in case.seen.values())
+    )

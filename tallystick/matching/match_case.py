@@ -1,0 +1,191 @@
+"""The values that pairing takes and gives. Pure."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from tallystick.matching.unreadable_ranges import NOTHING, OutOfSight
+from tallystick.model.open_item import ItemSide, OpenItem
+
+
+class Place(StrEnum):
+    """Where a looked-up copy lies, seen from the cut."""
+
+    BEFORE_BASELINE = "before_baseline"
+    EARLIER_SLICE = "earlier_slice"
+    UNREAD = "unread"
+    """In an earlier slice, and nobody can say that a cut has read it there: it may have come late."""
+    SLICE = "slice"
+    PENDING = "pending"
+    """Beyond the cut: behind the ledger's horizon, or after the partition's slice."""
+    OPEN = "open"
+    """Beyond the cut, in a producer transaction that had not ended when it was looked up."""
+    ABORTED = "aborted"
+    STRAY = "stray"
+    """Committed on a topic of no leg."""
+    LOST = "lost"
+    """An acknowledged offset that the log still covers, and that does not hold the event."""
+    EXPIRED = "expired"
+    """An acknowledged offset of which nobody can say any more what it held."""
+
+
+BEYOND_THE_CUT = frozenset({Place.PENDING, Place.OPEN})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sighting:
+    """One copy found by a look-up outside the pairing, with what proves it."""
+
+    side: ItemSide
+    place: Place
+    item_id: str
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copy:
+    """One event or ledger row that takes part in the pairing. carried: what earlier cuts said of it, None if new.
+
+    match_key: empty where a row has none; an event without one is unreadable, and no copy.
+    written_ms: when it was written, by its record's timestamp or its row's column; None where nobody says.
+    is_new_version: of the carried row, which was written anew and read again by this cut. reverses: of a reversal, the
+    item id of the copy it takes back. action_id: the action of ours that wrote this copy; of events only of reversals.
+    """
+
+    side: ItemSide
+    item_id: str
+    match_key: str
+    transaction_key: str
+    leg: str
+    amount_minor: int
+    currency: str
+    order: int
+    carried: OpenItem | None = None
+    written_ms: int | None = None
+    is_new_version: bool = False
+    reverses: str = ""
+    action_id: str = ""
+
+    @property
+    def compared(self) -> tuple[int, str]:
+        return (self.amount_minor, self.currency)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyCase:
+    """All that is known of one key that is not simply one event and one equal row of this cut.
+
+    too_many: rows that earlier runs judged one too many, where a row that is written anew comes again: it may be what
+    they repeat, so they are not what it repeats.
+    """
+
+    match_key: str
+    copies: tuple[Copy, ...]
+    sightings: tuple[Sighting, ...] = ()
+    too_many: frozenset[str] = frozenset()
+
+    def side(self, side: ItemSide) -> tuple[Copy, ...]:
+        """Copies of one side, as the cuts saw them: carried ones first, the oldest cut's first, in log or row order."""
+        found = [copy for copy in self.copies if copy.side is side]
+        return tuple(sorted(found, key=_first_seen) if len(found) > 1 else found)
+
+    def places(self, side: ItemSide, *, without: Collection[str] = ()) -> frozenset[Place]:
+        """Places seen on one side, without copies that take part in the pairing and rows that take others back."""
+        there = [seen for seen in self.sightings if seen.side is side]
+        if not there:
+            return frozenset()
+        known = {copy.item_id for copy in self.copies}.union(without)
+        return frozenset(
+            [seen.place for seen in there if seen.item_id not in known and not seen.detail.get("reverses")]
+        )
+
+
+def _first_seen(copy: Copy) -> tuple[bool, int, int, str]:
+    return (copy.carried is None, copy.carried.first_seen_cut if copy.carried else 0, copy.order, copy.item_id)
+
+
+class Fate(StrEnum):
+    """What a copy without an equal partner is."""
+
+    FOLLOWER_ABSENT = "follower_absent"
+    """An origin's only copy; the follower has nothing. Missing."""
+    ORIGIN_ABSENT = "origin_absent"
+    """A follower's copy; the origin has nothing. Phantom."""
+    EXTRA = "extra"
+    """One copy more than the books allow. Duplicate."""
+    UNEQUAL = "unequal"
+    """Paired, but a compared field differs."""
+    WITHOUT_KEY = "without_key"
+    """A ledger row whose key is null or empty: nothing can be its partner."""
+    MISROUTED = "misrouted"
+    """An event on a topic that another leg has; paired, or proven to be without follower."""
+    ORIGIN_OPEN = "origin_open"
+    """A follower's copy, committed while its only origin was in an open producer transaction."""
+    WAITING = "waiting"
+    UNSETTLED = "unsettled"
+    """Due, but the other side is held back: cannot be judged now."""
+    UNDECIDABLE = "undecidable"
+    PAIRED_BEFORE = "paired_before"
+    """Undecidable too: its partner was read before, and nothing shows that an UPDATE wrote the row of then anew."""
+    PARTNER_EXPIRED = "partner_expired"
+    PARTNER_UNREAD = "partner_unread"
+    """A copy of its key stands on the other side, and is no part of the pairing: it could not be read."""
+    """Undecidable too, but a partner that comes late is still its partner."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Residue:
+    """One copy that is not simply matched.
+
+    partner: the copy it is paired with, if any. original: the sibling that an extra one doubles; None where that one
+    stands in an earlier slice.
+    """
+
+    copy: Copy
+    fate: Fate
+    reason: str
+    partner: Copy | None = None
+    original: Copy | None = None
+    sightings: tuple[Sighting, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyOutcome:
+    """What became of one key's copies."""
+
+    case: KeyCase
+    matched: tuple[tuple[Copy, Copy], ...]
+    """(topic copy, ledger copy), compared fields equal."""
+    residues: tuple[Residue, ...]
+    netted: tuple[tuple[Copy, Copy], ...] = ()
+    """(copy that was one too many, the reversal that takes it back): neither is one any more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deadlines:
+    """When an absence may be judged. new_copies_due_utc: the deadline of copies that this cut saw first."""
+
+    now_utc: datetime
+    new_copies_due_utc: datetime
+    topic_settled_until_utc: datetime | None
+    ledger_settled_until_utc: datetime | None
+    topic_lost_offsets: bool = False
+    """Did retention take offsets unread that may have held a partner of these copies?"""
+    cut_n: int = 0
+    out_of_sight: OutOfSight = NOTHING
+    inputs_out_of_sight: bool = False
+    """topic_to_topic: may an input have stood where neither the retained log nor the index of keys reaches?"""
+    rows_may_be_older: bool = False
+    """May rows of this cut's slice have been written anew, by what the guard of older rows has found?"""
+
+    def due(self, copy: Copy) -> datetime:
+        return copy.carried.due_utc if copy.carried else self.new_copies_due_utc
+
+    def first_seen_by(self, item: OpenItem | None) -> int:
+        """The cut that saw it first; None is new."""
+        return item.first_seen_cut if item else self.cut_n
+
+    def settled_until(self, side: ItemSide) -> datetime | None:
+        return self.topic_settled_until_utc if side is ItemSide.TOPIC else self.ledger_settled_until_utc

@@ -1,0 +1,188 @@
+"""Which events and rows take another one back. Pure."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from tallystick.kafka_log.record import LogRecord
+from tallystick.matching.grouping import (
+    _carried_copy,
+)
+from tallystick.matching.match_case import (
+    Copy,
+    Fate,
+    KeyCase,
+    Residue,
+    Sighting,
+)
+from tallystick.matching.pairing import _item_id
+from tallystick.model.finding_names import ONE_TOO_MANY, BreakClass
+from tallystick.model.open_item import ItemSide, ItemState, OpenItem
+
+
+def may_be_taken_back(item: OpenItem) -> bool:
+    """Did an earlier run judge this copy one too many? Also where a repair of it was told to be without effect."""
+    return (
+        item.side is not ItemSide.LEGS
+        and item.state in (ItemState.BROKEN, ItemState.WRITTEN_OFF)
+        and item.found_as in ONE_TOO_MANY | {BreakClass.COMPENSATION_NOT_EFFECTIVE}
+    )
+
+
+def _reversals(case: KeyCase, *, rows_keep_sign: bool) -> Iterable[tuple[Copy, Copy]]:
+    """Each copy that was one too many with the first new one that takes it back: same leg, currency and money.
+
+    Any other event that names a copy as reversed is an event like every other, and one too many itself.
+    """
+    copies = (*case.side(ItemSide.TOPIC), *case.side(ItemSide.LEDGER))
+    free = [copy for copy in copies if copy.carried is None and copy.reverses]
+    for copy in copies:
+        if copy.carried is None or not may_be_taken_back(copy.carried):
+            continue
+        places = (copy.item_id, *_rows_of_ours_doubled_by(case, copy))
+        expected = _amounts_taking_back(copy, rows_keep_sign=rows_keep_sign)
+        reversal = next(
+            (one for one in free if one.reverses in places and _is_beside(one, copy) and one.amount_minor in expected),
+            None,
+        )
+        if reversal is not None:
+            free.remove(reversal)
+            yield copy, reversal
+
+
+def _rows_of_ours_doubled_by(case: KeyCase, copy: Copy) -> tuple[str, ...]:
+    """Item ids of rows that compensations posted and this one repeats: of two equal rows either may be taken back."""
+    if copy.side is not ItemSide.LEDGER:
+        return ()
+    return tuple(seen.item_id for seen in rows_of_ours(case.sightings, copy, new=frozenset(map(_item_id, case.copies))))
+
+
+def rows_of_ours(sightings: Iterable[Sighting], copy: Copy, *, new: Collection[str] = ()) -> tuple[Sighting, ...]:
+    """Other rows with this one's money that a compensation posted, and that no row takes back. new: rows that do not
+    count as such, since they are judged just now.
+    """
+    rows = [seen for seen in sightings if seen.side is ItemSide.LEDGER and seen.item_id != copy.item_id]
+    taken_back = {seen.detail.get("reverses") for seen in rows if seen.item_id not in new}
+    return tuple(
+        seen
+        for seen in rows
+        if seen.detail.get("action_id")
+        and not seen.detail.get("reverses")
+        and seen.item_id not in taken_back
+        and (seen.detail.get("amount_minor"), seen.detail.get("currency")) == copy.compared
+    )
+
+
+def _amounts_taking_back(copy: Copy, *, rows_keep_sign: bool) -> tuple[int, ...]:
+    """An event may say it either way: its header is what consumers go by."""
+    if copy.side is ItemSide.TOPIC:
+        return copy.amount_minor, -copy.amount_minor
+    return (copy.amount_minor if rows_keep_sign else -copy.amount_minor,)
+
+
+def _is_beside(reversal: Copy, copy: Copy) -> bool:
+    return (reversal.side, reversal.transaction_key, reversal.leg, reversal.currency) == (
+        copy.side,
+        copy.transaction_key,
+        copy.leg,
+        copy.currency,
+    )
+
+
+def _idle_reversal(case: KeyCase, copy: Copy, followers: tuple[Copy, ...]) -> Residue:
+    """A row that says that it takes one back, and does not: it is booked, and stands for no event."""
+    reason = f"it takes back {copy.reverses}, which is no row of its leg and money that a run judged one too many"
+    return Residue(
+        copy=copy,
+        fate=Fate.EXTRA,
+        reason=reason,
+        original=next(iter(followers), None),
+        sightings=case.sightings,
+    )
+
+
+def possible_reversals(cases: Iterable[KeyCase], too_many: Iterable[OpenItem]) -> frozenset[str]:
+    """Item ids of the new events whose key has a copy that was one too many: what they say, only the log tells."""
+    keys = {item.match_key for item in too_many if item.side is ItemSide.TOPIC}
+    return frozenset(
+        copy.item_id
+        for case in cases
+        if case.match_key in keys
+        for copy in case.side(ItemSide.TOPIC)
+        if copy.carried is None
+    )
+
+
+def with_reversals(
+    cases: Iterable[KeyCase], records: Mapping[str, LogRecord], too_many: Mapping[str, OpenItem]
+) -> tuple[KeyCase, ...]:
+    """The same cases, in which an event that takes another back says so, and stands beside that one.
+
+    records, too_many: by item id.
+    """
+    return tuple(_with_what_it_reverses(case, records, too_many) for case in cases)
+
+
+def _with_what_it_reverses(
+    case: KeyCase, records: Mapping[str, LogRecord], too_many: Mapping[str, OpenItem]
+) -> KeyCase:
+    if not any(copy.item_id in records for copy in case.copies):
+        return case
+    copies = [_naming_what_it_reverses(copy, records.get(copy.item_id)) for copy in case.copies]
+    known = {copy.item_id for copy in copies}
+    named = sorted({copy.reverses for copy in copies if copy.reverses in too_many} - known)
+    beside = [_carried_copy(too_many[item_id], ignore_case=False) for item_id in named]
+    return replace(case, copies=(*copies, *(copy for copy in beside if copy.match_key == case.match_key)))
+
+
+def _naming_what_it_reverses(copy: Copy, record: LogRecord | None) -> Copy:
+    if record is None or not record.reverses:
+        return copy
+    return replace(copy, reverses=record.reverses, action_id=record.action_id)
+
+
+def with_row_reversals(
+    cases: Iterable[KeyCase], sightings: Mapping[str, Sequence[Sighting]], too_many: Iterable[OpenItem]
+) -> tuple[KeyCase, ...]:
+    """The same cases, in which a row says what it takes back and what wrote it, beside the rows that were one too many.
+
+    sightings: by match key; what they tell of the rows is all that is known of that.
+    """
+    extra: dict[str, list[OpenItem]] = {}
+    for item in too_many:
+        if item.side is ItemSide.LEDGER:
+            extra.setdefault(item.match_key, []).append(item)
+    return tuple(
+        _with_rows_too_many(_with_what_rows_say(case, sightings.get(case.match_key, ())), extra.get(case.match_key, ()))
+        for case in cases
+    )
+
+
+def _with_what_rows_say(case: KeyCase, sightings: Sequence[Sighting]) -> KeyCase:
+    said = {
+        seen.item_id: seen.detail
+        for seen in sightings
+        if seen.side is ItemSide.LEDGER and ("reverses" in seen.detail or "action_id" in seen.detail)
+    }
+    if not said:
+        return case
+    return replace(
+        case,
+        copies=tuple(
+            replace(
+                copy,
+                reverses=str(said[copy.item_id].get("reverses", "")),
+                action_id=str(said[copy.item_id].get("action_id", "")),
+            )
+            if copy.item_id in said
+            else copy
+            for copy in case.copies
+        ),
+    )
+
+
+def _with_rows_too_many(case: KeyCase, items: Sequence[OpenItem]) -> KeyCase:
+    if not items or not any(copy.reverses and copy.carried is None for copy in case.side(ItemSide.LEDGER)):
+        return case
+    known = {copy.item_id for copy in case.copies}
+    beside = (_carried_copy(item, ignore_case=False) for item in items if item.item_id not in known)
+    return replace(case, copies=(*case.copies, *beside))

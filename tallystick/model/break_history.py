@@ -1,0 +1,52 @@
+"""A break with its life and with earlier repairs of its key."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.findings import Break
+from tallystick.model.open_item import OpenItem, WriteOff
+
+
+@dataclass(frozen=True, kw_only=True)
+class LifeStep:
+    """One row of an item that the break is about: its state as the run of cut_n left it.
+
+    written_off: set where not the run wrote it but a person, after that run.
+    """
+
+    cut_n: int
+    judged_utc: datetime
+    item: OpenItem
+    written_off: WriteOff | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlierRepair:
+    """A compensation of another break of the same key: what it wrote may be one of the copies."""
+
+    action_id: UUID
+    break_class: BreakClass
+    done_utc: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToldBreak:
+    """A break with what stands around it in the store. life: in order of the cuts.
+
+    *_settled_until_utc: up to when either side was whole in the run that found it; None where nobody knew.
+    """
+
+    item_break: Break
+    contract: str
+    cut_n: int
+    window_start_utc: datetime
+    window_end_utc: datetime
+    judged_utc: datetime
+    topic_settled_until_utc: datetime | None
+    ledger_settled_until_utc: datetime | None
+    life: tuple[LifeStep, ...]
+    of_inputs: bool = False
+    """Does an input topic play the ledger's part?"""
+    repairs: tuple[EarlierRepair, ...] = ()
