@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine
-from tallystick_spark.reconcile_app import run_cut
 
 from bench.spark_session import open_session, time_each
 from tallystick.connections.connections import connections_from_environment, store_dsn
@@ -26,6 +25,7 @@ from tallystick.pipeline.make_cut import resolve_cut
 from tallystick.pipeline.spark_job import JAVA_OPTIONS
 from tallystick.store.engine import open_store
 from tallystick.store.runs.run_store import read_run
+from tallystick_spark.reconcile_app import run_cut
 
 
 def main() -> None:

@@ -27,7 +27,12 @@ VENV = ROOT / ".venv"
 JARS = ROOT / ".jars"
 PYTHON = VENV / "bin" / "python"
 LOCKS = ROOT / "requirements"
-PROJECT_FOLDERS = ("tallystick", "spark_apps", "plugins/tallystick_airflow", "expectations", "lab")
+PROJECT_FOLDERS = (
+    "tallystick",
+    "spark_apps/tallystick_spark",
+    "plugins/tallystick_airflow",
+    "expectations/tallystick_expectations",
+)
 
 
 class StepFailed(Exception):

@@ -1,1 +1,4 @@
-"""Great Expectations suites over a run, and their evaluation."""
+"""What a good run must show, as typed Great Expectations suites over the stored run.
+
+Evaluated in a process of its own after the commit: nothing here is on the path of the verdict.
+"""

@@ -4,12 +4,12 @@ from uuid import UUID
 
 import great_expectations.expectations as gxe
 from great_expectations.expectations.metadata_types import FailureSeverity
-from tallystick_expectations.frames import BREAK_COLUMNS, breaks_frame
-from tallystick_expectations.suite import Suite
 
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.stored_run import StoredRun
+from tallystick_expectations.frames import BREAK_COLUMNS, breaks_frame
+from tallystick_expectations.suite import Suite
 
 _PLANTED = Break(
     break_id=UUID(int=0),

@@ -2,11 +2,11 @@
 
 import great_expectations.expectations as gxe
 from great_expectations.expectations.metadata_types import FailureSeverity
-from tallystick_expectations.frames import CENSUS_COLUMNS, census_frame
-from tallystick_expectations.suite import Suite
 
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.stored_run import StoredRun
+from tallystick_expectations.frames import CENSUS_COLUMNS, census_frame
+from tallystick_expectations.suite import Suite
 
 _COUNTS = ("committed", "aborted", "plain", "markers", "compacted", "spark_rows", "kafka_offset_start")
 

@@ -19,6 +19,7 @@ from great_expectations.data_context.types.base import (
     InMemoryStoreBackendDefaults,
     ProgressBarsConfig,
 )
+
 from tallystick_expectations.suite import Suite
 
 

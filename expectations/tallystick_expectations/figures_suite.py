@@ -2,12 +2,12 @@
 
 import great_expectations.expectations as gxe
 from great_expectations.expectations.metadata_types import FailureSeverity
-from tallystick_expectations.frames import FIGURE_COLUMNS, figures_frame
-from tallystick_expectations.suite import Suite
 
 from tallystick.contract.contract import Contract
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
+from tallystick_expectations.frames import FIGURE_COLUMNS, figures_frame
+from tallystick_expectations.suite import Suite
 
 _ZERO = {
     "breaks": (FailureSeverity.CRITICAL, "No break is proven."),

@@ -1,4 +1,5 @@
-"""Everything, running here until `python -m lab.demo.down`: broker, databases, billing traffic, Airflow with all contracts.
+"""Everything, running here until `python -m lab.demo.down`: broker, databases, billing traffic, Airflow with all
+contracts.
 
     python -m lab.demo.up
 

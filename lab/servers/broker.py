@@ -1,4 +1,5 @@
-"""A real Kafka 4.3 broker: one KRaft node from Kafka's own jars, on 127.0.0.1, alone or among others (lab/servers/kafka_cluster.py).
+"""A real Kafka 4.3 broker: one KRaft node from Kafka's own jars, on 127.0.0.1, alone or among others
+(lab/servers/kafka_cluster.py).
 
 Two listeners for clients: `bootstrap_servers` is the broker itself; who asks the second one, which is reached only
 through the lab's TCP proxy, is told the proxy's port and so stays behind the proxy.

@@ -1,8 +1,8 @@
 """Ends what a killed lab would leave behind.
 
-A process of its own (`python -m lab.servers.orphan_reaper`) that reads session ids, one a line, from its standard input. Once the input
-ends, because its parent has closed it or has died, it kills every process of those sessions. So children of children
-go too, which the kernel's death signal does not reach: Airflow's workers, Spark's JVM.
+A process of its own (`python -m lab.servers.orphan_reaper`) that reads session ids, one a line, from its standard
+input. Once the input ends, because its parent has closed it or has died, it kills every process of those sessions. So
+children of children go too, which the kernel's death signal does not reach: Airflow's workers, Spark's JVM.
 """
 
 import os

@@ -1,8 +1,8 @@
 """A Spark standalone cluster as real processes on this machine: one master, and workers that start executors.
 
-`start_cluster` runs it for the length of a `with`; `python -m lab.servers.spark_cluster` runs it until SIGINT or SIGTERM.
-All come from pyspark's own jars. They are given as little of our environment as servers on other machines would have:
-what an executor needs beyond that, the job has to bring along or find installed.
+`start_cluster` runs it for the length of a `with`; `python -m lab.servers.spark_cluster` runs it until SIGINT or
+SIGTERM. All come from pyspark's own jars. They are given as little of our environment as servers on other machines
+would have: what an executor needs beyond that, the job has to bring along or find installed.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """The lab's servers as one value: one broker or three, the ledger's database, a second database, and the proxy.
 
-`start_stack` runs them for the length of a `with`; `python -m lab.servers.stack --folder DIR` runs them until SIGINT or SIGTERM
-and writes the addresses to `DIR/stack.json`, which `read_addresses` reads in any other process.
-The folder begins empty: what an earlier stack left in it is removed. Only one stack at a time runs in a folder.
+`start_stack` runs them for the length of a `with`; `python -m lab.servers.stack --folder DIR` runs them until SIGINT
+or SIGTERM and writes the addresses to `DIR/stack.json`, which `read_addresses` reads in any other process. The folder
+begins empty: what an earlier stack left in it is removed. Only one stack at a time runs in a folder.
 """
 
 import argparse

@@ -1,7 +1,8 @@
 """The wire between a service and the lab: settings, barriers, syncs. One JSON object a line, on stdin and stdout.
 
 A service that reaches an armed barrier says so and waits; the lab may then kill it, stop it, or let it go. So every
-fault hits the same step of the same payment in every run. This is the service's end; `lab.services.service_slot` is the lab's.
+fault hits the same step of the same payment in every run. This is the service's end; `lab.services.service_slot` is
+the lab's.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Partners that come late: after their window was cut, or after it was judged.
 
-Other than the faults of key_faults.py they say which items must be cleared, each once. What comes later may find a
+Other than the faults of event_faults.py they say which items must be cleared, each once. What comes later may find a
 ledger that was started again, so it opens a desk of its own.
 """
 

@@ -29,10 +29,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sqlalchemy import Engine
-from tallystick_spark.readers.key_index_files import IndexPlan
-from tallystick_spark.scan import reads_log, scan_cut
 
-from tallystick.alerting.alert import alerts_for
+from tallystick.alerting.policy import alerts_for
 from tallystick.connections.connections import (
     artifacts_folder,
     connections_from_environment,
@@ -61,15 +59,13 @@ from tallystick.store.alerts.alert_store import firing_alerts
 from tallystick.store.engine import open_store
 from tallystick.store.runs.contract_store import read_contract
 from tallystick.store.runs.cut_store import claim_attempt, read_cut
-from tallystick.store.runs.run_store import (
-    commit_run,
-    key_index_seed_before,
-    open_items_as_of,
-    outstanding_classes,
-    read_run,
-    read_run_head,
-)
+from tallystick.store.runs.open_item_store import open_items_as_of
+from tallystick.store.runs.outstanding_store import outstanding_classes
+from tallystick.store.runs.run_history_store import key_index_seed_before
+from tallystick.store.runs.run_store import commit_run, read_run, read_run_head
 from tallystick.text.plain import printed_text
+from tallystick_spark.readers.key_index_files import IndexPlan
+from tallystick_spark.scan import reads_log, scan_cut
 
 _PR_SET_PDEATHSIG = 1
 
@@ -327,7 +323,12 @@ def die_with_parent() -> None:
             sys.exit(1)
 
 
-if __name__ == "__main__":
+def run_submitted() -> None:
+    """Run what the command line asks for, and announce that it is done."""
     started = time.monotonic()
     main(sys.argv[1:])
     announce("done", seconds=round(time.monotonic() - started, 2))
+
+
+if __name__ == "__main__":
+    run_submitted()

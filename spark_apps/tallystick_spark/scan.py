@@ -19,6 +19,23 @@ from pyspark import SparkConf
 from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Engine
+
+from tallystick.anomalies.notices.timestamp_skew import possible_ms
+from tallystick.connections.connections import Connections, KafkaSettings
+from tallystick.contract.contract import Contract
+from tallystick.contract.event import EventFields
+from tallystick.judging.canaries import canary_events, canary_rows
+from tallystick.kafka_log.offset_census import Tell
+from tallystick.ledger.input_topics import input_kafka
+from tallystick.ledger.key_index import ReadableIndexes
+from tallystick.ledger.postgres_connection import scan_address
+from tallystick.matching.evidence import SecondReading
+from tallystick.matching.scan_result import SliceScan
+from tallystick.model.census_values import PartitionCensus
+from tallystick.model.cut import Cut, TopicSlice
+from tallystick.model.direction import Direction
+from tallystick.model.offsets import OffsetRange
+from tallystick.pipeline.open_ledger import open_ledger_of
 from tallystick_spark.matching.frame_match import beside_planted, scan_slices
 from tallystick_spark.matching.hash_scan import (
     HashScan,
@@ -47,23 +64,6 @@ from tallystick_spark.readers.log_reader import LogTopic, as_raised_in_the_task,
 from tallystick_spark.readers.postgres_rows import PostgresRows
 from tallystick_spark.readers.reader_messages import NOTHING_SEEN
 from tallystick_spark.readers.topic_frame import parse_events, read_topics
-
-from tallystick.anomalies.notices.timestamp_skew import possible_ms
-from tallystick.connections.connections import Connections, KafkaSettings
-from tallystick.contract.contract import Contract
-from tallystick.contract.event import EventFields
-from tallystick.judging.canaries import canary_events, canary_rows
-from tallystick.kafka_log.offset_census import Tell
-from tallystick.ledger.input_topics import input_kafka
-from tallystick.ledger.key_index import ReadableIndexes
-from tallystick.ledger.postgres import scan_address
-from tallystick.matching.evidence import SecondReading
-from tallystick.matching.scan_result import SliceScan
-from tallystick.model.census_values import PartitionCensus
-from tallystick.model.cut import Cut, TopicSlice
-from tallystick.model.direction import Direction
-from tallystick.model.offsets import OffsetRange
-from tallystick.pipeline.open_ledger import open_ledger_of
 
 SCAN_VARIABLE, BY_CLIENT, PAIR_BY_PAIR = "TALLYSTICK_SCAN", "by_client", "pair_by_pair"
 """The variable, and its values that turn the quick ways off: the first one, or both. Kafka's client reads all of

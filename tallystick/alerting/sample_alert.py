@@ -2,7 +2,8 @@
 
 from datetime import datetime
 
-from tallystick.alerting.alert import TEST, Alert, AlertAction, sink_name
+from tallystick.alerting.alert import TEST, Alert, AlertAction
+from tallystick.alerting.policy import sink_name
 from tallystick.contract.alerts import Severity
 from tallystick.contract.contract import Contract
 from tallystick.text.plain import format_time

@@ -32,7 +32,7 @@ def render_lines(kind: str, alert: Alert) -> tuple[str, str]:
 def new_environment() -> ImmutableSandboxedEnvironment:
     """Where templates are rendered."""
     environment = ImmutableSandboxedEnvironment(
-        loader=PackageLoader("tallystick", "alert_templates"),
+        loader=PackageLoader("tallystick.alerting", "templates"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

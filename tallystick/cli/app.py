@@ -1,7 +1,7 @@
 """The command line: the same loop as the DAGs, for a laptop, an incident, or a machine without Airflow.
 
-Every command ends with an exit code of tallystick.model.exit_code. Heavy imports stand inside the commands, so that --help
-answers at once.
+Every command ends with an exit code of tallystick.model.exit_code. Heavy imports stand inside the commands, so that
+--help answers at once.
 """
 
 import os
@@ -22,6 +22,7 @@ from tallystick.cli.compensation import compensation_commands
 from tallystick.cli.cut import RunName, cut_commands, run_of
 from tallystick.cli.error_handling import CommandGroup, tell_of
 from tallystick.cli.metrics import metrics_commands
+from tallystick.cli.shared_options import AsJson
 from tallystick.connections.connections import (
     artifacts_folder,
     connections_from_environment,
@@ -29,7 +30,7 @@ from tallystick.connections.connections import (
     store_dsn,
 )
 from tallystick.contract.contract import Contract, ContractRefused, load_contract, load_contracts
-from tallystick.model.exit_code import ExitCode, exit_code_of, worst_of
+from tallystick.model.verdict import ExitCode, exit_code_of, worst_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -78,7 +79,6 @@ def _set_plain(plain: bool) -> None:
     set_plain(plain)
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout; its keys are stable.")]
 Plain = Annotated[
     bool,
     typer.Option("--plain", callback=_set_plain, help="As in a pipe: a line a row, every column, no colour."),
@@ -142,7 +142,7 @@ def show_contract_changes(
     from tallystick.documents.run import contract_changes_document
     from tallystick.store.engine import open_store
     from tallystick.store.runs.contract_store import last_actions_table, newest_contract
-    from tallystick.store.runs.run_store import count_open_items
+    from tallystick.store.runs.open_item_store import count_open_items
 
     contract = load_contract(contract_file)
     engine = open_store(store_dsn())

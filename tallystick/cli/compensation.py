@@ -11,7 +11,7 @@ import typer
 
 from tallystick.connections.connections import Connections, connections_from_environment, store_dsn
 from tallystick.contract.contract import Contract, load_contract
-from tallystick.model.exit_code import exit_code_of
+from tallystick.model.verdict import exit_code_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -131,7 +131,9 @@ def act_on_plan(
     """
     from tallystick.cli.progress import Progress
     from tallystick.compensation.kill_switch import words_of
-    from tallystick.executor.execute_plan import contract_to_look_by, execute_plan, verify_and_keep
+    from tallystick.executor.execute_plan import execute_plan
+    from tallystick.executor.prove_repairs import contract_to_look_by
+    from tallystick.executor.verify_plan import verify_and_keep
     from tallystick.host.terminal_user import this_terminal
     from tallystick.report.masking import Mask
     from tallystick.store.engine import open_store

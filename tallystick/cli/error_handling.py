@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from tallystick.host.gc_tuning import seldom_collected
-from tallystick.model.exit_code import ExitCode
+from tallystick.model.verdict import ExitCode
 from tallystick.text.plain import printed_text
 
 

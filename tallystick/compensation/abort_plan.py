@@ -1,7 +1,7 @@
 """Which hanging transactions may be ended, from what a stored run kept of its surroundings. Pure.
 
 Only one that a run proved to hang, that the newest run still saw, that has stood since longer than any time-out, and
-whose records were all counted. hanging_abort.py proves it again, and ends it.
+whose records were all counted. abort_marker.py proves it again, and ends it.
 """
 
 from collections.abc import Sequence

@@ -4,7 +4,7 @@ A plan names each thing it will do and each break it leaves alone, with the reas
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
@@ -13,34 +13,15 @@ from uuid import UUID, uuid5
 
 from pydantic import TypeAdapter
 
-from tallystick.compensation.abort_plan import AbortItem, abort_items, why_not_abort
-from tallystick.contract.compensation import COUNTERPOSTABLE, POSTABLE, REPUBLISHABLE, REVERSIBLE, CompensationRules
+from tallystick.compensation.abort_plan import AbortItem
+from tallystick.contract.compensation import CompensationRules
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.state import Surroundings
-from tallystick.matching.row_identity import row_item_id
-from tallystick.matching.scan_result import ledger_item_id
-from tallystick.model.finding_names import BreakClass, Doubt
-from tallystick.model.findings import Break, DoubtFound, total_at_stake, total_money
-from tallystick.model.stored_run import OutstandingBreak, StoredRun
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.findings import Break, total_at_stake, total_money
+from tallystick.model.stored_run import OutstandingBreak
 
 _NAMESPACE = UUID("1b0f7f4e-0f0c-5d53-8a44-55b1f2a3c6d7")
-
-UNCLEAN = (
-    Doubt.BASELINE,
-    Doubt.CUT_CLOSED,
-    Doubt.UNEXPLAINED_GAP,
-    Doubt.READERS_DISAGREE,
-    Doubt.LOG_EXPIRED,
-    Doubt.LOG_COMPACTED,
-    Doubt.LOG_REWRITTEN,
-    Doubt.LOG_TRUNCATED,
-    Doubt.TOPIC_RECREATED,
-    Doubt.TORN_CUT,
-    Doubt.LEDGER_REWRITTEN,
-    Doubt.LEDGER_FAILED_OVER,
-    Doubt.LEDGER_IDS_REUSED,
-)
-"""Doubts under which an absence is not proven well enough to act on it."""
 
 
 class PlanRefused(RuntimeError):
@@ -220,73 +201,6 @@ class Plan:
 _PLAN = TypeAdapter(Plan)
 
 
-def make_plan(
-    contract: Contract,
-    run: StoredRun,
-    candidates: Sequence[Candidate],
-    *,
-    newest_doubts: Sequence[DoubtFound] = (),
-    around: StoodAround = StoodAround(),
-    offsets_lost_at: int = -1,
-    rows_unread_at: int = -1,
-    taken: Collection[UUID] = (),
-    spent: Spent = Spent(),
-    dry_run: bool = True,
-) -> Plan:
-    """Take the candidates oldest first while the caps allow; what does not fit is named, and a smaller one may fit.
-
-    newest_doubts: those of the newest run, where that is a later one. around: what hangs there goes before the breaks.
-    offsets_lost_at: the newest cut whose topics had lost offsets before they were read; -1: none had. rows_unread_at:
-    the newest cut that left rows of the ledger unread; -1: none did. taken: action ids that a plan has acted on or is
-    acting on. spent: what the day's caps have been used for. Raises CompensationOff.
-    """
-    rules = rules_of(contract)
-    items: list[PlanItem] = []
-    left_out: list[LeftOut] = []
-    room = _Room(rules, spent)
-    unclean = _unclean("the run's", run.result.doubts) or _unclean("the newest run's", newest_doubts)
-    aborts: list[AbortItem] = []
-    for abort in abort_items(contract.contract, around.planned, now_utc=run.now_utc):
-        reason = (
-            unclean
-            or _not_opted_in(rules)
-            or ("another plan has it" if abort.action_id in taken else None)
-            or why_not_abort(abort, topics=contract.topics, around=around.planned, newest=around.newest)
-            or room.refusal(abort.place, abort.moved_minor)
-        )
-        if reason:
-            left_out.append(LeftOut(break_id=None, match_key=abort.place, reason=reason))
-        else:
-            aborts.append(abort)
-            room.take(abort.place, abort.moved_minor)
-    for candidate, place in _placed(sorted(candidates, key=_oldest_first)):
-        found, source = candidate.item_break, _source_of(candidate, place)
-        action_id = action_id_of(contract.contract, found.break_id)
-        reason = (
-            unclean
-            or _not_ours(contract, rules, found)
-            or ("another plan has it" if action_id in taken else None)
-            or _may_have_come(candidate, offsets_lost_at)
-            or _row_may_have_come(candidate, rows_unread_at)
-            or _row_fault(rules, candidate, place)
-            or room.refusal(found.match_key, source.moved_minor)
-        )
-        if reason:
-            left_out.append(LeftOut(break_id=found.break_id, match_key=found.match_key, reason=reason))
-        else:
-            items.append(_item(contract, rules, found, place, source, action_id))
-            room.take(found.match_key, source.moved_minor)
-    return Plan(
-        contract=contract.contract,
-        contract_fingerprint=contract.fingerprint,
-        cut_n=run.cut.n,
-        dry_run=dry_run,
-        items=tuple(items),
-        left_out=tuple(left_out),
-        aborts=tuple(aborts),
-    )
-
-
 def plan_id_of(plan_hash: str) -> UUID:
     """What the store keeps a plan under."""
     return uuid5(_NAMESPACE, plan_hash)
@@ -297,230 +211,7 @@ def action_id_of(contract_name: str, break_id: UUID) -> UUID:
     return uuid5(_NAMESPACE, f"{contract_name}\x1f{break_id}")
 
 
-def refuse_over_caps(contract: Contract, plan: Plan, *, spent: Spent = Spent()) -> None:
-    """Hold an approved plan against the contract as it is now. Raises CompensationOff, CapsExceeded."""
-    rules = rules_of(contract)
-    room = _Room(rules, spent)
-    for abort in plan.aborts:
-        if reason := _not_opted_in(rules) or room.refusal(abort.place, abort.moved_minor):
-            raise CapsExceeded(f"{contract.contract}: {abort.place}: {reason}")
-        room.take(abort.place, abort.moved_minor)
-    for item in plan.items:
-        reason = room.refusal(item.match_key, item.moved_minor)
-        dag_id = rules.dag_of(item.break_class)
-        if dag_id != item.triggers if item.triggers else item.break_class not in rules.classes:
-            reason = f"class {item.break_class} is not compensated by the contract"
-        if reason:
-            raise CapsExceeded(f"{contract.contract}: break {item.break_id}: {reason}")
-        room.take(item.match_key, item.moved_minor)
-
-
-class _Room:
-    """What the caps still allow, and which events the plan has already."""
-
-    def __init__(self, rules: CompensationRules, spent: Spent) -> None:
-        self.items = rules.max_items
-        self.money = dict(rules.max_amount_minor)
-        self.items_today = None if rules.max_items_per_day is None else rules.max_items_per_day - spent.items
-        self.money_today = {
-            currency: cap - spent.moved_minor.get(currency, 0)
-            for currency, cap in rules.max_amount_minor_per_day.items()
-        }
-        self.keys: set[str] = set()
-
-    def refusal(self, key: str, money: Mapping[str, int]) -> str | None:
-        """money: per currency in minor units, without signs; it must not be changed before `take`."""
-        if key in self.keys:
-            return "the plan has this event already"
-        if self.items < 1:
-            return "over the cap on the number of events"
-        if self.items_today is not None and self.items_today < 1:
-            return "over the day's cap on the number of events"
-        for currency, amount_minor in sorted(money.items()):
-            if currency not in self.money:
-                return f"the contract sets no cap for {currency}"
-            if amount_minor > self.money[currency]:
-                return f"over the cap on {currency}"
-            if amount_minor > self.money_today.get(currency, amount_minor):
-                return f"over the day's cap on {currency}"
-        return None
-
-    def take(self, key: str, money: Mapping[str, int]) -> None:
-        self.keys.add(key)
-        self.items -= 1
-        if self.items_today is not None:
-            self.items_today -= 1
-        for currency, amount_minor in money.items():
-            self.money[currency] -= amount_minor
-            if currency in self.money_today:
-                self.money_today[currency] -= amount_minor
-
-
 def rules_of(contract: Contract) -> CompensationRules:
     if contract.compensation is None:
         raise CompensationOff(f"{contract.contract}: the contract has no compensation, so nothing may be repaired")
     return contract.compensation
-
-
-def _not_opted_in(rules: CompensationRules) -> str | None:
-    if rules.abort_hanging_transactions:
-        return None
-    return "compensation.abort_hanging_transactions is not true, so nothing is ended"
-
-
-def _oldest_first(candidate: Candidate) -> tuple[int, str, str]:
-    return candidate.outstanding.cut_n, candidate.item_break.match_key, str(candidate.item_break.break_id)
-
-
-def _unclean(whose: str, found: Sequence[DoubtFound]) -> str | None:
-    doubts = sorted(one.doubt for one in found if one.doubt in UNCLEAN)
-    return f"{whose} evidence is not clean: {', '.join(doubts)}" if doubts else None
-
-
-def _not_ours(contract: Contract, rules: CompensationRules, found: Break) -> str | None:
-    if rules.dag_of(found.break_class):
-        return None
-    if found.break_class not in rules.classes:
-        return f"class {found.break_class} is not compensated by the contract"
-    if found.leg not in contract.legs:
-        return "the contract names no topic for its leg"
-    if rules.post is not None and found.leg not in rules.post.rows:
-        return "the contract names no rows for its leg"
-    if found.break_class in REVERSIBLE + POSTABLE and not _at(found).startswith(f"topic:{contract.legs[found.leg]}:"):
-        return "the copy does not stand on the topic of its leg"
-    return None
-
-
-def _may_have_come(candidate: Candidate, offsets_lost_at: int) -> str | None:
-    """An event that was missing may have come since, among what no run has read."""
-    if candidate.item_break.break_class not in REPUBLISHABLE or offsets_lost_at <= candidate.outstanding.cut_n:
-        return None
-    return f"its event may have come since: offsets were lost before cut {offsets_lost_at} could read them"
-
-
-def _row_may_have_come(candidate: Candidate, rows_unread_at: int) -> str | None:
-    """A row that is missing may have stood where no run has read it, and have been archived since.
-
-    The cut before the one that read the event counts too: it may have ended between the event and its row.
-    """
-    first_seen = candidate.outstanding.first_seen_cut
-    if candidate.item_break.break_class not in POSTABLE or rows_unread_at < first_seen - 1:
-        return None
-    return why_row_may_have_come(rows_unread_at)
-
-
-def why_row_may_have_come(rows_unread_at: int) -> str:
-    """What speaks against posting a row then."""
-    return (
-        f"its row may have come and been archived: nobody has read all rows up to cut {rows_unread_at}; look for it, "
-        "then post it by hand, or write the break off"
-    )
-
-
-def _at(found: Break) -> str:
-    return str(found.evidence.get("at", ""))
-
-
-def _placed(candidates: Sequence[Candidate]) -> Iterator[tuple[Candidate, str]]:
-    """Each with the item id of the copy that it is about: of two equal rows ours, unless that was taken back or an
-    older break is about it.
-    """
-    named: set[str] = set()
-    for candidate in candidates:
-        ours = str(candidate.item_break.evidence.get("ours", ""))
-        named |= {ledger_item_id(row.takes_back) for row in candidate.rows if row.takes_back}
-        yield candidate, _at(candidate.item_break) if not ours or ours in named else ours
-        named.add(ours)
-
-
-def _row_fault(rules: CompensationRules, candidate: Candidate, place: str) -> str | None:
-    found, rows = candidate.item_break, candidate.rows
-    if rules.dag_of(found.break_class):
-        return None
-    if found.break_class in POSTABLE:
-        return f"the ledger has {len(rows)} rows of its key, expected none" if rows else None
-    if found.break_class in COUNTERPOSTABLE:
-        return _row_too_many_fault(found, rows, place)
-    if len(rows) != 1:
-        return f"the ledger has {len(rows)} rows of its key, expected 1"
-    expected = found.match_key, found.transaction_key, found.leg, found.amount_minor, found.currency
-    row = rows[0]
-    if expected != (row.match_key, row.transaction_key, row.leg, row.amount_minor, row.currency):
-        return "the ledger row has changed since the run"
-    return None
-
-
-_ID_NOT_ITS_OWN = "another row of its key has its row id, so no row can name it as the one that is taken back"
-
-
-def _row_too_many_fault(found: Break, rows: Sequence[StandingRow], place: str) -> str | None:
-    row = next((one for one in rows if ledger_item_id(one.row_id) == place), None)
-    if row is None and any(ledger_item_id(one.row_id) == row_item_id(place) for one in rows):
-        return _ID_NOT_ITS_OWN
-    if row is None:
-        return "the row that is one too many is not in the ledger any more"
-    expected = found.match_key, found.transaction_key, found.leg, found.amount_minor, found.currency
-    if expected != (row.match_key, row.transaction_key, row.leg, row.amount_minor, row.currency):
-        return "the ledger row has changed since the run"
-    return why_not_counterpostable(row, rows)
-
-
-def rows_in_force(rows: Sequence[StandingRow]) -> tuple[StandingRow, ...]:
-    """The rows of one key that no row takes back; those that take others back are none."""
-    taken_back = {row.takes_back for row in rows if row.takes_back}
-    return tuple(row for row in rows if not row.takes_back and row.row_id not in taken_back)
-
-
-def why_not_counterpostable(row: StandingRow, rows: Sequence[StandingRow]) -> str | None:
-    """What speaks against taking a row back, by all rows of its key; None: nothing."""
-    if row.takes_back:
-        return f"the row takes row {row.takes_back} back itself"
-    if any(one is not row and one.row_id == row.row_id for one in rows):
-        return _ID_NOT_ITS_OWN
-    in_force = rows_in_force(rows)
-    if row not in in_force:
-        return "it was taken back already"
-    return "no other row of its key is in force" if len(in_force) < 2 else None
-
-
-def _source_of(candidate: Candidate, place: str) -> SourceRow:
-    """What its event or its rows are made from: the ledger row, that of a row too many; or, without one, the event."""
-    if candidate.rows:
-        return next((row for row in candidate.rows if ledger_item_id(row.row_id) == place), candidate.rows[0]).source
-    found = candidate.item_break
-    return SourceRow(
-        row_id="",
-        match_key=found.match_key,
-        transaction_key=found.transaction_key,
-        leg=found.leg,
-        amount_minor=found.amount_minor,
-        currency=found.currency,
-        occurred_at="",
-    )
-
-
-def _item(
-    contract: Contract, rules: CompensationRules, found: Break, place: str, row: SourceRow, action_id: UUID
-) -> PlanItem:
-    kind = _kind_of(rules, found.break_class)
-    return PlanItem(
-        kind=kind,
-        reverses=place if kind in (Kind.REVERSE, Kind.COUNTERPOST) else "",
-        posts=place if kind is Kind.POST else "",
-        triggers=rules.dag_of(found.break_class) or "",
-        action_id=action_id,
-        break_id=found.break_id,
-        break_class=found.break_class,
-        topic=contract.legs.get(row.leg, ""),
-        **vars(row),
-    )
-
-
-def _kind_of(rules: CompensationRules, break_class: BreakClass) -> Kind:
-    if rules.dag_of(break_class):
-        return Kind.TRIGGER
-    if break_class in REVERSIBLE:
-        return Kind.REVERSE
-    if break_class in COUNTERPOSTABLE:
-        return Kind.COUNTERPOST
-    return Kind.POST if break_class in POSTABLE else Kind.REPUBLISH

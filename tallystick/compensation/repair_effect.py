@@ -4,7 +4,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from tallystick.compensation.plan import Kind, PlanItem, StandingRow, rows_in_force, why_not_counterpostable
+from tallystick.compensation.plan import Kind, PlanItem, StandingRow
+from tallystick.compensation.planning import rows_in_force, why_not_counterpostable
 from tallystick.compensation.republished_event import StandingEvent, in_force, says_the_same
 from tallystick.contract.event import EventFields
 

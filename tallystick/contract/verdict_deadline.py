@@ -2,8 +2,9 @@
 
 from datetime import datetime
 
+from croniter import croniter
+
 from tallystick.contract.contract import Contract
-from tallystick.contract.schedule import next_firing
 
 
 def verdict_due_utc(contract: Contract, *, window_end_utc: datetime, begun_utc: datetime) -> datetime:
@@ -26,3 +27,9 @@ def is_overdue(contract: Contract, *, judged_until_utc: datetime, begun_utc: dat
     So after an outage the books are overdue until all that was missed is caught up.
     """
     return next_verdict_due_utc(contract, judged_until_utc=judged_until_utc, begun_utc=begun_utc) <= now_utc
+
+
+def next_firing(schedule: str, after: datetime) -> datetime:
+    """The first firing later than that moment, at which the next window ends."""
+    moment: datetime = croniter(schedule, after).get_next(datetime)
+    return moment

@@ -1,37 +1,26 @@
 """What a plan is drawn from: the outstanding breaks in the store, and the ledger rows of their keys as they are now."""
 
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
-from typing import Any
 from uuid import UUID
 
-import psycopg
-from psycopg.rows import dict_row
 from sqlalchemy import Engine
 
 from tallystick.compensation.abort_plan import AbortItem, abort_items, why_not_abort
-from tallystick.compensation.plan import (
-    Candidate,
-    Plan,
-    PlanItem,
-    PlanRefused,
-    Spent,
-    StandingRow,
-    StoodAround,
-    make_plan,
-)
+from tallystick.compensation.plan import Candidate, Plan, PlanItem, PlanRefused, Spent, StandingRow, StoodAround
+from tallystick.compensation.planning import make_plan
 from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract
-from tallystick.contract.ledger import LedgerSide
+from tallystick.executor.effects.source_rows import read_source_rows
 from tallystick.kafka_cluster.state import SURROUNDINGS, Surroundings
-from tallystick.ledger import postgres_sql
-from tallystick.ledger.postgres import describe_table, open_ledger
+from tallystick.ledger.postgres_connection import open_ledger
 from tallystick.model.stored_run import StoredRun
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING
 from tallystick.store.plans.plan_store import ActionState, StoredAction, open_actions, spent_today
 from tallystick.store.runs.contract_store import require_same_books
 from tallystick.store.runs.loss_store import last_cut_with_offsets_lost, last_cut_with_rows_unread
-from tallystick.store.runs.run_store import list_runs, outstanding_breaks, read_run, surroundings_document
+from tallystick.store.runs.outstanding_store import outstanding_breaks
+from tallystick.store.runs.run_history_store import surroundings_document
+from tallystick.store.runs.run_store import list_runs, read_run
 
 
 def draw_plan(
@@ -147,33 +136,3 @@ def endable_transactions(engine: Engine, contract: Contract, run: StoredRun) -> 
 
 def _read_surroundings(engine: Engine, contract: Contract, cut_n: int) -> Surroundings:
     return SURROUNDINGS.validate_python(surroundings_document(engine, contract.contract, cut_n))
-
-
-def read_source_rows(
-    connection: psycopg.Connection, ledger: LedgerSide, match_keys: Collection[str]
-) -> dict[str, tuple[StandingRow, ...]]:
-    """Every visible row of these keys. Keys that stand nowhere are not in the answer. Raises LedgerRefused."""
-    table = describe_table(connection, ledger)
-    reverses = ledger.columns.reverses
-    pairing = postgres_sql.beside_parameters(postgres_sql.pairing_condition(ledger))
-    query = f"""
-        SELECT {postgres_sql.column_list(ledger)}, {ledger.columns.occurred_at} AS occurred_at,
-               {f"coalesce({reverses}::text, '')" if reverses else "''"} AS takes_back
-        FROM {ledger.table}
-        WHERE {pairing} AND {ledger.columns.match_key} = ANY(ARRAY(
-            SELECT CASE WHEN pg_input_is_valid(asked, %(type)s) THEN asked::{table.key_type} END
-            FROM unnest(%(keys)s::text[]) AS asked))
-        ORDER BY 1"""
-    found: dict[str, list[StandingRow]] = {}
-    with connection.cursor(row_factory=dict_row) as cursor:
-        for row in cursor.execute(query, {"type": table.key_type, "keys": sorted(match_keys)}):
-            source = StandingRow(**row | {"occurred_at": _as_text(row["occurred_at"])})
-            found.setdefault(source.match_key, []).append(source)
-    return {key: tuple(rows) for key, rows in found.items()}
-
-
-def _as_text(occurred_at: Any) -> str:
-    """ISO 8601, in UTC where the column knows its zone."""
-    if isinstance(occurred_at, datetime):
-        return (occurred_at.astimezone(UTC) if occurred_at.tzinfo else occurred_at).isoformat()
-    return str(occurred_at)

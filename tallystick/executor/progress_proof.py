@@ -11,7 +11,7 @@ from uuid import UUID
 
 from tallystick.compensation.plan import PlanItem
 from tallystick.compensation.progress_record import ExecutorKey, Planned, judge_progress, sealed_plans, topics_of
-from tallystick.executor.action_log import Work
+from tallystick.executor.effects.action_log import Work
 from tallystick.executor.progress_topic import ProgressLog, read_progress
 from tallystick.kafka_log.committed_records import SettledTopics
 from tallystick.store.plans.executor_key_store import read_executor_key

@@ -21,8 +21,8 @@ from tallystick.kafka_cluster.state import (
     UnreadExpiry,
 )
 from tallystick.kafka_log.batch_header import Marker
-from tallystick.kafka_log.marker_protocol import MarkerProtocol
-from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.log_walk import Outcome
+from tallystick.kafka_log.producer_history import MarkerProtocol
 from tallystick.kafka_log.record import LogRecord
 from tallystick.kafka_log.transaction_span import TransactionSpan
 from tallystick.matching.evidence import Evidence, LegsCase, OutOfOrderEvent, RecordTimes, UnreadableRecord

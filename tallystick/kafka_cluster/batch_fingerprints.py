@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from tallystick.kafka_cluster.state import BatchAnchor, RewrittenBatch
 from tallystick.kafka_log.batch_header import checksum
 from tallystick.kafka_log.fetch import Fetch, OffsetNotInLog
-from tallystick.kafka_log.offset_census import DecidedBatch, walk_batches
+from tallystick.kafka_log.log_walk import DecidedBatch, walk_batches
 from tallystick.model.offsets import OffsetRange, TopicPartition
 
 ANCHORS_MAX = 8

@@ -11,7 +11,7 @@ from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import HeldEvents
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.fetch import Fetch
-from tallystick.kafka_log.offset_census import DecidedBatch, walk_batches
+from tallystick.kafka_log.log_walk import DecidedBatch, walk_batches
 from tallystick.kafka_log.record import records_of
 from tallystick.model.findings import total_money
 from tallystick.model.offsets import OffsetRange

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from tallystick.kafka_cluster.state import TopicSettings, UnreadExpiry
 from tallystick.kafka_log.fetch import Fetch, OffsetNotInLog
-from tallystick.kafka_log.offset_census import walk_batches
+from tallystick.kafka_log.log_walk import walk_batches
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange
 

@@ -12,7 +12,7 @@ from kafka.errors import KafkaError
 
 from tallystick.connections.connections import KafkaSettings
 from tallystick.kafka_log.fetch import BrokerUnreachable, Fetch, OffsetNotInLog, fetchers, open_admin
-from tallystick.kafka_log.offset_census import Outcome, walk_batches
+from tallystick.kafka_log.log_walk import Outcome, walk_batches
 from tallystick.kafka_log.open_batch import Record, is_whole, readable_records
 from tallystick.kafka_log.prefetch import fetch_ahead
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot

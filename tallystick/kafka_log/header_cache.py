@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from tallystick.kafka_log.batch_header import HEADER_BYTES, read_batches
 from tallystick.kafka_log.fetch import Fetch, FetchedLog, OffsetNotInLog
-from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, batch_at
+from tallystick.kafka_log.log_walk import DecidedBatch, Outcome, batch_at
 from tallystick.model.offsets import OffsetRange, TopicPartition
 
 HEADS_MAX = 200_000

@@ -16,7 +16,7 @@ from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch
 from aiokafka.record.util import calc_crc32c
 
 from tallystick.kafka_log.batch_header import HEADER_BYTES, checksum
-from tallystick.kafka_log.offset_census import DecidedBatch
+from tallystick.kafka_log.log_walk import DecidedBatch
 from tallystick.kafka_log.unpacking import UnreadableBatch, unpack
 
 RECORDS_MAX = 1_000_000

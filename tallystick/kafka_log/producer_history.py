@@ -2,12 +2,17 @@
 
 Holds a few values per producer id, nothing per transaction or batch, so a long slice needs no more memory than a short
 one of as many producers. Pure: the census feeds it.
+
+The protocol that a producer speaks is known from one marker and the data before it. transaction.version 1 (librdkafka,
+Java clients before 4.0): the epoch stays the same from one transaction to the next. transaction.version 2 (KIP-890): it
+goes up by one with each, and the marker already carries the next one. The broker's own version does not say: an old
+client keeps its epoch on a new broker.
 """
 
 from dataclasses import replace
+from enum import StrEnum
 
 from tallystick.kafka_log.batch_header import BatchHeader, Marker
-from tallystick.kafka_log.marker_protocol import MarkerProtocol, protocol_of_marker
 from tallystick.model.census_values import BledBatch
 from tallystick.model.offsets import OffsetRange
 
@@ -145,3 +150,24 @@ class ProducerHistory:
         producer.epoch = -1
         producer.batches = 0
         producer.has_marker = True
+
+
+class MarkerProtocol(StrEnum):
+    """What a producer's epochs do."""
+
+    CONSTANT_EPOCH = "constant_epoch"
+    """transaction.version 1."""
+    EPOCH_PER_TRANSACTION = "epoch_per_transaction"
+    """transaction.version 2."""
+    UNKNOWN = "unknown"
+
+
+def protocol_of_marker(marker: Marker, *, data_epoch: int, marker_epoch: int) -> MarkerProtocol:
+    """What one transaction on one partition tells.
+
+    An ABORT under a later epoch tells nothing: a coordinator that fences a producer or times it out raises the epoch
+    under either version.
+    """
+    if marker_epoch == data_epoch:
+        return MarkerProtocol.CONSTANT_EPOCH
+    return MarkerProtocol.EPOCH_PER_TRANSACTION if marker is Marker.COMMIT else MarkerProtocol.UNKNOWN

@@ -12,7 +12,7 @@ from tallystick.contract.event import EventFields
 from tallystick.kafka_log.event_decoder import EventReader, reader_of
 from tallystick.kafka_log.fetch import Fetch
 from tallystick.kafka_log.header_cache import NO_HEADS, KeptHeads
-from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, batch_at
+from tallystick.kafka_log.log_walk import DecidedBatch, Outcome, batch_at
 from tallystick.kafka_log.open_batch import Record, open_batch, readable_records
 from tallystick.kafka_log.transaction_span import TransactionSpan, read_spans
 from tallystick.kafka_log.unpacking import UnreadableBatch
@@ -185,7 +185,7 @@ def read_records(
 
 
 def why_unreadable(fetch: Fetch, topic_partition: TopicPartition, offset: int, reader: EventReader) -> str:
-    """What is wrong with one record, as `EventReading.problem` says it. Raises tallystick.kafka_log.fetch.OffsetNotInLog."""
+    """Say what is wrong with one record, as `EventReading.problem` does. Raises fetch.OffsetNotInLog."""
     batch = batch_at(fetch, topic_partition, offset)
     try:
         records = readable_records(batch)

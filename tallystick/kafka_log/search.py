@@ -17,7 +17,7 @@ from tallystick.contract.event import EventFields
 from tallystick.kafka_log.event_decoder import DECODE_ERRORS
 from tallystick.kafka_log.fetch import Fetch
 from tallystick.kafka_log.header_cache import NO_HEADS, KeptHeads
-from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, walk_past_lso
+from tallystick.kafka_log.log_walk import DecidedBatch, Outcome, walk_past_lso
 from tallystick.kafka_log.open_batch import Record, open_batch, plain_batch
 from tallystick.kafka_log.record import LogRecord, record_of
 from tallystick.kafka_log.unpacking import UnreadableBatch

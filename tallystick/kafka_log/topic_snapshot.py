@@ -1,16 +1,30 @@
-"""What the broker says of the topics right now: bounds and identity."""
+"""What the broker says of the topics right now: bounds and identity.
 
-from collections.abc import Iterable, Sequence
+Where a leader's log ends: above the high watermark stand records that too few replicas have yet. No consumer sees
+those, and a producer with acks=1 has been told that they are there. While fewer replicas are in sync than
+min.insync.replicas asks for, the high watermark stands still and they stay out of sight. Source: KIP-966.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from kafka import TopicPartition as ClientTopicPartition
 from kafka.admin import KafkaAdminClient
-from kafka.errors import KafkaError
-from kafka.protocol.consumer.offsets import IsolationLevel, OffsetSpec
+from kafka.errors import (
+    ClusterAuthorizationFailedError,
+    InvalidMetadataError,
+    InvalidRequestError,
+    KafkaError,
+    LeaderNotAvailableError,
+    RetriableError,
+    UnsupportedVersionError,
+    for_code,
+)
+from kafka.protocol.consumer.offsets import IsolationLevel, ListOffsetsRequest, OffsetSpec
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from tallystick.kafka_log.fetch import BrokerUnreachable
-from tallystick.kafka_log.log_end import read_log_ends
 from tallystick.model.cut import PartitionSnapshot
 from tallystick.model.offsets import TopicPartition
 
@@ -79,3 +93,75 @@ def read_offsets_at(
 def _refuse_missing(topic: str, described: Any) -> None:
     if described is None or described["error_code"]:
         raise TopicNotFound(f"topic {topic}: the cluster has no such topic, or this client may not describe it")
+
+
+_ANY_REPLICA = -2
+"""As Kafka's own debugging tools ask: the answer is the log's end, and for a consumer (-1) the high watermark."""
+
+
+_VERSIONS = {"min_version": 4, "max_version": 9}
+"""4 is the first that names the leader's epoch, so that nobody but the leader answers. Source: KIP-320."""
+
+
+_ELECTION_SECONDS = 5
+"""A leader may move while it is asked; by then the next one is known."""
+
+
+_REFUSED = (InvalidRequestError, UnsupportedVersionError, ClusterAuthorizationFailedError)
+
+
+def read_log_ends(admin: KafkaAdminClient, topics: Sequence[str]) -> dict[TopicPartition, int]:
+    """The end of each partition's log, as its leader has it; none where the brokers tell it to no client.
+
+    Raises kafka.errors.KafkaError.
+    """
+    until_led = Retrying(
+        stop=stop_after_delay(_ELECTION_SECONDS),
+        wait=wait_fixed(0.2),
+        retry=retry_if_exception_type((InvalidMetadataError, RetriableError)),
+        reraise=True,
+    )
+    try:
+        return until_led(_ask_leaders, admin, topics)
+    except _REFUSED:
+        return {}
+
+
+def _ask_leaders(admin: KafkaAdminClient, topics: Sequence[str]) -> dict[TopicPartition, int]:
+    epochs: dict[int, dict[TopicPartition, int]] = {}
+    for topic in admin.describe_topics(list(topics)):
+        for part in topic["partitions"]:
+            place = TopicPartition(topic=topic["name"], partition=part["partition_index"])
+            if part["leader_id"] < 0:
+                raise LeaderNotAvailableError(f"{place} has no leader")
+            epochs.setdefault(part["leader_id"], {})[place] = part.get("leader_epoch", -1)
+    return {place: end for node, led in epochs.items() for place, end in _ask(admin, node, led).items()}
+
+
+def _ask(admin: KafkaAdminClient, node: int, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """What one broker answers of the partitions that it leads."""
+    response = admin._manager.run(_send, admin._manager, node, epochs)
+    ends = {}
+    for topic in response.topics:
+        for answer in topic.partitions:
+            place = TopicPartition(topic=topic.name, partition=answer.partition_index)
+            if answer.error_code:
+                raise for_code(answer.error_code)(f"log end of {place}")
+            ends[place] = answer.offset
+    return ends
+
+
+async def _send(manager: Any, node: int, epochs: Mapping[TopicPartition, int]) -> Any:
+    topics: dict[str, list[Any]] = {}
+    for place, epoch in epochs.items():
+        partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
+            partition_index=place.partition, current_leader_epoch=epoch, timestamp=OffsetSpec.LATEST
+        )
+        topics.setdefault(place.topic, []).append(partition)
+    request = ListOffsetsRequest(
+        replica_id=_ANY_REPLICA,
+        isolation_level=0,
+        topics=[ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=asked) for name, asked in topics.items()],
+        **_VERSIONS,
+    )
+    return await manager.send(request, node_id=node)

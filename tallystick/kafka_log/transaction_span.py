@@ -11,8 +11,8 @@ from typing import Any
 
 from tallystick.kafka_log.batch_header import BatchHeader, Marker, coordinator_epoch
 from tallystick.kafka_log.fetch import Fetch, FetchedLog, OffsetNotInLog
-from tallystick.kafka_log.marker_protocol import MarkerProtocol, protocol_of_marker
-from tallystick.kafka_log.offset_census import DecidedBatch, decide_batches, read_log_start, walk_past_lso
+from tallystick.kafka_log.log_walk import DecidedBatch, decide_batches, read_log_start, walk_past_lso
+from tallystick.kafka_log.producer_history import MarkerProtocol, protocol_of_marker
 from tallystick.model.offsets import OffsetRange, TopicPartition
 
 LOOK_BACK_OFFSETS = 10_000

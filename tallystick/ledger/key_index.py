@@ -2,8 +2,8 @@
 
 One index per judged cut: Parquet files of one row per readable event, sorted by the hash of its key; of topic_to_topic
 over both sides. Only files that a stored verdict names count, so that what a killed attempt has written is read by
-nobody. Decides what an index holds and how it is asked; Spark's tasks write it (spark_apps/tallystick_spark/readers/key_index_files.py, and of
-topic_to_topic key_index_frame.py).
+nobody. Decides what an index holds and how it is asked; Spark's tasks write it
+(spark_apps/tallystick_spark/readers/key_index_files.py, and of topic_to_topic key_index_frame.py).
 """
 
 import secrets

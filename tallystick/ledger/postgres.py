@@ -3,19 +3,15 @@
 Decides nothing. Needs SELECT on the table, and pg_read_all_stats to see since when a transaction is open.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import psycopg
-from psycopg import adapters
-from psycopg.conninfo import make_conninfo
 from psycopg.rows import class_row, dict_row
 
-from tallystick.connections.postgres_address import JDBC_READ_ONLY, as_asked, jdbc_options, with_settings
-from tallystick.connections.postgres_failures import what_to_do
 from tallystick.contract.ledger import LedgerSide
 from tallystick.ledger import postgres_sql
 from tallystick.ledger.earlier_rows import (
@@ -28,23 +24,13 @@ from tallystick.ledger.earlier_rows import (
     places_by_number,
     slice_name,
 )
+from tallystick.ledger.postgres_table import ON_STANDBY, LedgerIsStandby, LedgerTable, describe_table
 from tallystick.ledger.protocol import (
     HorizonHolder,
     LedgerDescription,
-    LedgerReadCancelled,
-    LedgerRefused,
     LedgerRow,
-    LedgerUnreachable,
-    not_unique_row_id,
 )
 from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
-
-APPLICATION_NAME = "tallystick"
-"""What each session of ours in a ledger says it is."""
-_CONNECT_TIMEOUT_SECONDS = 10
-
-VERSION_MIN = 17
-"""Of PostgreSQL: pg_logical_emit_message has its argument `flush` from 17 on, pg_input_is_valid came with 16."""
 
 _SNAPSHOT = """
 SELECT xmin, greatest(xmax, xmin + age((xmin & 4294967295)::text::xid)) AS xmax,
@@ -71,219 +57,6 @@ SELECT xid, holder, since FROM (
     FROM pg_prepared_xacts
 ) AS open WHERE xid = %(horizon)s & 4294967295"""
 
-_DESCRIBE = """
-SELECT pg_is_in_recovery() AS on_standby, row_security_active(c.oid) AS rows_hidden, c.relkind::text AS kind,
-       (pg_relation_size(c.oid) / current_setting('block_size')::int)::int AS block_count,
-       format_type(a.atttypid, a.atttypmod) AS key_type,
-       EXISTS (SELECT 1 FROM pg_attribute r WHERE r.attrelid = c.oid AND r.attname = %(row_id)s AND NOT r.attisdropped
-               AND r.attnotnull AND r.atttypid IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype))
-           AS row_id_is_integer,
-       EXISTS (SELECT 1 FROM pg_attribute r JOIN pg_index i ON i.indrelid = r.attrelid AND i.indkey[0] = r.attnum
-               WHERE r.attrelid = c.oid AND r.attname = %(row_id)s AND NOT r.attisdropped AND r.attnotnull
-               AND i.indisunique AND i.indpred IS NULL AND i.indisvalid AND i.indnkeyatts = 1)
-           AND (c.relkind = 'p' OR NOT EXISTS (SELECT 1 FROM pg_inherits h WHERE h.inhparent = c.oid))
-           AS row_id_is_unique,
-       (SELECT d.oid IS NOT NULL OR w.attgenerated <> '' OR EXISTS (
-                   SELECT 1 FROM pg_trigger g WHERE g.tgrelid = c.oid AND g.tgtype & 7 = 7 AND NOT g.tgisinternal)
-        FROM pg_attribute w LEFT JOIN pg_attrdef d ON d.adrelid = w.attrelid AND d.adnum = w.attnum
-        WHERE w.attrelid = c.oid AND w.attname = 'written_xid' AND NOT w.attisdropped) AS fills_written_xid,
-       EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indpred IS NULL
-               AND i.indisvalid AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum)
-       AND (c.relkind = 'p' OR NOT EXISTS (SELECT 1 FROM pg_inherits h WHERE h.inhparent = c.oid)) AS key_is_unique
-FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = %(key)s AND NOT a.attisdropped
-WHERE c.oid = to_regclass(%(table)s)"""
-
-
-class LedgerIsStandby(LedgerRefused):
-    """The connection leads to a replica, which shows the past and cannot say how far back."""
-
-
-class LedgerTooOld(LedgerRefused):
-    """The server lacks functions that every read here needs."""
-
-
-class LedgerHidesRows(LedgerRefused):
-    """Row-level security keeps rows from this role: what it does not see it would call missing."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LedgerTable:
-    """What the catalogue says of the contract's table. block_count: 0 for a partitioned one."""
-
-    kind: str
-    block_count: int
-    key_type: str | None
-    row_id_is_integer: bool
-    row_id_is_unique: bool
-    """By an index over all its rows, and never null."""
-    key_is_unique: bool
-    on_standby: bool
-    rows_hidden: bool
-    fills_written_xid: bool | None
-    """Does each new row get one, by a default or a trigger? None: there is no such column."""
-
-    @property
-    def halves_by(self) -> int | None:
-        """Blocks to cut the scan at, where the table's rows lie in blocks of its own."""
-        return self.block_count if self.kind == "r" else None
-
-
-def read_database_identity(dsn: str) -> str:
-    """Which database an address leads to, in the same words for every address of it. Raises LedgerUnreachable."""
-    query = "SELECT system_identifier::text || '/' || current_database() FROM pg_control_system()"
-    with open_ledger(dsn) as connection:
-        (identity,) = connection.execute(query).fetchone() or ("",)
-    return str(identity)
-
-
-@contextmanager
-def open_ledger(dsn: str, *, may_write: bool = False) -> Iterator[psycopg.Connection]:
-    """A connection in autocommit, closed at the end; the server refuses its writes, unless it may.
-
-    Raises LedgerUnreachable without the password in its message, LedgerTooOld, LedgerReadCancelled, and LedgerRefused
-    where what was to be read would write.
-    """
-    try:
-        connection = psycopg.connect(_address(_asked(dsn, may_write=may_write)), autocommit=True)
-    except psycopg.OperationalError as error:
-        said = str(error).strip()
-        raise LedgerUnreachable(f"ledger: {said.splitlines()[0]}{what_to_do(said)}") from None
-    try:
-        with connection:
-            _require_version(connection)
-            yield connection
-    except psycopg.errors.ReadOnlySqlTransaction as error:
-        raise LedgerRefused(
-            f"ledger: {str(error).strip().splitlines()[0]}: the contract's condition, or a function in it, writes; "
-            "expected one that only reads"
-        ) from error
-    except psycopg.OperationalError as error:
-        said = str(error).strip().splitlines()[0]
-        if error.sqlstate in _CANCELLED:
-            raise LedgerReadCancelled(
-                f"ledger: the server cancelled a read: {said} (SQLSTATE {error.sqlstate}): {_CANCELLED[error.sqlstate]}"
-            ) from error
-        raise LedgerUnreachable(f"ledger: {type(error).__name__}: {said}") from error
-
-
-def _require_version(connection: psycopg.Connection) -> None:
-    """Raises LedgerTooOld."""
-    server = connection.info
-    if server.server_version < VERSION_MIN * 10_000:
-        raise LedgerTooOld(
-            f"ledger: PostgreSQL {server.parameter_status('server_version')} at {server.host}:{server.port}; expected "
-            f"{VERSION_MIN} or newer, as no other can flush the horizon of a cut to its log; upgrade the server, "
-            "or let the contract read it with kind: jdbc"
-        )
-
-
-_CANCELLED = {
-    "40001": "a replica gave up our read to go on replaying; point the connection at the primary",
-    "40P01": "a deadlock with another session; try again",
-    "57014": "its time limit is too short for this table; raise statement_timeout for the reader's role",
-    "55P03": "another session holds the table's lock; try again, or raise lock_timeout for the reader's role",
-    "25P03": "our transaction was idle too long; raise idle_in_transaction_session_timeout for the reader's role",
-    "57P01": "somebody ended our session or stopped the server; try again",
-}
-"""What to do, by SQLSTATE. A retry may cure each, so none leaves a verdict. Source: PostgreSQL manual, appendix A."""
-
-
-def scan_address(dsn: str) -> str:
-    """Where and how an executor reads a slice, as libpq reads it: as `open_ledger` does, and from a primary only."""
-    return make_conninfo(_address(_asked(dsn)), target_session_attrs="primary")
-
-
-def jdbc_scan_options(dsn: str) -> dict[str, str]:
-    """The same for Spark's JDBC source. Raises ConnectionNotGiven where that can be told less than the address asks."""
-    asked = with_settings(as_asked(dsn), postgres_sql.HIDE_NOTHING)
-    known = {"driver": "org.postgresql.Driver", "targetServerType": "primary"}
-    return jdbc_options(asked) | known | JDBC_READ_ONLY
-
-
-def _address(asked: Mapping[str, str]) -> str:
-    ours = {"application_name": APPLICATION_NAME, "connect_timeout": str(_CONNECT_TIMEOUT_SECONDS)}
-    return make_conninfo(**{**asked, **ours})
-
-
-def _asked(dsn: str, *, may_write: bool = False) -> dict[str, str]:
-    """The address with what every session in a ledger sets. Raises ConnectionNotGiven."""
-    asked = with_settings(as_asked(dsn), postgres_sql.HIDE_NOTHING)
-    if may_write:
-        return asked
-    if asked.get("target_session_attrs") == "read-write":  # by which libpq means the session too, and ours is not
-        asked["target_session_attrs"] = "primary"
-    return with_settings(asked, postgres_sql.READ_ONLY)
-
-
-def describe_table(connection: psycopg.Connection, ledger: LedgerSide) -> LedgerTable:
-    """Look the table up. Raises LedgerRefused unless it is a base table with the contract's columns, on a primary
-    server, of which this role sees every row.
-    """
-    named = {"table": ledger.table, "key": ledger.columns.match_key, "row_id": ledger.columns.row_id}
-    with connection.cursor(row_factory=class_row(LedgerTable)) as cursor:
-        table = cursor.execute(_DESCRIBE, named).fetchone()
-    if table is None:
-        raise LedgerRefused(f"ledger table {ledger.table}: no such table, or this role may not see its schema")
-    if table.kind not in ("r", "p"):
-        raise LedgerRefused(
-            f"ledger table {ledger.table}: is no base table; rows seen through a view have no transaction id"
-        )
-    if table.on_standby:
-        raise LedgerIsStandby(_ON_STANDBY)
-    if table.rows_hidden:
-        raise LedgerHidesRows(
-            f"ledger table {ledger.table}: row-level security is in force for role {connection.info.user}, and a row "
-            "that a policy hides would be called missing; expected a reader that sees every row. What to do: as a "
-            f"superuser, ALTER ROLE {connection.info.user} BYPASSRLS; a policy that lets all rows through is not enough"
-        )
-    if ledger.slice_by == "written_xid" and not table.fills_written_xid:
-        raise LedgerRefused(_unfilled_column(ledger, table))
-    try:
-        connection.execute(
-            f"SELECT {postgres_sql.column_list(ledger)}, {postgres_sql.receipt_list(ledger)}, "
-            f"{postgres_sql.repair_list(ledger)}, {postgres_sql.written_ms(ledger)}, "
-            f"{postgres_sql.row_xid(ledger, near_xid=0)} "
-            f"FROM {ledger.table} WHERE {postgres_sql.pairing_condition(ledger)} LIMIT 0"
-        )
-    except psycopg.OperationalError:
-        raise  # of the server, not of the contract
-    except psycopg.Error as error:
-        raise LedgerRefused(f"ledger table {ledger.table}: {str(error).strip().splitlines()[0]}") from error
-    _require_moment(connection, ledger)
-    if table.kind == "r" and not table.row_id_is_unique:
-        raise LedgerRefused(not_unique_row_id(f"ledger table {ledger.table}", ledger.columns.row_id))
-    return table
-
-
-def _require_moment(connection: psycopg.Connection, ledger: LedgerSide) -> None:
-    """A moment without a zone would be read in the session's. Raises LedgerRefused."""
-    column = ledger.columns.written_at
-    if column is None:
-        return
-    described = connection.execute(f"SELECT {column} FROM {ledger.table} LIMIT 0").description
-    assert described is not None
-    if described[0].type_code != adapters.types["timestamptz"].oid:
-        raise LedgerRefused(
-            f"ledger table {ledger.table}: column {column}, which the contract names written_at: "
-            f"got {described[0].type_display}; expected timestamptz"
-        )
-
-
-_ON_STANDBY = (
-    "ledger: the connection leads to a standby (pg_is_in_recovery); expected the primary. A replica shows an earlier "
-    "state and cannot say how much earlier, so rows that were committed in time would be called missing. What to do: "
-    "let the contract's ledger connection name the primary; the reader only selects."
-)
-
-
-def _unfilled_column(ledger: LedgerSide, table: LedgerTable) -> str:
-    got = "no such column" if table.fills_written_xid is None else "no default and no trigger fills it"
-    add, default = postgres_sql.written_xid_statements(ledger.table)
-    return (
-        f"ledger table {ledger.table}: column written_xid: {got}, so that a new row would be in no slice; expected "
-        f"what these two give it, in this order and apart: {add} {default}"
-    )
-
 
 def read_ledger_snapshot(connection: psycopg.Connection) -> LedgerSnapshot:
     """The horizon, flushed: without the flush a crash could give ids below it away again. Raises LedgerIsStandby.
@@ -294,7 +67,7 @@ def read_ledger_snapshot(connection: psycopg.Connection) -> LedgerSnapshot:
         with connection.cursor(row_factory=class_row(LedgerSnapshot)) as cursor:
             snapshot = cursor.execute(_SNAPSHOT).fetchone()
     except psycopg.errors.ObjectNotInPrerequisiteState:  # a standby writes no log, so it has no place in it
-        raise LedgerIsStandby(_ON_STANDBY) from None
+        raise LedgerIsStandby(ON_STANDBY) from None
     assert snapshot is not None
     connection.execute("SELECT pg_logical_emit_message(false, 'tallystick', 'cut', true)")
     return snapshot
@@ -412,7 +185,8 @@ def look_up_rows(
     """
     pairing = postgres_sql.beside_parameters(postgres_sql.pairing_condition(ledger))
     query = f"""
-        SELECT {postgres_sql.column_list(ledger)}, {postgres_sql.receipt_list(ledger)}, {postgres_sql.repair_list(ledger)},
+        SELECT {postgres_sql.column_list(ledger)}, {postgres_sql.receipt_list(ledger)},
+               {postgres_sql.repair_list(ledger)},
                {postgres_sql.row_xid(ledger, near_xid=near_xid)} AS row_xid
         FROM {ledger.table}
         WHERE {pairing} AND {ledger.columns.match_key} = ANY(ARRAY(

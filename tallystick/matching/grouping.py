@@ -31,14 +31,14 @@ def group_by_key(
             by_key.setdefault(item.match_key, [])
     for item in items:
         if item.match_key in by_key:
-            by_key[item.match_key].append(_carried_copy(item, ignore_case=ignore_case))
+            by_key[item.match_key].append(copy_of_item(item, ignore_case=ignore_case))
     return (
         *(KeyCase(match_key="", copies=(copy,)) for copy in without_key),
         *(KeyCase(match_key=key, copies=tuple(found)) for key, found in sorted(by_key.items())),
     )
 
 
-def _carried_copy(item: OpenItem, *, ignore_case: bool) -> Copy:
+def copy_of_item(item: OpenItem, *, ignore_case: bool) -> Copy:
     return Copy(
         side=item.side,
         item_id=item.item_id,

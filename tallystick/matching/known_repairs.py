@@ -8,7 +8,7 @@ Any other one is an ordinary copy, and is told.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import ACTION_HEADER, LogRecord
 from tallystick.matching.match_case import Sighting
 from tallystick.model.known_repair import KnownRepair, Repairs

@@ -189,3 +189,7 @@ class Deadlines:
 
     def settled_until(self, side: ItemSide) -> datetime | None:
         return self.topic_settled_until_utc if side is ItemSide.TOPIC else self.ledger_settled_until_utc
+
+
+def id_of_copy(copy: Copy) -> str:
+    return copy.item_id

@@ -33,7 +33,7 @@ from tallystick.matching.match_case import (
     Place,
     Residue,
 )
-from tallystick.matching.reversals import _idle_reversal, _reversals
+from tallystick.matching.reversals import idle_reversal, reversals_in
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.open_item import ItemSide, ItemState
@@ -79,7 +79,7 @@ def pair_key(
     netted: tuple[tuple[Copy, Copy], ...] = ()
     idle: list[Copy] = []
     if any(copy.reverses for copy in case.copies):
-        netted = tuple(_reversals(case, rows_keep_sign=rows_keep_sign))
+        netted = tuple(reversals_in(case, rows_keep_sign=rows_keep_sign))
         case = _without(case, [copy for pair in netted for copy in pair])
         idle = [copy for copy in case.side(ItemSide.LEDGER) if copy.reverses and copy.carried is None]
         case = _without(case, idle)
@@ -89,7 +89,7 @@ def pair_key(
     pairs = _pair(origins, followers, apart=_belongs_to_an_older_pair(case, extras, follower=other_side(origin)))
     key_was_paired = bool(pairs) or (bool(followers) and _was_consumed(case, other_side(origin)))
     partner = {copy.item_id: other for pair in pairs for copy, other in (pair, pair[::-1])}
-    residues = [_idle_reversal(case, copy, followers) for copy in idle]
+    residues = [idle_reversal(case, copy, followers) for copy in idle]
     for copy in origins:
         residues += _judge_origin(case, copy, partner.get(copy.item_id), copy.item_id in extras, origins, deadlines)
     for copy in followers:
@@ -123,10 +123,6 @@ def _without_key(copy: Copy) -> Residue:
 def _in_its_words(residue: Residue, direction: Direction) -> Residue:
     reason = in_words_of(direction, residue.reason)
     return residue if reason == residue.reason else replace(residue, reason=reason)
-
-
-def _item_id(copy: Copy) -> str:
-    return copy.item_id
 
 
 def _without(case: KeyCase, copies: Iterable[Copy]) -> KeyCase:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.grouping import (
-    _carried_copy,
+    copy_of_item,
 )
 from tallystick.matching.match_case import (
     Copy,
@@ -13,8 +13,8 @@ from tallystick.matching.match_case import (
     KeyCase,
     Residue,
     Sighting,
+    id_of_copy,
 )
-from tallystick.matching.pairing import _item_id
 from tallystick.model.finding_names import ONE_TOO_MANY, BreakClass
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 
@@ -28,7 +28,7 @@ def may_be_taken_back(item: OpenItem) -> bool:
     )
 
 
-def _reversals(case: KeyCase, *, rows_keep_sign: bool) -> Iterable[tuple[Copy, Copy]]:
+def reversals_in(case: KeyCase, *, rows_keep_sign: bool) -> Iterable[tuple[Copy, Copy]]:
     """Each copy that was one too many with the first new one that takes it back: same leg, currency and money.
 
     Any other event that names a copy as reversed is an event like every other, and one too many itself.
@@ -53,7 +53,9 @@ def _rows_of_ours_doubled_by(case: KeyCase, copy: Copy) -> tuple[str, ...]:
     """Item ids of rows that compensations posted and this one repeats: of two equal rows either may be taken back."""
     if copy.side is not ItemSide.LEDGER:
         return ()
-    return tuple(seen.item_id for seen in rows_of_ours(case.sightings, copy, new=frozenset(map(_item_id, case.copies))))
+    return tuple(
+        seen.item_id for seen in rows_of_ours(case.sightings, copy, new=frozenset(map(id_of_copy, case.copies)))
+    )
 
 
 def rows_of_ours(sightings: Iterable[Sighting], copy: Copy, *, new: Collection[str] = ()) -> tuple[Sighting, ...]:
@@ -88,7 +90,7 @@ def _is_beside(reversal: Copy, copy: Copy) -> bool:
     )
 
 
-def _idle_reversal(case: KeyCase, copy: Copy, followers: tuple[Copy, ...]) -> Residue:
+def idle_reversal(case: KeyCase, copy: Copy, followers: tuple[Copy, ...]) -> Residue:
     """A row that says that it takes one back, and does not: it is booked, and stands for no event."""
     reason = f"it takes back {copy.reverses}, which is no row of its leg and money that a run judged one too many"
     return Residue(
@@ -130,7 +132,7 @@ def _with_what_it_reverses(
     copies = [_naming_what_it_reverses(copy, records.get(copy.item_id)) for copy in case.copies]
     known = {copy.item_id for copy in copies}
     named = sorted({copy.reverses for copy in copies if copy.reverses in too_many} - known)
-    beside = [_carried_copy(too_many[item_id], ignore_case=False) for item_id in named]
+    beside = [copy_of_item(too_many[item_id], ignore_case=False) for item_id in named]
     return replace(case, copies=(*copies, *(copy for copy in beside if copy.match_key == case.match_key)))
 
 
@@ -184,5 +186,5 @@ def _with_rows_too_many(case: KeyCase, items: Sequence[OpenItem]) -> KeyCase:
     if not items or not any(copy.reverses and copy.carried is None for copy in case.side(ItemSide.LEDGER)):
         return case
     known = {copy.item_id for copy in case.copies}
-    beside = (_carried_copy(item, ignore_case=False) for item in items if item.item_id not in known)
+    beside = (copy_of_item(item, ignore_case=False) for item in items if item.item_id not in known)
     return replace(case, copies=(*case.copies, *beside))

@@ -13,16 +13,17 @@ from tallystick.contract.change import ContractChange, contract_changes
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.config_check import PostureLine
 from tallystick.model.direction import Direction
-from tallystick.model.finding_names import BreakClass
+from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.open_item import ItemState
 from tallystick.model.partner_lag import Grace, RunLag, quantile_ms
+from tallystick.model.stored_run import StoredRun
 from tallystick.pages.overview_page import BookRow, book_row
 from tallystick.pages.plan_page import money_of, standing_of
 from tallystick.pages.trend_drawing import draw_columns
 from tallystick.report.ageing import age_buckets, all_ages
 from tallystick.report.lag_rows import LagTable, duration_text, lag_tables
 from tallystick.report.masking import Mask
-from tallystick.report.page import AgeRow, age_row
+from tallystick.report.page_rows import AgeRow, age_row
 from tallystick.store.alerts.incident_store import Incident
 from tallystick.store.breaks.item_query_store import ItemOrder, ItemQuestion, StandingPage
 from tallystick.store.plans.plan_life_store import PlanHead
@@ -297,3 +298,13 @@ def _versions(versions: Sequence[ContractVersion]) -> tuple[VersionRow, ...]:
         for newer, older in pairwise(versions)
     ]
     return (*rows, *(VersionRow(version=oldest, changes=()) for oldest in versions[-1:]))
+
+
+def canary_sentence(run: StoredRun) -> str:
+    """Were the planted faults found? What was planted stands beside the slices in memory, never in them."""
+    if run.cut.is_baseline:
+        return "A baseline reads nothing, so it plants nothing."
+    missed = [found.sentence for found in run.result.doubts if found.doubt is Doubt.CANARY_MISSED]
+    if missed:
+        return " ".join(missed)
+    return "Every fault that was planted for this run was found under its own class, so the checks can fail."

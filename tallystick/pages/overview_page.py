@@ -6,13 +6,13 @@ from datetime import datetime
 
 from markupsafe import Markup
 
-from tallystick.contract.schedule import next_firing
+from tallystick.contract.verdict_deadline import next_firing
 from tallystick.model.findings import total_money
 from tallystick.model.metric_figures import StandingClass
 from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.pages.window_strip import NO_VERDICT, StripCell, draw_windows, strip_cells
-from tallystick.report.page import DoubtRow, doubt_row
+from tallystick.report.page_rows import DoubtRow, doubt_row
 from tallystick.store.views.overview_store import Book
 from tallystick.text.duration import span_text
 from tallystick.text.money import format_minor

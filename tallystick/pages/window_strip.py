@@ -10,7 +10,7 @@ from datetime import datetime
 
 from markupsafe import Markup, escape
 
-from tallystick.contract.schedule import next_firing
+from tallystick.contract.verdict_deadline import next_firing
 from tallystick.model.verdict import Verdict
 from tallystick.store.views.overview_store import BookWindow
 from tallystick.text.plain import format_window

@@ -11,8 +11,8 @@ from tallystick.kafka_log.fetch import fetcher, open_admin
 from tallystick.kafka_log.offset_census import take_census
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.cut import PartitionSnapshot
-from tallystick.model.exit_code import ExitCode
 from tallystick.model.offsets import OffsetRange
+from tallystick.model.verdict import ExitCode
 
 NEWEST_OFFSETS = 10_000
 """Of each partition: what its producers do today, at a cost that does not grow with the log."""

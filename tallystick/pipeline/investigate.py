@@ -50,9 +50,8 @@ from tallystick.store.plans.plan_store import executed_actions, known_repairs
 from tallystick.store.runs.close_store import closed_cuts_before
 from tallystick.store.runs.cut_store import read_cursor_positions, read_cut
 from tallystick.store.runs.loss_store import ledger_starts_of, losses_before, moved_below, transactions_judged_before
-from tallystick.store.runs.run_store import (
-    items_too_many_as_of,
-    judged_items_as_of,
+from tallystick.store.runs.open_item_store import items_too_many_as_of, judged_items_as_of
+from tallystick.store.runs.run_history_store import (
     key_indexes_before,
     lags_of_clean_runs,
     ledger_rows_before,

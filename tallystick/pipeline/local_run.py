@@ -133,7 +133,7 @@ def stored_run(engine: Engine, contract_name: str, n: int) -> StoredRun:
 
 def report_of(engine: Engine, run: StoredRun, artifacts: Path) -> Path:
     """Write the report of a run under the contract its cut was made with."""
-    from tallystick.report import write_report  # a verdict does not wait for what draws it
+    from tallystick.report.write_report import write_report  # a verdict does not wait for what draws it
 
     contract = read_contract(engine, run.result.contract, run.result.cut_n)
     assert contract is not None  # a cut refers to its contract by a foreign key

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract
 from tallystick.contract.ledger import LedgerSide
-from tallystick.contract.schedule import next_firing
+from tallystick.contract.verdict_deadline import next_firing
 from tallystick.kafka_log.topic_snapshot import read_offsets_at, read_topic_snapshot
 from tallystick.ledger.postgres_sql import XMIN_WIDTH_MAX, written_xid_statements
 from tallystick.model.cut import (

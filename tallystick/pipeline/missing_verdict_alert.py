@@ -11,7 +11,8 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from tallystick.alerting.alert import NO_VERDICT, SILENCES, VERDICT_OVERDUE, Alert, AlertAction, sink_name
+from tallystick.alerting.alert import NO_VERDICT, SILENCES, VERDICT_OVERDUE, Alert, AlertAction
+from tallystick.alerting.policy import sink_name
 from tallystick.contract.alerts import Severity
 from tallystick.contract.contract import Contract
 from tallystick.contract.verdict_deadline import is_overdue, verdict_due_utc

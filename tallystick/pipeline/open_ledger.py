@@ -12,11 +12,12 @@ from tallystick.ledger.input_topics import open_input_topics
 from tallystick.ledger.jdbc import open_jdbc_ledger
 from tallystick.ledger.jdbc_connection import jdbc_settings
 from tallystick.ledger.parquet import ParquetLedger
-from tallystick.ledger.postgres import PostgresLedger, jdbc_scan_options, open_ledger
+from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.postgres_connection import jdbc_scan_options, open_ledger
 from tallystick.ledger.protocol import Ledger
 from tallystick.store.clock import store_now
 from tallystick.store.runs.cut_store import read_ledger_slices
-from tallystick.store.runs.run_store import earlier_rows_before, ledger_rows_by_slice
+from tallystick.store.runs.run_history_store import earlier_rows_before, ledger_rows_by_slice
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from tallystick.kafka_log.fetch import Fetch, OffsetNotInLog
-from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, walk_past_lso
+from tallystick.kafka_log.log_walk import DecidedBatch, Outcome, walk_past_lso
 from tallystick.model.findings import Break
 from tallystick.model.offsets import OffsetRange, TopicPartition
 

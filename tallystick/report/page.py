@@ -7,33 +7,37 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from tallystick.contract.contract import Contract
 from tallystick.judging.allowed_oddities import LEGAL_ODDITIES_VERSION, Oddity, count_oddities
 from tallystick.kafka_cluster.config_check import PostureLine, posture
 from tallystick.kafka_cluster.state import SURROUNDINGS
-from tallystick.model.break_history import ToldBreak
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.direction import Direction
-from tallystick.model.finding_names import BreakClass, Notice
-from tallystick.model.findings import DoubtFound, NoticeFound, Stake, total_money
+from tallystick.model.findings import Stake, total_money
 from tallystick.model.open_item import ItemState, OpenItem
 from tallystick.model.stored_run import StoredRun
-from tallystick.report.ageing import AgeBucket, Standing, age_buckets, all_ages
+from tallystick.report.ageing import age_buckets, all_ages
 from tallystick.report.break_sample import BreakGroup, group_breaks, stakes
-from tallystick.report.break_story import Paragraph, amount_of, own_paragraphs, tell_breaks
+from tallystick.report.break_story import tell_breaks
 from tallystick.report.census_bar import BARS_MAX, CensusBar, add_census, adds_up, census_bars, law
-from tallystick.report.evidence_lines import evidence_lines
 from tallystick.report.guarantees import guarantees
 from tallystick.report.lag_rows import LagTable, lag_tables
-from tallystick.report.leg_marks import LegMark, leg_marks
-from tallystick.report.log_excerpt import EVIDENCE_KEY as STRIP_KEY
-from tallystick.report.log_excerpt import strip_of
 from tallystick.report.masking import Mask
-from tallystick.report.share_bar import share_bar
-from tallystick.report.strip_drawing import draw_strip
-from tallystick.text.finding_texts import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
+from tallystick.report.page_rows import (
+    STATE_WORDS,
+    AgeRow,
+    BreakSection,
+    DoubtRow,
+    ItemRow,
+    NoticeRow,
+    StakeRow,
+    age_row,
+    break_row,
+    doubt_row,
+    item_row,
+    notice_row,
+    stake_row,
+)
 from tallystick.text.money import format_minor, format_money
 from tallystick.text.plain import foreign_text, format_time, format_window, story_text
 from tallystick.text.ruled_out import TOLD_APART
@@ -51,95 +55,6 @@ class Figure:
     value: str
     note: str
     tone: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class StakeRow:
-    """Money of one class in one currency, with its bar on the scale of that currency."""
-
-    break_class: BreakClass
-    text: ClassText
-    count: str
-    amount: str
-    bar: Markup
-
-
-@dataclass(frozen=True, kw_only=True)
-class DoubtRow:
-    """One thing that could not be seen. holder and since: who keeps it from being seen, where anybody does."""
-
-    text: ClassText
-    doubt: str
-    sentence: str
-    holder: str
-    since: str
-    details: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class NoticeRow:
-    """What changes no verdict. pages: on-call was told."""
-
-    text: ClassText
-    notice: str
-    sentence: str
-    count: str
-    pages: bool
-    details: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class BreakRow:
-    """One break, ready to read: its story, and the log or the legs drawn where the run kept them."""
-
-    break_id: str
-    leg: str
-    amount: str
-    match_key: str
-    transaction_key: str
-    copies: int
-    story: str
-    paragraphs: tuple[Paragraph, ...]
-    strip: Markup | None
-    strip_title: str
-    legs: tuple[LegMark, ...]
-    evidence: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class BreakSection:
-    """The breaks of one class."""
-
-    group: BreakGroup
-    told_apart: tuple[str, ...]
-    summary: str
-    hidden: str
-    rows: tuple[BreakRow, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ItemRow:
-    """One open item of this run."""
-
-    item_id: str
-    side: str
-    match_key: str
-    leg: str
-    amount: str
-    since: str
-    due: str
-    reason: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class AgeRow:
-    """Open items of one age; money in words, empty where there is no item."""
-
-    words: str
-    waiting: int
-    waiting_money: str
-    broken: int
-    broken_money: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +133,7 @@ def page_of(run: StoredRun, contract: Contract, found: Sequence[Stake]) -> Repor
         ages=tuple(age_row(bucket) for bucket in ages),
         all_ages=age_row(all_ages(ages)),
         lags=lag_tables(result.lag),
-        items=tuple(_item_row(mask.item(item)) for item in sorted(open_items, key=_soonest_first)[:ITEMS_SHOWN_MAX]),
+        items=tuple(item_row(mask.item(item)) for item in sorted(open_items, key=_soonest_first)[:ITEMS_SHOWN_MAX]),
         items_left_out=max(0, len(open_items) - ITEMS_SHOWN_MAX),
         guarantees=tuple(guarantees(run, contract)),
         identity=tuple(_identity(run, contract)),
@@ -305,50 +220,7 @@ def _stake_groups(found: Sequence[Stake], direction: Direction) -> Iterator[tupl
         largest = max(stake.amount_minor for stake in mine)
         total = format_minor(sum(stake.amount_minor for stake in mine), currency)
         heading = foreign_text(total) if currency else "Amount not known"
-        yield heading, tuple(_stake_row(stake, largest, direction) for stake in mine)
-
-
-def _stake_row(stake: Stake, largest: int, direction: Direction) -> StakeRow:
-    text = BREAK_TEXTS[stake.break_class].for_direction(direction)
-    amount = foreign_text(format_minor(stake.amount_minor, stake.currency)) if stake.currency else "not known"
-    return StakeRow(
-        break_class=stake.break_class,
-        text=text,
-        count=counted(stake.count, "break"),
-        amount=amount,
-        bar=share_bar(
-            {"at stake": stake.amount_minor},
-            whole=largest,
-            fills={"at stake": "var(--bad)"},
-            label=f"{text.title}: {amount}",
-        ),
-    )
-
-
-def doubt_row(found: DoubtFound, direction: Direction) -> DoubtRow:
-    details = dict(found.details)
-    holder = details.pop("transactional_id", "") or details.pop("holder", "")
-    since = details.pop("since_utc", None)
-    return DoubtRow(
-        text=DOUBT_TEXTS[found.doubt].for_direction(direction),
-        doubt=found.doubt,
-        sentence=story_text(found.sentence),
-        holder=foreign_text(str(holder)) if holder else "",
-        since=foreign_text(str(since)) if since else "",
-        details=evidence_lines(details) if details else (),
-    )
-
-
-def notice_row(found: NoticeFound, direction: Direction) -> NoticeRow:
-    in_a_table = found.notice is Notice.PROMISE_AT_RISK
-    return NoticeRow(
-        text=NOTICE_TEXTS[found.notice].for_direction(direction),
-        notice=found.notice,
-        sentence=story_text(found.sentence),
-        count=f"{found.count:,}",
-        pages=found.pages,
-        details=evidence_lines(dict(found.details)) if found.details and not in_a_table else (),
-    )
+        yield heading, tuple(stake_row(stake, largest, direction) for stake in mine)
 
 
 def posture_of(run: StoredRun, contract: Contract) -> tuple[PostureLine, ...]:
@@ -378,69 +250,11 @@ def _break_section(run: StoredRun, group: BreakGroup, contract: Contract) -> Bre
     )
 
 
-def break_row(told: ToldBreak, contract: Contract) -> BreakRow:
-    item_break = told.item_break
-    strip = strip_of(item_break)
-    evidence = {name: value for name, value in item_break.evidence.items() if name != STRIP_KEY}
-    return BreakRow(
-        break_id=str(item_break.break_id),
-        leg=foreign_text(item_break.leg),
-        amount=amount_of(item_break),
-        match_key=foreign_text(item_break.match_key),
-        transaction_key=foreign_text(item_break.transaction_key),
-        copies=item_break.copies,
-        story=story_text(item_break.story),
-        paragraphs=own_paragraphs(told),
-        strip=draw_strip(strip) if strip else None,
-        strip_title=foreign_text(f"{strip.topic_partition}, around offset {strip.kafka_offset}") if strip else "",
-        legs=leg_marks(item_break, contract.legs),
-        evidence=evidence_lines(evidence),
-    )
-
-
-_STATE_WORDS = {
-    ItemState.OPEN: "opened, or still waiting for its partner",
-    ItemState.CLEARED: "cleared: the partner came",
-    ItemState.BROKEN: "broken: a proven disagreement",
-    ItemState.UNDECIDABLE: "undecidable: its partner would lie before the baseline",
-    ItemState.WRITTEN_OFF: "left written off: the other side followed it",
-}
-
-
 def _item_states(items: tuple[OpenItem, ...]) -> Iterator[tuple[str, str]]:
     counts = Counter(item.state for item in items)
-    for state, words in _STATE_WORDS.items():
+    for state, words in STATE_WORDS.items():
         if counts[state]:
             yield f"{counts[state]:,}", words
-
-
-def _item_row(item: OpenItem) -> ItemRow:
-    return ItemRow(
-        item_id=foreign_text(item.item_id),
-        side=item.side,
-        match_key=foreign_text(item.match_key),
-        leg=foreign_text(item.leg),
-        amount=foreign_text(format_minor(item.amount_minor, item.currency)) if item.currency else "not known",
-        since=format_time(item.first_seen_utc),
-        due=format_time(item.due_utc),
-        reason=foreign_text(item.reason),
-    )
-
-
-def age_row(bucket: AgeBucket) -> AgeRow:
-    return AgeRow(
-        words=bucket.words,
-        waiting=bucket.waiting.count,
-        waiting_money=_money_of(bucket.waiting),
-        broken=bucket.broken.count,
-        broken_money=_money_of(bucket.broken),
-    )
-
-
-def _money_of(standing: Standing) -> str:
-    known = [foreign_text(format_money(standing.money))] if standing.money else []
-    unknown = [f"{standing.unknown:,} not known"] if standing.unknown else []
-    return " and ".join([*known, *unknown])
 
 
 def _soonest_first(item: OpenItem) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from lab.servers.airflow import WHAT_A_READER_NEEDS, AirflowStack, start_airflow
 from lab.servers.airflow_environment import AirflowSettings
 from lab.servers.postgres import AIRFLOW_DATABASE, STORE_DATABASE, STORE_OWNER, STORE_ROLE, PostgresServer
 from lab.servers.stack import LabAddresses
-from tallystick.report import write_report
+from tallystick.report.write_report import write_report
 from tallystick.store.engine import connect_store, migrate, open_store
 from tallystick.store.runs.run_store import read_run
 from tests.page_books import CONTRACTS, HOUR, LAST_BROKEN, fill, payments, payouts

@@ -25,7 +25,7 @@ from lab.servers.airflow_environment import AirflowSettings
 from lab.servers.postgres import AIRFLOW_DATABASE, STORE_OWNER, STORE_ROLE, PostgresServer
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabAddresses
-from tallystick.report import write_report
+from tallystick.report.write_report import write_report
 from tallystick.store.engine import connect_store, migrate, open_store
 from tallystick.store.runs.run_store import read_run
 from tests.page_books import CONTRACTS, LAST_BROKEN, fill, missing, payouts, waiting_plan
@@ -169,7 +169,7 @@ class Measured:
 def served(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """Method and path of all that the plugin mounts; asked in a process that may load Airflow."""
     script = (
-        "from tallystick_airflow.pages_app import app\n"
+        "from tallystick_airflow.pages.app import app\n"
         "from tallystick_airflow.plugin import TallystickPlugin as plugin\n"
         "assert [one['url_prefix'] for one in plugin.fastapi_apps] == ['/tallystick']\n"
         "print(*(f'{method} {route.path}' for route in app.routes for method in route.methods), sep='\\n')"

@@ -16,9 +16,9 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, D
 
 from tallystick.compensation.plan_text import describe_plan
 from tallystick.compensation.repair_effect import Effect
-from tallystick.executor import draw_plan, execute_plan
-from tallystick.executor.action_log import ItemCheck
-from tallystick.executor.execute_plan import VerifyResult
+from tallystick.executor import draw_plan, verify_plan
+from tallystick.executor.effects.action_log import ItemCheck
+from tallystick.executor.verify_plan import VerifyResult
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.verdict import Verdict, merge_verdicts
 from tallystick.report.masking import Mask
@@ -347,7 +347,7 @@ def effects(stored: dict[int, Any], monkeypatch: pytest.MonkeyPatch) -> list[Eff
 
     monkeypatch.setattr(verify_operator, "read_acting_connections", lambda contract: None)
     monkeypatch.setattr(verify_operator, "approved_plan", lambda engine, contract_name, context: (PLAN, "approver"))
-    monkeypatch.setattr(execute_plan, "verify_and_keep", checked)
+    monkeypatch.setattr(verify_plan, "verify_and_keep", checked)
     return found
 
 

@@ -14,7 +14,9 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from tallystick.executor import execute_plan as compensation
-from tallystick.executor.execute_plan import Effect, Execution, ItemCheck, ItemFate, ItemOutcome, VerifyResult
+from tallystick.executor import verify_plan
+from tallystick.executor.execute_plan import Effect, Execution, ItemCheck, ItemFate, ItemOutcome
+from tallystick.executor.verify_plan import VerifyResult
 from tallystick.model.verdict import Verdict
 from tallystick.store.plans import approval_store, plan_store
 from tallystick.store.plans.approval_store import ApprovalStep
@@ -73,7 +75,7 @@ def test_the_error_of_a_repair_without_effect(
 ) -> None:
     checks = (ItemCheck(match_key=KEY, effect=Effect.CHANGED, places=()),)
     result = VerifyResult(verdict=Verdict.BROKEN, checks=checks)
-    monkeypatch.setattr(compensation, "verify_and_keep", lambda *_, **__: result)
+    monkeypatch.setattr(verify_plan, "verify_and_keep", lambda *_, **__: result)
     operator = VerifyOperator(task_id="verify", contract_file=contract_file(tmp_path, *shown), cut_n="27")
     with pytest.raises(AirflowFailException) as failed:
         operator.execute({})

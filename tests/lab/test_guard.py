@@ -20,8 +20,8 @@ FAMILY = [
 ]
 LAB = """
 import time
-from lab.guard import start_guard
-from lab.process import spawn
+from lab.servers.orphan_reaper import start_guard
+from lab.servers.process import spawn
 with start_guard() as guard:
     child = spawn({family!r})
     guard.watch(child.pid)

@@ -33,8 +33,8 @@ wait $second
 _TWO_SERVERS = """
 import sys
 from pathlib import Path
-from lab.postgres import PostgresServer
-from lab.process import in_parallel
+from lab.servers.postgres import PostgresServer
+from lab.servers.process import in_parallel
 
 servers = [PostgresServer(Path(sys.argv[1]) / name, fsync=False) for name in ("one", "two")]
 try:

@@ -27,7 +27,7 @@ from lab.services.namespace import Namespace
 from lab.services.raw_producer import RawProducer, open_raw_admin
 from lab.truth.independent_reader import read_topic
 from tallystick.kafka_log.fetch import fetcher
-from tallystick.kafka_log.offset_census import walk_batches
+from tallystick.kafka_log.log_walk import walk_batches
 from tallystick.model.offsets import OffsetRange
 
 pytestmark = pytest.mark.stack

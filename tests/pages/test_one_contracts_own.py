@@ -13,7 +13,7 @@ from tallystick.contract.alerts import Severity
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import PayloadKey
 from tallystick.model.finding_names import BreakClass
-from tallystick.report import write_report
+from tallystick.report.write_report import write_report
 from tallystick.store.alerts.alert_store import append_alerts
 from tallystick.store.alerts.incident_store import read_incidents
 from tallystick.store.breaks import item_query_store

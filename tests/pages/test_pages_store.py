@@ -21,7 +21,8 @@ from tallystick.store.breaks.break_life_store import alerts_of_break, repairs_of
 from tallystick.store.breaks.item_query_store import ItemOrder, ItemQuestion, read_breaks, read_standing
 from tallystick.store.plans.plan_life_store import PlanInShort, find_plan, list_plans
 from tallystick.store.plans.plan_store import ActionState
-from tallystick.store.runs.run_store import item_columns, read_run, read_run_head
+from tallystick.store.runs.open_item_store import item_columns
+from tallystick.store.runs.run_store import read_run, read_run_head
 from tallystick.store.schema import open_item
 from tallystick.store.views.overview_store import cut_of_scheduler_run, list_versions, read_book, stakes_of_run
 from tallystick.store.views.trend_store import read_trend
@@ -385,7 +386,7 @@ def test_who_may_not_read_the_books_is_not_led_to_their_plans(stranger: Any, add
 
 
 def test_a_report_is_served_as_it_was_written_and_may_run_nothing(viewer: Any, store: Engine, home: Any) -> None:
-    from tallystick.report import write_report
+    from tallystick.report.write_report import write_report
 
     run = read_run(store, NAME, LAST_BROKEN)
     assert run is not None

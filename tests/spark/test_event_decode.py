@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from tallystick_spark.readers.event_columns import EventDecoder
-from tallystick_spark.readers.topic_frame import parse_events
 
 from tallystick.contract.event import EventFields
 from tallystick.kafka_log.event_decoder import EventReader
+from tallystick_spark.readers.event_columns import EventDecoder
+from tallystick_spark.readers.topic_frame import parse_events
 from tests.unit.event_payloads import FIELDS, PAYLOADS, READABLE, UNREADABLE, WHOLE, with_field
 
 NAMES = ("match_key", "transaction_key", "leg", "amount_minor", "currency")

@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+
+from tallystick.matching.scan_result import CANARY, CANARY_PARTITION, SliceScan
+from tallystick.model.direction import Direction
+from tallystick.model.open_item import ItemSide
 from tallystick_spark.matching import hash_scan
 from tallystick_spark.matching.frame_match import beside_planted, scan_slices
 from tallystick_spark.matching.hash_scan import (
@@ -22,10 +26,6 @@ from tallystick_spark.matching.hash_scan import (
     tasks_to_match,
 )
 from tallystick_spark.readers.ledger_frame import LEDGER_ROWS, RowsById
-
-from tallystick.matching.scan_result import CANARY, CANARY_PARTITION, SliceScan
-from tallystick.model.direction import Direction
-from tallystick.model.open_item import ItemSide
 
 from .test_slice_matching import EVENTS, LEGS, PAYMENTS, ROWS, Event, LedgerRow, event, frames, row
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from tallystick_spark.readers.key_index_frame import index_of, keys_in_indexes, write_index
 
 from tallystick.ledger.key_index import IndexedCopy, ReadableIndexes, index_folder, key_hash, seal
 from tallystick.matching.scan_result import CANARY_PARTITION
+from tallystick_spark.readers.key_index_frame import index_of, keys_in_indexes, write_index
 
 KEYS = ["a", "b", "", "ü", "9b1d", "with space", "\u65e5\u672c"]
 SHAPE = "topic string, partition int, kafka_offset bigint, match_key string, readable boolean"

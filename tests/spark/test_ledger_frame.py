@@ -2,6 +2,7 @@
 
 import pytest
 from pyspark.sql import SparkSession
+
 from tallystick_spark.readers.ledger_frame import as_ledger_rows
 
 SHAPE = "row_id string, match_key string, transaction_key string, leg string, amount_minor string, currency string"

@@ -11,6 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+
+from tallystick.contract.event import EventFields
+from tallystick.kafka_log.batch_header import Marker
+from tallystick.kafka_log.fetch import Fetch, FetchedLog
+from tallystick.kafka_log.offset_census import take_census
+from tallystick.kafka_log.record import unpacked
+from tallystick.ledger.key_index import ReadableIndexes, seal
+from tallystick.model.cut import PartitionSnapshot, TopicSlice
+from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick_spark.matching.bucket_blobs import (
     GroupTotal,
     Kind,
@@ -26,15 +35,6 @@ from tallystick_spark.readers.key_index_files import IndexPlan, read_before
 from tallystick_spark.readers.log_reader import CorruptBatch, Wanted, event_rows, records_at, summaries_of
 from tallystick_spark.readers.reader_messages import Seen, seen_in, walked_in
 from tallystick_spark.readers.topic_frame import parse_events
-
-from tallystick.contract.event import EventFields
-from tallystick.kafka_log.batch_header import Marker
-from tallystick.kafka_log.fetch import Fetch, FetchedLog
-from tallystick.kafka_log.offset_census import take_census
-from tallystick.kafka_log.record import unpacked
-from tallystick.ledger.key_index import ReadableIndexes, seal
-from tallystick.model.cut import PartitionSnapshot, TopicSlice
-from tallystick.model.offsets import OffsetRange, TopicPartition
 from tests.unit.synthetic_log import SyntheticLog
 
 TOPIC, OTHER = "payments", "invoices"

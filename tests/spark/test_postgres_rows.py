@@ -5,6 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+
 from tallystick_spark.matching.keyed_hash import new_secret
 from tallystick_spark.matching.row_hashes import hashed_rows, rows_to_hash
 from tallystick_spark.readers.ledger_frame import LEDGER_ROWS

@@ -3,14 +3,14 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tallystick_spark.readers import cross_check
-from tallystick_spark.readers.cross_check import CLIENT_BYTES_MAX, SAMPLE_OFFSETS, choose_sample, compare, look_at
-from tallystick_spark.readers.reader_messages import Seen
 
 from lab.faults.swollen_batch import ZSTD, swollen_batch
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange
+from tallystick_spark.readers import cross_check
+from tallystick_spark.readers.cross_check import CLIENT_BYTES_MAX, SAMPLE_OFFSETS, choose_sample, compare, look_at
+from tallystick_spark.readers.reader_messages import Seen
 from tests.unit.builders import offsets
 from tests.unit.synthetic_log import SyntheticLog, value
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tallystick_spark.matching import frame_match
-from tallystick_spark.matching.frame_match import exceptional_keys, pair_by_key, scan_slices
-from tallystick_spark.matching.keyed_hash import new_secret
-from tallystick_spark.matching.lag_meter import LagMeter
 
 from tallystick.matching.scan_result import SliceScan
 from tallystick.model.direction import Direction
 from tallystick.model.partner_lag import EDGES_MS, bucket_of
+from tallystick_spark.matching import frame_match
+from tallystick_spark.matching.frame_match import exceptional_keys, pair_by_key, scan_slices
+from tallystick_spark.matching.keyed_hash import new_secret
+from tallystick_spark.matching.lag_meter import LagMeter
 
 _TOPIC = (
     "topic string, partition int, kafka_offset long, value_hash long, written_ms long, match_key string, "

@@ -7,8 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from tallystick_spark.matching.xxhash import hash_longs, hash_pairs, hash_place, hash_texts
 from xxhash import xxh64_intdigest
+
+from tallystick_spark.matching.xxhash import hash_longs, hash_pairs, hash_place, hash_texts
 
 BYTES = st.none() | st.binary()
 LONGS = st.integers(-(2**63), 2**63 - 1)

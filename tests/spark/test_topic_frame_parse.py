@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+
+from tallystick.contract.event import EventFields
 from tallystick_spark.readers.topic_frame import (
     IsolationNotReadCommitted,
     assert_read_committed,
     parse_events,
     use_kafka_v2_source,
 )
-
-from tallystick.contract.event import EventFields
 
 _SOURCE = "topic string, partition int, offset long, key binary, value binary, timestamp timestamp"
 WRITTEN = datetime(2026, 3, 1, 12, 0, 0, 123_000, tzinfo=UTC)

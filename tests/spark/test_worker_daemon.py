@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyspark
 from pyspark.sql import SparkSession
+
 from tallystick_spark.python_daemon import without_archives
 
 CARRIED = Path(pyspark.__file__).parent

@@ -23,7 +23,6 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from sqlalchemy import Engine, text
-from tallystick_spark import reconcile_app
 
 from lab.servers.postgres import STORE_OWNER, STORE_ROLE
 from lab.servers.process import wait_until
@@ -40,6 +39,7 @@ from tallystick.pipeline.make_cut import resolve_cut
 from tallystick.pipeline.sources import observe
 from tallystick.store.engine import open_store
 from tallystick.store.runs.run_store import read_run
+from tallystick_spark import reconcile_app
 
 KAFKA, LEDGER = "kafka_billing", "ledger_billing"
 TWO_LEGS = ("payment", "invoice")

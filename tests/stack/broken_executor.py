@@ -19,10 +19,11 @@ from sqlalchemy import Engine, text
 
 from lab.crash.barrier_script import run_step_by_step
 from tallystick.compensation import plan as compensation_plan
+from tallystick.compensation import planning
 from tallystick.compensation.abort_plan import AbortItem
 from tallystick.compensation.plan import Plan
-from tallystick.executor import action_log, draw_plan, execute_plan
-from tallystick.executor.effects import abort_marker, post_to_ledger, publish_events
+from tallystick.executor import draw_plan, execute_plan, prove_repairs, publish_repairs
+from tallystick.executor.effects import abort_marker, action_log, post_to_ledger, publish_events
 from tallystick.executor.effects.publish_events import OutgoingRecord, TransactionAborted, publish_together
 from tallystick.executor.progress_proof import ProgressProof
 from tallystick.executor.progress_topic import progress_topic_name
@@ -47,7 +48,7 @@ def transaction_dropped() -> None:
 
 def fresh_transactional_id() -> None:
     """Nobody is fenced by a name that was never heard of."""
-    execute_plan._refuse_unfenced = lambda *_: None
+    publish_repairs._refuse_unfenced = lambda *_: None
     action_log.Work.transactional_id = property(lambda self: f"tallystick-{uuid.uuid4()}")  # type: ignore[assignment]
 
 
@@ -62,19 +63,19 @@ def progress_outside_the_transaction() -> None:
         outside.flush()
         return publish_together(publisher, records[:half], **told)
 
-    execute_plan.publish_together = apart
+    publish_repairs.publish_together = apart
 
 
 def progress_read_before_fencing() -> None:
     """The publisher is opened only once everything was read; nor is the store asked who has claimed since."""
     action_log.Work.refuse_overtaken = lambda *_: None  # type: ignore[method-assign]
-    opened = execute_plan.open_publisher
+    opened = publish_repairs.open_publisher
 
     def publish_later(publisher: Callable[[], Producer], *records: Any, **told: Any) -> Any:
         return publish_together(publisher(), *records, **told)
 
-    execute_plan.open_publisher = lambda *address, **names: lambda: opened(*address, **names)
-    execute_plan.publish_together = publish_later
+    publish_repairs.open_publisher = lambda *address, **names: lambda: opened(*address, **names)
+    publish_repairs.publish_together = publish_later
 
 
 def error_of_a_partition_ignored() -> None:
@@ -86,7 +87,7 @@ def error_of_a_partition_ignored() -> None:
         except TransactionAborted:
             return tuple({"topic": record.topic} for record in records)
 
-    execute_plan.publish_together = hopeful
+    publish_repairs.publish_together = hopeful
 
 
 def key_of_the_plan() -> None:
@@ -99,7 +100,7 @@ def key_of_the_plan() -> None:
 
     def make_plan(contract: Any, run: Any, *candidates: Any, **rules: Any) -> Plan:
         own = compensation_plan.uuid5
-        compensation_plan.action_id_of = lambda name, break_id: own(break_id, f"{name}/{run.cut.n}")
+        planning.action_id_of = lambda name, break_id: own(break_id, f"{name}/{run.cut.n}")
         return made(contract, run, *candidates, **rules)
 
     draw_plan.make_plan = make_plan
@@ -124,7 +125,7 @@ def progress_in_group_offsets() -> None:
         return ProgressProof(published=frozenset(uuid.UUID(name.removeprefix("action-")) for name in begun))
 
     publish_events.Producer = OffsetProducer  # type: ignore[misc]
-    execute_plan.prove_progress = prove_by_offsets
+    prove_repairs.prove_progress = prove_by_offsets
 
 
 def refusal_of_the_overtaken() -> None:

@@ -14,8 +14,9 @@ from tallystick.compensation.repair_effect import Effect
 from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract
 from tallystick.executor.draw_plan import draw_plan
-from tallystick.executor.execute_plan import Execution, execute_plan, verify_plan
+from tallystick.executor.execute_plan import Execution, execute_plan
 from tallystick.executor.progress_topic import progress_topic_name
+from tallystick.executor.verify_plan import verify_plan
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.settings import BrokerSettings
 from tallystick.kafka_cluster.state import FirstSight, HeldEvents, Surroundings

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from confluent_kafka.admin import AdminClient
 from kafka.admin import KafkaAdminClient
-from tallystick_spark import reconcile_app
 
 from lab.servers.ports import free_port
 from tallystick.connections.connections import environment_variable
@@ -22,6 +21,7 @@ from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.store.runs.cut_store import last_cut, open_cut
 from tallystick.store.runs.run_store import read_run
+from tallystick_spark import reconcile_app
 
 from .books import KAFKA, LEDGER, TWO_LEGS, Event, LiveBooks, both_legs, doubts, payment, payments, table_contents
 from .live import NewBooks

@@ -20,10 +20,10 @@ from sqlalchemy import text
 from tallystick.compensation.plan import ApprovalTooOld, Plan, PlanRefused, PlanStale
 from tallystick.compensation.write_off import WriteOffRefused
 from tallystick.contract.contract import Contract
-from tallystick.executor.action_log import ItemFate
+from tallystick.executor.effects.action_log import ItemFate
 from tallystick.executor.effects.publish_events import open_publisher
+from tallystick.executor.effects.step import ExecutorStep
 from tallystick.executor.progress_topic import progress_topic_name
-from tallystick.executor.step import ExecutorStep
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.open_item import ItemState, WriteOff
 from tallystick.model.verdict import Verdict
@@ -34,7 +34,8 @@ from tallystick.store.plans.approval_store import ANSWERED_AT
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING
 from tallystick.store.plans.plan_store import append_audit
 from tallystick.store.runs.cut_store import claim_attempt
-from tallystick.store.runs.run_store import commit_run, outstanding_breaks
+from tallystick.store.runs.outstanding_store import outstanding_breaks
+from tallystick.store.runs.run_store import commit_run
 
 from .payout_world import Books, once, world
 

@@ -18,7 +18,7 @@ from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.make_cut import resolve_cut
 from tallystick.pipeline.sources import observe
-from tallystick.store.runs.run_store import outstanding_breaks
+from tallystick.store.runs.outstanding_store import outstanding_breaks
 
 from .books import Event, LiveBooks, payment
 from .live import NewBooks

@@ -14,8 +14,9 @@ from lab.servers.process import wait_until
 from lab.servers.stack import LabStack
 from tallystick.connections.connections import KafkaSettings
 from tallystick.kafka_log.fetch import Fetch, OffsetNotInLog, fetcher, open_admin
-from tallystick.kafka_log.marker_protocol import MarkerProtocol
-from tallystick.kafka_log.offset_census import Outcome, take_census, walk_batches
+from tallystick.kafka_log.log_walk import Outcome, walk_batches
+from tallystick.kafka_log.offset_census import take_census
+from tallystick.kafka_log.producer_history import MarkerProtocol
 from tallystick.kafka_log.transaction_span import read_spans
 from tallystick.model import offsets
 from tallystick.model.census_values import PartitionCensus

@@ -7,7 +7,8 @@ import pytest
 
 from lab.services.java_producer import JavaProducer, open_java_producer
 from tallystick.kafka_log.fetch import fetcher, open_admin
-from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, take_census, walk_batches
+from tallystick.kafka_log.log_walk import DecidedBatch, Outcome, walk_batches
+from tallystick.kafka_log.offset_census import take_census
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.verdict import Verdict
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tallystick_spark.reconcile_app import Order, judge_stored_cuts
 
 from lab.servers.process import REPOSITORY
 from tallystick.ledger.protocol import LedgerRefused
 from tallystick.store.runs.run_store import read_run
+from tallystick_spark.reconcile_app import Order, judge_stored_cuts
 
 from .books import TWO_LEGS, LiveBooks, both_legs, payment
 from .live import SPARK_SETTINGS

@@ -23,30 +23,24 @@ from lab.rounds.second_person import SecondPerson
 from lab.services.event import Leg
 from lab.services.raw_producer import open_raw_admin
 from tallystick.cli.app import app
+from tallystick.compensation.caps import refuse_over_caps
 from tallystick.compensation.kill_switch import ActingStopped, OutsideActingHours, SwitchSetting
-from tallystick.compensation.plan import (
-    CapsExceeded,
-    CompensationOff,
-    OnePersonOnly,
-    PlanStale,
-    Spent,
-    refuse_over_caps,
-)
+from tallystick.compensation.plan import CapsExceeded, CompensationOff, OnePersonOnly, PlanStale, Spent
 from tallystick.compensation.repair_effect import Effect
 from tallystick.contract.change import ContractChangeRefused
 from tallystick.contract.contract import Contract
-from tallystick.executor import execute_plan, progress_topic
-from tallystick.executor.action_log import ItemFate
+from tallystick.executor import progress_topic, prove_repairs, publish_repairs
 from tallystick.executor.draw_plan import draw_plan
+from tallystick.executor.effects.action_log import ItemFate
 from tallystick.executor.effects.publish_events import (
     OutgoingRecord,
     TransactionAborted,
     open_publisher,
     publish_together,
 )
-from tallystick.executor.execute_plan import verify_and_keep, verify_plan
+from tallystick.executor.effects.step import ExecutorStep
 from tallystick.executor.progress_topic import ProgressLost, progress_topic_name
-from tallystick.executor.step import ExecutorStep
+from tallystick.executor.verify_plan import verify_and_keep, verify_plan
 from tallystick.host.terminal_user import AT_TERMINAL, Terminal, this_terminal
 from tallystick.model.finding_names import Doubt
 from tallystick.model.open_item import ItemState
@@ -63,7 +57,7 @@ from tallystick.store.plans.plan_store import (
     save_plan,
 )
 from tallystick.store.plans.switch_store import set_switch
-from tallystick.store.runs.run_store import outstanding_breaks
+from tallystick.store.runs.outstanding_store import outstanding_breaks
 
 from .payout_world import NOON, Books, once, world
 from .repairs import agree, delete_progress_topic
@@ -223,7 +217,7 @@ def test_an_executor_that_wakes_up_behind_another_is_fenced(world: Books, die_at
 def test_a_transaction_that_kafka_cannot_take_is_aborted_whole_and_tried_again(
     world: Books, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(execute_plan, "_ATTEMPTS", 2)
+    monkeypatch.setattr(publish_repairs, "_ATTEMPTS", 2)
     rows = world.pay(3)
     world.find_missing(rows)
     plan = world.plan()
@@ -460,8 +454,8 @@ def test_outside_the_contracts_minutes_an_approved_plan_waits_for_them(world: Bo
 def test_a_switch_thrown_in_the_middle_of_a_plan_keeps_what_was_committed_and_does_no_more(
     world: Books, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(execute_plan, "_TOGETHER", 1)
-    publish = execute_plan._publish_batch
+    monkeypatch.setattr(publish_repairs, "_TOGETHER", 1)
+    publish = publish_repairs._publish_batch
 
     def turn(contract: str | None, *, stopped: bool) -> None:
         setting = SwitchSetting(contract=contract, stopped=stopped, by="eve", because="wait", at_utc=NOON)
@@ -472,7 +466,7 @@ def test_a_switch_thrown_in_the_middle_of_a_plan_keeps_what_was_committed_and_do
         turn(None, stopped=True)
         return done
 
-    monkeypatch.setattr(execute_plan, "_publish_batch", then_stop)
+    monkeypatch.setattr(publish_repairs, "_publish_batch", then_stop)
     rows = world.pay(3)
     world.find_missing(rows)
     plan = world.plan()
@@ -483,7 +477,7 @@ def test_a_switch_thrown_in_the_middle_of_a_plan_keeps_what_was_committed_and_do
     assert world.events() == [
         "planned", "approved", "executing", "publishing", "published", "published", "refused", "refused", "stopped"
     ]  # fmt: skip
-    monkeypatch.setattr(execute_plan, "_publish_batch", publish)
+    monkeypatch.setattr(publish_repairs, "_publish_batch", publish)
     with pytest.raises(ActingStopped):
         world.execute(plan)
     turn(world.contract.contract, stopped=True)
@@ -559,7 +553,7 @@ def test_an_event_that_came_meanwhile_is_not_published_again(world: Books) -> No
 
 
 def test_what_an_open_transaction_may_hide_is_refused_for_now(world: Books, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute_plan, "SETTLE_SECONDS", 0.3)
+    monkeypatch.setattr(prove_repairs, "SETTLE_SECONDS", 0.3)
     rows = world.pay(2)
     world.find_missing(rows)
     plan = world.plan()

@@ -6,13 +6,13 @@ import pytest
 
 from tallystick.compensation.plan import Kind
 from tallystick.compensation.repair_effect import Effect
-from tallystick.executor import action_log
-from tallystick.executor.action_log import ItemFate
+from tallystick.executor.effects import action_log
+from tallystick.executor.effects.action_log import ItemFate
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick.store.runs.run_store import outstanding_breaks
+from tallystick.store.runs.outstanding_store import outstanding_breaks
 
 from .books import Event, LiveBooks, payment
 from .live import NewBooks

@@ -57,7 +57,8 @@ from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.store.runs.cut_store import claim_attempt
-from tallystick.store.runs.run_store import commit_run, outstanding_breaks
+from tallystick.store.runs.outstanding_store import outstanding_breaks
+from tallystick.store.runs.run_store import commit_run
 
 from . import broken_executor
 from .repairs import all_hanging

@@ -16,9 +16,9 @@ from tallystick.connections.connections import Connections, HttpAccount, KafkaSe
 from tallystick.contract.contract import Contract
 from tallystick.documents.plan import conf_of
 from tallystick.documents.schema import PlanDocument
-from tallystick.executor import action_log
-from tallystick.executor.action_log import ItemFate
 from tallystick.executor.draw_plan import draw_plan
+from tallystick.executor.effects import action_log
+from tallystick.executor.effects.action_log import ItemFate
 from tallystick.executor.effects.airflow_api import AirflowRefused, open_airflow
 from tallystick.executor.execute_plan import Execution
 from tallystick.model.verdict import Verdict

@@ -173,9 +173,9 @@ def test_alerts_that_were_written_before_a_restart_are_delivered_after_it(
 
 DELIVERER = """
 import sys
-from tallystick.delivery import deliver_pending
+from tallystick.pipeline.deliver_alerts import deliver_pending
 from tallystick.store.engine import connect_store
-from tallystick.webhook_sink import WebhookSink
+from tallystick.alerting.sinks.webhook import WebhookSink
 dsn, address = sys.stdin.read().split()
 deliver_pending(connect_store(dsn), "payouts", [WebhookSink(name="webhook:hook", address=address, timeout_seconds=600)])
 """

@@ -13,18 +13,18 @@ import great_expectations.expectations as gxe
 import pytest
 import yaml
 from sqlalchemy import Engine
-from tallystick_expectations.breaks_suite import breaks_suite
-from tallystick_expectations.census_suite import census_suite
-from tallystick_expectations.evaluate_app import evaluate_run, main
-from tallystick_expectations.evaluation import DataDocs, EvidenceShrunk, SuiteOutcome, evaluate_suites
-from tallystick_expectations.figures_suite import figures_suite
-from tallystick_expectations.suite import Suite
 
 from tallystick.contract.contract import Contract
 from tallystick.model.finding_names import Doubt
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.store.runs.run_store import read_run
+from tallystick_expectations.breaks_suite import breaks_suite
+from tallystick_expectations.census_suite import census_suite
+from tallystick_expectations.evaluate_app import evaluate_run, main
+from tallystick_expectations.evaluation import DataDocs, EvidenceShrunk, SuiteOutcome, evaluate_suites
+from tallystick_expectations.figures_suite import figures_suite
+from tallystick_expectations.suite import Suite
 
 
 @pytest.fixture

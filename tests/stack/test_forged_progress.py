@@ -25,7 +25,7 @@ from tallystick.cli.app import app
 from tallystick.compensation.plan import Plan, PlanItem
 from tallystick.compensation.progress_record import progress_record
 from tallystick.compensation.write_off import WriteOffRefused
-from tallystick.executor.action_log import LOOK, ItemFate, ItemOutcome
+from tallystick.executor.effects.action_log import LOOK, ItemFate, ItemOutcome
 from tallystick.executor.progress_topic import ensure_progress_topic, progress_topic_name
 from tallystick.host.terminal_user import AT_TERMINAL, this_terminal
 from tallystick.kafka_log.record import ACTION_HEADER
@@ -34,7 +34,7 @@ from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.plans.executor_key_store import read_executor_key
 from tallystick.store.plans.plan_store import executed_actions, open_actions, read_audit, record_done
 from tallystick.store.plans.reopen_store import ReopenRefused, reopen_action
-from tallystick.store.runs.run_store import outstanding_breaks
+from tallystick.store.runs.outstanding_store import outstanding_breaks
 
 from .payout_world import NOON, Books, once, world
 from .repairs import delete_progress_topic

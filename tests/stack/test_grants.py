@@ -35,7 +35,7 @@ from tallystick.cli.app import app
 from tallystick.compensation.repair_effect import Effect
 from tallystick.connections.connections import KafkaSettings, environment_variable
 from tallystick.contract.compensation import REPUBLISHABLE
-from tallystick.executor.action_log import ItemFate
+from tallystick.executor.effects.action_log import ItemFate
 from tallystick.executor.effects.publish_events import TransactionAborted
 from tallystick.kafka_cluster import open_transactions
 from tallystick.kafka_cluster.settings import read_broker_settings, read_topic_settings

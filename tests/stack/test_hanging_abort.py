@@ -17,19 +17,18 @@ from lab.services.raw_producer import RawProducer, open_raw_admin, unverified_tr
 from tallystick.compensation.kill_switch import ActingStopped, SwitchSetting
 from tallystick.compensation.plan import OnePersonOnly, Plan
 from tallystick.compensation.repair_effect import Effect
-from tallystick.executor import action_log
-from tallystick.executor.action_log import ItemFate
-from tallystick.executor.effects import abort_transactions
+from tallystick.executor.effects import abort_transactions, action_log
 from tallystick.executor.effects.abort_marker import MarkerRefused
+from tallystick.executor.effects.action_log import ItemFate
+from tallystick.executor.effects.step import ExecutorStep
 from tallystick.executor.execute_plan import Execution
-from tallystick.executor.step import ExecutorStep
 from tallystick.kafka_cluster import open_transactions
 from tallystick.kafka_cluster.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.kafka_cluster.settings import read_broker_settings
 from tallystick.kafka_cluster.state import SURROUNDINGS
 from tallystick.kafka_log.batch_header import Marker, coordinator_epoch
 from tallystick.kafka_log.fetch import BrokerUnreachable, fetcher, open_admin
-from tallystick.kafka_log.offset_census import walk_batches
+from tallystick.kafka_log.log_walk import walk_batches
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.offsets import OffsetRange

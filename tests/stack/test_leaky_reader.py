@@ -1,10 +1,10 @@
 """A reader that lets aborted records through is caught by the other one, which follows the log's own batches."""
 
 import pytest
-from tallystick_spark.readers import topic_frame
 
 from tallystick.model.finding_names import Doubt
 from tallystick.model.verdict import Verdict
+from tallystick_spark.readers import topic_frame
 
 from .books import doubts, payments
 from .live import NewBooks

@@ -7,7 +7,7 @@ import psycopg
 from lab.servers.process import wait_until
 from lab.servers.stack import LabStack
 from tallystick.ledger import postgres
-from tallystick.ledger.postgres import open_ledger
+from tallystick.ledger.postgres_connection import open_ledger
 from tallystick.ledger.protocol import LedgerUnreachable
 
 

@@ -15,13 +15,8 @@ import pytest
 from lab.servers.stack import LabStack
 from tallystick.contract.ledger import LedgerSide
 from tallystick.ledger import postgres_sql
-from tallystick.ledger.postgres import (
-    PostgresLedger,
-    count_older_rows,
-    open_ledger,
-    read_horizon_holder,
-    read_ledger_snapshot,
-)
+from tallystick.ledger.postgres import PostgresLedger, count_older_rows, read_horizon_holder, read_ledger_snapshot
+from tallystick.ledger.postgres_connection import open_ledger
 from tallystick.model.cut import LedgerSlice
 
 _TABLE = """

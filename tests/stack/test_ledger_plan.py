@@ -10,7 +10,9 @@ import pytest
 from lab.servers.stack import LabStack
 from tallystick.contract.ledger import LedgerSide
 from tallystick.ledger import postgres_sql
-from tallystick.ledger.postgres import describe_table, open_ledger, read_ledger_snapshot
+from tallystick.ledger.postgres import read_ledger_snapshot
+from tallystick.ledger.postgres_connection import open_ledger
+from tallystick.ledger.postgres_table import describe_table
 
 TABLE = "plan.entry"
 _MAKE_TABLE = f"""

@@ -17,12 +17,12 @@ from lab.servers.process import wait_until
 from tallystick.compensation.kill_switch import ActingStopped, SwitchSetting
 from tallystick.compensation.plan import Kind, Plan, PlanRefused
 from tallystick.compensation.repair_effect import Effect
-from tallystick.executor import execute_plan
-from tallystick.executor.action_log import LOOK, ItemFate
+from tallystick.executor import post_repairs, prove_repairs
 from tallystick.executor.effects import post_to_ledger
+from tallystick.executor.effects.action_log import LOOK, ItemFate
 from tallystick.executor.effects.post_to_ledger import post_once
+from tallystick.executor.effects.step import ExecutorStep
 from tallystick.executor.execute_plan import Execution
-from tallystick.executor.step import ExecutorStep
 from tallystick.ledger.postgres import LedgerRefused
 from tallystick.matching.closed_cut import closing_of
 from tallystick.model.finding_names import BreakClass
@@ -36,7 +36,7 @@ from tallystick.store.plans.reopen_store import reopen_action
 from tallystick.store.plans.switch_store import set_switch
 from tallystick.store.runs.close_store import close_cut
 from tallystick.store.runs.cut_store import claim_attempt
-from tallystick.store.runs.run_store import outstanding_breaks
+from tallystick.store.runs.outstanding_store import outstanding_breaks
 
 from .books import Event, LiveBooks, payment
 from .live import NewBooks
@@ -224,7 +224,7 @@ def test_a_late_row_in_a_cut_that_was_closed_unread_is_not_posted_again_once_it_
         raise RuntimeError("killed here")
 
     with monkeypatch.context() as patch:
-        patch.setattr(execute_plan, "post_once", dies)
+        patch.setattr(post_repairs, "post_once", dies)
         with pytest.raises(RuntimeError, match="killed here"):
             posted(books, plan)
     assert [state for state, _ in action_states(books, plan)] == ["executing", "executing"]
@@ -289,7 +289,7 @@ def test_a_row_that_an_open_transaction_of_its_consumer_holds_is_waited_for_and_
     books: LiveBooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, plan = missing(books, LOST)
-    monkeypatch.setattr(execute_plan, "SETTLE_SECONDS", 0.3)
+    monkeypatch.setattr(prove_repairs, "SETTLE_SECONDS", 0.3)
     with books.connect() as consumer, consumer.transaction():
         books.post(LOST, connection=consumer)
         (waits,) = posted(books, plan).outcomes
@@ -307,7 +307,7 @@ def test_an_open_transaction_that_writes_elsewhere_or_only_reads_keeps_nothing_f
     books: LiveBooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, plan = missing(books, LOST)
-    monkeypatch.setattr(execute_plan, "SETTLE_SECONDS", 0.3)
+    monkeypatch.setattr(prove_repairs, "SETTLE_SECONDS", 0.3)
     books.ledger.execute(f"CREATE TABLE {books.contract.contract}.elsewhere (n int)")
     with books.connect() as other, other.transaction():
         other.execute(f"INSERT INTO {books.contract.contract}.elsewhere VALUES (1)")
@@ -361,8 +361,8 @@ def test_a_switch_thrown_between_two_posts_keeps_the_first_and_does_no_more(
 
     name = books.contract.contract
     _, plan = missing(books, LOST, ALSO_LOST)
-    post_once = execute_plan.post_once
-    monkeypatch.setattr(execute_plan, "post_once", post_then_stop)
+    post_once = post_repairs.post_once
+    monkeypatch.setattr(post_repairs, "post_once", post_then_stop)
     with pytest.raises(ActingStopped):
         posted(books, plan)
     assert len(all_rows(books)) == 2

@@ -11,8 +11,6 @@ from datetime import UTC, datetime
 import pytest
 from psycopg.errors import ReadOnlySqlTransaction
 from pyspark.sql import SparkSession
-from tallystick_spark.readers.ledger_frame import read_ledger, slice_queries
-from tallystick_spark.readers.postgres_rows import read_rows
 
 from lab.servers.postgres import PostgresServer
 from tallystick.connections.connections import Connections, KafkaSettings
@@ -21,10 +19,14 @@ from tallystick.contract.sql_condition import why_no_condition
 from tallystick.executor.effects.post_to_ledger import standing_rows
 from tallystick.ledger.jdbc import JdbcLedger, open_jdbc_ledger
 from tallystick.ledger.jdbc_connection import jdbc_settings
-from tallystick.ledger.postgres import PostgresLedger, describe_table, open_ledger, scan_address
+from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.postgres_connection import open_ledger, scan_address
+from tallystick.ledger.postgres_table import describe_table
 from tallystick.ledger.protocol import LedgerRefused
 from tallystick.model.cut import LedgerSlice
 from tallystick.store.engine import connect_store
+from tallystick_spark.readers.ledger_frame import read_ledger, slice_queries
+from tallystick_spark.readers.postgres_rows import read_rows
 
 from .secured_servers import Certificates, make_certificates, tls_in_front_of
 

@@ -8,31 +8,24 @@ from pathlib import Path
 import psycopg
 import pytest
 from pyspark.sql import SparkSession
-from tallystick_spark.readers.ledger_frame import read_ledger, slice_queries
-from tallystick_spark.readers.postgres_rows import read_rows
 
 from lab.servers.postgres import LEDGER_DATABASE, LEDGER_OWNER, LEDGER_READER, PostgresServer
 from lab.servers.process import wait_until
 from lab.servers.stack import LabStack
 from tallystick.connections.connections import environment_variable
 from tallystick.contract.ledger import LedgerSide
-from tallystick.ledger.postgres import (
-    LedgerHidesRows,
-    LedgerIsStandby,
-    PostgresLedger,
-    count_older_rows,
-    describe_table,
-    open_ledger,
-    read_ledger_snapshot,
-    scan_address,
-)
+from tallystick.ledger.postgres import PostgresLedger, count_older_rows, read_ledger_snapshot
+from tallystick.ledger.postgres_connection import open_ledger, scan_address
 from tallystick.ledger.postgres_sql import written_xid_statements
+from tallystick.ledger.postgres_table import LedgerHidesRows, LedgerIsStandby, describe_table
 from tallystick.ledger.protocol import LedgerDescription, LedgerReadCancelled, LedgerRefused
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Doubt
 from tallystick.model.verdict import Verdict
 from tallystick.store.runs.cut_store import last_cut
 from tallystick.store.runs.run_store import read_run
+from tallystick_spark.readers.ledger_frame import read_ledger, slice_queries
+from tallystick_spark.readers.postgres_rows import read_rows
 
 from .books import LEDGER, LiveBooks, doubts, payment, payments
 from .live import NewBooks

@@ -16,10 +16,10 @@ from tallystick.model.finding_names import BreakClass
 from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick.report import write_report
 from tallystick.report.break_sample import BREAKS_SHOWN_MAX
+from tallystick.report.write_report import write_report
 from tallystick.store.alerts.alert_store import pending_alerts
-from tallystick.store.runs.run_store import outstanding_classes
+from tallystick.store.runs.outstanding_store import outstanding_classes
 
 from .books import LiveBooks, copy_of_store, payments
 from .live import NewBooks

@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tallystick_spark import reconcile_app
-from tallystick_spark.scan import BY_CLIENT, PAIR_BY_PAIR, SCAN_VARIABLE
 
-from tallystick.alerting.alert import alerts_for
+from tallystick.alerting.policy import alerts_for
 from tallystick.connections.connections import artifacts_folder
 from tallystick.ledger.key_index import is_whole
 from tallystick.model.finding_names import Doubt
 from tallystick.model.verdict import Verdict
+from tallystick_spark import reconcile_app
+from tallystick_spark.scan import BY_CLIENT, PAIR_BY_PAIR, SCAN_VARIABLE
 
 from .books import doubts, expected, kinds, payment, payments
 from .live import NewBooks

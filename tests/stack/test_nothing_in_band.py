@@ -3,12 +3,12 @@
 from dataclasses import dataclass, replace
 
 import pytest
-from tallystick_spark import reconcile_app, scan
 
 from tallystick.matching.scan_result import CANARY
 from tallystick.model.run_result import RunResult
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
+from tallystick_spark import reconcile_app, scan
 
 from .books import Event, LiveBooks, doubts
 from .live import NewBooks

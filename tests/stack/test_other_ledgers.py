@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tallystick_spark.readers.ledger_frame import read_ledger
 
 from lab.servers.process import wait_until
 from tallystick.connections.connections import environment_variable
@@ -25,7 +24,8 @@ from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.open_ledger import open_ledger_of
 from tallystick.pipeline.sources import observe
-from tallystick.store.runs.run_store import outstanding_breaks
+from tallystick.store.runs.outstanding_store import outstanding_breaks
+from tallystick_spark.readers.ledger_frame import read_ledger
 
 from .books import Event, LiveBooks, doubts, expected, kinds, payment, payments
 from .live import NewBooks

@@ -10,13 +10,13 @@ import pytest
 from confluent_kafka import Producer
 from kafka import KafkaProducer
 from pyspark.sql import SparkSession
-from tallystick_spark import reconcile_app, scan
 
 from lab.faults.swollen_batch import GZIP, LZ4, ZSTD, produce_batch, swollen_batch
 from lab.services.raw_producer import open_raw_admin
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
+from tallystick_spark import reconcile_app, scan
 
 from .books import TWO_LEGS, LiveBooks, both_legs, doubts, payment, payments
 from .live import NewBooks

@@ -2,11 +2,11 @@
 
 import pytest
 from pyspark.sql import SparkSession
+
+from tallystick.ledger.postgres_connection import scan_address
+from tallystick.pipeline.open_ledger import open_ledger_of
 from tallystick_spark.readers.ledger_frame import LEDGER_ROWS, read_ledger, slice_queries
 from tallystick_spark.readers.postgres_rows import read_rows
-
-from tallystick.ledger.postgres import scan_address
-from tallystick.pipeline.open_ledger import open_ledger_of
 
 from .books import payment, payments
 from .live import NewBooks

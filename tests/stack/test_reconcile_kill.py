@@ -21,11 +21,11 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 from sqlalchemy.exc import OperationalError
-from tallystick_spark import reconcile_app
 
 from lab.servers import process
 from lab.servers.process import wait_until
-from tallystick.ledger.postgres import open_ledger, read_ledger_snapshot
+from tallystick.ledger.postgres import read_ledger_snapshot
+from tallystick.ledger.postgres_connection import open_ledger
 from tallystick.ledger.protocol import LedgerUnreachable
 from tallystick.model.cut import Cut
 from tallystick.model.run_result import RunResult
@@ -33,6 +33,7 @@ from tallystick.model.verdict import Verdict
 from tallystick.pipeline.spark_job import submit_argv
 from tallystick.store.runs.cut_store import open_cut
 from tallystick.store.runs.run_store import read_run
+from tallystick_spark import reconcile_app
 
 from .books import TWO_LEGS, LiveBooks, both_legs, copy_of_store, invoice, payment, payments, table_contents
 from .live import SPARK_SETTINGS, NewBooks

@@ -8,7 +8,7 @@ from sqlalchemy import text
 from tallystick.ledger.protocol import LedgerRefused
 from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.report import render_report
+from tallystick.report.write_report import render_report
 
 from .books import LiveBooks, payment, payments
 from .live import NewBooks

@@ -6,15 +6,15 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tallystick_spark import reconcile_app
-from tallystick_spark import scan as cut_scan
-from tallystick_spark.matching.hash_scan import HashScan
 
 from tallystick.kafka_log import header_cache
 from tallystick.kafka_log.header_cache import BatchHeads
 from tallystick.model.open_item import ItemSide
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
+from tallystick_spark import reconcile_app
+from tallystick_spark import scan as cut_scan
+from tallystick_spark.matching.hash_scan import HashScan
 
 from .books import TWO_LEGS, LiveBooks, both_legs, invoice, payment, table_contents
 from .live import NewBooks

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tallystick.compensation.plan import PlanItem
 from tallystick.contract.event import EventFields
-from tallystick.executor import execute_plan
+from tallystick.executor import publish_repairs
 from tallystick.model.finding_names import Doubt, Notice
 from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
@@ -306,13 +306,13 @@ def test_a_repair_without_effect_is_told_once_and_is_not_planned_again(
     new_books: NewBooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The publisher is broken on purpose: one of its two events has a key that no row has."""
-    whole = execute_plan.event_value
+    whole = publish_repairs.event_value
     repaired, botched = payments("repaired", "botched")
 
     def garbled(item: PlanItem, fields: EventFields) -> bytes:
         return whole(item, fields).replace(botched.event_id.encode(), payment("nobody's").event_id.encode())
 
-    monkeypatch.setattr(execute_plan, "event_value", garbled)
+    monkeypatch.setattr(publish_repairs, "event_value", garbled)
     with new_books(direction="ledger_to_topic", compensation=REPAIR) as books:
         books.take_cut()
         books.both(payment("a"))

@@ -24,7 +24,7 @@ from tallystick.kafka_log import fetch
 from tallystick.kafka_log.fetch import BrokerUnreachable, open_admin
 from tallystick.ledger.jdbc import open_jdbc_ledger
 from tallystick.ledger.jdbc_connection import jdbc_settings
-from tallystick.ledger.postgres import LedgerTooOld, open_ledger
+from tallystick.ledger.postgres_connection import LedgerTooOld, open_ledger
 from tallystick.ledger.protocol import LedgerUnreachable
 from tallystick.store.engine import StoreUnreachable, connect_store, migrate, open_store
 

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 
 import pytest
 from pyspark.sql import SparkSession
-from tallystick_spark.readers.ledger_frame import read_ledger, slice_queries
-from tallystick_spark.readers.postgres_rows import read_rows
 
-from tallystick.ledger.postgres import scan_address
+from tallystick.ledger.postgres_connection import scan_address
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.open_ledger import open_ledger_of
+from tallystick_spark.readers.ledger_frame import read_ledger, slice_queries
+from tallystick_spark.readers.postgres_rows import read_rows
 
 from .books import LiveBooks, doubts, kinds, payments
 from .live import NewBooks

@@ -11,7 +11,8 @@ from tallystick.connections.connections import environment_variable
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.store.runs.run_store import open_items_as_of, outstanding_breaks
+from tallystick.store.runs.open_item_store import open_items_as_of
+from tallystick.store.runs.outstanding_store import outstanding_breaks
 
 from .books import Event, LiveBooks, doubts, expected, kinds, payment
 from .live import NewBooks

@@ -10,12 +10,12 @@ from kafka import KafkaConsumer, TopicPartition
 from tallystick.compensation.plan import Kind
 from tallystick.compensation.repair_effect import Effect
 from tallystick.contract.compensation import REPUBLISHABLE, REVERSIBLE
-from tallystick.executor.action_log import ItemFate
+from tallystick.executor.effects.action_log import ItemFate
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick.store.runs.run_store import outstanding_breaks
+from tallystick.store.runs.outstanding_store import outstanding_breaks
 
 from .books import LiveBooks, payment, payments
 from .live import NewBooks

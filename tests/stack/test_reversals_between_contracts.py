@@ -16,9 +16,9 @@ from sqlalchemy import text
 from lab.services.ledger import PayoutRow
 from tallystick.compensation.plan import Plan
 from tallystick.contract.contract import Contract
-from tallystick.executor.action_log import ItemFate
+from tallystick.executor.effects.action_log import ItemFate
+from tallystick.executor.effects.step import ExecutorStep
 from tallystick.executor.progress_topic import progress_topic_name
-from tallystick.executor.step import ExecutorStep
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import break_id
 from tallystick.model.open_item import ItemSide

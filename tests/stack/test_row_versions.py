@@ -9,7 +9,8 @@ from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.open_item import ItemState, WriteOff
 from tallystick.model.verdict import Verdict
 from tallystick.store.breaks.write_off_store import write_off_break
-from tallystick.store.runs.run_store import open_items_as_of, outstanding_breaks
+from tallystick.store.runs.open_item_store import open_items_as_of
+from tallystick.store.runs.outstanding_store import outstanding_breaks
 
 from .books import LiveBooks, doubts, expected, kinds, payment, payments
 from .live import NewBooks

@@ -13,14 +13,12 @@ import pytest
 from psycopg import Connection
 from psycopg.rows import class_row
 from pyspark.sql import DataFrame
-from tallystick_spark import scan
-from tallystick_spark.matching import frame_match, hash_scan
-from tallystick_spark.readers import topic_frame
 
 from tallystick.contract.ledger import LedgerSide
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.fetch import Fetch
-from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, take_census, walk_batches
+from tallystick.kafka_log.log_walk import DecidedBatch, Outcome, walk_batches
+from tallystick.kafka_log.offset_census import take_census
 from tallystick.ledger import postgres, postgres_sql
 from tallystick.ledger.key_index import IndexIncomplete
 from tallystick.ledger.protocol import LedgerRow
@@ -31,6 +29,9 @@ from tallystick.model.cut import LedgerSlice, LedgerSnapshot, PartitionSnapshot,
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline import investigate, lookups, make_cut
+from tallystick_spark import scan
+from tallystick_spark.matching import frame_match, hash_scan
+from tallystick_spark.readers import topic_frame
 
 from . import test_bad_input, test_census_stack, test_ledger_crash, test_ledger_horizon, test_reconcile_holds
 from .books import payment, payments

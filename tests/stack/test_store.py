@@ -32,18 +32,10 @@ from tallystick.store.runs.cut_store import (
     read_cursor_positions,
     read_cut,
 )
-from tallystick.store.runs.run_store import (
-    AttemptFenced,
-    VerdictDiffers,
-    commit_run,
-    judged_items_as_of,
-    ledger_rows_before,
-    list_runs,
-    open_items_as_of,
-    outstanding_breaks,
-    outstanding_classes,
-    read_run,
-)
+from tallystick.store.runs.open_item_store import judged_items_as_of, open_items_as_of
+from tallystick.store.runs.outstanding_store import outstanding_breaks, outstanding_classes
+from tallystick.store.runs.run_history_store import ledger_rows_before
+from tallystick.store.runs.run_store import AttemptFenced, VerdictDiffers, commit_run, list_runs, read_run
 from tallystick.store.runs.sample_store import append_sample, read_samples
 from tallystick.store.schema import APPEND_ONLY
 

@@ -21,13 +21,9 @@ from tallystick.store.alerts.alert_store import firing_topics, pending_alerts
 from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.plans.plan_store import read_audit
 from tallystick.store.runs.cut_store import CutAlreadyOpen, claim_attempt, no_run_under_way
-from tallystick.store.runs.run_store import (
-    commit_run,
-    open_items_as_of,
-    outstanding_breaks,
-    outstanding_classes,
-    read_run,
-)
+from tallystick.store.runs.open_item_store import open_items_as_of
+from tallystick.store.runs.outstanding_store import outstanding_breaks, outstanding_classes
+from tallystick.store.runs.run_store import commit_run, read_run
 
 ADA = WriteOff(by="Ada", reason="refunded by hand", at_utc=datetime(2026, 3, 2, tzinfo=UTC))
 

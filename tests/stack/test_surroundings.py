@@ -7,7 +7,6 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 from kafka.admin import AbortTransactionSpec
 from kafka.structs import TopicPartition
-from tallystick_spark import reconcile_app
 
 from lab.servers.process import wait_until
 from lab.services.raw_producer import RawProducer, open_raw_admin, unverified_transactions
@@ -21,6 +20,7 @@ from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.lookups import LookUps
+from tallystick_spark import reconcile_app
 
 from .books import Event, LiveBooks, RawEvent, doubts, payment, payments
 from .live import NewBooks

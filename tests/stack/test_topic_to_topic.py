@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from tallystick_spark import reconcile_app
 
 from lab.servers.kafka_cluster import Cluster, new_cluster
 from lab.servers.process import REPOSITORY
@@ -24,7 +23,8 @@ from tallystick.model.cut import Cut
 from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick.report import write_report
+from tallystick.report.write_report import write_report
+from tallystick_spark import reconcile_app
 
 from .books import Event, LiveBooks, doubts, expected, kinds, payments
 from .live import NewBooks

@@ -5,7 +5,7 @@ import pytest
 
 from lab.servers.postgres import LEDGER_DATABASE, LEDGER_OWNER
 from tallystick.connections.connections import environment_variable
-from tallystick.ledger.postgres import describe_table
+from tallystick.ledger.postgres_table import describe_table
 from tallystick.ledger.protocol import LedgerRefused
 from tallystick.model.finding_names import Doubt
 

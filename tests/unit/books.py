@@ -15,13 +15,14 @@ from tallystick.compensation.write_off import items_written_off
 from tallystick.contract.contract import Contract
 from tallystick.judging.judge import judge
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
-from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.protocol import LedgerRow
 from tallystick.matching.evidence import Evidence, LegsCase, UnreadableRecord
 from tallystick.matching.grouping import group_by_key, group_by_transaction, not_judged_before, without_repeats
 from tallystick.matching.match_case import Copy, Deadlines, KeyCase, Sighting
 from tallystick.matching.pairing import pair_key
+from tallystick.matching.record_location import ledger_sighting, needs_topic, topic_sighting
 from tallystick.matching.reversals import may_be_taken_back, with_row_reversals
 from tallystick.matching.scan_result import ledger_item_id, topic_item_id
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss, OutOfSight, out_of_sight
@@ -34,7 +35,7 @@ from tallystick.model.findings import Break
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 from tallystick.model.run_result import RunResult
-from tallystick.pipeline.lookups import LookUps, ledger_sighting, needs_topic, topic_sighting
+from tallystick.pipeline.lookups import LookUps
 
 from .builders import HOUR, IN_TOPIC, LEDGER, MINUTE, NOON, TOPIC, contract_of, ledger_at, offsets, partition_at
 

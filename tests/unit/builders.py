@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.state import CursorPosition
-from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.grouping import group_by_key

@@ -10,15 +10,9 @@ import pytest
 from tallystick.compensation import plan_text
 from tallystick.compensation.abort_plan import AbortItem, why_too_young
 from tallystick.compensation.approval_rules import refuse_too_few_people
-from tallystick.compensation.plan import (
-    CapsExceeded,
-    OnePersonOnly,
-    Plan,
-    Spent,
-    StoodAround,
-    make_plan,
-    refuse_over_caps,
-)
+from tallystick.compensation.caps import refuse_over_caps
+from tallystick.compensation.plan import CapsExceeded, OnePersonOnly, Plan, Spent, StoodAround
+from tallystick.compensation.planning import make_plan
 from tallystick.kafka_cluster.state import Surroundings
 from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import TopicPartition

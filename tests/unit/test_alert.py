@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tallystick.alerting.alert import Alert, AlertAction, Outstanding, alerts_for, severity_of
+from tallystick.alerting.alert import Alert, AlertAction, Outstanding
 from tallystick.alerting.message import message_of
+from tallystick.alerting.policy import alerts_for, severity_of
 from tallystick.contract.alerts import AlertRules, Severity
 from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot

@@ -12,7 +12,8 @@ from tallystick.contract.event import EventFields
 from tallystick.kafka_log.batch_header import HEADER_BYTES, Marker
 from tallystick.kafka_log.fetch import FetchedLog, OffsetNotInLog
 from tallystick.kafka_log.header_cache import FETCH_WORTH_BYTES, NO_HEADS, BatchHeads, HeadKeeper, KeptHeads
-from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, walk_batches, walk_counted, walk_past_lso
+from tallystick.kafka_log.log_walk import DecidedBatch, Outcome, walk_batches, walk_past_lso
+from tallystick.kafka_log.offset_census import walk_counted
 from tallystick.kafka_log.record import read_records
 from tallystick.kafka_log.search import Wanted, find_records
 from tallystick.model.offsets import OffsetRange, TopicPartition

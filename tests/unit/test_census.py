@@ -12,16 +12,8 @@ from hypothesis import strategies as st
 
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.fetch import FetchedLog, OffsetNotInLog
-from tallystick.kafka_log.offset_census import (
-    LOOK_BACK_OFFSETS,
-    PATIENCE,
-    CountedOffsets,
-    Outcome,
-    batch_at,
-    take_census,
-    walk_batches,
-    with_compaction,
-)
+from tallystick.kafka_log.log_walk import PATIENCE, Outcome, batch_at, walk_batches
+from tallystick.kafka_log.offset_census import LOOK_BACK_OFFSETS, CountedOffsets, take_census, with_compaction
 from tallystick.kafka_log.producer_history import BLED_SAMPLE
 from tallystick.model.census_values import BledBatch, PartitionCensus
 from tallystick.model.offsets import OffsetRange, TopicPartition

@@ -7,7 +7,7 @@ import pytest
 from tallystick.anomalies.breaks.compensated_twice import compensated_twice
 from tallystick.anomalies.breaks.duplicate_in_topic import duplicate_in_topic, original_item_id, tell_cause
 from tallystick.anomalies.breaks.make_break import NAMED_OF_A_SIDE_MAX
-from tallystick.kafka_log.marker_protocol import MarkerProtocol
+from tallystick.kafka_log.producer_history import MarkerProtocol
 from tallystick.kafka_log.record import ACTION_HEADER, LogRecord
 from tallystick.kafka_log.transaction_span import TransactionSpan
 from tallystick.matching.match_case import Place

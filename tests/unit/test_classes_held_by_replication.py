@@ -22,7 +22,7 @@ from tallystick.anomalies.doubts.held_by_replication import held_by_replication
 from tallystick.anomalies.notices.cursor_stopped import cursor_stopped
 from tallystick.kafka_cluster.state import Surroundings, TopicSettings
 from tallystick.kafka_log import topic_snapshot
-from tallystick.kafka_log.log_end import read_log_ends
+from tallystick.kafka_log.topic_snapshot import read_log_ends
 from tallystick.model.cut import TopicSlice, next_topic_slice
 from tallystick.model.finding_names import Doubt
 from tallystick.pipeline.readiness import assess_settlement, topic_settled_until

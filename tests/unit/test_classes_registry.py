@@ -24,8 +24,8 @@ from tallystick.kafka_cluster.state import (
     UnreadExpiry,
 )
 from tallystick.kafka_log.batch_header import Marker
-from tallystick.kafka_log.marker_protocol import MarkerProtocol
 from tallystick.kafka_log.offset_census import with_compaction
+from tallystick.kafka_log.producer_history import MarkerProtocol
 from tallystick.kafka_log.record import ACTION_HEADER, LogRecord
 from tallystick.kafka_log.transaction_span import TransactionSpan
 from tallystick.matching.evidence import (

@@ -9,8 +9,8 @@ from tallystick.anomalies.breaks.torn_by_protocol import torn_by_protocol
 from tallystick.anomalies.breaks.torn_transaction import absent_legs, judge_legs, torn_transaction
 from tallystick.judging.judge import judge
 from tallystick.kafka_log.batch_header import Marker
-from tallystick.kafka_log.marker_protocol import MarkerProtocol
-from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.log_walk import Outcome
+from tallystick.kafka_log.producer_history import MarkerProtocol
 from tallystick.kafka_log.record import LogRecord
 from tallystick.kafka_log.transaction_span import TransactionSpan
 from tallystick.matching.evidence import Evidence, LegsCase

@@ -21,11 +21,10 @@ from tallystick.contract.contract import Contract
 from tallystick.documents.run import run_document
 from tallystick.kafka_cluster.config_check import PostureLine, Standing
 from tallystick.kafka_log.fetch import BrokerUnreachable
-from tallystick.model.exit_code import ExitCode, exit_code_of, worst_of
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
 from tallystick.model.stored_run import StoredRun
-from tallystick.model.verdict import Verdict
+from tallystick.model.verdict import ExitCode, Verdict, exit_code_of, worst_of
 from tallystick.pipeline import config_check_now, local_run
 from tallystick.pipeline.local_run import RereadDiffers
 from tallystick.store.runs.contract_store import NewestContract

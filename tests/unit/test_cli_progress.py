@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tallystick.cli.progress import _LINES, Progress, pace_text, step_line
-from tallystick.executor.step import ExecutorStep
+from tallystick.executor.effects.step import ExecutorStep
 
-APP = Path(__file__).parents[2] / "spark_apps" / "reconcile_app.py"
+APP = Path(__file__).parents[2] / "spark_apps" / "tallystick_spark" / "reconcile_app.py"
 
 
 def test_every_step_that_the_app_announces_has_its_line() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tallystick.compensation import plan_text
 from tallystick.compensation.approval_rules import NotAnApprover, may_approve, refuse_too_few_people
+from tallystick.compensation.caps import refuse_over_caps
 from tallystick.compensation.plan import (
     Candidate,
     CapsExceeded,
@@ -21,9 +22,8 @@ from tallystick.compensation.plan import (
     Spent,
     StandingRow,
     action_id_of,
-    make_plan,
-    refuse_over_caps,
 )
+from tallystick.compensation.planning import make_plan
 from tallystick.contract.contract import Contract
 from tallystick.documents.plan import conf_of
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot

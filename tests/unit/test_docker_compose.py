@@ -98,7 +98,7 @@ def test_the_broker_is_the_one_of_the_lab() -> None:
 
 
 def test_both_databases_are_the_major_of_the_lab() -> None:
-    (major,) = set(re.findall(r"POSTGRES_VERSIONS\[(\d+)\]", (ROOT / "lab" / "postgres.py").read_text()))
+    (major,) = set(re.findall(r"POSTGRES_VERSIONS\[(\d+)\]", (ROOT / "lab" / "servers" / "postgres.py").read_text()))
     assert SERVICES["ledger"]["image"] == SERVICES["airflow-db"]["image"]
     assert image_of(SERVICES["ledger"]["image"]).startswith(f"postgres:{major}.")
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from tallystick.compensation.plan import StoodAround, make_plan
+from tallystick.compensation.plan import StoodAround
+from tallystick.compensation.planning import make_plan
 from tallystick.documents.plan import conf_of, plan_document
 from tallystick.documents.run import run_document, story_document, verdict_event_document
 from tallystick.documents.schema import (

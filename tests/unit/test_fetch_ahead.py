@@ -7,7 +7,8 @@ import pytest
 
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.fetch import Asked, FetchedLog, OffsetNotInLog
-from tallystick.kafka_log.offset_census import take_census, walk_batches
+from tallystick.kafka_log.log_walk import walk_batches
+from tallystick.kafka_log.offset_census import take_census
 from tallystick.kafka_log.prefetch import TOGETHER_OFFSETS, fetch_ahead
 from tallystick.model.offsets import OffsetRange, TopicPartition
 

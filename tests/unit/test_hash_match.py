@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tallystick_spark.matching import bucket_blobs
 from tallystick_spark.matching.bucket_blobs import (
     BUCKETS,

@@ -11,19 +11,19 @@ ROOT = Path(__file__).parents[2]
 # folder: the packages of ours that it may import. dags reach spark_apps by path and argv only.
 MAY_IMPORT = {
     "tallystick": {"tallystick"},
-    "spark_apps": {"spark_apps", "tallystick"},
+    "spark_apps": {"tallystick_spark", "tallystick"},
     "plugins": {"tallystick_airflow", "tallystick"},
-    "expectations": {"expectations", "tallystick"},
+    "expectations": {"tallystick_expectations", "tallystick"},
     "dags": {"tallystick", "tallystick_airflow"},
     "docs": set(),  # an example is copied to where nothing of ours may lie beside it
     "lab": {"lab"},
-    "bench": {"bench", "lab", "spark_apps", "tallystick"},
+    "bench": {"bench", "lab", "tallystick_spark", "tallystick"},
     "setup": {"class_archive", "jars", "machine"},
     "tests": {
         "tallystick",
-        "spark_apps",
+        "tallystick_spark",
         "tallystick_airflow",
-        "expectations",
+        "tallystick_expectations",
         "lab",
         "bootstrap",
         "class_archive",
@@ -87,12 +87,12 @@ def test_every_folder_with_python_has_its_line_in_the_table() -> None:
     [
         ("tallystick", "import pyspark.sql"),
         ("tallystick", "def f():\n    from airflow.sdk import DAG"),
-        ("tallystick", "from spark_apps.matching import count_copies"),
-        ("plugins", "import spark_apps.reconcile_app as app"),
-        ("dags", "from spark_apps import reconcile_app"),
+        ("tallystick", "from tallystick_spark.matching import count_copies"),
+        ("plugins", "import tallystick_spark.reconcile_app as app"),
+        ("dags", "from tallystick_spark import reconcile_app"),
         ("spark_apps", "from tallystick_airflow import settle_sensor"),
-        ("expectations", "import lab.stack"),
-        ("lab", "from tallystick.verdict import Verdict"),
+        ("expectations", "import lab.servers.stack"),
+        ("lab", "from tallystick.model.verdict import Verdict"),
         ("docs", "from tallystick_airflow.verdict_assets import matched_asset"),
         ("tests", "import dags"),
     ],
@@ -104,7 +104,7 @@ def test_an_import_against_the_direction_is_found(folder: str, source: str) -> N
 @pytest.mark.parametrize(
     ("folder", "source"),
     [
-        ("tallystick", "from tallystick.verdict import Verdict"),
+        ("tallystick", "from tallystick.model.verdict import Verdict"),
         ("tallystick", "import pyspark_like_name"),
         ("plugins", "from airflow.sdk import BaseSensorOperator"),
         ("plugins", "from .settle_sensor import SettleSensor"),

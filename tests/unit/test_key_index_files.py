@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tallystick_spark.readers import key_index_files
-from tallystick_spark.readers.key_index_files import IndexPlan, IndexWriter, index_hashes, read_before
 
 from tallystick.ledger.key_index import IndexedCopy, IndexIncomplete, ReadableIndexes, key_hash, seal
+from tallystick_spark.readers import key_index_files
+from tallystick_spark.readers.key_index_files import IndexPlan, IndexWriter, index_hashes, read_before
 
 from .builders import LAW
 

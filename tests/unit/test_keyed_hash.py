@@ -4,8 +4,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tallystick_spark.matching.keyed_hash import keyed_currencies, keyed_hashes, keyed_texts, new_secret
 from xxhash import xxh64_intdigest
+
+from tallystick_spark.matching.keyed_hash import keyed_currencies, keyed_hashes, keyed_texts, new_secret
 
 SECRET = "0123456789abcdef"
 ALWAYS_EQUAL = ("H\u075c\u10b6\u07c4\u01f1\u063f\u056c\u0109", "h\u041bI'jMx\u01f1\u063f&a7s")

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tallystick.contract.event import EventFields
-from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import ACTION_HEADER, HEADER_LENGTH, HEADERS_KEPT, read_record, read_records
 
 from .builders import PART

@@ -12,7 +12,7 @@ from tallystick.contract.event import EventFields
 from tallystick.kafka_log import search as log_search
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.fetch import Fetch, FetchedLog, OffsetNotInLog
-from tallystick.kafka_log.offset_census import PATIENCE, DecidedBatch, Outcome
+from tallystick.kafka_log.log_walk import PATIENCE, DecidedBatch, Outcome
 from tallystick.kafka_log.open_batch import open_batch
 from tallystick.kafka_log.record import read_record
 from tallystick.kafka_log.search import NEEDLES_MAX, Wanted, find_records

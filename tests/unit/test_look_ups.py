@@ -7,14 +7,15 @@ from dataclasses import replace
 import pytest
 
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
-from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.protocol import LedgerRow
 from tallystick.matching.match_case import Copy, Place, Sighting
+from tallystick.matching.record_location import ledger_sighting, needs_topic, topic_sighting
 from tallystick.model.direction import Direction
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemState
-from tallystick.pipeline.lookups import LookUps, ledger_sighting, needs_topic, topic_sighting
+from tallystick.pipeline.lookups import LookUps
 
 from .builders import (
     HOUR,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.log_walk import Outcome
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import Notice
 from tallystick.model.open_item import ItemState

@@ -14,12 +14,12 @@ from tallystick.model.break_history import LifeStep, ToldBreak
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
-from tallystick.pages import render_page
 from tallystick.pages.break_page import break_page
 from tallystick.pages.plan_page import plan_page
-from tallystick.report import render_report
+from tallystick.pages.render import render_page
 from tallystick.report.break_story import explain
 from tallystick.report.masking import MASKED, Mask
+from tallystick.report.write_report import render_report
 from tests.page_books import item_of, missing, payouts, torn, waiting_plan
 
 from .test_pages import HOUR, NOON, plan_told

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.alerting.alert import severity_of
+from tallystick.alerting.policy import severity_of
 from tallystick.contract.alerts import AlertRules, Severity
 from tallystick.model.findings import Break, largest_first, money_at_stake, negative_at_stake
 from tallystick.report.break_sample import choose_breaks, stakes

@@ -11,7 +11,7 @@ from tallystick.contract.event import EventFields
 from tallystick.kafka_log import open_batch as module
 from tallystick.kafka_log.committed_records import committed_in
 from tallystick.kafka_log.event_decoder import EventReader
-from tallystick.kafka_log.offset_census import DecidedBatch, batch_at
+from tallystick.kafka_log.log_walk import DecidedBatch, batch_at
 from tallystick.kafka_log.open_batch import HEADERS_MAX, is_whole, open_batch, readable_records
 from tallystick.kafka_log.record import read_record, why_unreadable
 from tallystick.kafka_log.search import Wanted, find_records

@@ -13,8 +13,9 @@ from sqlalchemy import Engine
 from sqlalchemy.dialects import postgresql
 
 from tallystick.compensation.plan import Plan, PlanItem
-from tallystick.executor import action_log, execute_plan
-from tallystick.executor.action_log import ItemFate, Work
+from tallystick.executor import publish_repairs
+from tallystick.executor.effects import action_log
+from tallystick.executor.effects.action_log import ItemFate, Work
 from tallystick.executor.effects.publish_events import ExecutorFenced, TransactionAborted
 from tallystick.model.finding_names import BreakClass
 from tallystick.store.plans import claim_store
@@ -43,13 +44,13 @@ class Cluster:
         self.published: list[str] = []
         self.held = {item.action_id for item in ITEMS}
         self.refused: list[UUID] = []
-        monkeypatch.setattr(execute_plan, "_TOGETHER", 1)
-        monkeypatch.setattr(execute_plan, "open_publisher", lambda *_, **__: None)
+        monkeypatch.setattr(publish_repairs, "_TOGETHER", 1)
+        monkeypatch.setattr(publish_repairs, "open_publisher", lambda *_, **__: None)
         proof = SimpleNamespace(settled=SimpleNamespace(of=lambda _: ()))
-        monkeypatch.setattr(execute_plan, "_prove", lambda *_, **__: proof)
-        monkeypatch.setattr(execute_plan, "_fate", lambda *_: None)
-        monkeypatch.setattr(execute_plan, "_why_unproven", lambda *_: None)
-        monkeypatch.setattr(execute_plan, "_publish", self.publish)
+        monkeypatch.setattr(publish_repairs, "prove_actions", lambda *_, **__: proof)
+        monkeypatch.setattr(publish_repairs, "fate_of_action", lambda *_: None)
+        monkeypatch.setattr(publish_repairs, "why_unproven", lambda *_: None)
+        monkeypatch.setattr(publish_repairs, "_publish", self.publish)
         monkeypatch.setattr(action_log, "held_among", lambda _, ids, __: frozenset(self.held & set(ids)))
         monkeypatch.setattr(action_log, "record_refusal", self.refuse)
         monkeypatch.setattr(Work, "refuse_for_now", lambda _: None)
@@ -79,14 +80,14 @@ def work() -> Work:
 
 
 def test_who_holds_its_actions_publishes_them(cluster: Cluster, work: Work) -> None:
-    fates = [one.fate for one in execute_plan._attempt(work, ITEMS, {})]
+    fates = [one.fate for one in publish_repairs._attempt(work, ITEMS, {})]
     assert (fates, cluster.published) == ([ItemFate.PUBLISHED] * 2, ["ev-1", "ev-2"])
 
 
 def test_what_a_later_start_has_claimed_or_refused_is_not_published(cluster: Cluster, work: Work) -> None:
     cluster.held.remove(ITEMS[0].action_id)
     with pytest.raises(ExecutorFenced, match=f"payouts: another executor has claimed {ITEMS[0].action_id} since"):
-        execute_plan._attempt(work, ITEMS, {})
+        publish_repairs._attempt(work, ITEMS, {})
     assert cluster.published == []
 
 
@@ -95,9 +96,9 @@ def test_each_producer_transaction_asks_again(cluster: Cluster, work: Work, monk
         cluster.held.clear()
         return cluster.publish(*arguments)
 
-    monkeypatch.setattr(execute_plan, "_publish", publish_and_lose)
+    monkeypatch.setattr(publish_repairs, "_publish", publish_and_lose)
     with pytest.raises(ExecutorFenced):
-        execute_plan._attempt(work, ITEMS, {})
+        publish_repairs._attempt(work, ITEMS, {})
     assert cluster.published == ["ev-1"]
 
 
@@ -110,9 +111,9 @@ def test_what_was_published_is_not_told_as_refused_when_a_later_transaction_fail
         return cluster.publish(*arguments)
 
     work.begun.update(item.action_id for item in ITEMS)
-    monkeypatch.setattr(execute_plan, "_publish", publish_one)
+    monkeypatch.setattr(publish_repairs, "_publish", publish_one)
     with pytest.raises(TransactionAborted):
-        execute_plan._attempt(work, ITEMS, {})
+        publish_repairs._attempt(work, ITEMS, {})
     action_log.refuse_begun(work, "the ledger is not what it was")
     assert (cluster.published, cluster.refused) == (["ev-1"], [ITEMS[1].action_id])
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.log_walk import Outcome
 from tallystick.matching.known_repairs import action_ids_of, believed_records, believed_rows, repairs_by_id
 from tallystick.matching.match_case import Place, Sighting
 from tallystick.model.known_repair import KnownRepair

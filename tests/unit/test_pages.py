@@ -18,12 +18,11 @@ from tallystick.model.metric_figures import StandingClass
 from tallystick.model.open_item import ItemState, StandingItems, WriteOff
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
-from tallystick.pages import ASSETS, render_page
 from tallystick.pages.break_page import BreakPage, break_page, side_by_side, standing_words
-from tallystick.pages.contract_page import contract_page
+from tallystick.pages.contract_page import canary_sentence, contract_page
 from tallystick.pages.overview_page import book_row, overview_page
 from tallystick.pages.plan_page import plan_page, standing_of
-from tallystick.pages.run_page import canary_sentence
+from tallystick.pages.render import ASSETS, render_page
 from tallystick.pages.trend_drawing import column_heights, draw_columns
 from tallystick.pages.window_strip import NO_VERDICT, describe_windows, draw_windows, strip_cells
 from tallystick.report.break_sample import stakes

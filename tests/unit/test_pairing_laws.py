@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.log_walk import Outcome
 from tallystick.matching.match_case import Copy, KeyCase
 from tallystick.matching.pairing import pair_key
 from tallystick.model.direction import Direction

@@ -16,9 +16,9 @@ from tallystick.kafka_cluster.state import Surroundings
 from tallystick.ledger.parquet import ParquetLedger, changes, fix_files, known_files
 from tallystick.ledger.protocol import LedgerRefused, LedgerUnreachable
 from tallystick.matching.match_case import Place
+from tallystick.matching.record_location import ledger_sighting
 from tallystick.model.cut import FileChange, LedgerFile, LedgerSlice
 from tallystick.model.finding_names import Doubt
-from tallystick.pipeline.lookups import ledger_sighting
 
 from .builders import LAW, NOON, cut_of, evidence_of, ledger_slice_of
 

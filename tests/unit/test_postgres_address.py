@@ -10,7 +10,7 @@ from psycopg.conninfo import conninfo_to_dict
 from tallystick.connections.connections import ConnectionNotGiven
 from tallystick.connections.postgres_address import as_asked, first_server, jdbc_options
 from tallystick.ledger.jdbc_connection import jdbc_settings
-from tallystick.ledger.postgres import jdbc_scan_options, scan_address
+from tallystick.ledger.postgres_connection import jdbc_scan_options, scan_address
 
 PLAIN = "postgresql://reader:hunter2@db:5433/books"
 OTHERS = "mysql+pymysql://reader:hunter2@db/books"

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tallystick_spark.readers.key_index_files import INDEX_COLUMNS, write_whole
 
 from tallystick.alerting.sinks.file import FileSink
 from tallystick.contract.contract import Contract
@@ -16,7 +15,8 @@ from tallystick.host.private_files import SHARED_VARIABLE, SharingRefused, narro
 from tallystick.model.stored_run import StoredRun
 from tallystick.pipeline.breaks_parquet import breaks_file
 from tallystick.pipeline.spark_job import run_job
-from tallystick.report import write_report
+from tallystick.report.write_report import write_report
+from tallystick_spark.readers.key_index_files import INDEX_COLUMNS, write_whole
 
 from .test_breaks_file import RESULT
 from .test_sinks import ALERT

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tallystick.kafka_cluster.state import Surroundings, TopicSettings
-from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.protocol import LedgerRow
 from tallystick.matching.match_case import Place, Sighting

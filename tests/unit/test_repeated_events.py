@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from tallystick_spark.matching import hash_scan
 from tallystick_spark.matching.bucket_blobs import Kind, ScanPlan
 from tallystick_spark.matching.hash_scan import Places

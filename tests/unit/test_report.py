@@ -25,13 +25,13 @@ from tallystick.model.offsets import TopicPartition
 from tallystick.model.partner_lag import Grace, RunLag, lags_of_pairs
 from tallystick.model.run_result import IndexFile, KeyIndex
 from tallystick.model.stored_run import StoredRun
-from tallystick.report import render_report, report_path, write_report
 from tallystick.report.break_story import explain, tell_breaks
 from tallystick.report.guarantees import guarantees
 from tallystick.report.leg_marks import leg_marks
 from tallystick.report.log_excerpt import LogStrip, StripBatch
 from tallystick.report.page import report_page
 from tallystick.report.strip_drawing import draw_strip
+from tallystick.report.write_report import render_report, report_path, write_report
 
 from .builders import T2T, contract_of
 
@@ -229,7 +229,7 @@ def test_the_index_of_keys_is_named_with_its_size_its_horizon_and_what_it_leaves
 
 RENDER = """
 import hashlib, pickle, sys
-from tallystick.report import render_report
+from tallystick.report.write_report import render_report
 run, contract = pickle.load(open(sys.argv[1], "rb"))
 print(hashlib.sha256(render_report(run, contract).encode()).hexdigest())
 """

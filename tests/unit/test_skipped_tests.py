@@ -1,12 +1,14 @@
 """A skipped test fails the run; a run without one does not."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-CONFTEST = Path(__file__).parents[1] / "conftest.py"
+ROOT = Path(__file__).parents[2]
+CONFTEST = ROOT / "tests" / "conftest.py"
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,8 @@ def test_only_a_run_without_skips_is_green(tmp_path: Path, body: str, exit_statu
         str(tmp_path),
         str(tmp_path),
     ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
+    )
     assert bool(done.returncode) == bool(exit_status), done.stdout
     assert ("a test that did not run proved nothing" in done.stdout) == ("def test_y" in body)

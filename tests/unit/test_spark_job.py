@@ -128,7 +128,7 @@ MILD = STUBBORN.replace("signal.signal(signal.SIGTERM, signal.SIG_IGN)", "pass")
 OUTER = f"""
 import os, sys
 from pathlib import Path
-from tallystick.spark_job import run_job
+from tallystick.pipeline.spark_job import run_job
 argv = [sys.executable, "-u", "-c", {MILD!r}]
 observe = lambda step, found: print(*found["pids"], flush=True)
 try:

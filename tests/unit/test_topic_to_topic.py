@@ -14,17 +14,18 @@ from tallystick.anomalies.doubts.held import partner_not_settled
 from tallystick.anomalies.registry import CLASSES
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.judging.canary_cases import name_of
-from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.log_walk import Outcome
 from tallystick.ledger.input_topics import input_kafka
 from tallystick.ledger.key_index import IndexedCopy, ReadableIndexes
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.match_case import Copy, Place, Sighting
+from tallystick.matching.record_location import input_sighting, needs_input
 from tallystick.matching.scan_result import input_row_id, ledger_item_id, topic_item_id
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import NoticeFound
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide
-from tallystick.pipeline.lookups import LookUps, index_sightings, input_sighting, needs_input
+from tallystick.pipeline.lookups import LookUps, index_sightings
 
 from .builders import (
     HOUR,

@@ -3,7 +3,7 @@
 import pytest
 
 from tallystick.kafka_log.batch_header import Marker
-from tallystick.kafka_log.marker_protocol import MarkerProtocol
+from tallystick.kafka_log.producer_history import MarkerProtocol
 from tallystick.kafka_log.transaction_span import LOOK_BACK_OFFSETS, TransactionSpan, read_spans
 
 from .builders import PART

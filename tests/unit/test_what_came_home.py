@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from tallystick.contract.event import EventFields
 from tallystick.kafka_log.batch_header import Marker
-from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import LogRecord, read_records
 from tallystick.kafka_log.search import NEEDLES_MAX, Wanted, find_records
 from tallystick.matching.match_case import Copy
+from tallystick.matching.record_location import without_what_came_home
 from tallystick.matching.scan_result import CanaryScan, SliceScan
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.open_item import ItemSide
-from tallystick.pipeline.lookups import without_what_came_home
 
 from .builders import LAW, PART, event, offsets, row, slice_of
 from .synthetic_log import SyntheticLog

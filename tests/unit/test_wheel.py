@@ -9,10 +9,9 @@ from zipfile import ZipFile
 ROOT = Path(__file__).parents[2]
 PACKAGES = {  # where it lies in the checkout: where it is imported from
     "tallystick/": "tallystick/",
-    "spark_apps/": "spark_apps/",
+    "spark_apps/tallystick_spark/": "tallystick_spark/",
     "plugins/tallystick_airflow/": "tallystick_airflow/",
-    "expectations/": "expectations/",
-    "lab/": "lab/",
+    "expectations/tallystick_expectations/": "tallystick_expectations/",
 }
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.log_walk import Outcome
 from tallystick.matching.scan_result import ledger_item_id, topic_item_id
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass, Doubt

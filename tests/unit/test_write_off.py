@@ -7,7 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.alerting.alert import AlertAction, Outstanding, alerts_of_write_off
+from tallystick.alerting.alert import AlertAction, Outstanding
+from tallystick.alerting.policy import alerts_of_write_off
 from tallystick.compensation.write_off import (
     RepairBegun,
     WriteOffRefused,

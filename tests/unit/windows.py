@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
-from tallystick.kafka_log.offset_census import Outcome
+from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.protocol import LedgerRow
 from tallystick.matching.scan_result import ledger_item_id, topic_item_id

@@ -30,11 +30,9 @@ class ActOperator(ContractOperator):
     reached: "Connections | None" = None
 
     def execute(self, context: Context) -> dict[str, int]:
-        from tallystick.executor.action_log import ItemFate
-        from tallystick.executor.execute_plan import (  # Kafka's client: not while parsing
-            contract_to_look_by,
-            execute_plan,
-        )
+        from tallystick.executor.effects.action_log import ItemFate
+        from tallystick.executor.execute_plan import execute_plan
+        from tallystick.executor.prove_repairs import contract_to_look_by
         from tallystick.text.plain import story_text
 
         contract = self.read_contract()

@@ -78,7 +78,7 @@ class ApprovePlanOperator(ApprovalOperator):
 
 
 class SecondApprovalOperator(ApprovePlanOperator):
-    """Ask a second person where one is not enough; pass at once where it is. The rule is tallystick.compensation.approval_rules'.
+    """Ask a second person where one is not enough; pass at once where it is. approval_rules decides.
 
     So the reconciliation's own plan gets two approvals above the contract's limit, and whoever agreed to a plan that
     they had asked for themselves need not start again.

@@ -28,7 +28,7 @@ class JudgeOperator(ContractOperator):
     def execute(self, context: Context) -> None:
         from tallystick.model.findings import money_at_stake
         from tallystick.model.verdict import Verdict
-        from tallystick.report import report_path
+        from tallystick.report.write_report import report_path
         from tallystick.store.runs.run_store import read_run
         from tallystick.text.money import format_money  # database clients, plots: not while parsing
         from tallystick.text.plain import foreign_text, story_text

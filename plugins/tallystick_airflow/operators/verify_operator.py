@@ -21,10 +21,8 @@ class VerifyOperator(ContractOperator):
 
     def execute(self, context: Context) -> None:
         from tallystick.compensation.repair_effect import Effect
-        from tallystick.executor.execute_plan import (  # Kafka's client: not while parsing
-            contract_to_look_by,
-            verify_and_keep,
-        )
+        from tallystick.executor.prove_repairs import contract_to_look_by
+        from tallystick.executor.verify_plan import verify_and_keep
         from tallystick.model.verdict import Verdict
         from tallystick.report.masking import Mask
 

@@ -27,16 +27,15 @@ from tallystick.contract.contract import Contract
 from tallystick.matching.closed_cut import CloseRefused
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.open_item import ItemState
-from tallystick.pages import ASSETS, render_page
 from tallystick.pages.break_page import STATE_WORDS, break_page
-from tallystick.pages.contract_page import PLANS_LISTED, TREND_WINDOWS, VERSIONS_LISTED, contract_page
+from tallystick.pages.contract_page import PLANS_LISTED, TREND_WINDOWS, VERSIONS_LISTED, canary_sentence, contract_page
 from tallystick.pages.overview_page import WINDOWS_SHOWN, overview_page
 from tallystick.pages.plan_page import plan_page
-from tallystick.pages.run_page import canary_sentence
+from tallystick.pages.render import ASSETS, render_page
 from tallystick.pages.window_strip import legend
-from tallystick.report import report_path
 from tallystick.report.masking import Mask
 from tallystick.report.page import page_of, posture_of
+from tallystick.report.write_report import report_path
 from tallystick.store.alerts.incident_store import read_incidents
 from tallystick.store.breaks.break_life_store import alerts_of_break, repairs_of_break
 from tallystick.store.breaks.item_query_store import ItemOrder, ItemQuestion, read_breaks, read_standing

@@ -10,8 +10,6 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
-from tallystick_spark.matching.keyed_hash import keyed_currency, new_secret
-from tallystick_spark.matching.lag_meter import LagMeter
 
 from tallystick.matching.evidence import OutOfOrderEvent, RecordTimes, UnreadableRecord
 from tallystick.matching.match_case import Copy
@@ -28,6 +26,8 @@ from tallystick.matching.scan_result import (
 from tallystick.model.direction import Direction
 from tallystick.model.findings import total_money
 from tallystick.model.open_item import ItemSide
+from tallystick_spark.matching.keyed_hash import keyed_currency, new_secret
+from tallystick_spark.matching.lag_meter import LagMeter
 
 _KEY = ["planted", "match_key"]
 _PLACE_AND_KEYS = ("topic", "partition", "kafka_offset", "match_key", "transaction_key", "leg", "ordering_key")

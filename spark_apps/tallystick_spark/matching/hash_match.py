@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
 from tallystick_spark.matching.bucket_blobs import (
     NO_BUCKET,
     PARTITIONS,

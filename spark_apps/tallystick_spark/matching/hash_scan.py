@@ -18,6 +18,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
+
+from tallystick.kafka_log.header_cache import BatchHeads
+from tallystick.kafka_log.record import LogRecord, unpacked
+from tallystick.matching.evidence import UnreadableRecord
+from tallystick.matching.match_case import Copy
+from tallystick.matching.scan_result import CANARY_PARTITION, CanaryScan, SliceScan
+from tallystick.model.direction import Direction
+from tallystick.model.findings import total_money
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.partner_lag import TopicLag, lags_of_pairs
 from tallystick_spark.matching.bucket_blobs import (
     NO_BUCKET,
     PARTITIONS,
@@ -49,16 +59,6 @@ from tallystick_spark.matching.keyed_hash import keyed_hashes, keyed_texts, new_
 from tallystick_spark.matching.row_hashes import SUMMARY_SHAPE, events_to_hash, hashed_events, hashed_rows, rows_to_hash
 from tallystick_spark.readers.ledger_frame import RowsById
 from tallystick_spark.readers.reader_messages import Seen, Walked, heads_of, seen_in, walked_in
-
-from tallystick.kafka_log.header_cache import BatchHeads
-from tallystick.kafka_log.record import LogRecord, unpacked
-from tallystick.matching.evidence import UnreadableRecord
-from tallystick.matching.match_case import Copy
-from tallystick.matching.scan_result import CANARY_PARTITION, CanaryScan, SliceScan
-from tallystick.model.direction import Direction
-from tallystick.model.findings import total_money
-from tallystick.model.offsets import TopicPartition
-from tallystick.model.partner_lag import TopicLag, lags_of_pairs
 
 LAGS_MEASURED = 50_000
 """About so many keys of a slice have their lag measured."""

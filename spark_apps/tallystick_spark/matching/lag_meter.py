@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from tallystick_spark.readers.topic_frame import topic_number
 
 from tallystick.model.direction import Direction
 from tallystick.model.partner_lag import EDGES_MS, TopicLag
+from tallystick_spark.readers.topic_frame import topic_number
 
 
 @dataclass(frozen=True)

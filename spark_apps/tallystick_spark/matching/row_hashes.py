@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+
 from tallystick_spark.matching.bucket_blobs import HASHED_EVENTS, HASHED_ROWS, PARTITIONS
 from tallystick_spark.matching.frame_match import event_content, is_misrouted, row_content
 from tallystick_spark.matching.keyed_hash import keyed_currencies, keyed_texts

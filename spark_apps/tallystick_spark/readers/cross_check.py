@@ -11,20 +11,20 @@ from itertools import accumulate
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from tallystick_spark.matching.frame_match import fingerprint
-from tallystick_spark.readers.log_reader import seen_by_us
-from tallystick_spark.readers.reader_messages import NOTHING_SEEN, Seen
-from tallystick_spark.readers.topic_frame import read_topics
 
 from tallystick.connections.connections import KafkaSettings
 from tallystick.kafka_log.fetch import Fetch, FetchedLog, fetchers, open_admin
-from tallystick.kafka_log.offset_census import DecidedBatch, Outcome, decide_batches
+from tallystick.kafka_log.log_walk import DecidedBatch, Outcome, decide_batches
 from tallystick.kafka_log.open_batch import is_compressed, readable_records
 from tallystick.kafka_log.prefetch import fetch_ahead
 from tallystick.kafka_log.unpacking import UnreadableBatch
 from tallystick.matching.evidence import SecondReading
 from tallystick.model.cut import TopicSlice
 from tallystick.model.offsets import OffsetRange, TopicPartition
+from tallystick_spark.matching.frame_match import fingerprint
+from tallystick_spark.readers.log_reader import seen_by_us
+from tallystick_spark.readers.reader_messages import NOTHING_SEEN, Seen
+from tallystick_spark.readers.topic_frame import read_topics
 
 SAMPLE_OFFSETS = 10_000
 """A cut of no more offsets is read twice as a whole; of a larger one so many, at one place."""

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tallystick_spark.readers.key_index_files import IndexPlan, IndexWriter, read_before
 
 from tallystick.host.private_files import narrow, private_folder
 from tallystick.ledger.key_index import INDEX_COLUMNS
 from tallystick.matching.scan_result import CANARY_PARTITION
+from tallystick_spark.readers.key_index_files import IndexPlan, IndexWriter, read_before
 
 _SHAPE = "hash_high bigint, hash_low bigint, part string, kafka_offset bigint"
 _ROW_GROUP_BYTES = 1 << 20

@@ -18,7 +18,8 @@ from tallystick.kafka_log.event_decoder import TEXT_LENGTH_MAX
 from tallystick.ledger import postgres_sql
 from tallystick.ledger.jdbc import JdbcLedger
 from tallystick.ledger.parquet import ParquetLedger
-from tallystick.ledger.postgres import PostgresLedger, jdbc_scan_options
+from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.postgres_connection import jdbc_scan_options
 from tallystick.ledger.protocol import Ledger, LedgerDescription
 from tallystick.matching.scan_result import REPEATED_IDS_MAX
 from tallystick.model.cut import LedgerSlice

@@ -1,8 +1,8 @@
 """The log's own batches, read once on the executors: events for the match, and the census of every offset, in one walk.
 
-Each task walks whole partitions, one after the other, through the broker's fetch protocol under read_committed, counts
-every offset as `tallystick.census` does, and decodes the records of committed and plain batches. A batch whose checksum
-is wrong ends the attempt.
+Each task walks whole partitions, one after the other, through the broker's fetch protocol under read_committed. It
+counts every offset as `tallystick.kafka_log.offset_census` does, and decodes the records of committed and plain
+batches. A batch whose checksum is wrong ends the attempt.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,6 +17,19 @@ from numpy.typing import NDArray
 from pyspark.accumulators import Accumulator
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
+
+from tallystick.connections.connections import KafkaSettings
+from tallystick.contract.event import EventFields
+from tallystick.host.gc_tuning import seldom_collected
+from tallystick.kafka_log.fetch import Fetch, FetchedLog, OffsetNotInLog, fetcher, fetchers, open_admin
+from tallystick.kafka_log.header_cache import HEADS_MAX, BatchHeads, HeadKeeper
+from tallystick.kafka_log.log_walk import DecidedBatch, LogEndsEarly, Outcome, batch_at, walk_batches
+from tallystick.kafka_log.offset_census import walk_counted
+from tallystick.kafka_log.open_batch import Record, is_compressed, is_whole, open_batch
+from tallystick.kafka_log.prefetch import fetch_ahead
+from tallystick.kafka_log.record import packed, record_of
+from tallystick.model.cut import TopicSlice
+from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick_spark.matching.bucket_blobs import (
     HASHED_EVENTS,
     LOW_32_BITS,
@@ -35,18 +48,6 @@ from tallystick_spark.readers.event_columns import EventDecoder, WholeEvents
 from tallystick_spark.readers.key_index_files import IndexPlan, IndexWriter
 from tallystick_spark.readers.reader_messages import NOTHING_SEEN, Seen, Walked, seen_blob, walked_blob
 from tallystick_spark.readers.topic_frame import events_shape, with_events
-
-from tallystick.connections.connections import KafkaSettings
-from tallystick.contract.event import EventFields
-from tallystick.host.gc_tuning import seldom_collected
-from tallystick.kafka_log.fetch import Fetch, FetchedLog, OffsetNotInLog, fetcher, fetchers, open_admin
-from tallystick.kafka_log.header_cache import HEADS_MAX, BatchHeads, HeadKeeper
-from tallystick.kafka_log.offset_census import DecidedBatch, LogEndsEarly, Outcome, batch_at, walk_batches, walk_counted
-from tallystick.kafka_log.open_batch import Record, is_compressed, is_whole, open_batch
-from tallystick.kafka_log.prefetch import fetch_ahead
-from tallystick.kafka_log.record import packed, record_of
-from tallystick.model.cut import TopicSlice
-from tallystick.model.offsets import OffsetRange, TopicPartition
 
 CHUNK_RECORDS = 2_000
 CHUNK_BYTES = 16 << 20

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from adbc_driver_manager import AdbcConnection, AdbcStatement
 from pyspark.sql import DataFrame, SparkSession
+
+from tallystick.ledger.postgres_sql import at_snapshot
 from tallystick_spark.matching.bucket_blobs import HASHED_ROWS, Numbers, ScanPlan, summarise_rows
 from tallystick_spark.matching.keyed_hash import keyed_currencies, keyed_texts
 from tallystick_spark.matching.row_hashes import SUMMARY_SHAPE
 from tallystick_spark.matching.xxhash import hash_longs, hash_texts
-
-from tallystick.ledger.postgres_sql import at_snapshot
 
 
 @dataclass(frozen=True, kw_only=True)

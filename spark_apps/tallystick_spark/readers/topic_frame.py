@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tallystick_spark.readers.event_columns import EventDecoder, read_events
 
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.event import EventFields
 from tallystick.model.offsets import OffsetRange
+from tallystick_spark.readers.event_columns import EventDecoder, read_events
 
 ISOLATION = "read_committed"
 _EVENTS = (

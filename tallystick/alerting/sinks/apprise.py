@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from tallystick.alerting.alert import Alert, AlertAction
 from tallystick.alerting.message import SinkFailed, SinkRefused
-from tallystick.alerting.sinks.http_post import TIMEOUT_SECONDS
-from tallystick.alerting.sinks.quiet_client_logs import silent_logs
+from tallystick.alerting.sinks.http_post import TIMEOUT_SECONDS, silent_logs
 from tallystick.alerting.template import render_lines
 from tallystick.contract.alerts import Severity
 

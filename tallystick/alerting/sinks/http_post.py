@@ -5,14 +5,15 @@ answer at all. Every other one is a refusal. Redirects are not followed: a secre
 """
 
 import asyncio
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 import httpx
 
 from tallystick.alerting.message import SinkFailed, SinkRefused
-from tallystick.alerting.sinks.quiet_client_logs import silent_logs
 
 TIMEOUT_SECONDS = 5
 """From the look-up of the name to the head of the answer; a receiver that is slower is down for us."""
@@ -68,3 +69,20 @@ async def _post(
         answer = await client.send(request, stream=True)  # its status is enough: the body may be endless
         await answer.aclose()
     return answer.status_code, answer.headers
+
+
+_THEY_NAME_ADDRESSES = ("apprise", "httpcore", "httpx", "urllib3")
+
+
+@contextmanager
+def silent_logs() -> Iterator[None]:
+    """For the length of a block; loggers below these have no level of their own."""
+    logs = [logging.getLogger(name) for name in _THEY_NAME_ADDRESSES]
+    before = [log.level for log in logs]
+    for log in logs:
+        log.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for log, level in zip(logs, before, strict=True):
+            log.setLevel(level)

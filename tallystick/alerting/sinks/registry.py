@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
-from tallystick.alerting.alert import Alert, sink_name
+from tallystick.alerting.alert import Alert
 from tallystick.alerting.message import SinkRefused
+from tallystick.alerting.policy import sink_name
 from tallystick.alerting.sinks.alertmanager import AlertmanagerSink
 from tallystick.alerting.sinks.apprise import AppriseSink
 from tallystick.alerting.sinks.connection import SinkConnection, sink_connection
@@ -20,7 +21,7 @@ from tallystick.alerting.sinks.slack import SlackSink
 from tallystick.alerting.sinks.webhook import WebhookSink
 from tallystick.contract.alerts import AlertSink as SinkRule
 from tallystick.contract.contract import Contract
-from tallystick.contract.schedule import next_firing
+from tallystick.contract.verdict_deadline import next_firing
 
 
 class AlertSink(Protocol):

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from tallystick.anomalies.breaks.make_break import break_of, identity_json
 from tallystick.kafka_log.batch_header import NO_PRODUCER_ID
-from tallystick.kafka_log.marker_protocol import MarkerProtocol
+from tallystick.kafka_log.producer_history import MarkerProtocol
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.match_case import Fate, Place, Residue

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from tallystick.anomalies.breaks.make_break import identity_json, seen_as_json
 from tallystick.kafka_log.batch_header import NO_PRODUCER_ID
-from tallystick.kafka_log.marker_protocol import MarkerProtocol
+from tallystick.kafka_log.producer_history import MarkerProtocol
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.evidence import Evidence, LegsCase
 from tallystick.matching.match_case import BEYOND_THE_CUT, Copy, Deadlines, Fate, Place, Sighting

@@ -7,7 +7,7 @@ no verdict; it pages. Not to be mistaken for log_expired, which comes too late.
 from collections.abc import Iterator
 from datetime import timedelta
 
-from tallystick.contract.schedule import next_firing
+from tallystick.contract.verdict_deadline import next_firing
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound

@@ -26,7 +26,7 @@ from tallystick.kafka_cluster.open_transactions import OpenTransaction, read_ope
 from tallystick.kafka_cluster.settings import read_broker_settings
 from tallystick.kafka_log.batch_header import Marker, checksum
 from tallystick.kafka_log.fetch import BrokerUnreachable, Fetch, fetcher
-from tallystick.kafka_log.offset_census import DecidedBatch, walk_batches
+from tallystick.kafka_log.log_walk import DecidedBatch, walk_batches
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.cut import PartitionSnapshot
 from tallystick.model.offsets import OffsetRange

@@ -1,4 +1,4 @@
-"""Carries out the aborts of a plan, rehearses them, and looks at them afterwards, by hanging_abort.py.
+"""Carries out the aborts of a plan, rehearses them, and looks at them afterwards, by abort_marker.py.
 
 A marker is its own progress: the next start finds it, or proves again that the transaction hangs.
 """
@@ -20,9 +20,9 @@ from tallystick.compensation.abort_plan import AbortItem
 from tallystick.compensation.plan import Plan
 from tallystick.compensation.repair_effect import Effect
 from tallystick.connections.connections import Connections
-from tallystick.executor.action_log import SETTLE_SECONDS, ItemCheck, ItemFate, ItemOutcome, Work, do_each
 from tallystick.executor.effects.abort_marker import Standing, State, look_at, read_evidence, wait_ended, write_abort
-from tallystick.executor.step import ExecutorStep
+from tallystick.executor.effects.action_log import SETTLE_SECONDS, ItemCheck, ItemFate, ItemOutcome, Work, do_each
+from tallystick.executor.effects.step import ExecutorStep
 from tallystick.kafka_log.fetch import BrokerUnreachable, open_admin
 from tallystick.store.plans.plan_store import ActionState, StoredAction, ending_alone
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import httpx
 
-from tallystick.alerting.sinks.quiet_client_logs import silent_logs
+from tallystick.alerting.sinks.http_post import silent_logs
 from tallystick.compensation.plan import PlanRefused
 from tallystick.connections.connections import HttpAccount
 

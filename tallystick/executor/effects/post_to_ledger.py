@@ -24,9 +24,9 @@ from tallystick.compensation.repair_effect import has_its_row, is_taken_back_onc
 from tallystick.contract.compensation import LedgerPost
 from tallystick.contract.contract import Contract
 from tallystick.contract.ledger import LedgerSide
-from tallystick.executor.draw_plan import read_source_rows
-from tallystick.executor.step import ExecutorStep, Tell, tell_nobody
-from tallystick.ledger.postgres import APPLICATION_NAME, open_ledger
+from tallystick.executor.effects.source_rows import read_source_rows
+from tallystick.executor.effects.step import ExecutorStep, Tell, tell_nobody
+from tallystick.ledger.postgres_connection import APPLICATION_NAME, open_ledger
 from tallystick.ledger.protocol import LedgerRefused
 
 _PATIENCE = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'"

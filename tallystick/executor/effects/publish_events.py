@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from tallystick.connections.connections import KafkaSettings
-from tallystick.executor.step import ExecutorStep, Tell, tell_nobody
+from tallystick.executor.effects.step import ExecutorStep, Tell, tell_nobody
 
 _INIT_SECONDS = 30
 _TRIES = 10

@@ -1,4 +1,4 @@
-"""Hands the breaks of a plan to DAGs that others wrote, rehearses that, and looks at their runs, by dag_trigger.py.
+"""Hands the breaks of a plan to DAGs that others wrote, rehearses that, and looks at their runs, by airflow_api.py.
 
 A run with the action's id is its own progress.
 """
@@ -12,10 +12,10 @@ from tallystick.compensation.repair_effect import Effect
 from tallystick.connections.connections import Connections, HttpAccount
 from tallystick.contract.contract import Contract
 from tallystick.documents.plan import conf_of
-from tallystick.executor.action_log import ItemCheck, ItemFate, ItemOutcome, Work, do_each, refused
+from tallystick.executor.effects.action_log import ItemCheck, ItemFate, ItemOutcome, Work, do_each, refused
 from tallystick.executor.effects.airflow_api import AirflowApi, DagRun, open_airflow
 from tallystick.executor.effects.publish_events import ExecutorFenced
-from tallystick.executor.step import ExecutorStep
+from tallystick.executor.effects.step import ExecutorStep
 from tallystick.store.plans.claim_store import STARTING, note_starting
 from tallystick.store.plans.plan_store import ActionState, StoredAction
 

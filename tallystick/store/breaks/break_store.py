@@ -11,7 +11,7 @@ from tallystick.model.break_history import EarlierRepair, LifeStep, ToldBreak
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.open_item import WriteOff
 from tallystick.store.plans.plan_store import ActionState
-from tallystick.store.runs.run_store import break_of_row, item_of_row, items_with_class
+from tallystick.store.runs.open_item_store import break_of_row, item_of_row, items_with_class
 from tallystick.store.schema import compensation_action, item_break, open_item
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table

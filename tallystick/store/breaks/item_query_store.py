@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Engine, Numeric, Select, and_, literal, or
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemState
-from tallystick.store.runs.run_store import break_of_row
+from tallystick.store.runs.open_item_store import break_of_row
 from tallystick.store.schema import item_break, standing_item, without_sign
 
 PAGE_ROWS = 50

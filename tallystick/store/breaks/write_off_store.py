@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Engine, insert, select
 
-from tallystick.alerting.alert import alerts_of_write_off
+from tallystick.alerting.policy import alerts_of_write_off
 from tallystick.compensation.write_off import (
     BreakWrittenOff,
     RepairBegun,
@@ -27,7 +27,8 @@ from tallystick.store.breaks.break_store import find_break, life_of_break
 from tallystick.store.plans.plan_store import HOLDING, ActionState
 from tallystick.store.runs.contract_store import read_contract
 from tallystick.store.runs.cut_store import CutNotFound, no_run_under_way
-from tallystick.store.runs.run_store import item_columns, outstanding_seen_by
+from tallystick.store.runs.open_item_store import item_columns
+from tallystick.store.runs.outstanding_store import outstanding_seen_by
 from tallystick.store.schema import audit, compensation_action, compensation_plan, open_item
 
 

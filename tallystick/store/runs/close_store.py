@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Engine, select
 
-from tallystick.alerting.alert import alerts_for
+from tallystick.alerting.policy import alerts_for
 from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.matching.closed_cut import Closing, CutClosed, closed_result, refuse_to_close
 from tallystick.model.cut import Cut
@@ -13,7 +13,9 @@ from tallystick.store.alerts.alert_store import firing_alerts
 from tallystick.store.runs.contract_store import read_contract
 from tallystick.store.runs.cut_store import CutNotFound, claim_attempt, read_cut
 from tallystick.store.runs.loss_store import moved_below
-from tallystick.store.runs.run_store import commit_run, earlier_rows_before, outstanding_classes
+from tallystick.store.runs.outstanding_store import outstanding_classes
+from tallystick.store.runs.run_history_store import earlier_rows_before
+from tallystick.store.runs.run_store import commit_run
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
 

@@ -12,13 +12,14 @@ from uuid import UUID
 from sqlalchemy import Engine
 
 from tallystick.compensation.abort_plan import AbortItem
+from tallystick.compensation.caps import refuse_over_caps
 from tallystick.compensation.kill_switch import refuse_outside_hours, refuse_stopped
-from tallystick.compensation.plan import Plan, PlanItem, Spent, refuse_over_caps
+from tallystick.compensation.plan import Plan, PlanItem, Spent
 from tallystick.compensation.repair_effect import Effect
 from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract
 from tallystick.executor.effects.publish_events import ExecutorFenced, transactional_id_of
-from tallystick.executor.step import ExecutorStep, Tell
+from tallystick.executor.effects.step import ExecutorStep, Tell
 from tallystick.model.verdict import Verdict
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING, claim_actions, held_among, outstanding_among
 from tallystick.store.plans.plan_store import (

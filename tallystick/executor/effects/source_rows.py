@@ -1,0 +1,43 @@
+"""The ledger rows that a repair is made from, read anew."""
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from tallystick.compensation.plan import StandingRow
+from tallystick.contract.ledger import LedgerSide
+from tallystick.ledger import postgres_sql
+from tallystick.ledger.postgres_table import describe_table
+
+
+def read_source_rows(
+    connection: psycopg.Connection, ledger: LedgerSide, match_keys: Collection[str]
+) -> dict[str, tuple[StandingRow, ...]]:
+    """Every visible row of these keys. Keys that stand nowhere are not in the answer. Raises LedgerRefused."""
+    table = describe_table(connection, ledger)
+    reverses = ledger.columns.reverses
+    pairing = postgres_sql.beside_parameters(postgres_sql.pairing_condition(ledger))
+    query = f"""
+        SELECT {postgres_sql.column_list(ledger)}, {ledger.columns.occurred_at} AS occurred_at,
+               {f"coalesce({reverses}::text, '')" if reverses else "''"} AS takes_back
+        FROM {ledger.table}
+        WHERE {pairing} AND {ledger.columns.match_key} = ANY(ARRAY(
+            SELECT CASE WHEN pg_input_is_valid(asked, %(type)s) THEN asked::{table.key_type} END
+            FROM unnest(%(keys)s::text[]) AS asked))
+        ORDER BY 1"""
+    found: dict[str, list[StandingRow]] = {}
+    with connection.cursor(row_factory=dict_row) as cursor:
+        for row in cursor.execute(query, {"type": table.key_type, "keys": sorted(match_keys)}):
+            source = StandingRow(**row | {"occurred_at": _as_text(row["occurred_at"])})
+            found.setdefault(source.match_key, []).append(source)
+    return {key: tuple(rows) for key, rows in found.items()}
+
+
+def _as_text(occurred_at: Any) -> str:
+    """ISO 8601, in UTC where the column knows its zone."""
+    if isinstance(occurred_at, datetime):
+        return (occurred_at.astimezone(UTC) if occurred_at.tzinfo else occurred_at).isoformat()
+    return str(occurred_at)

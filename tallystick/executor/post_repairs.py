@@ -1,0 +1,98 @@
+"""Repairs that write rows to the ledger, each in a transaction of its own."""
+
+import json
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from tallystick.compensation.plan import (
+    Kind,
+    PlanItem,
+    PlanRefused,
+    plan_id_of,
+)
+from tallystick.compensation.planning import why_row_may_have_come
+from tallystick.compensation.republished_event import (
+    event_at,
+)
+from tallystick.executor.effects.action_log import ItemFate, ItemOutcome, Work, do_each, refused, waits
+from tallystick.executor.effects.post_to_ledger import counterpost_once, post_once, posted_for, read_posted
+from tallystick.executor.effects.step import ExecutorStep
+from tallystick.executor.prove_repairs import (
+    Proof,
+    already_done,
+    fate_of_action,
+    is_done,
+    outcome_if_stopped,
+    prove_actions,
+)
+from tallystick.ledger.postgres_connection import read_database_identity
+from tallystick.store.plans.claim_store import held_among
+from tallystick.store.plans.plan_store import (
+    read_plan,
+)
+from tallystick.store.runs.loss_store import last_cut_with_rows_unread
+from tallystick.text.plain import foreign_text
+
+
+def execute_posts(work: Work, items: Sequence[PlanItem]) -> tuple[ItemOutcome, ...]:
+    """Each in a database transaction of its own; the switch and the minutes are asked before each."""
+    dsn = work.connections.poster_dsn
+    if dsn is None:
+        raise PlanRefused(f"{work.contract.contract}: expected the connection of compensation.post, got none")
+    ledger = read_database_identity(work.connections.ledger_dsn)
+    if (found := read_database_identity(dsn)) != ledger:
+        raise PlanRefused(
+            f"{work.contract.contract}: the connection of compensation.post leads to database {found}; expected "
+            f"{ledger}, where ledger.connection leads"
+        )
+    actions = work.claim(items, ledger=f"{ledger}/{work.contract.ledger.table}")
+    work.audit("executing", table=work.contract.ledger.table)
+    work.tell(ExecutorStep.EXECUTING, {"table": work.contract.ledger.table})
+    proof = prove_actions(work, items, actions=actions, progress_topics=())
+    posted = read_posted(dsn, work.contract, actions)
+    return do_each(work, items, lambda item: _post(work, item, proof, posted, dsn))
+
+
+def _post(work: Work, item: PlanItem, proof: Proof, posted: Mapping[UUID, str], dsn: str) -> ItemOutcome:
+    """What an earlier start may be posting is refused only once the ledger says that it has not."""
+    place = {"table": work.contract.ledger.table}
+    if is_done(action := proof.actions.get(item.action_id)):
+        return already_done(item, action.outcome)
+    if item.action_id in posted:
+        return _posted_before(work, item, posted[item.action_id])
+    if (fate := fate_of_action(item, proof) or outcome_if_stopped(work, item)) is not None:
+        mine = item.action_id in work.begun | work.unclaimed
+        plan_hash = None if mine else posted_for(dsn, work.contract, item)
+        return fate if plan_hash is None else _posted_before(work, item, plan_hash)
+
+    def may_write() -> str | None:
+        if not held_among(work.engine, [item.action_id], work.executor):
+            return "another executor has claimed it since"
+        unread_at = last_cut_with_rows_unread(work.engine, work.contract.contract)
+        if item.kind is Kind.POST and unread_at > work.plan.cut_n:
+            return why_row_may_have_come(unread_at)
+        return work.why_not_now([item]).get(item.action_id)
+
+    plan_hash = work.plan.plan_hash
+    if item.kind is Kind.COUNTERPOST:
+        done = counterpost_once(dsn, work.contract, item, plan_hash=plan_hash, may_write=may_write, tell=work.tell)
+    else:
+        event = json.loads(event_at(item.posts, proof.events.of(item)).value)
+        done = post_once(dsn, work.contract, item, event, plan_hash=plan_hash, may_write=may_write, tell=work.tell)
+    if done.refused:
+        return refused(item, done.refused)
+    if done.posted_for is not None:
+        return _posted_before(work, item, done.posted_for)
+    return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ItemFate.PUBLISHED, place=place)
+
+
+def _posted_before(work: Work, item: PlanItem, plan_hash: str) -> ItemOutcome:
+    """By an action's row in the ledger. Whoever may insert there may forge one, so it counts for a stored plan only."""
+    ours = plan_hash == work.plan.plan_hash
+    if not ours and (plan := read_plan(work.engine, plan_id_of(plan_hash))) is not None:
+        ours = item.action_id in {one.action_id for one in plan.items}
+    if ours:
+        return already_done(item, {"table": work.contract.ledger.table})
+    named = foreign_text(plan_hash, characters_max=64)
+    doubt = f"{work.contract.actions_table} has a row of action {item.action_id} for plan hash {named!r}"
+    return waits(item, f"{doubt}, and no stored plan of this hash has it; that row must go before it can be posted")

@@ -1,0 +1,214 @@
+"""What log, ledger and progress topic prove of each action before it begins."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeGuard
+from uuid import UUID
+
+from sqlalchemy import Engine
+
+from tallystick.compensation.plan import INTO_LEDGER, Kind, Plan, PlanItem, StandingRow
+from tallystick.compensation.repair_effect import why_not_taken_back
+from tallystick.compensation.republished_event import (
+    StandingEvent,
+    StandingEvents,
+    find_events,
+    is_as_planned,
+    why_not_postable,
+    why_not_read_whole,
+    why_not_reversible,
+)
+from tallystick.contract.contract import Contract
+from tallystick.contract.event import EventFields
+from tallystick.executor.effects.action_log import SETTLE_SECONDS, ItemFate, ItemOutcome, Work, refused, waits
+from tallystick.executor.effects.post_to_ledger import writers_end
+from tallystick.executor.effects.source_rows import read_source_rows
+from tallystick.executor.effects.step import ExecutorStep
+from tallystick.executor.progress_proof import ProgressProof, prove_progress
+from tallystick.kafka_log.committed_records import SettledTopics, read_committed, settle_topics
+from tallystick.ledger.postgres_connection import open_ledger
+from tallystick.model.cut import JudgedPart
+from tallystick.model.offsets import TopicPartition
+from tallystick.store.plans.claim_store import judged_parts
+from tallystick.store.plans.plan_store import (
+    ActionState,
+    StoredAction,
+)
+from tallystick.store.runs.contract_store import read_contract
+
+
+def contract_to_look_by(engine: Engine, contract: Contract, plan: Plan) -> Contract:
+    """The contract; where it does not say any more how the plan's actions are done, with the rules of the plan's cut.
+
+    They say where to look what a plan that has begun has done. What may be done, the contract says as it is now.
+    """
+    rules, kinds = contract.compensation, {item.kind for item in plan.items}
+    posts, triggers = not kinds.isdisjoint(INTO_LEDGER), Kind.TRIGGER in kinds
+    if rules is not None and (rules.post or not posts) and (rules.trigger or not triggers):
+        return contract
+    then = read_contract(engine, contract.contract, plan.cut_n)
+    return contract.model_copy(update={"compensation": then.compensation}) if then else contract
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """What was found out about the plan's items, all of it after the publisher had fenced its predecessors."""
+
+    actions: Mapping[UUID, StoredAction]
+    progress: ProgressProof
+    events: StandingEvents
+    held: frozenset[str]
+    rows: Mapping[str, tuple[StandingRow, ...]]
+    names: EventFields
+    settled: SettledTopics
+    judged: Mapping[TopicPartition, JudgedPart]
+    taken_back: Mapping[UUID, frozenset[str]]
+    negated: bool
+    writers_open: bool
+
+
+def is_done(action: StoredAction | None) -> TypeGuard[StoredAction]:
+    return action is not None and action.state is ActionState.DONE
+
+
+def repaired_here(plan: Plan) -> tuple[PlanItem, ...]:
+    return tuple(item for item in plan.items if item.kind is not Kind.TRIGGER)
+
+
+def outcome_if_stopped(work: Work, item: PlanItem) -> ItemOutcome | None:
+    reason = work.stopped.get(item.action_id)
+    return refused(item, reason) if reason else None
+
+
+def prove_actions(
+    work: Work, items: Sequence[PlanItem], *, actions: Mapping[UUID, StoredAction], progress_topics: Sequence[str]
+) -> Proof:
+    """Read progress, log and ledger, in this order: each up to what stands at its moment."""
+    kafka, contract, topics = work.connections.kafka, work.contract, topics_of(items)
+    settled = settle_topics(kafka, {*progress_topics, *topics}, wait_seconds=SETTLE_SECONDS)
+    progress, rules = ProgressProof(), contract.compensation
+    if progress_topics:
+        progress = prove_progress(work, items, actions, settled)
+        work.tell(ExecutorStep.PROGRESS_READ, {"published": len(progress.published)})
+    partitions = [part for topic in topics for part in settled.of(topic)]
+    events = find_events(read_committed(kafka, partitions), items, contract.event)
+    with open_ledger(work.connections.ledger_dsn) as ledger:
+        posts = any(item.kind is Kind.POST for item in items)
+        writers_open = posts and not writers_end(ledger, contract.ledger.table, wait_seconds=SETTLE_SECONDS)
+        rows = read_source_rows(ledger, contract.ledger, {item.match_key for item in items})
+    # after the log was read, before the breaks are asked for
+    judged = judged_parts(work.engine, contract.contract, planned_at=work.plan.cut_n)
+    work.tell(ExecutorStep.PROVED, {})
+    return Proof(
+        actions=actions,
+        progress=progress,
+        events=events,
+        held=settled.held,
+        rows=rows,
+        names=contract.event,
+        settled=settled,
+        judged=judged,
+        taken_back=work.taken_back,
+        negated=rules is not None and rules.reversal == "negated",
+        writers_open=writers_open,
+    )
+
+
+def fate_of_action(item: PlanItem, proof: Proof) -> ItemOutcome | None:
+    """None: nothing speaks against publishing it now."""
+    action, standing = proof.actions.get(item.action_id), proof.events.of(item)
+    if item.kind in INTO_LEDGER:
+        return _post_fate(item, action, proof)
+    named = [event for event in standing if event.action_id == str(item.action_id)]
+    ours = [event for event in named if is_as_planned(event, item, proof.names, negated=proof.negated)]
+    if ours:
+        return already_done(item, ours[0].place)
+    if item.action_id in proof.progress.published:
+        return _published_once(item, proof)
+    if is_done(action):
+        return already_done(item, action.outcome)
+    if named:
+        doubt = f"{_where(named[0])} has the action's header and does not say what the plan says"
+        return waits(item, doubt, seen=proof.progress.seen)
+    if doubt := proof.progress.doubts.get(item.action_id, ""):
+        return waits(item, doubt, seen=proof.progress.seen)
+    if action is not None and action.state is ActionState.WAITING:
+        return _still_waits(item, action)
+    if item.kind is Kind.REPUBLISH and standing:
+        return refused(item, f"the event stands: {_where(standing[0])}")
+    if item.topic in proof.held:
+        return refused(item, f"not provable now: an open producer transaction holds {item.topic}")
+    if hidden := proof.events.why_hidden(item):
+        return refused(item, hidden)
+    elsewhere = proof.taken_back.get(item.action_id, frozenset())
+    if item.kind is Kind.REVERSE and (reason := why_not_reversible(item, standing, proof.names, elsewhere=elsewhere)):
+        return refused(item, reason)
+    if [row.source for row in proof.rows.get(item.match_key, ())] != [item.row]:
+        return refused(item, "the ledger row is gone, doubled or changed")
+    return None
+
+
+def why_unproven(work: Work, item: PlanItem, proof: Proof) -> ItemOutcome | None:
+    """Of one that nothing on either side speaks against: is that proven, and may the plan still do it?"""
+    reason = work.stopped.get(item.action_id)
+    if reason is None and item.kind is Kind.REPUBLISH:
+        reason = why_not_read_whole(proof.settled.of(item.topic), proof.judged)
+    return refused(item, reason) if reason else None
+
+
+def _post_fate(item: PlanItem, action: StoredAction | None, proof: Proof) -> ItemOutcome | None:
+    """Of one whose action has not posted yet; the transaction that posts asks that once more."""
+    if is_done(action):
+        return already_done(item, action.outcome)
+    if action is not None and action.state is ActionState.WAITING:
+        return _still_waits(item, action)
+    if item.kind is Kind.COUNTERPOST:
+        reason = why_not_taken_back(item, proof.rows.get(item.match_key, ()))
+    else:
+        reason = why_not_postable(item, proof.events.of(item), proof.names)
+        if reason is None and proof.writers_open:
+            reason = "not provable now: a database transaction that is open in the ledger may hold a row of it"
+    return refused(item, reason) if reason else None
+
+
+def _published_once(item: PlanItem, proof: Proof) -> ItemOutcome:
+    """By its sealed record, without its event: retention has taken that, or the record is a copy of an aborted one.
+
+    Who may read the topic can copy it while its transaction is open. The log tells while it has all that came since.
+    """
+    ends = proof.progress.behind.get(item.action_id, {}).get(item.topic)
+    parts = proof.settled.of(item.topic)
+    has_all = ends is not None and all(part.log_start <= ends.get(str(part.partition), 0) for part in parts)
+    if has_all and item.topic not in proof.held:
+        doubt = f"its progress says that it was published, and {item.topic} has all events since and none of it"
+        return waits(item, doubt, seen=proof.progress.seen)
+    return already_done(item, {"topic": item.topic})
+
+
+def _still_waits(item: PlanItem, action: StoredAction) -> ItemOutcome:
+    """What made it wait may be gone from the topic or the ledger; that it was not done is not proven by that."""
+    reason = str(action.outcome.get("reason", ""))
+    seen = {name: value for name, value in action.outcome.items() if name != "reason"}
+    return replace(refused(item, reason), waits=True, seen=seen)
+
+
+def already_done(item: PlanItem, place: Mapping[str, Any]) -> ItemOutcome:
+    return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ItemFate.ALREADY_PUBLISHED, place=place)
+
+
+def outcome_figures(outcome: ItemOutcome) -> dict[str, str]:
+    return {
+        "action_id": str(outcome.action_id),
+        "match_key": outcome.match_key,
+        "fate": outcome.fate,
+        "reason": outcome.reason,
+    }
+
+
+def topics_of(items: Sequence[PlanItem]) -> tuple[str, ...]:
+    """Topics whose events tell what stands of these items; of a row to take back the ledger alone does."""
+    return tuple(sorted({item.topic for item in items if item.kind is not Kind.COUNTERPOST}))
+
+
+def _where(event: StandingEvent) -> str:
+    return f"{event.topic}[{event.partition}] at {event.kafka_offset}"

@@ -1,0 +1,184 @@
+"""Where a record or row lies, seen from the cut, and which keys have to be looked up. Pure."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from tallystick.kafka_cluster.open_transactions import OpenTransaction
+from tallystick.kafka_log.log_walk import Outcome
+from tallystick.kafka_log.record import LogRecord
+from tallystick.kafka_log.search import Wanted
+from tallystick.ledger.protocol import LedgerRow
+from tallystick.matching.match_case import KeyCase, Place, Sighting
+from tallystick.matching.pairing import origin_side
+from tallystick.matching.scan_result import SliceScan, input_row_id, ledger_item_id, topic_item_id, topic_place
+from tallystick.model.cut import Cut, LedgerSlice, PartitionSnapshot, TopicSlice
+from tallystick.model.direction import Direction
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.open_item import ItemSide
+
+
+def add_unseen(found: list[Sighting], more: Iterable[Sighting]) -> None:
+    """What the log shows too, it shows with its writer."""
+    known = {seen.item_id for seen in found}
+    found.extend(seen for seen in more if seen.item_id not in known)
+
+
+def without_what_came_home(
+    wanted: Wanted, slices: Iterable[TopicSlice], scan: SliceScan
+) -> tuple[Wanted, tuple[LogRecord, ...]]:
+    """What is left to search for, and the wanted records that the scan brought home: a slice is not searched twice.
+
+    The scan brings home all copies of a key that anybody may ask for, and of a transaction all events as long as it
+    lacks a leg; those of which it brought no record are asked for by their places. slices: those of the topics that it
+    read. Where it came across what it could not read, or where no event of a wanted transaction came home, they are
+    searched like the rest of the log.
+    """
+    if scan.unreadable_count or not wanted.transaction_keys <= {copy.transaction_key for copy in scan.incomplete}:
+        return wanted, ()
+    at_home = {
+        copy.item_id: scan.log_records.get(copy.item_id)
+        for copy in (*scan.copies, *scan.incomplete)
+        if copy.side is ItemSide.TOPIC
+        if copy.match_key in wanted.match_keys or copy.transaction_key in wanted.transaction_keys
+    }
+    records = tuple(record for record in at_home.values() if record is not None)
+    places = wanted.places | {topic_place(item_id) for item_id, record in at_home.items() if record is None}
+    places -= {(record.topic_partition, record.kafka_offset) for record in records}
+    return replace(wanted, places=places, known=tuple(part.readable for part in slices)), records
+
+
+def in_log_order(records: Iterable[LogRecord], partitions: Iterable[PartitionSnapshot]) -> list[LogRecord]:
+    """Those of these partitions, one partition after the other, each by offset."""
+    order = {TopicPartition(topic=part.topic, partition=part.partition): n for n, part in enumerate(partitions)}
+    here = [record for record in records if record.topic_partition in order]
+    return sorted(here, key=lambda record: (order[record.topic_partition], record.kafka_offset))
+
+
+def needs_topic(
+    case: KeyCase,
+    rows: Iterable[Sighting],
+    *,
+    direction: Direction,
+    now_utc: datetime,
+    new_copies_due_utc: datetime,
+) -> bool:
+    """Must the log be asked about this key? It is long, so not for what is merely in flight.
+
+    - A copy alone within its grace waits, whatever the log holds.
+    - A row without an event here may have its event elsewhere.
+    - An event whose row lies in an earlier slice, or the books do not reach, may double one that stands elsewhere.
+    - So may a follower whose row stands nowhere: its owner may have archived it.
+    """
+    events, in_ledger = case.side(ItemSide.TOPIC), case.side(ItemSide.LEDGER)
+    known = {copy.item_id for copy in case.copies}
+    others = [row for row in rows if row.item_id not in known]
+    if len(case.copies) == 1 and not others:
+        (copy,) = case.copies
+        if (copy.carried.due_utc if copy.carried else new_copies_due_utc) > now_utc:
+            return False
+    if len(in_ledger) > len(events):
+        return True
+    if events and not in_ledger and not others:
+        return origin_side(direction) is ItemSide.LEDGER
+    return any(row.place in (Place.EARLIER_SLICE, Place.UNREAD, Place.BEFORE_BASELINE) for row in others)
+
+
+def needs_input(case: KeyCase, indexed: Iterable[Sighting], *, now_utc: datetime, new_copies_due_utc: datetime) -> bool:
+    """Must the input's log be asked about this key? Where outputs outnumber inputs, unless one alone may still wait."""
+    outputs, inputs = case.side(ItemSide.TOPIC), case.side(ItemSide.LEDGER)
+    known = {copy.item_id for copy in case.copies}
+    if len(case.copies) == 1 and all(seen.item_id in known for seen in indexed):
+        (copy,) = case.copies
+        if (copy.carried.due_utc if copy.carried else new_copies_due_utc) > now_utc:
+            return False
+    return len(outputs) > len(inputs)
+
+
+def input_sighting(record: LogRecord, cut: Cut, baseline: Cut) -> Sighting:
+    """An input's place by its offset. One whose transaction is open may still be committed: beyond the cut."""
+    seen = topic_sighting(record, cut, baseline)
+    part = record.topic_partition
+    return replace(
+        seen,
+        side=ItemSide.LEDGER,
+        item_id=ledger_item_id(input_row_id(part.topic, part.partition, record.kafka_offset)),
+    )
+
+
+def ledger_sighting(row: LedgerRow, ledger_slice: LedgerSlice) -> Sighting:
+    """A row's place by its position."""
+    if row.row_xid < ledger_slice.baseline_xid:
+        place = Place.BEFORE_BASELINE
+    elif row.row_xid < ledger_slice.xid_start:
+        was_read = row.was_read and row.row_xid >= ledger_slice.reused_below
+        place = Place.EARLIER_SLICE if was_read else Place.UNREAD
+    elif row.row_xid < ledger_slice.xid_end:
+        place = Place.SLICE
+    else:
+        place = Place.PENDING
+    detail: dict[str, Any] = {"transaction_id": row.row_xid}
+    if row.reverses:
+        detail["reverses"] = ledger_item_id(row.reverses)
+    if row.action_id:
+        detail |= {"action_id": row.action_id, "amount_minor": row.amount_minor, "currency": row.currency}
+    return Sighting(side=ItemSide.LEDGER, place=place, item_id=ledger_item_id(row.row_id), detail=detail)
+
+
+def topic_sighting(
+    record: LogRecord,
+    cut: Cut,
+    baseline: Cut,
+    *,
+    legs: Collection[str] | None = None,
+    open_transactions: Iterable[OpenTransaction] = (),
+) -> Sighting:
+    """A record's place by its offset; what was aborted has no place but that.
+
+    legs: the topics of the contract's legs; what is committed on another one strays. open_transactions: those that
+    were open when the record was found undecided; one that merely lies behind such a transaction is not open.
+    """
+    part, offset = record.topic_partition, record.kafka_offset
+    begins = _slice_bounds(baseline, part)[1]
+    start, end = _slice_bounds(cut, part)
+    if record.outcome is Outcome.ABORTED:
+        place = Place.ABORTED
+    elif record.outcome is Outcome.OPEN:
+        place = Place.OPEN if any(_wrote(one, record) for one in open_transactions) else Place.PENDING
+    elif legs is not None and part.topic not in legs:
+        place = Place.STRAY
+    elif offset < begins:
+        place = Place.BEFORE_BASELINE
+    elif offset < start:
+        place = Place.EARLIER_SLICE
+    elif offset < end:
+        place = Place.SLICE
+    else:
+        place = Place.PENDING
+    money = {} if record.amount_minor is None else {"amount_minor": record.amount_minor, "currency": record.currency}
+    return Sighting(
+        side=ItemSide.TOPIC,
+        place=place,
+        item_id=topic_item_id(part.topic, part.partition, offset),
+        detail={
+            "outcome": str(record.outcome),
+            "producer_id": record.producer_id,
+            "producer_epoch": record.producer_epoch,
+            **(money if place is Place.EARLIER_SLICE else {}),
+        },
+    )
+
+
+def _wrote(transaction: OpenTransaction, record: LogRecord) -> bool:
+    return (
+        transaction.topic_partition == record.topic_partition
+        and transaction.producer_id == record.producer_id
+        and transaction.kafka_offset_start <= record.kafka_offset
+    )
+
+
+def _slice_bounds(cut: Cut, part: TopicPartition) -> tuple[int, int]:
+    """[start, end) of one partition in a cut; (0, 0) for one that the cut did not know."""
+    known = cut.slice_of(part)
+    return (known.offsets.kafka_offset_start, known.offsets.kafka_offset_end) if known else (0, 0)

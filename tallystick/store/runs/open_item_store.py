@@ -1,0 +1,158 @@
+"""Open items as of a cut, and the mapping between items or breaks and their rows."""
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Engine,
+    FromClause,
+    Row,
+    Select,
+    Text,
+    any_,
+    func,
+    literal,
+    or_,
+    select,
+    true,
+)
+from sqlalchemy.dialects.postgresql import distinct_on
+
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.findings import Break
+from tallystick.model.open_item import ItemSide, ItemState, OpenItem
+from tallystick.store.schema import (
+    item_break,
+    item_life,
+    open_item,
+)
+
+
+def open_items_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenItem, ...]:
+    """Items that cut n carries, as the cuts before it left them: open, or broken or written off and still pairable."""
+    newest = newest_items(contract_name, standing_at=n, known=open_item.c.cut_n < n).subquery()
+    carried = (newest.c.state == ItemState.OPEN) | (newest.c.pairable & (newest.c.state != ItemState.CLEARED))
+    statement = items_with_class(newest).where(carried).order_by(newest.c.item_id.collate("C"))
+    with engine.connect() as connection:
+        return tuple(item_of_row(row) for row in connection.execute(statement))
+
+
+def items_too_many_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenItem, ...]:
+    """Events and rows that no cut before n could pair any more, broken still: copies one too many. Only what takes them
+    back ends them.
+    """
+    newest = newest_items(contract_name, standing_at=n, known=open_item.c.cut_n < n).subquery()
+    statement = (
+        items_with_class(newest)
+        .where(newest.c.state == ItemState.BROKEN, ~newest.c.pairable)
+        .order_by(newest.c.item_id.collate("C"))
+    )
+    with engine.connect() as connection:
+        return tuple(item_of_row(row) for row in connection.execute(statement))
+
+
+def judged_items_as_of(engine: Engine, contract_name: str, n: int, item_ids: Collection[str]) -> tuple[OpenItem, ...]:
+    """Which of these items the cuts before n left broken or written off, pairable or not."""
+    if not item_ids:
+        return ()
+    newest = (
+        select(open_item)
+        .where(open_item.c.contract == contract_name, open_item.c.cut_n < n)
+        .where(open_item.c.item_id == any_(literal(sorted(item_ids), ARRAY(Text))))
+        .order_by(open_item.c.item_id, open_item.c.cut_n.desc(), open_item.c.step.desc())
+        .ext(distinct_on(open_item.c.item_id))
+        .subquery()
+    )
+    judged = items_with_class(newest).where(newest.c.state.in_([ItemState.BROKEN, ItemState.WRITTEN_OFF]))
+    with engine.connect() as connection:
+        return tuple(item_of_row(row) for row in connection.execute(judged.order_by(newest.c.item_id.collate("C"))))
+
+
+def count_open_items(engine: Engine, contract_name: str) -> int:
+    """How many items are open now; broken ones and those given up are not."""
+    newest = newest_items(contract_name).subquery()
+    statement = select(func.count()).select_from(newest).where(newest.c.state == ItemState.OPEN)
+    with engine.connect() as connection:
+        return int(connection.scalar(statement) or 0)
+
+
+def newest_items(
+    contract_name: str, *, standing_at: int | None = None, known: ColumnElement[bool] | None = None
+) -> Select[Any]:
+    """The newest row of each item that cut `standing_at` may carry or that its run ended; None: that stands now.
+
+    known: which rows count. Looked up item by item, so that its cost grows with what stands, not with what ever stood,
+    whatever the planner knows of tables that have just been written.
+    """
+    ended = item_life.c.ended_cut_n
+    stands = ended.is_(None) if standing_at is None else or_(ended.is_(None), ended >= standing_at)
+    newest = (
+        select(open_item)
+        .where(open_item.c.contract == item_life.c.contract, open_item.c.item_id == item_life.c.item_id)
+        .where(true() if known is None else known)
+        .order_by(open_item.c.cut_n.desc(), open_item.c.step.desc())
+        .limit(1)
+        .correlate(item_life)
+        .lateral("newest")
+    )
+    return (
+        select(newest).select_from(item_life.join(newest, true())).where(item_life.c.contract == contract_name, stands)
+    )
+
+
+def items_with_class(items: FromClause) -> Select[Any]:
+    """Rows of open_item as `item_of_row` takes them: with the class of the break that each answers for."""
+    of_break = select(item_break.c.break_class).where(item_break.c.break_id == items.c.break_id).correlate(items)
+    return select(items, of_break.scalar_subquery().label("found_as"))
+
+
+def in_report_order(statement: Select[Any]) -> Select[Any]:
+    """Byte order, whatever the database's collation: reports must not change with it."""
+    c = item_break.c
+    return statement.order_by(c.break_class.collate("C"), c.match_key.collate("C"), c.break_id)
+
+
+def item_columns(item: OpenItem) -> dict[str, Any]:
+    """What open_item keeps of an item: all but the class of its break, which is the break's own."""
+    return {name: value for name, value in vars(item).items() if name != "found_as"}
+
+
+def break_of_row(row: Row[Any]) -> Break:
+    """A row of item_break as it was found."""
+    return Break(
+        break_id=row.break_id,
+        break_class=BreakClass(row.break_class),
+        match_key=row.match_key,
+        transaction_key=row.transaction_key,
+        leg=row.leg,
+        amount_minor=row.amount_minor,
+        currency=row.currency,
+        copies=row.copies,
+        story=row.story,
+        evidence=row.evidence,
+    )
+
+
+def item_of_row(row: Row[Any]) -> OpenItem:
+    """A row of `items_with_class`."""
+    return OpenItem(
+        item_id=row.item_id,
+        side=ItemSide(row.side),
+        match_key=row.match_key,
+        transaction_key=row.transaction_key,
+        leg=row.leg,
+        amount_minor=row.amount_minor,
+        currency=row.currency,
+        first_seen_cut=row.first_seen_cut,
+        first_seen_utc=row.first_seen_utc,
+        due_utc=row.due_utc,
+        state=ItemState(row.state),
+        reason=row.reason,
+        pairable=row.pairable,
+        break_id=row.break_id,
+        found_as=BreakClass(row.found_as) if row.found_as else None,
+        cleared_by=row.cleared_by,
+        written_ms=row.written_ms,
+    )

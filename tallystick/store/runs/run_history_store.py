@@ -1,0 +1,118 @@
+"""What earlier runs of a contract counted and kept, as later runs need it."""
+
+from typing import Any
+
+from sqlalchemy import (
+    Engine,
+    select,
+    true,
+)
+
+from tallystick.ledger.earlier_rows import EarlierRows, ReadSlice
+from tallystick.model.partner_lag import CLEAN_CUTS, TopicLag
+from tallystick.model.run_result import KeyIndex
+from tallystick.model.verdict import Verdict
+from tallystick.store.runs.cut_store import LEDGER
+from tallystick.store.runs.run_store import KEY_INDEX_JSON, LAG_JSON
+from tallystick.store.schema import (
+    big_integer,
+    cut_slice,
+)
+from tallystick.store.schema import verdict as verdict_table
+
+
+def ledger_rows_before(engine: Engine, contract_name: str, n: int) -> int | None:
+    """Rows the ledger must still show below cut n: those older than the cut before it, as counted then, and its slice.
+
+    So a rewritten row is doubted by the cut that finds it, not by every later one. None where they were not counted.
+    """
+    figures = verdict_table.c.figures
+    statement = select(big_integer(figures["ledger_rows"]) + big_integer(figures["ledger_older_rows"])).where(
+        verdict_table.c.contract == contract_name, verdict_table.c.cut_n == n - 1
+    )
+    with engine.connect() as connection:
+        counted: int | None = connection.scalar(statement)
+    return counted
+
+
+def ledger_rows_by_slice(engine: Engine, contract_name: str, before: int | None = None) -> tuple[ReadSlice, ...]:
+    """What judged cuts, or those before one, have read of the ledger, in order, without slices that are empty."""
+    statement = (
+        select(cut_slice.c.starts_at, cut_slice.c.ends_at, big_integer(verdict_table.c.figures["ledger_rows"]))
+        .join(
+            verdict_table,
+            (verdict_table.c.contract == cut_slice.c.contract) & (verdict_table.c.cut_n == cut_slice.c.cut_n),
+        )
+        .where(
+            cut_slice.c.contract == contract_name,
+            cut_slice.c.side == LEDGER,
+            cut_slice.c.starts_at < cut_slice.c.ends_at,
+            true() if before is None else cut_slice.c.cut_n < before,
+        )
+        .order_by(cut_slice.c.slice_n)
+    )
+    with engine.connect() as connection:
+        return tuple(ReadSlice(start=start, end=end, rows=rows) for start, end, rows in connection.execute(statement))
+
+
+def earlier_rows_before(engine: Engine, contract_name: str, n: int) -> EarlierRows | None:
+    """What the run before cut n counted of the rows that carry their transactions' ids; None where it did not count."""
+    statement = (
+        select(verdict_table.c.look_ups["earlier_rows"])
+        .where(verdict_table.c.contract == contract_name, verdict_table.c.cut_n < n)
+        .order_by(verdict_table.c.cut_n.desc())
+        .limit(1)
+    )
+    with engine.connect() as connection:
+        document = connection.scalar(statement)
+    return EarlierRows.from_json(document) if document else None
+
+
+def lags_of_clean_runs(engine: Engine, contract_name: str, n: int) -> tuple[tuple[TopicLag, ...], ...]:
+    """What the MATCHED runs among the CLEAN_CUTS cuts before cut n measured; none of those that measured nothing."""
+    statement = select(verdict_table.c.lag).where(
+        verdict_table.c.contract == contract_name,
+        verdict_table.c.cut_n.between(n - CLEAN_CUTS, n - 1),
+        verdict_table.c.verdict == Verdict.MATCHED,
+    )
+    with engine.connect() as connection:
+        stored = connection.scalars(statement).all()
+    return tuple(lag.topics for lag in (LAG_JSON.validate_python(one) for one in stored if one) if lag.topics)
+
+
+def key_indexes_before(engine: Engine, contract_name: str, n: int, *, windows: int) -> dict[int, KeyIndex]:
+    """What the verdicts of so many cuts before cut n name, by cut, in order. A baseline has none."""
+    statement = (
+        select(verdict_table.c.cut_n, verdict_table.c.key_index)
+        .where(
+            verdict_table.c.contract == contract_name,
+            verdict_table.c.cut_n.between(n - windows, n - 1),
+        )
+        .order_by(verdict_table.c.cut_n)
+    )
+    with engine.connect() as connection:
+        rows = connection.execute(statement).all()
+    return {row.cut_n: KEY_INDEX_JSON.validate_python(row.key_index) for row in rows if row.key_index}
+
+
+def key_index_seed_before(engine: Engine, contract_name: str, n: int) -> int | None:
+    """Of the hashes of the newest index below cut n that has one; None where there is none yet."""
+    seed = big_integer(verdict_table.c.key_index["seed"])
+    statement = (
+        select(seed)
+        .where(verdict_table.c.contract == contract_name, verdict_table.c.cut_n < n, seed.is_not(None))
+        .order_by(verdict_table.c.cut_n.desc())
+        .limit(1)
+    )
+    with engine.connect() as connection:
+        found: int | None = connection.scalar(statement)
+    return found
+
+
+def surroundings_document(engine: Engine, contract_name: str, n: int) -> dict[str, Any]:
+    """What the run of cut n kept of what stood around it, as tallystick.kafka_cluster.state writes it; else empty."""
+    statement = select(verdict_table.c.look_ups["surroundings"]).where(
+        verdict_table.c.contract == contract_name, verdict_table.c.cut_n == n
+    )
+    with engine.connect() as connection:
+        return connection.scalar(statement) or {}
