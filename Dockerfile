@@ -1,6 +1,6 @@
 # One image for Airflow's four processes: Airflow, Java, the locked packages, Spark's jars, and our wheel.
 # There was no container engine where this was written: a test parses this file and holds it against the locks
-# (tests/unit/test_docker_compose.py), but nobody has built it yet.
+# (tests/repo/test_docker_compose.py), but nobody has built it yet.
 FROM apache/airflow:3.3.2-python3.11
 
 USER root

@@ -66,7 +66,7 @@ lint: setup ## Ruff, mypy, and what no committed file may hold
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(PYTEST) -q tests/unit/test_committed_files.py tests/unit/test_import_direction.py
+	$(PYTEST) -q tests/repo/test_committed_files.py tests/repo/test_import_direction.py
 
 format: setup ## Sort imports and format
 	$(BIN)/ruff check --fix-only --quiet .
@@ -75,7 +75,7 @@ format: setup ## Sort imports and format
 test: test-unit test-rules test-spark test-dags test-pages test-stack ## All tests, the quick ones first; a skipped test fails the run
 
 test-unit: setup ## The rules: no Spark, no Airflow, no broker
-	$(PYTEST) -n 2 tests/unit
+	$(PYTEST) -n 2 tests/unit tests/laws tests/repo
 
 test-rules: promtool-setup ## The sample alert rules and dashboard, by Prometheus's own engine, on what a real run said
 	$(PYTEST) -n 2 tests/prometheus

@@ -1,5 +1,6 @@
 """What each kind of sink writes, for an alert of each topic. `python -m tests.alert_snapshots` writes the expected
-texts anew; look at what changed before you commit it. `tests/unit/test_alert_snapshots.py` compares them byte for byte.
+texts anew; look at what changed before you commit it. `tests/unit/alerting/test_snapshots.py` compares
+them byte for byte.
 """
 
 import json
@@ -17,9 +18,9 @@ from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.findings import NoticeFound
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.missing_verdict_alert import no_verdict_alert, overdue_alert
-from tests.unit.test_alert import CONTRACT, NOON, OLD, a_break, alerts, standing
+from tests.unit.alerting.test_alert import CONTRACT, NOON, OLD, a_break, alerts, standing
 
-FOLDER = Path(__file__).parent / "unit" / "alert_snapshots"
+FOLDER = Path(__file__).parent / "unit" / "alerting" / "alert_snapshots"
 HOUR = timedelta(hours=1)
 LINKS = {"runs": "https://airflow.example.org/dags/reconcile_payouts"}
 

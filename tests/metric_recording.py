@@ -21,8 +21,8 @@ from tallystick.metrics.export import exposition
 from tallystick.pipeline.deliver_alerts import DeliveryFailed, deliver_pending
 from tallystick.pipeline.sources import observe
 from tallystick.store.engine import connect_store, migrate, open_store
-from tests.stack.books import LiveBooks, environment_of, open_live_books, payment, payments
 from tests.stack.live import SPARK_SETTINGS
+from tests.stack.live_books import LiveBooks, environment_of, open_live_books, payment, payments
 
 FOLDER = Path(__file__).parent / "prometheus" / "recorded"
 CONTRACT = "billing_payments"

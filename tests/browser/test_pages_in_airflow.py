@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from lab.servers.airflow import AirflowStack
-from tests.page_books import LAST_BROKEN, done_plan, mismatch, missing, payouts, waiting_plan
+from tests.stored_books import LAST_BROKEN, done_plan, mismatch, missing, payouts, waiting_plan
 
 from .visiting import LogIn, inside, serious_faults, shot, visits
 

@@ -28,7 +28,7 @@ from lab.servers.stack import LabAddresses
 from tallystick.report.write_report import write_report
 from tallystick.store.engine import connect_store, migrate, open_store
 from tallystick.store.runs.run_store import read_run
-from tests.page_books import CONTRACTS, LAST_BROKEN, fill, missing, payouts, waiting_plan
+from tests.stored_books import CONTRACTS, LAST_BROKEN, fill, missing, payouts, waiting_plan
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -34,7 +34,7 @@ from tallystick_airflow.operators.contract_operator import NoCut
 from tallystick_airflow.operators.judge_operator import BooksDisagree, JudgeOperator, NoVerdict
 from tallystick_airflow.operators.offer_compensation_operator import OfferCompensationOperator
 from tallystick_airflow.operators.verify_operator import NotToBeSeenYet, VerifyOperator
-from tests.page_books import payouts, waiting_plan
+from tests.stored_books import payouts, waiting_plan
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CONTRACT_FILE = str(Path(__file__).parents[2] / "dags" / "contracts" / "billing_payouts.yaml")

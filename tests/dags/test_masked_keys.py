@@ -24,7 +24,7 @@ from tallystick_airflow.operators import act_operator, approve_operator, verify_
 from tallystick_airflow.operators.act_operator import ActOperator
 from tallystick_airflow.operators.approve_operator import ApprovePlanOperator
 from tallystick_airflow.operators.verify_operator import VerifyOperator
-from tests.page_books import CONTRACTS, payouts, waiting_plan
+from tests.stored_books import CONTRACTS, payouts, waiting_plan
 
 KEY = "pay-1"
 PLAN = waiting_plan(payouts())

@@ -47,7 +47,7 @@ def store_dsn(store_server: PostgresServer) -> str:
 def store(store_server: PostgresServer, store_dsn: str) -> Any:
     """A store with the windows of both examples."""
     from tallystick.store.engine import connect_store, migrate, open_store
-    from tests.page_books import fill, payments, payouts
+    from tests.stored_books import fill, payments, payouts
 
     migrate(connect_store(store_server.dsn(STORE_OWNER, STORE_DATABASE)), grant_to=STORE_ROLE)
     engine = open_store(store_dsn)

@@ -12,7 +12,7 @@ from tallystick.model.finding_names import BreakClass
 from tallystick.store.alerts.incident_store import read_incidents
 from tallystick.store.plans.plan_store import read_audit
 from tallystick.store.runs.cut_store import claim_attempt, last_cut, save_cut
-from tests.page_books import done_plan, mismatch, missing, payments, payouts, torn, waiting_plan
+from tests.stored_books import done_plan, mismatch, missing, payments, payouts, torn, waiting_plan
 
 BELOW = "/tallystick"
 NAME = payouts().contract

@@ -21,7 +21,7 @@ from tallystick.store.breaks.break_life_store import alerts_of_break
 from tallystick.store.plans.plan_life_store import list_plans
 from tallystick.store.plans.plan_store import append_audit, save_plan
 from tallystick.store.runs.run_store import read_run
-from tests.page_books import FIRST_BROKEN, LAST_BROKEN, break_ids, done_plan, fill, payments, payouts, waiting_plan
+from tests.stored_books import FIRST_BROKEN, LAST_BROKEN, break_ids, done_plan, fill, payments, payouts, waiting_plan
 
 pytestmark = pytest.mark.usefixtures("own_store")
 

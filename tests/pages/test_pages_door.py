@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from starlette.routing import Route
 
-from tests.page_books import FIRST_BROKEN, missing, payouts, waiting_plan
+from tests.stored_books import FIRST_BROKEN, missing, payouts, waiting_plan
 
 BREAK = missing(payouts(), "pay-1", 125_000).break_id
 BELOW = "/tallystick"

@@ -26,7 +26,7 @@ from tallystick.store.runs.run_store import read_run, read_run_head
 from tallystick.store.schema import open_item
 from tallystick.store.views.overview_store import cut_of_scheduler_run, list_versions, read_book, stakes_of_run
 from tallystick.store.views.trend_store import read_trend
-from tests.page_books import (
+from tests.stored_books import (
     FIRST_BROKEN,
     HOUR,
     LAST_BROKEN,
@@ -41,7 +41,7 @@ from tests.page_books import (
     run_id_of,
     waiting_plan,
 )
-from tests.unit.test_abort_plan import planned
+from tests.unit.compensation.test_abort_plan import planned
 
 NAME = payouts().contract
 BELOW = "/tallystick"

@@ -17,8 +17,7 @@ from lab.servers.spark_class_archive import SMALL_JVM
 from lab.servers.stack import LabStack
 from tallystick.pipeline.spark_job import WORKER_DAEMON
 from tallystick.store.engine import open_store
-
-from .books import LiveBooks, environment_of, open_live_books
+from tests.stack.live_books import LiveBooks, environment_of, open_live_books
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
 

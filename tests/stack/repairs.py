@@ -22,8 +22,7 @@ from tallystick.kafka_cluster.settings import BrokerSettings
 from tallystick.kafka_cluster.state import FirstSight, HeldEvents, Surroundings
 from tallystick.store.plans.approval_store import AGREED
 from tallystick.store.plans.plan_store import append_audit, read_audit, save_plan
-
-from .books import LiveBooks
+from tests.stack.live_books import LiveBooks
 
 COPIED = ("event_id", "payment_id", "leg", "amount_minor", "currency", "occurred_at")
 """Columns that a posted row copies from its event."""

@@ -22,8 +22,19 @@ from tallystick.model.verdict import Verdict
 from tallystick.store.runs.cut_store import last_cut, open_cut
 from tallystick.store.runs.run_store import read_run
 from tallystick_spark import reconcile_app
+from tests.stack.live_books import (
+    KAFKA,
+    LEDGER,
+    TWO_LEGS,
+    Event,
+    LiveBooks,
+    both_legs,
+    doubts,
+    payment,
+    payments,
+    table_contents,
+)
 
-from .books import KAFKA, LEDGER, TWO_LEGS, Event, LiveBooks, both_legs, doubts, payment, payments, table_contents
 from .live import NewBooks
 
 Break = Callable[[LiveBooks, pytest.MonkeyPatch], None]

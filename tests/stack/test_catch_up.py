@@ -19,8 +19,8 @@ from tallystick.model.verdict import Verdict
 from tallystick.pipeline.make_cut import resolve_cut
 from tallystick.pipeline.sources import observe
 from tallystick.store.runs.outstanding_store import outstanding_breaks
+from tests.stack.live_books import Event, LiveBooks, payment
 
-from .books import Event, LiveBooks, payment
 from .live import NewBooks
 
 pytestmark = pytest.mark.usefixtures("spark")

@@ -11,8 +11,8 @@ from tallystick.kafka_log.log_walk import DecidedBatch, Outcome, walk_batches
 from tallystick.kafka_log.offset_census import take_census
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.verdict import Verdict
+from tests.stack.live_books import Event, LiveBooks, doubts, expected, kinds, payment, payments
 
-from .books import Event, LiveBooks, doubts, expected, kinds, payment, payments
 from .live import NewBooks
 
 pytestmark = pytest.mark.usefixtures("spark")

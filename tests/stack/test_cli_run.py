@@ -17,8 +17,8 @@ from lab.servers.process import REPOSITORY
 from tallystick.ledger.protocol import LedgerRefused
 from tallystick.store.runs.run_store import read_run
 from tallystick_spark.reconcile_app import Order, judge_stored_cuts
+from tests.stack.live_books import TWO_LEGS, LiveBooks, both_legs, payment
 
-from .books import TWO_LEGS, LiveBooks, both_legs, payment
 from .live import SPARK_SETTINGS
 
 NewBooks = Callable[..., AbstractContextManager[LiveBooks]]

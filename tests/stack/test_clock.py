@@ -13,8 +13,8 @@ from lab.servers.process import REPOSITORY
 from tallystick.model.cut import Cut
 from tallystick.model.verdict import Verdict
 from tallystick.store.runs.cut_store import read_cut
+from tests.stack.live_books import LiveBooks, doubts, kinds, payment
 
-from .books import LiveBooks, doubts, kinds, payment
 from .live import NewBooks
 
 pytestmark = pytest.mark.usefixtures("spark")

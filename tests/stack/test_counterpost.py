@@ -13,8 +13,8 @@ from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.store.runs.outstanding_store import outstanding_breaks
+from tests.stack.live_books import Event, LiveBooks, payment
 
-from .books import Event, LiveBooks, payment
 from .live import NewBooks
 from .repairs import effects, planned, posted, posting_books
 

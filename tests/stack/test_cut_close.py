@@ -14,8 +14,8 @@ from tallystick.model.verdict import Verdict
 from tallystick.store.plans.plan_store import read_audit
 from tallystick.store.runs.cut_store import open_cut
 from tallystick.store.schema import alert
+from tests.stack.live_books import doubts, payment, payments
 
-from .books import doubts, payment, payments
 from .live import NewBooks
 
 

@@ -22,8 +22,8 @@ from tallystick.pipeline.window_order import WindowNotOver, WindowOutOfOrder
 from tallystick.store.runs.cut_store import CutAlreadyOpen, claim_attempt, last_cut, open_cut
 from tallystick.store.runs.run_store import commit_run, judged_until, read_run
 from tallystick.store.runs.sample_store import read_samples
+from tests.stack.live_books import LiveBooks, payment, payments
 
-from .books import LiveBooks, payment, payments
 from .live import NewBooks
 
 MINUTE = timedelta(minutes=1)

@@ -8,8 +8,8 @@ import pytest
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.verdict import Verdict
+from tests.stack.live_books import Event, LiveBooks, doubts, expected, kinds, payment, payments
 
-from .books import Event, LiveBooks, doubts, expected, kinds, payment, payments
 from .live import NewBooks
 
 pytestmark = pytest.mark.usefixtures("spark")

@@ -9,8 +9,8 @@ from confluent_kafka import Producer
 from lab.services.raw_producer import RawProducer, open_raw_admin, unverified_transactions
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.verdict import Verdict
+from tests.stack.live_books import Event, RawEvent, expected, kinds, payments
 
-from .books import Event, RawEvent, expected, kinds, payments
 from .live import NewBooks
 
 pytestmark = pytest.mark.usefixtures("spark")

@@ -42,8 +42,8 @@ from tallystick.kafka_cluster.settings import read_broker_settings, read_topic_s
 from tallystick.kafka_log.fetch import BrokerUnreachable, open_admin
 from tallystick.kafka_log.topic_snapshot import TopicNotFound, read_topic_snapshot
 from tallystick.ledger.protocol import LedgerRefused
+from tests.stack.live_books import KAFKA, LEDGER, LiveBooks, doubts, payment
 
-from .books import KAFKA, LEDGER, LiveBooks, doubts, payment
 from .live import NewBooks
 from .repairs import effects, executed, planned, posting_books
 from .secured_servers import GuardedBroker

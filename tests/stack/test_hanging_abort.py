@@ -39,8 +39,8 @@ from tallystick.store.plans.plan_store import EndingHeld, ending_alone, read_aud
 from tallystick.store.plans.switch_store import set_switch
 from tallystick.store.runs.cut_store import claim_attempt
 from tallystick.store.runs.run_store import commit_run
+from tests.stack.live_books import LiveBooks, RawEvent, doubts, payment, payments
 
-from .books import LiveBooks, RawEvent, doubts, payment, payments
 from .conftest import NOON
 from .live import NewBooks
 from .repairs import action_states, agree, all_hanging, effects, executed, planned, trail

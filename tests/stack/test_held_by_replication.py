@@ -18,8 +18,7 @@ from tallystick.kafka_log.committed_records import settle_topics
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.verdict import Verdict
 from tallystick.store.engine import connect_store, migrate, open_store
-
-from .books import LiveBooks, doubts, environment_of, expected, kinds, open_live_books, payment
+from tests.stack.live_books import LiveBooks, doubts, environment_of, expected, kinds, open_live_books, payment
 
 pytestmark = pytest.mark.usefixtures("spark")
 

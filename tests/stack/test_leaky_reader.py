@@ -5,8 +5,8 @@ import pytest
 from tallystick.model.finding_names import Doubt
 from tallystick.model.verdict import Verdict
 from tallystick_spark.readers import topic_frame
+from tests.stack.live_books import doubts, payments
 
-from .books import doubts, payments
 from .live import NewBooks
 
 

@@ -37,8 +37,8 @@ from tallystick.store.plans.switch_store import set_switch
 from tallystick.store.runs.close_store import close_cut
 from tallystick.store.runs.cut_store import claim_attempt
 from tallystick.store.runs.outstanding_store import outstanding_breaks
+from tests.stack.live_books import Event, LiveBooks, payment
 
-from .books import Event, LiveBooks, payment
 from .live import NewBooks
 from .repairs import action_states, effects, executed, planned, posted, posting_books
 from .store_owner import as_owner

@@ -26,8 +26,8 @@ from tallystick.store.runs.cut_store import last_cut
 from tallystick.store.runs.run_store import read_run
 from tallystick_spark.readers.ledger_frame import read_ledger, slice_queries
 from tallystick_spark.readers.postgres_rows import read_rows
+from tests.stack.live_books import LEDGER, LiveBooks, doubts, payment, payments
 
-from .books import LEDGER, LiveBooks, doubts, payment, payments
 from .live import NewBooks
 from .test_ledger_horizon import Table, table
 

@@ -20,8 +20,8 @@ from tallystick.report.break_sample import BREAKS_SHOWN_MAX
 from tallystick.report.write_report import write_report
 from tallystick.store.alerts.alert_store import pending_alerts
 from tallystick.store.runs.outstanding_store import outstanding_classes
+from tests.stack.live_books import LiveBooks, copy_of_store, payments
 
-from .books import LiveBooks, copy_of_store, payments
 from .live import NewBooks
 
 BREAKS = 200_000

@@ -13,8 +13,8 @@ from tallystick.model.finding_names import Doubt
 from tallystick.model.verdict import Verdict
 from tallystick_spark import reconcile_app
 from tallystick_spark.scan import BY_CLIENT, PAIR_BY_PAIR, SCAN_VARIABLE
+from tests.stack.live_books import doubts, expected, kinds, payment, payments
 
-from .books import doubts, expected, kinds, payment, payments
 from .live import NewBooks
 from .test_absence import SENT_AGAIN, expire
 

@@ -23,8 +23,7 @@ from lab.servers.stack import LabStack
 from tallystick.cli.app import app
 from tallystick.model.verdict import Verdict
 from tests.metric_recording import BOOKS, FOLDER, moments
-
-from .books import environment_of, open_live_books
+from tests.stack.live_books import environment_of, open_live_books
 
 
 def samples(text: str) -> dict[tuple[str, str], float | None]:

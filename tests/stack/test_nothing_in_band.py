@@ -9,8 +9,8 @@ from tallystick.model.run_result import RunResult
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick_spark import reconcile_app, scan
+from tests.stack.live_books import Event, LiveBooks, doubts
 
-from .books import Event, LiveBooks, doubts
 from .live import NewBooks
 
 pytestmark = pytest.mark.usefixtures("spark")

@@ -26,8 +26,8 @@ from tallystick.pipeline.open_ledger import open_ledger_of
 from tallystick.pipeline.sources import observe
 from tallystick.store.runs.outstanding_store import outstanding_breaks
 from tallystick_spark.readers.ledger_frame import read_ledger
+from tests.stack.live_books import Event, LiveBooks, doubts, expected, kinds, payment, payments
 
-from .books import Event, LiveBooks, doubts, expected, kinds, payment, payments
 from .live import NewBooks
 
 pytestmark = pytest.mark.usefixtures("spark")

@@ -17,8 +17,8 @@ from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick_spark import reconcile_app, scan
+from tests.stack.live_books import TWO_LEGS, LiveBooks, both_legs, doubts, payment, payments
 
-from .books import TWO_LEGS, LiveBooks, both_legs, doubts, payment, payments
 from .live import NewBooks
 
 DEEP = b'{"note":' + b"[" * 2_000 + b"]" * 2_000 + b"}"

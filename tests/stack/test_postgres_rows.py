@@ -7,8 +7,8 @@ from tallystick.ledger.postgres_connection import scan_address
 from tallystick.pipeline.open_ledger import open_ledger_of
 from tallystick_spark.readers.ledger_frame import LEDGER_ROWS, read_ledger, slice_queries
 from tallystick_spark.readers.postgres_rows import read_rows
+from tests.stack.live_books import payment, payments
 
-from .books import payment, payments
 from .live import NewBooks
 
 CHANGES = (

@@ -14,8 +14,8 @@ from tallystick.model.open_item import ItemState, OpenItem
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.report.log_excerpt import position_of, strip_of
+from tests.stack.live_books import ONE_LEG, TWO_LEGS, both_legs, doubts, expected, invoice, kinds, payment, payments
 
-from .books import ONE_LEG, TWO_LEGS, both_legs, doubts, expected, invoice, kinds, payment, payments
 from .live import NewBooks
 
 ABOVE_DOUBLES = 2**53 + 1

@@ -8,8 +8,8 @@ from tallystick.model.findings import DoubtFound
 from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
+from tests.stack.live_books import Event, LiveBooks, doubts, payment, payments
 
-from .books import Event, LiveBooks, doubts, payment, payments
 from .live import NewBooks
 
 pytestmark = pytest.mark.usefixtures("spark")

@@ -34,8 +34,17 @@ from tallystick.pipeline.spark_job import submit_argv
 from tallystick.store.runs.cut_store import open_cut
 from tallystick.store.runs.run_store import read_run
 from tallystick_spark import reconcile_app
+from tests.stack.live_books import (
+    TWO_LEGS,
+    LiveBooks,
+    both_legs,
+    copy_of_store,
+    invoice,
+    payment,
+    payments,
+    table_contents,
+)
 
-from .books import TWO_LEGS, LiveBooks, both_legs, copy_of_store, invoice, payment, payments, table_contents
 from .live import SPARK_SETTINGS, NewBooks
 from .store_owner import owner_dsn
 

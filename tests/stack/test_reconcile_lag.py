@@ -9,8 +9,8 @@ from tallystick.ledger.protocol import LedgerRefused
 from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.report.write_report import render_report
+from tests.stack.live_books import LiveBooks, payment, payments
 
-from .books import LiveBooks, payment, payments
 from .live import NewBooks
 
 pytestmark = pytest.mark.usefixtures("spark")

@@ -19,8 +19,8 @@ from tallystick.store.alerts.alert_store import firing_alerts
 from tallystick.store.breaks.item_query_store import read_breaks
 from tallystick.store.views.overview_store import read_book, stakes_of_run
 from tallystick.store.views.trend_store import read_trend
+from tests.stack.live_books import LiveBooks, doubts, expected, kinds, payment
 
-from .books import LiveBooks, doubts, expected, kinds, payment
 from .live import NewBooks
 
 ABOVE_DOUBLES = 2**53 + 1

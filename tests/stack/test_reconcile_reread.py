@@ -15,8 +15,8 @@ from tallystick.model.verdict import Verdict
 from tallystick_spark import reconcile_app
 from tallystick_spark import scan as cut_scan
 from tallystick_spark.matching.hash_scan import HashScan
+from tests.stack.live_books import TWO_LEGS, LiveBooks, both_legs, invoice, payment, table_contents
 
-from .books import TWO_LEGS, LiveBooks, both_legs, invoice, payment, table_contents
 from .live import NewBooks
 
 NUMBERS = b'{"event_id":12,"payment_id":7,"leg":"payment","amount_minor":1,"currency":"EUR"}'

@@ -5,8 +5,8 @@ import pytest
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
+from tests.stack.live_books import doubts, expected, kinds, payment, payments
 
-from .books import doubts, expected, kinds, payment, payments
 from .live import NewBooks
 
 pytestmark = pytest.mark.usefixtures("spark")

@@ -16,8 +16,19 @@ from tallystick.model.finding_names import Doubt, Notice
 from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
+from tests.stack.live_books import (
+    TWO_LEGS,
+    Event,
+    LiveBooks,
+    both_legs,
+    doubts,
+    expected,
+    invoice,
+    kinds,
+    payment,
+    payments,
+)
 
-from .books import TWO_LEGS, Event, LiveBooks, both_legs, doubts, expected, invoice, kinds, payment, payments
 from .live import NewBooks
 from .repairs import executed, planned
 

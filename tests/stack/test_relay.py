@@ -16,8 +16,8 @@ from tallystick.model.verdict import Verdict
 from tallystick.pipeline.open_ledger import open_ledger_of
 from tallystick_spark.readers.ledger_frame import read_ledger, slice_queries
 from tallystick_spark.readers.postgres_rows import read_rows
+from tests.stack.live_books import LiveBooks, doubts, kinds, payments
 
-from .books import LiveBooks, doubts, kinds, payments
 from .live import NewBooks
 
 WINDOWS = int(os.environ.get("RELAY_WINDOWS", "3"))

@@ -13,8 +13,8 @@ from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.store.runs.open_item_store import open_items_as_of
 from tallystick.store.runs.outstanding_store import outstanding_breaks
+from tests.stack.live_books import Event, LiveBooks, doubts, expected, kinds, payment
 
-from .books import Event, LiveBooks, doubts, expected, kinds, payment
 from .live import NewBooks
 from .test_other_ledgers import write_file
 

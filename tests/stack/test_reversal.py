@@ -16,8 +16,8 @@ from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.store.runs.outstanding_store import outstanding_breaks
+from tests.stack.live_books import LiveBooks, payment, payments
 
-from .books import LiveBooks, payment, payments
 from .live import NewBooks
 from .repairs import effects, executed, planned
 

@@ -11,8 +11,8 @@ from tallystick.model.verdict import Verdict
 from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.runs.open_item_store import open_items_as_of
 from tallystick.store.runs.outstanding_store import outstanding_breaks
+from tests.stack.live_books import LiveBooks, doubts, expected, kinds, payment, payments
 
-from .books import LiveBooks, doubts, expected, kinds, payment, payments
 from .live import NewBooks
 
 pytestmark = pytest.mark.usefixtures("spark")

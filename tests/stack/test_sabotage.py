@@ -32,9 +32,9 @@ from tallystick.pipeline import investigate, lookups, make_cut
 from tallystick_spark import scan
 from tallystick_spark.matching import frame_match, hash_scan
 from tallystick_spark.readers import topic_frame
+from tests.stack.live_books import payment, payments
 
 from . import test_bad_input, test_census_stack, test_ledger_crash, test_ledger_horizon, test_reconcile_holds
-from .books import payment, payments
 from .live import NewBooks
 from .test_census_stack import end, fetch, log
 from .test_ledger_horizon import Slices, Table, table

@@ -21,8 +21,8 @@ from lab.servers.spark_cluster import SparkCluster, start_cluster
 from tallystick.model.cut import Cut
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.spark_job import run_job, submit_argv
+from tests.stack.live_books import LiveBooks, expected, kinds, payment, payments
 
-from .books import LiveBooks, expected, kinds, payment, payments
 from .live import SPARK_SETTINGS, NewBooks
 
 pytestmark = pytest.mark.timeout(600)

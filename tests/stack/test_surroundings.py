@@ -21,8 +21,8 @@ from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.lookups import LookUps
 from tallystick_spark import reconcile_app
+from tests.stack.live_books import Event, LiveBooks, RawEvent, doubts, payment, payments
 
-from .books import Event, LiveBooks, RawEvent, doubts, payment, payments
 from .live import NewBooks
 
 pytestmark = pytest.mark.usefixtures("spark")

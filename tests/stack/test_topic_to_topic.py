@@ -25,8 +25,8 @@ from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.report.write_report import write_report
 from tallystick_spark import reconcile_app
+from tests.stack.live_books import Event, LiveBooks, doubts, expected, kinds, payments
 
-from .books import Event, LiveBooks, doubts, expected, kinds, payments
 from .live import NewBooks
 from .test_absence import expire
 

@@ -8,8 +8,8 @@ from tallystick.connections.connections import environment_variable
 from tallystick.ledger.postgres_table import describe_table
 from tallystick.ledger.protocol import LedgerRefused
 from tallystick.model.finding_names import Doubt
+from tests.stack.live_books import LEDGER, doubts, expected, kinds, payment, payments
 
-from .books import LEDGER, doubts, expected, kinds, payment, payments
 from .live import NewBooks
 from .test_ledger_horizon import Table, table
 from .test_ledger_safety import copy_of, reader_of

@@ -1,0 +1,104 @@
+"""A side that is held back says who holds it, since when and how much; and when nobody can be named, says that."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from tallystick.anomalies.doubts.held import held_by_ledger_horizon, held_by_open_transaction, partner_not_settled
+from tallystick.kafka_cluster.open_transactions import OpenTransaction
+from tallystick.kafka_cluster.state import Surroundings
+from tallystick.ledger.protocol import HorizonHolder
+from tallystick.model.offsets import TopicPartition
+from tests.unit.builders import (
+    NOON,
+    PART,
+    TOPIC,
+    cut_of,
+    deadlines_of,
+    event,
+    evidence_of,
+    item_of,
+    ledger_slice_of,
+    row,
+    slice_of,
+)
+
+RELAY = OpenTransaction(
+    topic_partition=PART,
+    producer_id=4001,
+    producer_epoch=3,
+    kafka_offset_start=20,
+    transactional_id="relay-1",
+    started_ms=int(datetime(2026, 3, 1, 11, 40, tzinfo=UTC).timestamp() * 1000),
+    timeout_ms=60_000,
+)
+HELD = evidence_of(cut=cut_of(slice_of(10, 20, mark=27)))
+
+
+def test_a_held_partition_names_the_producer_the_moment_and_the_offsets() -> None:
+    (doubt,) = held_by_open_transaction(replace(HELD, surroundings=Surroundings(open_transactions=(RELAY,))))
+    assert doubt.sentence == (
+        "billing.payouts[0]: 7 offsets could not be read: the open transaction of relay-1 (producer 4001, "
+        "since 2026-03-01 11:40:00 UTC, time-out 60 s) holds the LSO at 20, the mark is 27."
+    )
+    assert (doubt.details["held_offsets"], doubt.details["producer_epoch"]) == (7, 3)
+
+
+def test_of_several_open_transactions_the_first_on_the_log_holds_the_lso() -> None:
+    later = replace(RELAY, transactional_id="relay-2", kafka_offset_start=24)
+    (doubt,) = held_by_open_transaction(replace(HELD, surroundings=Surroundings(open_transactions=(later, RELAY))))
+    assert doubt.details["transactional_id"] == "relay-1"
+
+
+def test_a_transaction_of_another_partition_holds_nothing_here() -> None:
+    elsewhere = replace(RELAY, topic_partition=TopicPartition(topic=TOPIC, partition=1))
+    (doubt,) = held_by_open_transaction(replace(HELD, surroundings=Surroundings(open_transactions=(elsewhere,))))
+    assert doubt.details["transactional_id"] == ""
+    assert "a producer transaction that has ended meanwhile holds the LSO" in doubt.sentence
+
+
+@pytest.mark.parametrize("started_ms", [None, -1])
+def test_a_transaction_that_no_coordinator_knows_has_no_moment(started_ms: int | None) -> None:
+    hanging = replace(RELAY, transactional_id="", started_ms=started_ms, timeout_ms=None)
+    (doubt,) = held_by_open_transaction(replace(HELD, surroundings=Surroundings(open_transactions=(hanging,))))
+    assert "the open transaction of unknown to every coordinator (producer 4001) holds" in doubt.sentence
+    assert doubt.details["since_utc"] is None
+
+
+def test_every_held_partition_is_a_doubt_of_its_own() -> None:
+    cut = cut_of(slice_of(10, 20, mark=27), slice_of(0, 5, mark=6, topic="billing.fees"), slice_of(0, 5, topic="b.c"))
+    found = list(held_by_open_transaction(evidence_of(cut=cut)))
+    assert [(one.details["topic"], one.details["held_offsets"]) for one in found] == [(TOPIC, 7), ("billing.fees", 1)]
+
+
+def test_a_held_horizon_names_the_session_the_moment_and_the_ids() -> None:
+    cut = cut_of(ledger_slice=ledger_slice_of(200, 300, mark=312))
+    holder = HorizonHolder(xid=300, holder="session 7 of relay", since=NOON)
+    (doubt,) = held_by_ledger_horizon(evidence_of(cut=cut, horizon_holder=holder))
+    assert doubt.sentence == (
+        "ledger: 12 transaction ids could not be read: session 7 of relay, open since 2026-03-01 12:00:00 UTC holds "
+        "the horizon at 300, the mark is 312."
+    )
+
+
+def test_a_holder_that_nobody_may_see_or_that_is_gone_is_said_to_be_so() -> None:
+    cut = cut_of(ledger_slice=ledger_slice_of(200, 300, mark=312))
+    (gone,) = held_by_ledger_horizon(evidence_of(cut=cut))
+    assert "a transaction that has ended meanwhile holds the horizon" in gone.sentence
+    unseen = HorizonHolder(xid=300, holder="session 7", since=None)
+    (doubt,) = held_by_ledger_horizon(evidence_of(cut=cut, horizon_holder=unseen))
+    assert "session 7 holds the horizon" in doubt.sentence
+
+
+def test_what_could_not_be_judged_is_counted_with_its_money() -> None:
+    """A lone row that the topic is held back from, and one that waits for no held side."""
+    evidence = evidence_of(
+        row(1, "ev-1", 700),
+        row(2, "ev-2", 300),
+        event(11, "ev-2", 300),
+        carried=[item_of(row(3, "ev-3", 50))],
+        deadlines=deadlines_of(topic_settled_until_utc=None),
+    )
+    (doubt,) = partner_not_settled(evidence)
+    assert (doubt.details["items"], doubt.details["money"]) == (2, {"EUR": 750})

@@ -1,0 +1,133 @@
+"""A ledger that changed under the books says which way; a server with another history says what it was before."""
+
+from dataclasses import replace
+
+import pytest
+
+from tallystick.anomalies.doubts.ledger_changed import ledger_failed_over, ledger_ids_reused, ledger_rewritten
+from tallystick.kafka_cluster.state import PositionSums, Surroundings
+from tallystick.matching.match_case import Place
+from tallystick.model.cut import LedgerSnapshot
+from tallystick.model.finding_names import Doubt
+from tallystick.model.open_item import ItemSide
+from tests.unit.builders import contract_of, cut_of, deadlines_of, evidence_of, ledger_at, ledger_slice_of, row, seen
+
+PAIRED_BEFORE = seen(ItemSide.TOPIC, Place.EARLIER_SLICE, 5)
+TWO_TO_32 = 2**32
+
+
+def said(**changes: object) -> str:
+    (doubt,) = ledger_rewritten(evidence_of(**{"older_rows_expected": 40, **changes}))
+    return doubt.sentence
+
+
+def test_rows_that_went_were_deleted_or_updated_and_those_that_came_were_brought_in() -> None:
+    assert "38 rows are older than this slice, earlier cuts read 40: 2 rows deleted, or updated" in said(older_rows=38)
+    came = said(older_rows=41)
+    assert "41 rows are older than this slice, earlier cuts read 40: 1 row came in with old transaction ids" in came
+    assert "deleted" not in came
+
+
+def test_a_row_that_stands_again_in_this_slice_was_updated_and_is_told_apart_from_a_deleted_one() -> None:
+    moved = deadlines_of(rows_may_be_older=True)
+    again = evidence_of(row(1), sightings=[PAIRED_BEFORE], deadlines=moved, older_rows=38, older_rows_expected=40)
+    (doubt,) = ledger_rewritten(again)
+    assert "1 row stood in this slice again, so updated, 1 row deleted, or updated where" in doubt.sentence
+    assert doubt.details == {"older_rows": 38, "expected": 40, "updated_rows_seen": 1}
+    (only,) = ledger_rewritten(replace(again, older_rows=39))
+    assert "1 row stood in this slice again, so updated. " in only.sentence
+    assert "deleted" not in only.sentence
+
+
+def test_a_row_whose_event_was_never_read_is_not_taken_for_an_updated_one() -> None:
+    before = seen(ItemSide.TOPIC, Place.BEFORE_BASELINE, 5)
+    (doubt,) = ledger_rewritten(evidence_of(row(1), sightings=[before], older_rows=39, older_rows_expected=40))
+    assert doubt.details["updated_rows_seen"] == 0
+
+
+def test_from_2_32_ids_on_a_row_may_only_look_as_if_it_went() -> None:
+    young, old = (cut_of(ledger_slice=ledger_slice_of(end - 1, end)) for end in (TWO_TO_32, TWO_TO_32 + 1))
+    assert "32 bits" in said(older_rows=39, cut=old)
+    assert "32 bits" not in said(older_rows=39, cut=young)
+
+
+def test_the_doubt_offers_the_column_with_its_statements() -> None:
+    assert (
+        "ALTER TABLE billing.payout ADD COLUMN written_xid bigint; "
+        "ALTER TABLE billing.payout ALTER COLUMN written_xid SET DEFAULT pg_current_xact_id()::text::bigint;"
+    ) in said(older_rows=39)
+
+
+def by_column(**changes: object) -> str:
+    ledger = {"kind": "jdbc", "connection": "l", "table": "main.posting", "order_by": "entry_id", "overlap": 10}
+    return said(contract=contract_of(ledger=ledger), **changes)
+
+
+def test_by_a_column_a_row_that_came_later_than_the_overlap_is_told_with_what_to_do() -> None:
+    came = by_column(older_rows=43)
+    assert "3 rows came in later than the overlap of 10 on entry_id allows, and no cut has read them" in came
+    assert "a larger overlap, in a contract under a new name" in came
+    went = by_column(older_rows=39)
+    assert "1 row went: deleted, or given another entry_id" in went
+    assert "xmin" not in came + went
+
+
+def test_by_a_column_as_many_rows_that_are_not_the_same_are_told() -> None:
+    def told(*, expected: int | None, older_rows: int = 40) -> list[str]:
+        sums = PositionSums(expected=expected, now=100, at_end=200)
+        ledger = {"kind": "jdbc", "connection": "l", "table": "main.posting", "order_by": "entry_id", "overlap": 10}
+        contract, around = contract_of(ledger=ledger), Surroundings(ledger_sums=sums)
+        counts = {"older_rows": older_rows, "older_rows_expected": 40}
+        return [one.sentence for one in ledger_rewritten(evidence_of(contract=contract, surroundings=around, **counts))]
+
+    (sentence,) = told(expected=99)
+    assert "40 rows are older than this slice, as many as earlier cuts read, and not the same: at least one" in sentence
+    assert told(expected=100) == told(expected=None) == []
+    (only,) = told(expected=99, older_rows=41)
+    assert "1 row came in later" in only
+
+
+def test_by_a_column_newest_rows_that_were_read_and_went_are_told_and_unread_ones_are_not() -> None:
+    def told(xmax: int) -> str:
+        now = replace(ledger_slice_of(300, 300), snapshot=ledger_at(290, xmax=xmax, timeline=0, lsn="0/0"))
+        ledger = {"kind": "jdbc", "connection": "l", "table": "main.posting", "order_by": "entry_id", "overlap": 10}
+        found = ledger_rewritten(evidence_of(contract=contract_of(ledger=ledger), cut=cut_of(ledger_slice=now)))
+        return "".join(one.sentence for one in found)
+
+    assert told(299).startswith(
+        "ledger: the newest row stands at 298, and cuts have read up to 299: the newest rows were deleted. A row that "
+        "is given one of these values of entry_id again is in no cut"
+    )
+    assert told(300) == ""
+
+
+def read_on(now: LedgerSnapshot) -> Surroundings:
+    return Surroundings(ledger=now)
+
+
+@pytest.mark.parametrize(
+    ("now", "found"),
+    [
+        (ledger_at(300), []),
+        (ledger_at(340, lsn="0/FFFFFFFF"), []),
+        (ledger_at(340, timeline=2), [Doubt.LEDGER_FAILED_OVER]),
+        (ledger_at(299), [Doubt.LEDGER_IDS_REUSED]),
+        (ledger_at(340, lsn="0/1A2B3C7"), [Doubt.LEDGER_IDS_REUSED]),
+        (ledger_at(299, timeline=2), [Doubt.LEDGER_FAILED_OVER, Doubt.LEDGER_IDS_REUSED]),
+    ],
+)
+def test_the_server_that_was_read_is_held_against_the_one_that_the_cut_was_made_on(
+    now: LedgerSnapshot, found: list[Doubt]
+) -> None:
+    evidence = evidence_of(surroundings=read_on(now))
+    doubts = [one.doubt for rule in (ledger_failed_over, ledger_ids_reused) for one in rule(evidence)]
+    assert doubts == found
+
+
+def test_a_restored_copy_is_told_with_both_horizons_and_places_in_the_log() -> None:
+    evidence = evidence_of(surroundings=read_on(ledger_at(290, lsn="0/1A00000")))
+    (doubt,) = ledger_ids_reused(evidence)
+    assert doubt.sentence == (
+        "ledger: the horizon stands at 290 (0/1A00000), it stood at 300 (0/1A2B3C8) before, and cuts have read up to "
+        "300: transaction ids are given out again, and rows that get one below that are in no cut."
+    )

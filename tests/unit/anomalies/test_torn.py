@@ -1,0 +1,384 @@
+"""A business transaction whose legs are not all committed: torn when that is proven, and only then."""
+
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from tallystick.anomalies.breaks.torn_by_protocol import torn_by_protocol
+from tallystick.anomalies.breaks.torn_transaction import absent_legs, judge_legs, torn_transaction
+from tallystick.judging.judge import judge
+from tallystick.kafka_log.batch_header import Marker
+from tallystick.kafka_log.log_walk import Outcome
+from tallystick.kafka_log.producer_history import MarkerProtocol
+from tallystick.kafka_log.record import LogRecord
+from tallystick.kafka_log.transaction_span import TransactionSpan
+from tallystick.matching.evidence import Evidence, LegsCase
+from tallystick.matching.grouping import group_by_transaction
+from tallystick.matching.match_case import Fate, Place, Sighting
+from tallystick.model.finding_names import Doubt
+from tallystick.model.open_item import ItemState
+from tallystick.model.run_result import RunResult
+from tallystick.model.verdict import Verdict
+from tests.unit.builders import (
+    IN_TOPIC,
+    MINUTE,
+    NOON,
+    T2L,
+    contract_of,
+    deadlines_of,
+    event,
+    evidence_of,
+    record_of,
+    seen,
+)
+from tests.unit.in_memory_books import Books, classes_of, doubts_of
+
+LEGS = {"payment": "billing.payments", "invoice": "billing.invoices"}
+
+
+def begun(**legs: str) -> Books:
+    books = Books(T2L, legs=legs or LEGS)
+    books.begin()
+    return books
+
+
+def commit(books: Books, leg: str, payment: str = "pay-1", **changes: object) -> None:
+    """A leg's event and its row, so that only the transaction can be wrong."""
+    books.write(f"{payment}/{leg}", leg=leg, payment=payment, **changes)
+    if changes.get("outcome") is not Outcome.ABORTED:
+        books.post(f"{payment}/{leg}", leg=leg)
+
+
+def whole(books: Books, payment: str) -> None:
+    for leg in books.legs:
+        commit(books, leg, payment)
+
+
+def run(books: Books, **held: object) -> RunResult:
+    """A run beside traffic that is whole."""
+    whole(books, f"other-{len(books.cuts)}")
+    return books.run(**held)
+
+
+def alone(**sightings: tuple[Sighting, ...]) -> LegsCase:
+    """A payment leg of this cut, and what a look-up saw of other legs."""
+    seen_leg = {"payment": (1_000, "EUR", "topic:billing.payments:0:11")}
+    return LegsCase(transaction_key="pay-1", seen=seen_leg, sightings=sightings)
+
+
+def test_a_leg_is_absent_unless_this_cut_or_an_earlier_one_saw_it_committed() -> None:
+    assert absent_legs(alone(), LEGS) == ["invoice"]
+    assert absent_legs(alone(invoice=(seen(IN_TOPIC, Place.ABORTED, 3),)), LEGS) == ["invoice"]
+    for place in (Place.EARLIER_SLICE, Place.SLICE):
+        assert absent_legs(alone(invoice=(seen(IN_TOPIC, place, 3),)), LEGS) == []
+
+
+@pytest.mark.parametrize(
+    ("settled_until_utc", "fate"),
+    [(None, Fate.UNSETTLED), (NOON, Fate.UNSETTLED), (NOON + MINUTE, Fate.FOLLOWER_ABSENT)],
+)
+def test_a_leg_is_proven_absent_once_the_topic_has_settled_past_its_deadline(
+    settled_until_utc: datetime | None, fate: Fate
+) -> None:
+    assert judge_legs(alone(), deadlines_of(topic_settled_until_utc=settled_until_utc)) is fate
+
+
+def test_a_whole_transaction_is_no_break() -> None:
+    assert run(begun()).verdict is Verdict.MATCHED
+
+
+def test_a_transaction_without_one_of_its_legs_is_torn() -> None:
+    books = begun()
+    commit(books, "payment")
+    result = run(books)
+    assert classes_of(result) == ["torn_transaction"]
+    (found,) = result.breaks
+    assert (found.leg, found.amount_minor, found.currency) == ("invoice", 1_000, "EUR")
+    assert found.evidence["seen_legs"] == {"payment": "topic:billing.payments:0:0"}
+
+
+def test_a_leg_that_was_aborted_is_absent() -> None:
+    books = begun()
+    commit(books, "payment")
+    commit(books, "invoice", outcome=Outcome.ABORTED)
+    result = run(books)
+    assert classes_of(result) == ["torn_transaction"]
+    assert [one["place"] for one in result.breaks[0].evidence["found_elsewhere"]] == ["aborted"]
+
+
+def test_a_transaction_that_lacks_two_legs_is_one_break() -> None:
+    books = begun(**LEGS, receipt="billing.receipts")
+    commit(books, "payment")
+    result = run(books)
+    assert [(found.leg, found.amount_minor) for found in result.breaks] == [("invoice+receipt", 1_000)]
+    assert sum(books.outstanding().values()) == 1
+
+
+def test_legs_that_the_cut_divides_are_no_break() -> None:
+    books = begun()
+    commit(books, "payment")
+    first = run(books, in_grace=True)
+    assert (first.verdict, classes_of(first), first.figures.in_flight_items) == (Verdict.MATCHED, [], 1)
+    commit(books, "invoice")
+    second = run(books)
+    assert (second.verdict, second.figures.in_flight_items) == (Verdict.MATCHED, 0)
+    assert books.items["legs:pay-1"].state is ItemState.CLEARED
+
+
+def test_a_leg_that_never_follows_is_torn_when_its_deadline_comes_and_says_where_the_other_stands() -> None:
+    books = begun()
+    commit(books, "payment")
+    run(books, in_grace=True)
+    result = run(books)
+    assert classes_of(result) == ["torn_transaction"]
+    assert result.breaks[0].evidence["seen_legs"] == {"payment": "topic:billing.payments:0:0"}
+    assert "payment at topic:billing.payments:0:0" in result.breaks[0].story
+
+
+def test_a_leg_beyond_the_cut_is_awaited() -> None:
+    books = begun()
+    commit(books, "payment")
+    whole(books, "other")
+    commit(books, "invoice")
+    assert classes_of(books.run(held_offsets=1, held_xids=1)) == []
+    assert run(books).verdict is Verdict.MATCHED
+    assert books.items["legs:pay-1"].state is ItemState.CLEARED
+
+
+def test_a_late_leg_clears_the_break() -> None:
+    books = begun()
+    commit(books, "payment")
+    run(books)
+    assert books.outstanding() == {("torn_transaction", "pay-1"): 1}
+    commit(books, "invoice")
+    late = run(books)
+    assert (late.verdict, books.outstanding()) == (Verdict.MATCHED, {})
+
+
+def test_one_late_leg_of_two_does_not_clear_it_and_both_do() -> None:
+    books = begun(**LEGS, receipt="billing.receipts")
+    commit(books, "payment")
+    run(books)
+    commit(books, "receipt")
+    assert run(books).verdict is Verdict.MATCHED
+    assert books.outstanding() == {("torn_transaction", "pay-1"): 1}
+    commit(books, "invoice")
+    assert run(books).verdict is Verdict.MATCHED
+    assert books.outstanding() == {}
+
+
+def test_a_torn_transaction_is_reported_once() -> None:
+    books = begun()
+    commit(books, "payment")
+    run(books)
+    again = run(books)
+    assert (again.verdict, again.breaks, again.items) == (Verdict.MATCHED, (), ())
+
+
+def test_a_leg_before_the_baseline_is_not_decidable() -> None:
+    books = Books(T2L, legs=LEGS)
+    books.write("pay-1/payment", leg="payment", payment="pay-1")
+    books.begin()
+    commit(books, "invoice")
+    result = run(books)
+    assert (result.verdict, result.figures.undecidable_items) == (Verdict.MATCHED, 1)
+
+
+def test_a_leg_sent_again_after_its_transaction_was_whole_tears_nothing() -> None:
+    books = begun()
+    whole(books, "pay-1")
+    run(books)
+    commit(books, "invoice")
+    assert classes_of(run(books)) == ["duplicate_in_topic_new_session"]
+    assert "legs:pay-1" not in books.items
+
+
+@pytest.mark.parametrize("torn_before", [False, True])
+def test_a_leg_sent_again_after_the_others_have_expired_tears_nothing(torn_before: bool) -> None:
+    books = begun()
+    if torn_before:
+        commit(books, "payment")
+        assert classes_of(run(books)) == ["torn_transaction"]
+        commit(books, "invoice")
+    else:
+        whole(books, "pay-1")
+    run(books)
+    for topic in LEGS.values():
+        books.expire(topic)
+    books.write("pay-1/invoice", leg="invoice", payment="pay-1")
+    assert classes_of(run(books)) == ["duplicate_in_topic_cause_unknown"]
+    assert books.outstanding() == {("duplicate_in_topic_cause_unknown", "pay-1/invoice"): 1}
+
+
+def test_a_transaction_that_was_torn_and_healed_is_not_torn_by_a_further_event() -> None:
+    books = begun()
+    commit(books, "payment")
+    assert classes_of(run(books)) == ["torn_transaction"]
+    commit(books, "invoice")
+    run(books)
+    for topic in LEGS.values():
+        books.expire(topic)
+    books.write("pay-1/invoice, corrected", leg="invoice", payment="pay-1")
+    books.post("pay-1/invoice, corrected", leg="invoice")
+    assert run(books).verdict is Verdict.MATCHED
+
+
+def test_a_new_leg_without_the_others_is_torn_after_that_too() -> None:
+    books = begun()
+    run(books)
+    for topic in LEGS.values():
+        books.expire(topic)
+    run(books)
+    commit(books, "payment")
+    assert classes_of(run(books)) == ["torn_transaction"]
+
+
+def test_a_topic_that_is_held_back_makes_a_doubt_and_no_break() -> None:
+    books = begun()
+    commit(books, "payment")
+    result = run(books, topic_settled=False)
+    assert (classes_of(result), doubts_of(result)) == ([], [Doubt.PARTNER_NOT_SETTLED])
+
+
+def test_a_transaction_whose_legs_have_all_come_is_in_no_doubt_however_held_the_topic_is() -> None:
+    books = begun()
+    commit(books, "payment")
+    run(books, in_grace=True)
+    commit(books, "invoice")
+    assert run(books, topic_settled=False).verdict is Verdict.MATCHED
+
+
+@pytest.mark.parametrize("in_grace", [True, False])
+def test_a_leg_that_may_have_expired_unread_is_a_doubt_and_no_break(in_grace: bool) -> None:
+    books = begun()
+    books.write("pay-1/invoice", leg="invoice", payment="pay-1")
+    books.expire("billing.invoices")
+    books.write("pay-1/payment", leg="payment", payment="pay-1")
+    books.post("pay-1/payment", leg="payment")
+    first = run(books, in_grace=in_grace)
+    second = run(books)
+    assert classes_of(first) + classes_of(second) == []
+    assert Doubt.LOG_EXPIRED in doubts_of(first)
+    assert Doubt.PARTNER_NOT_SETTLED in doubts_of(second if in_grace else first)
+    assert run(books).verdict is Verdict.MATCHED
+
+
+# Torn by the protocol, or by the application.
+
+CONSTANT, MOVING, UNKNOWN = MarkerProtocol
+PAYMENT, INVOICE = event(11, topic="billing.payments"), event(4, topic="billing.invoices")
+
+
+def leg(
+    copy: object,
+    protocol: MarkerProtocol = CONSTANT,
+    *,
+    written_ms: int = 100,
+    ended_ms: int | None = 200,
+    epoch: int = 3,
+    producer_id: int = 7,
+) -> LogRecord:
+    """A leg's record: when it was written, and when its transaction's marker was."""
+    span = TransactionSpan(
+        first_offset=copy.order,
+        first_is_certain=True,
+        marker=None if ended_ms is None else Marker.COMMIT,
+        marker_offset=None if ended_ms is None else copy.order + 1,
+        marker_epoch=None if ended_ms is None else epoch,
+        marker_timestamp_ms=ended_ms,
+        coordinator_epoch=0,
+        protocol=protocol,
+    )
+    record = record_of(copy, producer_id=producer_id)
+    return replace(record, producer_epoch=epoch, timestamp_ms=written_ms, span=span)
+
+
+def of_two_legs(committed: LogRecord | None, *aborted: LogRecord) -> Evidence:
+    """The payment leg is committed; the invoice leg was aborted, once for each of these."""
+    invoices = [event(4 + number, topic="billing.invoices") for number in range(len(aborted))]
+    case = LegsCase(
+        transaction_key="pay-1",
+        seen={"payment": (1_000, "EUR", PAYMENT.item_id)},
+        sightings={
+            "payment": (seen(IN_TOPIC, Place.SLICE, 11, topic="billing.payments"),),
+            "invoice": tuple(seen(IN_TOPIC, Place.ABORTED, copy.order, topic="billing.invoices") for copy in invoices),
+        },
+    )
+    identities = {copy.item_id: record for copy, record in zip(invoices, aborted, strict=True)}
+    if committed is not None:
+        identities[PAYMENT.item_id] = committed
+    return evidence_of(contract=contract_of(T2L, legs=LEGS), direction=T2L, incomplete=(case,), identities=identities)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "by_protocol"),
+    [
+        pytest.param(
+            of_two_legs(leg(PAYMENT, ended_ms=300), leg(INVOICE, ended_ms=200)),
+            True,
+            id="aborted on one partition while both were open",
+        ),
+        pytest.param(
+            of_two_legs(leg(PAYMENT, written_ms=201, ended_ms=300), leg(INVOICE, written_ms=100, ended_ms=200)),
+            False,
+            id="aborted, and the other leg written again afterwards",
+        ),
+        pytest.param(
+            of_two_legs(leg(PAYMENT, written_ms=100, ended_ms=200), leg(INVOICE, written_ms=201, ended_ms=300)),
+            False,
+            id="committed, and the other leg written afterwards",
+        ),
+        pytest.param(
+            of_two_legs(leg(PAYMENT, MOVING, written_ms=201), leg(INVOICE, MOVING)),
+            True,
+            id="one epoch, and each transaction has its own",
+        ),
+        pytest.param(
+            of_two_legs(leg(PAYMENT, MOVING), leg(INVOICE, UNKNOWN, epoch=2)), False, id="the transaction before"
+        ),
+        pytest.param(
+            of_two_legs(leg(PAYMENT), leg(INVOICE, epoch=2)), False, id="an earlier generation of the producer"
+        ),
+        pytest.param(of_two_legs(leg(PAYMENT), leg(INVOICE, producer_id=8)), False, id="another producer"),
+        pytest.param(
+            of_two_legs(leg(PAYMENT), replace(leg(INVOICE), span=None)), False, id="its marker was not looked up"
+        ),
+        pytest.param(of_two_legs(leg(PAYMENT), leg(INVOICE, ended_ms=None)), False, id="its marker was not found"),
+        pytest.param(of_two_legs(None, leg(INVOICE)), False, id="the committed leg has left the log"),
+        pytest.param(of_two_legs(leg(PAYMENT)), False, id="the other leg was never written"),
+        pytest.param(
+            of_two_legs(
+                leg(PAYMENT, written_ms=201, ended_ms=300), leg(INVOICE), leg(INVOICE, written_ms=250, ended_ms=280)
+            ),
+            True,
+            id="aborted, tried again, and aborted on one partition",
+        ),
+    ],
+)
+def test_the_protocol_tore_it_where_one_producer_transaction_holds_both_legs(
+    evidence: Evidence, by_protocol: bool
+) -> None:
+    assert len(list(torn_by_protocol(evidence))) == by_protocol
+    assert len(list(torn_transaction(evidence))) == (not by_protocol)
+
+
+def test_a_transaction_torn_by_the_protocol_names_both_markers() -> None:
+    (found,) = torn_by_protocol(of_two_legs(leg(PAYMENT, ended_ms=300), leg(INVOICE, ended_ms=200)))
+    assert (found.leg, found.amount_minor, found.currency) == ("invoice", 1_000, "EUR")
+    assert "One producer transaction committed payment at topic:billing.payments:0:11" in found.story
+    spans = {item_id: identity["span"] for item_id, identity in found.evidence["identities"].items()}
+    assert [spans[one.item_id]["marker_offset"] for one in (PAYMENT, INVOICE)] == [12, 5]
+
+
+def test_an_event_that_calls_its_leg_by_two_names_stands_for_neither_later() -> None:
+    """An item names its legs joined by +; what no contract can call a leg is not among them."""
+    seen_leg = {"payment+invoice": (1_000, "EUR", "topic:billing.payments:0:11")}
+    case = LegsCase(transaction_key="pay-1", seen=seen_leg, sightings={"payment": (seen(IN_TOPIC, Place.SLICE, 11),)})
+    contract, waiting = contract_of(T2L, legs=LEGS), deadlines_of(now_utc=NOON)
+    evidence = evidence_of(contract=contract, direction=T2L, incomplete=(case,), deadlines=waiting)
+    nothing = {"matched_rows": 0, "matched_money": {}, "content_digests": {}, "look_ups": {}, "carried": ()}
+    (item,) = judge(evidence, **nothing).items
+    assert (item.state, item.leg) == (ItemState.OPEN, "")
+    (later,) = group_by_transaction((), [item])
+    assert absent_legs(later, LEGS) == ["invoice", "payment"]

@@ -1,0 +1,127 @@
+"""The rights that a contract needs follow from what it says: nothing of what it leaves out is asked for."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from tallystick.cli.app import app
+from tallystick.contract.compensation import REPUBLISHABLE
+from tallystick.contract.contract import Contract, ContractRefused
+from tallystick.executor.grants import kafka_acls, kafka_commands, postgres_statements
+from tests.unit.builders import INPUT, L2T, T2L, T2T, TOPIC, contract_of
+
+CAPS = {"max_amount_minor": {"EUR": 1}}
+REPUBLISHES = CAPS | {"classes": list(REPUBLISHABLE)}
+POSTS = CAPS | {
+    "classes": ["missing_in_ledger"],
+    "post": {
+        "connection": "poster",
+        "actions_table": "ours.posted_action",
+        "columns": {"event_id": "event_id", "amount_minor": "amount_minor"},
+        "rows": {"payout": [{"side": "debit"}, {"side": "credit", "book": "main"}]},
+    },
+}
+READER = {
+    ("reader", "topic", TOPIC, "Read DescribeConfigs"),
+    ("reader", "cluster", "", "DescribeConfigs"),
+    ("reader", "transactional-id", "*", "Describe"),
+    ("reader", "topic", "__transaction_state", "Describe"),
+}
+
+
+def acls(contract: Contract) -> set[tuple[str, str, str, str]]:
+    found = kafka_acls(contract, reader="reader", executor="executor", environment="test")
+    return {(one.principal, str(one.resource), one.name, " ".join(one.operations)) for one in found}
+
+
+def statements(contract: Contract) -> list[str]:
+    found = postgres_statements(contract, reader="reader", poster='the "poster"')
+    return [one for one in found if one.startswith("GRANT")]
+
+
+def test_a_contract_that_repairs_nothing_only_reads() -> None:
+    assert acls(contract_of(L2T)) == READER
+    strays = {"connection": "kafka_billing", "stray_topics": ["billing.old"]}
+    assert acls(contract_of(L2T, kafka=strays)) == READER | {("reader", "topic", "billing.old", "Read DescribeConfigs")}
+    assert acls(contract_of(T2T)) == READER | {("reader", "topic", INPUT, "Read DescribeConfigs")}
+
+
+def test_what_is_published_again_is_written_under_a_name_of_the_contracts_own() -> None:
+    assert acls(contract_of(L2T, compensation=REPUBLISHES)) - READER == {
+        ("executor", "topic", TOPIC, "Read Write"),
+        ("executor", "topic", "tallystick.compensation.billing_payouts", "Create Read Write DescribeConfigs"),
+        ("executor", "transactional-id", "tallystick-compensation-test-billing_payouts", "Write"),
+    }
+
+
+def test_what_is_posted_into_the_ledger_writes_nothing_to_kafka() -> None:
+    assert acls(contract_of(T2L, compensation=POSTS)) - READER == {
+        ("executor", "topic", TOPIC, "Read"),
+    }
+
+
+def test_only_a_contract_that_ends_transactions_may_alter_the_cluster() -> None:
+    assert acls(contract_of(L2T, compensation=CAPS | {"abort_hanging_transactions": True})) - READER == {
+        ("executor", "topic", TOPIC, "Read"),
+        ("executor", "cluster", "", "Alter DescribeConfigs"),
+        ("executor", "transactional-id", "*", "Describe"),
+        ("executor", "topic", "__transaction_state", "Describe"),
+    }
+
+
+def test_a_command_quotes_what_a_shell_would_read() -> None:
+    found = kafka_acls(contract_of(L2T), reader="a reader", executor="e", environment="test")
+    commands = [line for line in kafka_commands(found) if not line.startswith("#")]
+    assert commands[0] == (
+        "kafka-acls.sh --bootstrap-server BROKER --command-config ADMIN.properties --add --allow-principal "
+        f"'User:a reader' --operation Read --operation DescribeConfigs --topic {TOPIC}"
+    )
+    assert commands[2].endswith("--operation Describe --transactional-id '*'")
+
+
+def test_a_reader_selects_from_its_table_alone() -> None:
+    assert statements(contract_of(L2T)) == [
+        'GRANT USAGE ON SCHEMA billing TO "reader";',
+        'GRANT SELECT ON billing.payout TO "reader";',
+        'GRANT pg_read_all_stats TO "reader";',
+    ]
+    by_column = {"kind": "jdbc", "connection": "l", "table": "billing.payout", "order_by": "n", "overlap": 0}
+    assert statements(contract_of(L2T, ledger=by_column)) == statements(contract_of(L2T))[:2]
+
+
+def test_a_poster_inserts_the_contracts_columns_alone() -> None:
+    posting = contract_of(T2L, compensation=POSTS)
+    assert statements(posting)[3:] == [
+        'GRANT USAGE ON SCHEMA billing TO "the ""poster""";',
+        'GRANT USAGE ON SCHEMA ours TO "the ""poster""";',
+        'GRANT SELECT, INSERT (amount_minor, book, event_id, side) ON billing.payout TO "the ""poster""";',
+        'GRANT SELECT, INSERT ON ours.posted_action TO "the ""poster""";',
+    ]
+    columns = {"columns": {"reverses": "reverses_entry", "action_id": "action_id"}}
+    ledger: dict[str, Any] = {"connection": "ledger_billing", "table": "billing.payout"} | columns
+    takes_back = POSTS | {"classes": ["duplicate_in_ledger"], "reversal": "negated"}
+    both = contract_of(T2L, ledger=ledger, compensation=takes_back)
+    inserted = next(one for one in statements(both) if "INSERT (" in one)
+    assert "(action_id, amount_minor, book, event_id, reverses_entry, side)" in inserted
+
+
+def test_a_ledger_without_a_database_grants_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ContractRefused, match="its ledger is of kind topic; expected one in a database"):
+        statements(contract_of(T2T))
+    path = tmp_path / "c.yaml"
+    path.write_text(yaml.safe_dump(contract_of(T2T).model_dump(mode="json", exclude_defaults=True)))
+    refused = CliRunner().invoke(app, ["grants", str(path), "--for", "postgres"])
+    assert (refused.exit_code, refused.stdout) == (2, "")
+
+
+def test_the_command_prints_what_one_role_needs_of_one_server(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    contract = contract_of(L2T, compensation=REPUBLISHES)
+    path.write_text(yaml.safe_dump(contract.model_dump(mode="json", exclude_defaults=True)))
+    result = CliRunner().invoke(app, ["grants", str(path), "--for", "kafka", "--environment", "staging"])
+    assert result.exit_code == 0
+    assert "--transactional-id tallystick-compensation-staging-billing_payouts" in result.stdout
+    assert "User:tallystick_reader" in result.stdout

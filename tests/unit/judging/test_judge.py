@@ -1,0 +1,312 @@
+"""From evidence to a result: the verdict, what each open item becomes, and a digest that only facts change."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tallystick.judging.judge import judge
+from tallystick.ledger.protocol import HorizonHolder
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.match_case import Place
+from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.findings import DoubtFound, break_id, money_at_stake, total_money
+from tallystick.model.open_item import ItemState, OpenItem
+from tallystick.model.run_result import RunResult
+from tallystick.model.verdict import Verdict, merge_verdicts
+from tests.unit.builders import (
+    HOUR,
+    IN_TOPIC,
+    L2T,
+    LEDGER,
+    MINUTE,
+    NOON,
+    T2L,
+    contract_of,
+    cut_of,
+    deadlines_of,
+    event,
+    evidence_of,
+    item_of,
+    ledger_at,
+    ledger_slice_of,
+    row,
+    seen,
+    slice_of,
+)
+
+
+def judged(evidence: Evidence, *, carried: Sequence[OpenItem] = (), **changes: Any) -> RunResult:
+    parts: dict[str, Any] = {
+        "matched_rows": 7,
+        "matched_money": {"EUR": 100},
+        "content_digests": {"topic": "1", "ledger": "2"},
+        "look_ups": {},
+    }
+    return judge(evidence, carried=carried, **(parts | changes))
+
+
+# The verdict.
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "merged"),
+    [
+        ([], Verdict.INCONCLUSIVE),
+        ([Verdict.MATCHED], Verdict.MATCHED),
+        ([Verdict.INCONCLUSIVE, Verdict.MATCHED], Verdict.INCONCLUSIVE),
+        ([Verdict.BROKEN, Verdict.MATCHED, Verdict.INCONCLUSIVE], Verdict.BROKEN),
+    ],
+)
+def test_the_greatest_verdict_wins_and_none_proves_nothing(verdicts: list[Verdict], merged: Verdict) -> None:
+    assert merge_verdicts(verdicts) is merged
+
+
+def test_a_break_outweighs_a_doubt_and_both_are_told() -> None:
+    result = judged(replace(evidence_of(row(1)), census=()))
+    assert result.verdict is Verdict.BROKEN
+    assert [found.doubt for found in result.doubts] == [Doubt.UNEXPLAINED_GAP]
+
+
+def test_breaks_stand_in_order_of_class_and_key() -> None:
+    result = judged(
+        evidence_of(event(12, "b"), row(2, "z"), row(1, "y"), event(11, "a"), event(13, "x", 1), row(3, "x", 2))
+    )
+    assert [(str(found.break_class)[:7], found.match_key) for found in result.breaks] == [
+        ("amount_", "x"),
+        ("missing", "y"),
+        ("missing", "z"),
+        ("phantom", "a"),
+        ("phantom", "b"),
+    ]
+
+
+def test_a_breaks_id_is_the_same_in_every_run_that_finds_it() -> None:
+    first, second = (judged(evidence_of(row(1), cut=cut_of(n=n))).breaks[0] for n in (2, 9))
+    assert first.break_id == second.break_id
+    assert first.break_id == break_id(
+        contract="billing_payouts", break_class=first.break_class, match_key="ev-1", position="ledger:1"
+    )
+
+
+# What becomes of items.
+
+
+def test_a_copy_that_waits_becomes_an_open_item_with_the_cuts_deadline() -> None:
+    result = judged(evidence_of(row(1), deadlines=deadlines_of(now_utc=NOON)))
+    (item,) = result.items
+    assert (item.state, item.item_id, item.side, item.first_seen_cut) == (ItemState.OPEN, "ledger:1", LEDGER, 2)
+    assert (item.first_seen_utc, item.due_utc) == (NOON, NOON + MINUTE)
+    assert (item.pairable, item.break_id, item.reason) == (True, None, "within the partner's grace")
+
+
+def test_a_broken_item_names_its_break_and_class_and_stays_pairable() -> None:
+    result = judged(evidence_of(row(1)))
+    (item,), (found,) = result.items, result.breaks
+    assert (item.state, item.pairable, item.break_id) == (ItemState.BROKEN, True, found.break_id)
+    assert item.reason == "missing_in_topic_never_produced"
+
+
+def test_an_item_that_is_as_it_was_has_no_row() -> None:
+    waiting = item_of(row(1), due_utc=NOON + 2 * HOUR)
+    assert judged(evidence_of(carried=[waiting]), carried=[waiting]).items == ()
+
+
+def test_an_item_keeps_when_it_was_first_seen_and_due() -> None:
+    waiting = item_of(row(1), due_utc=NOON - HOUR)
+    (item,) = judged(evidence_of(carried=[waiting]), carried=[waiting]).items
+    assert (item.state, item.first_seen_cut, item.due_utc) == (ItemState.BROKEN, 1, NOON - HOUR)
+
+
+def test_an_item_whose_partner_came_is_cleared_by_it() -> None:
+    waiting = item_of(row(1))
+    result = judged(evidence_of(event(11), carried=[waiting]), carried=[waiting])
+    (item,) = result.items
+    assert (item.state, item.cleared_by, item.pairable) == (ItemState.CLEARED, "topic:billing.payouts:0:11", False)
+    assert result.figures.matched_rows == 8
+
+
+def test_a_written_off_item_whose_partner_came_is_cleared() -> None:
+    given_up = item_of(row(1), ItemState.WRITTEN_OFF)
+    (item,) = judged(evidence_of(event(11), carried=[given_up]), carried=[given_up]).items
+    assert item.state is ItemState.CLEARED
+
+
+def test_a_carried_follower_whose_row_is_one_too_many_is_cleared_and_the_row_is_broken() -> None:
+    waiting = item_of(event(11))
+    result = judged(evidence_of(row(1), row(2), event(12), carried=[waiting]), carried=[waiting])
+    assert {item.item_id: item.state for item in result.items} == {
+        "ledger:2": ItemState.BROKEN,
+        "topic:billing.payouts:0:11": ItemState.CLEARED,
+    }
+
+
+def test_a_carried_follower_whose_row_comes_with_another_amount_is_cleared_and_the_row_is_broken() -> None:
+    waiting = item_of(event(11, amount_minor=9))
+    result = judged(evidence_of(row(1), carried=[waiting]), carried=[waiting])
+    assert {item.item_id: (item.state, item.reason) for item in result.items} == {
+        "ledger:1": (ItemState.BROKEN, "amount_mismatch"),
+        "topic:billing.payouts:0:11": (ItemState.CLEARED, "its partner came"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("evidence", "pairable"),
+    [
+        pytest.param(evidence_of(row(1)), True, id="missing"),
+        pytest.param(evidence_of(event(11)), True, id="phantom"),
+        pytest.param(evidence_of(row(1), event(11), event(12)), False, id="a follower too many"),
+        pytest.param(evidence_of(row(1), row(2), event(11)), True, id="an origin too many, not followed"),
+        pytest.param(evidence_of(row(1), row(2), event(11), event(12)), False, id="an origin too many, followed"),
+        pytest.param(evidence_of(row(1, amount_minor=1), event(11)), False, id="a mismatch"),
+        pytest.param(
+            evidence_of(row(1), sightings=[seen(IN_TOPIC, Place.BEFORE_BASELINE, 1)]), False, id="before the baseline"
+        ),
+        pytest.param(evidence_of(row(1), deadlines=deadlines_of(topic_lost_offsets=True)), True, id="expired, maybe"),
+        pytest.param(evidence_of(row(1), sightings=[seen(IN_TOPIC, Place.SLICE, 14)]), True, id="unreadable"),
+    ],
+)
+def test_a_later_arrival_may_be_the_partner_of_what_has_none(evidence: Evidence, pairable: bool) -> None:
+    (item,) = judged(evidence).items
+    assert item.pairable is pairable
+
+
+@pytest.mark.parametrize("direction", [L2T, T2L], ids=str)
+def test_every_broken_item_answers_for_a_break(direction: object) -> None:
+    evidence = evidence_of(
+        event(11, "a"), row(1, "b"), event(12, "c", 1), row(2, "c", 2), event(13, "d"), event(14, "d"), row(3, "d"),
+        event(15, "e"), row(4, "e"), row(5, "e"), direction=direction,
+    )  # fmt: skip
+    result = judged(evidence)
+    assert {item.break_id for item in result.items} == {found.break_id for found in result.breaks}
+    assert len(result.breaks) == 5
+
+
+# Figures.
+
+
+def test_figures_count_what_is_in_flight_after_the_run() -> None:
+    waiting, due = item_of(row(1, "a", 5, "JPY"), due_utc=NOON + 2 * HOUR), item_of(row(2, "b", 7, "JPY"))
+    broken = item_of(row(4, "d", 9), ItemState.BROKEN)
+    result = judged(
+        evidence_of(event(11, "c", 3), carried=[waiting, due, broken], sightings=[seen(LEDGER, Place.PENDING, 3)]),
+        carried=[waiting, due, broken],
+    )
+    figures = result.figures
+    assert (figures.carried_items, figures.in_flight_items) == (2, 2)
+    assert figures.in_flight_money == {"EUR": 3, "JPY": 5}
+
+
+def test_matched_money_joins_what_the_scan_paired_and_what_the_items_did() -> None:
+    waiting = item_of(row(1, "ev-1", 11))
+    figures = judged(evidence_of(event(11, "ev-1", 11), carried=[waiting]), carried=[waiting]).figures
+    assert figures.matched_money == {"EUR": 111}
+
+
+def test_money_at_stake_is_summed_per_currency_and_unknown_currencies_are_left_out() -> None:
+    breaks = judged(evidence_of(row(1, "a", 5, "JPY"), row(2, "b", 7), row(3, "c", 9, ""))).breaks
+    assert money_at_stake(breaks) == {"EUR": 7, "JPY": 5}
+    assert total_money([]) == {}
+
+
+# The digest.
+
+
+def digest(evidence: Evidence, **changes: Any) -> str:
+    return judged(evidence, **changes).digest
+
+
+def test_the_digest_does_not_depend_on_the_order_of_rows() -> None:
+    copies = [row(1, "a"), row(2, "b"), event(11, "b"), event(12, "b")]
+    assert digest(evidence_of(*copies)) == digest(evidence_of(*reversed(copies)))
+
+
+def test_the_digest_does_not_depend_on_who_held_a_side_or_on_what_the_look_ups_answered_besides() -> None:
+    held = evidence_of(cut=cut_of(slice_of(10, 20, mark=27), ledger_slice=ledger_slice_of(200, 300, mark=301)))
+    assert digest(held) == digest(held, look_ups={"older_rows": 3})
+    assert digest(held) == digest(replace(held, horizon_holder=HorizonHolder(xid=300, holder="session 7", since=NOON)))
+    moved = replace(held.cut.ledger_slice, snapshot=ledger_at(999))
+    assert digest(held) == digest(replace(held, cut=replace(held.cut, ledger_slice=moved), previous_ledger=None))
+
+
+BEFORE = evidence_of(row(1))
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param(evidence_of(row(1), cut=cut_of(n=3)), id="another cut"),
+        pytest.param(evidence_of(row(1), cut=cut_of(slice_of(10, 21))), id="other offsets"),
+        pytest.param(evidence_of(row(1), cut=cut_of(ledger_slice=ledger_slice_of(200, 301))), id="other ids"),
+        pytest.param(evidence_of(row(1, "ev-2")), id="another break"),
+        pytest.param(evidence_of(row(1), deadlines=deadlines_of(now_utc=NOON)), id="another verdict"),
+        pytest.param(replace(BEFORE, topic_rows=8), id="another count"),
+        pytest.param(replace(BEFORE, census=()), id="another census"),
+        pytest.param(replace(BEFORE, contract=contract_of(version=2)), id="another contract"),
+    ],
+)
+def test_the_digest_changes_with_what_was_read_or_concluded(after: Evidence) -> None:
+    assert digest(BEFORE) != digest(after)
+
+
+def test_the_digest_changes_with_why_an_item_waits() -> None:
+    in_grace = evidence_of(row(1), deadlines=deadlines_of(now_utc=NOON))
+    beyond = evidence_of(row(1), sightings=[seen(IN_TOPIC, Place.PENDING, 25)])
+    assert judged(in_grace).figures == judged(beyond).figures
+    assert digest(in_grace) != digest(beyond)
+
+
+def test_the_digest_changes_with_the_bytes_that_were_read() -> None:
+    assert digest(BEFORE) != digest(BEFORE, content_digests={"topic": "1", "ledger": "3"})
+    assert digest(BEFORE) != digest(BEFORE, matched_rows=6)
+
+
+def test_a_doubt_is_part_of_the_digest() -> None:
+    gap = replace(BEFORE, previous_ledger=ledger_at(200, timeline=2))
+    assert isinstance(judged(gap).doubts[0], DoubtFound)
+    assert digest(BEFORE) != digest(gap)
+
+
+# Rows that were written anew.
+
+
+@pytest.mark.parametrize("state", [ItemState.BROKEN, ItemState.WRITTEN_OFF])
+def test_a_judged_row_that_was_written_anew_is_not_judged_again_and_keeps_its_break(state: ItemState) -> None:
+    item = item_of(row(1), state, break_id=uuid4(), pairable=False, reason="duplicate_in_ledger")
+    result = judged(evidence_of(row(1, amount_minor=900), carried=[item]), carried=[item])
+    assert result.breaks == ()
+    assert result.items == (replace(item, amount_minor=900),)
+
+
+def test_a_judged_row_that_was_written_anew_as_it_was_has_no_new_row() -> None:
+    item = item_of(row(1), ItemState.BROKEN, break_id=uuid4())
+    assert judged(evidence_of(row(1), carried=[item]), carried=[item]).items == ()
+
+
+def test_an_open_row_that_was_written_anew_keeps_its_deadline_and_waits_with_its_new_amount() -> None:
+    item = item_of(row(1), due_utc=NOON + 4 * HOUR)
+    (change,) = judged(evidence_of(row(1, amount_minor=900), carried=[item]), carried=[item]).items
+    assert change == replace(item, amount_minor=900)
+
+
+def test_an_open_row_that_was_written_anew_pairs_with_an_event_of_what_it_says_now() -> None:
+    item = item_of(row(1))
+    result = judged(evidence_of(row(1, amount_minor=900), event(11, amount_minor=900), carried=[item]), carried=[item])
+    assert (result.breaks, [one.state for one in result.items]) == ((), [ItemState.CLEARED])
+
+
+def test_a_broken_row_that_was_written_anew_beside_an_event_of_other_money_is_a_mismatch() -> None:
+    item = item_of(row(1), ItemState.BROKEN, break_id=uuid4(), reason="missing_in_topic_never_produced")
+    result = judged(evidence_of(row(1, amount_minor=900), event(11), carried=[item]), carried=[item])
+    assert [str(one.break_class) for one in result.breaks] == ["amount_mismatch"]
+
+
+def test_no_key_and_no_row_id_makes_one_break_of_two() -> None:
+    """Whatever separates the parts of an id may stand in a key, and in a row id."""
+    ids = {
+        break_id(contract="books", break_class=BreakClass.PHANTOM_IN_LEDGER, match_key=key, position=position)
+        for key, position in (("k", "ledger:9\x1fledger:1"), ("k\x1fledger:9", "ledger:1"), ("k", "ledger:1"))
+    }
+    assert len(ids) == 3

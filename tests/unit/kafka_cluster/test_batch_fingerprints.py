@@ -1,0 +1,115 @@
+"""A batch that was read is found again as it was, or the log was rewritten; expiry and a clean move change nothing."""
+
+from dataclasses import replace
+
+import pytest
+
+from tallystick.kafka_cluster.batch_fingerprints import ANCHORS_MAX, find_rewritten, newest_anchors, read_anchors
+from tallystick.kafka_cluster.state import BatchAnchor, RewrittenBatch
+from tallystick.kafka_log.batch_header import Marker
+from tests.unit.builders import PART, offsets
+from tests.unit.synthetic_log import SyntheticLog
+
+
+def log_of(*values: bytes, leader_epoch: int = 0) -> SyntheticLog:
+    """A batch of two records for each value."""
+    log = SyntheticLog(leader_epoch=leader_epoch)
+    for one in values:
+        log.append(one, one)
+    return log
+
+
+def anchors_of(log: SyntheticLog, *, start: int = 0, end: int | None = None, cut_n: int = 1) -> tuple[BatchAnchor, ...]:
+    end = log.end if end is None else end
+    return read_anchors(log.fetch, offsets(start, end, topic=PART.topic), cut_n=cut_n)
+
+
+READ = log_of(b"a", b"b", b"c")
+KNOWN = anchors_of(READ)
+
+
+def rewritten(log: SyntheticLog, anchors: tuple[BatchAnchor, ...] = KNOWN) -> tuple[RewrittenBatch, ...]:
+    return find_rewritten(log.fetch, anchors, log_start=log.log_start)
+
+
+def test_a_log_that_only_grew_is_as_it_was() -> None:
+    grown = log_of(b"a", b"b", b"c", b"d")
+    assert rewritten(READ) == rewritten(grown) == ()
+
+
+def test_a_tail_that_was_cut_and_grew_again_is_noticed() -> None:
+    (found,) = rewritten(log_of(b"a", b"b", b"x", b"y"))
+    assert (found.topic_partition, found.kafka_offset, found.read_by_cut) == (PART, 4, 1)
+    assert found.before != found.now
+    assert found.before.startswith("offsets 4 to 6, checksum ")
+
+
+def test_a_tail_that_grew_again_with_other_bounds_is_noticed() -> None:
+    log = log_of(b"a", b"b")
+    log.append(b"c")
+    log.append(b"c")
+    (found,) = rewritten(log)
+    assert found.now.startswith("offsets 4 to 5")
+    merged = log_of(b"a")
+    merged.append(b"b", b"b", b"c", b"c")
+    assert [one.now for one in rewritten(merged)] == [one.now for one in rewritten(merged)]
+    assert [one.kafka_offset for one in rewritten(merged)] == [2, 4]
+    assert rewritten(merged)[1].now == "no batch begins here"
+
+
+def test_the_same_batches_under_a_later_leader_epoch_are_the_same() -> None:
+    assert rewritten(log_of(b"a", b"b", b"c", leader_epoch=9)) == ()
+
+
+def test_what_retention_has_reached_proves_nothing() -> None:
+    log = log_of(b"x", b"y", b"c")
+    log.log_start = 4
+    assert rewritten(log) == ()
+    log.log_start = 6
+    assert rewritten(log) == ()
+
+
+def test_what_is_left_after_retention_is_still_compared() -> None:
+    log = log_of(b"a", b"b", b"x")
+    log.log_start = 4
+    assert [one.kafka_offset for one in rewritten(log)] == [4]
+
+
+def test_a_batch_that_retention_cuts_through_proves_nothing() -> None:
+    log = log_of(b"a", b"x", b"c")
+    log.log_start = 3
+    assert rewritten(log) == ()
+
+
+def test_retention_that_reaches_an_anchor_while_it_is_looked_for_proves_nothing() -> None:
+    log = log_of(b"x", b"y", b"z")
+    log.log_start = 2
+    assert find_rewritten(log.fetch, KNOWN, log_start=0) == ()
+
+
+def test_only_the_last_few_batches_are_kept_and_markers_are_batches() -> None:
+    log = SyntheticLog()
+    for number in range(20):
+        log.append(b"%d" % number, producer_id=7, transactional=True)
+        log.end_transaction(7, Marker.COMMIT)
+    found = anchors_of(log)
+    assert len(found) == ANCHORS_MAX
+    assert [one.kafka_offset_start for one in found] == list(range(32, 40))
+
+
+def test_anchors_lie_inside_the_slice_whole_or_cut() -> None:
+    assert [one.kafka_offset_start for one in anchors_of(READ, start=2, end=4)] == [2]
+    assert [one.kafka_offset_start for one in anchors_of(READ, start=3, end=5)] == [2, 4]
+    assert anchors_of(READ, start=4, end=4) == ()
+
+
+def test_an_idle_partition_keeps_its_older_anchors() -> None:
+    assert newest_anchors(KNOWN, ()) == KNOWN
+    new = tuple(replace(KNOWN[-1], kafka_offset_start=6 + at, read_by_cut=2) for at in range(7))
+    kept = newest_anchors(KNOWN, new)
+    assert (len(kept), kept[0], kept[1:]) == (ANCHORS_MAX, KNOWN[-1], new)
+
+
+@pytest.mark.parametrize("flipped", [b"C", b"c "])
+def test_one_byte_is_enough(flipped: bytes) -> None:
+    assert len(rewritten(log_of(b"a", b"b", flipped))) == 1

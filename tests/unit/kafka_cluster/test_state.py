@@ -1,0 +1,134 @@
+"""What stood around a cut comes back from the store as it was, so that judging again gives the same answer."""
+
+import json
+from dataclasses import fields, replace
+from datetime import timedelta
+
+from tallystick.kafka_cluster.open_transactions import OpenTransaction
+from tallystick.kafka_cluster.snapshot import first_sights
+from tallystick.kafka_cluster.state import (
+    SURROUNDINGS,
+    BatchAnchor,
+    BrokerSettings,
+    FirstSight,
+    HeldEvents,
+    PositionSums,
+    RewrittenBatch,
+    ServerProof,
+    Surroundings,
+    TopicSettings,
+    UnreadExpiry,
+)
+from tallystick.model.cut import Discontinuity, FileChange, LedgerFile
+from tallystick.pipeline.lookups import LookUps
+from tests.unit.builders import HOUR, NOON, PART, TOPIC, cut_of, ledger_at, partition_at, positions_of, slice_of
+
+OPEN = OpenTransaction(
+    topic_partition=PART,
+    producer_id=4001,
+    producer_epoch=3,
+    kafka_offset_start=20,
+    transactional_id="relay-1",
+    started_ms=1_000,
+    timeout_ms=60_000,
+    coordinator_state="Ongoing",
+    lists_partition=True,
+    confirmed=True,
+)
+FULL = Surroundings(
+    ledger=ledger_at(300),
+    partitions_before=(partition_at(),),
+    partitions_after=(partition_at(high_watermark=30),),
+    topic_settings=(
+        TopicSettings(
+            topic=TOPIC,
+            replication_factor=3,
+            in_sync_replicas=2,
+            min_insync_replicas=2,
+            unclean_leader_election=True,
+            cleanup_policy=("compact", "delete"),
+            retention_ms=2**63 - 1,
+            retention_bytes=-1,
+            message_timestamp_type="CreateTime",
+        ),
+    ),
+    broker_settings=BrokerSettings(
+        transaction_max_timeout_ms=900_000,
+        transactional_id_expiration_ms=604_800_000,
+        producer_id_expiration_ms=86_400_000,
+        transaction_version=2,
+    ),
+    open_transactions=(OPEN,),
+    first_sights=(FirstSight(topic_partition=PART, producer_id=4001, kafka_offset_start=20, first_seen_utc=NOON),),
+    held_events=(
+        HeldEvents(
+            topic_partition=PART,
+            producer_id=4001,
+            producer_epoch=3,
+            kafka_offset_start=20,
+            events=2,
+            money={"EUR": 2**53 + 1},
+            holds=True,
+            complete=False,
+        ),
+    ),
+    anchors=(
+        BatchAnchor(
+            topic_partition=PART,
+            kafka_offset_start=4,
+            kafka_offset_end=9,
+            crc32c=2**32 - 1,
+            leader_epoch=3,
+            read_by_cut=1,
+        ),
+    ),
+    rewritten=(RewrittenBatch(topic_partition=PART, kafka_offset=4, read_by_cut=1, before="a", now="b"),),
+    expiries=(UnreadExpiry(topic_partition=PART, kafka_offset=20, expires_utc=NOON + timedelta(microseconds=1)),),
+    ledger_sums=PositionSums(expected=2**70, now=2**70 + 1, at_end=2**71),
+    ledger_files=(
+        FileChange(before=LedgerFile(path="a.parquet", size_bytes=2**53 + 1, modified_ns=2**60 + 1), after=None),
+    ),
+    cursor_positions=(*positions_of((20, 2**53 + 1)), *positions_of((300, 301), side=None)),
+    server_proofs=(ServerProof(connection="kafka_billing", setting="security.protocol", value="SSL", needs="SSL"),),
+)
+
+
+def test_it_goes_through_json_unchanged() -> None:
+    document = json.loads(json.dumps(SURROUNDINGS.dump_python(FULL, mode="json")))
+    assert SURROUNDINGS.validate_python(document) == FULL
+    look_ups = LookUps(topic_settled_until_utc=None, ledger_settled_until_utc=None, older_rows=None, surroundings=FULL)
+    assert LookUps.from_json(json.loads(json.dumps(look_ups.to_json()))) == look_ups
+
+
+def test_every_part_but_actions_and_repairs_is_tried() -> None:
+    assert [one.name for one in fields(Surroundings) if not getattr(FULL, one.name)] == ["actions", "repairs"]
+
+
+def test_what_an_older_run_did_not_keep_is_empty() -> None:
+    assert SURROUNDINGS.validate_python({}) == Surroundings()
+
+
+def test_a_transaction_keeps_the_moment_at_which_it_was_seen_first() -> None:
+    (sight,) = first_sights([OPEN], (), now_utc=NOON)
+    assert sight.first_seen_utc == NOON
+    assert first_sights([OPEN], [sight], now_utc=NOON + HOUR) == (sight,)
+    assert first_sights([], [sight], now_utc=NOON + HOUR) == ()
+
+
+def test_another_transaction_of_the_same_producer_is_seen_first_now() -> None:
+    (sight,) = first_sights([OPEN], (), now_utc=NOON)
+    (later,) = first_sights([replace(OPEN, kafka_offset_start=27)], [sight], now_utc=NOON + HOUR)
+    assert later.first_seen_utc == NOON + HOUR
+
+
+def test_a_topic_whose_settings_nobody_may_describe_is_taken_not_to_compact() -> None:
+    assert FULL.compacts(TOPIC)
+    assert not FULL.compacts("billing.fees")
+
+
+def test_a_log_that_was_short_when_the_cut_was_made_stays_so_though_it_grew_before_it_was_judged() -> None:
+    short = replace(slice_of(20, 20), snapshot=partition_at(lso=15, high_watermark=15))
+    grown = Surroundings(partitions_before=(partition_at(lso=40, high_watermark=40),))
+    assert grown.discontinuity_of(cut_of(short), short) is Discontinuity.TRUNCATED
+    whole = slice_of(10, 20)
+    assert grown.discontinuity_of(cut_of(whole), whole) is None

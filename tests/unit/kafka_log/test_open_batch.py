@@ -1,0 +1,159 @@
+"""What nobody gets to see of a batch is as many records without a value; whatever its writer says of it."""
+
+from dataclasses import replace
+
+import pytest
+
+from lab.faults.swollen_batch import CODECS, packed_batch, record_bytes, swollen_batch, varint
+from tallystick.compensation.plan import PlanItem
+from tallystick.compensation.republished_event import find_events
+from tallystick.contract.event import EventFields
+from tallystick.kafka_log import open_batch as module
+from tallystick.kafka_log.committed_records import committed_in
+from tallystick.kafka_log.event_decoder import EventReader
+from tallystick.kafka_log.log_walk import DecidedBatch, batch_at
+from tallystick.kafka_log.open_batch import HEADERS_MAX, is_whole, open_batch, readable_records
+from tallystick.kafka_log.record import read_record, why_unreadable
+from tallystick.kafka_log.search import Wanted, find_records
+from tallystick.kafka_log.unpacking import UnreadableBatch
+from tests.unit.builders import PART, offsets
+from tests.unit.compensation.test_republished_event import ITEM
+from tests.unit.synthetic_log import SyntheticLog, value
+
+FIELDS = EventFields()
+EACH = pytest.mark.parametrize("codec", [0, *CODECS.values()], ids=["none", *CODECS])
+SWOLLEN = (1 << 20, 3 << 20)
+"""Bytes of two values, more than zstd's few may become."""
+
+
+def decided(raw: bytes, *, records: int) -> DecidedBatch:
+    log = SyntheticLog()
+    log.append_raw(raw, records=records)
+    return batch_at(log.fetch, PART, 0)
+
+
+def log_with_a_bomb() -> SyntheticLog:
+    log = SyntheticLog()
+    log.append(value("ev-0"))
+    log.append_raw(swollen_batch(CODECS["zstd"], *SWOLLEN), records=2)
+    log.append(value("ev-1"), compression=CODECS["zstd"])
+    return log
+
+
+@EACH
+def test_a_batch_made_by_hand_is_read_like_any_other(codec: int) -> None:
+    records = [record_bytes(place, b"value %d" % place, headers=[(b"name", b"text")]) for place in range(3)]
+    batch = decided(packed_batch(codec, records, count=3), records=3)
+    assert is_whole(batch)
+    found = [(one.offset, one.key, one.value, list(one.headers)) for one in open_batch(batch)]
+    assert found == [(place, None, b"value %d" % place, [("name", b"text")]) for place in range(3)]
+
+
+@EACH
+def test_a_header_whose_name_is_no_text_is_left_out_in_any_codec(codec: int) -> None:
+    records = [record_bytes(0, b"value", headers=[(b"caf\xe9", b"1"), (b"name", b"2")])]
+    (record,) = open_batch(decided(packed_batch(codec, records, count=1), records=1))
+    assert (record.value, list(record.headers)) == (b"value", [("name", b"2")])
+
+
+def test_of_a_batch_that_is_too_much_each_offset_has_a_record_without_a_value() -> None:
+    batch = batch_at(log_with_a_bomb().fetch, PART, 1)
+    assert [(one.offset, one.key, one.value) for one in open_batch(batch)] == [(1, None, None), (2, None, None)]
+
+
+LIES = {
+    "more records than it holds": (packed_batch(0, [record_bytes(0, b"x")], count=3), 3),
+    "fewer": (packed_batch(0, [record_bytes(0, b"x"), record_bytes(1, b"y")], count=1), 1),
+    "a value that is longer than the batch": (
+        packed_batch(0, [varint(20) + b"\0" + varint(0) + varint(0) + varint(-1) + varint(1 << 30)], count=1),
+        1,
+    ),
+    "a key that is longer than the batch": (
+        packed_batch(0, [varint(20) + b"\0" + varint(0) + varint(0) + varint(1 << 30)], count=1),
+        1,
+    ),
+    "more headers than the batch has bytes": (
+        packed_batch(
+            0, [varint(9) + b"\0" + varint(0) + varint(0) + varint(-1) + varint(-1) + varint(1 << 28)], count=1
+        ),
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize(("raw", "records"), LIES.values(), ids=LIES)
+def test_a_batch_that_says_what_is_not_so_is_unreadable(raw: bytes, records: int) -> None:
+    batch = decided(raw, records=records)
+    with pytest.raises(UnreadableBatch, match="does not hold the records that its header counts"):
+        readable_records(batch)
+    assert [one.value for one in open_batch(batch)] == [None] * records
+
+
+@pytest.mark.parametrize(("number", "readable"), [(HEADERS_MAX, True), (HEADERS_MAX + 1, False)])
+def test_a_large_batch_with_a_record_of_too_many_headers_is_unreadable(
+    monkeypatch: pytest.MonkeyPatch, number: int, readable: bool
+) -> None:
+    monkeypatch.setattr(module, "WALKED_ABOVE_BYTES", 1_000)
+    records = [record_bytes(0, b"first"), record_bytes(1, b"x", headers=[(b"", b"")] * number)]
+    (_, record) = open_batch(decided(packed_batch(0, records, count=2), records=2))
+    assert record.value == (b"x" if readable else None)
+
+
+@pytest.mark.parametrize(("most", "readable"), [(3, True), (2, False)])
+def test_a_batch_of_too_many_records_is_not_unpacked_and_takes_no_more_room_than_the_most(
+    monkeypatch: pytest.MonkeyPatch, most: int, readable: bool
+) -> None:
+    monkeypatch.setattr(module, "RECORDS_MAX", most)
+    records = [record_bytes(place, b"value") for place in range(3)]
+    found = [one.value for one in open_batch(decided(packed_batch(0, records, count=3), records=3))]
+    assert found == ([b"value"] * 3 if readable else [None] * 2)
+
+
+def test_a_record_of_it_is_named_with_the_batchs_problem_and_never_with_its_content() -> None:
+    problem = why_unreadable(log_with_a_bomb().fetch, PART, 2, EventReader(FIELDS))
+    assert "bytes unpacks to more than" in problem
+    record = read_record(log_with_a_bomb().fetch, PART, 2, FIELDS)
+    assert (record.match_key, record.amount_minor) == ("", None)
+
+
+@pytest.mark.parametrize(
+    "more", [frozenset(), frozenset(f"no such {number}" for number in range(9))], ids=["few", "many"]
+)
+def test_a_look_up_passes_it_over_and_finds_what_stands_behind(more: frozenset[str]) -> None:
+    wanted = Wanted(match_keys=frozenset({"ev-1"}) | more)
+    found = find_records(log_with_a_bomb().fetch, [offsets(0, 4)], FIELDS, wanted)
+    assert [record.kafka_offset for record in found] == [3]
+    at_place = find_records(log_with_a_bomb().fetch, [offsets(0, 4)], FIELDS, Wanted(places=frozenset({(PART, 2)})))
+    assert [record.kafka_offset for record in at_place] == [2]
+
+
+def events_on(log: SyntheticLog, item: PlanItem) -> str | None:
+    return find_events(committed_in(log.fetch, offsets(0, log.end)), [item], FIELDS).why_hidden(item)
+
+
+def test_no_repair_is_published_beside_a_batch_that_nobody_gets_to_read() -> None:
+    item = replace(ITEM, topic=PART.topic)
+    log = SyntheticLog()
+    log.append(value("ev-0"))
+    assert events_on(log, item) is None
+    hidden = events_on(log_with_a_bomb(), item)
+    assert hidden is not None
+    assert f"any event may stand in {PART.topic}[{PART.partition}] at 1" in hidden
+    assert events_on(log_with_a_bomb(), replace(item, topic="another")) is None
+
+
+def test_what_stands_around_it_is_read_for_a_repair() -> None:
+    log = log_with_a_bomb()
+    found = [(one.kafka_offset, bool(one.problem)) for one in committed_in(log.fetch, offsets(0, log.end))]
+    assert found == [(0, False), (1, True), (3, False)]
+
+
+def test_a_batch_whose_checksum_is_wrong_proves_nothing_for_a_repair() -> None:
+    log = SyntheticLog()
+    log.append(value("ev-0"))
+    (batch,) = log.batches
+    raw = batch.raw.replace(b"ev-0", b"ev-9")
+    spoilt = SyntheticLog()
+    spoilt.append_raw(raw, records=1)
+    (found,) = committed_in(spoilt.fetch, offsets(0, 1))
+    assert (found.value, found.problem) == (b"", "its batch is not the one that its checksum was made of")

@@ -1,0 +1,97 @@
+"""When a person may close a cut, and that what stands in it proves nothing afterwards."""
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from tallystick.matching.closed_cut import (
+    CloseRefused,
+    closed_result,
+    closing_of,
+    losses_of_closed,
+    refuse_to_close,
+    unread_where_closed,
+)
+from tallystick.matching.match_case import Place
+from tallystick.model.cut import Cut
+from tallystick.model.finding_names import Doubt
+from tallystick.model.open_item import ItemSide
+from tallystick.model.verdict import Verdict
+from tests.unit.builders import IN_TOPIC, LEDGER, cut_of, ledger_slice_of, partition_at, seen, slice_of
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+CUT = cut_of(slice_of(10, 20), ledger_slice=ledger_slice_of(100, 200), n=2)
+CLOSING = closing_of(by="Ada Byron", reason="the batch at 12 is corrupt", at_utc=NOW)
+
+
+@pytest.mark.parametrize(
+    ("cut", "is_open", "attempts", "says"),
+    [
+        (None, False, 0, "no such cut"),
+        (CUT, False, 3, "it has its verdict"),
+        (cut_of(slice_of(5, 5), n=0), True, 1, "it is the baseline"),
+        (CUT, True, 0, "nobody has tried to judge it"),
+    ],
+)
+def test_only_an_open_cut_that_somebody_tried_to_judge_is_closed(
+    cut: Cut | None, is_open: bool, attempts: int, says: str
+) -> None:
+    with pytest.raises(CloseRefused, match=says):
+        refuse_to_close("payouts/2", cut, is_open=is_open, attempts=attempts)
+
+
+def test_an_open_cut_is_closed_after_one_attempt() -> None:
+    refuse_to_close("payouts/2", CUT, is_open=True, attempts=1)
+
+
+@pytest.mark.parametrize(("by", "reason"), [("", "why"), ("Ada", " \n")])
+def test_nobody_closes_without_a_name_and_a_reason(by: str, reason: str) -> None:
+    with pytest.raises(CloseRefused, match="expected"):
+        closing_of(by=by, reason=reason, at_utc=NOW)
+
+
+def test_a_closed_cut_is_inconclusive_and_names_what_nobody_has_read() -> None:
+    result = closed_result(CUT, CLOSING, attempts=4, known_before={"rows_moved_below": 7})
+    (doubt,) = result.doubts
+    assert (result.verdict, doubt.doubt) == (Verdict.INCONCLUSIVE, Doubt.CUT_CLOSED)
+    assert re.search(r"by Ada Byron at .*, after 4 attempts: the batch at 12 is corrupt", doubt.sentence)
+    assert "billing.payouts[0] offsets 10 to 20; ledger positions 100 to 200" in doubt.sentence
+    assert (result.breaks, result.items, result.figures.matched_rows) == ((), (), 0)
+    assert result.look_ups == {"rows_moved_below": 7}
+
+
+@pytest.mark.parametrize(("log_start", "is_lost"), [(10, False), (11, True), (20, True)])
+def test_what_expired_of_a_closed_cut_is_lost_unread(log_start: int, is_lost: bool) -> None:
+    found = losses_of_closed([CUT], [partition_at(log_start=log_start)])
+    assert [loss.cut_n for loss in found] == [2] * is_lost
+
+
+@pytest.mark.parametrize(
+    ("side", "at", "place", "becomes"),
+    [
+        (IN_TOPIC, 10, Place.EARLIER_SLICE, Place.UNREAD),
+        (IN_TOPIC, 19, Place.EARLIER_SLICE, Place.UNREAD),
+        (IN_TOPIC, 9, Place.EARLIER_SLICE, Place.EARLIER_SLICE),
+        (IN_TOPIC, 20, Place.EARLIER_SLICE, Place.EARLIER_SLICE),
+        (IN_TOPIC, 12, Place.ABORTED, Place.ABORTED),
+        (LEDGER, 100, Place.EARLIER_SLICE, Place.UNREAD),
+        (LEDGER, 200, Place.EARLIER_SLICE, Place.EARLIER_SLICE),
+        (LEDGER, 150, Place.BEFORE_BASELINE, Place.BEFORE_BASELINE),
+    ],
+)
+def test_what_stands_in_a_closed_cut_is_unread(side: ItemSide, at: int, place: Place, becomes: Place) -> None:
+    sighting = seen(side, place, at, transaction_id=at) if side is LEDGER else seen(side, place, at)
+    (found,) = unread_where_closed({"ev-1": (sighting,)}, [CUT])["ev-1"]
+    assert found.place is becomes
+    assert unread_where_closed({"ev-1": (sighting,)}, []) == {"ev-1": (sighting,)}
+
+
+def test_an_input_that_stands_in_a_closed_cut_is_unread_where_the_log_shows_it() -> None:
+    as_input = {"side": LEDGER, "item_id": "ledger:billing.payouts:0:12"}
+    of_log = replace(seen(IN_TOPIC, Place.EARLIER_SLICE, 12), **as_input)
+    of_index = replace(seen(IN_TOPIC, Place.EARLIER_SLICE, 12, read_by_cut=1), **as_input)
+    inputs = (of_log, of_index)
+    found = unread_where_closed({"ev-1": inputs}, [CUT])["ev-1"]
+    assert [one.place for one in found] == [Place.UNREAD, Place.EARLIER_SLICE]

@@ -1,0 +1,123 @@
+"""Which copies and open items are judged together: by key, and by business transaction."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tallystick.matching.grouping import group_by_key, group_by_transaction
+from tallystick.matching.scan_result import place_in_order
+from tallystick.model.open_item import ItemSide, ItemState, OpenItem
+from tests.unit.builders import LAW, event, item_of, row
+
+
+def keys(*groups: object) -> list[tuple[str, list[str]]]:
+    return [(case.match_key, [copy.item_id for copy in case.copies]) for case in groups]
+
+
+def legs_item(payment: str, legs: str, state: ItemState = ItemState.OPEN) -> OpenItem:
+    item = item_of(event(3), state)
+    return replace(item, item_id=f"legs:{payment}", side=ItemSide.LEGS, transaction_key=payment, leg=legs)
+
+
+def test_copies_of_one_key_are_one_case_and_cases_stand_in_order() -> None:
+    cases = group_by_key([event(12, "b"), row(1, "b"), event(11, "a")], [])
+    assert keys(*cases) == [("a", ["topic:billing.payouts:0:11"]), ("b", ["topic:billing.payouts:0:12", "ledger:1"])]
+
+
+def test_an_open_item_is_judged_again_though_nothing_new_came() -> None:
+    (case,) = group_by_key([], [item_of(row(1))])
+    assert [(copy.item_id, copy.carried is not None) for copy in case.copies] == [("ledger:1", True)]
+
+
+def test_a_broken_item_is_judged_with_its_key_only_when_something_new_came() -> None:
+    broken = item_of(row(1), ItemState.BROKEN)
+    assert group_by_key([], [broken]) == ()
+    (case,) = group_by_key([event(11)], [broken])
+    assert len(case.copies) == 2
+
+
+def test_a_written_off_item_may_still_find_its_partner() -> None:
+    (case,) = group_by_key([event(11)], [item_of(row(1), ItemState.WRITTEN_OFF)])
+    assert len(case.copies) == 2
+
+
+def test_a_broken_item_joins_an_open_one_of_its_key() -> None:
+    (case,) = group_by_key([], [item_of(row(1), ItemState.BROKEN), item_of(row(2))])
+    assert len(case.copies) == 2
+
+
+def test_a_carried_copy_is_what_it_was() -> None:
+    (case,) = group_by_key([], [item_of(row(815, "ev-1", 700, "JPY"))])
+    (copy,) = case.copies
+    assert replace(copy, carried=None) == row(815, "ev-1", 700, "JPY")
+
+
+def test_an_item_from_before_currencies_ignored_case_pairs_with_events_of_after() -> None:
+    item = item_of(row(815, "ev-1", 700, "eur"))
+    (loose,), (exact,) = group_by_key([], [item], ignore_case=True), group_by_key([], [item])
+    assert (loose.copies[0].currency, exact.copies[0].currency) == ("EUR", "eur")
+
+
+def test_legs_never_mix_with_copies() -> None:
+    assert group_by_key([], [legs_item("pay-1", "payout")]) == ()
+
+
+def test_an_item_ids_order_is_its_last_number() -> None:
+    assert [place_in_order(one) for one in ("topic:a:0:17", "ledger:9", "ledger:abc-7", "ledger:")] == [17, 9, 0, 0]
+
+
+def test_transactions_are_known_by_their_legs() -> None:
+    (case,) = group_by_transaction([event(11)], [])
+    assert (case.transaction_key, case.seen, case.carried) == (
+        "pay-of-ev-1",
+        {"payout": (1_000, "EUR", "topic:billing.payouts:0:11")},
+        None,
+    )
+
+
+def test_a_carried_transactions_legs_join_the_new_ones_and_the_new_ones_place_is_kept() -> None:
+    item = legs_item("pay-of-ev-1", "fee+payout")
+    (case,) = group_by_transaction([event(11)], [item])
+    assert sorted(case.seen) == ["fee", "payout"]
+    assert case.seen["payout"][2] == "topic:billing.payouts:0:11"
+    assert case.carried == item
+
+
+def test_an_open_transaction_is_judged_again_and_a_broken_one_only_with_news() -> None:
+    (case,) = group_by_transaction([], [legs_item("pay-1", "payout")])
+    assert sorted(case.seen) == ["payout"]
+    assert group_by_transaction([], [legs_item("pay-1", "payout", ItemState.BROKEN)]) == ()
+    (with_news,) = group_by_transaction([event(11)], [legs_item("pay-of-ev-1", "fee", ItemState.BROKEN)])
+    assert sorted(with_news.seen) == ["fee", "payout"]
+
+
+@LAW
+@given(st.permutations([event(11, "a"), event(12, "b"), row(1, "a"), row(2, "c")]))
+def test_the_order_of_copies_changes_no_case_but_the_order_inside_it(copies: list[object]) -> None:
+    assert {case.match_key: set(case.copies) for case in group_by_key(copies, [])} == {
+        "a": {event(11, "a"), row(1, "a")},
+        "b": {event(12, "b")},
+        "c": {row(2, "c")},
+    }
+
+
+def test_a_carried_row_that_is_read_again_is_one_copy_with_its_new_values() -> None:
+    item = item_of(row(1, "a", 700))
+    (case,) = group_by_key([row(1, "a", 900)], [item])
+    assert case.copies == (replace(row(1, "a", 900), carried=item, is_new_version=True),)
+
+
+def test_a_carried_row_that_is_read_again_under_another_key_stands_under_that_one_alone() -> None:
+    item = item_of(row(1, "a"))
+    assert keys(*group_by_key([row(1, "b")], [item])) == [("b", ["ledger:1"])]
+
+
+def test_another_row_of_the_key_is_no_new_version_of_the_carried_one() -> None:
+    (case,) = group_by_key([row(2, "a")], [item_of(row(1, "a"))])
+    assert [(copy.item_id, copy.is_new_version) for copy in case.copies] == [("ledger:2", False), ("ledger:1", False)]
+
+
+def test_an_event_at_a_carried_ones_place_is_no_new_version_of_it() -> None:
+    (case,) = group_by_key([event(11, "a")], [item_of(event(11, "a"))])
+    assert [copy.is_new_version for copy in case.copies] == [False, False]

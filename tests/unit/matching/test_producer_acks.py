@@ -1,0 +1,136 @@
+"""A stored acknowledgement is held against what the log says now: proof of a loss, or of nothing."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tallystick.kafka_cluster.state import Surroundings, TopicSettings
+from tallystick.kafka_log.log_walk import Outcome
+from tallystick.kafka_log.record import LogRecord
+from tallystick.ledger.protocol import LedgerRow
+from tallystick.matching.match_case import Place, Sighting
+from tallystick.matching.producer_acks import Receipt, receipt_sighting, receipts_of, without_compacted
+from tallystick.model.cut import PartitionSnapshot
+from tests.unit.builders import IN_TOPIC, PART, TOPIC, event, partition_at, record_of, seen
+
+LEGS = {"payout": TOPIC}
+BORN = {TOPIC: partition_at().topic_id}
+RECEIPT = Receipt(match_key="ev-1", topic_partition=PART, kafka_offset=12)
+
+
+def row(**changes: Any) -> LedgerRow:
+    plain = LedgerRow(
+        row_id="815",
+        match_key="ev-1",
+        transaction_key="pay-1",
+        leg="payout",
+        amount_minor=1,
+        currency="EUR",
+        row_xid=250,
+        receipt_partition=0,
+        receipt_offset=12,
+    )
+    return replace(plain, **changes)
+
+
+def test_a_row_holds_a_receipt_on_its_legs_topic() -> None:
+    assert receipts_of([row()], LEGS) == (RECEIPT,)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"receipt_partition": None, "receipt_offset": None}, id="none was stored"),
+        pytest.param({"receipt_offset": None}, id="half of one was stored"),
+        pytest.param({"receipt_offset": -1001}, id="the producer asked for no acknowledgement"),
+        pytest.param({"leg": "tip"}, id="its leg is none of the contract's"),
+    ],
+)
+def test_a_row_holds_none_when(changes: Mapping[str, Any]) -> None:
+    assert receipts_of([row(**changes)], LEGS) == ()
+
+
+def sighting(
+    standing: LogRecord | None = None,
+    *,
+    partitions: tuple[PartitionSnapshot, ...] = (partition_at(log_start=5, high_watermark=20),),
+    receipt: Receipt = RECEIPT,
+    first_topic_ids: Mapping[str, str] = BORN,
+) -> Sighting | None:
+    return receipt_sighting(receipt, standing, partitions=partitions, first_topic_ids=first_topic_ids)
+
+
+@pytest.mark.parametrize(
+    ("standing", "kafka_offset", "there"),
+    [
+        pytest.param(record_of(event(12, "ev-2"), producer_id=7), 12, "another event (committed)", id="another event"),
+        pytest.param(
+            replace(record_of(event(12, "ev-2"), producer_id=7), outcome=Outcome.ABORTED),
+            12,
+            "another event (aborted)",
+            id="another one's aborted event",
+        ),
+        pytest.param(None, 12, "no record", id="a marker, or a hole"),
+        pytest.param(None, 5, "no record", id="at the very start of the log"),
+        pytest.param(None, 19, "no record", id="at the very end of the log"),
+        pytest.param(None, 20, "nothing: the log ends at 20", id="the log was cut back below it"),
+    ],
+)
+def test_an_acknowledged_offset_that_the_log_covers_and_that_lacks_the_event_is_lost(
+    standing: LogRecord | None, kafka_offset: int, there: str
+) -> None:
+    found = sighting(standing, receipt=replace(RECEIPT, kafka_offset=kafka_offset))
+    assert found is not None
+    assert (found.side, found.place, found.item_id) == (IN_TOPIC, Place.LOST, f"topic:{TOPIC}:0:{kafka_offset}")
+    assert found.detail == {"stands_there": there, "leader_epoch": 4, "log_start": 5, "high_watermark": 20}
+
+
+@pytest.mark.parametrize("outcome", [Outcome.COMMITTED, Outcome.PLAIN, Outcome.OPEN, Outcome.ABORTED])
+def test_the_event_itself_at_its_receipt_is_not_lost_whatever_became_of_it(outcome: Outcome) -> None:
+    assert sighting(replace(record_of(event(12)), outcome=outcome)) is None
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        pytest.param({"receipt": replace(RECEIPT, kafka_offset=4)}, id="retention has passed it"),
+        pytest.param({"partitions": ()}, id="there is no such partition"),
+        pytest.param({"first_topic_ids": {TOPIC: "another id"}}, id="the topic was deleted and created again"),
+    ],
+)
+def test_a_receipt_proves_nothing_when(about: Mapping[str, Any]) -> None:
+    found = sighting(**about)
+    assert found is not None
+    assert found.place is Place.EXPIRED
+
+
+def configured(cleanup_policy: str) -> Surroundings:
+    settings = TopicSettings(
+        topic=TOPIC,
+        replication_factor=3,
+        in_sync_replicas=3,
+        min_insync_replicas=2,
+        unclean_leader_election=False,
+        cleanup_policy=tuple(cleanup_policy.split(",")),
+        retention_ms=-1,
+        retention_bytes=-1,
+        message_timestamp_type="CreateTime",
+    )
+    return Surroundings(topic_settings=(settings,))
+
+
+@pytest.mark.parametrize(
+    ("surroundings", "place"),
+    [
+        (Surroundings(), Place.LOST),
+        (configured("delete"), Place.LOST),
+        (configured("compact"), Place.EXPIRED),
+        (configured("compact,delete"), Place.EXPIRED),
+    ],
+)
+def test_on_a_topic_that_compacts_no_receipt_proves_a_loss(surroundings: Surroundings, place: Place) -> None:
+    beside = seen(IN_TOPIC, Place.ABORTED, 13)
+    lost, other = without_compacted([seen(IN_TOPIC, Place.LOST, 12), beside], surroundings)
+    assert (lost.place, other) == (place, beside)

@@ -1,0 +1,114 @@
+"""A copy that was one too many and the event of ours that takes it back are both no break any more."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tallystick.judging.judge import judge
+from tallystick.matching.match_case import Copy, Fate, KeyCase, KeyOutcome, Place
+from tallystick.matching.pairing import pair_key
+from tallystick.matching.reversals import may_be_taken_back, possible_reversals, with_reversals
+from tallystick.model.finding_names import BreakClass
+from tallystick.model.open_item import ItemState
+from tests.unit.builders import IN_TOPIC, L2T, case_of, deadlines_of, event, evidence_of, item_of, record_of, row, seen
+
+ACTION = "130e5ce5-6658-50c6-8945-99b412ca8480"
+
+
+def extra(*, state: ItemState = ItemState.BROKEN, reason: str = "duplicate_in_topic_zombie", offset: int = 9) -> Copy:
+    copy = event(offset)
+    return replace(copy, carried=item_of(copy, state, reason=reason, pairable=False))
+
+
+def reversal(offset: int = 20, *, of: int = 9, amount_minor: int = -1_000, **about: Any) -> Copy:
+    place = event(of).item_id
+    return replace(event(offset, amount_minor=amount_minor, **about), reverses=place, action_id=ACTION)
+
+
+def outcome_of(*copies: Copy) -> KeyOutcome:
+    return pair_key(case_of(*copies), direction=L2T, deadlines=deadlines_of())
+
+
+@pytest.mark.parametrize("amount_minor", [-1_000, 1_000])
+@pytest.mark.parametrize(
+    "reason", ["duplicate_in_topic_zombie", BreakClass.COMPENSATED_TWICE, BreakClass.COMPENSATION_NOT_EFFECTIVE]
+)
+def test_a_reversal_nets_the_copy_that_it_names(amount_minor: int, reason: str) -> None:
+    outcome = outcome_of(extra(reason=reason), reversal(amount_minor=amount_minor))
+    assert [(copy.item_id, by.item_id) for copy, by in outcome.netted] == [(event(9).item_id, event(20).item_id)]
+    assert (outcome.matched, outcome.residues) == ((), ())
+
+
+def test_the_copy_is_cleared_by_the_action_and_the_reversal_leaves_no_item() -> None:
+    evidence = evidence_of(extra(), reversal())
+    result = judge(evidence, matched_rows=8, matched_money={}, content_digests={}, look_ups={}, carried=())
+    assert result.breaks == ()
+    (item,) = result.items
+    assert (item.item_id, item.state, item.pairable) == (event(9).item_id, ItemState.CLEARED, False)
+    assert item.cleared_by == f"action:{ACTION}"
+
+
+@pytest.mark.parametrize(
+    "copies",
+    [
+        (extra(), reversal(of=4)),
+        (extra(), reversal(amount_minor=-999)),
+        (extra(), reversal(currency="USD")),
+        (extra(), reversal(leg="fee")),
+        (extra(), event(20)),
+        (extra(reason="phantom_in_topic"), reversal()),
+        (extra(reason="duplicate_in_topic_zombie, somebody said"), reversal()),
+        (extra(state=ItemState.OPEN), reversal()),
+    ],
+    ids=["another copy", "money", "currency", "leg", "no reversal", "no copy too many", "only in words", "not judged"],
+)
+def test_an_event_that_takes_nothing_back_that_may_be_is_like_every_other(copies: tuple[Copy, ...]) -> None:
+    outcome = outcome_of(*copies)
+    assert outcome.netted == ()
+    assert event(20).item_id in {residue.copy.item_id for residue in outcome.residues}
+
+
+def test_a_second_reversal_of_a_copy_is_judged_like_every_other_event() -> None:
+    outcome = outcome_of(extra(), reversal(20), reversal(21))
+    assert [by.item_id for _, by in outcome.netted] == [event(20).item_id]
+    assert [residue.copy.item_id for residue in outcome.residues] == [event(21).item_id]
+
+
+def test_a_look_up_that_sees_both_makes_no_duplicate_of_an_event_that_has_no_row() -> None:
+    places = [seen(IN_TOPIC, Place.EARLIER_SLICE, 9), seen(IN_TOPIC, Place.SLICE, 20)]
+    case = case_of(extra(), reversal(20), event(22), sightings=places)
+    outcome = pair_key(case, direction=L2T, deadlines=deadlines_of())
+    assert [residue.fate for residue in outcome.residues] == [Fate.ORIGIN_ABSENT]
+
+
+def test_the_order_of_the_copies_changes_nothing() -> None:
+    copies = extra(), reversal(20), reversal(21)
+    assert outcome_of(*copies).netted == outcome_of(*reversed(copies)).netted
+
+
+def test_only_new_events_beside_a_copy_too_many_are_asked_in_the_log_what_they_take_back() -> None:
+    item = extra().carried
+    assert item is not None
+    assert may_be_taken_back(item)
+    beside = KeyCase(match_key="ev-1", copies=(event(20), row(1)))
+    alone = KeyCase(match_key="ev-2", copies=(event(21, "ev-2"), event(22, "ev-2")))
+    assert possible_reversals([beside, alone], [item]) == {event(20).item_id}
+    said = replace(record_of(event(20)), reverses=item.item_id, headers={"tallystick-action-id": ACTION})
+    named, left = with_reversals([beside, alone], {event(20).item_id: said}, {item.item_id: item})
+    assert left == alone
+    assert [(copy.item_id, copy.reverses, copy.action_id) for copy in named.copies] == [
+        (event(20).item_id, item.item_id, ACTION),
+        (row(1).item_id, "", ""),
+        (item.item_id, "", ""),
+    ]
+
+
+def test_an_event_that_takes_back_a_copy_of_another_key_or_an_unknown_one_stays_alone() -> None:
+    item = extra().carried
+    assert item is not None
+    for reverses, of in ((item.item_id, replace(item, match_key="ev-2")), (event(4).item_id, item)):
+        beside = KeyCase(match_key="ev-1", copies=(event(20),))
+        said = replace(record_of(event(20)), reverses=reverses)
+        (named,) = with_reversals([beside], {event(20).item_id: said}, {of.item_id: of})
+        assert [copy.item_id for copy in named.copies] == [event(20).item_id]
