@@ -47,7 +47,7 @@ def time_each(times: int, once: Callable[[], Callable[[], dict[str, Any]]], to: 
     seconds, answer = [], {}
     for _ in range(times):
         started = time.perf_counter()
-        tell = once()
+        on_progress = once()
         seconds.append(time.perf_counter() - started)
-        answer = tell()
+        answer = on_progress()
     to.write_text(json.dumps({"seconds": seconds, "answer": answer}))

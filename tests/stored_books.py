@@ -14,10 +14,10 @@ from uuid import UUID
 from sqlalchemy import Engine
 
 from tallystick.alerting.alert import Alert, AlertAction
-from tallystick.compensation.plan import LeftOut, Plan, PlanItem, action_id_of
+from tallystick.compensation.plan import ExcludedBreak, Plan, PlanItem, action_id_of
 from tallystick.contract.alerts import Severity
 from tallystick.contract.contract import Contract, load_contract
-from tallystick.kafka_cluster.state import SURROUNDINGS, BrokerSettings, Surroundings, TopicSettings, UnreadExpiry
+from tallystick.kafka_cluster.state import SURROUNDINGS, BrokerSettings, ClusterState, TopicSettings, UnreadExpiry
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt
@@ -76,7 +76,7 @@ def fill(store: Engine, contract: Contract, *, last_hour: datetime = LAST_HOUR, 
         )
 
 
-def plan_of(contract: Contract, n: int, *found: Break, left_out: tuple[LeftOut, ...] = ()) -> Plan:
+def plan_of(contract: Contract, n: int, *found: Break, left_out: tuple[ExcludedBreak, ...] = ()) -> Plan:
     """Publish the events of these breaks again."""
     return Plan(
         contract=contract.contract,
@@ -112,7 +112,7 @@ def waiting_plan(contract: Contract) -> Plan:
     """The reconciliation asked for it; nobody has answered."""
     why = "class {} is not compensated by the contract"
     left_out = tuple(
-        LeftOut(break_id=one.break_id, match_key=one.match_key, reason=why.format(one.break_class))
+        ExcludedBreak(break_id=one.break_id, match_key=one.match_key, reason=why.format(one.break_class))
         for one in (mismatch(contract, "pay-7"), torn(contract, "pay-9"))
     )
     first, second = missing(contract, "pay-1", 125_000), missing(contract, "pay-8", 4_200)
@@ -364,9 +364,9 @@ def _held(contract: Contract) -> DoubtFound:
     )
 
 
-def _surroundings(contract: Contract, end: datetime) -> Surroundings:
+def _surroundings(contract: Contract, end: datetime) -> ClusterState:
     settings = {"replication_factor": 3, "in_sync_replicas": 3, "min_insync_replicas": 2, "retention_bytes": -1}
-    return Surroundings(
+    return ClusterState(
         topic_settings=tuple(
             TopicSettings(
                 topic=topic,

@@ -24,7 +24,7 @@ from lab.services.kafka_clients import new_admin
 from lab.services.ledger import Ledger
 from lab.services.namespace import PAYMENT_PARTITIONS, PAYOUT_PARTITIONS, Namespace
 from lab.services.raw_producer import RawProducer, open_raw_admin, unverified_transactions
-from lab.services.workload import CURRENCIES, Desk
+from lab.services.workload import CURRENCIES, Workload
 from lab.truth.effect_reader import EffectReader, EventReader, MarkerReader, PostReader, ReversalReader
 
 POSTER = "poster_lab"
@@ -158,7 +158,7 @@ def archive(stack: LabStack, names: Namespace, event_ids: Collection[str]) -> No
         owner.execute(_ARCHIVE.format(names.schema, "{" + ",".join(event_ids) + "}"))
 
 
-def write_late(desk: Desk, kind: Kind, payment: Payment) -> None:
+def write_late(desk: Workload, kind: Kind, payment: Payment) -> None:
     """What is missing, by the original's own producer: the relay, or the poster."""
     if kind is Kind.POST:
         desk.post(payment.event(Leg.PAYMENT))
@@ -168,7 +168,7 @@ def write_late(desk: Desk, kind: Kind, payment: Payment) -> None:
     desk.publish(row.event, source=row.source)
 
 
-def write_by_hand(desk: Desk, kind: Kind, payment: Payment) -> None:
+def write_by_hand(desk: Workload, kind: Kind, payment: Payment) -> None:
     """The same, by a person: no header says who, and a row says when the money moved."""
     if kind is Kind.POST:
         event = payment.event(Leg.PAYMENT)
@@ -208,13 +208,13 @@ def find_all(stack: LabStack, folder: Path, rounds: Sequence[CrashRound], *, see
     command_line = CommandLine(addresses=stack, folder=folder)
     command_line.reconcile(files)
     for name, one in books.items():
-        with Desk.open(stack, one.names.name, "relay", f"{seed}:wrong") as desk:
+        with Workload.open(stack, one.names.name, "relay", f"{seed}:wrong") as desk:
             paid = [desk.payment() for _ in range(events_needed(played[name]))]
             hung = _go_wrong(stack, desk, one.kind, paid)
         books[name] = replace(one, hung=hung, paid=by_match_key(one.kind, paid))
     for window in range(2):
         for one in books.values():
-            with Desk.open(stack, one.names.name, "relay", f"{seed}:{window}") as desk:
+            with Workload.open(stack, one.names.name, "relay", f"{seed}:{window}") as desk:
                 _go_on(desk, one.kind)
         command_line.reconcile(files)
     _see_earlier(stack)
@@ -247,7 +247,7 @@ def _begin(stack: LabStack, folder: Path, name: str, rounds: Sequence[CrashRound
     )
 
 
-def _go_wrong(stack: LabStack, desk: Desk, kind: Kind, paid: Sequence[Payment]) -> Mapping[int, RawProducer]:
+def _go_wrong(stack: LabStack, desk: Workload, kind: Kind, paid: Sequence[Payment]) -> Mapping[int, RawProducer]:
     """Write what there is to repair; give the producers of what hangs, by producer id."""
     match kind:
         case Kind.REPUBLISH:
@@ -264,7 +264,7 @@ def _go_wrong(stack: LabStack, desk: Desk, kind: Kind, paid: Sequence[Payment]) 
     return {}
 
 
-def _go_on(desk: Desk, kind: Kind) -> None:
+def _go_on(desk: Workload, kind: Kind) -> None:
     """One more event, on both sides; behind what hangs none would be read."""
     if kind is Kind.POST:
         posted = desk.payment().event(Leg.PAYMENT)

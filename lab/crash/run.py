@@ -42,7 +42,7 @@ from lab.servers.proxy import Loss, Request
 from lab.servers.stack import LabStack
 from lab.services.event import Leg
 from lab.services.raw_producer import RawProducer, open_raw_admin
-from lab.services.workload import Desk
+from lab.services.workload import Workload
 from lab.truth.effect_reader import EventReader
 
 _STARTS_MAX = 8
@@ -363,7 +363,7 @@ class CrashMatrix:
         place = self.books.names.topic(Leg.PAYMENT), HANGING_PARTITION
         with (
             open_raw_admin(self.stack.bootstrap_servers) as admin,
-            Desk.open(self.stack, self.books.names.name, "billing", crash.name) as desk,
+            Workload.open(self.stack, self.books.names.name, "billing", crash.name) as desk,
         ):
             producer = replace(self.books.hung[producer_id], admin=admin)
             producer.add_partition(*place)
@@ -398,7 +398,7 @@ class CrashMatrix:
         if key not in self._standing(plan):
             write = write_late if crash.fault is Fault.CLEARED else write_by_hand
             service = "relay" if leg_of(crash.kind) is Leg.PAYOUT else "billing"
-            with Desk.open(self.stack, self.books.names.name, service, crash.name) as desk:
+            with Workload.open(self.stack, self.books.names.name, service, crash.name) as desk:
                 write(desk, crash.kind, self.books.paid[key])
             self.account.by_another.add(key)
         judge = partial(self._judge, plan)
@@ -424,7 +424,7 @@ class CrashMatrix:
     def _hold(self, crash: CrashRound, plan: StoredPlan) -> Iterator[None]:
         """In the block the struck event's own producer has it in an open transaction, which it aborts then."""
         payment = self.books.paid[_struck(crash, plan)]
-        with Desk.open(self.stack, self.books.names.name, "relay", crash.name) as desk:
+        with Workload.open(self.stack, self.books.names.name, "relay", crash.name) as desk:
             writer = desk.transactional()
             with writer.transaction(commit=False):
                 writer.write(payment.event(leg_of(crash.kind)))

@@ -16,7 +16,7 @@ from lab.services.event import Event, Leg, Payment, partition_of
 from lab.services.group_member import open_member, slow_member, take_one
 from lab.services.kafka_clients import new_consumer
 from lab.services.partition_reader import save_progress
-from lab.services.workload import Desk, Writer
+from lab.services.workload import Workload, Writer
 from lab.truth.score import Finding, Kind
 
 _ACTION_HEADER = "tallystick-action-id"
@@ -43,7 +43,7 @@ class Planted:
 class KeyFault:
     """One fault, of one contract. sends_again: a copy of what an earlier window has judged. always: in every round."""
 
-    plant: Callable[[Desk], Planted]
+    plant: Callable[[Workload], Planted]
     slow: bool = False  # it waits for a time-out of the broker's
     sends_again: bool = False
     always: bool = False
@@ -53,7 +53,7 @@ class KeyFault:
         return self.plant.__name__
 
 
-def broken(desk: Desk, break_class: str, *events: Event, copies: int = 1, **proof: object) -> tuple[Finding, ...]:
+def broken(desk: Workload, break_class: str, *events: Event, copies: int = 1, **proof: object) -> tuple[Finding, ...]:
     return tuple(
         Finding(
             contract=desk.contract,
@@ -74,24 +74,24 @@ def after_retention(finding: Finding) -> Finding:
     return finding
 
 
-def _noticed(desk: Desk, notice: str) -> Finding:
+def _noticed(desk: Workload, notice: str) -> Finding:
     return Finding(contract=desk.contract, kind=Kind.NOTICE, name=notice)
 
 
-def _doubted(desk: Desk, doubt: str) -> Finding:
+def _doubted(desk: Workload, doubt: str) -> Finding:
     return Finding(contract=desk.contract, kind=Kind.DOUBT, name=doubt)
 
 
 # Payouts: an outbox row first, then its event.
 
 
-def never_produced(desk: Desk) -> Planted:
+def never_produced(desk: Workload) -> Planted:
     """A relay that saved its progress and never wrote the event."""
     row = desk.add_payout(desk.payment())
     return Planted(broken(desk, "missing_in_topic_never_produced", row.event))
 
 
-def aborted_only(desk: Desk) -> Planted:
+def aborted_only(desk: Workload) -> Planted:
     """The event stands only in aborted transactions: tried, aborted, given up."""
     row = desk.add_payout(desk.payment())
     for _ in range(desk.dice.randint(1, 2)):
@@ -99,14 +99,14 @@ def aborted_only(desk: Desk) -> Planted:
     return Planted(broken(desk, "missing_in_topic_aborted_only", row.event))
 
 
-def payout_retried(desk: Desk) -> Planted:
+def payout_retried(desk: Workload) -> Planted:
     """The broker's answer was lost on the way, and a relay without idempotence sent again."""
     row = desk.add_payout(desk.payment())
     _lose_ack_of(desk, row.event, row.source)
     return Planted(broken(desk, "duplicate_in_topic_no_idempotence", row.event))
 
 
-def payout_sent_by_hand(desk: Desk) -> Planted:
+def payout_sent_by_hand(desk: Workload) -> Planted:
     """A second process sent it again, and knows no input."""
     row = desk.add_payout(desk.payment())
     desk.idempotent().write(row.event, source=row.source)
@@ -114,7 +114,7 @@ def payout_sent_by_hand(desk: Desk) -> Planted:
     return Planted(broken(desk, _NEW_SESSION, row.event))
 
 
-def payout_resent(desk: Desk) -> Planted:
+def payout_resent(desk: Workload) -> Planted:
     """The application called send again: the same producer, another sequence number."""
     row = desk.add_payout(desk.payment())
     writer = desk.idempotent()
@@ -124,14 +124,14 @@ def payout_resent(desk: Desk) -> Planted:
     return Planted(broken(desk, _NEW_SESSION, row.event, copies=copies))
 
 
-def payout_by_zombie(desk: Desk) -> Planted:
+def payout_by_zombie(desk: Workload) -> Planted:
     """Two generations of one transactional id each committed the event: the progress was not in the transaction."""
     row = desk.add_payout(desk.payment())
     _write_in_two_generations(desk, [row.event], row.source)
     return Planted(broken(desk, "duplicate_in_topic_zombie", row.event))
 
 
-def payout_reprocessed(desk: Desk) -> Planted:
+def payout_reprocessed(desk: Workload) -> Planted:
     """The outbox cursor was set back: another process published the row again, a little differently."""
     row = desk.add_payout(desk.payment())
     desk.idempotent().write(row.event, source=row.source)
@@ -140,7 +140,7 @@ def payout_reprocessed(desk: Desk) -> Planted:
     return Planted(broken(desk, _REPROCESSED, row.event))
 
 
-def payout_again_next_window(desk: Desk) -> Planted:
+def payout_again_next_window(desk: Workload) -> Planted:
     """The copy comes after the original's window was judged."""
     row = desk.add_payout(desk.payment())
     desk.publish(row.event, source=row.source)
@@ -152,7 +152,7 @@ def payout_again_next_window(desk: Desk) -> Planted:
     return Planted(later=again)
 
 
-def payout_with_a_forged_header(desk: Desk) -> Planted:
+def payout_with_a_forged_header(desk: Workload) -> Planted:
     """Somebody published it under the header of a repair that nobody has begun, beside the relay's own copy."""
     row = desk.add_payout(desk.payment())
     _forge(desk, row.event)
@@ -160,7 +160,7 @@ def payout_with_a_forged_header(desk: Desk) -> Planted:
     return Planted((*broken(desk, _NEW_SESSION, row.event), _doubted(desk, "forged_repair")))
 
 
-def row_written_twice(desk: Desk) -> Planted:
+def row_written_twice(desk: Workload) -> Planted:
     """The payout desk wrote the row twice; the relay publishes each row, or each key."""
     payment = desk.payment()
     rows = [desk.add_payout(payment) for _ in range(2)]
@@ -169,7 +169,7 @@ def row_written_twice(desk: Desk) -> Planted:
     return Planted(broken(desk, "duplicate_in_ledger", payment.event(Leg.PAYOUT)))
 
 
-def payout_rolled_back(desk: Desk) -> Planted:
+def payout_rolled_back(desk: Workload) -> Planted:
     """A dual write: the event is committed, then its ledger transaction is rolled back."""
     with desk.connection.transaction(force_rollback=True):
         row = desk.add_payout(desk.payment())
@@ -177,34 +177,34 @@ def payout_rolled_back(desk: Desk) -> Planted:
     return Planted(broken(desk, "phantom_in_topic", row.event))
 
 
-def payout_of_another_service(desk: Desk) -> Planted:
+def payout_of_another_service(desk: Workload) -> Planted:
     """A load test writes to the real topic, under its own name."""
     event = desk.payment().event(Leg.PAYOUT)
     desk.idempotent("loadtest").write(event)
     return Planted(broken(desk, "foreign_in_topic", event))
 
 
-def payout_misrouted(desk: Desk) -> Planted:
+def payout_misrouted(desk: Workload) -> Planted:
     """The relay sent it to a topic that nobody posts from."""
     row = desk.add_payout(desk.payment())
     desk.idempotent().write(row.event, source=row.source, topic=desk.stray_topic)
     return Planted(broken(desk, "misrouted_in_topic", row.event))
 
 
-def payout_amount_wrong(desk: Desk) -> Planted:
+def payout_amount_wrong(desk: Workload) -> Planted:
     row = desk.add_payout(desk.payment())
     wrong = replace(row.payment, amount_minor=row.payment.amount_minor // 10)
     desk.publish(wrong.event(Leg.PAYOUT), source=row.source)
     return Planted(broken(desk, "amount_mismatch", row.event))
 
 
-def payout_currency_wrong(desk: Desk) -> Planted:
+def payout_currency_wrong(desk: Workload) -> Planted:
     row = desk.add_payout(desk.payment())
     desk.publish(replace(row.payment, currency="CHF").event(Leg.PAYOUT), source=row.source)
     return Planted(broken(desk, "currency_mismatch", row.event))
 
 
-def payouts_offset(desk: Desk) -> Planted:
+def payouts_offset(desk: Workload) -> Planted:
     """Two wrong amounts that add up to nothing: totals agree, items do not. In a currency that no other fault has."""
     currency = desk.dice.choice(("DKK", "NOK", "SEK"))
     rows = [desk.add_payout(desk.payment(currency=currency)) for _ in range(2)]
@@ -215,7 +215,7 @@ def payouts_offset(desk: Desk) -> Planted:
     return Planted((*breaks, _noticed(desk, "offsetting_errors")))
 
 
-def payouts_out_of_order(desk: Desk) -> Planted:
+def payouts_out_of_order(desk: Workload) -> Planted:
     """Two relays at work on one account: the later payout of an account stands before the earlier one."""
     account = str(uuid.UUID(int=desk.dice.getrandbits(128), version=4))
     payments = [desk.payment(account=account, sequence=number) for number in (1, 2, 3)]
@@ -226,7 +226,7 @@ def payouts_out_of_order(desk: Desk) -> Planted:
     return Planted(broken(desk, "out_of_order_in_topic", payments[1].event(Leg.PAYOUT)))
 
 
-def payout_clock_wrong(desk: Desk) -> Planted:
+def payout_clock_wrong(desk: Workload) -> Planted:
     """A relay on a machine whose clock is days behind."""
     row = desk.add_payout(desk.payment())
     created = datetime.now(UTC) - timedelta(days=3)
@@ -234,7 +234,7 @@ def payout_clock_wrong(desk: Desk) -> Planted:
     return Planted((_noticed(desk, "timestamp_skew"),))
 
 
-def payout_unreadable(desk: Desk) -> Planted:
+def payout_unreadable(desk: Workload) -> Planted:
     """A committed record that is no event, or that different readers would read differently."""
     event = desk.payment().event(Leg.PAYOUT)
     whole, event_id = event.to_json(), str(event.event_id).encode()
@@ -255,18 +255,18 @@ def payout_unreadable(desk: Desk) -> Planted:
     return Planted((_doubted(desk, "unreadable_payload"),))
 
 
-def stranger_among_payouts(desk: Desk) -> Planted:
+def stranger_among_payouts(desk: Workload) -> Planted:
     return Planted(strange_records(desk, Leg.PAYOUT))
 
 
 # Payments: two events first, then their postings.
 
 
-def stranger_among_payments(desk: Desk) -> Planted:
+def stranger_among_payments(desk: Workload) -> Planted:
     return Planted(strange_records(desk, Leg.PAYMENT, Leg.INVOICE))
 
 
-def never_posted(desk: Desk) -> Planted:
+def never_posted(desk: Workload) -> Planted:
     """A poster that saved its progress and died before it posted one leg."""
     payment, invoice = both_legs(desk.payment())
     desk.publish(payment, invoice)
@@ -275,13 +275,13 @@ def never_posted(desk: Desk) -> Planted:
     return Planted(broken(desk, "missing_in_ledger", lost))
 
 
-def posted_by_hand(desk: Desk) -> Planted:
+def posted_by_hand(desk: Workload) -> Planted:
     event = desk.payment().event(desk.dice.choice((Leg.PAYMENT, Leg.INVOICE)))
     desk.post(event)
     return Planted(broken(desk, "phantom_in_ledger", event))
 
 
-def posted_twice(desk: Desk) -> Planted:
+def posted_twice(desk: Workload) -> Planted:
     """A poster that died after it posted and before it saved its progress."""
     payment, invoice = both_legs(desk.payment())
     desk.publish(payment, invoice)
@@ -292,7 +292,7 @@ def posted_twice(desk: Desk) -> Planted:
     return Planted(broken(desk, "duplicate_in_ledger", payment, copies=copies))
 
 
-def leg_lost(desk: Desk) -> Planted:
+def leg_lost(desk: Workload) -> Planted:
     """A billing service that died between the legs of a payment, its progress already saved."""
     legs = both_legs(desk.payment())
     seen, lost = desk.dice.sample(legs, 2)
@@ -301,7 +301,7 @@ def leg_lost(desk: Desk) -> Planted:
     return Planted(broken(desk, "torn_transaction", lost))
 
 
-def aborted_payment_posted(desk: Desk) -> Planted:
+def aborted_payment_posted(desk: Workload) -> Planted:
     """A poster that reads uncommitted posted what was then aborted, and nobody wrote it again."""
     legs = both_legs(desk.payment())
     desk.publish(*legs, commit=False)
@@ -309,7 +309,7 @@ def aborted_payment_posted(desk: Desk) -> Planted:
     return Planted(broken(desk, "aborted_read_in_ledger", *legs))
 
 
-def payment_retried(desk: Desk) -> Planted:
+def payment_retried(desk: Workload) -> Planted:
     """The broker's answer was lost on the way, and a service without idempotence sent again."""
     payment, invoice = both_legs(desk.payment())
     _lose_ack_of(desk, payment, desk.source())
@@ -318,7 +318,7 @@ def payment_retried(desk: Desk) -> Planted:
     return Planted(broken(desk, "duplicate_in_topic_no_idempotence", payment))
 
 
-def payment_resent(desk: Desk) -> Planted:
+def payment_resent(desk: Workload) -> Planted:
     """The application called send again: the same producer, another sequence number."""
     payment, invoice = both_legs(desk.payment())
     writer, source = desk.idempotent(), desk.source()
@@ -328,7 +328,7 @@ def payment_resent(desk: Desk) -> Planted:
     return Planted(broken(desk, _NEW_SESSION, payment))
 
 
-def payment_by_zombie(desk: Desk) -> Planted:
+def payment_by_zombie(desk: Workload) -> Planted:
     """Two generations of one transactional id each committed the payment: the progress was not in the transaction."""
     legs = both_legs(desk.payment())
     _write_in_two_generations(desk, legs, desk.source())
@@ -336,7 +336,7 @@ def payment_by_zombie(desk: Desk) -> Planted:
     return Planted(broken(desk, "duplicate_in_topic_zombie", *legs))
 
 
-def group_rewound(desk: Desk) -> Planted:
+def group_rewound(desk: Workload) -> Planted:
     """Somebody set the group's offsets back, and the next process handled the request again."""
     payment = desk.payment()
     with _request(desk, payment) as (topic, source):
@@ -355,7 +355,7 @@ def group_rewound(desk: Desk) -> Planted:
     return Planted(broken(desk, _REPROCESSED, *both_legs(payment)))
 
 
-def poll_timed_out(desk: Desk) -> Planted:
+def poll_timed_out(desk: Workload) -> Planted:
     """A consumer took longer than its poll time-out after its output: the group gave the request to another one."""
     payment = desk.payment()
     with _request(desk, payment) as (topic, source), slow_member(desk.addresses.bootstrap_servers, topic) as slow:
@@ -374,7 +374,7 @@ def poll_timed_out(desk: Desk) -> Planted:
     return Planted(broken(desk, _REPROCESSED, *both_legs(payment)))
 
 
-def payment_again_next_window(desk: Desk) -> Planted:
+def payment_again_next_window(desk: Workload) -> Planted:
     """The request is handled again after its payment's window was judged."""
     legs, source = both_legs(desk.payment()), desk.source()
     desk.publish(*legs, source=source)
@@ -387,7 +387,7 @@ def payment_again_next_window(desk: Desk) -> Planted:
     return Planted(later=again)
 
 
-def payment_of_another_service(desk: Desk) -> Planted:
+def payment_of_another_service(desk: Workload) -> Planted:
     """A load test writes to the real topics, under its own name; the poster knows it and posts nothing."""
     legs = both_legs(desk.payment())
     writer = desk.idempotent("loadtest")
@@ -396,7 +396,7 @@ def payment_of_another_service(desk: Desk) -> Planted:
     return Planted(broken(desk, "foreign_in_topic", *legs))
 
 
-def payment_misrouted(desk: Desk) -> Planted:
+def payment_misrouted(desk: Workload) -> Planted:
     """One leg stands in a topic of no leg, from which it was posted all the same."""
     payment, invoice = both_legs(desk.payment())
     desk.publish(invoice)
@@ -405,7 +405,7 @@ def payment_misrouted(desk: Desk) -> Planted:
     return Planted(broken(desk, "misrouted_in_topic", payment))
 
 
-def leg_in_wrong_topic(desk: Desk) -> Planted:
+def leg_in_wrong_topic(desk: Workload) -> Planted:
     """The payment leg stands in the topic of the invoices."""
     payment, invoice = both_legs(desk.payment())
     desk.publish(invoice)
@@ -414,14 +414,14 @@ def leg_in_wrong_topic(desk: Desk) -> Planted:
     return Planted(broken(desk, "misrouted_in_topic", payment))
 
 
-def posting_amount_wrong(desk: Desk) -> Planted:
+def posting_amount_wrong(desk: Workload) -> Planted:
     """A poster that drops the last digit."""
     payment = desk.payment()
     wrong = replace(payment, amount_minor=payment.amount_minor // 10)
     return _posted_wrongly(desk, payment, wrong, "amount_mismatch")
 
 
-def posting_currency_wrong(desk: Desk) -> Planted:
+def posting_currency_wrong(desk: Workload) -> Planted:
     """A poster that books every payment in Swiss francs."""
     payment = desk.payment()
     return _posted_wrongly(desk, payment, replace(payment, currency="CHF"), "currency_mismatch")
@@ -430,7 +430,7 @@ def posting_currency_wrong(desk: Desk) -> Planted:
 # Reads: one leg, of which some events are in transactions that stay open over the window.
 
 
-def open_payment_posted(desk: Desk) -> Planted:
+def open_payment_posted(desk: Workload) -> Planted:
     """A poster that reads uncommitted posted what was still open; then it commits, or aborts."""
     event, partition = _payment_and_partition(desk)
     writer = desk.transactional()
@@ -445,7 +445,7 @@ def open_payment_posted(desk: Desk) -> Planted:
     return Planted((*broken(desk, "open_read_in_ledger", event), _held(desk, partition)), end)
 
 
-def open_payment_waits(desk: Desk) -> Planted:
+def open_payment_waits(desk: Workload) -> Planted:
     """The same open transaction, and a poster that waits for its end: held, never missing."""
     event, partition = _payment_and_partition(desk)
     writer = desk.transactional()
@@ -510,7 +510,7 @@ def both_legs(payment: Payment) -> list[Event]:
     return [payment.event(leg) for leg in (Leg.PAYMENT, Leg.INVOICE)]
 
 
-def _lose_ack_of(desk: Desk, event: Event, source: str) -> None:
+def _lose_ack_of(desk: Workload, event: Event, source: str) -> None:
     client_id = desk.names.group(f"retrying-{event.event_id}")
     writer = desk.retrying(client_id)
     desk.addresses.proxy.arm(client_id)
@@ -518,7 +518,7 @@ def _lose_ack_of(desk: Desk, event: Event, source: str) -> None:
     desk.addresses.proxy.wait_fired(client_id, 1)
 
 
-def _write_in_two_generations(desk: Desk, events: list[Event], source: str) -> None:
+def _write_in_two_generations(desk: Workload, events: list[Event], source: str) -> None:
     transactional_id = desk.names.group(f"zombie-{events[0].event_id}")
     for _ in range(2):
         writer = desk.transactional(transactional_id)
@@ -527,7 +527,7 @@ def _write_in_two_generations(desk: Desk, events: list[Event], source: str) -> N
                 writer.write(event, source=source)
 
 
-def _forge(desk: Desk, event: Event) -> None:
+def _forge(desk: Workload, event: Event) -> None:
     """Write an event as a compensation does: with an action's id, and without the service's name."""
     writer = desk.transactional()
     action_id = uuid.uuid5(event.event_id, "action")
@@ -535,14 +535,14 @@ def _forge(desk: Desk, event: Event) -> None:
         writer.write(event, headers={_ACTION_HEADER: str(action_id)})
 
 
-def _post_consumed(desk: Desk, doubled: Sequence[Event], single: Sequence[Event] = ()) -> None:
+def _post_consumed(desk: Workload, doubled: Sequence[Event], single: Sequence[Event] = ()) -> None:
     """Post what was consumed: a poster that knows the key posts it once, any other follows the topic."""
     desk.post(*doubled, *single)
     if desk.dice.random() < 0.5:
         desk.post(*doubled)
 
 
-def _posted_wrongly(desk: Desk, payment: Payment, wrong: Payment, break_class: str) -> Planted:
+def _posted_wrongly(desk: Workload, payment: Payment, wrong: Payment, break_class: str) -> Planted:
     legs = both_legs(payment)
     desk.publish(*legs)
     desk.post(wrong.event(Leg.PAYMENT), legs[1])
@@ -550,7 +550,7 @@ def _posted_wrongly(desk: Desk, payment: Payment, wrong: Payment, break_class: s
 
 
 @contextmanager
-def _request(desk: Desk, payment: Payment) -> Iterator[tuple[str, str]]:
+def _request(desk: Workload, payment: Payment) -> Iterator[tuple[str, str]]:
     """A request in a topic of its own: (topic, where the request stands)."""
     topic = desk.make_topic(f"{desk.names.name}.request-{payment.payment_id}")
     desk.idempotent().write(payment.event(Leg.PAYMENT), topic=topic)
@@ -566,13 +566,13 @@ def _answer(writer: Writer, payment: Payment, source: str) -> None:
         writer.write(event, source=source)
 
 
-def _payment_and_partition(desk: Desk) -> tuple[Event, str]:
+def _payment_and_partition(desk: Workload) -> tuple[Event, str]:
     event = desk.payment().event(Leg.PAYMENT)
     topic = desk.names.topic(Leg.PAYMENT)
     return event, f"{topic}[{partition_of(event.message_key, desk.names.partitions[topic])}]"
 
 
-def _held(desk: Desk, partition: str) -> Finding:
+def _held(desk: Workload, partition: str) -> Finding:
     return Finding(contract=desk.contract, kind=Kind.DOUBT, name="held_by_open_transaction", subject=partition)
 
 

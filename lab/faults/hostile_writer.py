@@ -7,7 +7,7 @@ import uuid
 from typing import Any
 
 from lab.services.event import Event, Leg
-from lab.services.workload import Desk, Writer
+from lab.services.workload import Workload, Writer
 from lab.truth.score import Finding, Kind
 
 STRANGER = "stranger"
@@ -27,7 +27,7 @@ _KEYS = (
 """Match keys that look like ours, or that drive whatever shows them."""
 
 
-def strange_records(desk: Desk, *legs: Leg) -> tuple[Finding, ...]:
+def strange_records(desk: Workload, *legs: Leg) -> tuple[Finding, ...]:
     """Whole payments whose events have odd keys, and records that are no event."""
     writer, keys = desk.idempotent(STRANGER), []
     for odd in desk.dice.sample(_KEYS, 4):
@@ -46,7 +46,7 @@ def _write_under(writer: Writer, event: Event, key: str) -> None:
     writer.write(event, value=json.dumps(json.loads(event.to_json()) | {"event_id": key}).encode())
 
 
-def _write_odd(desk: Desk, writer: Writer, event: Event) -> None:
+def _write_odd(desk: Workload, writer: Writer, event: Event) -> None:
     """What no reader can take for an event: keys and headers of every kind, and values that cost."""
     whole: dict[str, Any] = json.loads(event.to_json())
     odd_values = (

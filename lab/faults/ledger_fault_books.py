@@ -15,7 +15,7 @@ from lab.servers.log_ends import LogEnds
 from lab.services.event import Leg
 from lab.services.kafka_clients import new_admin
 from lab.services.ledger import Ledger, PayoutRow
-from lab.services.workload import Desk
+from lab.services.workload import Workload
 from lab.truth.score import Finding, Kind
 
 _BY_XMIN = {"slice_by": "xmin"}
@@ -27,7 +27,7 @@ def row_touched(book: LogBook) -> Planted:
     """An owner updates a judged row: by xmin it comes in again."""
     row = pay_out(book)
 
-    def touch(desk: Desk) -> Findings:
+    def touch(desk: Workload) -> Findings:
         Ledger(desk.names).mark_sent(desk.connection, row)
         return doubt(book, "ledger_rewritten"), _undecidable(book, row)
 
@@ -38,7 +38,7 @@ def row_touched_after_expiry(book: LogBook) -> Planted:
     """The same once retention has taken the event that every run had read: nobody may call it never produced."""
     row = pay_out(book)
 
-    def touch(desk: Desk) -> Findings:
+    def touch(desk: Workload) -> Findings:
         _expire(desk, Leg.PAYOUT)
         Ledger(desk.names).mark_sent(desk.connection, row)
         return doubt(book, "ledger_rewritten"), _undecidable(book, row)
@@ -50,7 +50,7 @@ def row_removed(book: LogBook) -> Planted:
     """An owner deletes a judged row."""
     row = pay_out(book)
 
-    def remove(desk: Desk) -> Findings:
+    def remove(desk: Workload) -> Findings:
         _delete(desk, row)
         return (doubt(book, "ledger_rewritten"),)
 
@@ -61,7 +61,7 @@ def paid_again_after_archiving(book: LogBook) -> Planted:
     """An owner archives a judged row, and later the payout is made once more on both sides."""
     row = pay_out(book)
 
-    def pay_again(desk: Desk) -> Findings:
+    def pay_again(desk: Workload) -> Findings:
         _delete(desk, row)
         again = desk.add_payout(row.payment)
         desk.publish(again.event, source=again.source)
@@ -79,7 +79,7 @@ def leg_again_after_expiry(book: LogBook) -> Planted:
         desk.publish(*legs, source=source)
         desk.post(*legs)
 
-    def send_again(desk: Desk) -> Findings:
+    def send_again(desk: Workload) -> Findings:
         for leg in (Leg.PAYMENT, Leg.INVOICE):
             _expire(desk, leg)
         desk.publish(legs[0], source=source)
@@ -105,7 +105,7 @@ def pay_out(book: LogBook) -> PayoutRow:
         return row
 
 
-def _later(book: LogBook, strike: Callable[[Desk], Findings]) -> Callable[[], Findings]:
+def _later(book: LogBook, strike: Callable[[Workload], Findings]) -> Callable[[], Findings]:
     """The fault's second half, once a window has been judged, and a payout that agrees beside it."""
 
     def again() -> Findings:
@@ -118,12 +118,12 @@ def _later(book: LogBook, strike: Callable[[Desk], Findings]) -> Callable[[], Fi
 
 
 @contextmanager
-def open_desk(book: LogBook, seed: str) -> Iterator[Desk]:
-    with Desk.open(book.stack, book.name, "relay", f"{book.dice.getrandbits(32)}:{seed}") as desk:
+def open_desk(book: LogBook, seed: str) -> Iterator[Workload]:
+    with Workload.open(book.stack, book.name, "relay", f"{book.dice.getrandbits(32)}:{seed}") as desk:
         yield desk
 
 
-def _expire(desk: Desk, leg: Leg) -> None:
+def _expire(desk: Workload, leg: Leg) -> None:
     """Retention takes all that the leg's topic holds."""
     admin, topic = new_admin(desk.addresses.bootstrap_servers), desk.names.topic(leg)
     places = [(topic, number) for number in range(desk.names.partitions[topic])]
@@ -132,7 +132,7 @@ def _expire(desk: Desk, leg: Leg) -> None:
     log_ends.expire(log_ends.stable_ends(places))
 
 
-def _delete(desk: Desk, row: PayoutRow) -> None:
+def _delete(desk: Workload, row: PayoutRow) -> None:
     statement = sql.SQL("DELETE FROM {}.payout WHERE entry_id = %s").format(sql.Identifier(desk.names.schema))
     desk.connection.execute(statement, (row.entry_id,))
 

@@ -51,7 +51,7 @@ from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode
 from lab.services.kafka_clients import new_admin
 from lab.services.namespace import Namespace
-from lab.services.workload import Desk, Traffic
+from lab.services.workload import Traffic, Workload
 from lab.truth.round_truth import PlantedFault, RoundTruth
 from lab.truth.score import Finding, Kind, Score, score, verdict_faults
 from lab.truth.stored_findings import read_contract
@@ -374,9 +374,9 @@ class MixedRound:
             planted=tuple(sorted(self.planted, key=lambda one: (one.finding.contract, one.fault, one.finding.subject))),
         )
 
-    def _desk(self, book: str, seed: str) -> Desk:
+    def _desk(self, book: str, seed: str) -> Workload:
         service = "relay" if book == "payouts" else "billing"
-        return self._open.enter_context(Desk.open(self.stack, self._name(book), service, seed))
+        return self._open.enter_context(Workload.open(self.stack, self._name(book), service, seed))
 
     @property
     def _contracts(self) -> Path:

@@ -13,7 +13,7 @@ from lab.faults.ledger_fault_books import Findings, doubt, pay_out
 from lab.faults.log_fault_books import LogBook, LogFault
 from lab.rounds.round_contracts import SWITCHED_LEDGER
 from lab.servers.postgres import LEDGER_DATABASE, LEDGER_OWNER, LEDGER_READER, PostgresServer
-from lab.services.workload import Desk
+from lab.services.workload import Workload
 
 
 def switched_over(book: LogBook) -> Planted:
@@ -24,7 +24,7 @@ def switched_over(book: LogBook) -> Planted:
         promoted = _promote_standby(book)
         book.command_line.ledgers[SWITCHED_LEDGER] = promoted.dsn(LEDGER_READER, LEDGER_DATABASE)
         there = replace(book.stack, ledger_owner_dsn=promoted.dsn(LEDGER_OWNER, LEDGER_DATABASE))
-        with Desk.open(there, book.name, "relay", "switched") as desk:
+        with Workload.open(there, book.name, "relay", "switched") as desk:
             again = desk.add_payout(row.payment)
             twice = broken(desk, "duplicate_in_ledger", again.event)
         replace(book, stack=there).agree()

@@ -15,7 +15,7 @@ import psycopg
 from lab.servers import process
 from lab.services.event import Event, Leg, Payment
 from lab.services.ledger import Ledger, PayoutRow
-from lab.services.workload import Desk, Traffic
+from lab.services.workload import Traffic, Workload
 
 _PAUSE_SECONDS = 0.4  # between two batches: the machine has other work
 _LEDGER_BACK_SECONDS = 60.0
@@ -26,7 +26,7 @@ T = TypeVar("T")
 class LiveTraffic:
     """Use it in a `with`; at its end the last batch is whole. `batches` counts those that are."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Workload) -> None:
         self.between_batches = threading.RLock()
         self.batches = 0
         self._traffic = Traffic(desk)

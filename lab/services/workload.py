@@ -73,7 +73,7 @@ class Writer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Desk:
+class Workload:
     """One contract's two sides, and the dice of one fault or of the ordinary traffic."""
 
     addresses: LabAddresses
@@ -85,7 +85,7 @@ class Desk:
 
     @classmethod
     @contextmanager
-    def open(cls, addresses: LabAddresses, contract: str, service: str, seed: str) -> Iterator["Desk"]:
+    def open(cls, addresses: LabAddresses, contract: str, service: str, seed: str) -> Iterator["Workload"]:
         """Work in the namespace that has the contract's name. The same seed draws the same payments."""
         with psycopg.connect(addresses.ledger_owner_dsn, autocommit=True) as connection:
             yield cls(
@@ -183,7 +183,7 @@ class Traffic:
     Every account's payments come in the order of their sequence.
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Workload) -> None:
         self.desk = desk
         self.writer = self._open_writer()
         self._replaced: list[Writer] = []

@@ -32,7 +32,7 @@ from lab.servers.stack import LabStack, start_stack
 from lab.services.delivery_mode import DeliveryMode
 from lab.services.event import Event, Leg
 from lab.services.ledger import Ledger
-from lab.services.workload import Desk, Writer
+from lab.services.workload import Workload, Writer
 from lab.soak.long_run import LongRun, measured_on
 from lab.truth.stored_verdicts import StoredRun, read_runs
 
@@ -51,7 +51,7 @@ Found = Counter[tuple[int, str, str]]
 class Outage:
     """Hours of traffic with the timestamps that it would have had. truth: window by window, counted from 0."""
 
-    desk: Desk
+    desk: Workload
     begins: datetime
     truth: Found = field(default_factory=Counter)
 
@@ -177,7 +177,7 @@ def _backdate(stack: LabStack, begins: datetime) -> None:
 
 
 def _write_outage(stack: LabStack, begins: datetime, *, seed: int, windows: int) -> Found:
-    with Desk.open(stack, BOOK, "billing", f"outage-{seed}") as desk:
+    with Workload.open(stack, BOOK, "billing", f"outage-{seed}") as desk:
         outage = Outage(desk, begins)
         for number in range(windows):
             outage.write_hour(number)

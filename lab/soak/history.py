@@ -32,7 +32,7 @@ from lab.rounds.round_contracts import payments_contract, payouts_contract, writ
 from lab.servers.process import REPOSITORY
 from lab.servers.stack import LabStack, start_stack
 from lab.services.delivery_mode import DeliveryMode
-from lab.services.workload import Desk, Traffic
+from lab.services.workload import Traffic, Workload
 from lab.soak.late_partners import payout_late, posted_late
 from lab.soak.long_run import LongRun, measured_on
 from lab.truth.store_size import store_bytes
@@ -40,7 +40,7 @@ from lab.truth.stored_verdicts import read_runs
 
 FOLDER = REPOSITORY / "build" / "history"
 FIGURES = REPOSITORY / "build" / "history.json"
-BOOKS: dict[str, tuple[str, Callable[..., dict[str, Any]], Callable[[Desk], Planted]]] = {
+BOOKS: dict[str, tuple[str, Callable[..., dict[str, Any]], Callable[[Workload], Planted]]] = {
     "payouts": ("relay", payouts_contract, payout_late),
     "payments": ("billing", payments_contract, posted_late),
 }
@@ -85,7 +85,7 @@ def _play(stack: LabStack, book: str, *, seed: int, windows: int, say: Say) -> d
     planted: Counter[tuple[int, str]] = Counter()
     took: list[dict[str, float]] = []
     sizes: list[int] = []
-    with _spark_app(command_line) as session, Desk.open(stack, name, service, str(seed)) as desk:
+    with _spark_app(command_line) as session, Workload.open(stack, name, service, str(seed)) as desk:
         traffic, late = Traffic(desk), None
         for window in range(1, windows + 1):
             if late is not None:

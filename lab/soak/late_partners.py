@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from lab.faults.event_faults import Planted, both_legs, broken
-from lab.services.workload import Desk
+from lab.services.workload import Workload
 from lab.truth.score import Finding, Kind
 
 
@@ -29,7 +29,7 @@ def cleared(contract: str, *match_keys: str) -> tuple[Finding, ...]:
     )
 
 
-def payout_straddles(desk: Desk) -> Straddle:
+def payout_straddles(desk: Workload) -> Straddle:
     """The row before the cut, its event after it."""
     row = desk.add_payout(desk.payment())
 
@@ -40,7 +40,7 @@ def payout_straddles(desk: Desk) -> Straddle:
     return Straddle(finish)
 
 
-def payment_straddles(desk: Desk) -> Straddle:
+def payment_straddles(desk: Workload) -> Straddle:
     """Both events before the cut, their postings after it."""
     legs = both_legs(desk.payment())
     desk.publish(*legs)
@@ -53,7 +53,7 @@ def payment_straddles(desk: Desk) -> Straddle:
     return Straddle(finish)
 
 
-def leg_straddles(desk: Desk) -> Straddle:
+def leg_straddles(desk: Workload) -> Straddle:
     """One leg on both sides before the cut, the other one after it."""
     payment, invoice = both_legs(desk.payment())
     desk.publish(payment)
@@ -68,7 +68,7 @@ def leg_straddles(desk: Desk) -> Straddle:
     return Straddle(finish)
 
 
-def posting_straddles(desk: Desk) -> Straddle:
+def posting_straddles(desk: Workload) -> Straddle:
     """The postings before the cut: their events come after it, as if the poster's clock were behind."""
     legs = both_legs(desk.payment())
     desk.post(*legs)
@@ -80,7 +80,7 @@ def posting_straddles(desk: Desk) -> Straddle:
     return Straddle(finish)
 
 
-def payout_late(desk: Desk) -> Planted:
+def payout_late(desk: Workload) -> Planted:
     """The relay comes after the row's window was judged."""
     row = desk.add_payout(desk.payment())
 
@@ -91,7 +91,7 @@ def payout_late(desk: Desk) -> Planted:
     return Planted(broken(desk, "missing_in_topic_never_produced", row.event), later)
 
 
-def posted_late(desk: Desk) -> Planted:
+def posted_late(desk: Workload) -> Planted:
     """The poster comes after the events' window was judged."""
     legs = both_legs(desk.payment())
     desk.publish(*legs)
@@ -104,5 +104,5 @@ def posted_late(desk: Desk) -> Planted:
     return Planted(broken(desk, "missing_in_ledger", *legs), later)
 
 
-def _again(desk: Desk) -> AbstractContextManager[Desk]:
-    return Desk.open(desk.addresses, desk.contract, desk.service, f"again-{desk.dice.getrandbits(64):x}")
+def _again(desk: Workload) -> AbstractContextManager[Workload]:
+    return Workload.open(desk.addresses, desk.contract, desk.service, f"again-{desk.dice.getrandbits(64):x}")

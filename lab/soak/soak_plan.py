@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 
 from lab.faults.event_faults import PAYMENT_FAULTS, PAYOUT_FAULTS, KeyFault
 from lab.product.spark_app import STEPS
-from lab.services.workload import Desk
+from lab.services.workload import Workload
 from lab.soak.late_partners import (
     Straddle,
     leg_straddles,
@@ -32,7 +32,7 @@ _FAULTS = {
     "payments": (*(fault for fault in PAYMENT_FAULTS if not fault.slow), KeyFault(posted_late)),
     "payouts": (*(fault for fault in PAYOUT_FAULTS if not fault.slow), KeyFault(payout_late)),
 }
-_STRADDLES: dict[str, tuple[Callable[[Desk], Straddle], ...]] = {
+_STRADDLES: dict[str, tuple[Callable[[Workload], Straddle], ...]] = {
     "payments": (payment_straddles, leg_straddles, posting_straddles),
     "payouts": (payout_straddles,),
 }
@@ -90,7 +90,7 @@ class Window:
     book: str
     cut_n: int
     fault: KeyFault | None
-    straddle: Callable[[Desk], Straddle] | None
+    straddle: Callable[[Workload], Straddle] | None
     disturbance: Disturbance
     at: str
     part: Literal["driver", "jvm"]  # of the run that is killed

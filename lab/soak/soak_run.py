@@ -37,7 +37,7 @@ from lab.services.event import Leg
 from lab.services.kafka_clients import new_admin
 from lab.services.live_traffic import LiveTraffic
 from lab.services.namespace import Namespace
-from lab.services.workload import Desk
+from lab.services.workload import Workload
 from lab.soak.late_partners import Straddle, cleared
 from lab.soak.soak_plan import BOOKS, Disturbance, Window, plan_soak
 from lab.soak.soak_score import BookTruth, SoakScore, add_accounts, score_findings
@@ -397,8 +397,8 @@ class Soak:
             desk.make_topic(desk.stray_topic)
         return contract(name, name, **faulty(name, service))
 
-    def _desk(self, book: str, seed: str) -> AbstractContextManager[Desk]:
-        return Desk.open(self.stack, self.names[book], _SERVICES[book], f"{self.seed}:{seed}")
+    def _desk(self, book: str, seed: str) -> AbstractContextManager[Workload]:
+        return Workload.open(self.stack, self.names[book], _SERVICES[book], f"{self.seed}:{seed}")
 
     def _start_traffic(self, book: str) -> LiveTraffic:
         desk = self.cleanup.enter_context(self._desk(book, "traffic"))

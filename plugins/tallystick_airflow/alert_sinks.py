@@ -10,10 +10,10 @@ from tallystick.contract.contract import Contract
 from tallystick_airflow.connections import ConnectionRefused, get_connection, sink_connection
 
 if TYPE_CHECKING:
-    from tallystick.alerting.sinks.registry import AlertSink
+    from tallystick.alerting.sinks.registry import Sink
 
 
-def read_sinks(contract: Contract) -> "tuple[AlertSink, ...]":
+def read_sinks(contract: Contract) -> "tuple[Sink, ...]":
     """Read the connections of a contract's sinks. One that is missing or unfit fails when it is sent to, alone."""
     from tallystick.alerting.sinks.registry import sinks_for  # httpx, Apprise: not while parsing
 

@@ -47,7 +47,7 @@ def _refuse_rewritten(
 ) -> None:
     """Hold the XCom of an approval against the line that it has written. Raises NotApproved."""
     from tallystick.store.plans.plan_store import append_audit
-    from tallystick.text.plain import foreign_text
+    from tallystick.text.plain import escape_untrusted
 
     options, name = _answer_in(context["ti"].xcom_pull(task_ids=task_id))
     if (options, name) == (_YES, step.actor):
@@ -56,13 +56,14 @@ def _refuse_rewritten(
         "plan_hash": step.plan_hash,
         "scheduler_run_id": context["run_id"],
         "task_id": task_id,
-        "xcom_names": foreign_text(name),
+        "xcom_names": escape_untrusted(name),
     }
     append_audit(
         engine, contract_name, plan_id=step.plan_id, actor="airflow", event="approval_rewritten", detail=detail
     )
     raise NotApproved(
-        f"task {task_id}'s XCom names {foreign_text(name) or 'nobody'}, and the verdict store {step.actor}: somebody "
+        f"task {task_id}'s XCom names {escape_untrusted(name) or 'nobody'}, and the verdict store {step.actor}: "
+        f"somebody "
         "has rewritten the answer; nothing was done; look at Airflow's audit log, and start a new run"
     )
 

@@ -25,7 +25,7 @@ from tallystick.connections.connections import (
     environment_variable,
 )
 from tallystick.contract.contract import Contract
-from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSection
 
 STORE_CONNECTION = "tallystick_store"
 SPARK_CONNECTION = "spark_default"
@@ -57,7 +57,7 @@ def read_acting_connections(contract: Contract) -> Connections:
     )
 
 
-def _ledger_address(ledger: LedgerSide) -> str:
+def _ledger_address(ledger: LedgerSection) -> str:
     connection = get_connection(ledger.connection)
     match ledger.kind:
         case "postgres":

@@ -39,19 +39,19 @@ from tallystick.connections.connections import (
 )
 from tallystick.contract.change import refuse_other_books
 from tallystick.contract.contract import Contract, load_contract
-from tallystick.host.gc_tuning import seldom_collected
+from tallystick.host.gc_tuning import relaxed_gc
 from tallystick.host.private_files import private_folder
 from tallystick.judging.canaries import missed_canaries
 from tallystick.judging.judge import judge
 from tallystick.kafka_log.fetch import fetcher, open_admin
 from tallystick.kafka_log.header_cache import BatchHeads, KeptHeads
-from tallystick.ledger.key_index import first_kept, forget, index_folder, new_seed, seal
+from tallystick.ledger.key_index import delete_expired, first_kept, index_folder, new_seed, seal
 from tallystick.matching.closed_cut import DIGEST
 from tallystick.model.cut import Cut, without_expired
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import RunResult
 from tallystick.pipeline.breaks_parquet import breaks_file
-from tallystick.pipeline.investigate import investigate, open_indexes, read_past, take_cut_census
+from tallystick.pipeline.investigate import investigate, open_indexes, read_history, take_cut_census
 from tallystick.pipeline.lookups import LookUps
 from tallystick.pipeline.sources import open_both_sides
 from tallystick.report.log_excerpt import FETCH_BYTES, with_strips
@@ -78,7 +78,7 @@ class DigestChanged(RuntimeError):
     """Reading the same cut again gave another digest: the log or the ledger is not what it was."""
 
 
-class Order(NamedTuple):
+class CutJob(NamedTuple):
     """One stored cut to judge, or to read again."""
 
     contract_file: Path
@@ -118,22 +118,22 @@ def main(argv: Sequence[str]) -> None:
     arguments = parse_arguments(argv)
     die_with_parent()
     given = [
-        Order(contract_file, cut_n, arguments.reread)
+        CutJob(contract_file, cut_n, arguments.reread)
         for contract_file, cut_n in zip(arguments.contract, arguments.cut, strict=True)
     ]
     followed = follow(arguments.follow) if arguments.follow else ()
     judge_stored_cuts(open_store(store_dsn()), chain(given, followed))
 
 
-def follow(pipe: Path) -> Iterator[Order]:
+def follow(pipe: Path) -> Iterator[CutJob]:
     """What is written to a named pipe, as it comes, until its last writer closes it."""
     with pipe.open(encoding="utf-8") as lines:
         for line in lines:
             order = json.loads(line)
-            yield Order(Path(order["contract"]), int(order["cut"]), bool(order.get("reread", False)))
+            yield CutJob(Path(order["contract"]), int(order["cut"]), bool(order.get("reread", False)))
 
 
-def judge_stored_cuts(engine: Engine, orders: Iterable[Order]) -> None:
+def judge_stored_cuts(engine: Engine, orders: Iterable[CutJob]) -> None:
     """Judge each cut, also after one has failed; raises the last error at the end, and prints each as it comes."""
     failed: Exception | None = None
     for order in orders:
@@ -173,7 +173,7 @@ def stored_cut(engine: Engine, contract: Contract, n: int) -> Cut:
     return cut
 
 
-@seldom_collected()
+@relaxed_gc()
 def run_cut(engine: Engine, contract: Contract, cut: Cut) -> None:
     """Judge an open cut and commit what was found. The attempt fences a driver that outlived its task.
 
@@ -205,7 +205,7 @@ def run_cut(engine: Engine, contract: Contract, cut: Cut) -> None:
         assert stands is not None
         # Another attempt may have stored the same verdict before: the index that it names is the one to keep.
         kept_from = result.key_index.kept_from
-        forgotten = forget(artifacts, contract.contract, cut.n, attempt=stands.attempt, kept_from=kept_from)
+        forgotten = delete_expired(artifacts, contract.contract, cut.n, attempt=stands.attempt, kept_from=kept_from)
         announce("index_kept", size_bytes=result.key_index.size_bytes, forgotten_cuts=forgotten)
 
 
@@ -231,7 +231,7 @@ def with_logs_around(contract: Contract, result: RunResult, heads: Mapping[Topic
         return replace(result, breaks=with_strips(fetch, result.breaks, not_on=contract.input_topics))
 
 
-@seldom_collected()
+@relaxed_gc()
 def reread_cut(engine: Engine, contract: Contract, cut: Cut, before: RunResult) -> None:
     """Read the same bytes again, under the contract of then; look-ups are answered from the first time.
 
@@ -261,7 +261,7 @@ def judge_cut(
     What expired since the cut was stored is left out and doubted; what expires meanwhile fails only this attempt.
     """
     connections = connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
-    past = read_past(engine, contract, cut, open_items_as_of(engine, contract.contract, cut.n))
+    past = read_history(engine, contract, cut, open_items_as_of(engine, contract.contract, cut.n))
     with open_both_sides(engine, contract, connections) as sides, ThreadPoolExecutor(1) as beside:
         partitions = sides.read_partitions()
         cut = without_expired(cut, partitions)
@@ -282,7 +282,7 @@ def judge_cut(
             past.previous,
             known,
             by_log=by_log,
-            tell=announce_figures,
+            on_progress=announce_figures,
             indexes=indexes,
             index_to=index_to,
         )

@@ -25,7 +25,7 @@ from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import EventFields
 from tallystick.judging.canaries import canary_events, canary_rows
-from tallystick.kafka_log.offset_census import Tell
+from tallystick.kafka_log.offset_census import OnProgress
 from tallystick.ledger.input_topics import input_kafka
 from tallystick.ledger.key_index import ReadableIndexes
 from tallystick.ledger.postgres_connection import scan_address
@@ -38,13 +38,13 @@ from tallystick.model.offsets import OffsetRange
 from tallystick.pipeline.open_ledger import open_ledger_of
 from tallystick_spark.matching.frame_match import beside_planted, scan_slices
 from tallystick_spark.matching.hash_scan import (
+    Canaries,
     HashScan,
-    LedgerSide,
+    LedgerSource,
     ParsedEvents,
     ParsedRows,
     Places,
-    Planted,
-    TopicSide,
+    TopicSource,
     scan_by_hash,
     takes,
 )
@@ -127,7 +127,7 @@ def scan_cut(
     known: set[str],
     *,
     by_log: bool,
-    tell: Tell,
+    on_progress: OnProgress,
     indexes: ReadableIndexes | None = None,
     index_to: IndexPlan | None = None,
 ) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
@@ -162,7 +162,7 @@ def scan_cut(
                 known |= keys_in_indexes(spark, inputs, indexes.paths if indexes else ())
                 if index_to is not None:
                     write_index(index_of(topic.all, inputs), index_to.folder)
-                    tell("index_written", {})
+                    on_progress("index_written", {})
                 reading = partial(input_rows, inputs, only_leg=min(contract.legs) if len(contract.legs) == 1 else None)
             else:
                 reading = partial(read_ledger, spark, connections, ledger, cut.ledger_slice, described, snapshot)
@@ -176,7 +176,9 @@ def scan_cut(
                 snapshot=snapshot,
             )
             if by_log:
-                scan, census = _scan_log(spark, contract, connections, cut, previous, sides, known, tell, index_to)
+                scan, census = _scan_log(
+                    spark, contract, connections, cut, previous, sides, known, on_progress, index_to
+                )
             else:
                 samples = () if _asks_for_client() else _samples(contract, connections, cut)
                 with as_raised_in_the_task(), ThreadPoolExecutor(1) as beside:
@@ -217,7 +219,7 @@ def _scan_log(
     previous: Cut,
     sides: Sides,
     known: set[str],
-    tell: Tell,
+    on_progress: OnProgress,
     index_to: IndexPlan | None,
 ) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
     """By our readers of log and ledger, beside a second reading by Kafka's client."""
@@ -233,7 +235,7 @@ def _scan_log(
         counted=spark.sparkContext.accumulator(0),
         index=index_to,
     )
-    rows: LedgerSide
+    rows: LedgerSource
     if sides.queries and sides.snapshot is not None:
         rows = PostgresRows(
             spark=spark,
@@ -246,7 +248,7 @@ def _scan_log(
     else:
         rows = sides.parsed_rows()
     of = sum(len(part.readable) for part in slices)
-    with as_raised_in_the_task(), ThreadPoolExecutor(1) as beside, _telling_how_far(log.counted, of, tell):
+    with as_raised_in_the_task(), ThreadPoolExecutor(1) as beside, _telling_how_far(log.counted, of, on_progress):
         by_client = beside.submit(read_again, spark, connections.kafka, sample)
         repeated = partial(read_before, index_to) if index_to else None
         read = _by_hash(contract, cut, previous, log, rows, sides, known, repeated)
@@ -256,7 +258,7 @@ def _scan_log(
         second_readings = compare(again.ranges, ours, again.clients)
     order = {(part.offsets.topic, part.offsets.partition): place for place, part in enumerate(cut.topic_slices)}
     census = [walked.census for walked in read.walked]
-    tell("fetched", {"bytes": sum(walked.fetched_bytes for walked in read.walked)})
+    on_progress("fetched", {"bytes": sum(walked.fetched_bytes for walked in read.walked)})
     ordered = sorted(census, key=lambda one: order[one.topic, one.partition])
     return replace(read.scan, second_readings=second_readings), tuple(ordered)
 
@@ -281,7 +283,7 @@ def _read_twice(
 
 
 @contextmanager
-def _telling_how_far(counted: Accumulator[int], of: int, tell: Tell) -> Iterator[None]:
+def _telling_how_far(counted: Accumulator[int], of: int, on_progress: OnProgress) -> Iterator[None]:
     """Tell how many offsets the tasks that are done have counted, as they end."""
     over = Event()
 
@@ -290,7 +292,7 @@ def _telling_how_far(counted: Accumulator[int], of: int, tell: Tell) -> Iterator
         while not over.wait(_LOOK_EVERY_SECONDS):
             if counted.value > told:
                 told = counted.value
-                tell("counting", {"done": told, "of": of})
+                on_progress("counting", {"done": told, "of": of})
 
     watcher = Thread(target=watch, daemon=True)
     watcher.start()
@@ -305,8 +307,8 @@ def _by_hash(
     contract: Contract,
     cut: Cut,
     previous: Cut,
-    topic: TopicSide,
-    rows: LedgerSide,
+    topic: TopicSource,
+    rows: LedgerSource,
     sides: Sides,
     known: set[str],
     repeated: Callable[[int], Places] | None = None,
@@ -314,7 +316,7 @@ def _by_hash(
     return scan_by_hash(
         topic,
         rows,
-        Planted(events=sides.topic.planted, rows=sides.ledger.planted),
+        Canaries(events=sides.topic.planted, rows=sides.ledger.planted),
         legs=contract.legs,
         known_elsewhere=known,
         offsets=sum(len(part.readable) for part in slices_on(cut, contract.topics)),

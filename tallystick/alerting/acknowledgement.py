@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tallystick.alerting.alert import Alert, AlertAction
-from tallystick.text.plain import foreign_text, given_text
+from tallystick.text.plain import escape_untrusted, given_text
 
 
 class AcknowledgementRefused(ValueError):
@@ -16,12 +16,14 @@ def acknowledgement(contract_name: str, topic: str, *, by: str, firing: Mapping[
 
     firing: topic to its newest alert, where that is no resolve. Raises AcknowledgementRefused.
     """
-    who = foreign_text(given_text("--by", by, expected="the name of who takes it on", refused=AcknowledgementRefused))
+    who = escape_untrusted(
+        given_text("--by", by, expected="the name of who takes it on", refused=AcknowledgementRefused)
+    )
     before = firing.get(topic)
     if before is None:
         listed = ", ".join(sorted(firing)) or "nothing"
         raise AcknowledgementRefused(
-            f"{contract_name}: {foreign_text(topic)} does not fire; expected one that does: {listed}"
+            f"{contract_name}: {escape_untrusted(topic)} does not fire; expected one that does: {listed}"
         )
     if before.action is AlertAction.ACKNOWLEDGE:
         raise AcknowledgementRefused(

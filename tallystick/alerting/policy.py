@@ -16,7 +16,7 @@ from tallystick.alerting.alert import (
     AlertAction,
     Outstanding,
 )
-from tallystick.contract.alerts import AlertRules, AlertSink, Severity
+from tallystick.contract.alerts import AlertRules, AlertSinkSection, Severity
 from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
@@ -25,7 +25,7 @@ from tallystick.model.open_item import WriteOff
 from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
 from tallystick.text.money import format_money
-from tallystick.text.plain import foreign_text, format_time
+from tallystick.text.plain import escape_untrusted, format_time
 
 
 def alerts_for(
@@ -77,7 +77,7 @@ def alerts_of_write_off(
         return ()
     over = _resolve(contract, cut, break_class)
     told = {"written_off_by": write_off.by, "written_off_because": write_off.reason}
-    summary = f"{over.summary}; the last was written off by {foreign_text(write_off.by)}"
+    summary = f"{over.summary}; the last was written off by {escape_untrusted(write_off.by)}"
     return (replace(over, summary=summary, details={**over.details, **told}),)
 
 
@@ -85,7 +85,7 @@ _SEEN_TOPICS: frozenset[str] = frozenset((*Notice, *PAGING_DOUBTS))
 """Topics of what is looked at anew by each run."""
 
 
-def sink_name(sink: AlertSink) -> str:
+def sink_name(sink: AlertSinkSection) -> str:
     """The name deliveries are recorded under."""
     return f"{sink.kind}:{sink.connection or sink.path}"
 

@@ -138,7 +138,7 @@ def show_contract_changes(
     Example: `tallystick contract diff dags/contracts/billing_payments.yaml`
     """
     from tallystick.cli.output import print_contract_changes, print_json
-    from tallystick.contract.change import Effect, contract_changes, gravest
+    from tallystick.contract.change import ChangeEffect, contract_changes, gravest
     from tallystick.documents.run import contract_changes_document
     from tallystick.store.engine import open_store
     from tallystick.store.runs.contract_store import last_actions_table, newest_contract
@@ -156,7 +156,7 @@ def show_contract_changes(
         print_contract_changes(contract, stored, changes, open_items=open_items)
     else:
         typer.echo(f"{contract.contract}: no cut is stored yet, so there is nothing to change; the books begin with it")
-    if gravest(changes) is Effect.REFUSED:
+    if gravest(changes) is ChangeEffect.REFUSED:
         raise typer.Exit(ExitCode.REFUSED)
 
 
@@ -555,7 +555,7 @@ def count_offsets(
     from tallystick.documents.run import census_document
 
     with Progress() as progress:
-        census = census_of_topic(kafka_from_environment(kafka), topic, tell=progress.tell)
+        census = census_of_topic(kafka_from_environment(kafka), topic, on_progress=progress.on_progress)
     if as_json:
         print_json([census_document(part) for part in census])
     else:
@@ -610,7 +610,7 @@ def _local_run(contract: Contract, contract_file: Path, progress: "Progress") ->
         environment=os.environ,
         clock=lambda: read_clock(engine),
         sleep=time.sleep,
-        tell=progress.tell,
+        on_progress=progress.on_progress,
     )
 
 

@@ -137,7 +137,7 @@ def act_on_plan(
     from tallystick.host.terminal_user import this_terminal
     from tallystick.report.masking import Mask
     from tallystick.store.engine import open_store
-    from tallystick.text.plain import foreign_text, story_text
+    from tallystick.text.plain import escape_untrusted, story_text
 
     contract, approver = load_contract(contract_file), words_of("--by", by)
     mask = Mask(contract)
@@ -146,7 +146,7 @@ def act_on_plan(
     _keep_signed(engine, contract, plan, approval or [])
     connections = _acting_connections(contract_to_look_by(engine, contract, plan))
     with Progress() as progress:
-        tell = _print_step if as_json else progress.tell
+        on_progress = _print_step if as_json else progress.on_progress
         execution = execute_plan(
             engine,
             contract,
@@ -156,15 +156,17 @@ def act_on_plan(
             approver=approver,
             environment=_environment(),
             terminal=this_terminal(),
-            tell=tell,
+            on_progress=on_progress,
         )
         result = verify_and_keep(engine, contract, plan, connections, actor=approver)
         effects = [check.effect for check in result.checks]
-        tell("verified", {"verdict": result.verdict, "effects": effects})
+        on_progress("verified", {"verdict": result.verdict, "effects": effects})
     if not as_json:
         for outcome, effect in zip(execution.outcomes, effects, strict=True):
             words = f"{outcome.fate}, {effect}".replace("_", " ")
-            typer.echo(f"{foreign_text(mask.key(outcome.match_key))}: {words}. {story_text(outcome.reason)}".rstrip())
+            typer.echo(
+                f"{escape_untrusted(mask.key(outcome.match_key))}: {words}. {story_text(outcome.reason)}".rstrip()
+            )
         typer.echo(str(result.verdict))
     raise typer.Exit(exit_code_of(result.verdict))
 
@@ -172,11 +174,13 @@ def act_on_plan(
 def _kept_plan(engine: "Engine", contract: Contract, plan_hash: str) -> "Plan":
     from tallystick.compensation.plan import PlanStale, plan_id_of
     from tallystick.store.plans.plan_store import read_plan
-    from tallystick.text.plain import foreign_text
+    from tallystick.text.plain import escape_untrusted
 
     plan = read_plan(engine, plan_id_of(plan_hash))
     if plan is None:
-        raise PlanStale(f"{contract.contract}: a plan of hash {foreign_text(plan_hash)} was never kept; ask for one")
+        raise PlanStale(
+            f"{contract.contract}: a plan of hash {escape_untrusted(plan_hash)} was never kept; ask for one"
+        )
     return plan
 
 
@@ -247,14 +251,15 @@ def reopen(
     from tallystick.store.engine import open_store
     from tallystick.store.plans.plan_store import open_actions
     from tallystick.store.plans.reopen_store import ReopenRefused, reopen_action
-    from tallystick.text.plain import foreign_text
+    from tallystick.text.plain import escape_untrusted
 
     contract, who, why = load_contract(contract_file), words_of("--by", by), words_of("--reason", reason)
     engine, terminal = open_store(store_dsn()), this_terminal()
     stored = {str(action_id): one for action_id, one in open_actions(engine, contract.contract).items()}.get(action)
     if stored is None:
         raise ReopenRefused(
-            f"{contract.contract}: {foreign_text(action)} is no action that is done or waits; expected the id of one"
+            f"{contract.contract}: {escape_untrusted(action)} is no action that is done or waits; "
+            "expected the id of one"
         )
     reopening = Reopening(
         contract=contract.contract,
@@ -327,7 +332,9 @@ def _require_books(engine: "Engine", contract: str | None) -> None:
     """A name that was mistyped must not look like a contract that was stopped."""
     from tallystick.compensation.kill_switch import SwitchRefused
     from tallystick.store.runs.contract_store import newest_contract
-    from tallystick.text.plain import foreign_text
+    from tallystick.text.plain import escape_untrusted
 
     if contract is not None and newest_contract(engine, contract) is None:
-        raise SwitchRefused(f"{foreign_text(contract)}: no cut of it is stored; expected a contract's name, or none")
+        raise SwitchRefused(
+            f"{escape_untrusted(contract)}: no cut of it is stored; expected a contract's name, or none"
+        )

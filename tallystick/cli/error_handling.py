@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from tallystick.host.gc_tuning import seldom_collected
+from tallystick.host.gc_tuning import relaxed_gc
 from tallystick.model.verdict import ExitCode
 from tallystick.text.plain import printed_text
 
@@ -20,7 +20,7 @@ class CommandGroup(TyperGroup):
     A short command is mostly imports; the search for garbage among what they make was a tenth of its time.
     """
 
-    @seldom_collected()
+    @relaxed_gc()
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
@@ -76,7 +76,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     from tallystick.matching.closed_cut import CloseRefused
     from tallystick.metrics.export import AddressRefused, MetricsEmpty, PushRefused
     from tallystick.model.cut import PartitionsVanished
-    from tallystick.pipeline.local_run import RereadDiffers, RunNotStored
+    from tallystick.pipeline.local_run import RereadDiffers, RunNotJudged
     from tallystick.pipeline.make_cut import LedgerTooFarAhead
     from tallystick.pipeline.spark_job import SparkAppFailed, SparkNotReady
     from tallystick.pipeline.window_order import WindowNotOver, WindowOutOfOrder
@@ -107,7 +107,7 @@ def _expected(error: Exception) -> tuple[str | None, ExitCode]:
             | CutAlreadyOpen()
             | WindowOutOfOrder()
             | WindowNotOver()
-            | RunNotStored()
+            | RunNotJudged()
             | BreakNotFound()
             | BreakAmbiguous()
             | WriteOffRefused()

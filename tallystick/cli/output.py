@@ -1,6 +1,6 @@
 """What the command line shows: tables and words for people, JSON for machines. Colours reach terminals only.
 
-Texts of strangers go through foreign_text: a match key must not drive a terminal.
+Texts of strangers go through escape_untrusted: a match key must not drive a terminal.
 """
 
 import json
@@ -14,9 +14,9 @@ from tallystick.alerting.alert import Alert
 from tallystick.alerting.message import Attempt
 from tallystick.cli.table import Rows, console
 from tallystick.compensation.write_off import BreakWrittenOff
-from tallystick.contract.change import ContractChange, Effect, gravest, value_text
+from tallystick.contract.change import ChangeEffect, ContractChange, gravest, value_text
 from tallystick.contract.contract import Contract
-from tallystick.kafka_cluster.config_check import PostureLine, Standing
+from tallystick.kafka_cluster.config_check import CheckResult, PostureLine
 from tallystick.matching.closed_cut import CutClosed
 from tallystick.model.break_history import ToldBreak
 from tallystick.model.census_values import PartitionCensus
@@ -28,8 +28,8 @@ from tallystick.report.log_excerpt import LogStrip, strip_of
 from tallystick.store.runs.contract_store import NewestContract
 from tallystick.text.finding_texts import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS
 from tallystick.text.money import format_minor, format_money
-from tallystick.text.plain import foreign_text, format_time, format_window
-from tallystick.text.side_terms import said_of_inputs
+from tallystick.text.plain import escape_untrusted, format_time, format_window
+from tallystick.text.side_terms import for_inputs
 from tallystick.text.verdict_sentence import counted, verdict_sentence
 
 _BREAKS_SHOWN_MAX = 20
@@ -37,9 +37,9 @@ _BREAKS_SHOWN_MAX = 20
 
 VERDICT_STYLES = {Verdict.MATCHED: "bold green", Verdict.INCONCLUSIVE: "bold yellow", Verdict.BROKEN: "bold red"}
 
-_STANDINGS = {Standing.OK: "green", Standing.AT_RISK: "bold red", Standing.UNKNOWN: "bold yellow"}
+_STANDINGS = {CheckResult.OK: "green", CheckResult.AT_RISK: "bold red", CheckResult.UNKNOWN: "bold yellow"}
 
-_EFFECTS = {Effect.KEPT: "green", Effect.RE_EVALUATED: "bold yellow", Effect.REFUSED: "bold red"}
+_EFFECTS = {ChangeEffect.KEPT: "green", ChangeEffect.RE_EVALUATED: "bold yellow", ChangeEffect.REFUSED: "bold red"}
 
 
 def print_json(document: Any) -> None:
@@ -80,8 +80,8 @@ def print_contract_changes(
     for change in changes:
         table.add_row(
             change.field,
-            foreign_text(value_text(change.before)),
-            foreign_text(value_text(change.after)),
+            escape_untrusted(value_text(change.before)),
+            escape_untrusted(value_text(change.after)),
             Text(change.effect, style=_EFFECTS[change.effect]),
             change.why,
         )
@@ -95,10 +95,10 @@ def print_contract_changes(
 def _after_the_changes(stored: NewestContract, contract: Contract, changes: Sequence[ContractChange]) -> Iterator[str]:
     """What a field by itself does not say."""
     worst = gravest(changes)
-    if worst is Effect.REFUSED:
+    if worst is ChangeEffect.REFUSED:
         yield "No cut would be made with this file: put the old values back, or begin a contract under a new name."
         return
-    if worst is Effect.RE_EVALUATED and contract.version <= stored.contract.version:
+    if worst is ChangeEffect.RE_EVALUATED and contract.version <= stored.contract.version:
         yield f"The version is still {contract.version}: raise it, so that people can tell the two apart."
     if not stored.judged:
         yield f"Cut {stored.cut_n} has no verdict yet: it is judged by the file as it then stands."
@@ -131,7 +131,7 @@ def runs_table(runs: Iterable[RunSummary]) -> Rows:
             _verdict_cell(run),
             format_window(run.window_start_utc, run.window_end_utc),
             f"{run.breaks:,}",
-            foreign_text(format_money(run.money_minor)),
+            escape_untrusted(format_money(run.money_minor)),
             ", ".join(dict.fromkeys(found.doubt for found in run.doubts)) or "none",
             format_time(run.recorded_at),
         )
@@ -149,30 +149,30 @@ def _verdict_cell(run: RunSummary) -> Text:
 def print_run(run: StoredRun) -> None:
     """Verdict and why; doubts, breaks and census where there are any."""
     out, result = console(), run.result
-    words = said_of_inputs if result.of_inputs else str
+    words = for_inputs if result.of_inputs else str
     window = format_window(run.window_start_utc, run.window_end_utc)
     out.print(
         Text.assemble(
             (str(result.verdict), VERDICT_STYLES[result.verdict]), f"  {result.contract}/{result.cut_n}  {window}"
         )
     )
-    out.print(foreign_text(verdict_sentence(result)))
+    out.print(escape_untrusted(verdict_sentence(result)))
     out.print(Text(f"The ledger is read {run.ledger_guarantee}.", style="dim"))
     for found in result.doubts:
         out.print()
         out.print(Text(words(DOUBT_TEXTS[found.doubt].title), style="bold yellow"))
-        out.print(foreign_text(found.sentence))
+        out.print(escape_untrusted(found.sentence))
         out.print(f"Check first: {words(DOUBT_TEXTS[found.doubt].check_first)}")
     for notice in result.notices:
         out.print()
         style = "bold yellow" if notice.pages else "bold"
         out.print(Text(f"{words(NOTICE_TEXTS[notice.notice].title)} (changes no verdict)", style=style))
-        out.print(foreign_text(notice.sentence))
+        out.print(escape_untrusted(notice.sentence))
         out.print(f"Check first: {words(NOTICE_TEXTS[notice.notice].check_first)}")
     for break_class, breaks in _by_class(result.breaks):
         out.print()
         text = BREAK_TEXTS[break_class]
-        money = foreign_text(format_money(money_at_stake(breaks)))
+        money = escape_untrusted(format_money(money_at_stake(breaks)))
         out.print(Text(f"{words(text.title)}: {counted(len(breaks), 'break')}, {money}", style="bold red"))
         out.print(f"Check first: {words(text.check_first)}")
         _print_rows(_breaks_table(breaks))
@@ -238,7 +238,7 @@ def print_story(told: ToldBreak, story: Story) -> None:
 
 def print_written_off(done: BreakWrittenOff) -> None:
     """What was given up, and what is left of its class."""
-    out, item_break, who = console(), done.item_break, foreign_text(done.write_off.by)
+    out, item_break, who = console(), done.item_break, escape_untrusted(done.write_off.by)
     out.print(f"break {item_break.break_id} of {done.contract} is written off by {who}: {amount_of(item_break)}")
     if done.outstanding:
         out.print(f"{item_break.break_class}: {done.outstanding} more outstanding")
@@ -251,7 +251,7 @@ def print_written_off(done: BreakWrittenOff) -> None:
 def print_closed(done: CutClosed) -> None:
     """What nobody has read, and that the books go on."""
     out = console()
-    out.print(f"{done.cut.contract}/{done.cut.n} is closed, INCONCLUSIVE. {foreign_text(done.sentence)}")
+    out.print(f"{done.cut.contract}/{done.cut.n} is closed, INCONCLUSIVE. {escape_untrusted(done.sentence)}")
     out.print("The next window is judged by the next run.")
 
 
@@ -295,9 +295,9 @@ def _breaks_table(breaks: list[Break]) -> Rows:
     for item_break in sorted(breaks, key=largest_first)[:_BREAKS_SHOWN_MAX]:
         amount = format_minor(item_break.amount_minor, item_break.currency) if item_break.currency else "not known"
         table.add_row(
-            foreign_text(amount),
-            foreign_text(item_break.leg),
-            foreign_text(item_break.match_key),
-            foreign_text(item_break.story),
+            escape_untrusted(amount),
+            escape_untrusted(item_break.leg),
+            escape_untrusted(item_break.match_key),
+            escape_untrusted(item_break.story),
         )
     return table

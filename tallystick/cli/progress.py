@@ -73,7 +73,7 @@ _LONG_WORK = 100_000
 
 
 class Progress:
-    """Use as a context; `tell` is the observer that a run takes. clock: seconds, from any beginning."""
+    """Use as a context; `on_progress` is the observer that a run takes. clock: seconds, from any beginning."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -94,7 +94,7 @@ class Progress:
         if self._status:
             self._status.stop()
 
-    def tell(self, step: str, figures: Mapping[str, Any]) -> None:
+    def on_progress(self, step: str, figures: Mapping[str, Any]) -> None:
         """Show a step. A line that is the same as the one before is not written again."""
         line = step_line(step, figures)
         if step == "scanning":

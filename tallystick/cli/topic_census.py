@@ -2,20 +2,20 @@
 
 from tallystick.connections.connections import KafkaSettings
 from tallystick.kafka_log.fetch import fetcher, open_admin
-from tallystick.kafka_log.offset_census import CountedOffsets, Tell, take_census
+from tallystick.kafka_log.offset_census import OffsetProgress, OnProgress, take_census
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.offsets import OffsetRange
 
 
-def census_of_topic(kafka: KafkaSettings, topic: str, *, tell: Tell) -> tuple[PartitionCensus, ...]:
+def census_of_topic(kafka: KafkaSettings, topic: str, *, on_progress: OnProgress) -> tuple[PartitionCensus, ...]:
     """Count each partition from its log start to its LSO; what lies above is not decided yet. tell: how far it is.
 
     Raises BrokerUnreachable, TopicNotFound, OffsetNotInLog.
     """
     with open_admin(kafka) as admin:
         fetch, parts = fetcher(admin), read_topic_snapshot(admin, (topic,))
-        told = CountedOffsets(sum(part.lso - part.log_start for part in parts), tell)
+        told = OffsetProgress(sum(part.lso - part.log_start for part in parts), on_progress)
         return tuple(
             take_census(
                 fetch,

@@ -22,7 +22,7 @@ from tallystick.store.runs.run_store import list_runs, runs_after
 from tallystick.store.views.metric_store import read_figures
 from tallystick.text.duration import span_text
 from tallystick.text.money import format_money
-from tallystick.text.plain import foreign_text, format_time
+from tallystick.text.plain import escape_untrusted, format_time
 
 _LOOK_AGAIN_SECONDS = 1.0
 _RUNS_SHOWN = 10
@@ -80,7 +80,7 @@ def _print_lines(out: Console, looks: Iterator[Look], *, as_json: bool) -> None:
 def run_line(run: RunSummary) -> str:
     """One run in fields with two spaces between them."""
     doubts = ", ".join(dict.fromkeys(found.doubt for found in run.doubts)) or "none"
-    money = foreign_text(format_money(run.money_minor))
+    money = escape_untrusted(format_money(run.money_minor))
     name = f"{run.contract}/{run.cut_n}"
     return "  ".join((format_time(run.recorded_at), name, run.verdict, f"{run.breaks:,}", money, doubts))
 
@@ -120,5 +120,5 @@ def _standing_cells(figures: ContractFigures, now_utc: datetime) -> Iterator[str
     waiting = [one.items for one in figures.standing if one.items.state is ItemState.OPEN]
     yield f"{sum(items.count for items in broken):,}"
     money = total_money((items.currency, items.amount_minor) for items in broken if items.currency)
-    yield foreign_text(format_money(money))
+    yield escape_untrusted(format_money(money))
     yield f"{sum(items.count for items in waiting):,}"

@@ -10,7 +10,7 @@ from datetime import datetime
 from uuid import UUID, uuid5
 
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
-from tallystick.kafka_cluster.state import BrokerSettings, HeldEvents, Surroundings
+from tallystick.kafka_cluster.state import BlockedEvents, BrokerSettings, ClusterState
 from tallystick.model.findings import total_money
 from tallystick.model.offsets import TopicPartition
 from tallystick.text.money import format_money
@@ -68,12 +68,12 @@ class AbortItem:
         )
 
 
-def abort_items(contract_name: str, around: Surroundings, *, now_utc: datetime) -> tuple[AbortItem, ...]:
+def abort_items(contract_name: str, around: ClusterState, *, now_utc: datetime) -> tuple[AbortItem, ...]:
     """One per transaction that this run proved to hang, in the log's order. now_utc: the run's."""
     return tuple(_item(contract_name, one, around, now_utc=now_utc) for one in around.open_transactions if one.hangs)
 
 
-def why_not_abort(item: AbortItem, *, topics: Sequence[str], around: Surroundings, newest: Surroundings) -> str | None:
+def why_not_abort(item: AbortItem, *, topics: Sequence[str], around: ClusterState, newest: ClusterState) -> str | None:
     """What speaks against ending it; None: nothing. topics: those of the legs. newest: of the newest run."""
     if item.topic not in topics:
         return "it stands on no topic of the contract's legs"
@@ -109,7 +109,7 @@ def abort_words(item: AbortItem) -> str:
     )
 
 
-def _item(contract_name: str, one: OpenTransaction, around: Surroundings, *, now_utc: datetime) -> AbortItem:
+def _item(contract_name: str, one: OpenTransaction, around: ClusterState, *, now_utc: datetime) -> AbortItem:
     part, first_seen_utc = one.topic_partition, around.first_seen_utc(one) or now_utc
     identity = (part.topic, part.partition, one.producer_id, one.producer_epoch, one.kafka_offset_start)
     own, waiting = _held(one.topic_partition, one.producer_id, around)
@@ -131,12 +131,14 @@ def _item(contract_name: str, one: OpenTransaction, around: Surroundings, *, now
     )
 
 
-def _held(part: TopicPartition, producer_id: int, around: Surroundings) -> tuple[list[HeldEvents], list[HeldEvents]]:
+def _held(
+    part: TopicPartition, producer_id: int, around: ClusterState
+) -> tuple[list[BlockedEvents], list[BlockedEvents]]:
     """What stands above the partition's LSO: of this producer, and of all others."""
     held = around.held_on(part)
     own = [one for one in held if one.producer_id == producer_id]
     return own, [one for one in held if one.producer_id != producer_id]
 
 
-def _money(held: Sequence[HeldEvents]) -> dict[str, int]:
+def _money(held: Sequence[BlockedEvents]) -> dict[str, int]:
     return total_money(pair for one in held for pair in one.money.items())

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from tallystick.compensation.plan import OnePersonOnly, Plan, PlanRefused, rules_of
 from tallystick.contract.contract import Contract
 from tallystick.text.money import format_money
-from tallystick.text.plain import foreign_text
+from tallystick.text.plain import escape_untrusted
 from tallystick.text.verdict_sentence import counted
 
 
@@ -87,4 +87,4 @@ def _same(name: str) -> str:
 
 
 def _names(names: Collection[str]) -> str:
-    return ", ".join(sorted(map(foreign_text, names))) or "nobody"
+    return ", ".join(sorted(map(escape_untrusted, names))) or "nobody"

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from tallystick.compensation.plan import CapsExceeded, Plan, Spent, rules_of
+from tallystick.compensation.plan import CapsExceeded, DailyUsage, Plan, rules_of
 from tallystick.contract.compensation import CompensationRules
 from tallystick.contract.contract import Contract
 
 
-def refuse_over_caps(contract: Contract, plan: Plan, *, spent: Spent = Spent()) -> None:
+def refuse_over_caps(contract: Contract, plan: Plan, *, spent: DailyUsage = DailyUsage()) -> None:
     """Hold an approved plan against the contract as it is now. Raises CompensationOff, CapsExceeded."""
     rules = rules_of(contract)
     room = CapBudget(rules, spent)
@@ -28,7 +28,7 @@ def refuse_over_caps(contract: Contract, plan: Plan, *, spent: Spent = Spent()) 
 class CapBudget:
     """What the caps still allow, and which events the plan has already."""
 
-    def __init__(self, rules: CompensationRules, spent: Spent) -> None:
+    def __init__(self, rules: CompensationRules, spent: DailyUsage) -> None:
         self.items = rules.max_items
         self.money = dict(rules.max_amount_minor)
         self.items_today = None if rules.max_items_per_day is None else rules.max_items_per_day - spent.items

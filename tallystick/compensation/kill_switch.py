@@ -11,7 +11,7 @@ from croniter import croniter
 from tallystick.compensation.plan import CompensationOff, PlanRefused
 from tallystick.contract.contract import Contract
 from tallystick.host.terminal_user import Terminal
-from tallystick.text.plain import foreign_text, format_time
+from tallystick.text.plain import escape_untrusted, format_time
 
 
 class ActingStopped(PlanRefused):
@@ -44,7 +44,7 @@ def words_of(option: str, text: str) -> str:
     """A name or a reason that a person gave. Raises SwitchRefused."""
     given = text.strip()
     if not given or not given.isprintable():
-        raise SwitchRefused(f"{option}: got {foreign_text(text)!r}; expected a few words, for whoever audits it")
+        raise SwitchRefused(f"{option}: got {escape_untrusted(text)!r}; expected a few words, for whoever audits it")
     return given
 
 
@@ -55,8 +55,9 @@ def refuse_stopped(contract: Contract, *settings: SwitchSetting | None) -> None:
             whose = "all compensations" if setting.contract is None else f"the compensations of {setting.contract}"
             again = f"tallystick compensation allow{f' {setting.contract}' if setting.contract else ''}"
             raise ActingStopped(
-                f"{contract.contract}: {foreign_text(setting.by)} stopped {whose} at {format_time(setting.at_utc)}: "
-                f"{foreign_text(setting.because)}; to go on: {again} --by WHO --because WHY"
+                f"{contract.contract}: {escape_untrusted(setting.by)} stopped {whose} "
+                f"at {format_time(setting.at_utc)}: "
+                f"{escape_untrusted(setting.because)}; to go on: {again} --by WHO --because WHY"
             )
 
 

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from tallystick.compensation.abort_plan import AbortItem
 from tallystick.contract.compensation import CompensationRules
 from tallystick.contract.contract import Contract
-from tallystick.kafka_cluster.state import Surroundings
+from tallystick.kafka_cluster.state import ClusterState
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break, total_at_stake, total_money
 from tallystick.model.stored_run import OutstandingBreak
@@ -79,7 +79,7 @@ class StandingRow(SourceRow):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spent:
+class DailyUsage:
     """What other plans have begun to move on this day. moved_minor: per currency in minor units, without signs."""
 
     items: int = 0
@@ -98,7 +98,7 @@ class Candidate:
         return self.outstanding.item_break
 
 
-class Kind(StrEnum):
+class RepairKind(StrEnum):
     """What an item does.
 
     republish: publish the event that the topic lacks. reverse: take a copy back, by an event that names it. post: write
@@ -113,7 +113,7 @@ class Kind(StrEnum):
     TRIGGER = "trigger"
 
 
-INTO_LEDGER = (Kind.POST, Kind.COUNTERPOST)
+INTO_LEDGER = (RepairKind.POST, RepairKind.COUNTERPOST)
 """What is written into the ledger, by the connection of compensation.post."""
 
 
@@ -129,7 +129,7 @@ class PlanItem(SourceRow):
     break_id: UUID
     break_class: BreakClass
     topic: str
-    kind: Kind = Kind.REPUBLISH
+    kind: RepairKind = RepairKind.REPUBLISH
     reverses: str = ""
     posts: str = ""
     triggers: str = ""
@@ -141,7 +141,7 @@ class PlanItem(SourceRow):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeftOut:
+class ExcludedBreak:
     """A break that the plan does not repair, and why. break_id None: a hanging transaction, match_key its place."""
 
     break_id: UUID | None
@@ -150,11 +150,11 @@ class LeftOut:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoodAround:
+class PlanContext:
     """What the planned run and the newest one saw around their cuts; where they are the same, the same."""
 
-    planned: Surroundings = field(default_factory=Surroundings)
-    newest: Surroundings = field(default_factory=Surroundings)
+    planned: ClusterState = field(default_factory=ClusterState)
+    newest: ClusterState = field(default_factory=ClusterState)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +166,7 @@ class Plan:
     cut_n: int
     dry_run: bool
     items: tuple[PlanItem, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[ExcludedBreak, ...]
     aborts: tuple[AbortItem, ...] = ()
 
     @property

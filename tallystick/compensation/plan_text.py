@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tallystick.compensation.abort_plan import AbortItem, abort_words
-from tallystick.compensation.plan import Kind, LeftOut, Plan, PlanItem
+from tallystick.compensation.plan import ExcludedBreak, Plan, PlanItem, RepairKind
 from tallystick.model.findings import total_at_stake, total_money
 from tallystick.text.money import format_minor, format_money
 from tallystick.text.plain import printed_text
@@ -24,17 +24,17 @@ class KindWords:
 
 
 KIND_WORDS = {
-    Kind.REPUBLISH: KindWords(intent="publish {count} again from the ledger, each once", noun="event"),
-    Kind.REVERSE: KindWords(
+    RepairKind.REPUBLISH: KindWords(intent="publish {count} again from the ledger, each once", noun="event"),
+    RepairKind.REVERSE: KindWords(
         intent="take back {count}, each by one event that names it", noun="copy", remark="; no record is deleted"
     ),
-    Kind.POST: KindWords(intent="write the rows of {count} into the ledger, each once", noun="event"),
-    Kind.COUNTERPOST: KindWords(
+    RepairKind.POST: KindWords(intent="write the rows of {count} into the ledger, each once", noun="event"),
+    RepairKind.COUNTERPOST: KindWords(
         intent="take back {count} of the ledger, each by one compensating entry that names it",
         noun="row",
         remark="; no row is changed or deleted",
     ),
-    Kind.TRIGGER: KindWords(
+    RepairKind.TRIGGER: KindWords(
         intent="hand {count} to DAGs, each in one run",
         noun="break",
         remark="; what those do is not seen from here, the next window says whether it helped",
@@ -72,7 +72,7 @@ def plan_sentence(plan: Plan) -> str:
         )
     for kind, words in KIND_WORDS.items():
         items = [item for item in plan.items if item.kind is kind]
-        if items or (kind is Kind.REPUBLISH and not plan.actions):
+        if items or (kind is RepairKind.REPUBLISH and not plan.actions):
             money = format_money(total_at_stake((item.currency, item.amount_minor) for item in items))
             intents.append(f"{words.intent.format(count=counted(len(items), words.noun))}, worth {money}{words.remark}")
     start = "Dry run, nothing is published: would " if plan.dry_run else "Will "
@@ -83,13 +83,13 @@ def _abort_lines(aborts: Sequence[AbortItem]) -> list[str]:
     return [line for one in aborts for line in (f"- End {abort_words(one)}.", "")]
 
 
-def deed_of(item: PlanItem, place: Callable[[str], str]) -> str:
+def action_label(item: PlanItem, place: Callable[[str], str]) -> str:
     """What is done for one break, in words; what others wrote stands in it as it is. place: says an item id."""
-    if item.kind in (Kind.REVERSE, Kind.COUNTERPOST):
+    if item.kind in (RepairKind.REVERSE, RepairKind.COUNTERPOST):
         return f"take back {place(item.reverses)}"
-    if item.kind is Kind.POST:
+    if item.kind is RepairKind.POST:
         return f"post {place(item.posts)}"
-    if item.kind is Kind.TRIGGER:
+    if item.kind is RepairKind.TRIGGER:
         return f"start {item.triggers}"
     return f"publish from row {item.row_id} to {item.topic}"
 
@@ -99,7 +99,7 @@ def _item_lines(items: Sequence[PlanItem], shown_key: Callable[[str], str]) -> l
         return ["Nothing is to be published."]
     rows = [
         f"| {plain_markdown(shown_key(item.match_key))} | {plain_markdown(item.topic)} "
-        f"| {format_minor(item.amount_minor, item.currency)} | {plain_markdown(deed_of(item, _bare_place))} "
+        f"| {format_minor(item.amount_minor, item.currency)} | {plain_markdown(action_label(item, _bare_place))} "
         f"| {item.break_class} |"
         for item in items[:_SHOWN]
     ]
@@ -111,7 +111,7 @@ def _bare_place(item_id: str) -> str:
     return item_id.removeprefix("topic:").replace("ledger:", "row ")
 
 
-def _left_out_lines(left_out: Sequence[LeftOut], shown_key: Callable[[str], str]) -> list[str]:
+def _left_out_lines(left_out: Sequence[ExcludedBreak], shown_key: Callable[[str], str]) -> list[str]:
     if not left_out:
         return ["No outstanding break is left out."]
     by_reason: dict[str, list[str]] = {}

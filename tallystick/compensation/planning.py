@@ -7,14 +7,14 @@ from tallystick.compensation.abort_plan import AbortItem, abort_items, why_not_a
 from tallystick.compensation.caps import CapBudget, not_opted_in
 from tallystick.compensation.plan import (
     Candidate,
-    Kind,
-    LeftOut,
+    DailyUsage,
+    ExcludedBreak,
     Plan,
+    PlanContext,
     PlanItem,
+    RepairKind,
     SourceRow,
-    Spent,
     StandingRow,
-    StoodAround,
     action_id_of,
     rules_of,
 )
@@ -26,7 +26,7 @@ from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import Break, DoubtFound
 from tallystick.model.stored_run import StoredRun
 
-UNCLEAN = (
+BLOCKING_DOUBTS = (
     Doubt.BASELINE,
     Doubt.CUT_CLOSED,
     Doubt.UNEXPLAINED_GAP,
@@ -50,11 +50,11 @@ def make_plan(
     candidates: Sequence[Candidate],
     *,
     newest_doubts: Sequence[DoubtFound] = (),
-    around: StoodAround = StoodAround(),
+    around: PlanContext = PlanContext(),
     offsets_lost_at: int = -1,
     rows_unread_at: int = -1,
     taken: Collection[UUID] = (),
-    spent: Spent = Spent(),
+    spent: DailyUsage = DailyUsage(),
     dry_run: bool = True,
 ) -> Plan:
     """Take the candidates oldest first while the caps allow; what does not fit is named, and a smaller one may fit.
@@ -66,7 +66,7 @@ def make_plan(
     """
     rules = rules_of(contract)
     items: list[PlanItem] = []
-    left_out: list[LeftOut] = []
+    left_out: list[ExcludedBreak] = []
     room = CapBudget(rules, spent)
     unclean = _unclean("the run's", run.result.doubts) or _unclean("the newest run's", newest_doubts)
     aborts: list[AbortItem] = []
@@ -79,7 +79,7 @@ def make_plan(
             or room.refusal(abort.place, abort.moved_minor)
         )
         if reason:
-            left_out.append(LeftOut(break_id=None, match_key=abort.place, reason=reason))
+            left_out.append(ExcludedBreak(break_id=None, match_key=abort.place, reason=reason))
         else:
             aborts.append(abort)
             room.take(abort.place, abort.moved_minor)
@@ -96,7 +96,7 @@ def make_plan(
             or room.refusal(found.match_key, source.moved_minor)
         )
         if reason:
-            left_out.append(LeftOut(break_id=found.break_id, match_key=found.match_key, reason=reason))
+            left_out.append(ExcludedBreak(break_id=found.break_id, match_key=found.match_key, reason=reason))
         else:
             items.append(_item(contract, rules, found, place, source, action_id))
             room.take(found.match_key, source.moved_minor)
@@ -116,7 +116,7 @@ def _oldest_first(candidate: Candidate) -> tuple[int, str, str]:
 
 
 def _unclean(whose: str, found: Sequence[DoubtFound]) -> str | None:
-    doubts = sorted(one.doubt for one in found if one.doubt in UNCLEAN)
+    doubts = sorted(one.doubt for one in found if one.doubt in BLOCKING_DOUBTS)
     return f"{whose} evidence is not clean: {', '.join(doubts)}" if doubts else None
 
 
@@ -248,8 +248,8 @@ def _item(
     kind = _kind_of(rules, found.break_class)
     return PlanItem(
         kind=kind,
-        reverses=place if kind in (Kind.REVERSE, Kind.COUNTERPOST) else "",
-        posts=place if kind is Kind.POST else "",
+        reverses=place if kind in (RepairKind.REVERSE, RepairKind.COUNTERPOST) else "",
+        posts=place if kind is RepairKind.POST else "",
         triggers=rules.dag_of(found.break_class) or "",
         action_id=action_id,
         break_id=found.break_id,
@@ -259,11 +259,11 @@ def _item(
     )
 
 
-def _kind_of(rules: CompensationRules, break_class: BreakClass) -> Kind:
+def _kind_of(rules: CompensationRules, break_class: BreakClass) -> RepairKind:
     if rules.dag_of(break_class):
-        return Kind.TRIGGER
+        return RepairKind.TRIGGER
     if break_class in REVERSIBLE:
-        return Kind.REVERSE
+        return RepairKind.REVERSE
     if break_class in COUNTERPOSTABLE:
-        return Kind.COUNTERPOST
-    return Kind.POST if break_class in POSTABLE else Kind.REPUBLISH
+        return RepairKind.COUNTERPOST
+    return RepairKind.POST if break_class in POSTABLE else RepairKind.REPUBLISH

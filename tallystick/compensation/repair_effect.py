@@ -4,13 +4,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from tallystick.compensation.plan import Kind, PlanItem, StandingRow
+from tallystick.compensation.plan import PlanItem, RepairKind, StandingRow
 from tallystick.compensation.planning import rows_in_force, why_not_counterpostable
 from tallystick.compensation.republished_event import StandingEvent, in_force, says_the_same
 from tallystick.contract.event import EventFields
 
 
-class Effect(StrEnum):
+class RepairEffect(StrEnum):
     """What became of what one action is to repair, read again.
 
     cleared: one event and one row stand, and both say what the plan says; or our marker has ended the transaction.
@@ -28,25 +28,25 @@ class Effect(StrEnum):
 
 def effect_of(
     item: PlanItem, standing: Collection[StandingEvent], rows: Sequence[StandingRow], names: EventFields
-) -> Effect:
+) -> RepairEffect:
     """standing: every event of the item's key on the retained log. rows: every row of it in the ledger.
 
     What is posted is looked for in the ledger alone: the log may have forgotten the event by then.
     """
     if not _is_done(item, standing, rows):
-        return Effect.NOT_CLEARED
+        return RepairEffect.NOT_CLEARED
     left = rows_in_force(rows)
-    if item.kind is Kind.COUNTERPOST:
-        return Effect.CLEARED if len(left) == 1 and is_taken_back_once(item, rows) else Effect.CHANGED
+    if item.kind is RepairKind.COUNTERPOST:
+        return RepairEffect.CLEARED if len(left) == 1 and is_taken_back_once(item, rows) else RepairEffect.CHANGED
     if not has_its_row(item, left):
-        return Effect.CHANGED
-    if item.kind is Kind.POST:
-        return Effect.CLEARED
+        return RepairEffect.CHANGED
+    if item.kind is RepairKind.POST:
+        return RepairEffect.CLEARED
     copies = in_force(standing)
     alone = len(copies) == 1 and says_the_same(copies[0], item, names)
     reversals = _reversals(item, standing)
     as_meant = len(reversals) < 2 and all(_has_its_money(one, item, names) for one in reversals)
-    return Effect.CLEARED if alone and as_meant else Effect.CHANGED
+    return RepairEffect.CLEARED if alone and as_meant else RepairEffect.CHANGED
 
 
 def is_taken_back_once(item: PlanItem, rows: Sequence[StandingRow]) -> bool:
@@ -78,15 +78,15 @@ def _has_its_money(reversal: StandingEvent, item: PlanItem, names: EventFields) 
 
 def _is_done(item: PlanItem, standing: Collection[StandingEvent], rows: Sequence[StandingRow]) -> bool:
     match item.kind:
-        case Kind.POST:
+        case RepairKind.POST:
             return bool(rows)
-        case Kind.COUNTERPOST:
+        case RepairKind.COUNTERPOST:
             return any(row.takes_back == item.row_id for row in rows)
-        case Kind.REVERSE:
+        case RepairKind.REVERSE:
             return bool(_reversals(item, standing))
-        case Kind.REPUBLISH:
+        case RepairKind.REPUBLISH:
             return bool(in_force(standing))
-        case Kind.TRIGGER:
+        case RepairKind.TRIGGER:
             raise ValueError(
                 f"{item.match_key} was handed to a DAG, which no side shows; expected one of our own repairs"
             )

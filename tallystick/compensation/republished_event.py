@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from tallystick.compensation.plan import Kind, PlanItem
+from tallystick.compensation.plan import PlanItem, RepairKind
 from tallystick.contract.event import EventFields
 from tallystick.kafka_log.committed_records import CommittedRecord
 from tallystick.kafka_log.event_decoder import reader_of
@@ -179,7 +179,7 @@ def is_as_planned(event: StandingEvent, item: PlanItem, names: EventFields, *, n
     """
     if event.reverses != item.reverses:
         return False
-    if item.kind is Kind.REVERSE:
+    if item.kind is RepairKind.REVERSE:
         amount_minor = -item.amount_minor if negated else item.amount_minor
         return says_the_same(event, replace(item, amount_minor=amount_minor), names)
     return event.message_key == item.transaction_key.encode() and says_the_same(event, item, names)

@@ -19,7 +19,7 @@ from sshsig.allowed_signers import AllowedSigner, load_allowed_signers_file
 
 from tallystick.compensation.plan import Plan, PlanRefused
 from tallystick.compensation.plan_text import describe_plan
-from tallystick.text.plain import foreign_text, format_time
+from tallystick.text.plain import escape_untrusted, format_time
 
 NAMESPACE = "tallystick-approval"
 """What a signature is for, so that one over another document of the same bytes is none."""
@@ -147,7 +147,7 @@ def read_signers(environment: Mapping[str, str] = os.environ) -> dict[PublicKey,
         raise ApprovalRefused(f"{SIGNERS_VARIABLE}: {file}: {error.strerror}; expected a readable file") from None
     except (ValueError, NotImplementedError) as error:
         raise ApprovalRefused(
-            f"{file}: {foreign_text(str(error))}; expected lines 'NAME ssh-ed25519 KEY', with an ed25519 or RSA key"
+            f"{file}: {escape_untrusted(str(error))}; expected lines 'NAME ssh-ed25519 KEY', with an ed25519 or RSA key"
         ) from None
 
 
@@ -188,6 +188,7 @@ def _signing_key(sheet: bytes, signature: bytes, file: Path) -> PublicKey:
         return check_signature(sheet, signature, NAMESPACE)
     except (InvalidSignature, NotImplementedError, ValueError, AssertionError, EOFError, OverflowError) as error:
         raise ApprovalRefused(
-            f"{file}.sig: not a valid signature of {file.name}: {foreign_text(str(error)) or 'unreadable'}; expected "
+            f"{file}.sig: not a valid signature of {file.name}: {escape_untrusted(str(error)) or 'unreadable'}; "
+            f"expected "
             f"what ssh-keygen -Y sign -n {NAMESPACE} made of it with an ed25519 or RSA key"
         ) from None

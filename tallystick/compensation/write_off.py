@@ -11,7 +11,7 @@ from uuid import UUID
 from tallystick.model.break_history import LifeStep
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemState, OpenItem, WriteOff
-from tallystick.text.plain import foreign_text, format_time, given_text
+from tallystick.text.plain import escape_untrusted, format_time, given_text
 
 
 class WriteOffRefused(ValueError):
@@ -100,7 +100,7 @@ def _why_not(found: Break, life: Sequence[LifeStep], newest: Sequence[LifeStep],
     if any(step.item.state is ItemState.WRITTEN_OFF for step in mine):
         for step in life:
             if step.written_off is not None and step.item.break_id == found.break_id:
-                who, when = foreign_text(step.written_off.by), format_time(step.written_off.at_utc)
+                who, when = escape_untrusted(step.written_off.by), format_time(step.written_off.at_utc)
                 return f"already written off, by {who} at {when}; expected one that is outstanding"
         return "already written off; expected one that is outstanding"
     for step in newest:

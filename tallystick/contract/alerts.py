@@ -19,7 +19,7 @@ class Severity(StrEnum):
     CRITICAL = "critical"
 
 
-class AlertSink(ContractPart):
+class AlertSinkSection(ContractPart):
     """Where an alert is delivered. Addresses and secrets stand in the connection only."""
 
     kind: Literal["webhook", "file", "pagerduty", "alertmanager", "slack", "email", "apprise"]
@@ -53,7 +53,7 @@ def _article(kind: str) -> str:
 class AlertRules(ContractPart):
     """Who hears of a break, and how loudly."""
 
-    sinks: tuple[AlertSink, ...] = Field(default=(), max_length=8)
+    sinks: tuple[AlertSinkSection, ...] = Field(default=(), max_length=8)
     """Every sink gets every alert."""
     critical_at_minor: dict[CurrencyCode, MinorUnits] = Field(default_factory=dict)
     """Money at stake, per currency in minor units, from which a break is critical; below it is an error."""

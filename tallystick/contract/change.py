@@ -18,7 +18,7 @@ class ContractChangeRefused(ValueError):
     """The contract's books were begun under another meaning. One line per field: got, expected, why, what to do."""
 
 
-class Effect(StrEnum):
+class ChangeEffect(StrEnum):
     """What a change does. Stored verdicts stay in every case."""
 
     KEPT = "kept"
@@ -36,7 +36,7 @@ class ContractChange:
     field: str
     before: Any
     after: Any
-    effect: Effect
+    effect: ChangeEffect
     why: str
 
 
@@ -62,7 +62,7 @@ def refuse_other_books(before: Contract | None, after: Contract, *, posted_in: s
     Raises ContractChangeRefused.
     """
     changes = contract_changes(before, after, posted_in=posted_in) if before is not None else ()
-    refused = [change for change in changes if change.effect is Effect.REFUSED]
+    refused = [change for change in changes if change.effect is ChangeEffect.REFUSED]
     if refused:
         raise ContractChangeRefused(
             "\n".join(
@@ -73,9 +73,9 @@ def refuse_other_books(before: Contract | None, after: Contract, *, posted_in: s
         )
 
 
-def gravest(changes: Iterable[ContractChange]) -> Effect:
+def gravest(changes: Iterable[ContractChange]) -> ChangeEffect:
     """The gravest effect there is; kept where nothing differs."""
-    return max((change.effect for change in changes), key=list(Effect).index, default=Effect.KEPT)
+    return max((change.effect for change in changes), key=list(ChangeEffect).index, default=ChangeEffect.KEPT)
 
 
 def value_text(value: Any) -> str:
@@ -98,22 +98,22 @@ def _with_actions_table(document: dict[str, Any], actions_table: str) -> dict[st
     return document | {"compensation": rules | {"post": post}}
 
 
-def _always(effect: Effect, why: str) -> Rule:
+def _always(effect: ChangeEffect, why: str) -> Rule:
     return lambda field, before, after: (
         ContractChange(field=field, before=before, after=after, effect=effect, why=why),
     )
 
 
 def _kept(why: str) -> Rule:
-    return _always(Effect.KEPT, why)
+    return _always(ChangeEffect.KEPT, why)
 
 
 def _anew(why: str) -> Rule:
-    return _always(Effect.RE_EVALUATED, why)
+    return _always(ChangeEffect.RE_EVALUATED, why)
 
 
 def _refused(why: str) -> Rule:
-    return _always(Effect.REFUSED, why)
+    return _always(ChangeEffect.REFUSED, why)
 
 
 def _leg_changes(field: str, before: Mapping[str, str], after: Mapping[str, str]) -> tuple[ContractChange, ...]:
@@ -124,9 +124,9 @@ def _leg_changes(field: str, before: Mapping[str, str], after: Mapping[str, str]
         if was == now:
             continue
         if was is None:
-            effect, why = Effect.RE_EVALUATED, _LEG_ADDED
+            effect, why = ChangeEffect.RE_EVALUATED, _LEG_ADDED
         else:
-            effect, why = Effect.REFUSED, _LEG_REMOVED if now is None else _LEG_MOVED
+            effect, why = ChangeEffect.REFUSED, _LEG_REMOVED if now is None else _LEG_MOVED
         changes.append(ContractChange(field=f"{field}.{leg}", before=was, after=now, effect=effect, why=why))
     return tuple(changes)
 

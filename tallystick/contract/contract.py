@@ -26,7 +26,7 @@ from tallystick.contract.field_types import (
     TopicName,
     is_cron,
 )
-from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSection
 from tallystick.contract.sql_condition import DIALECTS, EXPECTED, why_no_condition
 from tallystick.contract.yaml_file import DocumentUnreadable, read_mapping
 from tallystick.model.direction import Direction
@@ -73,7 +73,7 @@ class Contract(ContractPart):
     """Leg name to topic. A business transaction is whole when each leg was committed once."""
     event: EventFields = EventFields()
     """Keys of the JSON payload, where they differ from the defaults."""
-    ledger: LedgerSide
+    ledger: LedgerSection
     """Where the ledger is."""
     currency_case: Literal["exact", "ignored"] = "exact"
     """ignored: eur is EUR; pairs that write it differently are counted and told, and are no break."""
@@ -134,7 +134,7 @@ class Contract(ContractPart):
 
     @field_validator("ledger")
     @classmethod
-    def _kind_fits(cls, ledger: LedgerSide, info: ValidationInfo) -> LedgerSide:
+    def _kind_fits(cls, ledger: LedgerSection, info: ValidationInfo) -> LedgerSection:
         direction = info.data.get("direction")
         if direction is not None and (ledger.kind == "topic") != (direction is Direction.TOPIC_TO_TOPIC):
             raise ValueError(
@@ -145,7 +145,7 @@ class Contract(ContractPart):
 
     @field_validator("ledger")
     @classmethod
-    def _inputs_are_no_outputs(cls, ledger: LedgerSide, info: ValidationInfo) -> LedgerSide:
+    def _inputs_are_no_outputs(cls, ledger: LedgerSection, info: ValidationInfo) -> LedgerSection:
         kafka = info.data.get("kafka")
         outputs = {*info.data.get("legs", {}).values(), *(kafka.stray_topics if kafka else ())}
         for topic in ledger.topics:
@@ -158,14 +158,14 @@ class Contract(ContractPart):
 
     @field_validator("ledger")
     @classmethod
-    def _receipts_are_the_relays(cls, ledger: LedgerSide, info: ValidationInfo) -> LedgerSide:
+    def _receipts_are_the_relays(cls, ledger: LedgerSection, info: ValidationInfo) -> LedgerSection:
         if ledger.columns.receipt_offset and info.data.get("direction") is Direction.TOPIC_TO_LEDGER:
             raise ValueError("expected no receipt columns with direction topic_to_ledger: its rows are the consumer's")
         return ledger
 
     @field_validator("ledger")
     @classmethod
-    def _takes_back_behind_the_topic(cls, ledger: LedgerSide, info: ValidationInfo) -> LedgerSide:
+    def _takes_back_behind_the_topic(cls, ledger: LedgerSection, info: ValidationInfo) -> LedgerSection:
         named = ledger.columns.reverses or ledger.columns.action_id
         if named and info.data.get("direction") is not Direction.TOPIC_TO_LEDGER:
             raise ValueError(
@@ -176,7 +176,7 @@ class Contract(ContractPart):
 
     @field_validator("ledger")
     @classmethod
-    def _has_a_consumer(cls, ledger: LedgerSide, info: ValidationInfo) -> LedgerSide:
+    def _has_a_consumer(cls, ledger: LedgerSection, info: ValidationInfo) -> LedgerSection:
         if ledger.consumer_isolation is not None and info.data.get("direction") is Direction.LEDGER_TO_TOPIC:
             raise ValueError(
                 "expected no consumer_isolation with direction ledger_to_topic: no consumer writes the ledger"
@@ -314,7 +314,7 @@ def load_contract(path: Path) -> Contract:
     return contract
 
 
-def _refuse_no_condition(path: Path, ledger: LedgerSide) -> None:
+def _refuse_no_condition(path: Path, ledger: LedgerSection) -> None:
     """Here and not in the model, by which stored contracts of older versions are read too. Raises ContractRefused."""
     if ledger.where is None:
         return

@@ -45,7 +45,7 @@ class LedgerColumns(ContractPart):
         return self
 
 
-class LedgerSide(ContractPart):
+class LedgerSection(ContractPart):
     """The source of truth."""
 
     kind: Literal["postgres", "jdbc", "parquet", "topic"] = "postgres"

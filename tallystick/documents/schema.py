@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tallystick.alerting.alert import AlertAction
 from tallystick.alerting.message import SCHEMA_VERSION
-from tallystick.compensation.plan import Kind
+from tallystick.compensation.plan import RepairKind
 from tallystick.contract.alerts import Severity
 from tallystick.documents.plan import SCHEMA_VERSION as PLAN_VERSION
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
@@ -277,7 +277,7 @@ class PlanItemDocument(_Document):
     """`tallystick explain` takes it."""
     break_class: BreakClass
     """What is wrong, and on which side."""
-    kind: Kind
+    kind: RepairKind
     """What is done about it."""
     match_key: str
     """By which event and row pair."""

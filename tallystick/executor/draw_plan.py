@@ -6,12 +6,12 @@ from uuid import UUID
 from sqlalchemy import Engine
 
 from tallystick.compensation.abort_plan import AbortItem, abort_items, why_not_abort
-from tallystick.compensation.plan import Candidate, Plan, PlanItem, PlanRefused, Spent, StandingRow, StoodAround
+from tallystick.compensation.plan import Candidate, DailyUsage, Plan, PlanContext, PlanItem, PlanRefused, StandingRow
 from tallystick.compensation.planning import make_plan
 from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract
 from tallystick.executor.effects.source_rows import read_source_rows
-from tallystick.kafka_cluster.state import SURROUNDINGS, Surroundings
+from tallystick.kafka_cluster.state import SURROUNDINGS, ClusterState
 from tallystick.ledger.postgres_connection import open_ledger
 from tallystick.model.stored_run import StoredRun
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING
@@ -84,7 +84,7 @@ def _draw(
     cut_n: int,
     dry_run: bool,
     taken: Collection[UUID],
-    spent: Spent,
+    spent: DailyUsage,
     only: Collection[UUID] | None = None,
 ) -> Plan:
     """only: break ids; None: all."""
@@ -103,7 +103,7 @@ def _draw(
         run,
         candidates,
         newest_doubts=newest.doubts,
-        around=StoodAround(
+        around=PlanContext(
             planned=_read_surroundings(engine, contract, cut_n),
             newest=_read_surroundings(engine, contract, newest.cut_n),
         ),
@@ -134,5 +134,5 @@ def endable_transactions(engine: Engine, contract: Contract, run: StoredRun) -> 
     )
 
 
-def _read_surroundings(engine: Engine, contract: Contract, cut_n: int) -> Surroundings:
+def _read_surroundings(engine: Engine, contract: Contract, cut_n: int) -> ClusterState:
     return SURROUNDINGS.validate_python(surroundings_document(engine, contract.contract, cut_n))

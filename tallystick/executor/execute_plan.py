@@ -45,9 +45,9 @@ from tallystick.contract.change import ContractChangeRefused
 from tallystick.contract.contract import Contract
 from tallystick.executor.draw_plan import draw_plan, why_not_any_more
 from tallystick.executor.effects.abort_transactions import execute_aborts, rehearse_aborts
-from tallystick.executor.effects.action_log import ItemFate, ItemOutcome, Work, refuse_begun
-from tallystick.executor.effects.step import ExecutorStep, Tell, tell_nobody
-from tallystick.executor.effects.trigger_dags import hand_over, rehearse_handing_over
+from tallystick.executor.effects.action_log import ActionResult, ExecutionContext, ItemOutcome, refuse_begun
+from tallystick.executor.effects.step import ExecutorStep, OnProgress, no_progress
+from tallystick.executor.effects.trigger_dags import rehearse_handing_over, trigger_dags
 from tallystick.executor.post_repairs import execute_posts
 from tallystick.executor.prove_repairs import (
     contract_to_look_by,
@@ -80,7 +80,7 @@ class Execution:
     dry_run: bool
     outcomes: tuple[ItemOutcome, ...]
 
-    def count(self, fate: ItemFate) -> int:
+    def count(self, fate: ActionResult) -> int:
         return sum(outcome.fate is fate for outcome in self.outcomes)
 
 
@@ -95,7 +95,7 @@ def execute_plan(
     environment: str,
     approved_in: str = "",
     terminal: Terminal | None = None,
-    tell: Tell = tell_nobody,
+    on_progress: OnProgress = no_progress,
     now: Callable[[], datetime] | None = None,
 ) -> Execution:
     """Do what was approved, or say why not. Safe to call again with the same arguments after any failure.
@@ -115,25 +115,27 @@ def execute_plan(
     """
     now = now or partial(store_now, engine)
     rules = contract_to_look_by(engine, contract, plan)
-    work = Work(engine, rules, connections, plan, approver, environment, tell, now, approved_in=approved_in)
+    work = ExecutionContext(
+        engine, rules, connections, plan, approver, environment, on_progress, now, approved_in=approved_in
+    )
     begun = {"approved_hash": approved_hash, "dry_run": plan.dry_run, "items": len(plan.actions)}
     work.audit("approved", **begun, **at_terminal(terminal))
     try:
         _refuse_unapproved(work, approved_hash, allowed=contract)
-        tell(ExecutorStep.APPROVED, {})
+        on_progress(ExecutorStep.APPROVED, {})
         outcomes = _rehearse(work) if plan.dry_run else _execute(work)
     except (RuntimeError, ConnectionError, KafkaException, ContractChangeRefused, LedgerRefused) as error:
         if isinstance(error, PlanRefused | LedgerRefused):
             refuse_begun(work, str(error))
-        tell(ExecutorStep.STOPPED, {"error": type(error).__name__, "message": str(error)})
+        on_progress(ExecutorStep.STOPPED, {"error": type(error).__name__, "message": str(error)})
         work.audit("stopped", error=type(error).__name__, message=str(error))
         raise
-    work.audit("finished", **{fate: sum(one.fate is fate for one in outcomes) for fate in ItemFate})
-    tell(ExecutorStep.FINISHED, {"outcomes": [outcome_figures(outcome) for outcome in outcomes]})
+    work.audit("finished", **{fate: sum(one.fate is fate for one in outcomes) for fate in ActionResult})
+    on_progress(ExecutorStep.FINISHED, {"outcomes": [outcome_figures(outcome) for outcome in outcomes]})
     return Execution(plan_id=plan.plan_id, plan_hash=plan.plan_hash, dry_run=plan.dry_run, outcomes=outcomes)
 
 
-def _refuse_unapproved(work: Work, approved_hash: str, *, allowed: Contract) -> None:
+def _refuse_unapproved(work: ExecutionContext, approved_hash: str, *, allowed: Contract) -> None:
     """allowed: the contract as it is now. Of a plan that has begun, what it forbids is only not done."""
     plan, contract = work.plan, work.contract
     require_same_books(work.engine, contract)  # also a plan that has begun: by another key its events are not found
@@ -182,7 +184,7 @@ def _why_forbidden(allowed: Contract, plan: Plan, *, has_begun: bool) -> str | N
     return None
 
 
-def _why_too_old(work: Work, *, asked: Collection[str], agreed: Mapping[str, timedelta]) -> str | None:
+def _why_too_old(work: ExecutionContext, *, asked: Collection[str], agreed: Mapping[str, timedelta]) -> str | None:
     """What speaks against who agreed, by how long ago that was; None: nothing."""
     contract, plan = work.contract, work.plan
     if work.approved_in and not agreed:
@@ -204,24 +206,24 @@ def _why_too_old(work: Work, *, asked: Collection[str], agreed: Mapping[str, tim
     )
 
 
-def _rehearse(work: Work) -> tuple[ItemOutcome, ...]:
+def _rehearse(work: ExecutionContext) -> tuple[ItemOutcome, ...]:
     found = _rehearse_items(work, repaired_here(work.plan)) | rehearse_handing_over(work)
     return (*rehearse_aborts(work), *(found[item.action_id] for item in work.plan.items))
 
 
-def _rehearse_items(work: Work, items: Sequence[PlanItem]) -> dict[UUID, ItemOutcome]:
+def _rehearse_items(work: ExecutionContext, items: Sequence[PlanItem]) -> dict[UUID, ItemOutcome]:
     if not items:
         return {}
     proof = prove_actions(work, items, actions=open_actions(work.engine, work.contract.contract), progress_topics=())
     return {
         item.action_id: fate_of_action(item, proof)
         or why_unproven(work, item, proof)
-        or ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ItemFate.WOULD_PUBLISH)
+        or ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ActionResult.WOULD_PUBLISH)
         for item in items
     }
 
 
-def _execute(work: Work) -> tuple[ItemOutcome, ...]:
+def _execute(work: ExecutionContext) -> tuple[ItemOutcome, ...]:
     ended = execute_aborts(work)
     repaired = repaired_here(work.plan)
     outcomes: tuple[ItemOutcome, ...] = ()
@@ -229,5 +231,5 @@ def _execute(work: Work) -> tuple[ItemOutcome, ...]:
         outcomes = execute_posts(work, repaired)
     elif repaired:
         outcomes = execute_publishing(work, repaired)
-    by_action = {outcome.action_id: outcome for outcome in (*outcomes, *hand_over(work))}
+    by_action = {outcome.action_id: outcome for outcome in (*outcomes, *trigger_dags(work))}
     return (*ended, *(by_action[item.action_id] for item in work.plan.items))

@@ -5,16 +5,23 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from tallystick.compensation.plan import (
-    Kind,
     PlanItem,
     PlanRefused,
+    RepairKind,
     plan_id_of,
 )
 from tallystick.compensation.planning import why_row_may_have_come
 from tallystick.compensation.republished_event import (
     event_at,
 )
-from tallystick.executor.effects.action_log import ItemFate, ItemOutcome, Work, do_each, refused, waits
+from tallystick.executor.effects.action_log import (
+    ActionResult,
+    ExecutionContext,
+    ItemOutcome,
+    refused,
+    run_actions,
+    waits,
+)
 from tallystick.executor.effects.post_to_ledger import counterpost_once, post_once, posted_for, read_posted
 from tallystick.executor.effects.step import ExecutorStep
 from tallystick.executor.prove_repairs import (
@@ -31,10 +38,10 @@ from tallystick.store.plans.plan_store import (
     read_plan,
 )
 from tallystick.store.runs.loss_store import last_cut_with_rows_unread
-from tallystick.text.plain import foreign_text
+from tallystick.text.plain import escape_untrusted
 
 
-def execute_posts(work: Work, items: Sequence[PlanItem]) -> tuple[ItemOutcome, ...]:
+def execute_posts(work: ExecutionContext, items: Sequence[PlanItem]) -> tuple[ItemOutcome, ...]:
     """Each in a database transaction of its own; the switch and the minutes are asked before each."""
     dsn = work.connections.poster_dsn
     if dsn is None:
@@ -47,13 +54,13 @@ def execute_posts(work: Work, items: Sequence[PlanItem]) -> tuple[ItemOutcome, .
         )
     actions = work.claim(items, ledger=f"{ledger}/{work.contract.ledger.table}")
     work.audit("executing", table=work.contract.ledger.table)
-    work.tell(ExecutorStep.EXECUTING, {"table": work.contract.ledger.table})
+    work.on_progress(ExecutorStep.EXECUTING, {"table": work.contract.ledger.table})
     proof = prove_actions(work, items, actions=actions, progress_topics=())
     posted = read_posted(dsn, work.contract, actions)
-    return do_each(work, items, lambda item: _post(work, item, proof, posted, dsn))
+    return run_actions(work, items, lambda item: _post(work, item, proof, posted, dsn))
 
 
-def _post(work: Work, item: PlanItem, proof: Proof, posted: Mapping[UUID, str], dsn: str) -> ItemOutcome:
+def _post(work: ExecutionContext, item: PlanItem, proof: Proof, posted: Mapping[UUID, str], dsn: str) -> ItemOutcome:
     """What an earlier start may be posting is refused only once the ledger says that it has not."""
     place = {"table": work.contract.ledger.table}
     if is_done(action := proof.actions.get(item.action_id)):
@@ -69,30 +76,34 @@ def _post(work: Work, item: PlanItem, proof: Proof, posted: Mapping[UUID, str], 
         if not held_among(work.engine, [item.action_id], work.executor):
             return "another executor has claimed it since"
         unread_at = last_cut_with_rows_unread(work.engine, work.contract.contract)
-        if item.kind is Kind.POST and unread_at > work.plan.cut_n:
+        if item.kind is RepairKind.POST and unread_at > work.plan.cut_n:
             return why_row_may_have_come(unread_at)
         return work.why_not_now([item]).get(item.action_id)
 
     plan_hash = work.plan.plan_hash
-    if item.kind is Kind.COUNTERPOST:
-        done = counterpost_once(dsn, work.contract, item, plan_hash=plan_hash, may_write=may_write, tell=work.tell)
+    if item.kind is RepairKind.COUNTERPOST:
+        done = counterpost_once(
+            dsn, work.contract, item, plan_hash=plan_hash, may_write=may_write, on_progress=work.on_progress
+        )
     else:
         event = json.loads(event_at(item.posts, proof.events.of(item)).value)
-        done = post_once(dsn, work.contract, item, event, plan_hash=plan_hash, may_write=may_write, tell=work.tell)
+        done = post_once(
+            dsn, work.contract, item, event, plan_hash=plan_hash, may_write=may_write, on_progress=work.on_progress
+        )
     if done.refused:
         return refused(item, done.refused)
     if done.posted_for is not None:
         return _posted_before(work, item, done.posted_for)
-    return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ItemFate.PUBLISHED, place=place)
+    return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ActionResult.PUBLISHED, place=place)
 
 
-def _posted_before(work: Work, item: PlanItem, plan_hash: str) -> ItemOutcome:
+def _posted_before(work: ExecutionContext, item: PlanItem, plan_hash: str) -> ItemOutcome:
     """By an action's row in the ledger. Whoever may insert there may forge one, so it counts for a stored plan only."""
     ours = plan_hash == work.plan.plan_hash
     if not ours and (plan := read_plan(work.engine, plan_id_of(plan_hash))) is not None:
         ours = item.action_id in {one.action_id for one in plan.items}
     if ours:
         return already_done(item, {"table": work.contract.ledger.table})
-    named = foreign_text(plan_hash, characters_max=64)
+    named = escape_untrusted(plan_hash, characters_max=64)
     doubt = f"{work.contract.actions_table} has a row of action {item.action_id} for plan hash {named!r}"
     return waits(item, f"{doubt}, and no stored plan of this hash has it; that row must go before it can be posted")

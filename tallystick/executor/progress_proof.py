@@ -11,7 +11,7 @@ from uuid import UUID
 
 from tallystick.compensation.plan import PlanItem
 from tallystick.compensation.progress_record import ExecutorKey, Planned, judge_progress, sealed_plans, topics_of
-from tallystick.executor.effects.action_log import Work
+from tallystick.executor.effects.action_log import ExecutionContext
 from tallystick.executor.progress_topic import ProgressLog, read_progress
 from tallystick.kafka_log.committed_records import SettledTopics
 from tallystick.store.plans.executor_key_store import read_executor_key
@@ -41,7 +41,7 @@ class ProgressProof:
 
 
 def prove_progress(
-    work: Work, items: Sequence[PlanItem], actions: Mapping[UUID, StoredAction], settled: SettledTopics
+    work: ExecutionContext, items: Sequence[PlanItem], actions: Mapping[UUID, StoredAction], settled: SettledTopics
 ) -> ProgressProof:
     """Of these items. Audits records that are about no action. Raises ProgressHeld, ProgressLost."""
     log = read_progress(work.connections.kafka, work.contract.contract, settled, {item.action_id for item in items})
@@ -69,7 +69,9 @@ def prove_progress(
     return ProgressProof(published=frozenset(published), doubts=doubts, behind=behind, seen=seen)
 
 
-def _planned(work: Work, log: ProgressLog, key: ExecutorKey, actions: Mapping[UUID, StoredAction]) -> Planned:
+def _planned(
+    work: ExecutionContext, log: ProgressLog, key: ExecutorKey, actions: Mapping[UUID, StoredAction]
+) -> Planned:
     """The plans that sealed records name, as far as the store knows them."""
     named: set[UUID] = set()
     for action_id, records in log.records.items():

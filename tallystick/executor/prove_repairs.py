@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import Engine
 
-from tallystick.compensation.plan import INTO_LEDGER, Kind, Plan, PlanItem, StandingRow
+from tallystick.compensation.plan import INTO_LEDGER, Plan, PlanItem, RepairKind, StandingRow
 from tallystick.compensation.repair_effect import why_not_taken_back
 from tallystick.compensation.republished_event import (
     StandingEvent,
@@ -20,7 +20,14 @@ from tallystick.compensation.republished_event import (
 )
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import EventFields
-from tallystick.executor.effects.action_log import SETTLE_SECONDS, ItemFate, ItemOutcome, Work, refused, waits
+from tallystick.executor.effects.action_log import (
+    SETTLE_SECONDS,
+    ActionResult,
+    ExecutionContext,
+    ItemOutcome,
+    refused,
+    waits,
+)
 from tallystick.executor.effects.post_to_ledger import writers_end
 from tallystick.executor.effects.source_rows import read_source_rows
 from tallystick.executor.effects.step import ExecutorStep
@@ -43,7 +50,7 @@ def contract_to_look_by(engine: Engine, contract: Contract, plan: Plan) -> Contr
     They say where to look what a plan that has begun has done. What may be done, the contract says as it is now.
     """
     rules, kinds = contract.compensation, {item.kind for item in plan.items}
-    posts, triggers = not kinds.isdisjoint(INTO_LEDGER), Kind.TRIGGER in kinds
+    posts, triggers = not kinds.isdisjoint(INTO_LEDGER), RepairKind.TRIGGER in kinds
     if rules is not None and (rules.post or not posts) and (rules.trigger or not triggers):
         return contract
     then = read_contract(engine, contract.contract, plan.cut_n)
@@ -72,16 +79,20 @@ def is_done(action: StoredAction | None) -> TypeGuard[StoredAction]:
 
 
 def repaired_here(plan: Plan) -> tuple[PlanItem, ...]:
-    return tuple(item for item in plan.items if item.kind is not Kind.TRIGGER)
+    return tuple(item for item in plan.items if item.kind is not RepairKind.TRIGGER)
 
 
-def outcome_if_stopped(work: Work, item: PlanItem) -> ItemOutcome | None:
+def outcome_if_stopped(work: ExecutionContext, item: PlanItem) -> ItemOutcome | None:
     reason = work.stopped.get(item.action_id)
     return refused(item, reason) if reason else None
 
 
 def prove_actions(
-    work: Work, items: Sequence[PlanItem], *, actions: Mapping[UUID, StoredAction], progress_topics: Sequence[str]
+    work: ExecutionContext,
+    items: Sequence[PlanItem],
+    *,
+    actions: Mapping[UUID, StoredAction],
+    progress_topics: Sequence[str],
 ) -> Proof:
     """Read progress, log and ledger, in this order: each up to what stands at its moment."""
     kafka, contract, topics = work.connections.kafka, work.contract, topics_of(items)
@@ -89,16 +100,16 @@ def prove_actions(
     progress, rules = ProgressProof(), contract.compensation
     if progress_topics:
         progress = prove_progress(work, items, actions, settled)
-        work.tell(ExecutorStep.PROGRESS_READ, {"published": len(progress.published)})
+        work.on_progress(ExecutorStep.PROGRESS_READ, {"published": len(progress.published)})
     partitions = [part for topic in topics for part in settled.of(topic)]
     events = find_events(read_committed(kafka, partitions), items, contract.event)
     with open_ledger(work.connections.ledger_dsn) as ledger:
-        posts = any(item.kind is Kind.POST for item in items)
+        posts = any(item.kind is RepairKind.POST for item in items)
         writers_open = posts and not writers_end(ledger, contract.ledger.table, wait_seconds=SETTLE_SECONDS)
         rows = read_source_rows(ledger, contract.ledger, {item.match_key for item in items})
     # after the log was read, before the breaks are asked for
     judged = judged_parts(work.engine, contract.contract, planned_at=work.plan.cut_n)
-    work.tell(ExecutorStep.PROVED, {})
+    work.on_progress(ExecutorStep.PROVED, {})
     return Proof(
         actions=actions,
         progress=progress,
@@ -134,24 +145,26 @@ def fate_of_action(item: PlanItem, proof: Proof) -> ItemOutcome | None:
         return waits(item, doubt, seen=proof.progress.seen)
     if action is not None and action.state is ActionState.WAITING:
         return _still_waits(item, action)
-    if item.kind is Kind.REPUBLISH and standing:
+    if item.kind is RepairKind.REPUBLISH and standing:
         return refused(item, f"the event stands: {_where(standing[0])}")
     if item.topic in proof.held:
         return refused(item, f"not provable now: an open producer transaction holds {item.topic}")
     if hidden := proof.events.why_hidden(item):
         return refused(item, hidden)
     elsewhere = proof.taken_back.get(item.action_id, frozenset())
-    if item.kind is Kind.REVERSE and (reason := why_not_reversible(item, standing, proof.names, elsewhere=elsewhere)):
+    if item.kind is RepairKind.REVERSE and (
+        reason := why_not_reversible(item, standing, proof.names, elsewhere=elsewhere)
+    ):
         return refused(item, reason)
     if [row.source for row in proof.rows.get(item.match_key, ())] != [item.row]:
         return refused(item, "the ledger row is gone, doubled or changed")
     return None
 
 
-def why_unproven(work: Work, item: PlanItem, proof: Proof) -> ItemOutcome | None:
+def why_unproven(work: ExecutionContext, item: PlanItem, proof: Proof) -> ItemOutcome | None:
     """Of one that nothing on either side speaks against: is that proven, and may the plan still do it?"""
     reason = work.stopped.get(item.action_id)
-    if reason is None and item.kind is Kind.REPUBLISH:
+    if reason is None and item.kind is RepairKind.REPUBLISH:
         reason = why_not_read_whole(proof.settled.of(item.topic), proof.judged)
     return refused(item, reason) if reason else None
 
@@ -162,7 +175,7 @@ def _post_fate(item: PlanItem, action: StoredAction | None, proof: Proof) -> Ite
         return already_done(item, action.outcome)
     if action is not None and action.state is ActionState.WAITING:
         return _still_waits(item, action)
-    if item.kind is Kind.COUNTERPOST:
+    if item.kind is RepairKind.COUNTERPOST:
         reason = why_not_taken_back(item, proof.rows.get(item.match_key, ()))
     else:
         reason = why_not_postable(item, proof.events.of(item), proof.names)
@@ -193,7 +206,9 @@ def _still_waits(item: PlanItem, action: StoredAction) -> ItemOutcome:
 
 
 def already_done(item: PlanItem, place: Mapping[str, Any]) -> ItemOutcome:
-    return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ItemFate.ALREADY_PUBLISHED, place=place)
+    return ItemOutcome(
+        action_id=item.action_id, match_key=item.match_key, fate=ActionResult.ALREADY_PUBLISHED, place=place
+    )
 
 
 def outcome_figures(outcome: ItemOutcome) -> dict[str, str]:
@@ -207,7 +222,7 @@ def outcome_figures(outcome: ItemOutcome) -> dict[str, str]:
 
 def topics_of(items: Sequence[PlanItem]) -> tuple[str, ...]:
     """Topics whose events tell what stands of these items; of a row to take back the ledger alone does."""
-    return tuple(sorted({item.topic for item in items if item.kind is not Kind.COUNTERPOST}))
+    return tuple(sorted({item.topic for item in items if item.kind is not RepairKind.COUNTERPOST}))
 
 
 def _where(event: StandingEvent) -> str:

@@ -9,9 +9,9 @@ from confluent_kafka import Producer
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from tallystick.compensation.plan import (
-    Kind,
     PlanItem,
     PlanRefused,
+    RepairKind,
 )
 from tallystick.compensation.progress_record import progress_record
 from tallystick.compensation.republished_event import (
@@ -20,7 +20,14 @@ from tallystick.compensation.republished_event import (
     event_value,
     reversal_value,
 )
-from tallystick.executor.effects.action_log import ItemFate, ItemOutcome, Work, record, record_each, refused
+from tallystick.executor.effects.action_log import (
+    ActionResult,
+    ExecutionContext,
+    ItemOutcome,
+    record,
+    record_each,
+    refused,
+)
 from tallystick.executor.effects.publish_events import (
     OutgoingRecord,
     TransactionAborted,
@@ -51,7 +58,7 @@ _TOGETHER = 500
 time-out for it."""
 
 
-def execute_publishing(work: Work, items: Sequence[PlanItem]) -> tuple[ItemOutcome, ...]:
+def execute_publishing(work: ExecutionContext, items: Sequence[PlanItem]) -> tuple[ItemOutcome, ...]:
     progress = ensure_progress_topic(work.connections.kafka, work.contract.contract)
     actions = work.claim(
         items,
@@ -61,7 +68,7 @@ def execute_publishing(work: Work, items: Sequence[PlanItem]) -> tuple[ItemOutco
     )
     _refuse_unfenced(work, actions)
     work.audit("executing", progress_topic_id=progress.topic_id, transactional_id=work.transactional_id)
-    work.tell(ExecutorStep.EXECUTING, {"transactional_id": work.transactional_id})
+    work.on_progress(ExecutorStep.EXECUTING, {"transactional_id": work.transactional_id})
     attempts = Retrying(
         stop=stop_after_attempt(_ATTEMPTS),
         wait=wait_exponential(multiplier=0.2, max=5),
@@ -74,7 +81,7 @@ def execute_publishing(work: Work, items: Sequence[PlanItem]) -> tuple[ItemOutco
     return outcomes
 
 
-def _refuse_unfenced(work: Work, actions: Mapping[UUID, StoredAction]) -> None:
+def _refuse_unfenced(work: ExecutionContext, actions: Mapping[UUID, StoredAction]) -> None:
     """An executor under another transactional id may be at work still, and ours would not fence it."""
     begun = [action for action in actions.values() if action.state is ActionState.EXECUTING]
     under = {str(one.outcome.get("transactional_id", work.transactional_id)) for one in begun}
@@ -85,10 +92,12 @@ def _refuse_unfenced(work: Work, actions: Mapping[UUID, StoredAction]) -> None:
         )
 
 
-def _attempt(work: Work, items: Sequence[PlanItem], actions: Mapping[UUID, StoredAction]) -> tuple[ItemOutcome, ...]:
+def _attempt(
+    work: ExecutionContext, items: Sequence[PlanItem], actions: Mapping[UUID, StoredAction]
+) -> tuple[ItemOutcome, ...]:
     """Fence, read, prove, publish; in this order, or a predecessor's work goes unseen."""
     publisher = open_publisher(work.connections.kafka, transactional_id=work.transactional_id)
-    work.tell(ExecutorStep.FENCED, {})
+    work.on_progress(ExecutorStep.FENCED, {})
     proof = prove_actions(work, items, actions=actions, progress_topics=(progress_topic_name(work.contract.contract),))
     fates: dict[UUID, ItemOutcome | None] = {
         item.action_id: fate_of_action(item, proof) or why_unproven(work, item, proof) for item in items
@@ -110,7 +119,9 @@ def _attempt(work: Work, items: Sequence[PlanItem], actions: Mapping[UUID, Store
     return tuple(fate for item in items if (fate := fates[item.action_id]) is not None)
 
 
-def _publish_batch(work: Work, publisher: Producer, items: Sequence[PlanItem], proof: Proof) -> dict[UUID, ItemOutcome]:
+def _publish_batch(
+    work: ExecutionContext, publisher: Producer, items: Sequence[PlanItem], proof: Proof
+) -> dict[UUID, ItemOutcome]:
     """One producer transaction, told before and after."""
     ends = {
         topic: {str(part.partition): part.written_end for part in proof.settled.of(topic)} for topic in topics_of(items)
@@ -121,13 +132,18 @@ def _publish_batch(work: Work, publisher: Producer, items: Sequence[PlanItem], p
     work.audit("published", places={str(action_id): place for action_id, place in places.items()})
     return {
         item.action_id: ItemOutcome(
-            action_id=item.action_id, match_key=item.match_key, fate=ItemFate.PUBLISHED, place=places[item.action_id]
+            action_id=item.action_id,
+            match_key=item.match_key,
+            fate=ActionResult.PUBLISHED,
+            place=places[item.action_id],
         )
         for item in items
     }
 
 
-def _publish(work: Work, publisher: Producer, items: Sequence[PlanItem], proof: Proof) -> dict[UUID, Mapping[str, Any]]:
+def _publish(
+    work: ExecutionContext, publisher: Producer, items: Sequence[PlanItem], proof: Proof
+) -> dict[UUID, Mapping[str, Any]]:
     """Events and progress in one producer transaction; give where each event stands."""
     session = f"tallystick-{uuid.uuid4()}"
     events = [_event_of(work, item, proof, session=session) for item in items]
@@ -139,19 +155,21 @@ def _publish(work: Work, publisher: Producer, items: Sequence[PlanItem], proof: 
         )
     ]
     records = [*events, *progress]
-    places = publish_together(publisher, records, tell=work.tell, why_not_commit=lambda: _why_not_commit(work, items))
+    places = publish_together(
+        publisher, records, on_progress=work.on_progress, why_not_commit=lambda: _why_not_commit(work, items)
+    )
     return {item.action_id: place for item, place in zip(items, places, strict=False)}
 
 
-def _why_not_commit(work: Work, items: Sequence[PlanItem]) -> str | None:
+def _why_not_commit(work: ExecutionContext, items: Sequence[PlanItem]) -> str | None:
     """Their records hold the log's stable end by now, so that no run can clear their breaks behind this answer."""
     reasons = work.why_not_now(items)
     return next(iter(reasons.values()), None)
 
 
-def _event_of(work: Work, item: PlanItem, proof: Proof, *, session: str) -> OutgoingRecord:
+def _event_of(work: ExecutionContext, item: PlanItem, proof: Proof, *, session: str) -> OutgoingRecord:
     headers, rules = event_headers(item, session=session), work.contract.compensation
-    if item.kind is Kind.REPUBLISH or rules is None:
+    if item.kind is RepairKind.REPUBLISH or rules is None:
         key, value = item.transaction_key.encode(), event_value(item, work.contract.event)
     else:
         copy = event_at(item.reverses, proof.events.of(item))

@@ -12,7 +12,7 @@ from tallystick.compensation.plan import (
     PlanItem,
     StandingRow,
 )
-from tallystick.compensation.repair_effect import Effect, effect_of
+from tallystick.compensation.repair_effect import RepairEffect, effect_of
 from tallystick.compensation.republished_event import (
     StandingEvent,
     find_events,
@@ -90,9 +90,9 @@ def _check(
 ) -> ItemCheck:
     """Of what the retained log shows; an open transaction may hide more."""
     found = effect_of(item, standing, rows, names)
-    hidden = held and item.kind not in INTO_LEDGER and found is not Effect.CHANGED
+    hidden = held and item.kind not in INTO_LEDGER and found is not RepairEffect.CHANGED
     return ItemCheck(
         match_key=item.match_key,
-        effect=Effect.HIDDEN if hidden else found,
+        effect=RepairEffect.HIDDEN if hidden else found,
         places=tuple(event.place for event in standing),
     )

@@ -13,7 +13,7 @@ _THRESHOLD = 1_000_000
 
 
 @contextmanager
-def seldom_collected() -> Iterator[None]:
+def relaxed_gc() -> Iterator[None]:
     """Inside, and in what is decorated with it, garbage is searched for seldom; the threshold of before comes back."""
     before = gc.get_threshold()
     gc.set_threshold(_THRESHOLD, *before[1:])

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tallystick.anomalies.registry import CLASSES, ClassRule
+from tallystick.anomalies.registry import RULES, AnomalyRule
 from tallystick.contract.contract import Contract
 from tallystick.judging.canary_cases import NO_KEY, missed_cases, planted_key
 from tallystick.judging.canary_evidence import calm_evidence, with_plant
@@ -113,7 +113,7 @@ def canary_rows(contract: Contract) -> tuple[CanaryRow, ...]:
     )
 
 
-def missed_canaries(evidence: Evidence, scan: CanaryScan, *, classes: Sequence[ClassRule] = CLASSES) -> tuple[str, ...]:
+def missed_canaries(evidence: Evidence, scan: CanaryScan, *, classes: Sequence[AnomalyRule] = RULES) -> tuple[str, ...]:
     """Names of what was planted and did not come out as it must: in the scan, or under the rules."""
     contract = evidence.contract
     return (*_missed_by_the_scan(contract, scan), *_missed_by_the_rules(evidence, scan, classes))
@@ -138,7 +138,7 @@ def _missed_by_the_scan(contract: Contract, scan: CanaryScan) -> Iterator[str]:
         yield "torn (scan)"
 
 
-def _missed_by_the_rules(evidence: Evidence, scan: CanaryScan, classes: Sequence[ClassRule]) -> Iterator[str]:
+def _missed_by_the_rules(evidence: Evidence, scan: CanaryScan, classes: Sequence[AnomalyRule]) -> Iterator[str]:
     calm = calm_evidence(evidence)
     planted = replace(
         with_plant(calm, scan.copies),

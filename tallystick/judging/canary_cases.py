@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tallystick.anomalies.registry import ClassRule
+from tallystick.anomalies.registry import AnomalyRule
 from tallystick.judging.canary_evidence import (
     ORIGIN_HEADER,
     Change,
@@ -40,10 +40,10 @@ from tallystick.judging.canary_evidence import (
     unsettled,
     with_plant,
 )
-from tallystick.kafka_cluster.state import Surroundings
+from tallystick.kafka_cluster.state import ClusterState
 from tallystick.kafka_log.record import ACTION_HEADER
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Copy, Place
+from tallystick.matching.match_case import Entry, RecordLocation
 from tallystick.matching.scan_result import CANARY
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
@@ -74,26 +74,26 @@ class CanaryCase:
 
     name: Name
     plant: str = ""
-    seen: Place | None = None
+    seen: RecordLocation | None = None
     written: tuple[Mapping[str, Any], ...] = ()
     changed: Change = lambda evidence: evidence
     only: tuple[Direction, ...] = ()
     is_bare: bool = False
 
-    def fires(self, calm: Evidence, copies: Sequence[Copy]) -> Evidence:
+    def fires(self, calm: Evidence, copies: Sequence[Entry]) -> Evidence:
         evidence = with_plant(calm, self.of_plant(copies), seen=self.seen, written=self.written)
         return self.changed(evidence)
 
-    def twin(self, calm: Evidence, copies: Sequence[Copy]) -> Evidence:
+    def twin(self, calm: Evidence, copies: Sequence[Entry]) -> Evidence:
         """Without what makes it this class: of a bare plant, the pair that agrees; of another, the bare plant."""
         return calm if self.is_bare else with_plant(calm, self.of_plant(copies))
 
-    def of_plant(self, copies: Sequence[Copy]) -> tuple[Copy, ...]:
+    def of_plant(self, copies: Sequence[Entry]) -> tuple[Entry, ...]:
         """Those of the copies that the case takes."""
         return tuple(copy for copy in copies if self.plant and copy.match_key == planted_key(self.plant))
 
 
-def missed_cases(calm: Evidence, copies: Sequence[Copy], classes: Sequence[ClassRule]) -> Iterator[str]:
+def missed_cases(calm: Evidence, copies: Sequence[Entry], classes: Sequence[AnomalyRule]) -> Iterator[str]:
     """Names of the classes that do not fire on their case, fire on its twin, or bring another break or doubt along."""
     for case in CASES:
         if case.only and calm.contract.direction not in case.only:
@@ -109,7 +109,7 @@ def missed_cases(calm: Evidence, copies: Sequence[Copy], classes: Sequence[Class
             yield f"{case.name} (twin)"
 
 
-def _found(evidence: Evidence, classes: Sequence[ClassRule]) -> set[Name]:
+def _found(evidence: Evidence, classes: Sequence[AnomalyRule]) -> set[Name]:
     return {name_of(found) for rule in classes for found in rule.judge(evidence)}
 
 
@@ -133,9 +133,11 @@ _ABOUT: Mapping[Name, set[Name]] = {
 
 CASES: tuple[CanaryCase, ...] = (
     CanaryCase(name=BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED, plant="row-alone", only=_L2T, is_bare=True),
-    CanaryCase(name=BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY, plant="row-alone", seen=Place.ABORTED, only=_L2T),
-    CanaryCase(name=BreakClass.LOST_ACKNOWLEDGED_WRITE, plant="row-alone", seen=Place.LOST, only=_L2T),
-    CanaryCase(name=BreakClass.MISROUTED_IN_TOPIC, plant="row-alone", seen=Place.STRAY),
+    CanaryCase(
+        name=BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY, plant="row-alone", seen=RecordLocation.ABORTED, only=_L2T
+    ),
+    CanaryCase(name=BreakClass.LOST_ACKNOWLEDGED_WRITE, plant="row-alone", seen=RecordLocation.LOST, only=_L2T),
+    CanaryCase(name=BreakClass.MISROUTED_IN_TOPIC, plant="row-alone", seen=RecordLocation.STRAY),
     CanaryCase(name=BreakClass.MISSING_IN_LEDGER, plant="event-alone", only=_T2L, is_bare=True),
     CanaryCase(name=BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE, written=({}, {}), plant="event-twice"),
     CanaryCase(
@@ -175,8 +177,8 @@ CASES: tuple[CanaryCase, ...] = (
     CanaryCase(
         name=BreakClass.FOREIGN_IN_TOPIC, plant="event-alone", written=({"headers": {ORIGIN_HEADER: "stranger"}},)
     ),
-    CanaryCase(name=BreakClass.ABORTED_READ_IN_LEDGER, plant="row-alone", seen=Place.ABORTED, only=_T2L),
-    CanaryCase(name=BreakClass.OPEN_READ_IN_LEDGER, plant="row-alone", seen=Place.OPEN, only=_T2L),
+    CanaryCase(name=BreakClass.ABORTED_READ_IN_LEDGER, plant="row-alone", seen=RecordLocation.ABORTED, only=_T2L),
+    CanaryCase(name=BreakClass.OPEN_READ_IN_LEDGER, plant="row-alone", seen=RecordLocation.OPEN, only=_T2L),
     CanaryCase(name=BreakClass.AMOUNT_MISMATCH, plant="amount", is_bare=True),
     CanaryCase(name=BreakClass.CURRENCY_MISMATCH, plant="currency", is_bare=True),
     CanaryCase(name=BreakClass.OUT_OF_ORDER_IN_TOPIC, changed=out_of_order),
@@ -220,7 +222,7 @@ CASES: tuple[CanaryCase, ...] = (
     CanaryCase(name=Notice.HOST_CLOCK_OFF, changed=clock_off),
     CanaryCase(
         name=Notice.PROMISE_AT_RISK,
-        changed=around(lambda part: Surroundings(topic_settings=(settings(part, min_insync_replicas=1),))),
+        changed=around(lambda part: ClusterState(topic_settings=(settings(part, min_insync_replicas=1),))),
     ),
 )
 """Every class of the registry, in its order."""

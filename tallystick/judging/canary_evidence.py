@@ -12,11 +12,11 @@ from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.batch_fingerprints import compare_anchors
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import (
-    BatchAnchor,
+    BatchFingerprint,
     BrokerSettings,
+    ClusterState,
     CursorPosition,
     ExecutedAction,
-    Surroundings,
     TopicSettings,
     UnreadExpiry,
 )
@@ -27,7 +27,7 @@ from tallystick.kafka_log.record import LogRecord
 from tallystick.kafka_log.transaction_span import TransactionSpan
 from tallystick.matching.evidence import Evidence, LegsCase, OutOfOrderEvent, RecordTimes, UnreadableRecord
 from tallystick.matching.grouping import group_by_key
-from tallystick.matching.match_case import Copy, Deadlines, Place, Residue, Sighting
+from tallystick.matching.match_case import Deadlines, Entry, LookupHit, RecordLocation, UnmatchedItem
 from tallystick.matching.pairing import pair_key
 from tallystick.matching.scan_result import CANARY, CANARY_PARTITION, ledger_item_id, topic_item_id
 from tallystick.model.census_values import BledBatch, PartitionCensus
@@ -86,9 +86,9 @@ def _plain(contract: Contract) -> Contract:
 
 def with_plant(
     calm: Evidence,
-    copies: Sequence[Copy],
+    copies: Sequence[Entry],
     *,
-    seen: Place | None = None,
+    seen: RecordLocation | None = None,
     written: Sequence[Mapping[str, Any]] = (),
     carried: Iterable[OpenItem] = (),
     deadlines: Deadlines | None = None,
@@ -96,9 +96,9 @@ def with_plant(
     """Judge these copies with what is known of them; what is not said of a writer is what any writer of ours has."""
     contract, deadlines = calm.contract, deadlines or calm.deadlines
     events = sorted((copy for copy in copies if copy.side is ItemSide.TOPIC), key=lambda copy: copy.order)
-    detail = {"stands_there": "no record"} if seen is Place.LOST else {}
+    detail = {"stands_there": "no record"} if seen is RecordLocation.LOST else {}
     sightings = (
-        () if seen is None else (Sighting(side=ItemSide.TOPIC, place=seen, item_id=_item(calm, 17), detail=detail),)
+        () if seen is None else (LookupHit(side=ItemSide.TOPIC, place=seen, item_id=_item(calm, 17), detail=detail),)
     )
     outcomes = tuple(
         pair_key(
@@ -117,7 +117,7 @@ def with_plant(
     )
 
 
-def _record(copy: Copy, *, producer_id: int = -1, producer_epoch: int = 0, **changes: Any) -> LogRecord:
+def _record(copy: Entry, *, producer_id: int = -1, producer_epoch: int = 0, **changes: Any) -> LogRecord:
     _, topic, partition, _ = copy.item_id.split(":")
     plain = LogRecord(
         topic_partition=TopicPartition(topic=topic, partition=int(partition)),
@@ -209,23 +209,23 @@ def says(**changes: Any) -> Change:
     return lambda evidence: replace(evidence, **changes)
 
 
-def around(make: Callable[[TopicPartition], Surroundings]) -> Change:
+def around(make: Callable[[TopicPartition], ClusterState]) -> Change:
     return lambda evidence: replace(evidence, surroundings=make(_part(evidence)))
 
 
 def stood(**changes: Any) -> Change:
     """The partition as it stood before the scan, and after it."""
 
-    def make(part: TopicPartition) -> Surroundings:
+    def make(part: TopicPartition) -> ClusterState:
         now = replace(_slice(part).snapshot, **changes)
-        return Surroundings(partitions_before=(now,), partitions_after=(now,))
+        return ClusterState(partitions_before=(now,), partitions_after=(now,))
 
     return around(make)
 
 
-def moved_start(part: TopicPartition) -> Surroundings:
+def moved_start(part: TopicPartition) -> ClusterState:
     now = _slice(part).snapshot
-    return Surroundings(partitions_before=(now,), partitions_after=(replace(now, log_start=11),))
+    return ClusterState(partitions_before=(now,), partitions_after=(replace(now, log_start=11),))
 
 
 def held_by(**changes: Any) -> Change:
@@ -242,7 +242,7 @@ def held_by(**changes: Any) -> Change:
             lists_partition=True,
             confirmed=True,
         )
-        known = Surroundings(
+        known = ClusterState(
             topic_settings=(settings(_part(evidence)),),
             broker_settings=BrokerSettings(
                 transaction_max_timeout_ms=600_000,
@@ -272,16 +272,16 @@ def settings(part: TopicPartition, **changes: Any) -> TopicSettings:
     return replace(plain, **changes)
 
 
-def rewritten(part: TopicPartition) -> Surroundings:
-    read = BatchAnchor(
+def rewritten(part: TopicPartition) -> ClusterState:
+    read = BatchFingerprint(
         topic_partition=part, kafka_offset_start=4, kafka_offset_end=9, crc32c=1, leader_epoch=0, read_by_cut=1
     )
-    return Surroundings(rewritten=compare_anchors([read], [replace(read, crc32c=2)]))
+    return ClusterState(rewritten=compare_anchors([read], [replace(read, crc32c=2)]))
 
 
 def expiring(evidence: Evidence) -> Evidence:
     soon = UnreadExpiry(topic_partition=_part(evidence), kafka_offset=20, expires_utc=evidence.cut.now_utc)
-    return replace(evidence, surroundings=Surroundings(expiries=(soon,)))
+    return replace(evidence, surroundings=ClusterState(expiries=(soon,)))
 
 
 def trailing(*earlier: tuple[int, int]) -> Change:
@@ -298,7 +298,7 @@ def trailing(*earlier: tuple[int, int]) -> Change:
             )
             for number, (cursor, mark) in enumerate(earlier, evidence.cut.n - len(earlier))
         )
-        return replace(slices(mark=30)(evidence), surroundings=Surroundings(cursor_positions=tuple(positions)))
+        return replace(slices(mark=30)(evidence), surroundings=ClusterState(cursor_positions=tuple(positions)))
 
     return change
 
@@ -348,12 +348,12 @@ def torn(*, aborted_by: int | None) -> Change:
     def change(evidence: Evidence) -> Evidence:
         legs = {"here": f"{CANARY}here", "there": f"{CANARY}there"}
         here, there = (_leg_copy(leg, topic, at) for at, (leg, topic) in enumerate(legs.items()))
-        sightings: dict[str, tuple[Sighting, ...]] = {}
+        sightings: dict[str, tuple[LookupHit, ...]] = {}
         identities: dict[str, LogRecord] = {}
         if aborted_by is not None:
             sightings = {
-                "here": (Sighting(side=ItemSide.TOPIC, place=Place.SLICE, item_id=here.item_id),),
-                "there": (Sighting(side=ItemSide.TOPIC, place=Place.ABORTED, item_id=there.item_id),),
+                "here": (LookupHit(side=ItemSide.TOPIC, place=RecordLocation.SLICE, item_id=here.item_id),),
+                "there": (LookupHit(side=ItemSide.TOPIC, place=RecordLocation.ABORTED, item_id=there.item_id),),
             }
             identities = {
                 copy.item_id: _record(copy, producer_id=number, span=_span(copy))
@@ -368,8 +368,8 @@ def torn(*, aborted_by: int | None) -> Change:
     return change
 
 
-def _leg_copy(leg: str, topic: str, order: int) -> Copy:
-    return Copy(
+def _leg_copy(leg: str, topic: str, order: int) -> Entry:
+    return Entry(
         side=ItemSide.TOPIC,
         item_id=topic_item_id(topic, CANARY_PARTITION, order),
         match_key=f"{CANARY}{leg}",
@@ -381,7 +381,7 @@ def _leg_copy(leg: str, topic: str, order: int) -> Copy:
     )
 
 
-def _span(copy: Copy) -> TransactionSpan:
+def _span(copy: Entry) -> TransactionSpan:
     return TransactionSpan(
         first_offset=copy.order,
         first_is_certain=True,
@@ -394,7 +394,7 @@ def _span(copy: Copy) -> TransactionSpan:
     )
 
 
-def _carried(copy: Copy, evidence: Evidence, state: ItemState) -> OpenItem:
+def _carried(copy: Entry, evidence: Evidence, state: ItemState) -> OpenItem:
     return OpenItem(
         item_id=copy.item_id,
         side=copy.side,
@@ -430,7 +430,7 @@ def repaired_in_vain(evidence: Evidence) -> Evidence:
         executed_utc=evidence.cut.now_utc - _DAY - evidence.grace.duration,
         item=_carried(row, evidence, ItemState.BROKEN),
     )
-    return replace(evidence, outcomes=(), surroundings=Surroundings(actions=(action,)))
+    return replace(evidence, outcomes=(), surroundings=ClusterState(actions=(action,)))
 
 
 def posted_by_us(evidence: Evidence) -> Evidence:
@@ -460,7 +460,7 @@ def offsetting(evidence: Evidence) -> Evidence:
     return with_plant(evidence, [*pair, *other])
 
 
-def _both(residue: Residue) -> tuple[Copy, ...]:
+def _both(residue: UnmatchedItem) -> tuple[Entry, ...]:
     return (residue.copy,) if residue.partner is None else (residue.copy, residue.partner)
 
 

@@ -11,18 +11,18 @@ from uuid import UUID
 
 from tallystick.anomalies.breaks.make_break import with_identity
 from tallystick.anomalies.breaks.torn_transaction import absent_legs, judge_legs, posted_strays
-from tallystick.anomalies.registry import CLASSES, ClassRule
+from tallystick.anomalies.registry import RULES, AnomalyRule
 from tallystick.matching.evidence import Evidence, LegsCase
-from tallystick.matching.match_case import Copy, Fate, KeyOutcome, Residue
+from tallystick.matching.match_case import Entry, MatchResult, MatchStatus, UnmatchedItem
 from tallystick.matching.pairing import topic_of
 from tallystick.model.direction import Direction
-from tallystick.model.finding_names import ONE_TOO_MANY, BreakClass
+from tallystick.model.finding_names import SURPLUS_CLASSES, BreakClass
 from tallystick.model.findings import Break, DoubtFound, NoticeFound, total_money
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem, legs_item_id
 from tallystick.model.partner_lag import RunLag, TopicLag, add_lags, lags_of_pairs
 from tallystick.model.run_result import RunFigures, RunResult
 from tallystick.model.verdict import Verdict, merge_verdicts
-from tallystick.text.side_terms import in_words_of
+from tallystick.text.side_terms import for_direction
 
 
 def judge(
@@ -33,7 +33,7 @@ def judge(
     content_digests: Mapping[str, Any],
     look_ups: Mapping[str, Any],
     carried: Sequence[OpenItem],
-    classes: Sequence[ClassRule] = CLASSES,
+    classes: Sequence[AnomalyRule] = RULES,
 ) -> RunResult:
     """Judge one cut.
 
@@ -82,8 +82,8 @@ def judge(
 def _in_its_words(evidence: Evidence, found: Break | DoubtFound | NoticeFound) -> Break | DoubtFound | NoticeFound:
     direction = evidence.contract.direction
     if not isinstance(found, Break):
-        return replace(found, sentence=in_words_of(direction, found.sentence))
-    story = in_words_of(direction, found.story)
+        return replace(found, sentence=for_direction(direction, found.sentence))
+    story = for_direction(direction, found.story)
     return found if story == found.story else replace(found, story=story)
 
 
@@ -99,7 +99,7 @@ def _lags_of(evidence: Evidence) -> tuple[TopicLag, ...]:
     )
 
 
-def _is_new(copy: Copy) -> bool:
+def _is_new(copy: Entry) -> bool:
     return copy.carried is None
 
 
@@ -139,7 +139,7 @@ def _item_changes(evidence: Evidence, breaks: Sequence[Break]) -> Iterator[OpenI
         yield from _legs_item(evidence, case, of_legs.get(case.transaction_key), break_at)
 
 
-def _judged_before(outcome: KeyOutcome) -> Iterator[OpenItem]:
+def _judged_before(outcome: MatchResult) -> Iterator[OpenItem]:
     """Broken and written-off rows that were written anew: what they were judged to be stands, of what they say now."""
     touched = {copy.item_id for pair in (*outcome.matched, *outcome.netted) for copy in pair}
     touched |= {copy.item_id for one in outcome.residues for copy in (one.copy, one.partner) if copy is not None}
@@ -149,7 +149,7 @@ def _judged_before(outcome: KeyOutcome) -> Iterator[OpenItem]:
             yield item
 
 
-def _item_as_it_stands(copy: Copy) -> OpenItem | None:
+def _item_as_it_stands(copy: Entry) -> OpenItem | None:
     """A carried copy's item; with what its row says now, where that was written anew."""
     if copy.carried is None or not copy.is_new_version:
         return copy.carried
@@ -164,13 +164,13 @@ def _item_as_it_stands(copy: Copy) -> OpenItem | None:
     )
 
 
-def _cleared(copy: Copy, partner: Copy) -> Iterator[OpenItem]:
+def _cleared(copy: Entry, partner: Entry) -> Iterator[OpenItem]:
     """A carried copy found its partner. A duplicate stays broken, or written off: following it repairs nothing."""
     item = _item_as_it_stands(copy)
     if item is None:
         return
     judged = item.state in (ItemState.BROKEN, ItemState.WRITTEN_OFF)
-    stays = judged and item.found_as in ONE_TOO_MANY
+    stays = judged and item.found_as in SURPLUS_CLASSES
     yield _change(
         item,
         state=item.state if stays else ItemState.CLEARED,
@@ -180,7 +180,7 @@ def _cleared(copy: Copy, partner: Copy) -> Iterator[OpenItem]:
     )
 
 
-def _taken_back(copy: Copy, reversal: Copy) -> Iterator[OpenItem]:
+def _taken_back(copy: Entry, reversal: Entry) -> Iterator[OpenItem]:
     """A copy that was one too many, and a reversal of ours has taken it back."""
     item = _item_as_it_stands(copy)
     if item is not None:
@@ -204,7 +204,7 @@ def _not_repaired(item: OpenItem, item_break: Break) -> OpenItem:
     )
 
 
-def _residue_item(evidence: Evidence, residue: Residue, item_break: Break | None) -> Iterator[OpenItem]:
+def _residue_item(evidence: Evidence, residue: UnmatchedItem, item_break: Break | None) -> Iterator[OpenItem]:
     copy, state, item = residue.copy, _STATE_OF[residue.fate], _item_as_it_stands(residue.copy)
     if item is not None and item == copy.carried and (item.state, item.reason) == (state, residue.reason):
         return
@@ -218,27 +218,31 @@ def _residue_item(evidence: Evidence, residue: Residue, item_break: Break | None
     )
 
 
-def _is_pairable(evidence: Evidence, residue: Residue) -> bool:
+def _is_pairable(evidence: Evidence, residue: UnmatchedItem) -> bool:
     """May a later arrival be this copy's partner? Not where its partner is known, nor where it is one too many."""
-    if residue.partner is not None or residue.fate in (Fate.UNDECIDABLE, Fate.PAIRED_BEFORE, Fate.WITHOUT_KEY):
+    if residue.partner is not None or residue.fate in (
+        MatchStatus.UNDECIDABLE,
+        MatchStatus.PAIRED_BEFORE,
+        MatchStatus.WITHOUT_KEY,
+    ):
         return False
-    return residue.fate is not Fate.EXTRA or residue.copy.side is not _follower(evidence)
+    return residue.fate is not MatchStatus.EXTRA or residue.copy.side is not _follower(evidence)
 
 
 _STATE_OF = {
-    Fate.FOLLOWER_ABSENT: ItemState.BROKEN,
-    Fate.ORIGIN_ABSENT: ItemState.BROKEN,
-    Fate.EXTRA: ItemState.BROKEN,
-    Fate.UNEQUAL: ItemState.BROKEN,
-    Fate.MISROUTED: ItemState.BROKEN,
-    Fate.ORIGIN_OPEN: ItemState.BROKEN,
-    Fate.WITHOUT_KEY: ItemState.BROKEN,
-    Fate.WAITING: ItemState.OPEN,
-    Fate.UNSETTLED: ItemState.OPEN,
-    Fate.UNDECIDABLE: ItemState.UNDECIDABLE,
-    Fate.PAIRED_BEFORE: ItemState.UNDECIDABLE,
-    Fate.PARTNER_EXPIRED: ItemState.UNDECIDABLE,
-    Fate.PARTNER_UNREAD: ItemState.UNDECIDABLE,
+    MatchStatus.FOLLOWER_ABSENT: ItemState.BROKEN,
+    MatchStatus.ORIGIN_ABSENT: ItemState.BROKEN,
+    MatchStatus.EXTRA: ItemState.BROKEN,
+    MatchStatus.UNEQUAL: ItemState.BROKEN,
+    MatchStatus.MISROUTED: ItemState.BROKEN,
+    MatchStatus.ORIGIN_OPEN: ItemState.BROKEN,
+    MatchStatus.WITHOUT_KEY: ItemState.BROKEN,
+    MatchStatus.WAITING: ItemState.OPEN,
+    MatchStatus.UNSETTLED: ItemState.OPEN,
+    MatchStatus.UNDECIDABLE: ItemState.UNDECIDABLE,
+    MatchStatus.PAIRED_BEFORE: ItemState.UNDECIDABLE,
+    MatchStatus.PARTNER_EXPIRED: ItemState.UNDECIDABLE,
+    MatchStatus.PARTNER_UNREAD: ItemState.UNDECIDABLE,
 }
 
 
@@ -249,7 +253,7 @@ def _follower(evidence: Evidence) -> ItemSide:
 
 def _new_item(
     evidence: Evidence,
-    copy: Copy,
+    copy: Entry,
     *,
     state: ItemState,
     reason: str,
@@ -346,7 +350,9 @@ def _legs_item(
     )
 
 
-def _break_of_rows(rows: Iterable[Copy], break_at: Mapping[str, Break]) -> tuple[UUID | None, BreakClass | None] | None:
+def _break_of_rows(
+    rows: Iterable[Entry], break_at: Mapping[str, Break]
+) -> tuple[UUID | None, BreakClass | None] | None:
     """The break that a row of a strayed leg has, now or from an earlier cut, and its class."""
     for row in rows:
         if row.item_id in break_at:

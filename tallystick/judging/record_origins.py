@@ -14,21 +14,28 @@ from tallystick.kafka_log.fetch import Fetch
 from tallystick.kafka_log.header_cache import NO_HEADS, KeptHeads
 from tallystick.kafka_log.record import LogRecord, read_records
 from tallystick.matching.evidence import LegsCase, bled_item_ids
-from tallystick.matching.match_case import Deadlines, Fate, KeyOutcome, Place, Residue
+from tallystick.matching.match_case import Deadlines, MatchResult, MatchStatus, RecordLocation, UnmatchedItem
 from tallystick.matching.scan_result import topic_place
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide
 
 _BREAKS = frozenset(
-    {Fate.EXTRA, Fate.ORIGIN_ABSENT, Fate.FOLLOWER_ABSENT, Fate.UNEQUAL, Fate.MISROUTED, Fate.ORIGIN_OPEN}
+    {
+        MatchStatus.EXTRA,
+        MatchStatus.ORIGIN_ABSENT,
+        MatchStatus.FOLLOWER_ABSENT,
+        MatchStatus.UNEQUAL,
+        MatchStatus.MISROUTED,
+        MatchStatus.ORIGIN_OPEN,
+    }
 )
-_WITHOUT_READER = frozenset({Place.ABORTED, Place.OPEN, Place.STRAY})
+_WITHOUT_READER = frozenset({RecordLocation.ABORTED, RecordLocation.OPEN, RecordLocation.STRAY})
 
 
-def wanted_identities(
+def origins_needed(
     contract: Contract,
-    outcomes: Iterable[KeyOutcome],
+    outcomes: Iterable[MatchResult],
     legs: Iterable[LegsCase],
     census: Iterable[PartitionCensus],
     deadlines: Deadlines,
@@ -42,18 +49,18 @@ def wanted_identities(
         for item_id in _of_residue(residue)
     }
     for case in legs:
-        if absent_legs(case, contract.legs) and judge_legs(case, deadlines) is Fate.FOLLOWER_ABSENT:
+        if absent_legs(case, contract.legs) and judge_legs(case, deadlines) is MatchStatus.FOLLOWER_ABSENT:
             wanted.update(_of_legs(case))
     wanted.update(bled_item_ids(census))
     return frozenset(item_id for item_id in wanted if item_id.startswith("topic:"))
 
 
-def _of_residue(residue: Residue) -> Iterator[str]:
+def _of_residue(residue: UnmatchedItem) -> Iterator[str]:
     """The copy, what it doubles or is paired with; for a row without event, the last record that no reader may see."""
     yield residue.copy.item_id
     if residue.partner is not None:
         yield residue.partner.item_id
-    if residue.fate is Fate.EXTRA:
+    if residue.fate is MatchStatus.EXTRA:
         yield original_item_id(residue)
     if residue.copy.side is ItemSide.LEDGER:
         hidden = [seen.item_id for seen in residue.sightings if seen.place in _WITHOUT_READER]

@@ -8,7 +8,7 @@ hides that from every count. Source: KIP-101, KIP-279.
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from tallystick.kafka_cluster.state import BatchAnchor, RewrittenBatch
+from tallystick.kafka_cluster.state import BatchFingerprint, RewrittenBatch
 from tallystick.kafka_log.batch_header import checksum
 from tallystick.kafka_log.fetch import Fetch, OffsetNotInLog
 from tallystick.kafka_log.log_walk import DecidedBatch, walk_batches
@@ -20,7 +20,7 @@ _REACH = 1_000
 """Offsets before a slice's end in which its last batches are looked for."""
 
 
-def read_anchors(fetch: Fetch, offsets: OffsetRange, *, cut_n: int) -> tuple[BatchAnchor, ...]:
+def read_anchors(fetch: Fetch, offsets: OffsetRange, *, cut_n: int) -> tuple[BatchFingerprint, ...]:
     """The last batches of a slice, oldest first. Raises OffsetNotInLog."""
     batches = walk_batches(fetch, tail_of(offsets), read_committed=False)
     return tuple(_anchor(offsets, batch, cut_n) for batch in deque(batches, maxlen=ANCHORS_MAX))
@@ -32,7 +32,7 @@ def tail_of(offsets: OffsetRange) -> OffsetRange:
     return _range(offsets.topic_partition, start, offsets.kafka_offset_end)
 
 
-def span_of(anchors: Sequence[BatchAnchor], *, log_start: int) -> OffsetRange | None:
+def span_of(anchors: Sequence[BatchFingerprint], *, log_start: int) -> OffsetRange | None:
     """Where anchors of one partition lie, oldest first, without those that retention has reached."""
     kept = _kept(anchors, log_start=log_start)
     if not kept:
@@ -40,13 +40,15 @@ def span_of(anchors: Sequence[BatchAnchor], *, log_start: int) -> OffsetRange | 
     return _range(kept[0].topic_partition, kept[0].kafka_offset_start, kept[-1].kafka_offset_end)
 
 
-def newest_anchors(earlier: Iterable[BatchAnchor], new: Iterable[BatchAnchor]) -> tuple[BatchAnchor, ...]:
+def newest_anchors(
+    earlier: Iterable[BatchFingerprint], new: Iterable[BatchFingerprint]
+) -> tuple[BatchFingerprint, ...]:
     """The last few of one partition: new ones, and earlier ones as far as there are too few of them."""
     merged = {one.kafka_offset_start: one for one in (*earlier, *new)}
     return tuple(merged[start] for start in sorted(merged)[-ANCHORS_MAX:])
 
 
-def find_rewritten(fetch: Fetch, anchors: Sequence[BatchAnchor], *, log_start: int) -> tuple[RewrittenBatch, ...]:
+def find_rewritten(fetch: Fetch, anchors: Sequence[BatchFingerprint], *, log_start: int) -> tuple[RewrittenBatch, ...]:
     """Anchors of one partition that the log holds otherwise. Those that retention has reached prove nothing."""
     span = span_of(anchors, log_start=log_start)
     if span is None:
@@ -61,11 +63,13 @@ def find_rewritten(fetch: Fetch, anchors: Sequence[BatchAnchor], *, log_start: i
     return compare_anchors(kept, found)
 
 
-def _kept(anchors: Iterable[BatchAnchor], *, log_start: int) -> list[BatchAnchor]:
+def _kept(anchors: Iterable[BatchFingerprint], *, log_start: int) -> list[BatchFingerprint]:
     return [one for one in anchors if one.kafka_offset_start >= log_start]
 
 
-def compare_anchors(anchors: Iterable[BatchAnchor], found: Iterable[BatchAnchor]) -> tuple[RewrittenBatch, ...]:
+def compare_anchors(
+    anchors: Iterable[BatchFingerprint], found: Iterable[BatchFingerprint]
+) -> tuple[RewrittenBatch, ...]:
     """Each anchor must be found with the same bounds and checksum. Another leader epoch alone is the same batch."""
     now = {one.kafka_offset_start: one for one in found}
     return tuple(
@@ -81,8 +85,8 @@ def compare_anchors(anchors: Iterable[BatchAnchor], found: Iterable[BatchAnchor]
     )
 
 
-def _anchor(offsets: OffsetRange, batch: DecidedBatch, cut_n: int) -> BatchAnchor:
-    return BatchAnchor(
+def _anchor(offsets: OffsetRange, batch: DecidedBatch, cut_n: int) -> BatchFingerprint:
+    return BatchFingerprint(
         topic_partition=offsets.topic_partition,
         kafka_offset_start=batch.header.base_offset,
         kafka_offset_end=batch.header.next_offset,
@@ -92,7 +96,7 @@ def _anchor(offsets: OffsetRange, batch: DecidedBatch, cut_n: int) -> BatchAncho
     )
 
 
-def _identity(anchor: BatchAnchor) -> str:
+def _identity(anchor: BatchFingerprint) -> str:
     return (
         f"offsets {anchor.kafka_offset_start} to {anchor.kafka_offset_end}, checksum {anchor.crc32c:08x}, "
         f"leader epoch {anchor.leader_epoch}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tallystick.contract.event import EventFields
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
-from tallystick.kafka_cluster.state import HeldEvents
+from tallystick.kafka_cluster.state import BlockedEvents
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.fetch import Fetch
 from tallystick.kafka_log.log_walk import DecidedBatch, walk_batches
@@ -42,7 +42,7 @@ def read_held_events(
     open_transactions: Iterable[OpenTransaction],
     *,
     bytes_max: int = HELD_BYTES_MAX,
-) -> tuple[HeldEvents, ...]:
+) -> tuple[BlockedEvents, ...]:
     """Group the events of [LSO, high watermark) by producer id, in log order of their first.
 
     An event of a transaction that was aborted meanwhile is not held. The holder is the one whose transaction is open
@@ -62,7 +62,7 @@ def read_held_events(
         if one.topic_partition == above_lso.topic_partition and one.kafka_offset_start == above_lso.kafka_offset_start
     }
     return tuple(
-        HeldEvents(
+        BlockedEvents(
             topic_partition=above_lso.topic_partition,
             producer_id=producer_id,
             producer_epoch=group.producer_epoch,

@@ -32,7 +32,7 @@ _FENCINGS_MIN, _FENCED_SHARE = 3, 10
 """Churn: at least three fenced transactions, and more than one in ten. A crash and its restart fence one."""
 
 
-class Standing(StrEnum):
+class CheckResult(StrEnum):
     """Does a setting keep what the promise needs?"""
 
     OK = "ok"
@@ -52,7 +52,7 @@ class PostureLine:
     scope: str
     value: str
     needs: str
-    standing: Standing
+    standing: CheckResult
     do: str
     loses: bool = False
 
@@ -166,7 +166,7 @@ def _log(topic: str, read: TopicSettings | None, horizon: timedelta) -> Iterator
         scope=topic,
         value=_NOT_READ if read is None else _bytes(read.retention_bytes),
         needs="no limit, or more than is written between two runs",
-        standing=Standing.UNKNOWN if read is None or limited else Standing.OK,
+        standing=CheckResult.UNKNOWN if read is None or limited else CheckResult.OK,
         do=_READ_IT if read is None else "set -1, or compare it with the busiest interval's traffic" if limited else "",
     )
 
@@ -247,11 +247,11 @@ def _connection(proof: ServerProof) -> PostureLine:
     """Who stands between reads what we read, and may answer in the server's place. On one machine nobody does."""
     if not proof.value:
         do = "let this command see the connection, as TALLYSTICK_CONN_ and its id, and look what it says of TLS"
-        standing = Standing.UNKNOWN
+        standing = CheckResult.UNKNOWN
     else:
         safe = proof.proven or proof.is_local
         do = "" if safe else "turn TLS on there and let the connection prove the server: anybody on the way may answer"
-        standing = Standing.OK if safe else Standing.AT_RISK
+        standing = CheckResult.OK if safe else CheckResult.AT_RISK
     local = ", on this machine" if proof.is_local else ""
     return PostureLine(
         setting=proof.setting,
@@ -273,8 +273,8 @@ def _reader(contract: Contract) -> Iterator[PostureLine]:
         scope=CONTRACT,
         value=declared or "not declared",
         needs="read_committed",
-        standing={"read_committed": Standing.OK, "read_uncommitted": Standing.AT_RISK}.get(
-            declared or "", Standing.UNKNOWN
+        standing={"read_committed": CheckResult.OK, "read_uncommitted": CheckResult.AT_RISK}.get(
+            declared or "", CheckResult.UNKNOWN
         ),
         do="" if declared == "read_committed" else "set isolation.level=read_committed on the consumer and declare it",
     )
@@ -290,14 +290,14 @@ def _line(
     """A line of a setting that was read, or, with value None, that nobody could read."""
     if value is None:
         return PostureLine(
-            setting=setting, scope=scope, value=_NOT_READ, needs=needs, standing=Standing.UNKNOWN, do=_READ_IT
+            setting=setting, scope=scope, value=_NOT_READ, needs=needs, standing=CheckResult.UNKNOWN, do=_READ_IT
         )
     return PostureLine(
         setting=setting,
         scope=scope,
         value=f"{value:,}" if isinstance(value, int) else str(value),
         needs=needs,
-        standing=Standing.OK if ok else Standing.AT_RISK,
+        standing=CheckResult.OK if ok else CheckResult.AT_RISK,
         do="" if ok else do,
         loses=loses and not ok,
     )

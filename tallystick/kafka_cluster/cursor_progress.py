@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tallystick.kafka_cluster.state import CursorPosition, Surroundings
+from tallystick.kafka_cluster.state import ClusterState, CursorPosition
 from tallystick.model.cut import Cut
 from tallystick.model.offsets import TopicPartition
 
@@ -41,7 +41,7 @@ class Trail:
         return _newest_in_a_row(self.positions, lambda before, now: now.waits > before.waits)
 
 
-def trails(cut: Cut, around: Surroundings) -> Iterator[Trail]:
+def trails(cut: Cut, around: ClusterState) -> Iterator[Trail]:
     """One per held side, topics first."""
     for now in held_positions(cut):
         before = (one for one in around.cursor_positions if one.topic_partition == now.topic_partition)

@@ -12,7 +12,7 @@ from tallystick.kafka_cluster.blocked_events import read_held_events
 from tallystick.kafka_cluster.open_transactions import OpenTransaction, read_open_transactions
 from tallystick.kafka_cluster.retention_forecast import read_unread_expiry
 from tallystick.kafka_cluster.settings import read_broker_settings, read_topic_settings
-from tallystick.kafka_cluster.state import BatchAnchor, FirstSight, HeldEvents, RewrittenBatch, Surroundings
+from tallystick.kafka_cluster.state import BatchFingerprint, BlockedEvents, ClusterState, FirstSight, RewrittenBatch
 from tallystick.kafka_log.fetch import Fetch, FetchTogether, fetchers
 from tallystick.kafka_log.prefetch import fetch_ahead
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
@@ -30,8 +30,8 @@ def read_cluster(
     cut: Cut,
     *,
     partitions_before: tuple[PartitionSnapshot, ...],
-    earlier: Surroundings,
-) -> Surroundings:
+    earlier: ClusterState,
+) -> ClusterState:
     """Of those topics of a cut that lie there. earlier: what the run before saw.
 
     Raises BrokerUnreachable, OffsetNotInLog.
@@ -50,7 +50,7 @@ def read_cluster(
         read_unread_expiry(fetch, topic_slice, now, by_topic.get(now.topic))
         for topic_slice, now in _going_on(cut, after)
     )
-    return Surroundings(
+    return ClusterState(
         partitions_before=partitions_before,
         partitions_after=after,
         topic_settings=settings,
@@ -70,8 +70,8 @@ def read_clusters(
     cut: Cut,
     *,
     partitions_before: tuple[PartitionSnapshot, ...],
-    earlier: Surroundings,
-) -> Surroundings:
+    earlier: ClusterState,
+) -> ClusterState:
     """What each client says of its topics, together; the brokers' settings are those of the first, the outputs'."""
     first, *others = (
         read_cluster(admin, contract, topics, cut, partitions_before=partitions_before, earlier=earlier)
@@ -122,10 +122,10 @@ def _read_anchors(
     together: FetchTogether,
     cut: Cut,
     after: Sequence[PartitionSnapshot],
-    earlier: Sequence[BatchAnchor],
-) -> tuple[tuple[BatchAnchor, ...], tuple[RewrittenBatch, ...]]:
+    earlier: Sequence[BatchFingerprint],
+) -> tuple[tuple[BatchFingerprint, ...], tuple[RewrittenBatch, ...]]:
     """Anchors to keep, and what is not as it was read. Where a log does not go on, its old anchors wait for it."""
-    known: dict[TopicPartition, list[BatchAnchor]] = {now.topic_partition: [] for now in sorted(after, key=_place)}
+    known: dict[TopicPartition, list[BatchFingerprint]] = {now.topic_partition: [] for now in sorted(after, key=_place)}
     for one in earlier:
         if one.topic_partition in known:
             known[one.topic_partition].append(one)
@@ -153,7 +153,7 @@ def _read_held(
     cut: Cut,
     after: Iterable[PartitionSnapshot],
     open_transactions: Sequence[OpenTransaction],
-) -> tuple[HeldEvents, ...]:
+) -> tuple[BlockedEvents, ...]:
     """Of the partitions that are held up to their mark, and of those where something hangs."""
     hanging = {one.topic_partition for one in open_transactions if one.hangs}
     return tuple(

@@ -72,7 +72,7 @@ class ServerProof:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldEvents:
+class BlockedEvents:
     """Events of one producer above one partition's LSO, aborted ones left out. producer_id -1: of all that have none.
 
     holds: is it this producer's transaction that holds the LSO? complete: was all up to the high watermark read?
@@ -89,7 +89,7 @@ class HeldEvents:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BatchAnchor:
+class BatchFingerprint:
     """What identifies a batch that a run has read. The checksum covers its records, not its place."""
 
     topic_partition: TopicPartition
@@ -179,7 +179,7 @@ class FirstSight:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surroundings:
+class ClusterState:
     """All of it. partitions_before and partitions_after: the topics' bounds and identity around the scan."""
 
     partitions_before: tuple[PartitionSnapshot, ...] = ()
@@ -190,8 +190,8 @@ class Surroundings:
     """Of the connections that this run read by."""
     open_transactions: tuple[OpenTransaction, ...] = ()
     first_sights: tuple[FirstSight, ...] = ()
-    held_events: tuple[HeldEvents, ...] = ()
-    anchors: tuple[BatchAnchor, ...] = ()
+    held_events: tuple[BlockedEvents, ...] = ()
+    anchors: tuple[BatchFingerprint, ...] = ()
     """The last batches that this run and those before it have read, a few per partition."""
     rewritten: tuple[RewrittenBatch, ...] = ()
     expiries: tuple[UnreadExpiry, ...] = ()
@@ -221,7 +221,7 @@ class Surroundings:
             return False
         return len(part.in_sync) < min(settings.min_insync_replicas, len(part.replicas))
 
-    def held_on(self, topic_partition: TopicPartition) -> tuple[HeldEvents, ...]:
+    def held_on(self, topic_partition: TopicPartition) -> tuple[BlockedEvents, ...]:
         return tuple(one for one in self.held_events if one.topic_partition == topic_partition)
 
     def first_seen_utc(self, one: OpenTransaction) -> datetime | None:
@@ -247,5 +247,5 @@ class Surroundings:
         return {one.topic_partition: one for one in self.partitions_before}
 
 
-SURROUNDINGS = TypeAdapter(Surroundings)
+SURROUNDINGS = TypeAdapter(ClusterState)
 """To JSON and back."""

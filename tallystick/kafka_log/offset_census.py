@@ -20,15 +20,15 @@ LOOK_BACK_OFFSETS = 10_000
 """So far before a slice the census looks for the data of a COMMIT marker, so as not to call its transaction empty."""
 
 
-Tell = Callable[[str, Mapping[str, Any]], None]
+OnProgress = Callable[[str, Mapping[str, Any]], None]
 """(step, figures) -> None"""
 
 
-class CountedOffsets:
+class OffsetProgress:
     """Tells how many offsets of all partitions are counted, whenever another hundredth is."""
 
-    def __init__(self, of: int, tell: Callable[[str, Mapping[str, Any]], None]) -> None:
-        self._of, self._tell = of, tell
+    def __init__(self, of: int, on_progress: Callable[[str, Mapping[str, Any]], None]) -> None:
+        self._of, self._tell = of, on_progress
         self._before = self._told = 0
 
     def of_partition(self, counted: int) -> None:
@@ -46,7 +46,9 @@ class CountedOffsets:
             self._tell("counting", {"done": done, "of": self._of})
 
 
-def walk_told(batches: Iterable[DecidedBatch], start: int, end: int, told: CountedOffsets) -> Iterator[DecidedBatch]:
+def walk_with_progress(
+    batches: Iterable[DecidedBatch], start: int, end: int, told: OffsetProgress
+) -> Iterator[DecidedBatch]:
     """The same batches; tells how far they reach into [start, end)."""
     for batch in batches:
         yield batch
@@ -61,7 +63,7 @@ def take_census(
     log_start: int = 0,
     lso: int = 0,
     high_watermark: int = 0,
-    told: CountedOffsets | None = None,
+    told: OffsetProgress | None = None,
 ) -> PartitionCensus:
     """Count what every offset of the range is, as `walk_counted` does."""
     counting = walk_counted(fetch, offsets, log_start=log_start, lso=lso, high_watermark=high_watermark, told=told)
@@ -79,7 +81,7 @@ def walk_counted(
     log_start: int = 0,
     lso: int = 0,
     high_watermark: int = 0,
-    told: CountedOffsets | None = None,
+    told: OffsetProgress | None = None,
 ) -> Generator[DecidedBatch, None, PartitionCensus]:
     """Walk the batches of [start, end), counting what every offset is; end must not be above the LSO.
 
@@ -96,7 +98,7 @@ def walk_counted(
     leader_epoch, position, history = -1, start, ProducerHistory(offsets)
     try:
         batches = walk_batches(fetch, offsets)
-        for batch in walk_told(batches, start, end, told) if told else batches:
+        for batch in walk_with_progress(batches, start, end, told) if told else batches:
             header, outcome = batch.header, batch.outcome
             next_offset = header.last_offset + 1
             clipped_start = header.base_offset if header.base_offset > start else start

@@ -41,7 +41,7 @@ from sqlalchemy.exc import DBAPIError, NoSuchTableError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from tallystick.connections.postgres_failures import what_to_do
-from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSection
 from tallystick.contract.sql_condition import EXPECTED, for_pgjdbc, why_no_condition
 from tallystick.ledger.earlier_rows import ReadSlice, find_read_slice
 from tallystick.ledger.jdbc_connection import JdbcSettings
@@ -82,7 +82,7 @@ def snapshot_behind(end: int, *, overlap: int, clock: int | None, system: str) -
 @contextmanager
 def open_jdbc_ledger(
     settings: JdbcSettings,
-    ledger: LedgerSide,
+    ledger: LedgerSection,
     *,
     read_before: Callable[[], tuple[ReadSlice, ...]],
     now: Callable[[], datetime],
@@ -107,7 +107,7 @@ class JdbcLedger:
 
     connection: Connection
     settings: JdbcSettings
-    ledger: LedgerSide
+    ledger: LedgerSection
     read_before: Callable[[], tuple[ReadSlice, ...]]
     now: Callable[[], datetime]
 

@@ -220,7 +220,7 @@ def first_kept(cut_n: int, *, windows: int) -> int:
     return cut_n - windows + 1
 
 
-def forget(artifacts: Path, contract_name: str, cut_n: int, *, attempt: int, kept_from: int) -> tuple[int, ...]:
+def delete_expired(artifacts: Path, contract_name: str, cut_n: int, *, attempt: int, kept_from: int) -> tuple[int, ...]:
     """Delete what no later run reads once this cut is judged: indexes beyond the horizon, and those of other attempts.
 
     Gives the numbers of the cuts whose index went. The only place where an index is deleted.

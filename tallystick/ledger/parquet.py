@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
-from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSection
 from tallystick.ledger.protocol import HorizonHolder, LedgerDescription, LedgerRefused, LedgerRow, LedgerUnreachable
 from tallystick.model.cut import FileChange, LedgerFile, LedgerSlice, LedgerSnapshot
 
@@ -95,7 +95,7 @@ class ParquetLedger:
     """
 
     address: str
-    ledger: LedgerSide
+    ledger: LedgerSection
     stored_slices: Callable[[], tuple[LedgerSlice, ...]]
     now: Callable[[], datetime]
 

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row, dict_row
 
-from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSection
 from tallystick.ledger import postgres_sql
 from tallystick.ledger.earlier_rows import (
     NAMED_MAX,
@@ -83,7 +83,7 @@ def read_horizon_holder(connection: psycopg.Connection, *, horizon: int) -> Hori
 
 
 def read_xid_at(
-    connection: psycopg.Connection, ledger: LedgerSide, *, at_utc: datetime, xid_start: int, xid_end: int
+    connection: psycopg.Connection, ledger: LedgerSection, *, at_utc: datetime, xid_start: int, xid_end: int
 ) -> int | None:
     """The smallest transaction id in [xid_start, xid_end) of a row written at or after that moment.
 
@@ -96,7 +96,7 @@ def read_xid_at(
     return None if row is None else row[0]
 
 
-def count_older_rows(connection: psycopg.Connection, ledger: LedgerSide, *, xid_start: int) -> int | None:
+def count_older_rows(connection: psycopg.Connection, ledger: LedgerSection, *, xid_start: int) -> int | None:
     """Rows older than the slice, in one snapshot; None where the slicing column makes the guard needless."""
     if ledger.slice_by == "written_xid":
         return None
@@ -112,7 +112,7 @@ def count_older_rows(connection: psycopg.Connection, ledger: LedgerSide, *, xid_
 
 def count_by_place(
     connection: psycopg.Connection,
-    ledger: LedgerSide,
+    ledger: LedgerSection,
     ledger_slice: LedgerSlice,
     *,
     read: Sequence[ReadSlice],
@@ -147,7 +147,7 @@ def count_by_place(
 
 def _digests(
     connection: psycopg.Connection,
-    ledger: LedgerSide,
+    ledger: LedgerSection,
     ledger_slice: LedgerSlice,
     bounds: Sequence[int],
     read: Sequence[ReadSlice],
@@ -164,7 +164,7 @@ def _digests(
 
 
 def _last_written(
-    connection: psycopg.Connection, ledger: LedgerSide, bounds: Sequence[int], number: int | None, *, of: int
+    connection: psycopg.Connection, ledger: LedgerSection, bounds: Sequence[int], number: int | None, *, of: int
 ) -> tuple[str, ...]:
     limit = min(of, NAMED_MAX)
     query = postgres_sql.last_written_query(ledger, bounds=bounds, number=number, limit=limit)
@@ -173,7 +173,7 @@ def _last_written(
 
 def look_up_rows(
     connection: psycopg.Connection,
-    ledger: LedgerSide,
+    ledger: LedgerSection,
     table: LedgerTable,
     match_keys: Collection[str],
     *,
@@ -201,7 +201,7 @@ def look_up_rows(
 
 
 def keys_seen_before(
-    connection: psycopg.Connection, ledger: LedgerSide, *, xid_start: int, xid_end: int
+    connection: psycopg.Connection, ledger: LedgerSection, *, xid_start: int, xid_end: int
 ) -> tuple[str, ...]:
     """Keys of the slice that also stand in older rows, or whose row takes another one back. One query; needless where
     the key has a unique index, and no column names what a row takes back.
@@ -224,7 +224,7 @@ def keys_seen_before(
 
 
 @contextmanager
-def held_snapshot(connection: psycopg.Connection, ledger: LedgerSide) -> Iterator[str]:
+def held_snapshot(connection: psycopg.Connection, ledger: LedgerSection) -> Iterator[str]:
     """One snapshot for all that a scan reads, by its exported name; this connection reads under it too.
 
     The lock, which comes first, keeps VACUUM FULL and CLUSTER from moving rows between the halves of a scan, and the
@@ -243,7 +243,7 @@ class PostgresLedger:
     """The ledger of one contract in PostgreSQL; its positions are transaction ids."""
 
     connection: psycopg.Connection
-    ledger: LedgerSide
+    ledger: LedgerSection
     read_before: Callable[[int], tuple[ReadSlice, ...]] = lambda cut_n: ()
     """The slices that cuts before this one have read."""
     counted_before: Callable[[int], EarlierRows | None] = lambda cut_n: None

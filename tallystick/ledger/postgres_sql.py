@@ -8,7 +8,7 @@ Identifiers come from a validated contract (lower case letters, digits, _), so t
 
 from collections.abc import Sequence
 
-from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSection
 from tallystick.kafka_log.event_decoder import TEXT_LENGTH_MAX
 from tallystick.text.money import codes_by_digits
 
@@ -40,7 +40,7 @@ def written_xid_statements(table: str) -> tuple[str, str]:
     )
 
 
-def slice_condition(ledger: LedgerSide, *, xid_start: int, xid_end: int) -> str:
+def slice_condition(ledger: LedgerSection, *, xid_start: int, xid_end: int) -> str:
     """Rows written by transactions with xid_start <= id < xid_end. By xmin exact within XMIN_WIDTH_MAX ids of them."""
     if ledger.slice_by == "written_xid":
         return f"(written_xid >= {xid_start} AND written_xid < {xid_end})"
@@ -50,7 +50,7 @@ def slice_condition(ledger: LedgerSide, *, xid_start: int, xid_end: int) -> str:
     )
 
 
-def row_xid(ledger: LedgerSide, *, near_xid: int) -> str:
+def row_xid(ledger: LedgerSection, *, near_xid: int) -> str:
     """The 64-bit id of the transaction that wrote a row; 0 where it is older than anybody can say."""
     if ledger.slice_by == "written_xid":
         return "coalesce(written_xid, 0)"
@@ -60,7 +60,7 @@ def row_xid(ledger: LedgerSide, *, near_xid: int) -> str:
     )
 
 
-def pairing_condition(ledger: LedgerSide) -> str:
+def pairing_condition(ledger: LedgerSection) -> str:
     """The contract's own condition, or true."""
     return f"({ledger.where})" if ledger.where else "true"
 
@@ -70,7 +70,7 @@ def beside_parameters(query: str) -> str:
     return query.replace("%", "%%")
 
 
-def column_list(ledger: LedgerSide) -> str:
+def column_list(ledger: LedgerSection) -> str:
     """The contract's columns under the product's names, as text and bigint: every reader gets the same types, no nulls.
 
     A row id that is null is empty. So is a key, and an empty key is none: nothing pairs with it. An amount that is null
@@ -95,7 +95,7 @@ def _fit(column: str) -> str:
     return f"CASE WHEN length({column}::text) <= {TEXT_LENGTH_MAX} THEN {column}::text END"
 
 
-def written_ms(ledger: LedgerSide) -> str:
+def written_ms(ledger: LedgerSection) -> str:
     """When the row was written, by its owner's column, in milliseconds since 1970; null without such a column, and
     where it says infinity.
     """
@@ -104,7 +104,7 @@ def written_ms(ledger: LedgerSide) -> str:
     return f"{moment}::bigint AS written_ms"
 
 
-def _minor_units(ledger: LedgerSide) -> tuple[str, str]:
+def _minor_units(ledger: LedgerSection) -> tuple[str, str]:
     """A row's amount in minor units, and whether that is a whole number that a bigint holds.
 
     A cast of what no bigint holds is an error, so the bounds are asked first; NaN is greater than all numbers there.
@@ -123,7 +123,7 @@ def _minor_units(ledger: LedgerSide) -> tuple[str, str]:
     return minor, f"(mod({minor}, 1) = 0 AND {minor} BETWEEN {-(2**63)} AND {2**63 - 1})"
 
 
-def receipt_list(ledger: LedgerSide) -> str:
+def receipt_list(ledger: LedgerSection) -> str:
     """The columns of the stored acknowledgement, for look-ups only; null where the contract names none."""
     partition, offset = ledger.columns.receipt_partition, ledger.columns.receipt_offset
     if partition is None or offset is None:
@@ -131,14 +131,14 @@ def receipt_list(ledger: LedgerSide) -> str:
     return f"{partition}::int AS receipt_partition, {offset}::bigint AS receipt_offset"
 
 
-def repair_list(ledger: LedgerSide) -> str:
+def repair_list(ledger: LedgerSection) -> str:
     """Which row this one takes back, and the compensation that wrote it; empty where the contract names no columns."""
     named = {"reverses": ledger.columns.reverses, "action_id": ledger.columns.action_id}
     said = {name: f"coalesce({column}::text, '')" if column else "''" for name, column in named.items()}
     return ", ".join(f"{text} AS {name}" for name, text in said.items())
 
 
-def slice_queries(ledger: LedgerSide, *, xid_start: int, xid_end: int, block_count: int | None) -> tuple[str, ...]:
+def slice_queries(ledger: LedgerSection, *, xid_start: int, xid_end: int, block_count: int | None) -> tuple[str, ...]:
     """Queries that together read the slice once; two halves by physical place where the table has blocks of its own.
 
     The halves hold only while VACUUM FULL cannot move rows and no UPDATE shows: the caller holds ACCESS SHARE on the
@@ -157,13 +157,13 @@ def at_snapshot(snapshot: str) -> tuple[str, ...]:
     return "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY", f"SET TRANSACTION SNAPSHOT '{snapshot}'"
 
 
-def rows_query(ledger: LedgerSide, *, xid_start: int, xid_end: int) -> str:
+def rows_query(ledger: LedgerSection, *, xid_start: int, xid_end: int) -> str:
     """The slice's rows of some ids, as `slice_queries` reads them. The one parameter is the ids, an array of bigint."""
     (whole,) = slice_queries(ledger, xid_start=xid_start, xid_end=xid_end, block_count=None)
     return f"{beside_parameters(whole)} AND {ledger.columns.row_id} = ANY(%s::bigint[])"
 
 
-def first_xid_query(ledger: LedgerSide, *, xid_start: int, xid_end: int) -> str:
+def first_xid_query(ledger: LedgerSection, *, xid_start: int, xid_end: int) -> str:
     """The smallest id among the slice's rows that were written at or after a moment, which is the one parameter.
 
     Of all its rows, whether they pair or not. Needs a contract that names written_at.
@@ -173,13 +173,13 @@ def first_xid_query(ledger: LedgerSide, *, xid_start: int, xid_end: int) -> str:
     return f"SELECT min({xid}) FROM {ledger.table} WHERE {inside} AND {ledger.columns.written_at} >= %s"
 
 
-def older_rows_query(ledger: LedgerSide, *, xid_start: int, snapshot_xmax: int) -> str:
+def older_rows_query(ledger: LedgerSection, *, xid_start: int, snapshot_xmax: int) -> str:
     """Count the rows that are not in [xid_start, snapshot xmax): on an append-only table, what earlier slices held."""
     inside = slice_condition(ledger, xid_start=xid_start, xid_end=snapshot_xmax)
     return f"SELECT count(*) FROM {ledger.table} WHERE NOT {inside} AND {pairing_condition(ledger)}"
 
 
-def rows_by_place_query(ledger: LedgerSide, *, bounds: Sequence[int], xid_start: int, next_xid: int) -> str:
+def rows_by_place_query(ledger: LedgerSection, *, bounds: Sequence[int], xid_start: int, next_xid: int) -> str:
     """By written_xid: how many rows have reached so many of the bounds with their ids. Shape: number, rows.
 
     Without the rows of [xid_start, next_xid), whose ids are where they should be: nobody has counted these before.
@@ -193,7 +193,7 @@ def rows_by_place_query(ledger: LedgerSide, *, bounds: Sequence[int], xid_start:
     )
 
 
-def digests_query(ledger: LedgerSide, *, bounds: Sequence[int], xid_start: int, xid_end: int) -> str:
+def digests_query(ledger: LedgerSection, *, bounds: Sequence[int], xid_start: int, xid_end: int) -> str:
     """By written_xid: what the rows of [xid_start, xid_end) say, as one figure for each place, free of order."""
     names = ("row_id", "match_key", "transaction_key", "leg", "amount_minor", "currency")
     said = " || chr(31) || ".join(f"{name}::text" for name in names)
@@ -205,7 +205,7 @@ def digests_query(ledger: LedgerSide, *, bounds: Sequence[int], xid_start: int, 
     )
 
 
-def last_written_query(ledger: LedgerSide, *, bounds: Sequence[int], number: int | None, limit: int) -> str:
+def last_written_query(ledger: LedgerSection, *, bounds: Sequence[int], number: int | None, limit: int) -> str:
     """Row ids of one of those places, the newest first: by partition, the youngest first, and by xmin, which no owner
     sets. The rows that are too many are likely to be these; which of a place were read, no database tells.
     """

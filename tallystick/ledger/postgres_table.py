@@ -6,7 +6,7 @@ import psycopg
 from psycopg import adapters
 from psycopg.rows import class_row
 
-from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSection
 from tallystick.ledger import postgres_sql
 from tallystick.ledger.protocol import (
     LedgerRefused,
@@ -62,7 +62,7 @@ class LedgerTable:
         return self.block_count if self.kind == "r" else None
 
 
-def describe_table(connection: psycopg.Connection, ledger: LedgerSide) -> LedgerTable:
+def describe_table(connection: psycopg.Connection, ledger: LedgerSection) -> LedgerTable:
     """Look the table up. Raises LedgerRefused unless it is a base table with the contract's columns, on a primary
     server, of which this role sees every row.
     """
@@ -102,7 +102,7 @@ def describe_table(connection: psycopg.Connection, ledger: LedgerSide) -> Ledger
     return table
 
 
-def _require_moment(connection: psycopg.Connection, ledger: LedgerSide) -> None:
+def _require_moment(connection: psycopg.Connection, ledger: LedgerSection) -> None:
     """A moment without a zone would be read in the session's. Raises LedgerRefused."""
     column = ledger.columns.written_at
     if column is None:
@@ -123,7 +123,7 @@ ON_STANDBY = (
 )
 
 
-def _unfilled_column(ledger: LedgerSide, table: LedgerTable) -> str:
+def _unfilled_column(ledger: LedgerSection, table: LedgerTable) -> str:
     got = "no such column" if table.fills_written_xid is None else "no default and no trigger fills it"
     add, default = postgres_sql.written_xid_statements(ledger.table)
     return (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from tallystick.matching.match_case import Place, Sighting
+from tallystick.matching.match_case import LookupHit, RecordLocation
 from tallystick.matching.scan_result import topic_place
 from tallystick.matching.unreadable_ranges import Loss
 from tallystick.model.cut import Cut, PartitionSnapshot
@@ -128,7 +128,7 @@ def losses_of_closed(closed: Iterable[Cut], partitions: Collection[PartitionSnap
     )
 
 
-Sightings = Mapping[str, tuple[Sighting, ...]]
+Sightings = Mapping[str, tuple[LookupHit, ...]]
 
 
 def unread_where_closed(by_key: Sightings, closed: Sequence[Cut]) -> Sightings:
@@ -138,12 +138,12 @@ def unread_where_closed(by_key: Sightings, closed: Sequence[Cut]) -> Sightings:
     return {key: tuple(_unread(seen, closed) for seen in found) for key, found in by_key.items()}
 
 
-def _unread(seen: Sighting, closed: Iterable[Cut]) -> Sighting:
-    is_unread = seen.place is Place.EARLIER_SLICE and any(_stands_in(seen, cut) for cut in closed)
-    return replace(seen, place=Place.UNREAD) if is_unread else seen
+def _unread(seen: LookupHit, closed: Iterable[Cut]) -> LookupHit:
+    is_unread = seen.place is RecordLocation.EARLIER_SLICE and any(_stands_in(seen, cut) for cut in closed)
+    return replace(seen, place=RecordLocation.UNREAD) if is_unread else seen
 
 
-def _stands_in(seen: Sighting, cut: Cut) -> bool:
+def _stands_in(seen: LookupHit, cut: Cut) -> bool:
     position: int | None = seen.detail.get("transaction_id")
     if position is not None:
         return cut.ledger_slice.xid_start <= position < cut.ledger_slice.xid_end

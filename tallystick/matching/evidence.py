@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tallystick.contract.contract import Contract
-from tallystick.kafka_cluster.state import Surroundings
+from tallystick.kafka_cluster.state import ClusterState
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.earlier_rows import Place
 from tallystick.ledger.protocol import HorizonHolder
-from tallystick.matching.match_case import Copy, Deadlines, Fate, KeyOutcome, Residue, Sighting
+from tallystick.matching.match_case import Deadlines, Entry, LookupHit, MatchResult, MatchStatus, UnmatchedItem
 from tallystick.model.census_values import BledBatch, PartitionCensus
 from tallystick.model.cut import Cut, LedgerSnapshot
 from tallystick.model.findings import Money
@@ -30,7 +30,7 @@ class LegsCase:
 
     transaction_key: str
     seen: Mapping[str, tuple[int, str, str]]
-    sightings: Mapping[str, tuple[Sighting, ...]] = field(default_factory=dict)
+    sightings: Mapping[str, tuple[LookupHit, ...]] = field(default_factory=dict)
     carried: OpenItem | None = None
 
 
@@ -109,12 +109,12 @@ class Evidence:
     older_rows_expected: int | None
     unreadable_count: int
     unreadable_sample: tuple[UnreadableRecord, ...]
-    outcomes: tuple[KeyOutcome, ...]
+    outcomes: tuple[MatchResult, ...]
     incomplete: tuple[LegsCase, ...]
     identities: Mapping[str, LogRecord]
     horizon_holder: HorizonHolder | None
     deadlines: Deadlines
-    surroundings: Surroundings = field(default_factory=Surroundings)
+    surroundings: ClusterState = field(default_factory=ClusterState)
     previous_cut: Cut | None = None
     topic_money: Money = field(default_factory=dict)
     ledger_money: Money = field(default_factory=dict)
@@ -140,7 +140,7 @@ class Evidence:
         """How long a partner may be late in this run."""
         return self.measured_grace or Grace(seconds=self.contract.partner_grace_seconds)
 
-    def residues(self, fate: Fate, side: ItemSide) -> tuple[Residue, ...]:
+    def residues(self, fate: MatchStatus, side: ItemSide) -> tuple[UnmatchedItem, ...]:
         """The copies of one side with one fate; one that bled is bled_into_transaction, and nothing else is said of it.
 
         But that a compared field differs from its row's is said too: that is another fault.
@@ -148,17 +148,17 @@ class Evidence:
         return self._residues.get((fate, side), ())
 
     @cached_property
-    def _residues(self) -> Mapping[tuple[Fate, ItemSide], tuple[Residue, ...]]:
+    def _residues(self) -> Mapping[tuple[MatchStatus, ItemSide], tuple[UnmatchedItem, ...]]:
         """Sorted out once, since each class asks for some of them."""
-        found: dict[tuple[Fate, ItemSide], list[Residue]] = {}
+        found: dict[tuple[MatchStatus, ItemSide], list[UnmatchedItem]] = {}
         for outcome in self.outcomes:
             for residue in outcome.residues:
-                if residue.fate is Fate.UNEQUAL or residue.copy.item_id not in self.bled_records:
+                if residue.fate is MatchStatus.UNEQUAL or residue.copy.item_id not in self.bled_records:
                     found.setdefault((residue.fate, residue.copy.side), []).append(residue)
         return {key: tuple(residues) for key, residues in found.items()}
 
     @cached_property
-    def rows_without_event(self) -> Mapping[tuple[str, str], Copy]:
+    def rows_without_event(self) -> Mapping[tuple[str, str], Entry]:
         """Ledger rows that have no event on the topics of the legs, by (transaction key, leg)."""
         return {
             (residue.copy.transaction_key, residue.copy.leg): residue.copy

@@ -4,21 +4,21 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from tallystick.matching.evidence import LegsCase
-from tallystick.matching.match_case import Copy, Fate, KeyCase, KeyOutcome
+from tallystick.matching.match_case import Entry, MatchGroup, MatchResult, MatchStatus
 from tallystick.matching.scan_result import place_in_order
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 
 
 def group_by_key(
-    copies: Iterable[Copy], carried: Iterable[OpenItem], *, ignore_case: bool = False
-) -> tuple[KeyCase, ...]:
+    copies: Iterable[Entry], carried: Iterable[OpenItem], *, ignore_case: bool = False
+) -> tuple[MatchGroup, ...]:
     """One case per key that has a new copy or an open item; broken items only join keys that moved again.
 
     A row of an item that is read again was written anew, and is the item's copy from now on, also under another key.
     Rows without a key have nothing to do with one another: each is a case of its own. ignore_case: of currencies. The
     copies come folded; an item may be older than the rule.
     """
-    by_key: dict[str, list[Copy]] = {}
+    by_key: dict[str, list[Entry]] = {}
     of_rows = {item.item_id: item for item in carried if item.side is ItemSide.LEDGER}
     for copy in copies:
         item = of_rows.pop(copy.item_id, None)
@@ -33,13 +33,13 @@ def group_by_key(
         if item.match_key in by_key:
             by_key[item.match_key].append(copy_of_item(item, ignore_case=ignore_case))
     return (
-        *(KeyCase(match_key="", copies=(copy,)) for copy in without_key),
-        *(KeyCase(match_key=key, copies=tuple(found)) for key, found in sorted(by_key.items())),
+        *(MatchGroup(match_key="", copies=(copy,)) for copy in without_key),
+        *(MatchGroup(match_key=key, copies=tuple(found)) for key, found in sorted(by_key.items())),
     )
 
 
-def copy_of_item(item: OpenItem, *, ignore_case: bool) -> Copy:
-    return Copy(
+def copy_of_item(item: OpenItem, *, ignore_case: bool) -> Entry:
+    return Entry(
         side=item.side,
         item_id=item.item_id,
         match_key=item.match_key,
@@ -53,7 +53,7 @@ def copy_of_item(item: OpenItem, *, ignore_case: bool) -> Copy:
     )
 
 
-def group_by_transaction(copies: Iterable[Copy], carried: Iterable[OpenItem]) -> tuple[LegsCase, ...]:
+def group_by_transaction(copies: Iterable[Entry], carried: Iterable[OpenItem]) -> tuple[LegsCase, ...]:
     """Business transactions with a leg missing in this cut, and those that earlier cuts left open."""
     seen: dict[str, dict[str, tuple[int, str, str]]] = {}
     items = {item.transaction_key: item for item in carried if item.side is ItemSide.LEGS}
@@ -74,7 +74,7 @@ def not_judged_before(cases: Iterable[LegsCase], judged: Collection[str]) -> tup
     return tuple(case for case in cases if case.carried is not None or case.transaction_key not in judged)
 
 
-def without_repeats(cases: Iterable[LegsCase], outcomes: Iterable[KeyOutcome]) -> tuple[LegsCase, ...]:
+def without_repeats(cases: Iterable[LegsCase], outcomes: Iterable[MatchResult]) -> tuple[LegsCase, ...]:
     """Without transactions of which this cut shows nothing but what repeats an event that an earlier cut has read: they
     were judged then, and what became of their other legs the log may have forgotten.
     """
@@ -82,7 +82,7 @@ def without_repeats(cases: Iterable[LegsCase], outcomes: Iterable[KeyOutcome]) -
         residue.copy.item_id
         for outcome in outcomes
         for residue in outcome.residues
-        if residue.fate is Fate.EXTRA and (residue.original is None or residue.original.carried is not None)
+        if residue.fate is MatchStatus.EXTRA and (residue.original is None or residue.original.carried is not None)
     }
     return tuple(
         case

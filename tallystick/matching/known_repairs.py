@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import ACTION_HEADER, LogRecord
-from tallystick.matching.match_case import Sighting
+from tallystick.matching.match_case import LookupHit
 from tallystick.model.known_repair import KnownRepair, Repairs
 from tallystick.model.open_item import ItemSide
 
@@ -20,7 +20,7 @@ class Believed:
     """What is left once nothing pretends to be our repair. forged: item ids of those that did, in order."""
 
     records: Mapping[str, LogRecord] = field(default_factory=dict)
-    sightings: Mapping[str, tuple[Sighting, ...]] = field(default_factory=dict)
+    sightings: Mapping[str, tuple[LookupHit, ...]] = field(default_factory=dict)
     forged: tuple[str, ...] = ()
 
 
@@ -44,10 +44,10 @@ def believed_records(records: Mapping[str, LogRecord], repairs: Repairs) -> Beli
     )
 
 
-def believed_rows(sightings: Mapping[str, Sequence[Sighting]], repairs: Repairs) -> Believed:
+def believed_rows(sightings: Mapping[str, Sequence[LookupHit]], repairs: Repairs) -> Believed:
     """Sightings by match key; a row that holds an action that did not write it is an ordinary row."""
     forged: list[str] = []
-    left: dict[str, tuple[Sighting, ...]] = {}
+    left: dict[str, tuple[LookupHit, ...]] = {}
     for key, seen in sightings.items():
         pretends = [] if repairs is None else [one for one in seen if not _may_be_ours(one, key, repairs)]
         forged += [one.item_id for one in pretends]
@@ -55,7 +55,7 @@ def believed_rows(sightings: Mapping[str, Sequence[Sighting]], repairs: Repairs)
     return Believed(sightings=left, forged=tuple(sorted(set(forged))))
 
 
-def action_ids_of(records: Mapping[str, LogRecord], sightings: Mapping[str, Sequence[Sighting]]) -> frozenset[str]:
+def action_ids_of(records: Mapping[str, LogRecord], sightings: Mapping[str, Sequence[LookupHit]]) -> frozenset[str]:
     """What they say which actions wrote them."""
     of_rows = (str(seen.detail.get("action_id", "")) for found in sightings.values() for seen in found)
     return frozenset({record.action_id for record in records.values()} | set(of_rows)) - {""}
@@ -73,7 +73,7 @@ def _ordinary(record: LogRecord) -> LogRecord:
     return replace(record, headers=headers, reverses="")
 
 
-def _may_be_ours(seen: Sighting, match_key: str, repairs: Mapping[str, KnownRepair]) -> bool:
+def _may_be_ours(seen: LookupHit, match_key: str, repairs: Mapping[str, KnownRepair]) -> bool:
     action_id = seen.detail.get("action_id")
     if seen.side is not ItemSide.LEDGER or not action_id:
         return True
@@ -82,6 +82,6 @@ def _may_be_ours(seen: Sighting, match_key: str, repairs: Mapping[str, KnownRepa
     return repair is not None and (repair.match_key, repair.reverses) == said
 
 
-def _without_action(seen: Sighting) -> Sighting:
+def _without_action(seen: LookupHit) -> LookupHit:
     """What it says that it takes back stays: that is the owner's to write."""
     return replace(seen, detail={name: value for name, value in seen.detail.items() if name != "action_id"})

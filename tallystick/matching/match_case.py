@@ -10,7 +10,7 @@ from tallystick.matching.unreadable_ranges import NOTHING, OutOfSight
 from tallystick.model.open_item import ItemSide, OpenItem
 
 
-class Place(StrEnum):
+class RecordLocation(StrEnum):
     """Where a looked-up copy lies, seen from the cut."""
 
     BEFORE_BASELINE = "before_baseline"
@@ -31,21 +31,21 @@ class Place(StrEnum):
     """An acknowledged offset of which nobody can say any more what it held."""
 
 
-BEYOND_THE_CUT = frozenset({Place.PENDING, Place.OPEN})
+BEYOND_THE_CUT = frozenset({RecordLocation.PENDING, RecordLocation.OPEN})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sighting:
+class LookupHit:
     """One copy found by a look-up outside the pairing, with what proves it."""
 
     side: ItemSide
-    place: Place
+    place: RecordLocation
     item_id: str
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Copy:
+class Entry:
     """One event or ledger row that takes part in the pairing. carried: what earlier cuts said of it, None if new.
 
     match_key: empty where a row has none; an event without one is unreadable, and no copy.
@@ -74,7 +74,7 @@ class Copy:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeyCase:
+class MatchGroup:
     """All that is known of one key that is not simply one event and one equal row of this cut.
 
     too_many: rows that earlier runs judged one too many, where a row that is written anew comes again: it may be what
@@ -82,16 +82,16 @@ class KeyCase:
     """
 
     match_key: str
-    copies: tuple[Copy, ...]
-    sightings: tuple[Sighting, ...] = ()
+    copies: tuple[Entry, ...]
+    sightings: tuple[LookupHit, ...] = ()
     too_many: frozenset[str] = frozenset()
 
-    def side(self, side: ItemSide) -> tuple[Copy, ...]:
+    def side(self, side: ItemSide) -> tuple[Entry, ...]:
         """Copies of one side, as the cuts saw them: carried ones first, the oldest cut's first, in log or row order."""
         found = [copy for copy in self.copies if copy.side is side]
         return tuple(sorted(found, key=_first_seen) if len(found) > 1 else found)
 
-    def places(self, side: ItemSide, *, without: Collection[str] = ()) -> frozenset[Place]:
+    def places(self, side: ItemSide, *, without: Collection[str] = ()) -> frozenset[RecordLocation]:
         """Places seen on one side, without copies that take part in the pairing and rows that take others back."""
         there = [seen for seen in self.sightings if seen.side is side]
         if not there:
@@ -102,11 +102,11 @@ class KeyCase:
         )
 
 
-def _first_seen(copy: Copy) -> tuple[bool, int, int, str]:
+def _first_seen(copy: Entry) -> tuple[bool, int, int, str]:
     return (copy.carried is None, copy.carried.first_seen_cut if copy.carried else 0, copy.order, copy.item_id)
 
 
-class Fate(StrEnum):
+class MatchStatus(StrEnum):
     """What a copy without an equal partner is."""
 
     FOLLOWER_ABSENT = "follower_absent"
@@ -136,30 +136,30 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Residue:
+class UnmatchedItem:
     """One copy that is not simply matched.
 
     partner: the copy it is paired with, if any. original: the sibling that an extra one doubles; None where that one
     stands in an earlier slice.
     """
 
-    copy: Copy
-    fate: Fate
+    copy: Entry
+    fate: MatchStatus
     reason: str
-    partner: Copy | None = None
-    original: Copy | None = None
-    sightings: tuple[Sighting, ...] = ()
+    partner: Entry | None = None
+    original: Entry | None = None
+    sightings: tuple[LookupHit, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeyOutcome:
+class MatchResult:
     """What became of one key's copies."""
 
-    case: KeyCase
-    matched: tuple[tuple[Copy, Copy], ...]
+    case: MatchGroup
+    matched: tuple[tuple[Entry, Entry], ...]
     """(topic copy, ledger copy), compared fields equal."""
-    residues: tuple[Residue, ...]
-    netted: tuple[tuple[Copy, Copy], ...] = ()
+    residues: tuple[UnmatchedItem, ...]
+    netted: tuple[tuple[Entry, Entry], ...] = ()
     """(copy that was one too many, the reversal that takes it back): neither is one any more."""
 
 
@@ -180,7 +180,7 @@ class Deadlines:
     rows_may_be_older: bool = False
     """May rows of this cut's slice have been written anew, by what the guard of older rows has found?"""
 
-    def due(self, copy: Copy) -> datetime:
+    def due(self, copy: Entry) -> datetime:
         return copy.carried.due_utc if copy.carried else self.new_copies_due_utc
 
     def first_seen_by(self, item: OpenItem | None) -> int:
@@ -191,5 +191,5 @@ class Deadlines:
         return self.topic_settled_until_utc if side is ItemSide.TOPIC else self.ledger_settled_until_utc
 
 
-def id_of_copy(copy: Copy) -> str:
+def id_of_copy(copy: Entry) -> str:
     return copy.item_id

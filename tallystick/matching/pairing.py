@@ -25,22 +25,28 @@ from types import MappingProxyType
 
 from tallystick.matching.match_case import (
     BEYOND_THE_CUT,
-    Copy,
     Deadlines,
-    Fate,
-    KeyCase,
-    KeyOutcome,
-    Place,
-    Residue,
+    Entry,
+    MatchGroup,
+    MatchResult,
+    MatchStatus,
+    RecordLocation,
+    UnmatchedItem,
 )
 from tallystick.matching.reversals import idle_reversal, reversals_in
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.open_item import ItemSide, ItemState
-from tallystick.text.side_terms import in_words_of
+from tallystick.text.side_terms import for_direction
 
-_READ_BEFORE = frozenset({Place.BEFORE_BASELINE, Place.EARLIER_SLICE, Place.UNREAD})
-_STANDING = BEYOND_THE_CUT | {Place.BEFORE_BASELINE, Place.EARLIER_SLICE, Place.UNREAD, Place.SLICE, Place.STRAY}
+_READ_BEFORE = frozenset({RecordLocation.BEFORE_BASELINE, RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD})
+_STANDING = BEYOND_THE_CUT | {
+    RecordLocation.BEFORE_BASELINE,
+    RecordLocation.EARLIER_SLICE,
+    RecordLocation.UNREAD,
+    RecordLocation.SLICE,
+    RecordLocation.STRAY,
+}
 """Places of copies that a reader may see, now or once their transaction has ended."""
 
 
@@ -61,13 +67,13 @@ NO_LEGS: Mapping[str, str] = MappingProxyType({})
 
 
 def pair_key(
-    case: KeyCase,
+    case: MatchGroup,
     *,
     direction: Direction,
     deadlines: Deadlines,
     legs: Mapping[str, str] = NO_LEGS,
     rows_keep_sign: bool = False,
-) -> KeyOutcome:
+) -> MatchResult:
     """Pair one key. The order of rows, and on which side a copy was read first, change nothing.
 
     legs: leg name to topic; without them no event is misrouted. rows_keep_sign: does a row that takes one back have
@@ -75,9 +81,9 @@ def pair_key(
     """
     if not case.match_key:
         rows = [copy for copy in case.copies if not _is_judged(copy)]
-        return KeyOutcome(case=case, matched=(), residues=tuple(map(_without_key, rows)))
-    netted: tuple[tuple[Copy, Copy], ...] = ()
-    idle: list[Copy] = []
+        return MatchResult(case=case, matched=(), residues=tuple(map(_without_key, rows)))
+    netted: tuple[tuple[Entry, Entry], ...] = ()
+    idle: list[Entry] = []
     if any(copy.reverses for copy in case.copies):
         netted = tuple(reversals_in(case, rows_keep_sign=rows_keep_sign))
         case = _without(case, [copy for pair in netted for copy in pair])
@@ -105,7 +111,7 @@ def pair_key(
         if pair[0].compared == pair[1].compared and pair[0].item_id not in odd
     )
     astray = {topic.item_id for topic, _ in equal if is_misrouted(topic, legs) and not _is_called_misrouted(topic)}
-    return KeyOutcome(
+    return MatchResult(
         case=case,
         matched=tuple(pair for pair in equal if pair[0].item_id not in astray),
         residues=(
@@ -116,16 +122,16 @@ def pair_key(
     )
 
 
-def _without_key(copy: Copy) -> Residue:
-    return Residue(copy=copy, fate=Fate.WITHOUT_KEY, reason="it has no key that an event could have")
+def _without_key(copy: Entry) -> UnmatchedItem:
+    return UnmatchedItem(copy=copy, fate=MatchStatus.WITHOUT_KEY, reason="it has no key that an event could have")
 
 
-def _in_its_words(residue: Residue, direction: Direction) -> Residue:
-    reason = in_words_of(direction, residue.reason)
+def _in_its_words(residue: UnmatchedItem, direction: Direction) -> UnmatchedItem:
+    reason = for_direction(direction, residue.reason)
     return residue if reason == residue.reason else replace(residue, reason=reason)
 
 
-def _without(case: KeyCase, copies: Iterable[Copy]) -> KeyCase:
+def _without(case: MatchGroup, copies: Iterable[Entry]) -> MatchGroup:
     gone = {copy.item_id for copy in copies}
     return replace(
         case,
@@ -134,12 +140,12 @@ def _without(case: KeyCase, copies: Iterable[Copy]) -> KeyCase:
     )
 
 
-def is_misrouted(copy: Copy, legs: Mapping[str, str]) -> bool:
+def is_misrouted(copy: Entry, legs: Mapping[str, str]) -> bool:
     """Does an event name a leg that another topic belongs to? One that names no leg of the contract is not judged."""
     return copy.side is ItemSide.TOPIC and legs.get(copy.leg, topic_of(copy.item_id)) != topic_of(copy.item_id)
 
 
-def _is_called_misrouted(copy: Copy) -> bool:
+def _is_called_misrouted(copy: Entry) -> bool:
     """An earlier run did: that its follower came after all clears it."""
     return copy.carried is not None and copy.carried.found_as is BreakClass.MISROUTED_IN_TOPIC
 
@@ -149,19 +155,19 @@ def topic_of(item_id: str) -> str:
     return item_id.removeprefix("topic:").rsplit(":", 2)[0]
 
 
-def _judge_route(residue: Residue, legs: Mapping[str, str]) -> Residue:
+def _judge_route(residue: UnmatchedItem, legs: Mapping[str, str]) -> UnmatchedItem:
     """That no follower came is explained by the wrong topic. Nothing else is: an event without origin stays one."""
-    if residue.fate is Fate.FOLLOWER_ABSENT and is_misrouted(residue.copy, legs):
+    if residue.fate is MatchStatus.FOLLOWER_ABSENT and is_misrouted(residue.copy, legs):
         return replace(_misrouted(residue.copy, legs), sightings=residue.sightings)
     return residue
 
 
-def _misrouted(copy: Copy, legs: Mapping[str, str], *, partner: Copy | None = None) -> Residue:
+def _misrouted(copy: Entry, legs: Mapping[str, str], *, partner: Entry | None = None) -> UnmatchedItem:
     reason = f"its leg belongs to {legs[copy.leg]}"
-    return Residue(copy=copy, fate=Fate.MISROUTED, reason=reason, partner=partner)
+    return UnmatchedItem(copy=copy, fate=MatchStatus.MISROUTED, reason=reason, partner=partner)
 
 
-def _belongs_to_an_older_pair(case: KeyCase, extras: Collection[str], *, follower: ItemSide) -> Callable[..., bool]:
+def _belongs_to_an_older_pair(case: MatchGroup, extras: Collection[str], *, follower: ItemSide) -> Callable[..., bool]:
     """Tells of two new copies that they are no pair: a follower of the key stands elsewhere already, before these.
 
     Where the origin is one too many itself, its follower is its own, and nothing more is said of it.
@@ -173,8 +179,8 @@ def _belongs_to_an_older_pair(case: KeyCase, extras: Collection[str], *, followe
 
 
 def _pair(
-    origins: Iterable[Copy], followers: Iterable[Copy], *, apart: Callable[[Copy, Copy], bool]
-) -> tuple[tuple[Copy, Copy], ...]:
+    origins: Iterable[Entry], followers: Iterable[Entry], *, apart: Callable[[Entry, Entry], bool]
+) -> tuple[tuple[Entry, Entry], ...]:
     """Equal ones first, then in order; copies that may not be paired any more are left out. apart: are no pair."""
     free_origins = [copy for copy in origins if copy.carried is None or copy.carried.pairable]
     free_followers = [copy for copy in followers if copy.carried is None or copy.carried.pairable]
@@ -190,7 +196,7 @@ def _pair(
     return tuple(pairs)
 
 
-def _was_consumed(case: KeyCase, side: ItemSide) -> bool:
+def _was_consumed(case: MatchGroup, side: ItemSide) -> bool:
     """Did an earlier cut pair this key, so that one more copy on this side is one too many?
 
     Two of one key are two, whoever has read the first, and whether anybody has: another copy that stands on this side
@@ -199,10 +205,10 @@ def _was_consumed(case: KeyCase, side: ItemSide) -> bool:
     """
     if case.places(side, without=case.too_many) & _READ_BEFORE:
         return True
-    return side is ItemSide.TOPIC and Place.EARLIER_SLICE in case.places(ItemSide.LEDGER)
+    return side is ItemSide.TOPIC and RecordLocation.EARLIER_SLICE in case.places(ItemSide.LEDGER)
 
 
-def _extra_origins(case: KeyCase, origins: tuple[Copy, ...], origin: ItemSide) -> tuple[Copy, ...]:
+def _extra_origins(case: MatchGroup, origins: tuple[Entry, ...], origin: ItemSide) -> tuple[Entry, ...]:
     """New copies beyond the key's first: a key stands once, even where the follower doubled it too."""
     new = [copy for copy in origins if copy.carried is None]
     if not new:
@@ -213,101 +219,131 @@ def _extra_origins(case: KeyCase, origins: tuple[Copy, ...], origin: ItemSide) -
 
 
 def _judge_origin(
-    case: KeyCase, copy: Copy, partner: Copy | None, is_extra: bool, origins: tuple[Copy, ...], deadlines: Deadlines
-) -> list[Residue]:
+    case: MatchGroup,
+    copy: Entry,
+    partner: Entry | None,
+    is_extra: bool,
+    origins: tuple[Entry, ...],
+    deadlines: Deadlines,
+) -> list[UnmatchedItem]:
     if is_extra:
         original = None if copy is origins[0] else origins[0]
         reason = "the other side followed it" if partner else "the other side has no row for it"
         return [
-            Residue(
-                copy=copy, fate=Fate.EXTRA, reason=reason, partner=partner, original=original, sightings=case.sightings
+            UnmatchedItem(
+                copy=copy,
+                fate=MatchStatus.EXTRA,
+                reason=reason,
+                partner=partner,
+                original=original,
+                sightings=case.sightings,
             )
         ]
     if partner is not None:
         if partner.compared == copy.compared:
             return []
-        return [Residue(copy=copy, fate=Fate.UNEQUAL, reason="the compared fields differ", partner=partner)]
-    return [] if _is_judged(copy) else [_judge_absence(case, copy, Fate.FOLLOWER_ABSENT, deadlines)]
+        return [
+            UnmatchedItem(copy=copy, fate=MatchStatus.UNEQUAL, reason="the compared fields differ", partner=partner)
+        ]
+    return [] if _is_judged(copy) else [_judge_absence(case, copy, MatchStatus.FOLLOWER_ABSENT, deadlines)]
 
 
-def _judge_follower(case: KeyCase, copy: Copy, key_was_paired: bool, first: Copy, deadlines: Deadlines) -> Residue:
+def _judge_follower(
+    case: MatchGroup, copy: Entry, key_was_paired: bool, first: Entry, deadlines: Deadlines
+) -> UnmatchedItem:
     places = case.places(other_side(copy.side))
-    taken = key_was_paired or (Place.BEFORE_BASELINE in places and copy is not first)
+    taken = key_was_paired or (RecordLocation.BEFORE_BASELINE in places and copy is not first)
     if copy is first and copy.carried is not None and not case.places(copy.side) & _READ_BEFORE:
         taken = False  # it waited while its key was read, and nothing else is there that it could repeat
     if taken and not places & BEYOND_THE_CUT:
         original = None if copy is first else first
-        return Residue(
-            copy=copy, fate=Fate.EXTRA, reason="its key was paired already", original=original, sightings=case.sightings
+        return UnmatchedItem(
+            copy=copy,
+            fate=MatchStatus.EXTRA,
+            reason="its key was paired already",
+            original=original,
+            sightings=case.sightings,
         )
-    if copy is first and not taken and places & _STANDING == {Place.OPEN}:
+    if copy is first and not taken and places & _STANDING == {RecordLocation.OPEN}:
         reason = "its event is in a producer transaction that is still open"
-        return Residue(copy=copy, fate=Fate.ORIGIN_OPEN, reason=reason, sightings=case.sightings)
-    return _judge_absence(case, copy, Fate.ORIGIN_ABSENT, deadlines)
+        return UnmatchedItem(copy=copy, fate=MatchStatus.ORIGIN_OPEN, reason=reason, sightings=case.sightings)
+    return _judge_absence(case, copy, MatchStatus.ORIGIN_ABSENT, deadlines)
 
 
-def _waited_for(copy: Copy, reason: str) -> bool:
+def _waited_for(copy: Entry, reason: str) -> bool:
     """Did an earlier run let it wait for that already? A row that is written anew after every cut is never in one."""
     return copy.carried is not None and copy.carried.reason.startswith(reason)
 
 
-def _is_judged(copy: Copy) -> bool:
+def _is_judged(copy: Entry) -> bool:
     """An earlier run broke it or gave it up: it may still find a partner, but it is not judged twice."""
     return copy.carried is not None and copy.carried.state is not ItemState.OPEN
 
 
-def _judge_absence(case: KeyCase, copy: Copy, absent: Fate, deadlines: Deadlines) -> Residue:
+def _judge_absence(case: MatchGroup, copy: Entry, absent: MatchStatus, deadlines: Deadlines) -> UnmatchedItem:
     """A copy alone: wait, undecidable, or proven. Proof needs the other side settled past the copy's deadline."""
     there = other_side(copy.side)
     places, due = case.places(there), deadlines.due(copy)
     settled_until = deadlines.settled_until(there)
     if places & BEYOND_THE_CUT:
-        fate, reason = Fate.WAITING, f"its partner lies beyond the cut of the {there}"
+        fate, reason = MatchStatus.WAITING, f"its partner lies beyond the cut of the {there}"
         if there is ItemSide.LEDGER and due <= deadlines.now_utc and _waited_for(copy, reason):
-            fate, reason = Fate.UNSETTLED, f"{reason} in one run after another"
-    elif Place.BEFORE_BASELINE in places:
-        fate, reason = Fate.UNDECIDABLE, f"its partner lies before the baseline of the {there}"
-    elif Place.EARLIER_SLICE in places and copy.carried is None and (other := _event_of_other_money(case, copy)):
+            fate, reason = MatchStatus.UNSETTLED, f"{reason} in one run after another"
+    elif RecordLocation.BEFORE_BASELINE in places:
+        fate, reason = MatchStatus.UNDECIDABLE, f"its partner lies before the baseline of the {there}"
+    elif (
+        RecordLocation.EARLIER_SLICE in places and copy.carried is None and (other := _event_of_other_money(case, copy))
+    ):
         reason = "it is not what was paired with its event: its money is another"
-        return Residue(copy=copy, fate=Fate.UNEQUAL, reason=reason, partner=other, sightings=case.sightings)
-    elif Place.EARLIER_SLICE in places and copy.carried is None and deadlines.rows_may_be_older:
-        fate, reason = Fate.UNDECIDABLE, f"its partner on the {there} was paired before: it was written anew"
-    elif Place.EARLIER_SLICE in places and copy.carried is None:
-        fate, reason = Fate.PAIRED_BEFORE, f"its partner on the {there} was read before, and is not open any more"
+        return UnmatchedItem(
+            copy=copy, fate=MatchStatus.UNEQUAL, reason=reason, partner=other, sightings=case.sightings
+        )
+    elif RecordLocation.EARLIER_SLICE in places and copy.carried is None and deadlines.rows_may_be_older:
+        fate, reason = MatchStatus.UNDECIDABLE, f"its partner on the {there} was paired before: it was written anew"
+    elif RecordLocation.EARLIER_SLICE in places and copy.carried is None:
+        fate, reason = (
+            MatchStatus.PAIRED_BEFORE,
+            f"its partner on the {there} was read before, and is not open any more",
+        )
     elif due > deadlines.now_utc:
-        fate, reason = Fate.WAITING, "within the partner's grace"
-    elif there is ItemSide.TOPIC and Place.LOST not in places and _event_may_have_expired(copy, deadlines):
-        fate, reason = Fate.PARTNER_EXPIRED, "its partner may have been among the offsets that expired unread"
-    elif there is ItemSide.TOPIC and Place.LOST not in places and _may_be_older(copy, deadlines):
-        fate, reason = Fate.PARTNER_EXPIRED, MAY_BE_OLDER
+        fate, reason = MatchStatus.WAITING, "within the partner's grace"
+    elif there is ItemSide.TOPIC and RecordLocation.LOST not in places and _event_may_have_expired(copy, deadlines):
+        fate, reason = MatchStatus.PARTNER_EXPIRED, "its partner may have been among the offsets that expired unread"
+    elif there is ItemSide.TOPIC and RecordLocation.LOST not in places and _may_be_older(copy, deadlines):
+        fate, reason = MatchStatus.PARTNER_EXPIRED, MAY_BE_OLDER
     elif there is ItemSide.LEDGER and deadlines.inputs_out_of_sight:
-        fate, reason = Fate.PARTNER_EXPIRED, "its input may lie beyond the retained log and the index of keys"
-    elif places & {Place.SLICE, Place.EARLIER_SLICE, Place.UNREAD}:
-        fate, reason = Fate.PARTNER_UNREAD, f"its partner on the {there} could not be read"
+        fate, reason = MatchStatus.PARTNER_EXPIRED, "its input may lie beyond the retained log and the index of keys"
+    elif places & {RecordLocation.SLICE, RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD}:
+        fate, reason = MatchStatus.PARTNER_UNREAD, f"its partner on the {there} could not be read"
     elif settled_until is None or settled_until < due:
-        fate, reason = Fate.UNSETTLED, f"the {there} is held back before the deadline"
-    elif Place.EXPIRED in places and Place.STRAY not in places:
-        fate, reason = Fate.PARTNER_EXPIRED, "what the offset held that was acknowledged for it cannot be said any more"
+        fate, reason = MatchStatus.UNSETTLED, f"the {there} is held back before the deadline"
+    elif RecordLocation.EXPIRED in places and RecordLocation.STRAY not in places:
+        fate, reason = (
+            MatchStatus.PARTNER_EXPIRED,
+            "what the offset held that was acknowledged for it cannot be said any more",
+        )
     else:
         fate, reason = absent, f"the {there} has settled past the deadline without it"
-    return Residue(copy=copy, fate=fate, reason=reason, sightings=case.sightings)
+    return UnmatchedItem(copy=copy, fate=fate, reason=reason, sightings=case.sightings)
 
 
-def _event_may_have_expired(row: Copy, deadlines: Deadlines) -> bool:
+def _event_may_have_expired(row: Entry, deadlines: Deadlines) -> bool:
     return deadlines.topic_lost_offsets or deadlines.first_seen_by(row.carried) in deadlines.out_of_sight.events_lost
 
 
-def _may_be_older(row: Copy, deadlines: Deadlines) -> bool:
+def _may_be_older(row: Entry, deadlines: Deadlines) -> bool:
     return deadlines.first_seen_by(row.carried) in deadlines.out_of_sight.rows_may_be_older
 
 
-def _event_of_other_money(case: KeyCase, row: Copy) -> Copy | None:
+def _event_of_other_money(case: MatchGroup, row: Entry) -> Entry | None:
     """The event that an earlier cut paired, where it says other money than the row that was written anew or put in the
     place of its own. None where one says the same, or one cannot be read.
     """
     if row.side is not ItemSide.LEDGER:
         return None
-    events = [seen for seen in case.sightings if seen.side is ItemSide.TOPIC and seen.place is Place.EARLIER_SLICE]
+    events = [
+        seen for seen in case.sightings if seen.side is ItemSide.TOPIC and seen.place is RecordLocation.EARLIER_SLICE
+    ]
     if any("amount_minor" not in seen.detail for seen in events):
         return None
     said = [(int(seen.detail["amount_minor"]), str(seen.detail["currency"])) for seen in events]

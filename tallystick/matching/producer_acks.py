@@ -8,10 +8,10 @@ lost. Source: KIP-101, KIP-279 (how an unclean election or a lost disk takes ack
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from tallystick.kafka_cluster.state import Surroundings
+from tallystick.kafka_cluster.state import ClusterState
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.protocol import LedgerRow
-from tallystick.matching.match_case import Place, Sighting
+from tallystick.matching.match_case import LookupHit, RecordLocation
 from tallystick.matching.pairing import topic_of
 from tallystick.matching.scan_result import topic_item_id
 from tallystick.model.cut import PartitionSnapshot
@@ -20,7 +20,7 @@ from tallystick.model.open_item import ItemSide
 
 
 @dataclass(frozen=True, kw_only=True)
-class Receipt:
+class AckedOffset:
     """Where a broker said it had written the event of one row."""
 
     match_key: str
@@ -28,10 +28,10 @@ class Receipt:
     kafka_offset: int
 
 
-def receipts_of(rows: Iterable[LedgerRow], legs: Mapping[str, str]) -> tuple[Receipt, ...]:
+def receipts_of(rows: Iterable[LedgerRow], legs: Mapping[str, str]) -> tuple[AckedOffset, ...]:
     """The receipts that rows hold; on the topic of the row's leg. A negative offset is none: acks=0 gives it."""
     return tuple(
-        Receipt(
+        AckedOffset(
             match_key=row.match_key,
             topic_partition=TopicPartition(topic=legs[row.leg], partition=row.receipt_partition),
             kafka_offset=row.receipt_offset,
@@ -45,12 +45,12 @@ def receipts_of(rows: Iterable[LedgerRow], legs: Mapping[str, str]) -> tuple[Rec
 
 
 def receipt_sighting(
-    receipt: Receipt,
+    receipt: AckedOffset,
     standing: LogRecord | None,
     *,
     partitions: Collection[PartitionSnapshot],
     first_topic_ids: Mapping[str, str],
-) -> Sighting | None:
+) -> LookupHit | None:
     """What a receipt says of its event: nothing where the event stands there, whatever its outcome, or where nobody can
     see yet what does.
 
@@ -61,16 +61,16 @@ def receipt_sighting(
     part = receipt.topic_partition
     now = next((one for one in partitions if one.topic_partition == part), None)
     if now is None:
-        place, because = Place.EXPIRED, "there is no such partition"
+        place, because = RecordLocation.EXPIRED, "there is no such partition"
     elif first_topic_ids.get(part.topic, now.topic_id) != now.topic_id:
-        place, because = Place.EXPIRED, "the topic was deleted and created again"
+        place, because = RecordLocation.EXPIRED, "the topic was deleted and created again"
     elif receipt.kafka_offset < now.log_start:
-        place, because = Place.EXPIRED, "retention has taken that offset"
+        place, because = RecordLocation.EXPIRED, "retention has taken that offset"
     elif now.high_watermark <= receipt.kafka_offset < now.written_end:
         return None
     else:
-        place, because = Place.LOST, _stands_there(receipt, standing, now)
-    return Sighting(
+        place, because = RecordLocation.LOST, _stands_there(receipt, standing, now)
+    return LookupHit(
         side=ItemSide.TOPIC,
         place=place,
         item_id=topic_item_id(part.topic, part.partition, receipt.kafka_offset),
@@ -84,7 +84,7 @@ def _bounds(now: PartitionSnapshot | None) -> dict[str, int]:
     return {"leader_epoch": now.leader_epoch, "log_start": now.log_start, "high_watermark": now.high_watermark}
 
 
-def _stands_there(receipt: Receipt, standing: LogRecord | None, now: PartitionSnapshot) -> str:
+def _stands_there(receipt: AckedOffset, standing: LogRecord | None, now: PartitionSnapshot) -> str:
     if receipt.kafka_offset >= now.high_watermark:
         return f"nothing: the log ends at {now.high_watermark}"
     if standing is None:
@@ -92,15 +92,15 @@ def _stands_there(receipt: Receipt, standing: LogRecord | None, now: PartitionSn
     return f"another event ({standing.outcome})"
 
 
-def without_compacted(sightings: Iterable[Sighting], surroundings: Surroundings) -> tuple[Sighting, ...]:
+def without_compacted(sightings: Iterable[LookupHit], surroundings: ClusterState) -> tuple[LookupHit, ...]:
     """A topic that compacts may drop what was acknowledged: there a receipt proves no loss."""
     return tuple(_if_compacted(seen, surroundings) for seen in sightings)
 
 
-def _if_compacted(seen: Sighting, surroundings: Surroundings) -> Sighting:
-    if seen.place is not Place.LOST:
+def _if_compacted(seen: LookupHit, surroundings: ClusterState) -> LookupHit:
+    if seen.place is not RecordLocation.LOST:
         return seen
     settings = surroundings.settings_of(topic_of(seen.item_id))
     if settings is None or not settings.compacts:
         return seen
-    return replace(seen, place=Place.EXPIRED, detail={**seen.detail, "stands_there": "the topic compacts"})
+    return replace(seen, place=RecordLocation.EXPIRED, detail={**seen.detail, "stands_there": "the topic compacts"})

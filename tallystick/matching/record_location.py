@@ -10,7 +10,7 @@ from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.kafka_log.search import Wanted
 from tallystick.ledger.protocol import LedgerRow
-from tallystick.matching.match_case import KeyCase, Place, Sighting
+from tallystick.matching.match_case import LookupHit, MatchGroup, RecordLocation
 from tallystick.matching.pairing import origin_side
 from tallystick.matching.scan_result import SliceScan, input_row_id, ledger_item_id, topic_item_id, topic_place
 from tallystick.model.cut import Cut, LedgerSlice, PartitionSnapshot, TopicSlice
@@ -19,13 +19,13 @@ from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide
 
 
-def add_unseen(found: list[Sighting], more: Iterable[Sighting]) -> None:
+def add_unseen(found: list[LookupHit], more: Iterable[LookupHit]) -> None:
     """What the log shows too, it shows with its writer."""
     known = {seen.item_id for seen in found}
     found.extend(seen for seen in more if seen.item_id not in known)
 
 
-def without_what_came_home(
+def not_yet_fetched(
     wanted: Wanted, slices: Iterable[TopicSlice], scan: SliceScan
 ) -> tuple[Wanted, tuple[LogRecord, ...]]:
     """What is left to search for, and the wanted records that the scan brought home: a slice is not searched twice.
@@ -57,8 +57,8 @@ def in_log_order(records: Iterable[LogRecord], partitions: Iterable[PartitionSna
 
 
 def needs_topic(
-    case: KeyCase,
-    rows: Iterable[Sighting],
+    case: MatchGroup,
+    rows: Iterable[LookupHit],
     *,
     direction: Direction,
     now_utc: datetime,
@@ -82,10 +82,15 @@ def needs_topic(
         return True
     if events and not in_ledger and not others:
         return origin_side(direction) is ItemSide.LEDGER
-    return any(row.place in (Place.EARLIER_SLICE, Place.UNREAD, Place.BEFORE_BASELINE) for row in others)
+    return any(
+        row.place in (RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD, RecordLocation.BEFORE_BASELINE)
+        for row in others
+    )
 
 
-def needs_input(case: KeyCase, indexed: Iterable[Sighting], *, now_utc: datetime, new_copies_due_utc: datetime) -> bool:
+def needs_input(
+    case: MatchGroup, indexed: Iterable[LookupHit], *, now_utc: datetime, new_copies_due_utc: datetime
+) -> bool:
     """Must the input's log be asked about this key? Where outputs outnumber inputs, unless one alone may still wait."""
     outputs, inputs = case.side(ItemSide.TOPIC), case.side(ItemSide.LEDGER)
     known = {copy.item_id for copy in case.copies}
@@ -96,7 +101,7 @@ def needs_input(case: KeyCase, indexed: Iterable[Sighting], *, now_utc: datetime
     return len(outputs) > len(inputs)
 
 
-def input_sighting(record: LogRecord, cut: Cut, baseline: Cut) -> Sighting:
+def input_sighting(record: LogRecord, cut: Cut, baseline: Cut) -> LookupHit:
     """An input's place by its offset. One whose transaction is open may still be committed: beyond the cut."""
     seen = topic_sighting(record, cut, baseline)
     part = record.topic_partition
@@ -107,23 +112,23 @@ def input_sighting(record: LogRecord, cut: Cut, baseline: Cut) -> Sighting:
     )
 
 
-def ledger_sighting(row: LedgerRow, ledger_slice: LedgerSlice) -> Sighting:
+def ledger_sighting(row: LedgerRow, ledger_slice: LedgerSlice) -> LookupHit:
     """A row's place by its position."""
     if row.row_xid < ledger_slice.baseline_xid:
-        place = Place.BEFORE_BASELINE
+        place = RecordLocation.BEFORE_BASELINE
     elif row.row_xid < ledger_slice.xid_start:
         was_read = row.was_read and row.row_xid >= ledger_slice.reused_below
-        place = Place.EARLIER_SLICE if was_read else Place.UNREAD
+        place = RecordLocation.EARLIER_SLICE if was_read else RecordLocation.UNREAD
     elif row.row_xid < ledger_slice.xid_end:
-        place = Place.SLICE
+        place = RecordLocation.SLICE
     else:
-        place = Place.PENDING
+        place = RecordLocation.PENDING
     detail: dict[str, Any] = {"transaction_id": row.row_xid}
     if row.reverses:
         detail["reverses"] = ledger_item_id(row.reverses)
     if row.action_id:
         detail |= {"action_id": row.action_id, "amount_minor": row.amount_minor, "currency": row.currency}
-    return Sighting(side=ItemSide.LEDGER, place=place, item_id=ledger_item_id(row.row_id), detail=detail)
+    return LookupHit(side=ItemSide.LEDGER, place=place, item_id=ledger_item_id(row.row_id), detail=detail)
 
 
 def topic_sighting(
@@ -133,7 +138,7 @@ def topic_sighting(
     *,
     legs: Collection[str] | None = None,
     open_transactions: Iterable[OpenTransaction] = (),
-) -> Sighting:
+) -> LookupHit:
     """A record's place by its offset; what was aborted has no place but that.
 
     legs: the topics of the contract's legs; what is committed on another one strays. open_transactions: those that
@@ -143,21 +148,21 @@ def topic_sighting(
     begins = _slice_bounds(baseline, part)[1]
     start, end = _slice_bounds(cut, part)
     if record.outcome is Outcome.ABORTED:
-        place = Place.ABORTED
+        place = RecordLocation.ABORTED
     elif record.outcome is Outcome.OPEN:
-        place = Place.OPEN if any(_wrote(one, record) for one in open_transactions) else Place.PENDING
+        place = RecordLocation.OPEN if any(_wrote(one, record) for one in open_transactions) else RecordLocation.PENDING
     elif legs is not None and part.topic not in legs:
-        place = Place.STRAY
+        place = RecordLocation.STRAY
     elif offset < begins:
-        place = Place.BEFORE_BASELINE
+        place = RecordLocation.BEFORE_BASELINE
     elif offset < start:
-        place = Place.EARLIER_SLICE
+        place = RecordLocation.EARLIER_SLICE
     elif offset < end:
-        place = Place.SLICE
+        place = RecordLocation.SLICE
     else:
-        place = Place.PENDING
+        place = RecordLocation.PENDING
     money = {} if record.amount_minor is None else {"amount_minor": record.amount_minor, "currency": record.currency}
-    return Sighting(
+    return LookupHit(
         side=ItemSide.TOPIC,
         place=place,
         item_id=topic_item_id(part.topic, part.partition, offset),
@@ -165,7 +170,7 @@ def topic_sighting(
             "outcome": str(record.outcome),
             "producer_id": record.producer_id,
             "producer_epoch": record.producer_epoch,
-            **(money if place is Place.EARLIER_SLICE else {}),
+            **(money if place is RecordLocation.EARLIER_SLICE else {}),
         },
     )
 

@@ -8,14 +8,14 @@ from tallystick.matching.grouping import (
     copy_of_item,
 )
 from tallystick.matching.match_case import (
-    Copy,
-    Fate,
-    KeyCase,
-    Residue,
-    Sighting,
+    Entry,
+    LookupHit,
+    MatchGroup,
+    MatchStatus,
+    UnmatchedItem,
     id_of_copy,
 )
-from tallystick.model.finding_names import ONE_TOO_MANY, BreakClass
+from tallystick.model.finding_names import SURPLUS_CLASSES, BreakClass
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 
 
@@ -24,11 +24,11 @@ def may_be_taken_back(item: OpenItem) -> bool:
     return (
         item.side is not ItemSide.LEGS
         and item.state in (ItemState.BROKEN, ItemState.WRITTEN_OFF)
-        and item.found_as in ONE_TOO_MANY | {BreakClass.COMPENSATION_NOT_EFFECTIVE}
+        and item.found_as in SURPLUS_CLASSES | {BreakClass.COMPENSATION_NOT_EFFECTIVE}
     )
 
 
-def reversals_in(case: KeyCase, *, rows_keep_sign: bool) -> Iterable[tuple[Copy, Copy]]:
+def reversals_in(case: MatchGroup, *, rows_keep_sign: bool) -> Iterable[tuple[Entry, Entry]]:
     """Each copy that was one too many with the first new one that takes it back: same leg, currency and money.
 
     Any other event that names a copy as reversed is an event like every other, and one too many itself.
@@ -49,7 +49,7 @@ def reversals_in(case: KeyCase, *, rows_keep_sign: bool) -> Iterable[tuple[Copy,
             yield copy, reversal
 
 
-def _rows_of_ours_doubled_by(case: KeyCase, copy: Copy) -> tuple[str, ...]:
+def _rows_of_ours_doubled_by(case: MatchGroup, copy: Entry) -> tuple[str, ...]:
     """Item ids of rows that compensations posted and this one repeats: of two equal rows either may be taken back."""
     if copy.side is not ItemSide.LEDGER:
         return ()
@@ -58,7 +58,7 @@ def _rows_of_ours_doubled_by(case: KeyCase, copy: Copy) -> tuple[str, ...]:
     )
 
 
-def rows_of_ours(sightings: Iterable[Sighting], copy: Copy, *, new: Collection[str] = ()) -> tuple[Sighting, ...]:
+def rows_of_ours(sightings: Iterable[LookupHit], copy: Entry, *, new: Collection[str] = ()) -> tuple[LookupHit, ...]:
     """Other rows with this one's money that a compensation posted, and that no row takes back. new: rows that do not
     count as such, since they are judged just now.
     """
@@ -74,14 +74,14 @@ def rows_of_ours(sightings: Iterable[Sighting], copy: Copy, *, new: Collection[s
     )
 
 
-def _amounts_taking_back(copy: Copy, *, rows_keep_sign: bool) -> tuple[int, ...]:
+def _amounts_taking_back(copy: Entry, *, rows_keep_sign: bool) -> tuple[int, ...]:
     """An event may say it either way: its header is what consumers go by."""
     if copy.side is ItemSide.TOPIC:
         return copy.amount_minor, -copy.amount_minor
     return (copy.amount_minor if rows_keep_sign else -copy.amount_minor,)
 
 
-def _is_beside(reversal: Copy, copy: Copy) -> bool:
+def _is_beside(reversal: Entry, copy: Entry) -> bool:
     return (reversal.side, reversal.transaction_key, reversal.leg, reversal.currency) == (
         copy.side,
         copy.transaction_key,
@@ -90,19 +90,19 @@ def _is_beside(reversal: Copy, copy: Copy) -> bool:
     )
 
 
-def idle_reversal(case: KeyCase, copy: Copy, followers: tuple[Copy, ...]) -> Residue:
+def idle_reversal(case: MatchGroup, copy: Entry, followers: tuple[Entry, ...]) -> UnmatchedItem:
     """A row that says that it takes one back, and does not: it is booked, and stands for no event."""
     reason = f"it takes back {copy.reverses}, which is no row of its leg and money that a run judged one too many"
-    return Residue(
+    return UnmatchedItem(
         copy=copy,
-        fate=Fate.EXTRA,
+        fate=MatchStatus.EXTRA,
         reason=reason,
         original=next(iter(followers), None),
         sightings=case.sightings,
     )
 
 
-def possible_reversals(cases: Iterable[KeyCase], too_many: Iterable[OpenItem]) -> frozenset[str]:
+def possible_reversals(cases: Iterable[MatchGroup], too_many: Iterable[OpenItem]) -> frozenset[str]:
     """Item ids of the new events whose key has a copy that was one too many: what they say, only the log tells."""
     keys = {item.match_key for item in too_many if item.side is ItemSide.TOPIC}
     return frozenset(
@@ -115,8 +115,8 @@ def possible_reversals(cases: Iterable[KeyCase], too_many: Iterable[OpenItem]) -
 
 
 def with_reversals(
-    cases: Iterable[KeyCase], records: Mapping[str, LogRecord], too_many: Mapping[str, OpenItem]
-) -> tuple[KeyCase, ...]:
+    cases: Iterable[MatchGroup], records: Mapping[str, LogRecord], too_many: Mapping[str, OpenItem]
+) -> tuple[MatchGroup, ...]:
     """The same cases, in which an event that takes another back says so, and stands beside that one.
 
     records, too_many: by item id.
@@ -125,8 +125,8 @@ def with_reversals(
 
 
 def _with_what_it_reverses(
-    case: KeyCase, records: Mapping[str, LogRecord], too_many: Mapping[str, OpenItem]
-) -> KeyCase:
+    case: MatchGroup, records: Mapping[str, LogRecord], too_many: Mapping[str, OpenItem]
+) -> MatchGroup:
     if not any(copy.item_id in records for copy in case.copies):
         return case
     copies = [_naming_what_it_reverses(copy, records.get(copy.item_id)) for copy in case.copies]
@@ -136,15 +136,15 @@ def _with_what_it_reverses(
     return replace(case, copies=(*copies, *(copy for copy in beside if copy.match_key == case.match_key)))
 
 
-def _naming_what_it_reverses(copy: Copy, record: LogRecord | None) -> Copy:
+def _naming_what_it_reverses(copy: Entry, record: LogRecord | None) -> Entry:
     if record is None or not record.reverses:
         return copy
     return replace(copy, reverses=record.reverses, action_id=record.action_id)
 
 
 def with_row_reversals(
-    cases: Iterable[KeyCase], sightings: Mapping[str, Sequence[Sighting]], too_many: Iterable[OpenItem]
-) -> tuple[KeyCase, ...]:
+    cases: Iterable[MatchGroup], sightings: Mapping[str, Sequence[LookupHit]], too_many: Iterable[OpenItem]
+) -> tuple[MatchGroup, ...]:
     """The same cases, in which a row says what it takes back and what wrote it, beside the rows that were one too many.
 
     sightings: by match key; what they tell of the rows is all that is known of that.
@@ -159,7 +159,7 @@ def with_row_reversals(
     )
 
 
-def _with_what_rows_say(case: KeyCase, sightings: Sequence[Sighting]) -> KeyCase:
+def _with_what_rows_say(case: MatchGroup, sightings: Sequence[LookupHit]) -> MatchGroup:
     said = {
         seen.item_id: seen.detail
         for seen in sightings
@@ -182,7 +182,7 @@ def _with_what_rows_say(case: KeyCase, sightings: Sequence[Sighting]) -> KeyCase
     )
 
 
-def _with_rows_too_many(case: KeyCase, items: Sequence[OpenItem]) -> KeyCase:
+def _with_rows_too_many(case: MatchGroup, items: Sequence[OpenItem]) -> MatchGroup:
     if not items or not any(copy.reverses and copy.carried is None for copy in case.side(ItemSide.LEDGER)):
         return case
     known = {copy.item_id for copy in case.copies}

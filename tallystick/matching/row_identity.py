@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tallystick.ledger.protocol import LedgerRow
-from tallystick.matching.match_case import Copy, KeyCase, Place, Sighting
+from tallystick.matching.match_case import Entry, LookupHit, MatchGroup, RecordLocation
 from tallystick.matching.scan_result import ledger_item_id
 from tallystick.model.open_item import ItemSide, OpenItem
 
-_IN_SLICE = frozenset({Place.SLICE})
-_BELOW = frozenset({Place.BEFORE_BASELINE, Place.EARLIER_SLICE, Place.UNREAD})
-_NOT_BELOW = frozenset(Place) - _BELOW
+_IN_SLICE = frozenset({RecordLocation.SLICE})
+_BELOW = frozenset({RecordLocation.BEFORE_BASELINE, RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD})
+_NOT_BELOW = frozenset(RecordLocation) - _BELOW
 _Money = tuple[int, str]
 _ADDED = re.compile(r"#[0-9]+\.[0-9]+$")
 
@@ -29,7 +29,7 @@ def row_item_id(item_id: str) -> str:
 
 
 def items_of_rows(
-    items: Iterable[OpenItem], copies: Iterable[Copy], *, ids_repeat: bool
+    items: Iterable[OpenItem], copies: Iterable[Entry], *, ids_repeat: bool
 ) -> dict[str, tuple[OpenItem, ...]]:
     """The items that rows which were read may be, by the item id of these."""
     read = {copy.item_id for copy in copies if copy.side is ItemSide.LEDGER}
@@ -43,7 +43,7 @@ def items_of_rows(
 
 
 def standing_beside(
-    of_rows: Mapping[str, Sequence[OpenItem]], copies: Iterable[Copy], rows: Mapping[str, Sequence[LedgerRow]]
+    of_rows: Mapping[str, Sequence[OpenItem]], copies: Iterable[Entry], rows: Mapping[str, Sequence[LedgerRow]]
 ) -> frozenset[str]:
     """Item ids of those whose own row stands beside the rows that were read: none of these is it, written anew.
 
@@ -70,19 +70,19 @@ def standing_beside(
     return frozenset(beside)
 
 
-def _money(one: Copy | LedgerRow | OpenItem) -> _Money:
+def _money(one: Entry | LedgerRow | OpenItem) -> _Money:
     return one.amount_minor, one.currency
 
 
 def with_ids_of_their_own(
-    copies: Iterable[Copy],
+    copies: Iterable[Entry],
     items: Iterable[OpenItem],
     of_rows: Mapping[str, Sequence[OpenItem]],
     beside: Collection[str],
     *,
     rows_change: bool,
     cut_n: int,
-) -> Iterator[Copy]:
+) -> Iterator[Entry]:
     """Copies in order. A row that is an item's, written anew, has that item's id; any other row has one of its own.
 
     items: whose ids are taken. of_rows: as `items_of_rows` has it. beside: those that no row which was read is.
@@ -105,7 +105,7 @@ def with_ids_of_their_own(
 
 
 def _items_written_anew(
-    copies: Sequence[Copy], of_rows: Mapping[str, Sequence[OpenItem]], beside: Collection[str], *, rows_change: bool
+    copies: Sequence[Entry], of_rows: Mapping[str, Sequence[OpenItem]], beside: Collection[str], *, rows_change: bool
 ) -> Iterator[tuple[int, str]]:
     """Place of a row and the id of its item: first those that say the same, then of one key, then of one amount."""
     done = set(beside)
@@ -126,15 +126,15 @@ def _items_written_anew(
         places = [number for number in places if number not in found]
 
 
-def _what_it_says(one: Copy | OpenItem) -> object:
+def _what_it_says(one: Entry | OpenItem) -> object:
     return one.match_key, one.amount_minor, one.currency
 
 
-def _match_key(one: Copy | OpenItem) -> object:
+def _match_key(one: Entry | OpenItem) -> object:
     return one.match_key
 
 
-def _nothing(one: Copy | OpenItem) -> object:
+def _nothing(one: Entry | OpenItem) -> object:
     return None
 
 
@@ -147,7 +147,7 @@ class RowNames:
     ids_repeat: bool = False
     judged: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
-    def named(self, case: KeyCase, rows: Sequence[Sighting]) -> list[Sighting]:
+    def named(self, case: MatchGroup, rows: Sequence[LookupHit]) -> list[LookupHit]:
         """The rows of the case's key, each with an id that no other has.
 
         A row below the slice is another one than the slice's, also where it has the same row id.
@@ -172,7 +172,7 @@ class RowNames:
         ]
 
 
-def _of_items(rows: Sequence[Sighting], there: Sequence[int], items: Sequence[str]) -> dict[int, str]:
+def _of_items(rows: Sequence[LookupHit], there: Sequence[int], items: Sequence[str]) -> dict[int, str]:
     """Ids of items by the place of their row: first where the row id says it all."""
     found: dict[int, str] = {}
     for name in (str, row_item_id):
@@ -187,5 +187,5 @@ def _of_items(rows: Sequence[Sighting], there: Sequence[int], items: Sequence[st
     return found
 
 
-def _apart(seen: Sighting) -> Sighting:
+def _apart(seen: LookupHit) -> LookupHit:
     return replace(seen, item_id=f"{seen.item_id}#{seen.detail['transaction_id']}")

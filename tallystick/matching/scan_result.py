@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tallystick.kafka_log.header_cache import BatchHeads
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.evidence import OutOfOrderEvent, RecordTimes, SecondReading, UnreadableRecord
-from tallystick.matching.match_case import Copy
+from tallystick.matching.match_case import Entry
 from tallystick.model.findings import Money
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.partner_lag import TopicLag
@@ -30,8 +30,8 @@ CANARY_PARTITION = -1
 class CanaryScan:
     """What came home of the planted copies; the same words as in SliceScan."""
 
-    copies: tuple[Copy, ...]
-    incomplete: tuple[Copy, ...]
+    copies: tuple[Entry, ...]
+    incomplete: tuple[Entry, ...]
     unreadable: int
 
 
@@ -51,8 +51,8 @@ class SliceScan:
     ledger_rows: int
     matched_rows: int
     matched_money: Mapping[str, int]
-    copies: tuple[Copy, ...]
-    incomplete: tuple[Copy, ...]
+    copies: tuple[Entry, ...]
+    incomplete: tuple[Entry, ...]
     unreadable_count: int
     unreadable_sample: tuple[UnreadableRecord, ...]
     content_digests: Mapping[str, str]

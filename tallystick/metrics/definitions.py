@@ -24,7 +24,7 @@ AGES = tuple(zip(("under_1h", "1h_to_1d", "1d_to_7d", "over_7d"), (end for _, en
 """Label and end of each of the report's buckets of age, half-open."""
 
 
-class Kind(StrEnum):
+class MetricKind(StrEnum):
     """How a value moves: freely, or only up."""
 
     GAUGE = "gauge"
@@ -41,7 +41,7 @@ class Metric:
 
     name: str
     unit: str
-    kind: Kind
+    kind: MetricKind
     says: str
 
 
@@ -151,91 +151,91 @@ def _seconds(duration: timedelta) -> float:
 
 
 CONTRACTS = Metric(
-    name="tallystick.contracts", unit="", kind=Kind.GAUGE, says="Contracts that have books in the verdict store"
+    name="tallystick.contracts", unit="", kind=MetricKind.GAUGE, says="Contracts that have books in the verdict store"
 )
 
 METRICS = (
     ContractMetric(
         name="tallystick.verdict",
         unit="",
-        kind=Kind.GAUGE,
+        kind=MetricKind.GAUGE,
         says="1 on the newest verdict of a contract, 0 on the others; all 0 while it has none",
         of=_verdict,
     ),
     ContractMetric(
         name="tallystick.verdict.overdue",
         unit="s",
-        kind=Kind.GAUGE,
+        kind=MetricKind.GAUGE,
         says="How long ago the verdict of the next window was due; 0 while it is not",
         of=_overdue,
     ),
     ContractMetric(
         name="tallystick.cursor.lag",
         unit="s",
-        kind=Kind.GAUGE,
+        kind=MetricKind.GAUGE,
         says="How long ago the newest judged window ended",
         of=_since(lambda judged: judged.window_end_utc),
     ),
     ContractMetric(
         name="tallystick.lso.age",
         unit="s",
-        kind=Kind.GAUGE,
+        kind=MetricKind.GAUGE,
         says="Age of the moment up to which a run has seen every topic whole, below its last stable offset",
         of=_since(lambda judged: judged.topic_settled_until_utc),
     ),
     ContractMetric(
         name="tallystick.horizon.age",
         unit="s",
-        kind=Kind.GAUGE,
+        kind=MetricKind.GAUGE,
         says="Age of the moment up to which a run has seen the ledger whole, below its horizon",
         of=_since(lambda judged: judged.ledger_settled_until_utc),
     ),
     ContractMetric(
         name="tallystick.retention.headroom",
         unit="s",
-        kind=Kind.GAUGE,
+        kind=MetricKind.GAUGE,
         says="How long until retention may take offsets that no run has read; below 0 it may have",
         of=_headroom,
     ),
     ContractMetric(
         name="tallystick.run.duration",
         unit="s",
-        kind=Kind.GAUGE,
+        kind=MetricKind.GAUGE,
         says="From the stored cut to the stored verdict of the newest judged window",
         of=_run_seconds,
     ),
     ContractMetric(
         name="tallystick.money_at_risk.minor_units",
         unit="",
-        kind=Kind.GAUGE,
+        kind=MetricKind.GAUGE,
         says="Money in breaks that nobody has cleared or written off, in minor units of its currency",
         of=_money(ItemState.BROKEN),
     ),
     ContractMetric(
         name="tallystick.money_waiting.minor_units",
         unit="",
-        kind=Kind.GAUGE,
+        kind=MetricKind.GAUGE,
         says="Money in items that wait for their partner, in minor units of its currency",
         of=_money(ItemState.OPEN),
     ),
     ContractMetric(
         name="tallystick.open_items",
         unit="",
-        kind=Kind.GAUGE,
+        kind=MetricKind.GAUGE,
         says="Items without a partner, by class of break (or waiting) and by age since they were first seen",
         of=_open_items,
     ),
     ContractMetric(
         name="tallystick.alerts.owed",
         unit="",
-        kind=Kind.GAUGE,
+        kind=MetricKind.GAUGE,
         says="Alerts that a sink has not taken yet",
         of=_owed,
     ),
     ContractMetric(
         name="tallystick.alert.delivery.failures",
         unit="",
-        kind=Kind.COUNTER,
+        kind=MetricKind.COUNTER,
         says="Attempts to deliver an alert that failed or were refused",
         of=_failures,
     ),

@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tallystick import __version__
 from tallystick.connections.connections import ConnectionNotGiven
-from tallystick.metrics.definitions import Kind, MetricValues, metric_values
+from tallystick.metrics.definitions import MetricKind, MetricValues, metric_values
 from tallystick.store.views.metric_store import read_figures
 
 _SERIES_MAX: CardinalityLimits = {ObservableGauge: 1_000_000, ObservableCounter: 1_000_000}
@@ -145,7 +145,9 @@ def _provider(metrics: Sequence[MetricValues], reader: MetricReader) -> Iterator
     try:
         for one in metrics:
             create = (
-                meter.create_observable_counter if one.metric.kind is Kind.COUNTER else meter.create_observable_gauge
+                meter.create_observable_counter
+                if one.metric.kind is MetricKind.COUNTER
+                else meter.create_observable_gauge
             )
             create(one.metric.name, callbacks=[_observer(one)], unit=one.metric.unit, description=one.metric.says)
         yield

@@ -268,7 +268,7 @@ def is_failed_over(before: LedgerSnapshot, now: LedgerSnapshot) -> bool:
     return (before.system_identifier, before.timeline) != (now.system_identifier, now.timeline)
 
 
-def gives_ids_again(before: LedgerSnapshot, now: LedgerSnapshot, *, read_up_to: int) -> bool:
+def reuses_ids(before: LedgerSnapshot, now: LedgerSnapshot, *, read_up_to: int) -> bool:
     """Are ids given out, or were they since `before`, that lie below what had been read up to?
 
     While a server keeps its history neither its horizon nor its log falls back, a crash included: the horizon is
@@ -281,9 +281,9 @@ def gives_ids_again(before: LedgerSnapshot, now: LedgerSnapshot, *, read_up_to: 
     return fell_back or before.xmin < read_up_to
 
 
-def goes_on(before: LedgerSnapshot, now: LedgerSnapshot, *, read_up_to: int) -> bool:
+def continues_history(before: LedgerSnapshot, now: LedgerSnapshot, *, read_up_to: int) -> bool:
     """Is it the same server with the same history, and are its ids above what had been read up to?"""
-    return not is_failed_over(before, now) and not gives_ids_again(before, now, read_up_to=read_up_to)
+    return not is_failed_over(before, now) and not reuses_ids(before, now, read_up_to=read_up_to)
 
 
 class Discontinuity(StrEnum):
@@ -351,7 +351,7 @@ def next_topic_slice(
     )
 
 
-def broken_off_slice(previous: TopicSlice, snapshot: PartitionSnapshot) -> TopicSlice:
+def discontinued_slice(previous: TopicSlice, snapshot: PartitionSnapshot) -> TopicSlice:
     """Nothing, at the previous cut's end: this log does not go on there, so none of it is read.
 
     snapshot: what the slice is to remember; its topic id stays the one that cuts have read, so that every later run

@@ -38,7 +38,7 @@ class BreakClass(StrEnum):
     COMPENSATION_NOT_EFFECTIVE = "compensation_not_effective"
 
 
-ONE_TOO_MANY = frozenset(
+SURPLUS_CLASSES = frozenset(
     {
         BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE,
         BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION,

@@ -22,7 +22,7 @@ from tallystick.report.strip_drawing import draw_strip
 from tallystick.store.breaks.break_life_store import AlertTold, RepairTold
 from tallystick.store.plans.plan_store import ActionState
 from tallystick.text.money import format_minor
-from tallystick.text.plain import foreign_text
+from tallystick.text.plain import escape_untrusted
 
 _NOTHING, _UNKNOWN = "nothing", "not in the evidence"
 
@@ -93,15 +93,15 @@ def break_page(
         window_start_utc=told.window_start_utc,
         window_end_utc=told.window_end_utc,
         amount=amount_of(item_break),
-        match_key=foreign_text(item_break.match_key),
-        leg=foreign_text(item_break.leg),
+        match_key=escape_untrusted(item_break.match_key),
+        leg=escape_untrusted(item_break.leg),
         standing=standing_words(told),
         repairable=contract.compensation is not None and item_break.break_class in contract.compensation.classes,
         paragraphs=tuple(one for one in story.paragraphs if one.heading != "Its life"),
         ledger_side=in_its_words(told, "ledger row")[0],
         fields=side_by_side(item_break),
         strip=draw_strip(strip) if strip else None,
-        strip_title=foreign_text(f"{strip.topic_partition}, around offset {strip.kafka_offset}") if strip else "",
+        strip_title=escape_untrusted(f"{strip.topic_partition}, around offset {strip.kafka_offset}") if strip else "",
         legs=leg_marks(item_break, contract.legs),
         life=tuple(sorted(_life(told, alerts, repairs), key=lambda row: row.at_utc)),
         evidence=evidence_lines(evidence),
@@ -135,7 +135,7 @@ def standing_words(told: ToldBreak) -> str:
 def side_by_side(item_break: Break) -> tuple[FieldRow, ...]:
     """Event and ledger row, as the evidence has them; what it does not have is said, not guessed."""
     topic, ledger = _side(item_break, "topic"), _side(item_break, "ledger")
-    key = foreign_text(item_break.match_key)
+    key = escape_untrusted(item_break.match_key)
     rows = (
         ("place", _place(topic), _place(ledger), False),
         ("match key", key if topic else _NOTHING, key if ledger else _NOTHING, False),
@@ -167,14 +167,14 @@ def _place(side: Mapping[str, object]) -> str:
 def _amount(side: Mapping[str, object]) -> str:
     amount, currency = side.get("amount_minor"), side.get("currency")
     if isinstance(amount, int):
-        return foreign_text(format_minor(amount, str(currency or "")))
+        return escape_untrusted(format_minor(amount, str(currency or "")))
     return _UNKNOWN if side else _NOTHING
 
 
 def _text(side: Mapping[str, object], field: str) -> str:
     if not side:
         return _NOTHING
-    return foreign_text(str(side[field])) if side.get(field) else _UNKNOWN
+    return escape_untrusted(str(side[field])) if side.get(field) else _UNKNOWN
 
 
 def _differ(topic: Mapping[str, object], ledger: Mapping[str, object], field: str) -> bool:
@@ -199,17 +199,17 @@ def _seen(told: ToldBreak) -> Iterator[LifeRow]:
 
 def _told(alert: AlertTold) -> Iterator[LifeRow]:
     if alert.action is AlertAction.ACKNOWLEDGE:
-        words = f"{foreign_text(alert.acknowledged_by)} took the incident on."
+        words = f"{escape_untrusted(alert.acknowledged_by)} took the incident on."
         yield LifeRow(at_utc=alert.recorded_at, kind="taken on", words=words)
     else:
         verb = "An alert of its class was written" if alert.action is AlertAction.TRIGGER else "The alert was resolved"
         yield LifeRow(at_utc=alert.recorded_at, kind="told", words=f"{verb} for {_sinks(alert.sinks)}.")
     for sink, at_utc in sorted(alert.delivered_at.items()):
-        yield LifeRow(at_utc=at_utc, kind="told", words=f"{foreign_text(sink)} got it.")
+        yield LifeRow(at_utc=at_utc, kind="told", words=f"{escape_untrusted(sink)} got it.")
 
 
 def _sinks(sinks: Sequence[str]) -> str:
-    return ", ".join(foreign_text(sink) for sink in sinks) or "nobody: the contract names no sink"
+    return ", ".join(escape_untrusted(sink) for sink in sinks) or "nobody: the contract names no sink"
 
 
 _ACTION_WORDS = {
@@ -221,7 +221,7 @@ _ACTION_WORDS = {
 
 
 def _repaired(repair: RepairTold) -> Iterator[LifeRow]:
-    by = foreign_text(repair.requested_by)
+    by = escape_untrusted(repair.requested_by)
     words = f"Plan {repair.plan_id} was made for {by}."
     yield LifeRow(at_utc=repair.planned_at, kind="planned", words=words, plan_id=repair.plan_id)
     yield LifeRow(at_utc=repair.begun_at, kind="acted", words=_ACTION_WORDS[repair.state])
@@ -231,7 +231,7 @@ def _changes(told: ToldBreak) -> Iterator[LifeRow]:
     for step in told.life:
         name = describe_item(step.item.item_id)
         if step.written_off is not None:
-            who, why = foreign_text(step.written_off.by), foreign_text(step.written_off.reason)
+            who, why = escape_untrusted(step.written_off.by), escape_untrusted(step.written_off.reason)
             words = f"{who} wrote {name[0].lower()}{name[1:]} off: {why.rstrip('.')}."
             yield LifeRow(at_utc=step.written_off.at_utc, kind="given up", words=words)
         elif step.cut_n != told.cut_n and step.item.state is ItemState.CLEARED:

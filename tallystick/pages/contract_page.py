@@ -31,8 +31,8 @@ from tallystick.store.views.overview_store import Book, ContractVersion
 from tallystick.store.views.trend_store import WindowFigures, lag_of
 from tallystick.text.finding_texts import BREAK_TEXTS
 from tallystick.text.money import format_money
-from tallystick.text.plain import foreign_text
-from tallystick.text.side_terms import in_words_of
+from tallystick.text.plain import escape_untrusted
+from tallystick.text.side_terms import for_direction
 from tallystick.text.verdict_sentence import counted
 
 TREND_WINDOWS = 168
@@ -183,7 +183,7 @@ def _incident_row(incident: Incident, direction: Direction) -> IncidentRow:
         title=TOPIC_TEXTS[incident.topic].for_direction(direction).title,
         severity=incident.severity.value,
         told_at=incident.told_at,
-        taken_on_by=foreign_text(incident.taken_on_by),
+        taken_on_by=escape_untrusted(incident.taken_on_by),
     )
 
 
@@ -193,7 +193,7 @@ def _plan_row(plan: PlanHead) -> PlanRow:
         plan_id=plan.plan_id,
         cut_n=plan.cut_n,
         planned_at=plan.planned_at,
-        requested_by=foreign_text(plan.requested_by),
+        requested_by=escape_untrusted(plan.requested_by),
         items=sum(one.items for one in plan.sums),
         money=money_of(plan.sums),
         standing=standing,
@@ -205,9 +205,9 @@ def _trends(trend: tuple[WindowFigures, ...], direction: Direction) -> tuple[Tre
     volumes = (
         ("Events in the topics", [window.topic_rows for window in trend], "event", "var(--committed)"),
         (
-            in_words_of(direction, "Rows of the ledger"),
+            for_direction(direction, "Rows of the ledger"),
             [window.ledger_rows for window in trend],
-            in_words_of(direction, "row"),
+            for_direction(direction, "row"),
             "var(--plain)",
         ),
     )
@@ -263,7 +263,7 @@ def _window_row(window: WindowFigures) -> WindowRow:
         topic_rows=window.topic_rows,
         ledger_rows=window.ledger_rows,
         breaks=sum(window.breaks.values()),
-        money=foreign_text(format_money(window.money)) if window.money else "",
+        money=escape_untrusted(format_money(window.money)) if window.money else "",
         lag=duration_text(slowest) if slowest is not None else "not measured",
     )
 

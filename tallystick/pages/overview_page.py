@@ -16,7 +16,7 @@ from tallystick.report.page_rows import DoubtRow, doubt_row
 from tallystick.store.views.overview_store import Book
 from tallystick.text.duration import span_text
 from tallystick.text.money import format_minor
-from tallystick.text.plain import foreign_text
+from tallystick.text.plain import escape_untrusted
 from tallystick.text.verdict_sentence import counted
 
 WINDOWS_SHOWN = 48
@@ -118,7 +118,7 @@ def open_money(standing: Iterable[StandingClass]) -> tuple[str, ...]:
         for one in standing
         if one.items.state is ItemState.BROKEN and one.items.currency
     )
-    return tuple(foreign_text(format_minor(amount, currency)) for currency, amount in money.items())
+    return tuple(escape_untrusted(format_minor(amount, currency)) for currency, amount in money.items())
 
 
 def _held(row: DoubtRow) -> HeldRow:

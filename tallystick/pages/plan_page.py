@@ -7,7 +7,7 @@ from uuid import UUID
 
 from tallystick.compensation.abort_plan import AbortItem, abort_words
 from tallystick.compensation.plan import PlanItem
-from tallystick.compensation.plan_text import KIND_WORDS, deed_of
+from tallystick.compensation.plan_text import KIND_WORDS, action_label
 from tallystick.contract.compensation import CompensationRules
 from tallystick.contract.contract import Contract
 from tallystick.model.findings import total_money
@@ -16,7 +16,7 @@ from tallystick.report.masking import Mask
 from tallystick.store.plans.plan_life_store import PLAN_EVENTS, ActionTold, PlanSum, PlanTold
 from tallystick.store.plans.plan_store import ASKED, ActionState, AuditEntry
 from tallystick.text.money import format_minor, format_money
-from tallystick.text.plain import foreign_text, story_text
+from tallystick.text.plain import escape_untrusted, story_text
 from tallystick.text.verdict_sentence import counted
 
 _STANDING = {
@@ -112,7 +112,7 @@ def plan_page(told: PlanTold, contract: Contract) -> PlanPage:
         done=_done(told.counts),
         rules=tuple(_rules(told, contract.compensation)),
         ends=tuple(
-            PlanEndRow(deed=foreign_text(abort_words(one)), **_fate(told.actions.get(one.action_id)))
+            PlanEndRow(deed=escape_untrusted(abort_words(one)), **_fate(told.actions.get(one.action_id)))
             for one in in_short.aborts
         ),
         items=tuple(_item_row(item, told.actions) for item in in_short.items),
@@ -120,8 +120,8 @@ def plan_page(told: PlanTold, contract: Contract) -> PlanPage:
         left_out=tuple(
             LeftOutRow(
                 count=counted(one.breaks, "break"),
-                reason=foreign_text(one.reason),
-                examples=", ".join(map(foreign_text, one.match_keys)) + (", ..." if one.breaks > 3 else ""),
+                reason=escape_untrusted(one.reason),
+                examples=", ".join(map(escape_untrusted, one.match_keys)) + (", ..." if one.breaks > 3 else ""),
             )
             for one in in_short.left_out
         ),
@@ -137,7 +137,7 @@ def standing_of(event: str) -> tuple[str, str]:
 
 def money_of(sums: tuple[PlanSum, ...]) -> str:
     """What the items are worth, per currency, in words."""
-    return foreign_text(format_money(total_money((one.currency, one.amount_minor) for one in sums)))
+    return escape_untrusted(format_money(total_money((one.currency, one.amount_minor) for one in sums)))
 
 
 def _last_event(told: PlanTold) -> str:
@@ -151,7 +151,9 @@ def _asking_run(told: PlanTold) -> str:
 
 def _ends_intent(aborts: Sequence[AbortItem]) -> Iterator[str]:
     if aborts:
-        money = foreign_text(format_money(total_money(pair for one in aborts for pair in one.own_money_minor.items())))
+        money = escape_untrusted(
+            format_money(total_money(pair for one in aborts for pair in one.own_money_minor.items()))
+        )
         yield (
             f"End {counted(len(aborts), 'hanging transaction')} by an ABORT marker, so that "
             f"{counted(sum(one.own_events for one in aborts), 'record')} will count as aborted: {money}."
@@ -179,20 +181,22 @@ def _done(counts: Mapping[ActionState, int]) -> str:
 
 def _rules(told: PlanTold, rules: CompensationRules | None) -> Iterator[tuple[str, str]]:
     asked = dict.fromkeys(entry.actor for entry in told.trail if entry.event == ASKED)
-    yield "asked for by", ", ".join(map(foreign_text, asked)) or "nobody on record"
+    yield "asked for by", ", ".join(map(escape_untrusted, asked)) or "nobody on record"
     if rules is None:
         yield "allowed", "the contract allows no repair any more, so it would be refused"
         return
-    caps = foreign_text(format_money(rules.max_amount_minor))
+    caps = escape_untrusted(format_money(rules.max_amount_minor))
     yield "at most, a plan", f"{counted(rules.max_items, 'event')}, {caps}"
     if rules.max_items_per_day is not None or rules.max_amount_minor_per_day:
         items = [counted(rules.max_items_per_day, "event")] if rules.max_items_per_day is not None else []
-        money = [foreign_text(format_money(rules.max_amount_minor_per_day))] if rules.max_amount_minor_per_day else []
+        money = (
+            [escape_untrusted(format_money(rules.max_amount_minor_per_day))] if rules.max_amount_minor_per_day else []
+        )
         yield "at most, a day", ", ".join([*items, *money])
-    above = foreign_text(format_money(rules.four_eyes_above_minor)) if rules.four_eyes_above_minor else "any amount"
+    above = escape_untrusted(format_money(rules.four_eyes_above_minor)) if rules.four_eyes_above_minor else "any amount"
     yield "two people", f"above {above}: who asked and who approves, or two who approve what nobody asked for"
     if rules.approvers:
-        yield "may approve", foreign_text(", ".join(rules.approvers))
+        yield "may approve", escape_untrusted(", ".join(rules.approvers))
     if rules.acting_minutes is not None:
         yield "may act", f"in the minutes that {rules.acting_minutes} matches, in UTC"
 
@@ -208,9 +212,9 @@ _STATES = {
 def _item_row(item: PlanItem, actions: Mapping[UUID, ActionTold]) -> PlanItemRow:
     return PlanItemRow(
         break_id=item.break_id,
-        match_key=foreign_text(item.match_key),
-        amount=foreign_text(format_minor(item.amount_minor, item.currency)),
-        deed=foreign_text(deed_of(item, describe_place)),
+        match_key=escape_untrusted(item.match_key),
+        amount=escape_untrusted(format_minor(item.amount_minor, item.currency)),
+        deed=escape_untrusted(action_label(item, describe_place)),
         **_fate(actions.get(item.action_id)),
     )
 
@@ -253,10 +257,10 @@ _TRAIL_WORDS = {
 
 
 def _trail_row(entry: AuditEntry) -> TrailRow:
-    words = _TRAIL_WORDS.get(entry.event, foreign_text(entry.event.replace("_", " ")))
+    words = _TRAIL_WORDS.get(entry.event, escape_untrusted(entry.event.replace("_", " ")))
     message = entry.detail.get("message")
     return TrailRow(
         at_utc=entry.recorded_at,
-        who=foreign_text(entry.actor),
-        words=f"{words}: {foreign_text(str(message))}" if message else words,
+        who=escape_untrusted(entry.actor),
+        words=f"{words}: {escape_untrusted(str(message))}" if message else words,
     )

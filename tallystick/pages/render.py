@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from tallystick.text.money import format_minor
-from tallystick.text.plain import foreign_text, format_time
+from tallystick.text.plain import escape_untrusted, format_time
 
 _HERE = Path(__file__).parent
 ASSETS: Mapping[str, tuple[Path, str]] = {
@@ -56,7 +56,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "count": "{:,}".format,
-        "foreign": foreign_text,
+        "foreign": escape_untrusted,
         "money": format_minor,
         "time": format_time,
     }

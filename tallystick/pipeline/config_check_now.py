@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.contract import Contract
-from tallystick.kafka_cluster.config_check import PostureLine, Standing, posture
+from tallystick.kafka_cluster.config_check import CheckResult, PostureLine, posture
 from tallystick.kafka_cluster.settings import read_broker_settings, read_topic_settings
 from tallystick.kafka_cluster.state import ServerProof
 from tallystick.kafka_log.fetch import fetcher, open_admin
@@ -49,6 +49,6 @@ def _newest(part: PartitionSnapshot) -> OffsetRange:
 def posture_exit_code(lines: tuple[PostureLine, ...]) -> ExitCode:
     """1 where a line is at risk, else 3 where one is unknown, else 0."""
     standings = {line.standing for line in lines}
-    if Standing.AT_RISK in standings:
+    if CheckResult.AT_RISK in standings:
         return ExitCode.BROKEN
-    return ExitCode.INCONCLUSIVE if Standing.UNKNOWN in standings else ExitCode.MATCHED
+    return ExitCode.INCONCLUSIVE if CheckResult.UNKNOWN in standings else ExitCode.MATCHED

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from tallystick.alerting.alert import Alert
 from tallystick.alerting.message import Attempt, SinkFailed, SinkRefused
-from tallystick.alerting.sinks.registry import AlertSink, ForgetfulSink
+from tallystick.alerting.sinks.registry import Sink, StatelessSink
 from tallystick.store.alerts.alert_store import (
     PendingAlert,
     firing_alerts,
@@ -46,7 +46,7 @@ class DeliveryFailed(RuntimeError):
 
 
 def deliver_pending(
-    engine: Engine, contract_name: str, sinks: Sequence[AlertSink], *, links: Mapping[str, str] | None = None
+    engine: Engine, contract_name: str, sinks: Sequence[Sink], *, links: Mapping[str, str] | None = None
 ) -> DeliverySummary:
     """Send every alert to each of these sinks that it is owed to. One failure stops neither other sinks nor other keys.
 
@@ -82,14 +82,14 @@ class _Done:
     waiting: set[str] = field(default_factory=set)
     blocked: set[tuple[str, str]] = field(default_factory=set)
 
-    def may_send(self, alert: Alert, sink: AlertSink) -> bool:
+    def may_send(self, alert: Alert, sink: Sink) -> bool:
         if sink.name in self.resting:
             self.waiting.add(sink.name)
         may = sink.name not in self.resting and (alert.dedup_key, sink.name) not in self.blocked
         self.held_back += not may
         return may
 
-    def note(self, alert: Alert, sink: AlertSink, attempt: Attempt) -> None:
+    def note(self, alert: Alert, sink: Sink, attempt: Attempt) -> None:
         if attempt.delivered:
             self.delivered += 1
             return
@@ -111,7 +111,7 @@ class _Done:
         return summary
 
 
-def send_unrecorded(alert: Alert, sinks: Sequence[AlertSink]) -> tuple[tuple[str, Attempt], ...]:
+def send_unrecorded(alert: Alert, sinks: Sequence[Sink]) -> tuple[tuple[str, Attempt], ...]:
     """Send one alert to each sink without the outbox; gives each sink's name and what came of it.
 
     Nothing remembers that it was sent, so it may be sent again.
@@ -119,15 +119,15 @@ def send_unrecorded(alert: Alert, sinks: Sequence[AlertSink]) -> tuple[tuple[str
     return tuple((sink.name, _send(alert, sink)) for sink in sinks)
 
 
-def _owed(alerts: Sequence[PendingAlert], sinks: Mapping[str, AlertSink]) -> list[tuple[PendingAlert, AlertSink]]:
+def _owed(alerts: Sequence[PendingAlert], sinks: Mapping[str, Sink]) -> list[tuple[PendingAlert, Sink]]:
     return [(pending, sinks[name]) for pending in alerts for name in pending.owed_to if name in sinks]
 
 
-def _that_forget(alert: Alert, sinks: Mapping[str, AlertSink]) -> list[AlertSink]:
-    return [sinks[name] for name in alert.sinks if isinstance(sinks.get(name), ForgetfulSink)]
+def _that_forget(alert: Alert, sinks: Mapping[str, Sink]) -> list[Sink]:
+    return [sinks[name] for name in alert.sinks if isinstance(sinks.get(name), StatelessSink)]
 
 
-def _attempt(engine: Engine, alert: Alert, sink: AlertSink) -> Attempt:
+def _attempt(engine: Engine, alert: Alert, sink: Sink) -> Attempt:
     """Send once and record it."""
     attempt = _send(alert, sink)
     record_delivery(
@@ -141,7 +141,7 @@ def _attempt(engine: Engine, alert: Alert, sink: AlertSink) -> Attempt:
     return attempt
 
 
-def _send(alert: Alert, sink: AlertSink) -> Attempt:
+def _send(alert: Alert, sink: Sink) -> Attempt:
     try:
         return Attempt(delivered=True, detail=sink.deliver(alert))
     except SinkFailed as error:

@@ -11,14 +11,14 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from tallystick.contract.contract import Contract
-from tallystick.judging.record_origins import read_identities, wanted_identities
+from tallystick.judging.record_origins import origins_needed, read_identities
 from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS, held_positions
 from tallystick.kafka_cluster.snapshot import read_clusters
-from tallystick.kafka_cluster.state import SURROUNDINGS, ExecutedAction, PositionSums, Surroundings
+from tallystick.kafka_cluster.state import SURROUNDINGS, ClusterState, ExecutedAction, PositionSums
 from tallystick.kafka_log.event_decoder import EventReader
 from tallystick.kafka_log.fetch import OffsetNotInLog
 from tallystick.kafka_log.header_cache import KeptHeads
-from tallystick.kafka_log.offset_census import CountedOffsets, Tell, take_census, with_compaction
+from tallystick.kafka_log.offset_census import OffsetProgress, OnProgress, take_census, with_compaction
 from tallystick.kafka_log.record import why_unreadable
 from tallystick.ledger.key_index import ReadableIndexes, readable_indexes
 from tallystick.ledger.protocol import HorizonHolder
@@ -31,7 +31,7 @@ from tallystick.matching.grouping import (
     without_repeats,
 )
 from tallystick.matching.known_repairs import action_ids_of, believed_records, believed_rows, repairs_by_id
-from tallystick.matching.match_case import Copy, Deadlines
+from tallystick.matching.match_case import Deadlines, Entry
 from tallystick.matching.pairing import pair_key, topic_of
 from tallystick.matching.producer_acks import without_compacted
 from tallystick.matching.reversals import may_be_taken_back, possible_reversals, with_reversals, with_row_reversals
@@ -39,18 +39,18 @@ from tallystick.matching.row_identity import RowNames, items_of_rows, standing_b
 from tallystick.matching.scan_result import SliceScan, topic_item_id
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss, OutOfSight, out_of_sight
 from tallystick.model.census_values import PartitionCensus
-from tallystick.model.cut import Cut, LedgerSnapshot, PartitionSnapshot, goes_on, is_recreated
+from tallystick.model.cut import Cut, LedgerSnapshot, PartitionSnapshot, continues_history, is_recreated
 from tallystick.model.known_repair import Repairs
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 from tallystick.model.partner_lag import Grace, TopicLag
 from tallystick.pipeline.lookups import LookUps, look_up
-from tallystick.pipeline.sources import BothSides
+from tallystick.pipeline.sources import Sources
 from tallystick.store.plans.plan_store import executed_actions, known_repairs
 from tallystick.store.runs.close_store import closed_cuts_before
 from tallystick.store.runs.cut_store import read_cursor_positions, read_cut
 from tallystick.store.runs.loss_store import ledger_starts_of, losses_before, moved_below, transactions_judged_before
-from tallystick.store.runs.open_item_store import items_too_many_as_of, judged_items_as_of
+from tallystick.store.runs.open_item_store import judged_items_as_of, surplus_items_as_of
 from tallystick.store.runs.run_history_store import (
     key_indexes_before,
     lags_of_clean_runs,
@@ -61,7 +61,7 @@ from tallystick.store.runs.sample_store import read_samples
 
 
 @dataclass(frozen=True, kw_only=True)
-class Past:
+class RunHistory:
     """What earlier cuts left behind, as of this one."""
 
     baseline: Cut
@@ -81,12 +81,12 @@ class Past:
     """Copies that are one too many, and that nothing but a reversal ends: no part of the pairing."""
 
 
-def read_past(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenItem, ...]) -> Past:
+def read_history(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenItem, ...]) -> RunHistory:
     """Read the baseline, the previous cut and the guard's expected count. Only a baseline has no past."""
     baseline = read_cut(engine, contract.contract, 0)
     previous = read_cut(engine, contract.contract, cut.n - 1)
     assert baseline is not None and previous is not None
-    return Past(
+    return RunHistory(
         baseline=baseline,
         previous=previous,
         carried=carried,
@@ -96,7 +96,7 @@ def read_past(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenI
         rows_moved_below=moved_below(engine, contract.contract, cut.n - 1),
         clean_lags=lags_of_clean_runs(engine, contract.contract, cut.n),
         closed=closed_cuts_before(engine, contract.contract, cut.n),
-        too_many=items_too_many_as_of(engine, contract.contract, cut.n),
+        too_many=surplus_items_as_of(engine, contract.contract, cut.n),
     )
 
 
@@ -113,10 +113,10 @@ def open_indexes(engine: Engine, contract: Contract, cut: Cut, artifacts: Path) 
     return replace(indexes, reach=starts)
 
 
-def take_cut_census(sides: BothSides, cut: Cut, tell: Tell) -> tuple[PartitionCensus, ...]:
+def take_cut_census(sides: Sources, cut: Cut, on_progress: OnProgress) -> tuple[PartitionCensus, ...]:
     """Census of every slice of the cut. tell: how far it is. Raises OffsetNotInLog where the log no longer holds it."""
     fetch = sides.fetcher(ahead=[part.readable for part in cut.topic_slices])
-    told = CountedOffsets(sum(len(part.readable) for part in cut.topic_slices), tell)
+    told = OffsetProgress(sum(len(part.readable) for part in cut.topic_slices), on_progress)
     return tuple(
         take_census(
             fetch,
@@ -132,9 +132,9 @@ def take_cut_census(sides: BothSides, cut: Cut, tell: Tell) -> tuple[PartitionCe
 
 def investigate(
     engine: Engine,
-    sides: BothSides,
+    sides: Sources,
     cut: Cut,
-    past: Past,
+    past: RunHistory,
     scan: SliceScan,
     census: Sequence[PartitionCensus],
     *,
@@ -224,7 +224,7 @@ def investigate(
         for case in without_repeats(legs, outcomes)
     )
     recreated = {one.topic for one in around.partitions_before if is_recreated(cut, one)}
-    wanted = wanted_identities(contract, outcomes, legs_cases, census, deadlines)
+    wanted = origins_needed(contract, outcomes, legs_cases, census, deadlines)
     wanted |= {topic_item_id(one.topic, one.partition, one.kafka_offset) for one in scan.out_of_order}
     wanted = frozenset(item_id for item_id in wanted if topic_of(item_id) not in recreated)
     spark_rows = {**scan.rows_by_partition, **scan.input_rows_by_partition}
@@ -280,7 +280,7 @@ def _and_known(before: Repairs, more: Repairs) -> Repairs:
     return None if before is None or more is None else {**before, **more}
 
 
-def _with_its_problem(sides: BothSides, record: UnreadableRecord) -> UnreadableRecord:
+def _with_its_problem(sides: Sources, record: UnreadableRecord) -> UnreadableRecord:
     part = TopicPartition(topic=record.topic, partition=record.partition)
     reader = EventReader(sides.contract.event_on(record.topic), several_legs=len(sides.contract.legs) > 1)
     try:
@@ -291,8 +291,8 @@ def _with_its_problem(sides: BothSides, record: UnreadableRecord) -> UnreadableR
 
 
 def read_surroundings(
-    engine: Engine, sides: BothSides, cut: Cut, past: Past, *, partitions_before: tuple[PartitionSnapshot, ...]
-) -> Surroundings:
+    engine: Engine, sides: Sources, cut: Cut, past: RunHistory, *, partitions_before: tuple[PartitionSnapshot, ...]
+) -> ClusterState:
     """Ask the cluster and the store what stands around the cut, once; each answer has a module of its own."""
     earlier = SURROUNDINGS.validate_python(surroundings_document(engine, sides.contract.contract, cut.n - 1))
     around = read_clusters(sides.clusters(), sides.contract, cut, partitions_before=partitions_before, earlier=earlier)
@@ -310,7 +310,7 @@ def read_surroundings(
     )
 
 
-def _position_sums(sides: BothSides, cut: Cut, earlier: Surroundings) -> PositionSums | None:
+def _position_sums(sides: Sources, cut: Cut, earlier: ClusterState) -> PositionSums | None:
     """Asked after the scan, so that the next run expects no row that this one has not read."""
     now = sides.ledger.sum_of_positions(below=cut.ledger_slice.xid_start)
     at_end = sides.ledger.sum_of_positions(below=cut.ledger_slice.xid_end)
@@ -321,7 +321,7 @@ def _position_sums(sides: BothSides, cut: Cut, earlier: Surroundings) -> Positio
 
 def _another_history(cut: Cut, read: LedgerSnapshot) -> LedgerSnapshot | None:
     """The server that was read, where it does not go on from the one that the cut was made on."""
-    same_history = goes_on(cut.ledger_slice.snapshot, read, read_up_to=cut.ledger_slice.xid_end)
+    same_history = continues_history(cut.ledger_slice.snapshot, read, read_up_to=cut.ledger_slice.xid_end)
     return None if same_history else read
 
 
@@ -336,7 +336,9 @@ def _actions(engine: Engine, contract: Contract, carried: Iterable[OpenItem]) ->
     )
 
 
-def _lost_offsets(cut: Cut, past: Past, grace: Grace, around: Surroundings, census: Iterable[PartitionCensus]) -> bool:
+def _lost_offsets(
+    cut: Cut, past: RunHistory, grace: Grace, around: ClusterState, census: Iterable[PartitionCensus]
+) -> bool:
     """This cut's topics, or an earlier cut's so late that a partner within its grace may be in this one."""
     if cut.has_expired or around.rewritten or any(one.compacted for one in census):
         return True
@@ -345,7 +347,7 @@ def _lost_offsets(cut: Cut, past: Past, grace: Grace, around: Surroundings, cens
     return any(past.previous.marked_at_utc <= loss.marked_at_utc + grace.duration for loss in past.losses)
 
 
-def _out_of_sight(contract: Contract, cut: Cut, past: Past, look_ups: LookUps) -> OutOfSight:
+def _out_of_sight(contract: Contract, cut: Cut, past: RunHistory, look_ups: LookUps) -> OutOfSight:
     starts = past.ledger_starts
     older = starts.rows_may_be_older | ({cut.n} if look_ups.rows_may_be_older else set())
     return out_of_sight(
@@ -357,7 +359,7 @@ def _out_of_sight(contract: Contract, cut: Cut, past: Past, look_ups: LookUps) -
     )
 
 
-def _horizon_holder(sides: BothSides, cut: Cut) -> HorizonHolder | None:
+def _horizon_holder(sides: Sources, cut: Cut) -> HorizonHolder | None:
     held = cut.ledger_slice.held
     return sides.ledger.holder(horizon=cut.ledger_slice.xid_end) if held else None
 
@@ -366,14 +368,14 @@ def _horizon_holder(sides: BothSides, cut: Cut) -> HorizonHolder | None:
 class _Rows:
     """copies: of both sides, each row under its item's id. items: those that take part. beside: as LookUps has it."""
 
-    copies: tuple[Copy, ...]
+    copies: tuple[Entry, ...]
     items: tuple[OpenItem, ...]
     beside: tuple[str, ...] | None
     names: RowNames
 
 
 def _tell_rows_apart(
-    engine: Engine, sides: BothSides, cut: Cut, past: Past, scan: SliceScan, stored: LookUps | None
+    engine: Engine, sides: Sources, cut: Cut, past: RunHistory, scan: SliceScan, stored: LookUps | None
 ) -> _Rows:
     """Which rows that were read are rows of items, and which are rows of their own.
 
@@ -406,7 +408,7 @@ def _tell_rows_apart(
 
 
 def _rows_beside(
-    sides: BothSides, cut: Cut, scan: SliceScan, of_rows: Mapping[str, Sequence[OpenItem]]
+    sides: Sources, cut: Cut, scan: SliceScan, of_rows: Mapping[str, Sequence[OpenItem]]
 ) -> tuple[str, ...] | None:
     """Asks the ledger about the keys of items alone whose row id a row of the slice has too."""
     if not scan.row_ids_repeat:

@@ -28,7 +28,7 @@ Judged = Callable[[StoredRun, Path], None]
 _LOOK_AGAIN = timedelta(seconds=1)
 
 
-class RunNotStored(LookupError):
+class RunNotJudged(LookupError):
     """There is no verdict for this cut."""
 
 
@@ -48,7 +48,7 @@ class LocalRun:
     environment: Mapping[str, str]
     clock: Callable[[], StoreClock]
     sleep: Callable[[float], None]
-    tell: Observer
+    on_progress: Observer
 
     def now(self) -> datetime:
         return self.clock().now_utc
@@ -59,7 +59,7 @@ def reconcile_now(contracts: Sequence[LocalRun], *, settle: bool, judged: Judged
 
     The window begins where the newest cut's window ended; a contract without cuts gets its baseline. A cut that an
     earlier run left without a verdict is judged first, and told like any other. Where something fails, the verdicts
-    stored until then have been told. Raises SparkAppFailed, RunNotStored.
+    stored until then have been told. Raises SparkAppFailed, RunNotJudged.
     """
     for local in contracts:
         unfinished = _finish_earlier(local)
@@ -93,19 +93,19 @@ def fix_cut(local: LocalRun, *, settle: bool) -> Cut:
         scheduler_run_id=f"cli__{window_end.isoformat()}",
         host_ahead=clock.host_ahead,
     )
-    local.tell("cut", {"cut": cut.n, "contract": cut.contract})
+    local.on_progress("cut", {"cut": cut.n, "contract": cut.contract})
     return cut
 
 
 def reread(local: LocalRun, n: int) -> tuple[StoredRun, Path]:
-    """Read a judged cut again. Stores nothing. Raises RunNotStored, RereadDiffers."""
+    """Read a judged cut again. Stores nothing. Raises RunNotJudged, RereadDiffers."""
     run = stored_run(local.engine, local.contract.contract, n)
     same: list[bool] = []
 
     def listen(step: str, figures: Mapping[str, object]) -> None:
         if step == "reread":
             same.append(bool(figures["same"]))
-        local.tell(step, figures)
+        local.on_progress(step, figures)
 
     if run.cut.is_baseline:
         return run, _report(local, run)
@@ -122,10 +122,10 @@ def reread(local: LocalRun, n: int) -> tuple[StoredRun, Path]:
 
 
 def stored_run(engine: Engine, contract_name: str, n: int) -> StoredRun:
-    """The committed run of cut n. Raises RunNotStored."""
+    """The committed run of cut n. Raises RunNotJudged."""
     run = read_run(engine, contract_name, n)
     if run is None:
-        raise RunNotStored(
+        raise RunNotJudged(
             f"{contract_name}/{n}: no verdict is stored; see: tallystick runs --contract {contract_name}"
         )
     return run
@@ -145,7 +145,7 @@ def _finish_earlier(local: LocalRun) -> StoredRun | None:
     unfinished = open_cut(local.engine, local.contract.contract)
     if unfinished is None or unfinished.is_baseline:
         return None
-    local.tell("unfinished_cut", {"cut": unfinished.n})
+    local.on_progress("unfinished_cut", {"cut": unfinished.n})
     _judge([(local, unfinished)])
     return stored_run(local.engine, unfinished.contract, unfinished.n)
 
@@ -157,9 +157,9 @@ def _settle(local: LocalRun, window_end: datetime) -> None:
         now = local.now()
         settlement = observe(local.engine, local.contract, local.connections, window_end_utc=window_end, now_utc=now)
         if settlement.settled or now >= give_up:
-            local.tell("settled" if settlement.settled else "not_settled", {"waits_for": settlement.waits_for})
+            local.on_progress("settled" if settlement.settled else "not_settled", {"waits_for": settlement.waits_for})
             return
-        local.tell("settling", {"waits_for": settlement.waits_for})
+        local.on_progress("settling", {"waits_for": settlement.waits_for})
         local.sleep(_LOOK_AGAIN.total_seconds())
 
 
@@ -169,11 +169,11 @@ def _judge(cuts: Sequence[tuple[LocalRun, Cut]]) -> None:
     if not unjudged:
         return
     local, cut = unjudged[0]
-    local.tell("starting_spark", {})
+    local.on_progress("starting_spark", {})
     argv = submit_argv(
         [(one.contract_file, cut.n) for one, cut in unjudged], reread=False, environment=local.environment
     )
-    run_job(argv, log=_log_path(local, cut.n), environment=local.environment, observe=local.tell)
+    run_job(argv, log=_log_path(local, cut.n), environment=local.environment, observe=local.on_progress)
 
 
 def _tell_of_judged(cuts: Sequence[tuple[LocalRun, Cut]], judged: Judged) -> None:
@@ -194,13 +194,13 @@ def _tell_people(local: LocalRun, run: StoredRun) -> Path:
     try:
         deliver_pending(local.engine, local.contract.contract, sinks, links=runbook_links(local.environment))
     except DeliveryFailed as error:
-        local.tell("alerts_owed", {"failures": str(error).splitlines()[1:]})
+        local.on_progress("alerts_owed", {"failures": str(error).splitlines()[1:]})
     return _report(local, run)
 
 
 def _report(local: LocalRun, run: StoredRun) -> Path:
     path = report_of(local.engine, run, local.artifacts)
-    local.tell("report", {"path": str(path)})
+    local.on_progress("report", {"path": str(path)})
     return path
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from tallystick.kafka_cluster.open_transactions import read_open_transactions
-from tallystick.kafka_cluster.state import SURROUNDINGS, Surroundings
+from tallystick.kafka_cluster.state import SURROUNDINGS, ClusterState
 from tallystick.kafka_log.header_cache import NO_HEADS, KeptHeads
 from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import LogRecord
@@ -21,8 +21,8 @@ from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.ledger.earlier_rows import EarlierRows
 from tallystick.ledger.key_index import ReadableIndexes
 from tallystick.matching.closed_cut import losses_of_closed, unread_where_closed
-from tallystick.matching.match_case import KeyCase, Place, Sighting
-from tallystick.matching.producer_acks import Receipt, receipt_sighting, receipts_of
+from tallystick.matching.match_case import LookupHit, MatchGroup, RecordLocation
+from tallystick.matching.producer_acks import AckedOffset, receipt_sighting, receipts_of
 from tallystick.matching.record_location import (
     add_unseen,
     in_log_order,
@@ -30,8 +30,8 @@ from tallystick.matching.record_location import (
     ledger_sighting,
     needs_input,
     needs_topic,
+    not_yet_fetched,
     topic_sighting,
-    without_what_came_home,
 )
 from tallystick.matching.row_identity import RowNames
 from tallystick.matching.scan_result import SliceScan
@@ -40,7 +40,7 @@ from tallystick.model.cut import Cut, PartitionSnapshot, Sample, is_recreated
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.open_item import ItemSide
 from tallystick.pipeline.readiness import ledger_settled_until, topic_settled_until
-from tallystick.pipeline.sources import BothSides
+from tallystick.pipeline.sources import Sources
 
 _LOSSES = TypeAdapter(tuple[Loss, ...])
 
@@ -68,9 +68,9 @@ class LookUps:
     """Items whose own row stood beside rows of the slice with its row id; None: a row id says it all."""
     lost_indexes: tuple[int, ...] = ()
     """Cuts whose index of keys is not there, or not what their verdict names."""
-    by_key: Mapping[str, tuple[Sighting, ...]] = field(default_factory=dict)
-    by_transaction: Mapping[str, Mapping[str, tuple[Sighting, ...]]] = field(default_factory=dict)
-    surroundings: Surroundings = field(default_factory=Surroundings)
+    by_key: Mapping[str, tuple[LookupHit, ...]] = field(default_factory=dict)
+    by_transaction: Mapping[str, Mapping[str, tuple[LookupHit, ...]]] = field(default_factory=dict)
+    surroundings: ClusterState = field(default_factory=ClusterState)
     earlier_rows: EarlierRows | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -118,14 +118,14 @@ class LookUps:
 
 
 def look_up(
-    sides: BothSides,
+    sides: Sources,
     cut: Cut,
     *,
     baseline: Cut,
     older_rows_expected: int | None,
     rows_moved_below: int,
     samples: Collection[Sample],
-    cases: Sequence[KeyCase],
+    cases: Sequence[MatchGroup],
     transaction_keys: Collection[str],
     new_copies_due_utc: datetime,
     scan: SliceScan,
@@ -225,13 +225,13 @@ def look_up(
     )
 
 
-def index_sightings(indexes: ReadableIndexes, match_keys: Collection[str]) -> dict[str, tuple[Sighting, ...]]:
+def index_sightings(indexes: ReadableIndexes, match_keys: Collection[str]) -> dict[str, tuple[LookupHit, ...]]:
     """What the index of keys says of them: copies of either side that earlier cuts read."""
     return {
         key: tuple(
-            Sighting(
+            LookupHit(
                 side=ItemSide(copy.item_id.partition(":")[0]),
-                place=Place.EARLIER_SLICE,
+                place=RecordLocation.EARLIER_SLICE,
                 item_id=copy.item_id,
                 detail={"read_by_cut": copy.cut_n},
             )
@@ -242,15 +242,15 @@ def index_sightings(indexes: ReadableIndexes, match_keys: Collection[str]) -> di
 
 
 def _look_up_inputs(
-    sides: BothSides,
+    sides: Sources,
     cut: Cut,
     *,
     baseline: Cut,
     partitions: Sequence[PartitionSnapshot],
     match_keys: set[str],
-) -> dict[str, list[Sighting]]:
+) -> dict[str, list[LookupHit]]:
     """One pass over what the input topics retain, only when somebody asks for it."""
-    found: dict[str, list[Sighting]] = {}
+    found: dict[str, list[LookupHit]] = {}
     still_the_same = [part for part in partitions if not is_recreated(cut, part)]
     wanted = Wanted(match_keys=frozenset(match_keys))
     for record in _read_log(sides, still_the_same if match_keys else (), wanted):
@@ -262,19 +262,19 @@ def _look_up_inputs(
 class _InTopics:
     """Sightings on the topics, as they are found."""
 
-    by_key: dict[str, list[Sighting]] = field(default_factory=dict)
-    by_transaction: dict[str, dict[str, list[Sighting]]] = field(default_factory=dict)
+    by_key: dict[str, list[LookupHit]] = field(default_factory=dict)
+    by_transaction: dict[str, dict[str, list[LookupHit]]] = field(default_factory=dict)
 
 
 def _look_up_topics(
-    sides: BothSides,
+    sides: Sources,
     cut: Cut,
     *,
     baseline: Cut,
     partitions: Sequence[PartitionSnapshot],
     match_keys: set[str],
     transaction_keys: set[str],
-    receipts: Sequence[Receipt],
+    receipts: Sequence[AckedOffset],
     scan: SliceScan,
     heads: KeptHeads,
 ) -> _InTopics:
@@ -287,7 +287,7 @@ def _look_up_topics(
     asked = frozenset((receipt.topic_partition, receipt.kafka_offset) for receipt in receipts)
     keys = Wanted(match_keys=frozenset(match_keys), transaction_keys=frozenset(transaction_keys), places=asked)
     read = [part for part in cut.topic_slices if part.offsets.topic in sides.contract.topics]
-    wanted, at_home = without_what_came_home(keys, read, scan)
+    wanted, at_home = not_yet_fetched(keys, read, scan)
     retained = (*(part for part in partitions if not is_recreated(cut, part)), *strays)
     found_in_log = _read_log(sides, retained, wanted, heads.worth_picking(wanted.known))
     records = in_log_order([*found_in_log, *at_home], retained)
@@ -316,7 +316,7 @@ def _look_up_topics(
 
 
 def _read_log(
-    sides: BothSides, partitions: Iterable[PartitionSnapshot], wanted: Wanted, heads: KeptHeads = NO_HEADS
+    sides: Sources, partitions: Iterable[PartitionSnapshot], wanted: Wanted, heads: KeptHeads = NO_HEADS
 ) -> Iterator[LogRecord]:
     """The wanted records of all that is retained."""
     ranges = [
@@ -333,14 +333,14 @@ def _read_log(
         yield from find_records(fetch, [offsets], sides.contract.event_on(offsets.topic), wanted, heads)
 
 
-def _seen_json(seen: Sighting) -> dict[str, Any]:
+def _seen_json(seen: LookupHit) -> dict[str, Any]:
     return {"side": str(seen.side), "place": str(seen.place), "item_id": seen.item_id, "detail": dict(seen.detail)}
 
 
-def _seen(document: Mapping[str, Any]) -> Sighting:
-    return Sighting(
+def _seen(document: Mapping[str, Any]) -> LookupHit:
+    return LookupHit(
         side=ItemSide(document["side"]),
-        place=Place(document["place"]),
+        place=RecordLocation(document["place"]),
         item_id=document["item_id"],
         detail=document["detail"],
     )

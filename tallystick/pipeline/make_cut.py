@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract
-from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSection
 from tallystick.contract.verdict_deadline import next_firing
 from tallystick.kafka_log.topic_snapshot import read_offsets_at, read_topic_snapshot
 from tallystick.ledger.postgres_sql import XMIN_WIDTH_MAX, written_xid_statements
@@ -23,10 +23,10 @@ from tallystick.model.cut import (
     PartitionsVanished,
     Sample,
     TopicSlice,
-    broken_off_slice,
     choose_sample,
+    continues_history,
+    discontinued_slice,
     discontinuity,
-    goes_on,
     is_late,
     mark_by_time,
     next_topic_slice,
@@ -35,7 +35,7 @@ from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.run_result import unread_result
-from tallystick.pipeline.sources import BothSides, open_both_sides, sample_of
+from tallystick.pipeline.sources import Sources, open_both_sides, sample_of
 from tallystick.pipeline.window_order import refuse_not_over, refuse_out_of_order
 from tallystick.store.runs.contract_store import require_same_books
 from tallystick.store.runs.cut_store import claim_attempt, find_cut, last_cut, open_cut, save_cut
@@ -111,7 +111,7 @@ def resolve_cut(
     return cut
 
 
-def _mark_by_time(sides: BothSides, late: Sample, previous: Cut, *, window_end_utc: datetime) -> Sample:
+def _mark_by_time(sides: Sources, late: Sample, previous: Cut, *, window_end_utc: datetime) -> Sample:
     """Ask both sides where the window's end lies by timestamp."""
     start = previous.ledger_slice.xid_end
     end = max(start, late.ledger_xmax)
@@ -160,9 +160,9 @@ def next_topic_slices(previous: Cut, partitions: Sequence[PartitionSnapshot], ma
     vanished = sorted(part for part in before if part not in now and part.topic not in recreated)
     if vanished:
         raise PartitionsVanished(f"{vanished[0]}: cut {previous.n} read it, the broker does not have it any more")
-    lost = [broken_off_slice(part, part.snapshot) for name, part in before.items() if name.topic in recreated]
+    lost = [discontinued_slice(part, part.snapshot) for name, part in before.items() if name.topic in recreated]
     tiled = [
-        broken_off_slice(before[name], part)
+        discontinued_slice(before[name], part)
         if broken_off[name]
         else next_topic_slice(
             part,
@@ -180,7 +180,7 @@ def next_ledger_slice(previous: LedgerSlice, ledger: LedgerSnapshot, mark: Sampl
 
     Where the ids do not go on there, a row below the slice may never have been read: ids may have been given out again.
     """
-    same_history = goes_on(previous.snapshot, ledger, read_up_to=previous.xid_end)
+    same_history = continues_history(previous.snapshot, ledger, read_up_to=previous.xid_end)
     return LedgerSlice(
         xid_start=previous.xid_end,
         xid_end=max(previous.xid_end, min(mark.ledger_xmax, ledger.xmin)),
@@ -191,7 +191,7 @@ def next_ledger_slice(previous: LedgerSlice, ledger: LedgerSnapshot, mark: Sampl
     )
 
 
-def refuse_too_wide(ledger: LedgerSide, previous: Cut, now: LedgerSnapshot) -> None:
+def refuse_too_wide(ledger: LedgerSection, previous: Cut, now: LedgerSnapshot) -> None:
     """By xmin, what stands behind the last cut must fit into half of 32 bits. Raises LedgerTooFarAhead."""
     behind = now.xmax - previous.ledger_slice.xid_end
     if ledger.by_xmin and behind > XMIN_WIDTH_MAX:

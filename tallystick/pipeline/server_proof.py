@@ -18,7 +18,7 @@ from tallystick.connections.connections import (
     kafka_settings,
 )
 from tallystick.connections.postgres_address import as_asked, as_asked_of_psycopg, proves_server
-from tallystick.contract.alerts import AlertSink
+from tallystick.contract.alerts import AlertSinkSection
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.state import ServerProof
 from tallystick.ledger.jdbc_connection import jdbc_settings
@@ -117,7 +117,7 @@ def _http(name: str, address: str) -> ServerProof:
     )
 
 
-def _sink(sink: AlertSink, environment: Mapping[str, str]) -> Iterator[ServerProof]:
+def _sink(sink: AlertSinkSection, environment: Mapping[str, str]) -> Iterator[ServerProof]:
     """Of Apprise's address all is secret, its scheme too; a file is written here."""
     if sink.connection is None or sink.kind == "apprise":
         return

@@ -28,7 +28,7 @@ from tallystick.store.runs.sample_store import append_sample, read_samples
 
 
 @dataclass(frozen=True, kw_only=True)
-class BothSides:
+class Sources:
     """Open clients to the two sides of one contract."""
 
     contract: Contract
@@ -75,11 +75,11 @@ class BothSides:
 
 
 @contextmanager
-def open_both_sides(engine: Engine, contract: Contract, connections: Connections) -> Iterator[BothSides]:
+def open_both_sides(engine: Engine, contract: Contract, connections: Connections) -> Iterator[Sources]:
     """Connect to both sides. Raises BrokerUnreachable, LedgerUnreachable."""
     with open_admin(connections.kafka) as admin, open_ledger_of(engine, contract, connections) as ledger:
         proofs = proofs_of_run(contract, connections)
-        yield BothSides(contract=contract, admin=admin, ledger=ledger, server_proofs=proofs)
+        yield Sources(contract=contract, admin=admin, ledger=ledger, server_proofs=proofs)
 
 
 def observe(

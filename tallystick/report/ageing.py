@@ -12,7 +12,7 @@ from tallystick.model.open_item import BUCKETS, ItemState, StandingItems
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class AgeTotals:
     """Items of one state. money: of those whose amount is known; unknown: how many have none."""
 
     count: int
@@ -25,8 +25,8 @@ class AgeBucket:
     """The open items of one age."""
 
     words: str
-    waiting: Standing
-    broken: Standing
+    waiting: AgeTotals
+    broken: AgeTotals
 
 
 def age_buckets(items: Iterable[StandingItems], *, now_utc: datetime) -> tuple[AgeBucket, ...]:
@@ -61,15 +61,15 @@ def _age_bucket(words: str, groups: list[StandingItems]) -> AgeBucket:
     )
 
 
-def _standing(group: StandingItems) -> Standing:
+def _standing(group: StandingItems) -> AgeTotals:
     if not group.currency:
-        return Standing(count=group.count, money={}, unknown=group.count)
-    return Standing(count=group.count, money={group.currency: group.amount_minor})
+        return AgeTotals(count=group.count, money={}, unknown=group.count)
+    return AgeTotals(count=group.count, money={group.currency: group.amount_minor})
 
 
-def _sum(parts: Iterable[Standing]) -> Standing:
+def _sum(parts: Iterable[AgeTotals]) -> AgeTotals:
     every = tuple(parts)
-    return Standing(
+    return AgeTotals(
         count=sum(part.count for part in every),
         money=total_money(amount for part in every for amount in part.money.items()),
         unknown=sum(part.unknown for part in every),

@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tallystick.anomalies.registry import CLASSES
+from tallystick.anomalies.registry import RULES
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break, Money, Stake, largest_first, money_at_stake, sort_stakes
@@ -80,4 +80,4 @@ def stakes(breaks: Sequence[Break]) -> tuple[Stake, ...]:
     return sort_stakes(found)
 
 
-_LETTERS = {name: rule.letters for rule in CLASSES for name in rule.names if isinstance(name, BreakClass)}
+_LETTERS = {name: rule.letters for rule in RULES for name in rule.names if isinstance(name, BreakClass)}

@@ -18,14 +18,14 @@ from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
 from tallystick.text.finding_texts import BREAK_TEXTS
 from tallystick.text.money import format_minor
-from tallystick.text.plain import foreign_text, format_time, format_window, moment_of
-from tallystick.text.ruled_out import TOLD_APART
-from tallystick.text.side_terms import said_of_inputs
+from tallystick.text.plain import escape_untrusted, format_time, format_window, parse_utc
+from tallystick.text.ruled_out import RULED_OUT
+from tallystick.text.side_terms import for_inputs
 
 
 def in_its_words(told: ToldBreak, *sentences: str) -> tuple[str, ...]:
     """Say sentences about a ledger in the words of an input topic, where one plays the ledger's part."""
-    return tuple(map(said_of_inputs, sentences)) if told.of_inputs else sentences
+    return tuple(map(for_inputs, sentences)) if told.of_inputs else sentences
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +56,10 @@ def explain(told: ToldBreak) -> Story:
         amount=amount_of(item_break),
         paragraphs=(
             Paragraph(
-                heading="What happened", sentences=(foreign_text(item_break.story), *in_its_words(told, text.means))
+                heading="What happened", sentences=(escape_untrusted(item_break.story), *in_its_words(told, text.means))
             ),
             *own_paragraphs(told),
-            Paragraph(heading="What was ruled out", sentences=in_its_words(told, *TOLD_APART[item_break.break_class])),
+            Paragraph(heading="What was ruled out", sentences=in_its_words(told, *RULED_OUT[item_break.break_class])),
             Paragraph(heading="Check first", sentences=in_its_words(told, text.check_first)),
         ),
     )
@@ -85,13 +85,13 @@ def amount_of(item_break: Break) -> str:
     """The money at stake, in words."""
     if not item_break.currency:
         return "not known"
-    return foreign_text(format_minor(item_break.amount_minor, item_break.currency))
+    return escape_untrusted(format_minor(item_break.amount_minor, item_break.currency))
 
 
 def _at_stake(item_break: Break) -> str:
-    key = f"match key {foreign_text(item_break.match_key)}" if item_break.match_key else "without a match key"
-    leg = f", leg {foreign_text(item_break.leg)}" if item_break.leg else ""
-    of = f" of {foreign_text(item_break.transaction_key)}" if item_break.transaction_key else ""
+    key = f"match key {escape_untrusted(item_break.match_key)}" if item_break.match_key else "without a match key"
+    leg = f", leg {escape_untrusted(item_break.leg)}" if item_break.leg else ""
+    of = f" of {escape_untrusted(item_break.transaction_key)}" if item_break.transaction_key else ""
     copies = f" in {item_break.copies} copies" if item_break.copies != 1 else ""
     return f"{amount_of(item_break)}{copies}: {key}{leg}{of}."
 
@@ -121,7 +121,7 @@ def _side(item_break: Break, side: str) -> Iterator[str]:
     amounts = evidence.get(side)
     if isinstance(amounts, Mapping) and "amount_minor" in amounts:
         says = format_minor(int(amounts["amount_minor"]), str(amounts.get("currency", "")))
-        yield f"It says {foreign_text(says)}."
+        yield f"It says {escape_untrusted(says)}."
     for seen in evidence.get("found_elsewhere", ()):
         if str(seen.get("at", "")).startswith(f"{side}:"):
             yield _sighting(seen)
@@ -147,7 +147,7 @@ def _places(evidence: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if isinstance(document, Mapping) and document.get("at") not in (None, evidence.get("at")):
             yield "Its counterpart is", str(document["at"])
     for leg, at in sorted(evidence.get("seen_legs", {}).items()):
-        yield f"Its {foreign_text(leg)} leg is", str(at)
+        yield f"Its {escape_untrusted(leg)} leg is", str(at)
 
 
 def describe_place(item_id: str) -> str:
@@ -157,12 +157,12 @@ def describe_place(item_id: str) -> str:
     side, _, rest = item_id.partition(":")
     place = _OFFSET.fullmatch(rest) if side in ("topic", "ledger") else None
     if place is not None:
-        return f"offset {place[3]} of {foreign_text(place[1])}[{place[2]}]"
+        return f"offset {place[3]} of {escape_untrusted(place[1])}[{place[2]}]"
     if side == "ledger":
-        return f"row {foreign_text(rest)}"
+        return f"row {escape_untrusted(rest)}"
     if side == "action":
-        return f"compensation {foreign_text(rest)}"
-    return foreign_text(item_id)
+        return f"compensation {escape_untrusted(rest)}"
+    return escape_untrusted(item_id)
 
 
 _OFFSET = re.compile(r"(.+):(\d+):(\d+)")
@@ -229,7 +229,7 @@ def _producer(identity: Mapping[str, Any]) -> str:
 
 def _headers(identity: Mapping[str, Any]) -> str:
     named = [(name, identity.get(name)) for name in ("session", "source")]
-    told = [f"{name} {foreign_text(str(value))}" for name, value in named if value is not None]
+    told = [f"{name} {escape_untrusted(str(value))}" for name, value in named if value is not None]
     return f"; {', '.join(told)}" if told else ""
 
 
@@ -285,7 +285,7 @@ def _life(told: ToldBreak) -> Iterator[str]:
 def describe_item(item_id: str) -> str:
     """An item as the subject of a sentence."""
     if item_id.startswith("legs:"):
-        return f"The transaction {foreign_text(item_id.removeprefix('legs:'))}"
+        return f"The transaction {escape_untrusted(item_id.removeprefix('legs:'))}"
     place = describe_place(item_id)
     return f"{place[0].upper()}{place[1:]}"
 
@@ -293,10 +293,10 @@ def describe_item(item_id: str) -> str:
 def _change(step: LifeStep) -> str:
     given_up = step.written_off
     if given_up is not None:
-        who, why = foreign_text(given_up.by), foreign_text(given_up.reason)
+        who, why = escape_untrusted(given_up.by), escape_untrusted(given_up.reason)
         return f"{who} wrote it off at {format_time(given_up.at_utc)}, after cut {step.cut_n}: {why.rstrip('.')}."
     by = ", ".join(describe_place(one) for one in step.item.cleared_by.split(",") if one)
-    why = f": {foreign_text(step.item.reason)}" if step.item.reason else ""
+    why = f": {escape_untrusted(step.item.reason)}" if step.item.reason else ""
     partner = f" (by {by})" if by else ""
     return f"Cut {step.cut_n}, at {format_time(step.judged_utc)}, {_STATE_WORDS[step.item.state]}{why}{partner}."
 
@@ -317,8 +317,8 @@ def tell_breaks(run: StoredRun, breaks: Iterable[Break]) -> dict[UUID, ToldBreak
             window_start_utc=run.window_start_utc,
             window_end_utc=run.window_end_utc,
             judged_utc=run.now_utc,
-            topic_settled_until_utc=moment_of(run.result.look_ups.get("topic_settled_until_utc")),
-            ledger_settled_until_utc=moment_of(run.result.look_ups.get("ledger_settled_until_utc")),
+            topic_settled_until_utc=parse_utc(run.result.look_ups.get("topic_settled_until_utc")),
+            ledger_settled_until_utc=parse_utc(run.result.look_ups.get("ledger_settled_until_utc")),
             life=tuple(lives.get(break_id, ())),
             of_inputs=run.result.of_inputs,
         )

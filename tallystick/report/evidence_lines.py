@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tallystick.text.plain import foreign_text
+from tallystick.text.plain import escape_untrusted
 
 EVIDENCE_LINES_MAX = 40
 """Per break; the store has the rest."""
@@ -13,7 +13,7 @@ def evidence_lines(evidence: Any) -> tuple[tuple[str, str], ...]:
     """Flatten JSON values to (path, value) in the order of their keys: ("copy.producer_id", "4001")."""
     lines = list(_flatten("", evidence))
     more = len(lines) - EVIDENCE_LINES_MAX
-    shown = tuple((foreign_text(path), foreign_text(value)) for path, value in lines[:EVIDENCE_LINES_MAX])
+    shown = tuple((escape_untrusted(path), escape_untrusted(value)) for path, value in lines[:EVIDENCE_LINES_MAX])
     return shown if more <= 0 else (*shown, ("...", f"{more:,} more lines in the verdict store"))
 
 

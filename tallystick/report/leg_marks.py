@@ -6,7 +6,7 @@ from typing import Any
 
 from tallystick.model.findings import Break
 from tallystick.report.break_story import describe_place
-from tallystick.text.plain import foreign_text
+from tallystick.text.plain import escape_untrusted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ def _mark(evidence: Mapping[str, Any], leg: str, topic: str, seen: Mapping[str, 
     if leg in seen:
         at = str(seen[leg])
         words = f"committed at {describe_place(at)}{_marker(evidence, at)}"
-        return LegMark(leg=foreign_text(leg), topic=topic, state="committed", words=words)
+        return LegMark(leg=escape_untrusted(leg), topic=topic, state="committed", words=words)
     aborted = [
         str(one["at"])
         for one in evidence.get("found_elsewhere", ())
@@ -39,8 +39,8 @@ def _mark(evidence: Mapping[str, Any], leg: str, topic: str, seen: Mapping[str, 
     ]
     if aborted:
         places = ", ".join(f"{describe_place(at)}{_marker(evidence, at)}" for at in aborted)
-        return LegMark(leg=foreign_text(leg), topic=topic, state="aborted", words=f"aborted at {places}")
-    return LegMark(leg=foreign_text(leg), topic=topic, state="absent", words="nowhere on the retained log")
+        return LegMark(leg=escape_untrusted(leg), topic=topic, state="aborted", words=f"aborted at {places}")
+    return LegMark(leg=escape_untrusted(leg), topic=topic, state="absent", words="nowhere on the retained log")
 
 
 def _marker(evidence: Mapping[str, Any], at: str) -> str:

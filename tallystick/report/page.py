@@ -39,9 +39,9 @@ from tallystick.report.page_rows import (
     stake_row,
 )
 from tallystick.text.money import format_minor, format_money
-from tallystick.text.plain import foreign_text, format_time, format_window, story_text
-from tallystick.text.ruled_out import TOLD_APART
-from tallystick.text.side_terms import in_words_of
+from tallystick.text.plain import escape_untrusted, format_time, format_window, story_text
+from tallystick.text.ruled_out import RULED_OUT
+from tallystick.text.side_terms import for_direction
 from tallystick.text.verdict_sentence import BreakSums, counted, verdict_sentence_of
 
 ITEMS_SHOWN_MAX = 100
@@ -126,9 +126,9 @@ def page_of(run: StoredRun, contract: Contract, found: Sequence[Stake]) -> Repor
         census_total=total,
         law=law(total) if total else "",
         law_holds=all(adds_up(part) for part in census),
-        ledger_side=in_words_of(contract.direction, "Ledger"),
-        matched_money=foreign_text(format_money(result.figures.matched_money)),
-        in_flight_money=foreign_text(format_money(result.figures.in_flight_money)),
+        ledger_side=for_direction(contract.direction, "Ledger"),
+        matched_money=escape_untrusted(format_money(result.figures.matched_money)),
+        in_flight_money=escape_untrusted(format_money(result.figures.in_flight_money)),
         item_states=tuple(_item_states(result.items)),
         ages=tuple(age_row(bucket) for bucket in ages),
         all_ages=age_row(all_ages(ages)),
@@ -184,9 +184,11 @@ def _head_figures(run: StoredRun, found: BreakSums, total: PartitionCensus | Non
         tone="doubtful" if doubts else "",
     )
     yield Figure(
-        label="Matched pairs", value=f"{figures.matched_rows:,}", note=foreign_text(format_money(figures.matched_money))
+        label="Matched pairs",
+        value=f"{figures.matched_rows:,}",
+        note=escape_untrusted(format_money(figures.matched_money)),
     )
-    in_flight = f"{foreign_text(format_money(figures.in_flight_money))}, carried on"
+    in_flight = f"{escape_untrusted(format_money(figures.in_flight_money))}, carried on"
     in_flight = in_flight if figures.in_flight_items else "nothing waits for its partner"
     yield Figure(label="Open items", value=f"{figures.in_flight_items:,}", note=in_flight)
     yield _offsets_figure(total)
@@ -210,7 +212,7 @@ def _offsets_figure(total: PartitionCensus | None) -> Figure:
 
 def _each_amount(money: Mapping[str, int]) -> Iterator[str]:
     for currency in sorted(money):
-        yield foreign_text(format_minor(money[currency], currency))
+        yield escape_untrusted(format_minor(money[currency], currency))
 
 
 def _stake_groups(found: Sequence[Stake], direction: Direction) -> Iterator[tuple[str, tuple[StakeRow, ...]]]:
@@ -219,7 +221,7 @@ def _stake_groups(found: Sequence[Stake], direction: Direction) -> Iterator[tupl
         mine = [stake for stake in found if stake.currency == currency]
         largest = max(stake.amount_minor for stake in mine)
         total = format_minor(sum(stake.amount_minor for stake in mine), currency)
-        heading = foreign_text(total) if currency else "Amount not known"
+        heading = escape_untrusted(total) if currency else "Amount not known"
         yield heading, tuple(stake_row(stake, largest, direction) for stake in mine)
 
 
@@ -238,12 +240,12 @@ def posture_of(run: StoredRun, contract: Contract) -> tuple[PostureLine, ...]:
 
 
 def _break_section(run: StoredRun, group: BreakGroup, contract: Contract) -> BreakSection:
-    summary = f"{counted(group.count, 'break')}, {foreign_text(format_money(group.money))}"
+    summary = f"{counted(group.count, 'break')}, {escape_untrusted(format_money(group.money))}"
     hidden = f"{counted(group.not_shown, 'more break')} in the verdict store" if group.not_shown else ""
     told, mask = tell_breaks(run, group.shown), Mask(contract)
     return BreakSection(
         group=group,
-        told_apart=tuple(in_words_of(contract.direction, one) for one in TOLD_APART[group.break_class]),
+        told_apart=tuple(for_direction(contract.direction, one) for one in RULED_OUT[group.break_class]),
         summary=summary,
         hidden=hidden,
         rows=tuple(break_row(mask.told(told[item_break.break_id]), contract) for item_break in group.shown),
@@ -266,7 +268,7 @@ def _identity(run: StoredRun, contract: Contract) -> Iterator[tuple[str, str]]:
     yield "contract fingerprint", contract.fingerprint
     yield "cut", f"{run.result.cut_n}"
     yield "digest of the run", run.result.digest
-    yield "run id", foreign_text(run.scheduler_run_id)
+    yield "run id", escape_untrusted(run.scheduler_run_id)
     yield "attempt", f"{run.attempt}"
     yield "judged as of", format_time(run.now_utc)
     yield "verdict stored at", format_time(run.recorded_at)

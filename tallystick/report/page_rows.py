@@ -10,7 +10,7 @@ from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass, Notice
 from tallystick.model.findings import DoubtFound, NoticeFound, Stake
 from tallystick.model.open_item import ItemState, OpenItem
-from tallystick.report.ageing import AgeBucket, Standing
+from tallystick.report.ageing import AgeBucket, AgeTotals
 from tallystick.report.break_sample import BreakGroup
 from tallystick.report.break_story import Paragraph, amount_of, own_paragraphs
 from tallystick.report.evidence_lines import evidence_lines
@@ -21,7 +21,7 @@ from tallystick.report.share_bar import share_bar
 from tallystick.report.strip_drawing import draw_strip
 from tallystick.text.finding_texts import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
 from tallystick.text.money import format_minor, format_money
-from tallystick.text.plain import foreign_text, format_time, story_text
+from tallystick.text.plain import escape_untrusted, format_time, story_text
 from tallystick.text.verdict_sentence import counted
 
 
@@ -116,7 +116,7 @@ class AgeRow:
 
 def stake_row(stake: Stake, largest: int, direction: Direction) -> StakeRow:
     text = BREAK_TEXTS[stake.break_class].for_direction(direction)
-    amount = foreign_text(format_minor(stake.amount_minor, stake.currency)) if stake.currency else "not known"
+    amount = escape_untrusted(format_minor(stake.amount_minor, stake.currency)) if stake.currency else "not known"
     return StakeRow(
         break_class=stake.break_class,
         text=text,
@@ -139,8 +139,8 @@ def doubt_row(found: DoubtFound, direction: Direction) -> DoubtRow:
         text=DOUBT_TEXTS[found.doubt].for_direction(direction),
         doubt=found.doubt,
         sentence=story_text(found.sentence),
-        holder=foreign_text(str(holder)) if holder else "",
-        since=foreign_text(str(since)) if since else "",
+        holder=escape_untrusted(str(holder)) if holder else "",
+        since=escape_untrusted(str(since)) if since else "",
         details=evidence_lines(details) if details else (),
     )
 
@@ -163,15 +163,15 @@ def break_row(told: ToldBreak, contract: Contract) -> BreakRow:
     evidence = {name: value for name, value in item_break.evidence.items() if name != STRIP_KEY}
     return BreakRow(
         break_id=str(item_break.break_id),
-        leg=foreign_text(item_break.leg),
+        leg=escape_untrusted(item_break.leg),
         amount=amount_of(item_break),
-        match_key=foreign_text(item_break.match_key),
-        transaction_key=foreign_text(item_break.transaction_key),
+        match_key=escape_untrusted(item_break.match_key),
+        transaction_key=escape_untrusted(item_break.transaction_key),
         copies=item_break.copies,
         story=story_text(item_break.story),
         paragraphs=own_paragraphs(told),
         strip=draw_strip(strip) if strip else None,
-        strip_title=foreign_text(f"{strip.topic_partition}, around offset {strip.kafka_offset}") if strip else "",
+        strip_title=escape_untrusted(f"{strip.topic_partition}, around offset {strip.kafka_offset}") if strip else "",
         legs=leg_marks(item_break, contract.legs),
         evidence=evidence_lines(evidence),
     )
@@ -188,14 +188,14 @@ STATE_WORDS = {
 
 def item_row(item: OpenItem) -> ItemRow:
     return ItemRow(
-        item_id=foreign_text(item.item_id),
+        item_id=escape_untrusted(item.item_id),
         side=item.side,
-        match_key=foreign_text(item.match_key),
-        leg=foreign_text(item.leg),
-        amount=foreign_text(format_minor(item.amount_minor, item.currency)) if item.currency else "not known",
+        match_key=escape_untrusted(item.match_key),
+        leg=escape_untrusted(item.leg),
+        amount=escape_untrusted(format_minor(item.amount_minor, item.currency)) if item.currency else "not known",
         since=format_time(item.first_seen_utc),
         due=format_time(item.due_utc),
-        reason=foreign_text(item.reason),
+        reason=escape_untrusted(item.reason),
     )
 
 
@@ -209,7 +209,7 @@ def age_row(bucket: AgeBucket) -> AgeRow:
     )
 
 
-def _money_of(standing: Standing) -> str:
-    known = [foreign_text(format_money(standing.money))] if standing.money else []
+def _money_of(standing: AgeTotals) -> str:
+    known = [escape_untrusted(format_money(standing.money))] if standing.money else []
     unknown = [f"{standing.unknown:,} not known"] if standing.unknown else []
     return " and ".join([*known, *unknown])

@@ -16,7 +16,7 @@ from tallystick.contract.contract import Contract
 from tallystick.host.private_files import private_file, private_folder
 from tallystick.model.stored_run import StoredRun
 from tallystick.report.page import report_page
-from tallystick.text.plain import foreign_text, format_time
+from tallystick.text.plain import escape_untrusted, format_time
 
 
 def report_path(folder: Path, contract_name: str, n: int) -> Path:
@@ -57,5 +57,5 @@ def _template() -> Template:
     assert loader is not None
     css, _, _ = loader.get_source(environment, "report.css")
     environment.globals["css"] = Markup(css)  # our own file, no value in it
-    environment.filters |= {"count": "{:,}".format, "time": format_time, "foreign": foreign_text}
+    environment.filters |= {"count": "{:,}".format, "time": format_time, "foreign": escape_untrusted}
     return environment.get_template("report.html.jinja2")

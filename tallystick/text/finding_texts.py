@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
-from tallystick.text.side_terms import in_words_of
+from tallystick.text.side_terms import for_direction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,9 +22,9 @@ class ClassText:
     def for_direction(self, direction: Direction) -> "ClassText":
         """The same, as it reads for a contract of this direction."""
         return ClassText(
-            title=in_words_of(direction, self.title),
-            means=in_words_of(direction, self.means),
-            check_first=in_words_of(direction, self.check_first),
+            title=for_direction(direction, self.title),
+            means=for_direction(direction, self.means),
+            check_first=for_direction(direction, self.check_first),
         )
 
 

@@ -23,7 +23,7 @@ def format_window(start: datetime, end: datetime) -> str:
     return f"{first:%Y-%m-%d %H:%M:%S} to {until} UTC"
 
 
-def foreign_text(text: str, *, characters_max: int = TEXT_CHARACTERS_MAX) -> str:
+def escape_untrusted(text: str, *, characters_max: int = TEXT_CHARACTERS_MAX) -> str:
     """A text from a payload, safe to look at: control and direction marks written out, and not endless.
 
     A right-to-left mark inside a match key would turn a page's own words around, an escape sequence a terminal's.
@@ -36,7 +36,7 @@ def foreign_text(text: str, *, characters_max: int = TEXT_CHARACTERS_MAX) -> str
 
 def story_text(text: str) -> str:
     """A sentence of ours that quotes such texts, safe to look at."""
-    return foreign_text(text, characters_max=STORY_CHARACTERS_MAX)
+    return escape_untrusted(text, characters_max=STORY_CHARACTERS_MAX)
 
 
 def printed_text(text: str) -> str:
@@ -53,7 +53,7 @@ def given_text(option: str, text: str, *, expected: str, refused: type[ValueErro
     """What a person typed, without spaces around it. Raises refused where nothing is left, or it is no UTF-8."""
     given = text.strip()
     if not given or not any(character.isprintable() for character in given):
-        raise refused(f"{option}: got {foreign_text(text)!r}; expected {expected}")
+        raise refused(f"{option}: got {escape_untrusted(text)!r}; expected {expected}")
     try:
         given.encode()
     except UnicodeEncodeError:
@@ -65,6 +65,6 @@ def _written_out(character: str) -> str:
     return f"\\u{ord(character):04x}" if unicodedata.category(character) in _NEVER_SHOWN else character
 
 
-def moment_of(text: str | None) -> datetime | None:
+def parse_utc(text: str | None) -> datetime | None:
     """A moment as the look-ups keep it."""
     return datetime.fromisoformat(text) if text else None

@@ -13,7 +13,7 @@ _NOT_EXPIRED = "It has not expired: retention had taken nothing unread by then."
 _NOT_LATE = "It is not late: the deadline, grace included, had passed."
 _ONE_LEDGER_ROW = "It does not follow the ledger: the ledger has no second row that the second event would belong to."
 
-TOLD_APART: Mapping[BreakClass, tuple[str, ...]] = {
+RULED_OUT: Mapping[BreakClass, tuple[str, ...]] = {
     BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED: (
         _NOT_LATE,
         _NOT_HELD_TOPIC,

@@ -21,12 +21,12 @@ _SAID_OF_INPUTS = (
 )
 
 
-def in_words_of(direction: Direction, text: str) -> str:
+def for_direction(direction: Direction, text: str) -> str:
     """The same text, as it reads for a contract of this direction. Names of topics and item ids stay whole."""
-    return said_of_inputs(text) if direction is Direction.TOPIC_TO_TOPIC else text
+    return for_inputs(text) if direction is Direction.TOPIC_TO_TOPIC else text
 
 
-def said_of_inputs(text: str) -> str:
+def for_inputs(text: str) -> str:
     """A text about a ledger, about an input topic."""
     for of_ledgers, of_inputs in _SAID_OF_INPUTS:
         text = re.sub(of_ledgers, of_inputs, text)

@@ -15,7 +15,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, DagRunTriggerException
 
 from tallystick.compensation.plan_text import describe_plan
-from tallystick.compensation.repair_effect import Effect
+from tallystick.compensation.repair_effect import RepairEffect
 from tallystick.executor import draw_plan, verify_plan
 from tallystick.executor.effects.action_log import ItemCheck
 from tallystick.executor.verify_plan import VerifyResult
@@ -337,9 +337,9 @@ def test_nobody_else_is_asked_up_to_the_limit(trail: Trail, shown: Mock) -> None
 
 
 @pytest.fixture
-def effects(stored: dict[int, Any], monkeypatch: pytest.MonkeyPatch) -> list[Effect]:
+def effects(stored: dict[int, Any], monkeypatch: pytest.MonkeyPatch) -> list[RepairEffect]:
     """What is found of each action of the approved plan."""
-    found: list[Effect] = []
+    found: list[RepairEffect] = []
 
     def checked(*_: Any, actor: str) -> VerifyResult:
         checks = tuple(ItemCheck(match_key=effect, effect=effect, places=()) for effect in found)
@@ -355,9 +355,11 @@ def verify() -> None:
     VerifyOperator(task_id="verify", contract_file=CONTRACT_FILE, cut_n="7").execute({})
 
 
-@pytest.mark.parametrize("found", [[Effect.CLEARED], [Effect.HANDED_OVER], [Effect.CLEARED, Effect.HANDED_OVER]])
+@pytest.mark.parametrize(
+    "found", [[RepairEffect.CLEARED], [RepairEffect.HANDED_OVER], [RepairEffect.CLEARED, RepairEffect.HANDED_OVER]]
+)
 def test_what_is_cleared_and_what_a_dag_has_is_nothing_to_look_for_again(
-    effects: list[Effect], found: list[Effect]
+    effects: list[RepairEffect], found: list[RepairEffect]
 ) -> None:
     effects += found
     verify()
@@ -366,14 +368,14 @@ def test_what_is_cleared_and_what_a_dag_has_is_nothing_to_look_for_again(
 @pytest.mark.parametrize(
     ("found", "error"),
     [
-        ([Effect.CLEARED, Effect.HIDDEN, Effect.HANDED_OVER], NotToBeSeenYet),
-        ([Effect.HANDED_OVER, Effect.NOT_CLEARED], AirflowFailException),
-        ([Effect.CHANGED], AirflowFailException),
+        ([RepairEffect.CLEARED, RepairEffect.HIDDEN, RepairEffect.HANDED_OVER], NotToBeSeenYet),
+        ([RepairEffect.HANDED_OVER, RepairEffect.NOT_CLEARED], AirflowFailException),
+        ([RepairEffect.CHANGED], AirflowFailException),
         ([], NotToBeSeenYet),
     ],
 )
 def test_what_is_hidden_is_looked_for_again_and_what_did_not_work_fails(
-    effects: list[Effect], found: list[Effect], error: type[Exception]
+    effects: list[RepairEffect], found: list[RepairEffect], error: type[Exception]
 ) -> None:
     effects += found
     with pytest.raises(error):

@@ -14,17 +14,17 @@ from lab.servers.process import freeze
 from lab.servers.stack import LabStack
 from lab.services.delivery_mode import DeliveryMode
 from lab.services.event import Leg
-from lab.services.workload import Desk, Traffic
+from lab.services.workload import Traffic, Workload
 from lab.truth.independent_reader import read_topic
 
 pytestmark = pytest.mark.stack
 
 
 @pytest.fixture
-def desk(lab_stack: LabStack) -> Iterator[Desk]:
+def desk(lab_stack: LabStack) -> Iterator[Workload]:
     name = f"desk_{uuid.uuid4().hex[:8]}"
     prepare(lab_stack, DeliveryMode.EXACTLY_ONCE, 1, name)
-    with Desk.open(lab_stack, name, "relay", "1") as desk:
+    with Workload.open(lab_stack, name, "relay", "1") as desk:
         yield desk
 
 
@@ -37,7 +37,7 @@ def broker(lab_stack: LabStack) -> Iterator[Popen[bytes]]:
     child.send_signal(signal.SIGCONT)
 
 
-def _committed(stack: LabStack, desk: Desk) -> Counter[str]:
+def _committed(stack: LabStack, desk: Workload) -> Counter[str]:
     return Counter(
         record.event["event_id"] for record in read_topic(stack.bootstrap_servers, desk.names.topic(Leg.PAYOUT))
     )
@@ -50,7 +50,7 @@ def _publish(traffic: Traffic, amid: Callable[[], None]) -> str:
 
 
 def test_a_client_whose_commit_does_not_return_is_replaced_and_its_batch_stands_once(
-    lab_stack: LabStack, desk: Desk, broker: Popen[bytes], monkeypatch: pytest.MonkeyPatch
+    lab_stack: LabStack, desk: Workload, broker: Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     traffic = Traffic(desk)
     first, open_writer = traffic.writer, traffic._open_writer
@@ -63,7 +63,7 @@ def test_a_client_whose_commit_does_not_return_is_replaced_and_its_batch_stands_
     assert _committed(lab_stack, desk) == {event_id: 1}
 
 
-def test_a_client_whose_commit_returns_stays(lab_stack: LabStack, desk: Desk) -> None:
+def test_a_client_whose_commit_returns_stays(lab_stack: LabStack, desk: Workload) -> None:
     traffic = Traffic(desk)
     first = traffic.writer
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tallystick.judging.judge import judge
-from tallystick.kafka_cluster.state import Surroundings
+from tallystick.kafka_cluster.state import ClusterState
 from tallystick.matching.evidence import RecordTimes
 from tallystick.model.cut import Cut, Sample, without_expired
 from tallystick.pipeline.make_cut import next_topic_slices
@@ -65,7 +65,7 @@ def judge_all_classes(given: Partitions) -> None:
         cut=given.cut,
         previous_cut=given.cut,
         record_times=times,
-        surroundings=Surroundings(partitions_before=given.now, partitions_after=given.now),
+        surroundings=ClusterState(partitions_before=given.now, partitions_after=given.now),
     )
     result = judge(evidence, matched_rows=9, matched_money={}, content_digests={}, look_ups={}, carried=())
     assert [one.count for one in result.notices] == [len(given.slices)]

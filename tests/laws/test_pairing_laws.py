@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.kafka_log.log_walk import Outcome
-from tallystick.matching.match_case import Copy, KeyCase
+from tallystick.matching.match_case import Entry, MatchGroup
 from tallystick.matching.pairing import pair_key
 from tallystick.model.direction import Direction
 from tallystick.model.open_item import ItemState
@@ -122,7 +122,7 @@ def test_the_order_of_rows_changes_nothing(
     direction: Direction, drawn: list[tuple[bool, int, int]], dice: Random
 ) -> None:
     unique = {(in_topic, at): amount for in_topic, at, amount in drawn}
-    copies: list[Copy] = [
+    copies: list[Entry] = [
         (event if in_topic else row)(at, amount_minor=amount) for (in_topic, at), amount in unique.items()
     ]
     shuffled = dice.sample(copies, len(copies))
@@ -138,7 +138,9 @@ def test_the_order_of_rows_changes_nothing(
 def test_every_copy_is_matched_or_accounted_for_once(direction: Direction, drawn: list[tuple[bool, int, int]]) -> None:
     unique = {(in_topic, at): amount for in_topic, at, amount in drawn}
     copies = [(event if in_topic else row)(at, amount_minor=amount) for (in_topic, at), amount in unique.items()]
-    outcome = pair_key(KeyCase(match_key="ev-1", copies=tuple(copies)), direction=direction, deadlines=deadlines_of())
+    outcome = pair_key(
+        MatchGroup(match_key="ev-1", copies=tuple(copies)), direction=direction, deadlines=deadlines_of()
+    )
     matched = [copy.item_id for pair in outcome.matched for copy in pair]
     odd = [one.item_id for residue in outcome.residues for one in (residue.copy, residue.partner) if one]
     assert sorted(matched + odd) == sorted(copy.item_id for copy in copies)

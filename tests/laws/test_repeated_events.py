@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tallystick_spark.matching import hash_scan
-from tallystick_spark.matching.bucket_blobs import Kind, ScanPlan
+from tallystick_spark.matching.bucket_blobs import BlobKind, ScanPlan
 from tallystick_spark.matching.hash_scan import Places
 from tallystick_spark.matching.keyed_hash import keyed_hashes
 from tests.unit.builders import TOPIC
@@ -48,8 +48,8 @@ def with_repeated(*repeated: int, told: Sequence[int], home: Sequence[Mapping[st
         events=home,
         rows=[],
         told={
-            Kind.HOME_EVENTS: np.array([[9, 1, offset] for offset in told], dtype=np.int64).reshape(-1, 3),
-            Kind.INCOMPLETE: np.empty((0, 2), dtype=np.int64),
+            BlobKind.EXCEPTION_EVENTS: np.array([[9, 1, offset] for offset in told], dtype=np.int64).reshape(-1, 3),
+            BlobKind.INCOMPLETE: np.empty((0, 2), dtype=np.int64),
         },
     )
     places = hash_scan._places_of(PLAN, {(TOPIC, 0): np.array(repeated, dtype=np.int64)})
@@ -62,13 +62,13 @@ def test_one_that_paired_by_itself_comes_home_with_its_row() -> None:
     assert [one["match_key"] for one in home.events] == ["paired"]
     assert [one["match_key"] for one in home.rows] == ["paired"]
     assert again == {"paired"}
-    assert home.told[Kind.HOME_EVENTS][:, 1:].tolist() == [[1, 1]]
+    assert home.told[BlobKind.EXCEPTION_EVENTS][:, 1:].tolist() == [[1, 1]]
 
 
 def test_one_that_is_home_already_is_asked_for_no_second_time() -> None:
     home, again = with_repeated(2, told=[2], home=[event("alone", 2)])
     assert ([one["match_key"] for one in home.events], home.rows, again) == (["alone"], [], {"alone"})
-    assert home.told[Kind.HOME_EVENTS][:, 1:].tolist() == [[1, 2]]
+    assert home.told[BlobKind.EXCEPTION_EVENTS][:, 1:].tolist() == [[1, 2]]
 
 
 def test_one_that_is_home_for_its_transaction_brings_its_row() -> None:

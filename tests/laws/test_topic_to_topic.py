@@ -11,14 +11,14 @@ import pytest
 
 from tallystick.anomalies.breaks.phantom import phantom_in_topic
 from tallystick.anomalies.doubts.held import partner_not_settled
-from tallystick.anomalies.registry import CLASSES
+from tallystick.anomalies.registry import RULES
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.judging.canary_cases import name_of
 from tallystick.kafka_log.log_walk import Outcome
 from tallystick.ledger.input_topics import input_kafka
 from tallystick.ledger.key_index import IndexedCopy, ReadableIndexes
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Copy, Place, Sighting
+from tallystick.matching.match_case import Entry, LookupHit, RecordLocation
 from tallystick.matching.record_location import input_sighting, needs_input
 from tallystick.matching.scan_result import input_row_id, ledger_item_id, topic_item_id
 from tallystick.model.finding_names import BreakClass, Doubt
@@ -51,23 +51,23 @@ INPUT_CUT = cut_of(slice_of(10, 20), slice_of(10, 20, topic=INPUT))
 BASELINE = cut_of(slice_of(4, 4), slice_of(4, 4, topic=INPUT), n=0)
 
 
-def an_input(offset: int, key: str = "ev-1", **changes: object) -> Copy:
+def an_input(offset: int, key: str = "ev-1", **changes: object) -> Entry:
     """An input of the cut, in the ledger's part."""
     plain = row(offset, key)
     return replace(plain, item_id=ledger_item_id(input_row_id(INPUT, 0, offset)), **changes)
 
 
-def seen_input(place: Place, offset: int = 7) -> Sighting:
-    return Sighting(side=LEDGER, place=place, item_id=ledger_item_id(input_row_id(INPUT, 0, offset)))
+def seen_input(place: RecordLocation, offset: int = 7) -> LookupHit:
+    return LookupHit(side=LEDGER, place=place, item_id=ledger_item_id(input_row_id(INPUT, 0, offset)))
 
 
-def found(*copies: Copy, sightings: Iterable[Sighting] = (), **changes: object) -> set[BreakClass | Doubt]:
+def found(*copies: Entry, sightings: Iterable[LookupHit] = (), **changes: object) -> set[BreakClass | Doubt]:
     evidence = evidence_of(*copies, direction=T2T, cut=INPUT_CUT, sightings=sightings, **changes)
     return named(evidence)
 
 
 def named(evidence: Evidence) -> set[BreakClass | Doubt]:
-    findings = [one for rule in CLASSES for one in rule.judge(evidence)]
+    findings = [one for rule in RULES for one in rule.judge(evidence)]
     return {name_of(one) for one in findings if not isinstance(one, NoticeFound)}
 
 
@@ -79,25 +79,25 @@ TWICE_ON_TOPIC, TWICE_ON_INPUT = BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN, Br
 
 
 def test_an_output_that_comes_again_windows_later_is_a_duplicate_and_no_phantom() -> None:
-    earlier = (seen_input(Place.EARLIER_SLICE), seen(ItemSide.TOPIC, Place.EARLIER_SLICE, 7))
+    earlier = (seen_input(RecordLocation.EARLIER_SLICE), seen(ItemSide.TOPIC, RecordLocation.EARLIER_SLICE, 7))
     assert found(event(12), sightings=earlier) == {TWICE_ON_TOPIC}
     assert found(event(12)) == {PHANTOM}
 
 
 def test_an_output_whose_input_stands_before_the_first_cut_is_not_decidable_and_no_phantom() -> None:
-    assert found(event(12), sightings=[seen_input(Place.BEFORE_BASELINE, 3)]) == set()
-    assert found(event(12), sightings=[seen_input(Place.ABORTED, 3)]) == {PHANTOM}
+    assert found(event(12), sightings=[seen_input(RecordLocation.BEFORE_BASELINE, 3)]) == set()
+    assert found(event(12), sightings=[seen_input(RecordLocation.ABORTED, 3)]) == {PHANTOM}
 
 
 def test_a_key_that_input_and_output_both_have_again_windows_later_is_a_duplicate() -> None:
-    earlier = (seen_input(Place.EARLIER_SLICE), seen(ItemSide.TOPIC, Place.EARLIER_SLICE, 7))
+    earlier = (seen_input(RecordLocation.EARLIER_SLICE), seen(ItemSide.TOPIC, RecordLocation.EARLIER_SLICE, 7))
     assert found(an_input(12), event(12), sightings=earlier) == {TWICE_ON_INPUT}
     assert found(an_input(12), event(12)) == set()
 
 
 def test_an_output_whose_input_has_expired_is_a_duplicate_where_the_index_knows_it_and_else_nobody_can_say() -> None:
     unseen = deadlines_of(inputs_out_of_sight=True)
-    assert found(event(12), sightings=[seen_input(Place.EARLIER_SLICE)], deadlines=unseen) == {TWICE_ON_TOPIC}
+    assert found(event(12), sightings=[seen_input(RecordLocation.EARLIER_SLICE)], deadlines=unseen) == {TWICE_ON_TOPIC}
     (told,) = partner_not_settled(evidence_of(event(12), direction=T2T, cut=INPUT_CUT, deadlines=unseen))
     assert "Of 1 output no input is known" in told.sentence
     assert found(event(12), deadlines=unseen) == {told.doubt} == {Doubt.PARTNER_NOT_SETTLED}
@@ -108,26 +108,29 @@ def test_a_late_output_pairs_with_an_input_that_has_expired_since_it_was_read() 
     waits = an_input(7)
     carried = item_of(waits, cut_n=1)
     unseen = deadlines_of(inputs_out_of_sight=True)
-    assert found(event(12), sightings=[seen_input(Place.EARLIER_SLICE)], carried=[carried], deadlines=unseen) == set()
+    assert (
+        found(event(12), sightings=[seen_input(RecordLocation.EARLIER_SLICE)], carried=[carried], deadlines=unseen)
+        == set()
+    )
 
 
 # What is held.
 
 
 def test_an_output_whose_input_is_held_waits_and_is_no_phantom() -> None:
-    assert found(event(12), sightings=[seen_input(Place.PENDING, 22)]) == set()
+    assert found(event(12), sightings=[seen_input(RecordLocation.PENDING, 22)]) == set()
     held = deadlines_of(ledger_settled_until_utc=NOON)
     assert found(event(12), deadlines=held) == {Doubt.PARTNER_NOT_SETTLED}
 
 
 def test_an_input_that_is_held_is_told_by_its_own_partition() -> None:
     cut = cut_of(slice_of(10, 20), slice_of(10, 20, mark=25, topic=INPUT))
-    (told,) = [one for rule in CLASSES for one in rule.judge(evidence_of(direction=T2T, cut=cut))]
+    (told,) = [one for rule in RULES for one in rule.judge(evidence_of(direction=T2T, cut=cut))]
     assert told.sentence.startswith(f"{INPUT}[0]: 5 offsets could not be read")
 
 
 def test_the_output_of_an_aborted_input_says_that_its_service_read_uncommitted_data() -> None:
-    for sightings, told in (((seen_input(Place.ABORTED, 14),), True), ((), False)):
+    for sightings, told in (((seen_input(RecordLocation.ABORTED, 14),), True), ((), False)):
         (phantom,) = phantom_in_topic(evidence_of(event(12), direction=T2T, cut=INPUT_CUT, sightings=sightings))
         assert ("was aborted" in phantom.story) is told
 
@@ -138,15 +141,15 @@ def test_the_output_of_an_aborted_input_says_that_its_service_read_uncommitted_d
 @pytest.mark.parametrize(
     ("offset", "outcome", "place"),
     [
-        (3, Outcome.COMMITTED, Place.BEFORE_BASELINE),
-        (4, Outcome.COMMITTED, Place.EARLIER_SLICE),
-        (10, Outcome.PLAIN, Place.SLICE),
-        (20, Outcome.COMMITTED, Place.PENDING),
-        (20, Outcome.OPEN, Place.PENDING),
-        (12, Outcome.ABORTED, Place.ABORTED),
+        (3, Outcome.COMMITTED, RecordLocation.BEFORE_BASELINE),
+        (4, Outcome.COMMITTED, RecordLocation.EARLIER_SLICE),
+        (10, Outcome.PLAIN, RecordLocation.SLICE),
+        (20, Outcome.COMMITTED, RecordLocation.PENDING),
+        (20, Outcome.OPEN, RecordLocation.PENDING),
+        (12, Outcome.ABORTED, RecordLocation.ABORTED),
     ],
 )
-def test_an_input_lies_where_its_offset_says(offset: int, outcome: Outcome, place: Place) -> None:
+def test_an_input_lies_where_its_offset_says(offset: int, outcome: Outcome, place: RecordLocation) -> None:
     part = TopicPartition(topic=INPUT, partition=0)
     record = replace(record_of(event(offset)), topic_partition=part, outcome=outcome)
     sighting = input_sighting(record, INPUT_CUT, BASELINE)
@@ -161,14 +164,14 @@ NOW = {"now_utc": NOON + HOUR, "new_copies_due_utc": NOON + MINUTE}
     [
         ((event(12),), (), NOON, True),
         ((event(12),), (), NOON + 2 * HOUR, False),  # within its grace
-        ((event(12),), (seen_input(Place.EARLIER_SLICE),), NOON + 2 * HOUR, True),
+        ((event(12),), (seen_input(RecordLocation.EARLIER_SLICE),), NOON + 2 * HOUR, True),
         ((an_input(12),), (), NOON, False),
         ((an_input(12), event(12)), (), NOON, False),
         ((an_input(12), event(12), event(13)), (), NOON, True),
     ],
 )
 def test_the_input_log_is_asked_only_where_outputs_outnumber_inputs(
-    copies: tuple[Copy, ...], indexed: tuple[Sighting, ...], due_utc: object, asked: bool
+    copies: tuple[Entry, ...], indexed: tuple[LookupHit, ...], due_utc: object, asked: bool
 ) -> None:
     assert needs_input(case_of(*copies), indexed, **NOW | {"new_copies_due_utc": due_utc}) is asked
 
@@ -181,8 +184,8 @@ class _Index(ReadableIndexes):
 def test_what_the_index_knows_was_read_by_an_earlier_cut_on_its_side() -> None:
     sightings = index_sightings(_Index(artifacts=Path()), ["a"])["a"]
     assert [(one.side, one.place, one.item_id) for one in sightings] == [
-        (LEDGER, Place.EARLIER_SLICE, f"ledger:{INPUT}:0:4"),
-        (ItemSide.TOPIC, Place.EARLIER_SLICE, f"topic:{TOPIC}:0:7"),
+        (LEDGER, RecordLocation.EARLIER_SLICE, f"ledger:{INPUT}:0:4"),
+        (ItemSide.TOPIC, RecordLocation.EARLIER_SLICE, f"topic:{TOPIC}:0:7"),
     ]
     assert sightings[0].detail == {"read_by_cut": 3}
 

@@ -12,7 +12,7 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.dialects.postgresql import insert
 
 from lab.servers.postgres import STORE_OWNER, PostgresServer
-from tallystick.compensation.plan import Kind, LeftOut, Plan
+from tallystick.compensation.plan import ExcludedBreak, Plan, RepairKind
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
@@ -263,7 +263,7 @@ def test_a_plan_in_short_is_what_was_planned_with_its_sums(store: Engine) -> Non
     assert told is not None
     assert (told.in_short.items, told.plan_hash, told.cut_n) == (plan.items, plan.plan_hash, LAST_BROKEN)
     (total,) = told.in_short.sums
-    assert (total.kind, total.currency, total.items, total.amount_minor) == (Kind.REPUBLISH, "EUR", 2, 129_200)
+    assert (total.kind, total.currency, total.items, total.amount_minor) == (RepairKind.REPUBLISH, "EUR", 2, 129_200)
     assert {(one.reason, one.breaks, one.match_keys) for one in told.in_short.left_out} == {
         (one.reason, 1, (one.match_key,)) for one in plan.left_out
     }
@@ -298,7 +298,9 @@ def test_the_plan_of_a_thousand_items_is_read_without_most_of_them(store: Engine
         payouts(),
         LAST_BROKEN,
         *(missing(payouts(), f"pay-{n}", n) for n in range(1_000, 2_000)),
-        left_out=tuple(LeftOut(break_id=UUID(int=n), match_key=f"k{n}", reason="over the cap") for n in range(1_000)),
+        left_out=tuple(
+            ExcludedBreak(break_id=UUID(int=n), match_key=f"k{n}", reason="over the cap") for n in range(1_000)
+        ),
     )
     in_short = text("select tallystick.plan_in_short(cast(:body as jsonb))")
     with store.connect() as connection:
@@ -312,10 +314,10 @@ def test_a_plan_in_short_has_its_sums_and_reasons_in_one_order_whatever_the_plan
     keys = [f"pay-{n}" for n in range(3)]
     plan = plan_of(payouts(), LAST_BROKEN, *(missing(payouts(), key, 10) for key in keys))
     usd, eur, reversed_usd = plan.items
-    items = (replace(usd, currency="USD"), eur, replace(reversed_usd, currency="AUD", kind=Kind.REVERSE))
+    items = (replace(usd, currency="USD"), eur, replace(reversed_usd, currency="AUD", kind=RepairKind.REVERSE))
     reasons = ("rare", "late", "often", "often")
     left_out = tuple(
-        LeftOut(break_id=UUID(int=n), match_key=f"k{n}", reason=reason) for n, reason in enumerate(reasons)
+        ExcludedBreak(break_id=UUID(int=n), match_key=f"k{n}", reason=reason) for n, reason in enumerate(reasons)
     )
     body = TypeAdapter(Plan).dump_json(replace(plan, items=items, left_out=left_out)).decode()
     in_short = text("select tallystick.plan_in_short(cast(:body as jsonb))")

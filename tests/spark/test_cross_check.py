@@ -10,12 +10,12 @@ from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange
 from tallystick_spark.readers import cross_check
 from tallystick_spark.readers.cross_check import CLIENT_BYTES_MAX, SAMPLE_OFFSETS, choose_sample, compare, look_at
-from tallystick_spark.readers.reader_messages import Seen
+from tallystick_spark.readers.reader_messages import RecordDigest
 from tests.unit.builders import offsets
 from tests.unit.synthetic_log import SyntheticLog, value
 
 SLICES = st.lists(st.tuples(st.integers(0, 10**12), st.sampled_from([0, 1, 100, 9_999, 10_001, 10**6])), max_size=5)
-SEEN = Seen(3, 17, 40)
+SEEN = RecordDigest(3, 17, 40)
 
 
 def slices_of(sizes: list[tuple[int, int]]) -> list[TopicSlice]:

@@ -16,10 +16,10 @@ from tallystick.model.open_item import ItemSide
 from tallystick_spark.matching import hash_scan
 from tallystick_spark.matching.frame_match import beside_planted, scan_slices
 from tallystick_spark.matching.hash_scan import (
+    Canaries,
     ParsedEvents,
     ParsedRows,
-    Planted,
-    SidesMoved,
+    SourceChangedDuringScan,
     _exceptional,
     scan_by_hash,
     takes,
@@ -57,7 +57,7 @@ def both(
     quick = scan_by_hash(
         ParsedEvents(events=topic, legs=legs),
         ParsedRows(rows=ledger, by_id=by_id),
-        Planted(events=canary_events, rows=canary_rows),
+        Canaries(events=canary_events, rows=canary_rows),
         legs=legs,
         known_elsewhere=set(known),
         offsets=len(events),
@@ -223,7 +223,9 @@ def test_rows_whose_id_says_nothing_are_found_by_reading_all_again(spark: SparkS
 
 
 def test_a_row_that_is_gone_at_the_second_look_fails_the_attempt(spark: SparkSession) -> None:
-    with pytest.raises(SidesMoved, match="expected 0 events and 1 ledger rows at the second look, got 0 and 0"):
+    with pytest.raises(
+        SourceChangedDuringScan, match="expected 0 events and 1 ledger rows at the second look, got 0 and 0"
+    ):
         both(spark, [], [row(1, "alone")], legs=ONE_LEG, by_id=lambda ids: [])
 
 

@@ -21,8 +21,8 @@ from tallystick.ledger.key_index import ReadableIndexes, seal
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick_spark.matching.bucket_blobs import (
+    BlobKind,
     GroupTotal,
-    Kind,
     ScanPlan,
     add_totals,
     numbers_in,
@@ -33,7 +33,7 @@ from tallystick_spark.matching.row_hashes import events_to_hash, hashed_events
 from tallystick_spark.readers.event_columns import EventDecoder
 from tallystick_spark.readers.key_index_files import IndexPlan, read_before
 from tallystick_spark.readers.log_reader import CorruptBatch, Wanted, event_rows, records_at, summaries_of
-from tallystick_spark.readers.reader_messages import Seen, seen_in, walked_in
+from tallystick_spark.readers.reader_messages import RecordDigest, seen_in, walked_in
 from tallystick_spark.readers.topic_frame import parse_events
 from tests.unit.synthetic_log import SyntheticLog
 
@@ -110,10 +110,10 @@ def parsed_by_spark(spark: SparkSession, records: Sequence[tuple[int, bytes, int
 
 
 def totals(summaries: Sequence[pa.RecordBatch]) -> set[GroupTotal]:
-    return set(add_totals(total for blob in blobs(summaries, Kind.EVENT_TOTALS) for total in totals_in(blob)))
+    return set(add_totals(total for blob in blobs(summaries, BlobKind.EVENT_TOTALS) for total in totals_in(blob)))
 
 
-def rows(summaries: Sequence[pa.RecordBatch], kind: Kind) -> Counter[tuple[int, ...]]:
+def rows(summaries: Sequence[pa.RecordBatch], kind: BlobKind) -> Counter[tuple[int, ...]]:
     """Numbers of a kind with their bucket."""
     found: Counter[tuple[int, ...]] = Counter()
     for batch in summaries:
@@ -123,7 +123,7 @@ def rows(summaries: Sequence[pa.RecordBatch], kind: Kind) -> Counter[tuple[int, 
     return found
 
 
-def blobs(summaries: Sequence[pa.RecordBatch], kind: Kind) -> list[bytes]:
+def blobs(summaries: Sequence[pa.RecordBatch], kind: BlobKind) -> list[bytes]:
     return [
         blob
         for batch in summaries
@@ -156,9 +156,9 @@ def test_the_same_totals_keys_and_transactions(spark: SparkSession, batches: Bat
     part = slice_of(log, start, end)
     ours, theirs = read(log.fetch, part), by_spark(spark, [one for one in visible if start <= one[0] < end])
     assert totals(ours) == totals(theirs)
-    for kind in (Kind.EVENTS, Kind.TRANSACTIONS, Kind.WANTED, Kind.UNREADABLE):
+    for kind in (BlobKind.EVENTS, BlobKind.TRANSACTIONS, BlobKind.WANTED, BlobKind.UNREADABLE):
         assert rows(ours, kind) == rows(theirs, kind)
-    (walked,) = map(walked_in, blobs(ours, Kind.WALKED))
+    (walked,) = map(walked_in, blobs(ours, BlobKind.WALKED))
     snapshot = part.snapshot
     assert walked.census == take_census(
         log.fetch, part.readable, lso=snapshot.lso, high_watermark=snapshot.high_watermark
@@ -218,8 +218,11 @@ def test_the_sample_is_counted_by_itself(batches: Batches, cut: tuple[float, flo
     log, visible = log_of(batches)
     start, end = sorted(round(share * log.end) for share in cut)
     sample = OffsetRange(topic=TOPIC, partition=3, kafka_offset_start=start, kafka_offset_end=end)
-    (seen,) = map(seen_in, blobs(read(log.fetch, slice_of(log, 0, log.end), sample), Kind.SEEN))
+    (seen,) = map(seen_in, blobs(read(log.fetch, slice_of(log, 0, log.end), sample), BlobKind.SEEN))
     alone = totals(read(log.fetch, slice_of(log, start, end)))
     xor = int(np.bitwise_xor.reduce([total.xor for total in alone], dtype=np.int64))
-    assert seen == (sample.topic_partition, Seen(sum(one.rows for one in alone), xor, sum(one.sum for one in alone)))
+    assert seen == (
+        sample.topic_partition,
+        RecordDigest(sum(one.rows for one in alone), xor, sum(one.sum for one in alone)),
+    )
     assert seen[1].rows == sum(start <= offset < end for offset, _, _ in visible)

@@ -34,9 +34,9 @@ def test_an_environment_by_another_name_is_the_same(tmp_path: Path) -> None:
 
 
 def test_a_session_that_names_it_has_workers_without_archives(spark: SparkSession) -> None:
-    def tell(batches: object) -> object:
+    def on_progress(batches: object) -> object:
         yield pa.RecordBatch.from_pydict({"place": sys.path})
 
-    told = {row["place"] for row in spark.range(1).mapInArrow(tell, "place string").collect()}  # type: ignore[arg-type]
+    told = {row["place"] for row in spark.range(1).mapInArrow(on_progress, "place string").collect()}  # type: ignore[arg-type]
     assert not [place for place in told if place.startswith(f"{CARRIED}/") and place.endswith((".zip", ".jar"))]
     assert INSTALLED in told

@@ -49,7 +49,7 @@ def transaction_dropped() -> None:
 def fresh_transactional_id() -> None:
     """Nobody is fenced by a name that was never heard of."""
     publish_repairs._refuse_unfenced = lambda *_: None
-    action_log.Work.transactional_id = property(lambda self: f"tallystick-{uuid.uuid4()}")  # type: ignore[assignment]
+    action_log.ExecutionContext.transactional_id = property(lambda self: f"tallystick-{uuid.uuid4()}")  # type: ignore[assignment]
 
 
 def progress_outside_the_transaction() -> None:
@@ -68,7 +68,7 @@ def progress_outside_the_transaction() -> None:
 
 def progress_read_before_fencing() -> None:
     """The publisher is opened only once everything was read; nor is the store asked who has claimed since."""
-    action_log.Work.refuse_overtaken = lambda *_: None  # type: ignore[method-assign]
+    action_log.ExecutionContext.refuse_overtaken = lambda *_: None  # type: ignore[method-assign]
     opened = publish_repairs.open_publisher
 
     def publish_later(publisher: Callable[[], Producer], *records: Any, **told: Any) -> Any:
@@ -119,7 +119,7 @@ def progress_in_group_offsets() -> None:
             self.send_offsets_to_transaction([offset], group.consumer_group_metadata())
             group.close()
 
-    def prove_by_offsets(work: action_log.Work, *_: object) -> ProgressProof:
+    def prove_by_offsets(work: action_log.ExecutionContext, *_: object) -> ProgressProof:
         groups = AdminClient(work.connections.kafka.for_confluent()).list_consumer_groups().result().valid
         begun = [group.group_id for group in groups if group.group_id.startswith("action-")]
         return ProgressProof(published=frozenset(uuid.UUID(name.removeprefix("action-")) for name in begun))
@@ -183,9 +183,9 @@ def evidence_not_kept() -> None:
 def second_look_left_out() -> None:
     """The marker is written on what the first look found."""
     looked = abort_marker.look_at
-    found: dict[uuid.UUID, abort_marker.Standing] = {}
+    found: dict[uuid.UUID, abort_marker.TransactionState] = {}
 
-    def look_once(admin: Any, item: AbortItem) -> abort_marker.Standing:
+    def look_once(admin: Any, item: AbortItem) -> abort_marker.TransactionState:
         if item.action_id not in found:
             found[item.action_id] = looked(admin, item)
         return found[item.action_id]

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from sqlalchemy import Engine, text
 
 from tallystick.compensation.plan import Plan
-from tallystick.compensation.repair_effect import Effect
+from tallystick.compensation.repair_effect import RepairEffect
 from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract
 from tallystick.executor.draw_plan import draw_plan
@@ -19,7 +19,7 @@ from tallystick.executor.progress_topic import progress_topic_name
 from tallystick.executor.verify_plan import verify_plan
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.settings import BrokerSettings
-from tallystick.kafka_cluster.state import FirstSight, HeldEvents, Surroundings
+from tallystick.kafka_cluster.state import BlockedEvents, ClusterState, FirstSight
 from tallystick.store.plans.approval_store import AGREED
 from tallystick.store.plans.plan_store import append_audit, read_audit, save_plan
 from tests.stack.live_books import LiveBooks
@@ -72,7 +72,7 @@ def executed(books: Repaired, plan: Plan, **how: Any) -> Execution:
     return execute_plan(books.store, plan=plan, **given | how)
 
 
-def effects(books: Repaired, plan: Plan) -> list[Effect]:
+def effects(books: Repaired, plan: Plan) -> list[RepairEffect]:
     return [check.effect for check in verify_plan(books.contract, plan, books.connections).checks]
 
 
@@ -122,9 +122,9 @@ def posted(books: LiveBooks, plan: Plan, **how: Any) -> Execution:
 
 def all_hanging(
     found: Sequence[OpenTransaction], settings: BrokerSettings, *, first_seen_utc: datetime
-) -> Surroundings:
+) -> ClusterState:
     """What stood around a cut whose run calls these hanging, each with one event of 7.00 EUR, whatever they are."""
-    return Surroundings(
+    return ClusterState(
         broker_settings=settings,
         open_transactions=tuple(
             replace(one, confirmed=True, coordinator_state="", lists_partition=False) for one in found
@@ -139,7 +139,7 @@ def all_hanging(
             for one in found
         ),
         held_events=tuple(
-            HeldEvents(
+            BlockedEvents(
                 topic_partition=one.topic_partition,
                 producer_id=one.producer_id,
                 producer_epoch=one.producer_epoch,

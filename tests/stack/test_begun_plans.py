@@ -20,7 +20,7 @@ from sqlalchemy import text
 from tallystick.compensation.plan import ApprovalTooOld, Plan, PlanRefused, PlanStale
 from tallystick.compensation.write_off import WriteOffRefused
 from tallystick.contract.contract import Contract
-from tallystick.executor.effects.action_log import ItemFate
+from tallystick.executor.effects.action_log import ActionResult
 from tallystick.executor.effects.publish_events import open_publisher
 from tallystick.executor.effects.step import ExecutorStep
 from tallystick.executor.progress_topic import progress_topic_name
@@ -68,12 +68,12 @@ def test_what_a_late_original_cleared_is_not_paid_when_the_task_is_cleared_after
     a, b = (str(row.event.event_id) for row in rows)
     plan = world.plan()
     world.publish(rows[1].event)
-    assert [fate for fate, _ in told(world, plan).values()].count(ItemFate.PUBLISHED) == 1
+    assert [fate for fate, _ in told(world, plan).values()].count(ActionResult.PUBLISHED) == 1
     assert world.copies() == once(rows)
     clear(world, b, n=2)
     world.expire()
     before = world.ends()
-    assert told(world, plan) == {a: (ItemFate.ALREADY_PUBLISHED, ""), b: (ItemFate.REFUSED, NOT_OUTSTANDING)}
+    assert told(world, plan) == {a: (ActionResult.ALREADY_PUBLISHED, ""), b: (ActionResult.REFUSED, NOT_OUTSTANDING)}
     assert (world.ends(), world.copies()) == (before, Counter())
     assert world.states() == {"done": 1, "refused": 1}
 
@@ -86,16 +86,16 @@ def test_what_was_written_off_is_not_paid_when_the_task_is_cleared(world: Books)
     for row in rows[1:]:
         unreadable(world, row.event.message_key)
     first = told(world, plan)
-    assert [first[key][0] for key in (a, b, c)] == [ItemFate.PUBLISHED, ItemFate.REFUSED, ItemFate.REFUSED]
+    assert [first[key][0] for key in (a, b, c)] == [ActionResult.PUBLISHED, ActionResult.REFUSED, ActionResult.REFUSED]
     given_up = next(one for one in plan.items if one.match_key == b)
     write_off = WriteOff(by="Carol", reason="paid by hand, by bank transfer", at_utc=datetime.now(UTC))
     write_off_break(world.store, world.contract.contract, str(given_up.break_id), write_off)
     world.expire()
     again = told(world, plan)
     assert again == {
-        a: (ItemFate.ALREADY_PUBLISHED, ""),
-        b: (ItemFate.REFUSED, NOT_OUTSTANDING),
-        c: (ItemFate.PUBLISHED, ""),  # one fact away: nobody has given it up
+        a: (ActionResult.ALREADY_PUBLISHED, ""),
+        b: (ActionResult.REFUSED, NOT_OUTSTANDING),
+        c: (ActionResult.PUBLISHED, ""),  # one fact away: nobody has given it up
     }
     assert world.copies() == once(rows[2:])
 
@@ -120,13 +120,13 @@ def test_what_was_cleared_while_an_executor_lay_dead_is_told_as_done_or_refused_
     world.expire()
     before = told(world, plan)
     if by_hand:
-        assert before == {keys[0]: (ItemFate.REFUSED, NOT_OUTSTANDING)} | dict.fromkeys(
-            keys[1:], (ItemFate.PUBLISHED, "")
+        assert before == {keys[0]: (ActionResult.REFUSED, NOT_OUTSTANDING)} | dict.fromkeys(
+            keys[1:], (ActionResult.PUBLISHED, "")
         )
         assert world.copies() == once(rows[1:])
         assert world.states() == {"done": 2, "refused": 1}
     else:
-        assert before == dict.fromkeys(keys, (ItemFate.ALREADY_PUBLISHED, ""))
+        assert before == dict.fromkeys(keys, (ActionResult.ALREADY_PUBLISHED, ""))
         assert world.copies() == Counter()
         assert world.states() == {"done": 3}
 
@@ -148,7 +148,7 @@ def test_what_was_cleared_while_an_executor_slept_before_its_first_event_is_not_
         _, complaint = sleeping.communicate(timeout=60)
     assert sleeping.returncode == 0, complaint
     assert world.copies() == once(rows[1:])
-    assert told(world, plan) == {a: (ItemFate.REFUSED, NOT_OUTSTANDING), b: (ItemFate.ALREADY_PUBLISHED, "")}
+    assert told(world, plan) == {a: (ActionResult.REFUSED, NOT_OUTSTANDING), b: (ActionResult.ALREADY_PUBLISHED, "")}
 
 
 @pytest.fixture
@@ -171,11 +171,11 @@ def test_two_contracts_over_one_topic_and_table_pay_an_absence_once_between_them
         ends = [pool.submit(told, books, plan) for books, plan in plans]
         outcomes = [end.result() for end in ends]
     fates = Counter(fate for outcome in outcomes for fate, _ in outcome.values())
-    assert (fates, world.copies()) == ({ItemFate.PUBLISHED: 3, ItemFate.REFUSED: 3}, once(rows))
+    assert (fates, world.copies()) == ({ActionResult.PUBLISHED: 3, ActionResult.REFUSED: 3}, once(rows))
     world.expire()
     before = world.ends()
     refused = [told(books, plan) for books, plan in plans]
-    reasons = {reason for outcome in refused for fate, reason in outcome.values() if fate is ItemFate.REFUSED}
+    reasons = {reason for outcome in refused for fate, reason in outcome.values() if fate is ActionResult.REFUSED}
     assert len(reasons) == 1
     assert "has done the same, or is doing it" in reasons.pop()
     assert world.ends() == before
@@ -207,7 +207,7 @@ def test_a_plan_that_was_begun_in_another_environment_is_finished_there(world: B
     with pytest.raises(PlanRefused, match="expected the same TALLYSTICK_ENVIRONMENT"):
         world.execute(plan, environment="staging")
     assert (world.ends(), world.states()) == (written, {"executing": 1})
-    assert told(world, plan)[str(rows[0].event.event_id)][0] is ItemFate.PUBLISHED
+    assert told(world, plan)[str(rows[0].event.event_id)][0] is ActionResult.PUBLISHED
     assert world.copies() == once(rows)
 
 
@@ -222,12 +222,12 @@ def test_an_event_that_expired_before_any_run_judged_it_is_not_taken_for_absent(
     relay.flush()
     world.expire()
     unread = f"not provable: {world.topic}[0] begins at 11 by now, and runs have read it up to 10; the next run reads "
-    assert told(world, plan)[key] == (ItemFate.REFUSED, unread + "the rest")
+    assert told(world, plan)[key] == (ActionResult.REFUSED, unread + "the rest")
     world.runs.save(world.store, world.runs.cut(2, topic_end=11))
-    assert told(world, plan)[key] == (ItemFate.REFUSED, unread + "the rest")  # the cut has no verdict yet
+    assert told(world, plan)[key] == (ActionResult.REFUSED, unread + "the rest")  # the cut has no verdict yet
     attempt = claim_attempt(world.store, world.contract.contract, 2)
     commit_run(world.store, world.runs.result(2), attempt=attempt, alerts=())
-    assert told(world, plan)[key] == (ItemFate.PUBLISHED, "")
+    assert told(world, plan)[key] == (ActionResult.PUBLISHED, "")
     assert world.copies() == once(rows)
 
 
@@ -289,13 +289,13 @@ def test_an_approval_holds_for_its_time_and_is_asked_again_then(world: Books) ->
     unreadable(world, rows[1].event.message_key)
     agree(world, plan, run="new", age=timedelta(seconds=86_000))
     first = told(world, plan, approved_in="new")
-    assert [first[key][0] for key in (a, b)] == [ItemFate.PUBLISHED, ItemFate.REFUSED]
+    assert [first[key][0] for key in (a, b)] == [ActionResult.PUBLISHED, ActionResult.REFUSED]
     world.expire()
     again = told(world, plan, approved_in="old")
-    assert again[a] == (ItemFate.ALREADY_PUBLISHED, "")
-    assert (again[b][0], "start a new run" in again[b][1]) == (ItemFate.REFUSED, True)
+    assert again[a] == (ActionResult.ALREADY_PUBLISHED, "")
+    assert (again[b][0], "start a new run" in again[b][1]) == (ActionResult.REFUSED, True)
     agree(world, plan, run="newest", lay=timedelta(seconds=86_000))
-    assert told(world, plan, approved_in="newest")[b][0] is ItemFate.PUBLISHED
+    assert told(world, plan, approved_in="newest")[b][0] is ActionResult.PUBLISHED
     assert world.copies() == once(rows[1:])
 
 
@@ -318,20 +318,23 @@ def test_a_begun_plan_is_held_against_the_newest_run_and_the_days_caps(world: Bo
     world.find_missing(rows[:2])
     plan = world.plan()
     unreadable(world, rows[1].event.message_key)
-    assert {key: fate for key, (fate, _) in told(world, plan).items()} == {a: ItemFate.PUBLISHED, b: ItemFate.REFUSED}
+    assert {key: fate for key, (fate, _) in told(world, plan).items()} == {
+        a: ActionResult.PUBLISHED,
+        b: ActionResult.REFUSED,
+    }
     a_day_later(world)
     world.find_missing(rows[2:], n=2)
     world.contract = with_rules(world, max_items_per_day=3)
     fates = Counter(fate for fate, _ in told(world, world.plan(cut_n=2)).values())
-    assert fates == {ItemFate.PUBLISHED: 2, ItemFate.REFUSED: 1}
+    assert fates == {ActionResult.PUBLISHED: 2, ActionResult.REFUSED: 1}
     world.contract = with_rules(world, max_items_per_day=2)
     world.expire()
-    assert told(world, plan)[b] == (ItemFate.REFUSED, "over the day's cap on the number of events")
+    assert told(world, plan)[b] == (ActionResult.REFUSED, "over the day's cap on the number of events")
     a_day_later(world)
     world.runs.commit(world.store, world.runs.result(3, verdict=Verdict.INCONCLUSIVE, doubts=(Doubt.TORN_CUT,)))
-    assert told(world, plan)[b] == (ItemFate.REFUSED, "the newest run's evidence is not clean: torn_cut")
+    assert told(world, plan)[b] == (ActionResult.REFUSED, "the newest run's evidence is not clean: torn_cut")
     world.runs.commit(world.store, world.runs.result(4))
-    assert told(world, plan)[b] == (ItemFate.PUBLISHED, "")
+    assert told(world, plan)[b] == (ActionResult.PUBLISHED, "")
     assert world.copies() == Counter([b])
 
 
@@ -363,10 +366,10 @@ def test_what_the_contract_forbids_by_now_ends_what_had_begun_as_done_or_refused
         give_up()
     outcomes = world.execute(plan, contract=forbid(world)).outcomes
     if die_at == "after commit":
-        assert {one.fate for one in outcomes} == {ItemFate.ALREADY_PUBLISHED}
+        assert {one.fate for one in outcomes} == {ActionResult.ALREADY_PUBLISHED}
         assert (world.copies(), world.states()) == (once(rows), {"done": 2})
         return
-    assert {one.fate for one in outcomes} == {ItemFate.REFUSED}
+    assert {one.fate for one in outcomes} == {ActionResult.REFUSED}
     assert [told in one.reason for one in outcomes] == [True, True]
     assert (world.copies(), world.states()) == (Counter(), {"refused": 2})
     assert give_up().outstanding == 1
@@ -381,7 +384,7 @@ def test_what_was_claimed_yesterday_and_is_published_today_is_of_todays_caps(wor
         killed.wait(60)
     a_day_later(world)
     world.contract = with_rules(world, max_items_per_day=1)
-    assert [fate for fate, _ in told(world, plan).values()] == [ItemFate.PUBLISHED]
+    assert [fate for fate, _ in told(world, plan).values()] == [ActionResult.PUBLISHED]
     world.find_missing(rows[1:], n=2)
     assert {one.reason for one in world.plan(cut_n=2).left_out} == {
         "another plan has it",
@@ -400,6 +403,6 @@ def test_a_break_that_a_verdict_clears_between_the_proof_and_the_transaction_is_
         if step == ExecutorStep.PROVED and to_clear:
             clear(world, to_clear.pop(), n=2)
 
-    outcome = told(world, plan, tell=clear_once_proved)
-    assert outcome == {a: (ItemFate.PUBLISHED, ""), b: (ItemFate.REFUSED, NOT_OUTSTANDING)}
+    outcome = told(world, plan, on_progress=clear_once_proved)
+    assert outcome == {a: (ActionResult.PUBLISHED, ""), b: (ActionResult.REFUSED, NOT_OUTSTANDING)}
     assert world.copies() == once(rows[:1])

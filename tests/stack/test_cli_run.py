@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from lab.servers.process import REPOSITORY
 from tallystick.ledger.protocol import LedgerRefused
 from tallystick.store.runs.run_store import read_run
-from tallystick_spark.reconcile_app import Order, judge_stored_cuts
+from tallystick_spark.reconcile_app import CutJob, judge_stored_cuts
 from tests.stack.live_books import TWO_LEGS, LiveBooks, both_legs, payment
 
 from .live import SPARK_SETTINGS
@@ -199,7 +199,7 @@ def test_several_contracts_share_one_spark_and_one_that_fails_stops_no_other(
         code, stdout, stderr = run(environment, "cut", *files)
         assert (code, stdout) == (2, "")
         assert f"{names[0]}: cut 3 was not stored: another one is unfinished" in stderr
-        orders = [Order(Path(file), 2, reread=False) for file in files]
+        orders = [CutJob(Path(file), 2, reread=False) for file in files]
         books.ledger.execute(f"ALTER TABLE {books.table} RENAME COLUMN currency TO money")
         with pytest.raises(LedgerRefused):
             judge_stored_cuts(books.store, orders)

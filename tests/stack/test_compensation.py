@@ -25,13 +25,13 @@ from lab.services.raw_producer import open_raw_admin
 from tallystick.cli.app import app
 from tallystick.compensation.caps import refuse_over_caps
 from tallystick.compensation.kill_switch import ActingStopped, OutsideActingHours, SwitchSetting
-from tallystick.compensation.plan import CapsExceeded, CompensationOff, OnePersonOnly, PlanStale, Spent
-from tallystick.compensation.repair_effect import Effect
+from tallystick.compensation.plan import CapsExceeded, CompensationOff, DailyUsage, OnePersonOnly, PlanStale
+from tallystick.compensation.repair_effect import RepairEffect
 from tallystick.contract.change import ContractChangeRefused
 from tallystick.contract.contract import Contract
 from tallystick.executor import progress_topic, prove_repairs, publish_repairs
 from tallystick.executor.draw_plan import draw_plan
-from tallystick.executor.effects.action_log import ItemFate
+from tallystick.executor.effects.action_log import ActionResult
 from tallystick.executor.effects.publish_events import (
     OutgoingRecord,
     TransactionAborted,
@@ -70,7 +70,7 @@ def test_missing_events_are_published_again_once(world: Books) -> None:
     world.find_missing(rows)
     plan = world.plan()
     done = world.execute(plan)
-    assert done.count(ItemFate.PUBLISHED) == 3
+    assert done.count(ActionResult.PUBLISHED) == 3
     assert world.copies() == once(rows)
     assert world.states() == {"done": 3}
     assert verify_plan(world.contract, plan, world.connections).verdict is Verdict.MATCHED
@@ -119,7 +119,7 @@ def test_executing_a_plan_again_publishes_nothing_more(world: Books) -> None:
     plan = world.plan()
     world.execute(plan)
     again = world.execute(plan)
-    assert again.count(ItemFate.ALREADY_PUBLISHED) == 3
+    assert again.count(ActionResult.ALREADY_PUBLISHED) == 3
     assert world.copies() == once(rows)
     assert [world.events().count(event) for event in ("approved", "publishing", "finished")] == [2, 1, 2]
 
@@ -206,7 +206,7 @@ def test_an_executor_that_wakes_up_behind_another_is_fenced(world: Books, die_at
     plan = world.plan()
     with world.start_executor(plan, die_at=die_at) as stopped:
         os.waitpid(stopped.pid, os.WUNTRACED)
-        assert world.execute(plan).count(ItemFate.PUBLISHED) == 3
+        assert world.execute(plan).count(ActionResult.PUBLISHED) == 3
         stopped.send_signal(signal.SIGCONT)
         _, complaint = stopped.communicate(timeout=60)
     assert "tallystick.executor.effects.publish_events.ExecutorFenced" in complaint.splitlines()[-1], complaint
@@ -227,7 +227,7 @@ def test_a_transaction_that_kafka_cannot_take_is_aborted_whole_and_tried_again(
         assert world.events().count("publishing") == 2
         assert world.copies() == Counter()
         assert world.states() == {"executing": 3}
-    assert world.execute(plan).count(ItemFate.PUBLISHED) == 3
+    assert world.execute(plan).count(ActionResult.PUBLISHED) == 3
     assert world.copies() == once(rows)
 
 
@@ -246,7 +246,7 @@ def test_a_record_that_is_refused_aborts_whichever_is_handed_over_when_the_answe
             if step is ExecutorStep.PRODUCED and figures["record"] == answered:
                 producer.flush()
 
-        return [int(place["offset"]) for place in publish_together(producer, records, tell=wait_for_answers)]
+        return [int(place["offset"]) for place in publish_together(producer, records, on_progress=wait_for_answers)]
 
     refusing = StruckServers(world.stack).refusing_events([(world.topic, 0)])
     with refusing, pytest.raises(TransactionAborted, match=r"\[\d\]: Broker: Message size too large"):
@@ -261,7 +261,7 @@ def test_when_the_stores_outcome_is_lost_progress_decides(world: Books) -> None:
     plan = world.plan()
     world.execute(plan)
     world.forget_actions()
-    assert world.execute(plan).count(ItemFate.ALREADY_PUBLISHED) == 3
+    assert world.execute(plan).count(ActionResult.ALREADY_PUBLISHED) == 3
     assert world.copies() == once(rows)
     assert world.states() == {"done": 3}
 
@@ -273,7 +273,7 @@ def test_when_retention_took_the_event_progress_decides(world: Books) -> None:
     world.execute(plan)
     world.expire()
     world.forget_actions()
-    assert world.execute(plan).count(ItemFate.ALREADY_PUBLISHED) == 3
+    assert world.execute(plan).count(ActionResult.ALREADY_PUBLISHED) == 3
     assert world.copies() == Counter()
 
 
@@ -284,7 +284,7 @@ def test_when_outcome_and_progress_are_lost_the_log_decides(world: Books) -> Non
     world.execute(plan)
     delete_progress_topic(world)
     world.forget_actions()
-    assert world.execute(plan).count(ItemFate.ALREADY_PUBLISHED) == 3
+    assert world.execute(plan).count(ActionResult.ALREADY_PUBLISHED) == 3
     assert world.copies() == once(rows)
 
 
@@ -341,7 +341,7 @@ def test_a_plan_is_not_stale_because_a_later_run_found_more(world: Books) -> Non
     world.find_missing(rows[:1])
     plan = world.plan()
     world.find_missing(rows[1:], n=2)
-    assert world.execute(plan).count(ItemFate.PUBLISHED) == 1
+    assert world.execute(plan).count(ActionResult.PUBLISHED) == 1
     assert world.copies() == once(rows[:1])
     assert [item.match_key for item in world.plan(cut_n=2).items] == [str(rows[1].event.event_id)]
 
@@ -394,7 +394,7 @@ def test_a_cap_that_was_lowered_stops_an_approved_plan_also_half_way(world: Book
     assert world.contract.compensation is not None
     rules = world.contract.compensation.model_copy(update={"max_items": 1})
     lowered = world.contract.model_copy(update={"compensation": rules})
-    assert {one.fate for one in world.execute(plan, contract=lowered).outcomes} == {ItemFate.REFUSED}
+    assert {one.fate for one in world.execute(plan, contract=lowered).outcomes} == {ActionResult.REFUSED}
     assert world.events()[-3:] == ["refused", "refused", "finished"]
     assert (world.copies(), world.states()) == (Counter(), {"refused": 2})
     with pytest.raises(CapsExceeded):
@@ -547,7 +547,7 @@ def test_an_event_that_came_meanwhile_is_not_published_again(world: Books) -> No
     world.publish(rows[0].event)
     done = {outcome.match_key: outcome for outcome in world.execute(plan).outcomes}
     arrived = done[str(rows[0].event.event_id)]
-    assert (arrived.fate, arrived.reason.split(":")[0]) == (ItemFate.REFUSED, "the event stands")
+    assert (arrived.fate, arrived.reason.split(":")[0]) == (ActionResult.REFUSED, "the event stands")
     assert world.copies() == once(rows)
     assert verify_plan(world.contract, plan, world.connections).verdict is Verdict.MATCHED
 
@@ -579,7 +579,7 @@ def test_an_absence_behind_an_unreadable_record_of_the_same_key_is_not_provable(
     producer.flush()
     done = {outcome.match_key: outcome for outcome in world.execute(world.plan()).outcomes}
     assert "is unreadable" in done[str(rows[0].event.event_id)].reason
-    assert done[str(rows[1].event.event_id)].fate is ItemFate.PUBLISHED
+    assert done[str(rows[1].event.event_id)].fate is ActionResult.PUBLISHED
 
 
 def test_no_absence_is_provable_beside_a_batch_that_nobody_gets_to_read(world: Books) -> None:
@@ -589,7 +589,7 @@ def test_no_absence_is_provable_beside_a_batch_that_nobody_gets_to_read(world: B
     with open_raw_admin(world.stack.bootstrap_servers) as admin:
         offset = produce_batch(admin, world.topic, 0, swollen_batch(ZSTD, 1 << 30))
     (outcome,) = world.execute(plan).outcomes
-    assert outcome.fate is ItemFate.REFUSED
+    assert outcome.fate is ActionResult.REFUSED
     assert f"not provable: any event may stand in {world.topic}[0] at {offset}, where its batch of" in outcome.reason
 
 
@@ -598,7 +598,7 @@ def test_an_event_that_only_an_aborted_transaction_wrote_is_published(world: Boo
     world.find_missing(rows)
     relay = world.publish(rows[0].event, transactional_id=f"relay-{world.names.name}")
     relay.abort_transaction()
-    assert world.execute(world.plan()).count(ItemFate.PUBLISHED) == 1
+    assert world.execute(world.plan()).count(ActionResult.PUBLISHED) == 1
     assert world.copies() == once(rows)
 
 
@@ -649,8 +649,8 @@ def test_a_dry_run_proves_everything_and_publishes_nothing(world: Books) -> None
     world.publish(rows[0].event)
     done = {outcome.match_key: outcome.fate for outcome in world.execute(plan).outcomes}
     assert done == {
-        str(rows[0].event.event_id): ItemFate.REFUSED,
-        str(rows[1].event.event_id): ItemFate.WOULD_PUBLISH,
+        str(rows[0].event.event_id): ActionResult.REFUSED,
+        str(rows[1].event.event_id): ActionResult.WOULD_PUBLISH,
     }
     assert world.copies() == once(rows[:1])
     assert world.states() == Counter()
@@ -679,7 +679,7 @@ def test_verifying_sees_a_row_or_an_event_that_says_something_else_now(world: Bo
     plan = world.plan()
     other = replace(rows[0].payment, amount_minor=9_999).event(Leg.PAYOUT)
     world.publish(other)
-    assert world.execute(plan).count(ItemFate.REFUSED) == 1
+    assert world.execute(plan).count(ActionResult.REFUSED) == 1
     with world.ledger as connection:
         change = f"update {world.names.schema}.payout set {{}} where entry_id = %s"
         connection.execute(change.format("amount_minor = 1"), (rows[1].entry_id,))
@@ -689,7 +689,7 @@ def test_verifying_sees_a_row_or_an_event_that_says_something_else_now(world: Bo
     assert effects == dict(
         zip(
             [str(row.event.event_id) for row in rows],
-            [Effect.CHANGED, Effect.CHANGED, Effect.CLEARED, Effect.CLEARED],
+            [RepairEffect.CHANGED, RepairEffect.CHANGED, RepairEffect.CLEARED, RepairEffect.CLEARED],
             strict=True,
         )
     )
@@ -712,7 +712,7 @@ def test_an_action_that_is_done_stays_done(world: Books) -> None:
     assert world.states() == {"done": 1}
 
 
-def anything(actions: object, spent: Spent) -> None:
+def anything(actions: object, spent: DailyUsage) -> None:
     """No caps."""
 
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tallystick.compensation.plan import Kind
-from tallystick.compensation.repair_effect import Effect
+from tallystick.compensation.plan import RepairKind
+from tallystick.compensation.repair_effect import RepairEffect
 from tallystick.executor.effects import action_log
-from tallystick.executor.effects.action_log import ItemFate
+from tallystick.executor.effects.action_log import ActionResult
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
@@ -74,9 +74,9 @@ def test_a_doubled_row_is_taken_back_once_whatever_outcome_was_lost_and_the_book
     plan = planned(books, doubled.cut.n)
     _, second = credits_of(books, TWICE.event_id)
     assert [(item.kind, item.reverses, item.amount_minor) for item in plan.items] == [
-        (Kind.COUNTERPOST, f"ledger:{second}", 700)
+        (RepairKind.COUNTERPOST, f"ledger:{second}", 700)
     ]
-    assert effects(books, plan) == [Effect.NOT_CLEARED]
+    assert effects(books, plan) == [RepairEffect.NOT_CLEARED]
 
     def dies(*arguments: object, **named: object) -> None:
         raise RuntimeError("killed here")
@@ -85,10 +85,10 @@ def test_a_doubled_row_is_taken_back_once_whatever_outcome_was_lost_and_the_book
         patch.setattr(action_log, "record_done", dies)
         with pytest.raises(RuntimeError, match="killed here"):
             posted(books, plan)
-    assert posted(books, plan).count(ItemFate.ALREADY_PUBLISHED) == 1
+    assert posted(books, plan).count(ActionResult.ALREADY_PUBLISHED) == 1
     whole = [("debit", 700, None), ("credit", 700, None)]
     assert rows_of(books, TWICE.event_id) == [*whole, *whole, ("debit", -700, second), ("credit", -700, second)]
-    assert effects(books, plan) == [Effect.CLEARED]
+    assert effects(books, plan) == [RepairEffect.CLEARED]
 
     clean = next_window(books, "w2")
     assert (clean.result.verdict, clean.result.breaks) == (Verdict.MATCHED, ())
@@ -100,7 +100,7 @@ def test_a_doubled_row_is_taken_back_once_whatever_outcome_was_lost_and_the_book
     assert planned(books, clean.cut.n).actions == ()
 
     by_hand(books, TWICE, -700, second)
-    assert effects(books, plan) == [Effect.CHANGED]
+    assert effects(books, plan) == [RepairEffect.CHANGED]
     books.produce(UNPAID)
     by_hand(books, UNPAID, 500, 0)
     found = next_window(books, "w3").result.breaks
@@ -115,16 +115,16 @@ def test_a_doubled_row_is_taken_back_once_whatever_outcome_was_lost_and_the_book
 def test_a_row_that_comes_late_behind_ours_has_ours_taken_back_and_the_books_agree(books: LiveBooks) -> None:
     books.produce(LOST)
     posting = planned(books, next_window(books, "w1").cut.n)
-    assert posted(books, posting).count(ItemFate.PUBLISHED) == 1
+    assert posted(books, posting).count(ActionResult.PUBLISHED) == 1
     assert next_window(books, "w2").result.breaks == ()
     books.post(LOST)  # its consumer, late
     doubled = next_window(books, "w3")
     assert [one.break_class for one in doubled.result.breaks] == [BreakClass.DUPLICATE_IN_LEDGER_COMPENSATED]
     ours, late = credits_of(books, LOST.event_id)
     plan = planned(books, doubled.cut.n)
-    assert [(item.kind, item.reverses) for item in plan.items] == [(Kind.COUNTERPOST, f"ledger:{ours}")]
+    assert [(item.kind, item.reverses) for item in plan.items] == [(RepairKind.COUNTERPOST, f"ledger:{ours}")]
     posted(books, plan)
-    assert effects(books, plan) == [Effect.CLEARED]
+    assert effects(books, plan) == [RepairEffect.CLEARED]
     clean = next_window(books, "w4")
     assert (clean.result.verdict, clean.result.breaks) == (Verdict.MATCHED, ())
     (item,) = (one for one in clean.result.items if one.match_key == LOST.event_id)

@@ -43,12 +43,12 @@ from lab.services.kafka_clients import new_admin
 from lab.services.ledger import Ledger
 from lab.services.namespace import Namespace
 from lab.services.raw_producer import RawProducer
-from lab.services.workload import Desk
+from lab.services.workload import Workload
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.contract import load_contract
 from tallystick.kafka_cluster.open_transactions import read_open_transactions
 from tallystick.kafka_cluster.settings import read_broker_settings
-from tallystick.kafka_cluster.state import SURROUNDINGS, Surroundings
+from tallystick.kafka_cluster.state import SURROUNDINGS, ClusterState
 from tallystick.kafka_log.committed_records import read_committed
 from tallystick.kafka_log.fetch import open_admin
 from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
@@ -177,7 +177,7 @@ def found(
     admin.create_topics([NewTopic(topic, num_partitions=names.partitions[topic])])[topic].result()
     LogEnds(admin).wait_until_served([place for place in names.places if place[0] == topic])
     topic_id = topic_id_of(stack, topic)
-    with Desk.open(stack, names.name, "relay", folder.name) as desk:
+    with Workload.open(stack, names.name, "relay", folder.name) as desk:
         Ledger(names).create(desk.connection, DeliveryMode.AT_LEAST_ONCE)
         paid = [desk.payment() for _ in range(events_needed(rounds))]
         hung = go_wrong(stack, desk, kind, paid)
@@ -206,7 +206,7 @@ def commit_runs(store: Engine, runs: Any, breaks: tuple[Break, ...], around: Any
     runs.commit(store, replace(second, look_ups={"surroundings": around}))
 
 
-def go_wrong(stack: LabStack, desk: Desk, kind: Kind, paid: Sequence[Payment]) -> Mapping[int, RawProducer]:
+def go_wrong(stack: LabStack, desk: Workload, kind: Kind, paid: Sequence[Payment]) -> Mapping[int, RawProducer]:
     """Write what there is to repair; give the producers of what hangs."""
     events = [payment.event(leg_of(kind)) for payment in paid]
     if kind is Kind.ABORT:
@@ -240,7 +240,7 @@ def what_is_wrong(
     if kind is not Kind.REPUBLISH:
         of_kind, at = CLASSES[kind], places(stack, counted_partitions(kind, names))
         found = [replace(one, break_class=of_kind, evidence={"at": at[one.match_key]}) for one in found]
-    return tuple(found), SURROUNDINGS.dump_python(Surroundings(), mode="json")
+    return tuple(found), SURROUNDINGS.dump_python(ClusterState(), mode="json")
 
 
 def topic_id_of(stack: LabStack, topic: str) -> str:

@@ -11,14 +11,14 @@ from lab.servers.airflow import AirflowStack, start_airflow
 from lab.servers.airflow_environment import AirflowSettings
 from lab.servers.stack import LabAddresses
 from tallystick.compensation.plan import Plan
-from tallystick.compensation.repair_effect import Effect
+from tallystick.compensation.repair_effect import RepairEffect
 from tallystick.connections.connections import Connections, HttpAccount, KafkaSettings
 from tallystick.contract.contract import Contract
 from tallystick.documents.plan import conf_of
 from tallystick.documents.schema import PlanDocument
 from tallystick.executor.draw_plan import draw_plan
 from tallystick.executor.effects import action_log
-from tallystick.executor.effects.action_log import ItemFate
+from tallystick.executor.effects.action_log import ActionResult
 from tallystick.executor.effects.airflow_api import AirflowRefused, open_airflow
 from tallystick.executor.execute_plan import Execution
 from tallystick.model.verdict import Verdict
@@ -98,7 +98,7 @@ def world(airflow: AirflowStack, store: Engine, books: Any) -> World:
     return World(airflow, store, contract, replace(books, contract=contract))
 
 
-def fates(execution: Execution) -> list[ItemFate]:
+def fates(execution: Execution) -> list[ActionResult]:
     return [outcome.fate for outcome in execution.outcomes]
 
 
@@ -107,7 +107,7 @@ def test_each_break_gets_one_run_with_the_plan_as_conf_whatever_outcome_was_lost
 ) -> None:
     before = world.confs()
     plan = world.plan(700, 13)
-    assert effects(world, plan) == [Effect.NOT_CLEARED] * 2
+    assert effects(world, plan) == [RepairEffect.NOT_CLEARED] * 2
     lost = iter([True])
 
     def dies_once(*arguments: Any, **named: Any) -> None:
@@ -119,8 +119,8 @@ def test_each_break_gets_one_run_with_the_plan_as_conf_whatever_outcome_was_lost
     monkeypatch.setattr(action_log, "record_done", dies_once)
     with pytest.raises(RuntimeError, match="killed here"):
         executed(world, plan)
-    assert fates(executed(world, plan)) == [ItemFate.ALREADY_DONE, ItemFate.DONE]
-    assert fates(executed(world, plan)) == [ItemFate.ALREADY_DONE] * 2
+    assert fates(executed(world, plan)) == [ActionResult.ALREADY_DONE, ActionResult.DONE]
+    assert fates(executed(world, plan)) == [ActionResult.ALREADY_DONE] * 2
     started = {run_id: conf for run_id, conf in world.confs().items() if run_id not in before}
     assert started == {str(item.action_id): conf_of(plan, item) for item in plan.items}
     for conf in started.values():
@@ -130,7 +130,7 @@ def test_each_break_gets_one_run_with_the_plan_as_conf_whatever_outcome_was_lost
     ended = {item.action_id: world.airflow.wait_run(DAG_ID, str(item.action_id)) for item in (fine, failing)}
     assert list(ended.values()) == ["success", "failed"]
     found = dict(zip((item.action_id for item in plan.items), effects(world, plan), strict=True))
-    assert found == {fine.action_id: Effect.HANDED_OVER, failing.action_id: Effect.NOT_CLEARED}
+    assert found == {fine.action_id: RepairEffect.HANDED_OVER, failing.action_id: RepairEffect.NOT_CLEARED}
     assert executed_actions(world.store, world.contract.contract) == {}
     again = draw_plan(world.store, world.contract, world.connections, cut_n=1)
     assert [one.reason for one in again.left_out] == ["another plan has it"] * 2
@@ -151,7 +151,7 @@ def test_a_run_of_that_id_with_another_conf_a_pause_and_a_lesser_account_are_ref
         outcomes = executed(world, plan).outcomes
     finally:
         world.airflow.call("PATCH", f"/api/v2/dags/{DAG_ID}", json={"is_paused": False})
-    assert [outcome.fate for outcome in outcomes] == [ItemFate.REFUSED] * 2
+    assert [outcome.fate for outcome in outcomes] == [ActionResult.REFUSED] * 2
     assert "with another conf" in outcomes[0].reason
     assert "is paused" in outcomes[1].reason
     assert str(ours.action_id) not in world.confs()

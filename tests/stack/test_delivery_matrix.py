@@ -19,7 +19,7 @@ from sqlalchemy import Engine, text
 from lab.servers.process import wait_until
 from tallystick.alerting.sinks.alertmanager import AlertmanagerSink
 from tallystick.alerting.sinks.pagerduty import PagerDutySink
-from tallystick.alerting.sinks.registry import AlertSink
+from tallystick.alerting.sinks.registry import Sink
 from tallystick.alerting.sinks.slack import SlackSink
 from tallystick.alerting.sinks.webhook import WebhookSink
 from tallystick.pipeline.deliver_alerts import DeliveryFailed, DeliverySummary, deliver_pending
@@ -41,7 +41,7 @@ class Kind:
     """One kind of sink: its name, how it is made, and how its receiver reads a message."""
 
     name: str
-    make: Callable[[str, Receiver, float], AlertSink]
+    make: Callable[[str, Receiver, float], Sink]
     read: Callable[[Any], Said]
 
 
@@ -88,7 +88,7 @@ class Desk:
 
     receivers: dict[str, Receiver]
 
-    def sinks(self, limit: float = PATIENT) -> list[AlertSink]:
+    def sinks(self, limit: float = PATIENT) -> list[Sink]:
         return [kind.make(kind.name, self.receivers[kind.name], limit) for kind in KINDS]
 
     def answer(self, answer: int | str, *, only: tuple[str, ...] = NAMES) -> None:

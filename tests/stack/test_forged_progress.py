@@ -25,7 +25,7 @@ from tallystick.cli.app import app
 from tallystick.compensation.plan import Plan, PlanItem
 from tallystick.compensation.progress_record import progress_record
 from tallystick.compensation.write_off import WriteOffRefused
-from tallystick.executor.effects.action_log import LOOK, ItemFate, ItemOutcome
+from tallystick.executor.effects.action_log import LOOK, ActionResult, ItemOutcome
 from tallystick.executor.progress_topic import ensure_progress_topic, progress_topic_name
 from tallystick.host.terminal_user import AT_TERMINAL, this_terminal
 from tallystick.kafka_log.record import ACTION_HEADER
@@ -136,8 +136,8 @@ def test_whatever_stands_under_an_actions_key_makes_a_person_look_at_that_one_al
     for _ in range(2):
         told = outcomes(world, plan)
         honest = told.pop(key_of(rows[-1]))
-        assert honest.fate in (ItemFate.PUBLISHED, ItemFate.ALREADY_PUBLISHED)
-        assert {one.fate for one in told.values()} == {ItemFate.REFUSED}
+        assert honest.fate in (ActionResult.PUBLISHED, ActionResult.ALREADY_PUBLISHED)
+        assert {one.fate for one in told.values()} == {ActionResult.REFUSED}
         for row, offset in zip(rows[:-1], offsets, strict=True):
             reason = told[key_of(row)].reason
             assert reason.startswith(f"{LOOK}: {name}[0] at {offset} has the action's key and "), reason
@@ -162,7 +162,7 @@ def test_a_record_of_ours_counts_whatever_was_written_behind_it_and_its_loss_is_
     forged = write_progress(world, a.action_id, unsealed(plan))
     begun = "update tallystick.compensation_action set state = 'executing', outcome = cast(:outcome as jsonb)"
     outcome = open_actions(world.store, world.contract.contract)[a.action_id].outcome
-    assert world.execute(plan).count(ItemFate.ALREADY_PUBLISHED) == 3
+    assert world.execute(plan).count(ActionResult.ALREADY_PUBLISHED) == 3
     with world.store.begin() as connection:
         connection.execute(text(begun), {"outcome": json.dumps(dict(outcome))})
     delete_progress(world, before=forged)
@@ -173,7 +173,7 @@ def test_a_record_of_ours_counts_whatever_was_written_behind_it_and_its_loss_is_
         assert f"records of {name}[0] below {forged} were deleted since" in told[item.match_key].reason
     assert (world.copies(), world.states()) == (Counter(), {"waiting": 3})
     world.find_missing(rows[3:], n=2)
-    assert [one.fate for one in world.execute(world.plan(cut_n=2)).outcomes] == [ItemFate.PUBLISHED]
+    assert [one.fate for one in world.execute(world.plan(cut_n=2)).outcomes] == [ActionResult.PUBLISHED]
     assert world.copies() == once(rows[3:])
 
 
@@ -190,10 +190,10 @@ def test_a_copy_of_a_sealed_record_whose_transaction_was_aborted_proves_nothing_
     told = outcomes(world, plan)
     doubt = f"{LOOK}: its progress says that it was published, and {world.topic} has all events since and none of it"
     assert told[copied.match_key].reason.startswith(doubt)
-    assert told[key_of(rows[1])].fate is ItemFate.PUBLISHED
+    assert told[key_of(rows[1])].fate is ActionResult.PUBLISHED
     assert world.copies() == once(rows[1:])
     reopen(world, copied)
-    assert world.execute(plan).count(ItemFate.PUBLISHED) == 1
+    assert world.execute(plan).count(ActionResult.PUBLISHED) == 1
     assert (world.copies(), world.states()) == (once(rows), {"done": 2})
 
 
@@ -206,7 +206,7 @@ def test_a_truncated_progress_topic_holds_up_only_what_was_begun_before(world: B
     plan = world.plan(cut_n=2)
     with world.start_executor(plan, die_at="before commit") as killed:
         killed.wait(60)
-    assert [one.fate for one in world.execute(plan).outcomes] == [ItemFate.PUBLISHED]
+    assert [one.fate for one in world.execute(plan).outcomes] == [ActionResult.PUBLISHED]
     assert world.copies() == once(rows)
 
 
@@ -239,12 +239,12 @@ def test_a_progress_topic_that_was_made_anew_holds_up_only_what_was_begun_with_t
     for _ in range(2):
         (told,) = world.execute(plan).outcomes
         if on_log:
-            assert (told.fate, world.states()) == (ItemFate.ALREADY_PUBLISHED, {"done": 1})
+            assert (told.fate, world.states()) == (ActionResult.ALREADY_PUBLISHED, {"done": 1})
         else:
-            assert (told.fate, world.states()) == (ItemFate.REFUSED, {"waiting": 1})
+            assert (told.fate, world.states()) == (ActionResult.REFUSED, {"waiting": 1})
             assert f"{LOOK}: an earlier start has begun it, and " in told.reason
     world.find_missing(rows[1:], n=2)
-    assert [one.fate for one in world.execute(world.plan(cut_n=2)).outcomes] == [ItemFate.PUBLISHED]
+    assert [one.fate for one in world.execute(world.plan(cut_n=2)).outcomes] == [ActionResult.PUBLISHED]
     assert world.copies() == once(rows if on_log else rows[1:])
 
 
@@ -259,9 +259,9 @@ def test_an_event_with_our_header_that_says_something_else_is_neither_ours_nor_a
     write(world, world.topic, rows[1].event.message_key, rows[1].event.to_json(), headers=headers[1])
     told = outcomes(world, plan)
     assert [told[key_of(row)].fate for row in rows] == [
-        ItemFate.REFUSED,
-        ItemFate.ALREADY_PUBLISHED,  # it says what ours would: the money was paid, once
-        ItemFate.PUBLISHED,
+        ActionResult.REFUSED,
+        ActionResult.ALREADY_PUBLISHED,  # it says what ours would: the money was paid, once
+        ActionResult.PUBLISHED,
     ]
     doubt = f"{LOOK}: {world.topic}[0] at {offset} has the action's header and does not say what the plan says"
     assert told[key_of(rows[0])].reason.startswith(doubt)
@@ -281,9 +281,9 @@ def test_records_of_before_seals_count_where_the_store_says_the_same(world: Book
     with world.store.begin() as connection:
         begun = text("update tallystick.compensation_action set state = 'executing' where action_id = :one")
         connection.execute(begun, {"one": first.action_id})
-    assert world.execute(plan).count(ItemFate.ALREADY_PUBLISHED) == 2
+    assert world.execute(plan).count(ActionResult.ALREADY_PUBLISHED) == 2
     world.expire()
-    assert world.execute(plan).count(ItemFate.ALREADY_PUBLISHED) == 2
+    assert world.execute(plan).count(ActionResult.ALREADY_PUBLISHED) == 2
     with world.store.begin() as connection:
         connection.execute(begun, {"one": first.action_id})
     told = outcomes(world, plan)
@@ -305,14 +305,14 @@ def test_a_reopened_action_is_done_once_by_the_next_plan_unless_a_record_comes_l
     if late:  # of an executor that everybody took for dead: nobody has looked at this one
         offset = write_progress(world, item.action_id, sealed(world, plan, item))
         (again,) = world.execute(world.plan()).outcomes
-        assert (again.fate, f"[0] at {offset} has the action's key" in again.reason) == (ItemFate.REFUSED, True)
+        assert (again.fate, f"[0] at {offset} has the action's key" in again.reason) == (ActionResult.REFUSED, True)
         assert (world.copies(), world.states()) == (Counter(), {"waiting": 1})
         reopen(world, item)
-    assert [one.fate for one in world.execute(world.plan()).outcomes] == [ItemFate.PUBLISHED]
+    assert [one.fate for one in world.execute(world.plan()).outcomes] == [ActionResult.PUBLISHED]
     world.expire()
     with world.store.begin() as connection:
         connection.execute(text("update tallystick.compensation_action set state = 'executing'"))
-    assert [one.fate for one in world.execute(plan).outcomes] == [ItemFate.ALREADY_PUBLISHED]
+    assert [one.fate for one in world.execute(plan).outcomes] == [ActionResult.ALREADY_PUBLISHED]
     assert (world.copies(), world.states()) == (Counter(), {"done": 1})
 
 
@@ -330,7 +330,7 @@ def test_what_a_forged_record_had_made_done_before_is_reopened_by_a_person(world
         done = "update tallystick.compensation_action set state = 'done', outcome = '{}' where action_id = :a"
         connection.execute(text(done), {"a": a.action_id})
     first = {one.match_key: one.fate for one in world.execute(plan).outcomes}
-    assert first == {a.match_key: ItemFate.ALREADY_PUBLISHED, b.match_key: ItemFate.PUBLISHED}
+    assert first == {a.match_key: ActionResult.ALREADY_PUBLISHED, b.match_key: ActionResult.PUBLISHED}
     reopen(world, a)
     record_done(world.store, a.action_id, outcome={})  # by a start that had claimed it before
     with pytest.raises(ReopenRefused, match="was refused, so the next plan may take its break already"):
@@ -340,7 +340,7 @@ def test_what_a_forged_record_had_made_done_before_is_reopened_by_a_person(world
     assert a.action_id not in open_actions(world.store, world.contract.contract)
     (item,) = world.plan().items
     assert item.action_id == a.action_id
-    assert world.execute(world.plan()).count(ItemFate.PUBLISHED) == 1
+    assert world.execute(world.plan()).count(ActionResult.PUBLISHED) == 1
     assert (world.copies(), world.states()) == (once(rows), {"done": 2})
     (line,) = (one for one in read_audit(world.store, world.contract.contract) if one.event == "reopened")
     assert (line.actor, line.detail["was"], line.detail["reason"]) == ("eve", "done", "nothing was paid, case 7")

@@ -32,10 +32,10 @@ from lab.servers.postgres import LEDGER_DATABASE
 from lab.servers.process import wait_until
 from lab.servers.stack import LabStack
 from tallystick.cli.app import app
-from tallystick.compensation.repair_effect import Effect
+from tallystick.compensation.repair_effect import RepairEffect
 from tallystick.connections.connections import KafkaSettings, environment_variable
 from tallystick.contract.compensation import REPUBLISHABLE
-from tallystick.executor.effects.action_log import ItemFate
+from tallystick.executor.effects.action_log import ActionResult
 from tallystick.executor.effects.publish_events import TransactionAborted
 from tallystick.kafka_cluster import open_transactions
 from tallystick.kafka_cluster.settings import read_broker_settings, read_topic_settings
@@ -218,8 +218,8 @@ def test_with_the_printed_acls_a_run_and_a_repair_work_and_with_one_less_they_do
     ):
         with guarded.without("executor", kind, operation, name), pytest.raises(NOT_ALLOWED):
             executed(books, plan)
-    assert [outcome.fate for outcome in executed(books, plan).outcomes] == [ItemFate.PUBLISHED]
-    assert effects(books, plan) == [Effect.CLEARED]
+    assert [outcome.fate for outcome in executed(books, plan).outcomes] == [ActionResult.PUBLISHED]
+    assert effects(books, plan) == [RepairEffect.CLEARED]
     short = guarded.without("executor", ResourceType.TOPIC, AclOperation.READ, progress)  # an empty one is not read
     with short, pytest.raises(NOT_ALLOWED):
         executed(books, plan)
@@ -303,8 +303,10 @@ def test_with_the_printed_grants_a_run_and_a_post_work_and_with_one_less_they_do
                         books, plan, connections=connections
                     )
                 admin.execute(grant_given)
-            assert [one.fate for one in executed(books, plan, connections=connections).outcomes] == [ItemFate.PUBLISHED]
-            assert effects(books, plan) == [Effect.CLEARED]
+            assert [one.fate for one in executed(books, plan, connections=connections).outcomes] == [
+                ActionResult.PUBLISHED
+            ]
+            assert effects(books, plan) == [RepairEffect.CLEARED]
         finally:
             for role in roles.values():
                 admin.execute(f"DROP OWNED BY {role}")

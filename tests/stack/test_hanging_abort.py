@@ -16,10 +16,10 @@ from lab.servers.process import wait_until
 from lab.services.raw_producer import RawProducer, open_raw_admin, unverified_transactions
 from tallystick.compensation.kill_switch import ActingStopped, SwitchSetting
 from tallystick.compensation.plan import OnePersonOnly, Plan
-from tallystick.compensation.repair_effect import Effect
+from tallystick.compensation.repair_effect import RepairEffect
 from tallystick.executor.effects import abort_transactions, action_log
 from tallystick.executor.effects.abort_marker import MarkerRefused
-from tallystick.executor.effects.action_log import ItemFate
+from tallystick.executor.effects.action_log import ActionResult
 from tallystick.executor.effects.step import ExecutorStep
 from tallystick.executor.execute_plan import Execution
 from tallystick.kafka_cluster import open_transactions
@@ -140,7 +140,7 @@ FIGURES = RunFigures(
 )
 
 
-def fates(execution: Execution) -> list[tuple[ItemFate, str]]:
+def fates(execution: Execution) -> list[tuple[ActionResult, str]]:
     return [(outcome.fate, outcome.reason) for outcome in execution.outcomes]
 
 
@@ -202,12 +202,12 @@ def test_a_transaction_that_hangs_is_ended_by_one_marker_and_what_stood_behind_i
     with pytest.raises(OnePersonOnly, match="it ends 1 transaction for good"):
         executed(books, rehearsed, approver="bob")
     agree(books, rehearsed, "bob")
-    assert fates(executed(books, rehearsed)) == [(ItemFate.WOULD_DO, "")]
-    assert effects(books, plan) == [Effect.NOT_CLEARED]
+    assert fates(executed(books, rehearsed)) == [(ActionResult.WOULD_DO, "")]
+    assert effects(books, plan) == [RepairEffect.NOT_CLEARED]
 
-    assert fates(executed(books, plan)) == [(ItemFate.DONE, "")]
-    assert effects(books, plan) == [Effect.CLEARED]
-    assert fates(executed(books, plan)) == [(ItemFate.ALREADY_DONE, "")]
+    assert fates(executed(books, plan)) == [(ActionResult.DONE, "")]
+    assert effects(books, plan) == [RepairEffect.CLEARED]
+    assert fates(executed(books, plan)) == [(ActionResult.ALREADY_DONE, "")]
     epoch, ordered_by = hung.producer_epoch, item.coordinator_epoch
     assert markers(books, hung.producer_id) == [(Marker.COMMIT, epoch, ordered_by), (Marker.ABORT, epoch, ordered_by)]
     steps = trail(books, plan)
@@ -245,14 +245,14 @@ def test_a_transaction_that_is_merely_slow_is_refused_and_commits_afterwards(boo
     assert not slow.hangs
     plan = found_hanging(books, slow)
     (outcome,) = executed(books, plan).outcomes
-    assert outcome.fate is ItemFate.REFUSED
+    assert outcome.fate is ActionResult.REFUSED
     assert outcome.reason == f"the coordinator of {books.contract.contract}-live will end it (Ongoing)"
     assert "evidence" not in trail(books, plan)
     live.commit_transaction()
     books.wait_stable()
     assert [kind for kind, *_ in markers(books, slow.producer_id)] == [Marker.COMMIT]
-    assert effects(books, plan) == [Effect.CHANGED]
-    assert fates(executed(books, plan))[0][0] is ItemFate.REFUSED
+    assert effects(books, plan) == [RepairEffect.CHANGED]
+    assert fates(executed(books, plan))[0][0] is ActionResult.REFUSED
 
 
 def test_an_executor_that_lost_its_outcome_finds_its_marker_and_writes_no_second(
@@ -268,9 +268,9 @@ def test_an_executor_that_lost_its_outcome_finds_its_marker_and_writes_no_second
         patch.setattr(action_log, "record_done", dies)
         with pytest.raises(RuntimeError, match="killed here"):
             executed(books, plan)
-    assert fates(executed(books, plan)) == [(ItemFate.ALREADY_DONE, "")]
+    assert fates(executed(books, plan)) == [(ActionResult.ALREADY_DONE, "")]
     assert [kind for kind, *_ in markers(books, hung.producer_id)] == [Marker.COMMIT, Marker.ABORT]
-    assert effects(books, plan) == [Effect.CLEARED]
+    assert effects(books, plan) == [RepairEffect.CLEARED]
 
 
 def test_a_second_executor_waits_for_the_first_and_finds_its_marker(books: LiveBooks) -> None:
@@ -286,8 +286,11 @@ def test_a_second_executor_waits_for_the_first_and_finds_its_marker(books: LiveB
                 wait_until(lambda: connection.scalar(waits) == 1, what="a second executor that waits")
 
     with ThreadPoolExecutor(1) as pool:
-        first = executed(books, plan, tell=start_another)
-        assert [fates(first), fates(second[0].result(60))] == [[(ItemFate.DONE, "")], [(ItemFate.ALREADY_DONE, "")]]
+        first = executed(books, plan, on_progress=start_another)
+        assert [fates(first), fates(second[0].result(60))] == [
+            [(ActionResult.DONE, "")],
+            [(ActionResult.ALREADY_DONE, "")],
+        ]
     assert [kind for kind, *_ in markers(books, hung.producer_id)] == [Marker.COMMIT, Marker.ABORT]
 
 
@@ -316,7 +319,7 @@ def test_what_was_not_done_since_the_broker_or_another_executor_refused_is_taken
         with pytest.raises(MarkerRefused):
             executed(books, plan)
     assert action_states(books, plan) == [("executing", "")]  # an earlier start may have done it
-    assert fates(executed(books, plan)) == [(ItemFate.DONE, "")]
+    assert fates(executed(books, plan)) == [(ActionResult.DONE, "")]
     assert [kind for kind, *_ in markers(books, hung.producer_id)] == [Marker.COMMIT, Marker.ABORT]
 
 
@@ -325,10 +328,10 @@ def test_one_that_its_next_transaction_has_committed_meanwhile_is_left_as_it_is(
     plan = found_hanging(books, *open_now(books))
     again = come_back_and_commit(books)
     (outcome,) = executed(books, plan).outcomes
-    assert outcome.fate is ItemFate.REFUSED
+    assert outcome.fate is ActionResult.REFUSED
     assert outcome.reason.startswith(f"it has ended: commit of epoch {again.producer_epoch} at ")
     assert Marker.ABORT not in [kind for kind, *_ in markers(books, hung.producer_id)]
-    assert effects(books, plan) == [Effect.CHANGED]
+    assert effects(books, plan) == [RepairEffect.CHANGED]
 
 
 @pytest.fixture
@@ -356,15 +359,15 @@ def test_a_broker_that_dies_before_the_marker_is_waited_for_and_the_transaction_
             revive(books.stack.broker)
 
     try:
-        execution = executed(books, plan, tell=strike)
+        execution = executed(books, plan, on_progress=strike)
     finally:
         revive(books.stack.broker)  # other tests need it too
-    assert fates(execution) == [(ItemFate.DONE, "")]
+    assert fates(execution) == [(ActionResult.DONE, "")]
     before, after = steps.index(ExecutorStep.EVIDENCE_KEPT), steps.index(ExecutorStep.MARKED)
     assert set(steps[before + 1 : after]) == {ExecutorStep.UNANSWERED}
     assert looks == list(range(1, len(looks) + 1))
     assert [kind for kind, *_ in markers(books, hung.producer_id)] == [Marker.COMMIT, Marker.ABORT]
-    assert effects(books, plan) == [Effect.CLEARED]
+    assert effects(books, plan) == [RepairEffect.CLEARED]
 
 
 def test_what_the_coordinators_never_answer_is_refused_with_its_line_and_ended_by_a_start_that_they_do_answer(
@@ -374,7 +377,7 @@ def test_what_the_coordinators_never_answer_is_refused_with_its_line_and_ended_b
     plan = found_hanging(books, *open_now(books))
     no_coordinator_answers.setattr(abort_transactions, "_ANSWER_SECONDS", 0.5)
     (outcome,) = executed(books, plan).outcomes
-    assert outcome.fate is ItemFate.REFUSED
+    assert outcome.fate is ActionResult.REFUSED
     assert outcome.reason == (
         "not provable now: not every coordinator answers, or this account may not DESCRIBE all transactional ids; "
         "looked for 0.5 s"
@@ -383,7 +386,7 @@ def test_what_the_coordinators_never_answer_is_refused_with_its_line_and_ended_b
     assert trail(books, plan)[-3:] == ["executing", "refused", "finished"]
     assert [kind for kind, *_ in markers(books, hung.producer_id)] == [Marker.COMMIT]
     no_coordinator_answers.undo()
-    assert fates(executed(books, plan)) == [(ItemFate.DONE, "")]
+    assert fates(executed(books, plan)) == [(ActionResult.DONE, "")]
 
 
 def test_a_broker_that_stays_away_stops_the_start_and_leaves_what_it_has_begun_to_the_next(
@@ -402,7 +405,7 @@ def test_a_broker_that_stays_away_stops_the_start_and_leaves_what_it_has_begun_t
             executed(books, plan)
     assert action_states(books, plan) == [("executing", "")]
     assert trail(books, plan)[-2:] == ["executing", "stopped"]
-    assert fates(executed(books, plan)) == [(ItemFate.DONE, "")]
+    assert fates(executed(books, plan)) == [(ActionResult.DONE, "")]
 
 
 def test_one_that_ends_while_the_coordinators_are_asked_again_is_refused_at_once(
@@ -417,7 +420,7 @@ def test_one_that_ends_while_the_coordinators_are_asked_again_is_refused_at_once
         if step == ExecutorStep.UNANSWERED:
             looks.append(come_back_and_commit(books))
 
-    (outcome,) = executed(books, plan, tell=end_it).outcomes
+    (outcome,) = executed(books, plan, on_progress=end_it).outcomes
     (again,) = looks
     assert outcome.reason.startswith(f"it has ended: commit of epoch {again.producer_epoch} at ")
     assert Marker.ABORT not in [kind for kind, *_ in markers(books, hung.producer_id)]
@@ -437,5 +440,5 @@ def test_a_switch_that_is_thrown_while_the_coordinators_are_asked_again_stops_it
             set_switch(books.store, stop)
 
     with pytest.raises(ActingStopped):
-        executed(books, plan, tell=throw)
+        executed(books, plan, on_progress=throw)
     assert [kind for kind, *_ in markers(books, hung.producer_id)] == [Marker.COMMIT]

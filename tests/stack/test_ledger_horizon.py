@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from lab.servers.stack import LabStack
-from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSection
 from tallystick.ledger import postgres_sql
 from tallystick.ledger.postgres import PostgresLedger, count_older_rows, read_horizon_holder, read_ledger_snapshot
 from tallystick.ledger.postgres_connection import open_ledger
@@ -36,12 +36,12 @@ class Table:
     reader: psycopg.Connection = field(repr=False)
 
     @property
-    def by_xmin(self) -> LedgerSide:
-        return LedgerSide(connection="ledger_billing", table=self.name)
+    def by_xmin(self) -> LedgerSection:
+        return LedgerSection(connection="ledger_billing", table=self.name)
 
     @property
-    def by_written_xid(self) -> LedgerSide:
-        return LedgerSide(connection="ledger_billing", table=self.name, slice_by="written_xid")
+    def by_written_xid(self) -> LedgerSection:
+        return LedgerSection(connection="ledger_billing", table=self.name, slice_by="written_xid")
 
     def connect(self) -> psycopg.Connection:
         return psycopg.connect(self.owner_dsn, autocommit=True)
@@ -57,7 +57,7 @@ class Table:
     def horizon(self) -> int:
         return read_ledger_snapshot(self.reader).xmin
 
-    def rows(self, ledger: LedgerSide, start: int, end: int) -> list[str]:
+    def rows(self, ledger: LedgerSection, start: int, end: int) -> list[str]:
         """Keys of one slice."""
         condition = postgres_sql.slice_condition(ledger, xid_start=start, xid_end=end)
         return [row[0] for row in self.reader.execute(f"SELECT event_id FROM {self.name} WHERE {condition}")]
@@ -79,7 +79,7 @@ class Slices:
         self.ends.append(self.table.horizon())
         self.keys += self.table.rows(self.table.by_xmin, *self.ends[-2:])
 
-    def replayed(self, ledger: LedgerSide) -> list[str]:
+    def replayed(self, ledger: LedgerSection) -> list[str]:
         """The same slices read again, now."""
         return [
             key

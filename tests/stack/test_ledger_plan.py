@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from lab.servers.stack import LabStack
-from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSection
 from tallystick.ledger import postgres_sql
 from tallystick.ledger.postgres import read_ledger_snapshot
 from tallystick.ledger.postgres_connection import open_ledger
@@ -29,8 +29,8 @@ _INSERT = f"INSERT INTO {TABLE} (event_id) SELECT 'event ' || n FROM generate_se
 _OLDER_ROWS, _ROWS = 60_000, 100
 _INDEX = f"CREATE INDEX entry_written_xid ON {TABLE}"
 
-BY_XMIN = LedgerSide(connection="ledger_billing", table=TABLE)
-BY_WRITTEN_XID = LedgerSide(connection="ledger_billing", table=TABLE, slice_by="written_xid")
+BY_XMIN = LedgerSection(connection="ledger_billing", table=TABLE)
+BY_WRITTEN_XID = LedgerSection(connection="ledger_billing", table=TABLE, slice_by="written_xid")
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class LargeLedger:
     def block_count(self) -> int:
         return describe_table(self.reader, BY_XMIN).block_count
 
-    def plan(self, ledger: LedgerSide) -> Plan:
+    def plan(self, ledger: LedgerSection) -> Plan:
         """Read the slice as the scan does, and say how."""
         queries = postgres_sql.slice_queries(
             ledger,

@@ -15,11 +15,11 @@ from sqlalchemy import text
 
 from lab.servers.process import wait_until
 from tallystick.compensation.kill_switch import ActingStopped, SwitchSetting
-from tallystick.compensation.plan import Kind, Plan, PlanRefused
-from tallystick.compensation.repair_effect import Effect
+from tallystick.compensation.plan import Plan, PlanRefused, RepairKind
+from tallystick.compensation.repair_effect import RepairEffect
 from tallystick.executor import post_repairs, prove_repairs
 from tallystick.executor.effects import post_to_ledger
-from tallystick.executor.effects.action_log import LOOK, ItemFate
+from tallystick.executor.effects.action_log import LOOK, ActionResult
 from tallystick.executor.effects.post_to_ledger import post_once
 from tallystick.executor.effects.step import ExecutorStep
 from tallystick.executor.execute_plan import Execution
@@ -62,7 +62,7 @@ def missing(books: LiveBooks, *lost: Event) -> tuple[StoredRun, Plan]:
     books.both(payment("w1"))
     run = books.next_run()
     plan = planned(books, run.cut.n)
-    assert [item.kind for item in plan.items] == [Kind.POST] * len(lost)
+    assert [item.kind for item in plan.items] == [RepairKind.POST] * len(lost)
     return run, plan
 
 
@@ -76,10 +76,10 @@ def test_a_missing_row_is_posted_once_also_when_its_outcome_was_lost_and_the_nex
     books: LiveBooks,
 ) -> None:
     _, plan = missing(books, LOST)
-    assert effects(books, plan) == [Effect.NOT_CLEARED]
+    assert effects(books, plan) == [RepairEffect.NOT_CLEARED]
     with pytest.raises(PlanRefused, match=r"expected the connection of compensation\.post, got none"):
         executed(books, plan)
-    assert posted(books, plan).count(ItemFate.PUBLISHED) == 1
+    assert posted(books, plan).count(ActionResult.PUBLISHED) == 1
     with as_owner(books.stack, books.store).begin() as connection:
         forget = text("delete from tallystick.compensation_action where plan_id = :plan")
         connection.execute(forget, {"plan": plan.plan_id})
@@ -95,9 +95,9 @@ def test_a_missing_row_is_posted_once_also_when_its_outcome_was_lost_and_the_nex
         connection.execute(begun, {"action": item.action_id, "break": item.break_id, "plan": plan.plan_id})
     end = books.snapshot()[LOST.partition].high_watermark
     books.delete_records("payment", LOST.partition, before=end)
-    assert posted(books, plan).count(ItemFate.ALREADY_PUBLISHED) == 1
+    assert posted(books, plan).count(ActionResult.ALREADY_PUBLISHED) == 1
     assert rows_of(books) == [("credit", 700)]
-    assert effects(books, plan) == [Effect.CLEARED]
+    assert effects(books, plan) == [RepairEffect.CLEARED]
     books.both(payment("w2"))
     clean = books.next_run()
     assert (clean.result.verdict, clean.result.breaks) == (Verdict.MATCHED, ())
@@ -106,7 +106,7 @@ def test_a_missing_row_is_posted_once_also_when_its_outcome_was_lost_and_the_nex
     assert outstanding_breaks(books.store, books.contract.contract) == ()
 
     books.post(LOST)  # its consumer, late
-    assert effects(books, plan) == [Effect.CHANGED]
+    assert effects(books, plan) == [RepairEffect.CHANGED]
     books.both(payment("w3"))
     (late,) = books.next_run().result.breaks
     assert (late.break_class, late.match_key) == (BreakClass.DUPLICATE_IN_LEDGER, LOST.event_id)
@@ -120,8 +120,8 @@ def test_a_condition_with_a_percent_sign_holds_up_no_repair(new_books: NewBooks,
         books = posting_books(opened, classes=["missing_in_ledger"])
         books.take_cut()
         _, plan = missing(books, LOST)
-        assert posted(books, plan).count(ItemFate.PUBLISHED) == 1
-        assert effects(books, plan) == [Effect.CLEARED]
+        assert posted(books, plan).count(ActionResult.PUBLISHED) == 1
+        assert effects(books, plan) == [RepairEffect.CLEARED]
         assert rows_of(books) == [("credit", 700), ("debit", 700)]
 
 
@@ -130,7 +130,7 @@ def test_rows_that_came_meanwhile_or_that_the_contract_would_not_read_are_not_do
     books.ledger.execute(f"ALTER TABLE {books.table} ADD CONSTRAINT no_debit CHECK (side <> 'debit') NOT VALID")
     (refused,) = posted(books, plan).outcomes
     assert (refused.fate, refused.reason) == (
-        ItemFate.REFUSED,
+        ActionResult.REFUSED,
         "the ledger refused its rows: CheckViolation of no_debit",
     )
     assert rows_of(books) == []
@@ -147,8 +147,8 @@ def test_rows_that_came_meanwhile_or_that_the_contract_would_not_read_are_not_do
         if step == ExecutorStep.PROVED:
             books.post(LOST)
 
-    (refused,) = posted(books, plan, tell=its_consumer).outcomes
-    assert (refused.fate, refused.reason) == (ItemFate.REFUSED, "the ledger has a row of it")
+    (refused,) = posted(books, plan, on_progress=its_consumer).outcomes
+    assert (refused.fate, refused.reason) == (ActionResult.REFUSED, "the ledger has a row of it")
     assert rows_of(books) == [("credit", 700), ("debit", 700)]
     asked = f"SELECT count(*) FROM {books.contract.contract}.posted_action"
     assert books.ledger.execute(asked).fetchone() == (0,)
@@ -162,9 +162,9 @@ def test_a_row_of_its_action_that_no_plan_of_ours_has_written_makes_a_person_loo
     forged = next(item for item in plan.items if item.match_key == LOST.event_id)
     table = f"{books.contract.contract}.posted_action"
     books.ledger.execute(f"INSERT INTO {table} VALUES (%s, 'anything')", (forged.action_id,))
-    for also in (ItemFate.PUBLISHED, ItemFate.ALREADY_PUBLISHED):
+    for also in (ActionResult.PUBLISHED, ActionResult.ALREADY_PUBLISHED):
         done = posted(books, plan)
-        assert fates(done) == {LOST: ItemFate.REFUSED, ALSO_LOST: also}
+        assert fates(done) == {LOST: ActionResult.REFUSED, ALSO_LOST: also}
         (reason,) = (one.reason for one in done.outcomes if one.match_key == LOST.event_id)
         assert reason.startswith(f"{LOOK}: {table} has a row of action {forged.action_id} for plan hash 'anything'")
         assert rows_of(books) == []
@@ -174,10 +174,10 @@ def test_a_row_of_its_action_that_no_plan_of_ours_has_written_makes_a_person_loo
     )
     reopen()
     (again,) = posted(books, planned(books, run.cut.n)).outcomes
-    assert (again.fate, again.reason.startswith(LOOK)) == (ItemFate.REFUSED, True)
+    assert (again.fate, again.reason.startswith(LOOK)) == (ActionResult.REFUSED, True)
     books.ledger.execute(f"DELETE FROM {table} WHERE action_id = %s", (forged.action_id,))
     reopen()
-    assert posted(books, planned(books, run.cut.n)).count(ItemFate.PUBLISHED) == 1
+    assert posted(books, planned(books, run.cut.n)).count(ActionResult.PUBLISHED) == 1
     assert rows_of(books) == [("credit", 700), ("debit", 700)]
 
 
@@ -191,13 +191,16 @@ def test_a_late_row_that_cleared_its_break_and_was_archived_is_not_posted_when_t
         if step == ExecutorStep.PROVED and late:
             books.post(late.pop())
 
-    assert fates(posted(books, plan, tell=its_consumer)) == {LOST: ItemFate.REFUSED, ALSO_LOST: ItemFate.PUBLISHED}
+    assert fates(posted(books, plan, on_progress=its_consumer)) == {
+        LOST: ActionResult.REFUSED,
+        ALSO_LOST: ActionResult.PUBLISHED,
+    }
     books.both(payment("w2"))
     cleared = {one.match_key for one in books.next_run().result.items if one.state is ItemState.CLEARED}
     assert cleared == {LOST.event_id, ALSO_LOST.event_id}
     books.ledger.execute(f"DELETE FROM {books.table} WHERE event_id = %s", (LOST.event_id,))
     again = posted(books, plan)
-    assert fates(again) == {LOST: ItemFate.REFUSED, ALSO_LOST: ItemFate.ALREADY_PUBLISHED}
+    assert fates(again) == {LOST: ActionResult.REFUSED, ALSO_LOST: ActionResult.ALREADY_PUBLISHED}
     assert NOT_OUTSTANDING in [one.reason for one in again.outcomes]
     assert rows_of(books) == []
 
@@ -237,7 +240,7 @@ def test_a_late_row_in_a_cut_that_was_closed_unread_is_not_posted_again_once_it_
     run = books.next_run()
     assert (run.result.breaks, run.result.doubts) == ((), ())
     again = posted(books, plan)
-    assert [(one.fate, one.reason.split(";")[0]) for one in again.outcomes] == [(ItemFate.REFUSED, told)] * 2
+    assert [(one.fate, one.reason.split(";")[0]) for one in again.outcomes] == [(ActionResult.REFUSED, told)] * 2
     anew = planned(books, run.cut.n)
     assert (anew.items, {one.reason.split(";")[0] for one in anew.left_out}) == ((), {told})
     assert all_rows(books) == []
@@ -246,7 +249,7 @@ def test_a_late_row_in_a_cut_that_was_closed_unread_is_not_posted_again_once_it_
     books.produce(later)
     fresh = planned(books, books.next_run().cut.n)
     assert [item.match_key for item in fresh.items] == [later.event_id]
-    assert posted(books, fresh).count(ItemFate.PUBLISHED) == 1
+    assert posted(books, fresh).count(ActionResult.PUBLISHED) == 1
 
 
 def test_a_cut_that_is_closed_after_the_proof_keeps_a_row_from_being_posted(books: LiveBooks) -> None:
@@ -259,13 +262,13 @@ def test_a_cut_that_is_closed_after_the_proof_keeps_a_row_from_being_posted(book
             closed.append(close_unread(books))
             archive(books, LOST)
 
-    (outcome,) = posted(books, plan, tell=row_comes_and_goes).outcomes
+    (outcome,) = posted(books, plan, on_progress=row_comes_and_goes).outcomes
     told = f"its row may have come and been archived: nobody has read all rows up to cut {closed[0]}"
-    assert (outcome.fate, outcome.reason.split(";")[0]) == (ItemFate.REFUSED, told)
+    assert (outcome.fate, outcome.reason.split(";")[0]) == (ActionResult.REFUSED, told)
     assert rows_of(books) == []
 
 
-def fates(execution: Execution) -> dict[Event, ItemFate]:
+def fates(execution: Execution) -> dict[Event, ActionResult]:
     by_key = {one.match_key: one.fate for one in execution.outcomes}
     return {event: by_key[event.event_id] for event in (LOST, ALSO_LOST)}
 
@@ -281,7 +284,7 @@ def test_an_executor_that_is_stopped_in_its_transaction_keeps_the_next_one_from_
         with pytest.raises(ConnectionError, match="lock"):
             posted(books, plan)
         first.rollback()
-    assert posted(books, plan).count(ItemFate.PUBLISHED) == 1
+    assert posted(books, plan).count(ActionResult.PUBLISHED) == 1
     assert rows_of(books) == [("credit", 700), ("debit", 700)]
 
 
@@ -294,7 +297,7 @@ def test_a_row_that_an_open_transaction_of_its_consumer_holds_is_waited_for_and_
         books.post(LOST, connection=consumer)
         (waits,) = posted(books, plan).outcomes
     assert (waits.fate, waits.reason) == (
-        ItemFate.REFUSED,
+        ActionResult.REFUSED,
         "not provable now: a database transaction that is open in the ledger may hold a row of it",
     )
     with pytest.raises(PlanRefused, match="ask for a new plan"):
@@ -312,7 +315,7 @@ def test_an_open_transaction_that_writes_elsewhere_or_only_reads_keeps_nothing_f
     with books.connect() as other, other.transaction():
         other.execute(f"INSERT INTO {books.contract.contract}.elsewhere VALUES (1)")
         other.execute(f"SELECT count(*) FROM {books.table}")
-        assert posted(books, plan).count(ItemFate.PUBLISHED) == 1
+        assert posted(books, plan).count(ActionResult.PUBLISHED) == 1
 
 
 @pytest.fixture(params=["read committed", "repeatable read", "serializable"])
@@ -342,7 +345,7 @@ def test_of_two_executors_that_post_one_event_the_second_sees_the_rows_of_the_fi
                 others.append(pool.submit(post, replace(item, action_id=uuid4())))
                 wait_until(lambda: books.ledger.execute(waiting).fetchone() == (1,), what="the other one to wait")
 
-        assert post(item, tell=start_the_other).refused == ""
+        assert post(item, on_progress=start_the_other).refused == ""
         assert others[0].result().refused == "the ledger has a row of it"
     assert rows_of(books) == [("credit", 700), ("debit", 700)]
 
@@ -371,7 +374,7 @@ def test_a_switch_thrown_between_two_posts_keeps_the_first_and_does_no_more(
     ]  # fmt: skip
     turn(stopped=False)
     done = posted(books, plan)
-    assert (done.count(ItemFate.ALREADY_PUBLISHED), done.count(ItemFate.PUBLISHED)) == (1, 1)
+    assert (done.count(ActionResult.ALREADY_PUBLISHED), done.count(ActionResult.PUBLISHED)) == (1, 1)
     assert sorted(all_rows(books)) == [("credit", 300), ("credit", 700), ("debit", 300), ("debit", 700)]
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from lab.servers.postgres import PostgresServer
 from tallystick.connections.connections import Connections, KafkaSettings
-from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSection
 from tallystick.contract.sql_condition import why_no_condition
 from tallystick.executor.effects.post_to_ledger import standing_rows
 from tallystick.ledger.jdbc import JdbcLedger, open_jdbc_ledger
@@ -30,8 +30,8 @@ from tallystick_spark.readers.postgres_rows import read_rows
 
 from .secured_servers import Certificates, make_certificates, tls_in_front_of
 
-LEDGER = LedgerSide(connection="ledger", table="books.entry")
-BY_COLUMN = LedgerSide(connection="ledger", kind="jdbc", table="books.entry", order_by="entry_id", overlap=0)
+LEDGER = LedgerSection(connection="ledger", table="books.entry")
+BY_COLUMN = LedgerSection(connection="ledger", kind="jdbc", table="books.entry", order_by="entry_id", overlap=0)
 NOON = datetime(2026, 3, 1, tzinfo=UTC)
 KAFKA = KafkaSettings({"bootstrap.servers": "nobody:9092"})
 

@@ -13,7 +13,7 @@ from lab.servers.postgres import LEDGER_DATABASE, LEDGER_OWNER, LEDGER_READER, P
 from lab.servers.process import wait_until
 from lab.servers.stack import LabStack
 from tallystick.connections.connections import environment_variable
-from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSection
 from tallystick.ledger.postgres import PostgresLedger, count_older_rows, read_ledger_snapshot
 from tallystick.ledger.postgres_connection import open_ledger, scan_address
 from tallystick.ledger.postgres_sql import written_xid_statements
@@ -258,7 +258,7 @@ def test_a_trigger_may_fill_the_column_too(table: Table) -> None:
         "'BEGIN NEW.written_xid := pg_current_xact_id()::text::bigint; RETURN NEW; END'",
         f"CREATE TRIGGER fill BEFORE INSERT ON {table.name} FOR EACH ROW EXECUTE FUNCTION {table.name}_fill()",
     )
-    assert describe_table(table.reader, LedgerSide(connection="c", table=table.name, slice_by="written_xid"))
+    assert describe_table(table.reader, LedgerSection(connection="c", table=table.name, slice_by="written_xid"))
 
 
 def storage(table: Table) -> list[tuple[object, ...]]:

@@ -19,7 +19,7 @@ from lab.servers.stack import LabStack
 from tallystick.cli.app import app
 from tallystick.connections import kafka_failures
 from tallystick.connections.connections import KafkaSettings
-from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSection
 from tallystick.kafka_log import fetch
 from tallystick.kafka_log.fetch import BrokerUnreachable, open_admin
 from tallystick.ledger.jdbc import open_jdbc_ledger
@@ -257,7 +257,7 @@ def test_a_ledger_older_than_postgresql_17_is_refused_by_its_version_and_read_by
             "leg text, amount_minor bigint, currency text)"
         )
         connection.execute("INSERT INTO old.entry VALUES (7, 'a', 'p', 'payment', 10, 'EUR')")
-    ledger = LedgerSide(kind="jdbc", connection="old", table="old.entry", order_by="entry_id", overlap=0)
+    ledger = LedgerSection(kind="jdbc", connection="old", table="old.entry", order_by="entry_id", overlap=0)
     now = datetime(2026, 3, 1, tzinfo=UTC)
     with open_jdbc_ledger(jdbc_settings(owner), ledger, read_before=tuple, now=lambda: now) as opened:
         assert opened.describe().key_is_unique is False

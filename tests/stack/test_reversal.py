@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
-from tallystick.compensation.plan import Kind
-from tallystick.compensation.repair_effect import Effect
+from tallystick.compensation.plan import RepairKind
+from tallystick.compensation.repair_effect import RepairEffect
 from tallystick.contract.compensation import REPUBLISHABLE, REVERSIBLE
-from tallystick.executor.effects.action_log import ItemFate
+from tallystick.executor.effects.action_log import ActionResult
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
@@ -59,21 +59,21 @@ def test_a_late_original_behind_its_repair_is_taken_back_once_and_the_books_agre
         books.take_cut()
         books.post(lost)
         repair = planned(books, next_window(books, "w1").cut.n)
-        assert [item.kind for item in repair.items] == [Kind.REPUBLISH]
+        assert [item.kind for item in repair.items] == [RepairKind.REPUBLISH]
         executed(books, repair)
-        assert effects(books, repair) == [Effect.CLEARED]
+        assert effects(books, repair) == [RepairEffect.CLEARED]
         assert next_window(books, "w2").result.breaks == ()
 
         books.produce(lost)
-        assert effects(books, repair) == [Effect.CHANGED]
+        assert effects(books, repair) == [RepairEffect.CHANGED]
         doubled = next_window(books, "w3")
         assert [one.break_class for one in doubled.result.breaks] == [BreakClass.DUPLICATE_IN_TOPIC_COMPENSATED]
         plan = planned(books, doubled.cut.n)
-        assert [item.kind for item in plan.items] == [Kind.REVERSE]
-        assert effects(books, plan) == [Effect.NOT_CLEARED]
-        assert executed(books, plan).count(ItemFate.PUBLISHED) == 1
-        assert executed(books, plan).count(ItemFate.ALREADY_PUBLISHED) == 1
-        assert effects(books, plan) == [Effect.CLEARED]
+        assert [item.kind for item in plan.items] == [RepairKind.REVERSE]
+        assert effects(books, plan) == [RepairEffect.NOT_CLEARED]
+        assert executed(books, plan).count(ActionResult.PUBLISHED) == 1
+        assert executed(books, plan).count(ActionResult.ALREADY_PUBLISHED) == 1
+        assert effects(books, plan) == [RepairEffect.CLEARED]
 
         repaired, original, reversal = records_of(books, lost.event_id)
         assert dict(reversal.headers)["tallystick-reverses"].decode() == plan.items[0].reverses

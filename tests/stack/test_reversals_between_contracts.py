@@ -16,7 +16,7 @@ from sqlalchemy import text
 from lab.services.ledger import PayoutRow
 from tallystick.compensation.plan import Plan
 from tallystick.contract.contract import Contract
-from tallystick.executor.effects.action_log import ItemFate
+from tallystick.executor.effects.action_log import ActionResult
 from tallystick.executor.effects.step import ExecutorStep
 from tallystick.executor.progress_topic import progress_topic_name
 from tallystick.model.finding_names import BreakClass
@@ -100,12 +100,12 @@ def test_two_contracts_that_take_different_copies_back_at_once_leave_one(
     plans = [plan_to_take_back(books, row, place) for books, place in zip(contracts, places, strict=False)]
     with ThreadPoolExecutor(2) as pool:
         ends = [
-            pool.submit(books.execute, plan, tell=wait_for_the_other)
+            pool.submit(books.execute, plan, on_progress=wait_for_the_other)
             for books, plan in zip(contracts, plans, strict=True)
         ]
         outcomes = [outcome for end in ends for outcome in end.result().outcomes]
     fates = Counter(one.fate for one in outcomes)
-    assert fates[ItemFate.PUBLISHED] == taken_back(contracts[0]).total() == reversals
+    assert fates[ActionResult.PUBLISHED] == taken_back(contracts[0]).total() == reversals
     assert {one.reason for one in outcomes} - {""} == (
         set() if copies > 2 else {"another plan takes every other copy of the event back, or has done so"}
     )
@@ -116,14 +116,14 @@ def test_what_another_contract_took_back_counts_when_the_log_shows_it_no_more(co
     (row,) = first.pay(1)
     places = publish_copies(first, row, 2)
     plans = [plan_to_take_back(books, row, place) for books, place in zip(contracts, places, strict=True)]
-    assert fate(first, plans[0]) == (ItemFate.PUBLISHED, "")
+    assert fate(first, plans[0]) == (ActionResult.PUBLISHED, "")
     (reversal,) = (one for one in first.records() if dict(one.headers).get("tallystick-reverses"))
     admin = AdminClient({"bootstrap.servers": first.stack.bootstrap_servers})
     for deleted in admin.delete_records([ConfluentPartition(first.topic, reversal.partition, OFFSET_END)]).values():
         deleted.result()
     assert (len(first.records()), taken_back(first)) == (2, Counter())
     told = "another plan takes every other copy of the event back, or has done so"
-    assert fate(second, plans[1]) == (ItemFate.REFUSED, told)
+    assert fate(second, plans[1]) == (ActionResult.REFUSED, told)
     assert taken_back(first) == Counter()
 
 
@@ -131,9 +131,9 @@ def test_the_same_copy_is_taken_back_once_between_them(contracts: tuple[Books, B
     (row,) = contracts[0].pay(1)
     place = publish_copies(contracts[0], row, 3)[1]
     plans = [plan_to_take_back(books, row, place) for books in contracts]
-    assert fate(contracts[0], plans[0]) == (ItemFate.PUBLISHED, "")
+    assert fate(contracts[0], plans[0]) == (ActionResult.PUBLISHED, "")
     said, reason = fate(contracts[1], plans[1])
-    assert (said, reason.split(":")[0]) == (ItemFate.REFUSED, "it was taken back already")
+    assert (said, reason.split(":")[0]) == (ActionResult.REFUSED, "it was taken back already")
     assert taken_back(contracts[0]) == Counter([place])
 
 

@@ -14,7 +14,7 @@ from psycopg import Connection
 from psycopg.rows import class_row
 from pyspark.sql import DataFrame
 
-from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSection
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.fetch import Fetch
 from tallystick.kafka_log.log_walk import DecidedBatch, Outcome, walk_batches
@@ -22,7 +22,7 @@ from tallystick.kafka_log.offset_census import take_census
 from tallystick.ledger import postgres, postgres_sql
 from tallystick.ledger.key_index import IndexIncomplete
 from tallystick.ledger.protocol import LedgerRow
-from tallystick.matching.match_case import Place, Sighting
+from tallystick.matching.match_case import LookupHit, RecordLocation
 from tallystick.matching.unreadable_ranges import NOTHING
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice, next_topic_slice
@@ -126,7 +126,7 @@ def lso_bound_dropped(patch: Patch) -> None:
 def horizon_by_age(patch: Patch) -> None:
     """Age counts from the next id to be given out, the snapshot's xmax from the last one that ended."""
 
-    def by_age(ledger: LedgerSide, *, xid_start: int, xid_end: int) -> str:
+    def by_age(ledger: LedgerSection, *, xid_start: int, xid_end: int) -> str:
         row = "(pg_snapshot_xmax(pg_current_snapshot())::text::bigint - age(xmin))"
         return f"({row} >= {xid_start} AND {row} < {xid_end})"
 
@@ -144,7 +144,7 @@ def horizon_by_snapshot(patch: Patch) -> None:
         snapshots[len(snapshots)] = row[0]
         return replace(read(connection), xmin=len(snapshots) - 1)
 
-    def by_snapshot(ledger: LedgerSide, *, xid_start: int, xid_end: int) -> str:
+    def by_snapshot(ledger: LedgerSection, *, xid_start: int, xid_end: int) -> str:
         def sees(number: int) -> str:
             return f"pg_visible_in_snapshot((xmin::text::bigint)::text::xid8, '{snapshots[number]}')"
 
@@ -188,8 +188,8 @@ def look_up_without_place(patch: Patch) -> None:
     """Any row that stands somewhere is taken for one that was paired."""
     placed = lookups.ledger_sighting
 
-    def anywhere(row: LedgerRow, ledger_slice: LedgerSlice) -> Sighting:
-        return replace(placed(row, ledger_slice), place=Place.EARLIER_SLICE)
+    def anywhere(row: LedgerRow, ledger_slice: LedgerSlice) -> LookupHit:
+        return replace(placed(row, ledger_slice), place=RecordLocation.EARLIER_SLICE)
 
     patch.setattr(lookups, "ledger_sighting", anywhere)
 

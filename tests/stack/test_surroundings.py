@@ -10,7 +10,7 @@ from kafka.structs import TopicPartition
 
 from lab.servers.process import wait_until
 from lab.services.raw_producer import RawProducer, open_raw_admin, unverified_transactions
-from tallystick.kafka_cluster.state import Surroundings
+from tallystick.kafka_cluster.state import ClusterState
 from tallystick.kafka_log.fetch import fetcher, open_admin
 from tallystick.kafka_log.offset_census import take_census
 from tallystick.model.finding_names import Doubt, Notice
@@ -242,5 +242,5 @@ def _doubt(run: StoredRun, doubt: Doubt) -> DoubtFound:
     return found
 
 
-def _around(run: StoredRun) -> Surroundings:
+def _around(run: StoredRun) -> ClusterState:
     return LookUps.from_json(run.result.look_ups).surroundings

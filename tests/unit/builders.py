@@ -16,7 +16,7 @@ from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.grouping import group_by_key
-from tallystick.matching.match_case import Copy, Deadlines, KeyCase, Place, Sighting
+from tallystick.matching.match_case import Deadlines, Entry, LookupHit, MatchGroup, RecordLocation
 from tallystick.matching.pairing import pair_key
 from tallystick.matching.scan_result import ledger_item_id, topic_item_id
 from tallystick.model.census_values import PartitionCensus
@@ -73,9 +73,9 @@ def event(
     partition: int = 0,
     leg: str = "payout",
     carried: OpenItem | None = None,
-) -> Copy:
+) -> Entry:
     """An event of the cut, at an offset; or, carried, of an earlier one."""
-    return Copy(
+    return Entry(
         side=IN_TOPIC,
         item_id=topic_item_id(topic, partition, offset),
         match_key=key,
@@ -90,9 +90,9 @@ def event(
 
 def row(
     row_id: int, key: str = "ev-1", amount_minor: int = 1_000, currency: str = "EUR", *, carried: OpenItem | None = None
-) -> Copy:
+) -> Entry:
     """A ledger row of the cut; or, carried, of an earlier one."""
-    return Copy(
+    return Entry(
         side=LEDGER,
         item_id=ledger_item_id(str(row_id)),
         match_key=key,
@@ -106,7 +106,7 @@ def row(
 
 
 def item_of(
-    copy: Copy, state: ItemState = ItemState.OPEN, *, due_utc: datetime = NOON - HOUR, cut_n: int = 1, **changes: Any
+    copy: Entry, state: ItemState = ItemState.OPEN, *, due_utc: datetime = NOON - HOUR, cut_n: int = 1, **changes: Any
 ) -> OpenItem:
     """The item that an earlier cut made of a copy."""
     item = OpenItem(
@@ -127,14 +127,14 @@ def item_of(
     return replace(item, **{"found_as": BreakClass(reason) if reason in set(BreakClass) else None, **changes})
 
 
-def seen(side: ItemSide, place: Place, at: int, *, topic: str = TOPIC, **detail: Any) -> Sighting:
+def seen(side: ItemSide, place: RecordLocation, at: int, *, topic: str = TOPIC, **detail: Any) -> LookupHit:
     """A copy that a look-up found: at an offset, or under a row id."""
     item_id = topic_item_id(topic, 0, at) if side is IN_TOPIC else ledger_item_id(str(at))
-    return Sighting(side=side, place=place, item_id=item_id, detail=detail)
+    return LookupHit(side=side, place=place, item_id=item_id, detail=detail)
 
 
 def record_of(
-    copy: Copy, *, producer_id: int = -1, session: str | None = "relay-1", source: str | None = None
+    copy: Entry, *, producer_id: int = -1, session: str | None = "relay-1", source: str | None = None
 ) -> LogRecord:
     """Who wrote an event."""
     return LogRecord(
@@ -274,9 +274,9 @@ def census_of(topic_slice: TopicSlice, *, unexplained: int = 0, spark_rows: int 
 
 
 def evidence_of(
-    *copies: Copy,
+    *copies: Entry,
     direction: Direction = L2T,
-    sightings: Iterable[Sighting] = (),
+    sightings: Iterable[LookupHit] = (),
     carried: Iterable[OpenItem] = (),
     deadlines: Deadlines | None = None,
     cut: Cut | None = None,
@@ -309,5 +309,5 @@ def evidence_of(
     return replace(plain, **changes)
 
 
-def case_of(*copies: Copy, sightings: Iterable[Sighting] = ()) -> KeyCase:
-    return KeyCase(match_key=copies[0].match_key, copies=copies, sightings=tuple(sightings))
+def case_of(*copies: Entry, sightings: Iterable[LookupHit] = ()) -> MatchGroup:
+    return MatchGroup(match_key=copies[0].match_key, copies=copies, sightings=tuple(sightings))

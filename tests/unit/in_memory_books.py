@@ -20,7 +20,7 @@ from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.protocol import LedgerRow
 from tallystick.matching.evidence import Evidence, LegsCase, UnreadableRecord
 from tallystick.matching.grouping import group_by_key, group_by_transaction, not_judged_before, without_repeats
-from tallystick.matching.match_case import Copy, Deadlines, KeyCase, Sighting
+from tallystick.matching.match_case import Deadlines, Entry, LookupHit, MatchGroup
 from tallystick.matching.pairing import pair_key
 from tallystick.matching.record_location import ledger_sighting, needs_topic, topic_sighting
 from tallystick.matching.reversals import may_be_taken_back, with_row_reversals
@@ -395,7 +395,7 @@ class Books:
         bounds = cut.ledger_slice
         return [one for one in self.rows.values() if bounds.xid_start <= one.row_xid < bounds.xid_end]
 
-    def _exceptional_copies(self, cut: Cut) -> list[Copy]:
+    def _exceptional_copies(self, cut: Cut) -> list[Entry]:
         rows = self._read_rows(cut)
         readable = [one for one in self._read_events(cut) if one.readable]
         known = {item.match_key for item in self._carried(cut.n)} | self._keys_seen_before(cut, rows)
@@ -412,11 +412,11 @@ class Books:
         older = {one.match_key for one in self.rows.values() if one.row_xid < cut.ledger_slice.xid_start}
         return {one.match_key for one in rows if one.reverses or one.match_key in older}
 
-    def _sightings(self, case: KeyCase, cut: Cut) -> tuple[Sighting, ...]:
+    def _sightings(self, case: MatchGroup, cut: Cut) -> tuple[LookupHit, ...]:
         in_ledger = [
             ledger_sighting(one, cut.ledger_slice) for one in self.rows.values() if one.match_key == case.match_key
         ]
-        in_topic: list[Sighting] = []
+        in_topic: list[LookupHit] = []
         if needs_topic(
             case, in_ledger, direction=self.direction, now_utc=cut.now_utc, new_copies_due_utc=self._new_copies_due(cut)
         ):
@@ -429,13 +429,13 @@ class Books:
         due_utc = case.carried.due_utc if case.carried else self._new_copies_due(cut)
         if due_utc > cut.now_utc:
             return case
-        by_leg: dict[str, tuple[Sighting, ...]] = {}
+        by_leg: dict[str, tuple[LookupHit, ...]] = {}
         for one in self._retained():
             if one.record.transaction_key == case.transaction_key:
                 by_leg[one.leg] = (*by_leg.get(one.leg, ()), self._sighting(one.record, cut))
         return replace(case, sightings=by_leg)
 
-    def _sighting(self, record: LogRecord, cut: Cut) -> Sighting:
+    def _sighting(self, record: LogRecord, cut: Cut) -> LookupHit:
         return topic_sighting(
             record,
             cut,
@@ -463,7 +463,7 @@ class Books:
         for topic, log in self.logs.items():
             yield from log[self.log_start[topic] :]
 
-    def _incomplete(self, readable: Iterable[Written]) -> list[Copy]:
+    def _incomplete(self, readable: Iterable[Written]) -> list[Entry]:
         legs: dict[str, set[str]] = {}
         for one in readable:
             legs.setdefault(one.record.transaction_key, set()).add(one.leg)
@@ -505,15 +505,15 @@ def doubts_of(result: RunResult) -> list[Doubt]:
     return [found.doubt for found in result.doubts]
 
 
-def _exceptional(copies: list[Copy], known: set[str]) -> list[Copy]:
+def _exceptional(copies: list[Entry], known: set[str]) -> list[Entry]:
     """All copies of the keys that are not one event and one equal row, or that are known from elsewhere."""
-    by_key: dict[str, list[Copy]] = {}
+    by_key: dict[str, list[Entry]] = {}
     for copy in copies:
         by_key.setdefault(copy.match_key, []).append(copy)
     return [copy for key, found in by_key.items() if key in known or not _is_simple(found) for copy in found]
 
 
-def _is_simple(found: list[Copy]) -> bool:
+def _is_simple(found: list[Entry]) -> bool:
     return (
         {copy.side for copy in found} == {IN_TOPIC, LEDGER}
         and len(found) == 2
@@ -521,9 +521,9 @@ def _is_simple(found: list[Copy]) -> bool:
     )
 
 
-def _event_copy(one: Written) -> Copy:
+def _event_copy(one: Written) -> Entry:
     record = one.record
-    return Copy(
+    return Entry(
         side=IN_TOPIC,
         item_id=topic_item_id(record.topic_partition.topic, record.topic_partition.partition, record.kafka_offset),
         match_key=record.match_key,
@@ -535,8 +535,8 @@ def _event_copy(one: Written) -> Copy:
     )
 
 
-def _row_copy(one: LedgerRow) -> Copy:
-    return Copy(
+def _row_copy(one: LedgerRow) -> Entry:
+    return Entry(
         side=LEDGER,
         item_id=ledger_item_id(one.row_id),
         match_key=one.match_key,

@@ -30,7 +30,7 @@ class ActOperator(ContractOperator):
     reached: "Connections | None" = None
 
     def execute(self, context: Context) -> dict[str, int]:
-        from tallystick.executor.effects.action_log import ItemFate
+        from tallystick.executor.effects.action_log import ActionResult
         from tallystick.executor.execute_plan import execute_plan
         from tallystick.executor.prove_repairs import contract_to_look_by
         from tallystick.text.plain import story_text
@@ -51,7 +51,7 @@ class ActOperator(ContractOperator):
             )
         for outcome in execution.outcomes:
             self.log.info("action %s: %s %s", outcome.action_id, outcome.fate, story_text(outcome.reason))
-        return {str(fate): execution.count(fate) for fate in ItemFate}
+        return {str(fate): execution.count(fate) for fate in ActionResult}
 
     def get_openlineage_facets_on_complete(self, _: Any) -> "OperatorLineage":
         """One side was repaired from the other.

@@ -31,7 +31,7 @@ class JudgeOperator(ContractOperator):
         from tallystick.report.write_report import report_path
         from tallystick.store.runs.run_store import read_run
         from tallystick.text.money import format_money  # database clients, plots: not while parsing
-        from tallystick.text.plain import foreign_text, story_text
+        from tallystick.text.plain import escape_untrusted, story_text
 
         name = self.read_contract().contract
         cut_n = self.require_cut_n()
@@ -49,7 +49,8 @@ class JudgeOperator(ContractOperator):
             counts = ", ".join(f"{count} {break_class}" for break_class, count in sorted(found.items()))
             page = report_path(artifacts_folder(), name, cut_n)
             raise BooksDisagree(
-                f"{name} cut {cut_n}: BROKEN: {counts}; {foreign_text(format_money(money_at_stake(breaks)))} at stake; "
+                f"{name} cut {cut_n}: BROKEN: {counts}; {escape_untrusted(format_money(money_at_stake(breaks)))} "
+                f"at stake; "
                 f"see {page}"
             )
         if verdict is Verdict.INCONCLUSIVE:

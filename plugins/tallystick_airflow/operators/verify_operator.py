@@ -20,7 +20,7 @@ class VerifyOperator(ContractOperator):
     """
 
     def execute(self, context: Context) -> None:
-        from tallystick.compensation.repair_effect import Effect
+        from tallystick.compensation.repair_effect import RepairEffect
         from tallystick.executor.prove_repairs import contract_to_look_by
         from tallystick.executor.verify_plan import verify_and_keep
         from tallystick.model.verdict import Verdict
@@ -32,11 +32,11 @@ class VerifyOperator(ContractOperator):
             plan, approver = approved_plan(engine, contract.contract, context)
             connections = read_acting_connections(contract_to_look_by(engine, contract, plan))
             result = verify_and_keep(engine, contract, plan, connections, actor=approver)
-        handed = sum(check.effect is Effect.HANDED_OVER for check in result.checks)
+        handed = sum(check.effect is RepairEffect.HANDED_OVER for check in result.checks)
         wrong = [
             f"{mask.key(check.match_key)}: {check.effect}"
             for check in result.checks
-            if check.verdict is not Verdict.MATCHED and check.effect is not Effect.HANDED_OVER
+            if check.verdict is not Verdict.MATCHED and check.effect is not RepairEffect.HANDED_OVER
         ]
         if result.verdict is Verdict.BROKEN:
             raise AirflowFailException(f"the plan was executed, and yet: {'; '.join(wrong)}")

@@ -18,7 +18,7 @@ TOKEN_SECONDS_MAX = 8 * 3600
 """A page may stay open for a shift."""
 
 
-def require_act(request: Request, user: GetUserDep, contract_name: str) -> None:
+def require_action_permission(request: Request, user: GetUserDep, contract_name: str) -> None:
     """Let the user pass who may read the contract and trigger its compensation. Raises HTTPException 403."""
     require_read(request, user, contract_name)
     requires_access_dag("POST", DagAccessEntity.RUN, compensation_of(contract_name))(request, user)
@@ -27,7 +27,7 @@ def require_act(request: Request, user: GetUserDep, contract_name: str) -> None:
 def may_act(request: Request, user: GetUserDep, contract_name: str) -> bool:
     """The same as a question."""
     try:
-        require_act(request, user, contract_name)
+        require_action_permission(request, user, contract_name)
     except HTTPException:
         return False
     return True

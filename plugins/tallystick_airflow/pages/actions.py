@@ -30,7 +30,7 @@ from tallystick.store.plans.plan_store import append_audit
 from tallystick.store.runs.close_store import close_cut
 from tallystick.store.views.overview_store import read_book
 from tallystick_airflow.connections import read_store_dsn
-from tallystick_airflow.pages.action_auth import require_act, require_token
+from tallystick_airflow.pages.action_auth import require_action_permission, require_token
 from tallystick_airflow.pages.auth import GetUserDep, Name, base_of, compensation_of, readable_break
 
 DONE = {
@@ -107,7 +107,7 @@ def close_unread(
 
 
 def _let_in(request: Request, user: GetUserDep, contract_name: str, token: str) -> None:
-    require_act(request, user, contract_name)
+    require_action_permission(request, user, contract_name)
     require_token(user, token)
 
 

@@ -72,7 +72,7 @@ from tallystick_airflow.pages.auth import (
     require_read,
     told_base_of,
 )
-from tallystick_airflow.pages.encrypted_cursor import seal, unseal
+from tallystick_airflow.pages.encrypted_cursor import decrypt, encrypt
 
 _CONNECTIONS_MAX = 8
 _POLICY = (
@@ -159,7 +159,7 @@ def show_contract(
     if book is None:
         raise HTTPException(404, f"{contract_name}: no cut is stored")
     searched = "" if Mask(book.contract).hides_events else search
-    question = ItemQuestion(kind=_kind(kind), search=searched, order=order, after=unseal(after))
+    question = ItemQuestion(kind=_kind(kind), search=searched, order=order, after=decrypt(after))
     trend = read_trend(engine, contract_name, windows=TREND_WINDOWS)
     newest = read_run_head(engine, contract_name, trend[-1].cut_n) if trend else None
     page = contract_page(
@@ -177,7 +177,7 @@ def show_contract(
         request,
         "contract",
         page=page,
-        next_after=seal(page.items.next_after),
+        next_after=encrypt(page.items.next_after),
         signs=legend(),
         titles=_titles(book.contract),
         states=STATE_WORDS,

@@ -11,12 +11,12 @@ from airflow.configuration import conf
 from cryptography.fernet import Fernet, InvalidToken
 
 
-def seal(text: str) -> str:
+def encrypt(text: str) -> str:
     """The text, unreadable; "" stays so."""
     return _box().encrypt(text.encode()).decode() if text else ""
 
 
-def unseal(sealed: str) -> str:
+def decrypt(sealed: str) -> str:
     """What was sealed; "" for what we did not seal."""
     try:
         return _box().decrypt(sealed.encode()).decode()

@@ -62,7 +62,7 @@ content: `row_content`.
 """
 
 SUMMARY = pa.schema([("kind", pa.int8()), ("bucket", pa.int32()), ("blob", pa.binary())])
-"""What both sides become, and what matching them gives. A blob's shape is that of its `Kind`."""
+"""What both sides become, and what matching them gives. A blob's shape is that of its `BlobKind`."""
 
 BUCKETS = 256
 PLANTED = BUCKETS
@@ -75,7 +75,7 @@ FLUSH_ROWS = 1 << 16
 LOW_32_BITS = 0xFFFFFFFF
 
 
-class Kind(IntEnum):
+class BlobKind(IntEnum):
     """What a blob holds: JSON of totals, or rows of 64-bit numbers, as many in each as `WIDTH` says."""
 
     EVENT_TOTALS = 0
@@ -94,9 +94,9 @@ class Kind(IntEnum):
     """Of sampled keys: key hash, topic number, written_ms."""
     ROW_TIMES = 8
     """Of sampled keys: key hash, written_ms."""
-    HOME_EVENTS = 9
+    EXCEPTION_EVENTS = 9
     """Told by the match: key hash, part, place of each copy of an exceptional key."""
-    HOME_ROWS = 10
+    EXCEPTION_ROWS = 10
     """Key hash, place of each ledger row of an exceptional key."""
     INCOMPLETE = 11
     """Part, place of each event of a transaction that lacks a leg."""
@@ -109,17 +109,17 @@ class Kind(IntEnum):
 
 
 WIDTH = {
-    Kind.UNREADABLE: 2,
-    Kind.EVENTS: 4,
-    Kind.ROWS: 3,
-    Kind.WANTED: 1,
-    Kind.TRANSACTIONS: 3,
-    Kind.EVENT_TIMES: 3,
-    Kind.ROW_TIMES: 2,
-    Kind.HOME_EVENTS: 3,
-    Kind.HOME_ROWS: 2,
-    Kind.INCOMPLETE: 2,
-    Kind.LAGS: 2,
+    BlobKind.UNREADABLE: 2,
+    BlobKind.EVENTS: 4,
+    BlobKind.ROWS: 3,
+    BlobKind.WANTED: 1,
+    BlobKind.TRANSACTIONS: 3,
+    BlobKind.EVENT_TIMES: 3,
+    BlobKind.ROW_TIMES: 2,
+    BlobKind.EXCEPTION_EVENTS: 3,
+    BlobKind.EXCEPTION_ROWS: 2,
+    BlobKind.INCOMPLETE: 2,
+    BlobKind.LAGS: 2,
 }
 
 
@@ -190,9 +190,9 @@ def summarise_events(batches: Iterable[pa.RecordBatch], plan: ScanPlan) -> Itera
         odd = np.column_stack([part, place])[~readable & ~_is_planted(part)]
         unreadable = first_places(np.vstack([unreadable, odd]))
         yield from _event_blobs(events if readable.all() else events.filter(events["readable"]), plan)
-    yield _whole_side(Kind.EVENT_TOTALS, totals)
+    yield _whole_side(BlobKind.EVENT_TOTALS, totals)
     if len(unreadable):
-        yield blobs_of(Kind.UNREADABLE, NO_BUCKET, [unreadable.astype("<i8").tobytes()])
+        yield blobs_of(BlobKind.UNREADABLE, NO_BUCKET, [unreadable.astype("<i8").tobytes()])
 
 
 def summarise_rows(
@@ -205,7 +205,7 @@ def summarise_rows(
             no_part, readable = np.zeros(len(rows), dtype=np.int64), np.ones(len(rows), dtype=bool)
             totals = add_totals([*totals, *_totals(rows, no_part, readable, None)])
         yield from _row_blobs(rows, plan, planted)
-    yield _whole_side(Kind.ROW_TOTALS, totals)
+    yield _whole_side(BlobKind.ROW_TOTALS, totals)
 
 
 def bucket_of(key_hash: Numbers) -> Numbers:
@@ -213,7 +213,7 @@ def bucket_of(key_hash: Numbers) -> Numbers:
     return (key_hash >> 56) + BUCKETS // 2
 
 
-def by_bucket(kind: Kind, bucket: Numbers, matrix: Numbers) -> pa.RecordBatch:
+def by_bucket(kind: BlobKind, bucket: Numbers, matrix: Numbers) -> pa.RecordBatch:
     """The matrix's rows as a blob for each bucket. Shape: SUMMARY."""
     order = np.argsort(bucket.astype(np.int16), kind="stable")
     ordered = bucket[order]
@@ -225,7 +225,7 @@ def by_bucket(kind: Kind, bucket: Numbers, matrix: Numbers) -> pa.RecordBatch:
     return _record_batch(kind, ordered[starts], blobs)
 
 
-def blobs_of(kind: Kind, bucket: int, blobs: Sequence[bytes | pa.Buffer]) -> pa.RecordBatch:
+def blobs_of(kind: BlobKind, bucket: int, blobs: Sequence[bytes | pa.Buffer]) -> pa.RecordBatch:
     """Blobs of one bucket. Shape: SUMMARY."""
     return _record_batch(kind, np.full(len(blobs), bucket), pa.array(map(bytes, blobs), pa.binary()))
 
@@ -249,7 +249,7 @@ def totals_in(blob: bytes) -> list[GroupTotal]:
     return [GroupTotal(**total) for total in json.loads(blob)]
 
 
-def numbers_in(kind: Kind, blobs: Sequence[bytes | pa.Buffer]) -> Numbers:
+def numbers_in(kind: BlobKind, blobs: Sequence[bytes | pa.Buffer]) -> Numbers:
     """What blobs of one kind hold, together: a matrix as wide as the kind says."""
     return np.frombuffer(b"".join(blobs), dtype="<i8").reshape(-1, WIDTH[kind])
 
@@ -271,27 +271,29 @@ def _event_blobs(events: pa.Table, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
     part, place, key_hash = (_numbers(events, name) for name in ("part", "place", "key_hash"))
     planted = _is_planted(part)
     bucket = np.where(planted, PLANTED, bucket_of(key_hash))
-    yield by_bucket(Kind.EVENTS, bucket, np.column_stack([key_hash, _numbers(events, "fields"), part, place]))
+    yield by_bucket(BlobKind.EVENTS, bucket, np.column_stack([key_hash, _numbers(events, "fields"), part, place]))
     if plan.lag_of_one_in:
         sampled = _sampled(key_hash, events, plan.lag_of_one_in)
         times = np.column_stack([key_hash, part // PARTITIONS, _numbers(events, "written_ms")])
-        yield by_bucket(Kind.EVENT_TIMES, bucket[sampled], times[sampled])
+        yield by_bucket(BlobKind.EVENT_TIMES, bucket[sampled], times[sampled])
     if plan.legs > 1:
         misrouted = events["misrouted"].to_numpy()
-        yield by_bucket(Kind.WANTED, bucket[misrouted], key_hash[misrouted, np.newaxis])
+        yield by_bucket(BlobKind.WANTED, bucket[misrouted], key_hash[misrouted, np.newaxis])
         transaction = _numbers(events, "transaction_hash")
         bucket = np.where(planted, PLANTED, bucket_of(transaction))
-        yield by_bucket(Kind.TRANSACTIONS, bucket, np.column_stack([transaction, part, place]))
+        yield by_bucket(BlobKind.TRANSACTIONS, bucket, np.column_stack([transaction, part, place]))
 
 
 def _row_blobs(rows: pa.Table, plan: ScanPlan, planted: bool) -> Iterator[pa.RecordBatch]:
     key_hash = _numbers(rows, "key_hash")
     bucket = np.full(len(key_hash), PLANTED) if planted else bucket_of(key_hash)
-    yield by_bucket(Kind.ROWS, bucket, np.column_stack([key_hash, _numbers(rows, "fields"), _numbers(rows, "place")]))
+    yield by_bucket(
+        BlobKind.ROWS, bucket, np.column_stack([key_hash, _numbers(rows, "fields"), _numbers(rows, "place")])
+    )
     if plan.lag_of_one_in:
         sampled = _sampled(key_hash, rows, plan.lag_of_one_in)
         times = np.column_stack([key_hash, _numbers(rows, "written_ms")])
-        yield by_bucket(Kind.ROW_TIMES, bucket[sampled], times[sampled])
+        yield by_bucket(BlobKind.ROW_TIMES, bucket[sampled], times[sampled])
 
 
 def _sampled(key_hash: Numbers, side: pa.Table, one_in: int) -> NDArray[np.bool_]:
@@ -365,10 +367,10 @@ def _numbers(side: pa.Table, name: str) -> Numbers:
     return np.asarray((pc.fill_null(column, 0) if column.null_count else column).to_numpy())
 
 
-def _whole_side(kind: Kind, totals: Sequence[GroupTotal]) -> pa.RecordBatch:
+def _whole_side(kind: BlobKind, totals: Sequence[GroupTotal]) -> pa.RecordBatch:
     return blobs_of(kind, NO_BUCKET, [json.dumps([asdict(total) for total in totals]).encode()])
 
 
-def _record_batch(kind: Kind, bucket: Numbers, blobs: pa.Array) -> pa.RecordBatch:
+def _record_batch(kind: BlobKind, bucket: Numbers, blobs: pa.Array) -> pa.RecordBatch:
     kinds = np.full(len(bucket), kind, dtype=np.int8)
     return pa.RecordBatch.from_arrays([pa.array(kinds), pa.array(bucket.astype(np.int32)), blobs], schema=SUMMARY)

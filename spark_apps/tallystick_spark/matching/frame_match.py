@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
 from tallystick.matching.evidence import OutOfOrderEvent, RecordTimes, UnreadableRecord
-from tallystick.matching.match_case import Copy
+from tallystick.matching.match_case import Entry
 from tallystick.matching.scan_result import (
     CANARY_PARTITION,
     OUT_OF_ORDER_MAX,
@@ -121,7 +121,7 @@ def scan_slices(
             cached.unpersist()
 
 
-def _apart(rows: Iterable[Row], copy_of: Callable[[Row], Copy]) -> tuple[tuple[Copy, ...], tuple[Copy, ...]]:
+def _apart(rows: Iterable[Row], copy_of: Callable[[Row], Entry]) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
     """The real copies, and the planted ones."""
     home = list(rows)
     read, planted = (tuple(copy_of(row) for row in home if row["planted"] is which) for which in (False, True))
@@ -319,8 +319,8 @@ def _incomplete(topic: DataFrame, legs: Mapping[str, str]) -> DataFrame:
     return topic.join(lacking, list(transaction), "left_semi")
 
 
-def topic_copy(row: Row) -> Copy:
-    return Copy(
+def topic_copy(row: Row) -> Entry:
+    return Entry(
         side=ItemSide.TOPIC,
         item_id=topic_item_id(row["topic"], row["partition"], row["kafka_offset"]),
         match_key=row["match_key"],
@@ -333,8 +333,8 @@ def topic_copy(row: Row) -> Copy:
     )
 
 
-def ledger_copy(row: Row) -> Copy:
-    return Copy(
+def ledger_copy(row: Row) -> Entry:
+    return Entry(
         side=ItemSide.LEDGER,
         item_id=ledger_item_id(row["row_id"]),
         match_key=row["match_key"],

@@ -16,7 +16,7 @@ from tallystick_spark.matching.bucket_blobs import (
     NO_BUCKET,
     PARTITIONS,
     WIDTH,
-    Kind,
+    BlobKind,
     Numbers,
     ScanPlan,
     blobs_of,
@@ -25,7 +25,7 @@ from tallystick_spark.matching.bucket_blobs import (
 )
 
 _PAIR = 2
-_Blobs = dict[Kind, list[pa.Buffer]]
+_Blobs = dict[BlobKind, list[pa.Buffer]]
 
 
 class BucketsOutOfOrder(RuntimeError):
@@ -73,24 +73,24 @@ def _buckets(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, _Blobs]]:
                 open_bucket, blobs = bucket.as_py(), {}
                 if open_bucket in closed:
                     raise BucketsOutOfOrder(f"bucket {open_bucket} came twice; expected rows sorted by bucket")
-            blobs.setdefault(Kind(kind.as_py()), []).append(blob.as_buffer())
+            blobs.setdefault(BlobKind(kind.as_py()), []).append(blob.as_buffer())
     if open_bucket is not None:
         yield open_bucket, blobs
 
 
-def _match_bucket(given: Mapping[Kind, Numbers], plan: ScanPlan) -> dict[Kind, Numbers]:
+def _match_bucket(given: Mapping[BlobKind, Numbers], plan: ScanPlan) -> dict[BlobKind, Numbers]:
     """What comes home of a bucket, and its lags."""
-    events, rows = given[Kind.EVENTS], given[Kind.ROWS]
+    events, rows = given[BlobKind.EVENTS], given[BlobKind.ROWS]
     keys = _grouped(events, rows)
     exceptional = ~keys.simple
-    if len(given[Kind.WANTED]):
-        exceptional |= np.isin(keys.hashes, given[Kind.WANTED][:, 0])
+    if len(given[BlobKind.WANTED]):
+        exceptional |= np.isin(keys.hashes, given[BlobKind.WANTED][:, 0])
     home = keys.order[np.repeat(exceptional, keys.copies)]
     return {
-        Kind.HOME_EVENTS: events[home[home < len(events)]][:, [0, 2, 3]],
-        Kind.HOME_ROWS: rows[home[home >= len(events)] - len(events)][:, [0, 2]],
-        Kind.INCOMPLETE: _incomplete(given[Kind.TRANSACTIONS], plan.legs),
-        Kind.LAGS: _lags(given[Kind.EVENT_TIMES], given[Kind.ROW_TIMES], keys.hashes[keys.simple]),
+        BlobKind.EXCEPTION_EVENTS: events[home[home < len(events)]][:, [0, 2, 3]],
+        BlobKind.EXCEPTION_ROWS: rows[home[home >= len(events)] - len(events)][:, [0, 2]],
+        BlobKind.INCOMPLETE: _incomplete(given[BlobKind.TRANSACTIONS], plan.legs),
+        BlobKind.LAGS: _lags(given[BlobKind.EVENT_TIMES], given[BlobKind.ROW_TIMES], keys.hashes[keys.simple]),
     }
 
 
@@ -123,7 +123,7 @@ def _incomplete(transactions: Numbers, legs: int) -> Numbers:
 def _lags(event_times: Numbers, row_times: Numbers, simple: Numbers) -> Numbers:
     """Topic number, and milliseconds from event to row, of the sampled keys that are simple: there each stands once."""
     if not len(event_times) or not len(row_times):
-        return np.empty((0, WIDTH[Kind.LAGS]), dtype=np.int64)
+        return np.empty((0, WIDTH[BlobKind.LAGS]), dtype=np.int64)
     event_times = event_times[np.isin(event_times[:, 0], simple)]
     row_times = row_times[np.isin(row_times[:, 0], simple)]
     _, of_event, of_row = np.intersect1d(event_times[:, 0], row_times[:, 0], assume_unique=True, return_indices=True)

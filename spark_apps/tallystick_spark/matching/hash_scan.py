@@ -22,7 +22,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from tallystick.kafka_log.header_cache import BatchHeads
 from tallystick.kafka_log.record import LogRecord, unpacked
 from tallystick.matching.evidence import UnreadableRecord
-from tallystick.matching.match_case import Copy
+from tallystick.matching.match_case import Entry
 from tallystick.matching.scan_result import CANARY_PARTITION, CanaryScan, SliceScan
 from tallystick.model.direction import Direction
 from tallystick.model.findings import total_money
@@ -33,8 +33,8 @@ from tallystick_spark.matching.bucket_blobs import (
     PARTITIONS,
     PLANTED,
     SUMMARY,
+    BlobKind,
     GroupTotal,
-    Kind,
     Numbers,
     ScanPlan,
     add_totals,
@@ -58,7 +58,7 @@ from tallystick_spark.matching.hash_match import match
 from tallystick_spark.matching.keyed_hash import keyed_hashes, keyed_texts, new_secret
 from tallystick_spark.matching.row_hashes import SUMMARY_SHAPE, events_to_hash, hashed_events, hashed_rows, rows_to_hash
 from tallystick_spark.readers.ledger_frame import RowsById
-from tallystick_spark.readers.reader_messages import Seen, Walked, heads_of, seen_in, walked_in
+from tallystick_spark.readers.reader_messages import PartitionScan, RecordDigest, heads_of, seen_in, walked_in
 
 LAGS_MEASURED = 50_000
 """About so many keys of a slice have their lag measured."""
@@ -81,7 +81,7 @@ Places = Mapping[tuple[str, int], Numbers]
 """Offsets by topic and partition."""
 
 
-class SidesMoved(RuntimeError):
+class SourceChangedDuringScan(RuntimeError):
     """The second look did not find the rows that the first one told of: log or ledger changed in between."""
 
 
@@ -93,11 +93,11 @@ class HashScan:
     """
 
     scan: SliceScan
-    walked: tuple[Walked, ...]
-    seen: Mapping[TopicPartition, Seen]
+    walked: tuple[PartitionScan, ...]
+    seen: Mapping[TopicPartition, RecordDigest]
 
 
-class TopicSide(Protocol):
+class TopicSource(Protocol):
     """The events of a cut, as often as they are asked for."""
 
     def summaries(self, plan: ScanPlan) -> DataFrame:
@@ -109,7 +109,7 @@ class TopicSide(Protocol):
         """
 
 
-class LedgerSide(Protocol):
+class LedgerSource(Protocol):
     """The rows of a cut, as often as they are asked for."""
 
     def summaries(self, plan: ScanPlan) -> DataFrame:
@@ -121,7 +121,7 @@ class LedgerSide(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedEvents:
-    """A TopicSide over a frame of parsed events."""
+    """A TopicSource over a frame of parsed events."""
 
     events: DataFrame
     legs: Mapping[str, str]
@@ -150,7 +150,7 @@ class ParsedEvents:
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedRows:
-    """A LedgerSide over a frame of ledger rows.
+    """A LedgerSource over a frame of ledger rows.
 
     by_id: reads the slice's rows of some ids, where ids are integers; else, and where they are too many, all are read
     again.
@@ -185,7 +185,7 @@ class ParsedRows:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Planted:
+class Canaries:
     """Canaries: parsed events on their own partition, each at another offset, and ledger rows."""
 
     events: DataFrame
@@ -198,13 +198,13 @@ class Planted:
         batches = [*summarise_events(events, plan), *summarise_rows(rows, plan, planted=True)]
         return _frame_of(self.events.sparkSession, batches)
 
-    def told(self, plan: ScanPlan, kinds: Mapping[Kind, Numbers]) -> tuple[list[Row], list[Row]]:
+    def told(self, plan: ScanPlan, kinds: Mapping[BlobKind, Numbers]) -> tuple[list[Row], list[Row]]:
         """Those that the match told of."""
-        offsets = {*kinds[Kind.HOME_EVENTS][:, 2].tolist(), *kinds[Kind.INCOMPLETE][:, 1].tolist()}
+        offsets = {*kinds[BlobKind.EXCEPTION_EVENTS][:, 2].tolist(), *kinds[BlobKind.INCOMPLETE][:, 1].tolist()}
         rows = [row.asDict() for row in self.rows.collect()]
         return (
             [event.asDict() for event in self.events.collect() if event["kafka_offset"] in offsets],
-            _of_keys(rows, kinds[Kind.HOME_ROWS][:, 0], plan.secret),
+            _of_keys(rows, kinds[BlobKind.EXCEPTION_ROWS][:, 0], plan.secret),
         )
 
 
@@ -231,9 +231,9 @@ def takes(*, has_sequence: bool, ignore_case: bool, has_inputs: bool) -> bool:
 
 
 def scan_by_hash(
-    topic: TopicSide,
-    ledger: LedgerSide,
-    planted: Planted,
+    topic: TopicSource,
+    ledger: LedgerSource,
+    planted: Canaries,
     *,
     legs: Mapping[str, str],
     known_elsewhere: Collection[str],
@@ -246,7 +246,7 @@ def scan_by_hash(
 
     offsets: of the topics' slices together. read_before: where events stand whose key earlier cuts have read, given how
     many events there are; asked once the topics have been read. The other arguments are those of `scan_slices`.
-    Raises SidesMoved.
+    Raises SourceChangedDuringScan.
     """
     plan = ScanPlan(
         secret=new_secret(),
@@ -258,7 +258,7 @@ def scan_by_hash(
     known = frozenset(known_elsewhere)
     tasks = tasks_to_match(offsets, cores=planted.rows.sparkSession.sparkContext.defaultParallelism)
     found = _first_look(topic, ledger, planted, plan, legs, known, tasks=tasks)
-    walked = tuple(map(walked_in, found.beside[Kind.WALKED]))
+    walked = tuple(map(walked_in, found.beside[BlobKind.WALKED]))
     heads = heads_of(walked)
     home, canaries = _second_look(topic, ledger, planted, plan, found, heads)
     repeated = _places_of(plan, read_before(_events_in(found))) if read_before else _NO_PLACES
@@ -268,7 +268,7 @@ def scan_by_hash(
     return HashScan(
         scan=replace(_assemble(plan, found, home, canaries, legs, known, lag_of), heads=heads),
         walked=walked,
-        seen=dict(map(seen_in, found.beside[Kind.SEEN])),
+        seen=dict(map(seen_in, found.beside[BlobKind.SEEN])),
     )
 
 
@@ -279,9 +279,9 @@ class _Found:
     event_totals: list[GroupTotal]
     row_totals: list[GroupTotal]
     unreadable: Numbers
-    read: Mapping[Kind, Numbers]
-    planted: Mapping[Kind, Numbers]
-    beside: Mapping[Kind, list[bytes]]
+    read: Mapping[BlobKind, Numbers]
+    planted: Mapping[BlobKind, Numbers]
+    beside: Mapping[BlobKind, list[bytes]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,13 +290,13 @@ class _Home:
 
     events: Sequence[Row]
     rows: Sequence[Row]
-    told: Mapping[Kind, Numbers]
+    told: Mapping[BlobKind, Numbers]
 
 
 def _first_look(
-    topic: TopicSide,
-    ledger: LedgerSide,
-    planted: Planted,
+    topic: TopicSource,
+    ledger: LedgerSource,
+    planted: Canaries,
     plan: ScanPlan,
     legs: Mapping[str, str],
     known: frozenset[str],
@@ -313,18 +313,18 @@ def _first_look(
     told = by_bucket.mapInArrow(partial(match, plan=plan), SUMMARY_SHAPE).toArrow()
     kinds, buckets = told["kind"].to_numpy(), told["bucket"].to_numpy()
 
-    def blobs(kind: Kind, wanted: np.ndarray[Any, Any]) -> list[bytes]:
+    def blobs(kind: BlobKind, wanted: np.ndarray[Any, Any]) -> list[bytes]:
         return list(told["blob"].filter(pa.array(wanted & (kinds == kind))).to_pylist())
 
     whole = buckets == NO_BUCKET
-    told_kinds = (Kind.HOME_EVENTS, Kind.HOME_ROWS, Kind.INCOMPLETE, Kind.LAGS)
+    told_kinds = (BlobKind.EXCEPTION_EVENTS, BlobKind.EXCEPTION_ROWS, BlobKind.INCOMPLETE, BlobKind.LAGS)
     return _Found(
-        event_totals=add_totals(total for blob in blobs(Kind.EVENT_TOTALS, whole) for total in totals_in(blob)),
-        row_totals=add_totals(total for blob in blobs(Kind.ROW_TOTALS, whole) for total in totals_in(blob)),
-        unreadable=first_places(numbers_in(Kind.UNREADABLE, blobs(Kind.UNREADABLE, whole))),
+        event_totals=add_totals(total for blob in blobs(BlobKind.EVENT_TOTALS, whole) for total in totals_in(blob)),
+        row_totals=add_totals(total for blob in blobs(BlobKind.ROW_TOTALS, whole) for total in totals_in(blob)),
+        unreadable=first_places(numbers_in(BlobKind.UNREADABLE, blobs(BlobKind.UNREADABLE, whole))),
         read={kind: numbers_in(kind, blobs(kind, buckets != PLANTED)) for kind in told_kinds},
         planted={kind: numbers_in(kind, blobs(kind, buckets == PLANTED)) for kind in told_kinds},
-        beside={kind: blobs(kind, whole) for kind in (Kind.WALKED, Kind.SEEN)},
+        beside={kind: blobs(kind, whole) for kind in (BlobKind.WALKED, BlobKind.SEEN)},
     )
 
 
@@ -340,27 +340,29 @@ def tasks_to_match(offsets: int, *, cores: int) -> int:
 def _wanted(spark: SparkSession, keys: Collection[str], secret: str) -> DataFrame:
     """Keys that come home whatever they look like. Shape: SUMMARY."""
     hashes = keyed_hashes(keys, secret)
-    return _frame_of(spark, [by_bucket(Kind.WANTED, bucket_of(hashes), hashes[:, np.newaxis])])
+    return _frame_of(spark, [by_bucket(BlobKind.WANTED, bucket_of(hashes), hashes[:, np.newaxis])])
 
 
 def _second_look(
-    topic: TopicSide,
-    ledger: LedgerSide,
-    planted: Planted,
+    topic: TopicSource,
+    ledger: LedgerSource,
+    planted: Canaries,
     plan: ScanPlan,
     found: _Found,
     heads: Mapping[TopicPartition, BatchHeads],
 ) -> tuple[_Home, _Home]:
-    """What was told of, of what was read and of what was planted. Raises SidesMoved."""
-    places = np.unique(np.vstack([found.read[Kind.HOME_EVENTS][:, 1:], found.read[Kind.INCOMPLETE]]), axis=0)
-    keys = found.read[Kind.HOME_ROWS]
+    """What was told of, of what was read and of what was planted. Raises SourceChangedDuringScan."""
+    places = np.unique(
+        np.vstack([found.read[BlobKind.EXCEPTION_EVENTS][:, 1:], found.read[BlobKind.INCOMPLETE]]), axis=0
+    )
+    keys = found.read[BlobKind.EXCEPTION_ROWS]
     with ThreadPoolExecutor(2) as beside:
         asked = beside.submit(ledger.rows_of, plan, keys[:, 0], keys[:, 1]) if len(keys) else None
         canaries = beside.submit(planted.told, plan, found.planted)
         events = topic.events_at(_by_partition(plan, places), heads) if len(places) else []
         rows = asked.result() if asked else []
     if (len(events), len(rows)) != (len(places), len(keys)):
-        raise SidesMoved(
+        raise SourceChangedDuringScan(
             f"expected {len(places)} events and {len(keys)} ledger rows at the second look, got {len(events)} and "
             f"{len(rows)}: log or ledger changed while it was read; the next attempt reads both again"
         )
@@ -377,15 +379,15 @@ def _events_in(found: _Found) -> int:
 
 
 def _with_repeated(
-    topic: TopicSide,
-    ledger: LedgerSide,
+    topic: TopicSource,
+    ledger: LedgerSource,
     plan: ScanPlan,
     home: _Home,
     repeated: Numbers,
     heads: Mapping[TopicPartition, BatchHeads],
 ) -> tuple[_Home, frozenset[str]]:
     """The same with repeated events, and their keys. One that paired by itself was not told of, nor was its row."""
-    told = set(map(tuple, home.told[Kind.HOME_EVENTS][:, 1:].tolist()))
+    told = set(map(tuple, home.told[BlobKind.EXCEPTION_EVENTS][:, 1:].tolist()))
     paired = repeated[[place not in told for place in map(tuple, repeated.tolist())]]
     here = {_place(event): event for event in home.events}
     wanted = {(*_partition(plan, part), offset) for part, offset in paired.tolist()}
@@ -400,7 +402,7 @@ def _with_repeated(
         _Home(
             events=[*home.events, *events],
             rows=[*home.rows, *(row for row in rows if row["match_key"] in keys)],
-            told={**home.told, Kind.HOME_EVENTS: np.vstack([home.told[Kind.HOME_EVENTS], as_told])},
+            told={**home.told, BlobKind.EXCEPTION_EVENTS: np.vstack([home.told[BlobKind.EXCEPTION_EVENTS], as_told])},
         ),
         frozenset(event["match_key"] for event in (*home.events, *events) if _place(event) in every),
     )
@@ -458,7 +460,7 @@ def _assemble(
         topic_money=total_money((total["currency"], total["amount"]) for total in topic_totals if total["readable"]),
         ledger_money=money,
         record_times=record_times_of(topic_totals) if plan.possible_ms else (),
-        lags=_lags(plan, found.read[Kind.LAGS], lag_of) if lag_of else (),
+        lags=_lags(plan, found.read[BlobKind.LAGS], lag_of) if lag_of else (),
         canaries=CanaryScan(
             copies=topic_canaries + ledger_canaries,
             incomplete=incomplete_canaries,
@@ -474,7 +476,7 @@ def _log_records(events: Iterable[Row]) -> Iterator[LogRecord]:
 
 def _copies(
     plan: ScanPlan, home: _Home, legs: Mapping[str, str], known: frozenset[str]
-) -> tuple[tuple[Copy, ...], tuple[Copy, ...], tuple[Copy, ...]]:
+) -> tuple[tuple[Entry, ...], tuple[Entry, ...], tuple[Entry, ...]]:
     """Exceptional copies of both sides, and the events of transactions that lack a leg."""
     paired, whole = _of_keys_and_transactions(plan, home)
     events, rows = _exceptional(paired, home.rows, legs, known)
@@ -488,13 +490,13 @@ def _copies(
 def _of_keys_and_transactions(plan: ScanPlan, home: _Home) -> tuple[list[Row], list[Row]]:
     """Events of which all copies of their key are here, and those of which the whole transaction is."""
 
-    def told(kind: Kind, first: int) -> set[tuple[str, int, int]]:
+    def told(kind: BlobKind, first: int) -> set[tuple[str, int, int]]:
         return {(*_partition(plan, part), place) for part, place in home.told[kind][:, first:].tolist()}
 
     def at(event: Row) -> tuple[str, int, int]:
         return event["topic"], event["partition"], event["kafka_offset"]
 
-    of_keys, of_transactions = told(Kind.HOME_EVENTS, 1), told(Kind.INCOMPLETE, 0)
+    of_keys, of_transactions = told(BlobKind.EXCEPTION_EVENTS, 1), told(BlobKind.INCOMPLETE, 0)
     return (
         [one for one in home.events if at(one) in of_keys],
         [one for one in home.events if at(one) in of_transactions],

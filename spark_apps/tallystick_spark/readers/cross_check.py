@@ -23,7 +23,7 @@ from tallystick.model.cut import TopicSlice
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick_spark.matching.frame_match import fingerprint
 from tallystick_spark.readers.log_reader import seen_by_us
-from tallystick_spark.readers.reader_messages import NOTHING_SEEN, Seen
+from tallystick_spark.readers.reader_messages import NOTHING_SEEN, RecordDigest
 from tallystick_spark.readers.topic_frame import read_topics
 
 SAMPLE_OFFSETS = 10_000
@@ -57,8 +57,8 @@ class ReadAgain:
     """ranges: what the client was sent to. ours, clients: what either saw of them."""
 
     ranges: tuple[OffsetRange, ...]
-    ours: Mapping[TopicPartition, Seen]
-    clients: Mapping[TopicPartition, Seen]
+    ours: Mapping[TopicPartition, RecordDigest]
+    clients: Mapping[TopicPartition, RecordDigest]
 
 
 def read_again(spark: SparkSession, kafka: KafkaSettings, sample: Sequence[OffsetRange]) -> ReadAgain:
@@ -92,7 +92,7 @@ class Looked:
 
     offsets: OffsetRange
     data: OffsetRange
-    seen: Seen
+    seen: RecordDigest
     unpacked_bytes: int
 
 
@@ -146,7 +146,7 @@ def _unpacked_bytes(batch: DecidedBatch) -> int:
 
 def read_by_client(
     spark: SparkSession, kafka: KafkaSettings, ranges: Sequence[OffsetRange], consumer: Mapping[str, str]
-) -> dict[TopicPartition, Seen]:
+) -> dict[TopicPartition, RecordDigest]:
     """What Kafka's client sees of each range, as Spark drives it. consumer: its options, by name."""
     if not ranges:
         return {}
@@ -159,15 +159,17 @@ def read_by_client(
         .agg(F.count("*").alias("rows"), *fingerprint(content, "xor", "total"))
     )
     return {
-        TopicPartition(topic=row["topic"], partition=row["partition"]): Seen(row["rows"], row["xor"], row["total"])
+        TopicPartition(topic=row["topic"], partition=row["partition"]): RecordDigest(
+            row["rows"], row["xor"], row["total"]
+        )
         for row in seen.collect()
     }
 
 
 def compare(
     sample: Iterable[OffsetRange],
-    ours: Mapping[TopicPartition, Seen],
-    clients: Mapping[TopicPartition, Seen],
+    ours: Mapping[TopicPartition, RecordDigest],
+    clients: Mapping[TopicPartition, RecordDigest],
 ) -> tuple[SecondReading, ...]:
     """The two readings of each range."""
     pairs = (

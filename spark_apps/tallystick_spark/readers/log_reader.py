@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tallystick.connections.connections import KafkaSettings
 from tallystick.contract.event import EventFields
-from tallystick.host.gc_tuning import seldom_collected
+from tallystick.host.gc_tuning import relaxed_gc
 from tallystick.kafka_log.fetch import Fetch, FetchedLog, OffsetNotInLog, fetcher, fetchers, open_admin
 from tallystick.kafka_log.header_cache import HEADS_MAX, BatchHeads, HeadKeeper
 from tallystick.kafka_log.log_walk import DecidedBatch, LogEndsEarly, Outcome, batch_at, walk_batches
@@ -35,7 +35,7 @@ from tallystick_spark.matching.bucket_blobs import (
     LOW_32_BITS,
     NO_BUCKET,
     PARTITIONS,
-    Kind,
+    BlobKind,
     Numbers,
     ScanPlan,
     blobs_of,
@@ -46,7 +46,7 @@ from tallystick_spark.matching.row_hashes import SUMMARY_SHAPE
 from tallystick_spark.matching.xxhash import hash_longs, hash_pairs, hash_place
 from tallystick_spark.readers.event_columns import EventDecoder, WholeEvents
 from tallystick_spark.readers.key_index_files import IndexPlan, IndexWriter
-from tallystick_spark.readers.reader_messages import NOTHING_SEEN, Seen, Walked, seen_blob, walked_blob
+from tallystick_spark.readers.reader_messages import NOTHING_SEEN, PartitionScan, RecordDigest, seen_blob, walked_blob
 from tallystick_spark.readers.topic_frame import events_shape, with_events
 
 CHUNK_RECORDS = 2_000
@@ -200,7 +200,7 @@ def _in_tasks(
         weights[lightest] += weight(share)
 
     def run(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with seldom_collected():
+        with relaxed_gc():
             for batch in numbers:
                 for number in batch.column("id").to_pylist():
                     yield from read(loads[number])
@@ -233,7 +233,7 @@ def summaries_of(
                 if sampled is not None:
                     seen = seen.plus(_seen(events, sampled))
             if sampled is not None:
-                beside.append(blobs_of(Kind.SEEN, NO_BUCKET, [seen_blob(part.readable.topic_partition, seen)]))
+                beside.append(blobs_of(BlobKind.SEEN, NO_BUCKET, [seen_blob(part.readable.topic_partition, seen)]))
 
     yield from summarise_events(hashed(), plan)
     if keys is not None:
@@ -241,14 +241,14 @@ def summaries_of(
     yield from beside
 
 
-def _seen(events: pa.RecordBatch, inside: OffsetRange) -> Seen:
+def _seen(events: pa.RecordBatch, inside: OffsetRange) -> RecordDigest:
     offsets = events["place"].to_numpy()
     first, last = np.searchsorted(offsets, [inside.kafka_offset_start, inside.kafka_offset_end])
     return _seen_of(events["content"].to_numpy()[first:last])
 
 
-def _seen_of(content: Numbers) -> Seen:
-    return Seen(len(content), int(np.bitwise_xor.reduce(content)), int((content & LOW_32_BITS).sum()))
+def _seen_of(content: Numbers) -> RecordDigest:
+    return RecordDigest(len(content), int(np.bitwise_xor.reduce(content)), int((content & LOW_32_BITS).sum()))
 
 
 def _walk(fetch: Fetch, part: TopicSlice, beside: list[pa.RecordBatch], heads_max: int) -> Iterator[DecidedBatch]:
@@ -270,7 +270,7 @@ def _walk(fetch: Fetch, part: TopicSlice, beside: list[pa.RecordBatch], heads_ma
     )
     census = yield from keeper.keeping(walk)
     heads = None if census.unexplained else keeper.kept()
-    beside.append(blobs_of(Kind.WALKED, NO_BUCKET, [walked_blob(Walked(census, fetched_bytes, heads))]))
+    beside.append(blobs_of(BlobKind.WALKED, NO_BUCKET, [walked_blob(PartitionScan(census, fetched_bytes, heads))]))
 
 
 def log_events(
@@ -307,7 +307,7 @@ def _as_rows(inside: OffsetRange, records: Records) -> pa.RecordBatch:
     )
 
 
-def seen_by_us(fetch: Fetch, inside: OffsetRange) -> Iterator[tuple[DecidedBatch, Seen]]:
+def seen_by_us(fetch: Fetch, inside: OffsetRange) -> Iterator[tuple[DecidedBatch, RecordDigest]]:
     """Each committed or plain batch of a range, with what its records in the range give."""
     for batch in walk_batches(fetch, inside):
         if batch.outcome in _READ:

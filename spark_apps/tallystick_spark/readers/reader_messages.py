@@ -9,22 +9,22 @@ from tallystick.model.census_values import PartitionCensus
 from tallystick.model.offsets import TopicPartition
 
 
-class Seen(NamedTuple):
+class RecordDigest(NamedTuple):
     """Records of a range. xor, total: of their content, as `slice_matching.event_content` has it."""
 
     rows: int
     xor: int
     total: int
 
-    def plus(self, more: "Seen") -> "Seen":
+    def plus(self, more: "RecordDigest") -> "RecordDigest":
         """Of both; they have no record in common."""
-        return Seen(self.rows + more.rows, self.xor ^ more.xor, self.total + more.total)
+        return RecordDigest(self.rows + more.rows, self.xor ^ more.xor, self.total + more.total)
 
 
-NOTHING_SEEN = Seen(0, 0, 0)
+NOTHING_SEEN = RecordDigest(0, 0, 0)
 
 
-class Walked(NamedTuple):
+class PartitionScan(NamedTuple):
     """One slice that was walked. fetched_bytes: of its log, batches beyond its end and transactions around it too.
 
     heads: None where there are too many, or where the walk did not come across each offset.
@@ -35,23 +35,23 @@ class Walked(NamedTuple):
     heads: BatchHeads | None
 
 
-def heads_of(walked: Iterable[Walked]) -> dict[TopicPartition, BatchHeads]:
+def heads_of(walked: Iterable[PartitionScan]) -> dict[TopicPartition, BatchHeads]:
     """Those that were kept."""
     return {one.heads.offsets.topic_partition: one.heads for one in walked if one.heads is not None}
 
 
-def walked_blob(walked: Walked) -> bytes:
+def walked_blob(walked: PartitionScan) -> bytes:
     return pickle.dumps(tuple(walked))
 
 
-def walked_in(blob: bytes) -> Walked:
-    return Walked(*pickle.loads(blob))
+def walked_in(blob: bytes) -> PartitionScan:
+    return PartitionScan(*pickle.loads(blob))
 
 
-def seen_blob(topic_partition: TopicPartition, seen: Seen) -> bytes:
+def seen_blob(topic_partition: TopicPartition, seen: RecordDigest) -> bytes:
     return pickle.dumps((topic_partition, seen))
 
 
-def seen_in(blob: bytes) -> tuple[TopicPartition, Seen]:
+def seen_in(blob: bytes) -> tuple[TopicPartition, RecordDigest]:
     topic_partition, seen = pickle.loads(blob)
-    return topic_partition, Seen(*seen)
+    return topic_partition, RecordDigest(*seen)

@@ -19,12 +19,12 @@ from tallystick.alerting.sinks.file import FileSink
 from tallystick.alerting.sinks.pagerduty import EVENTS_ADDRESS, PagerDutySink
 from tallystick.alerting.sinks.slack import SlackSink
 from tallystick.alerting.sinks.webhook import WebhookSink
-from tallystick.contract.alerts import AlertSink as SinkRule
+from tallystick.contract.alerts import AlertSinkSection as SinkRule
 from tallystick.contract.contract import Contract
 from tallystick.contract.verdict_deadline import next_firing
 
 
-class AlertSink(Protocol):
+class Sink(Protocol):
     """A place that alerts go to."""
 
     @property
@@ -36,7 +36,7 @@ class AlertSink(Protocol):
 
 
 @runtime_checkable
-class ForgetfulSink(AlertSink, Protocol):
+class StatelessSink(Sink, Protocol):
     """A sink whose receiver must be told again and again of what still fires."""
 
     @property
@@ -58,14 +58,14 @@ class UnusableSink:
 
 def sinks_for(
     contract: Contract, *, connections: Mapping[str, SinkConnection], artifacts_folder: Path
-) -> tuple[AlertSink, ...]:
+) -> tuple[Sink, ...]:
     """The contract's sinks. connections: by id; one that is missing or unfit fails when it is sent to."""
     return tuple(_sink(contract, rule, connections, artifacts_folder) for rule in contract.alert.sinks)
 
 
 def sinks_from_environment(
     contract: Contract, *, artifacts_folder: Path, environment: Mapping[str, str]
-) -> tuple[AlertSink, ...]:
+) -> tuple[Sink, ...]:
     """The contract's sinks, as the environment names their connections outside Airflow."""
     connections = {
         rule.connection: sink_connection(rule.connection, environment)
@@ -77,7 +77,7 @@ def sinks_from_environment(
 
 def _sink(
     contract: Contract, rule: SinkRule, connections: Mapping[str, SinkConnection], artifacts_folder: Path
-) -> AlertSink:
+) -> Sink:
     name = sink_name(rule)
     if rule.kind == "file":
         return FileSink(name=name, path=artifacts_folder / (rule.path or ""))
@@ -88,21 +88,21 @@ def _sink(
     return _MAKERS[rule.kind](name, connection, contract)
 
 
-def _webhook(name: str, connection: SinkConnection, _: Contract) -> AlertSink:
+def _webhook(name: str, connection: SinkConnection, _: Contract) -> Sink:
     return WebhookSink(name=name, address=connection.address, secret=connection.secret)
 
 
-def _slack(name: str, connection: SinkConnection, _: Contract) -> AlertSink:
+def _slack(name: str, connection: SinkConnection, _: Contract) -> Sink:
     """The webhook's secret part may stand in the secret, as Airflow's own Slack connections have it."""
     address = connection.address
     return SlackSink(name=name, address=f"{address.rstrip('/')}/{connection.secret}" if connection.secret else address)
 
 
-def _pagerduty(name: str, connection: SinkConnection, _: Contract) -> AlertSink:
+def _pagerduty(name: str, connection: SinkConnection, _: Contract) -> Sink:
     return PagerDutySink(name=name, routing_key=connection.secret, address=connection.address or EVENTS_ADDRESS)
 
 
-def _alertmanager(name: str, connection: SinkConnection, contract: Contract) -> AlertSink:
+def _alertmanager(name: str, connection: SinkConnection, contract: Contract) -> Sink:
     return AlertmanagerSink(
         name=name,
         address=connection.address,
@@ -112,7 +112,7 @@ def _alertmanager(name: str, connection: SinkConnection, contract: Contract) -> 
     )
 
 
-def _email(name: str, connection: SinkConnection, _: Contract) -> AlertSink:
+def _email(name: str, connection: SinkConnection, _: Contract) -> Sink:
     server = urlsplit(connection.address)
     encryption = next(one for one in ENCRYPTIONS if one == connection.settings.get("encryption", ENCRYPTIONS[0]))
     return EmailSink(
@@ -127,7 +127,7 @@ def _email(name: str, connection: SinkConnection, _: Contract) -> AlertSink:
     )
 
 
-def _apprise(name: str, connection: SinkConnection, _: Contract) -> AlertSink:
+def _apprise(name: str, connection: SinkConnection, _: Contract) -> Sink:
     return AppriseSink(name=name, url=connection.secret)
 
 
@@ -164,7 +164,7 @@ def _needs_mailbox(connection: SinkConnection) -> str:
     return ""
 
 
-_MAKERS: Mapping[str, Callable[[str, SinkConnection, Contract], AlertSink]] = {
+_MAKERS: Mapping[str, Callable[[str, SinkConnection, Contract], Sink]] = {
     "webhook": _webhook,
     "pagerduty": _pagerduty,
     "alertmanager": _alertmanager,

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Fate, Place, Residue
+from tallystick.matching.match_case import MatchStatus, RecordLocation, UnmatchedItem
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
@@ -25,11 +25,12 @@ from tallystick.model.open_item import ItemSide
 
 def aborted_read_in_ledger(evidence: Evidence) -> Iterator[Break]:
     """A1: one break per row."""
-    for residue in evidence.residues(Fate.ORIGIN_ABSENT, ItemSide.LEDGER):
+    for residue in evidence.residues(MatchStatus.ORIGIN_ABSENT, ItemSide.LEDGER):
         if was_aborted_only(residue):
             story = (
                 f"The ledger has {residue.copy.item_id}, and its event was only ever written at "
-                f"{', '.join(seen_at(residue, Place.ABORTED))}, in a producer transaction that was aborted: its "
+                f"{', '.join(seen_at(residue, RecordLocation.ABORTED))}, in a producer transaction that was "
+                f"aborted: its "
                 "consumer read uncommitted data."
             )
             yield break_of(evidence.contract, residue, BreakClass.ABORTED_READ_IN_LEDGER, story)
@@ -37,21 +38,22 @@ def aborted_read_in_ledger(evidence: Evidence) -> Iterator[Break]:
 
 def open_read_in_ledger(evidence: Evidence) -> Iterator[Break]:
     """A2: one break per row."""
-    for residue in evidence.residues(Fate.ORIGIN_OPEN, ItemSide.LEDGER):
+    for residue in evidence.residues(MatchStatus.ORIGIN_OPEN, ItemSide.LEDGER):
         story = (
             f"The ledger committed {residue.copy.item_id} while its event at "
-            f"{', '.join(seen_at(residue, Place.OPEN))} was in a producer transaction that is still open: its consumer "
+            f"{', '.join(seen_at(residue, RecordLocation.OPEN))} was in a producer transaction that is "
+            f"still open: its consumer "
             "read uncommitted data, and the event may yet be aborted."
         )
         yield break_of(evidence.contract, residue, BreakClass.OPEN_READ_IN_LEDGER, story)
 
 
-def was_aborted_only(residue: Residue) -> bool:
+def was_aborted_only(residue: UnmatchedItem) -> bool:
     """Are there records of a row without event, each of them aborted?"""
     places = {seen.place for seen in residue.sightings if seen.side is ItemSide.TOPIC}
-    return Place.ABORTED in places and Place.STRAY not in places
+    return RecordLocation.ABORTED in places and RecordLocation.STRAY not in places
 
 
-def seen_at(residue: Residue, place: Place) -> list[str]:
+def seen_at(residue: UnmatchedItem, place: RecordLocation) -> list[str]:
     """Where a look-up saw copies of the key in one place."""
     return [seen.item_id for seen in residue.sightings if seen.place is place]

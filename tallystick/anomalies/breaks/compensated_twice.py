@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tallystick.anomalies.breaks.duplicate_in_topic import extra_copy, published_twice
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Fate
+from tallystick.matching.match_case import MatchStatus
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
@@ -18,6 +18,6 @@ from tallystick.model.open_item import ItemSide
 def compensated_twice(evidence: Evidence) -> Iterator[Break]:
     """One break per copy beyond the action's first."""
     twice = published_twice(evidence)
-    for residue in evidence.residues(Fate.EXTRA, ItemSide.TOPIC):
+    for residue in evidence.residues(MatchStatus.EXTRA, ItemSide.TOPIC):
         if residue.copy.item_id in twice:
             yield extra_copy(evidence, residue, BreakClass.COMPENSATED_TWICE)

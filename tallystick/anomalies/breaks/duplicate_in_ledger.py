@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from tallystick.anomalies.breaks.duplicate_in_ledger_compensated import rows_behind_ours
 from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Fate
+from tallystick.matching.match_case import MatchStatus
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
@@ -20,7 +20,7 @@ from tallystick.model.open_item import ItemSide
 def duplicate_in_ledger(evidence: Evidence) -> Iterator[Break]:
     """One break per extra row."""
     behind_ours = rows_behind_ours(evidence)
-    for residue in evidence.residues(Fate.EXTRA, ItemSide.LEDGER):
+    for residue in evidence.residues(MatchStatus.EXTRA, ItemSide.LEDGER):
         if residue.copy.item_id in behind_ours:
             continue
         original = residue.original.item_id if residue.original else "an earlier row"

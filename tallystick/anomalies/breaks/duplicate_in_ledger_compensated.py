@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Fate, Residue
+from tallystick.matching.match_case import MatchStatus, UnmatchedItem
 from tallystick.matching.reversals import rows_of_ours
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
@@ -19,7 +19,7 @@ from tallystick.model.open_item import ItemSide
 def duplicate_in_ledger_compensated(evidence: Evidence) -> Iterator[Break]:
     """One break per row of ours that is doubled. ours, action_id: the row to take back, and what posted it."""
     doubled = rows_behind_ours(evidence)
-    for residue in evidence.residues(Fate.EXTRA, ItemSide.LEDGER):
+    for residue in evidence.residues(MatchStatus.EXTRA, ItemSide.LEDGER):
         if residue.copy.item_id not in doubled:
             continue
         ours, action_id = doubled[residue.copy.item_id]
@@ -36,14 +36,14 @@ def duplicate_in_ledger_compensated(evidence: Evidence) -> Iterator[Break]:
 def rows_behind_ours(evidence: Evidence) -> dict[str, tuple[str, str]]:
     """Item id of each such extra row, to the row of ours and its action. One row of ours answers for one extra row."""
     found: dict[str, tuple[str, str]] = {}
-    for residue in evidence.residues(Fate.EXTRA, ItemSide.LEDGER):
+    for residue in evidence.residues(MatchStatus.EXTRA, ItemSide.LEDGER):
         row = _row_of_ours(residue)
         if row is not None and row not in found.values():
             found[residue.copy.item_id] = row
     return found
 
 
-def _row_of_ours(residue: Residue) -> tuple[str, str] | None:
+def _row_of_ours(residue: UnmatchedItem) -> tuple[str, str] | None:
     """Item id and action id of the one of the two rows that a compensation posted; None where none did."""
     copy, original = residue.copy, residue.original
     if copy.reverses:

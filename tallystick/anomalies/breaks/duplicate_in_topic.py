@@ -20,7 +20,7 @@ from tallystick.kafka_log.batch_header import NO_PRODUCER_ID
 from tallystick.kafka_log.producer_history import MarkerProtocol
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Fate, Place, Residue
+from tallystick.matching.match_case import MatchStatus, RecordLocation, UnmatchedItem
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
@@ -49,7 +49,7 @@ _STORIES = {
 def duplicate_in_topic(evidence: Evidence) -> Iterator[Break]:
     """One break per extra copy; the first copy of a key is the event itself."""
     twice = published_twice(evidence)
-    for residue in evidence.residues(Fate.EXTRA, ItemSide.TOPIC):
+    for residue in evidence.residues(MatchStatus.EXTRA, ItemSide.TOPIC):
         if residue.copy.item_id not in twice:
             original = evidence.identities.get(original_item_id(residue))
             cause = tell_cause(evidence.identities.get(residue.copy.item_id), original)
@@ -60,7 +60,7 @@ def published_twice(evidence: Evidence) -> frozenset[str]:
     """Item ids of copies whose compensating action published the same key before."""
     twice = set()
     actions: set[tuple[str, str]] = set()
-    for residue in evidence.residues(Fate.EXTRA, ItemSide.TOPIC):
+    for residue in evidence.residues(MatchStatus.EXTRA, ItemSide.TOPIC):
         for item_id in (original_item_id(residue), residue.copy.item_id):
             record = evidence.identities.get(item_id)
             action = (residue.copy.match_key, record.action_id) if record and record.action_id else None
@@ -71,7 +71,7 @@ def published_twice(evidence: Evidence) -> frozenset[str]:
     return frozenset(twice)
 
 
-def extra_copy(evidence: Evidence, residue: Residue, break_class: BreakClass) -> Break:
+def extra_copy(evidence: Evidence, residue: UnmatchedItem, break_class: BreakClass) -> Break:
     """The break about one copy too many, whatever its cause."""
     extra, original_id = evidence.identities.get(residue.copy.item_id), original_item_id(residue)
     original = evidence.identities.get(original_id)
@@ -97,14 +97,15 @@ def extra_copy(evidence: Evidence, residue: Residue, break_class: BreakClass) ->
     )
 
 
-def original_item_id(residue: Residue) -> str:
+def original_item_id(residue: UnmatchedItem) -> str:
     """Where the copy that an extra one doubles stands: in this cut, or where a look-up saw it; "" if nobody knows."""
     if residue.original is not None:
         return residue.original.item_id
     seen = (
         sighting.item_id
         for sighting in residue.sightings
-        if sighting.side is ItemSide.TOPIC and sighting.place in (Place.EARLIER_SLICE, Place.BEFORE_BASELINE)
+        if sighting.side is ItemSide.TOPIC
+        and sighting.place in (RecordLocation.EARLIER_SLICE, RecordLocation.BEFORE_BASELINE)
         if sighting.item_id != residue.copy.item_id
     )
     return next(seen, "")

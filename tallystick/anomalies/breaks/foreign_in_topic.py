@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Fate, Residue
+from tallystick.matching.match_case import MatchStatus, UnmatchedItem
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
@@ -19,13 +19,13 @@ from tallystick.model.open_item import ItemSide
 
 def foreign_in_topic(evidence: Evidence) -> Iterator[Break]:
     """One break per event."""
-    for fate in (Fate.ORIGIN_ABSENT, Fate.FOLLOWER_ABSENT):
+    for fate in (MatchStatus.ORIGIN_ABSENT, MatchStatus.FOLLOWER_ABSENT):
         for residue in evidence.residues(fate, ItemSide.TOPIC):
             if is_foreign(evidence, residue):
                 yield _foreign(evidence, residue)
 
 
-def is_foreign(evidence: Evidence, residue: Residue) -> bool:
+def is_foreign(evidence: Evidence, residue: UnmatchedItem) -> bool:
     """Did somebody unknown write this event? Never, where the contract does not say who is known."""
     header = evidence.contract.event.origin_header
     if not header:
@@ -34,7 +34,7 @@ def is_foreign(evidence: Evidence, residue: Residue) -> bool:
     return record is not None and record.header(header) not in evidence.contract.event.known_origins
 
 
-def _foreign(evidence: Evidence, residue: Residue) -> Break:
+def _foreign(evidence: Evidence, residue: UnmatchedItem) -> Break:
     header = evidence.contract.event.origin_header
     assert header is not None
     record = evidence.identities[residue.copy.item_id]

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from tallystick.anomalies.breaks.make_break import break_of, seen_as_json
 from tallystick.anomalies.breaks.misrouted_in_topic import is_astray
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Fate, Place, Residue
+from tallystick.matching.match_case import MatchStatus, RecordLocation, UnmatchedItem
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
@@ -22,9 +22,9 @@ from tallystick.model.open_item import ItemSide
 
 def lost_acknowledged_write(evidence: Evidence) -> Iterator[Break]:
     """One break per row."""
-    for residue in evidence.residues(Fate.FOLLOWER_ABSENT, ItemSide.LEDGER):
+    for residue in evidence.residues(MatchStatus.FOLLOWER_ABSENT, ItemSide.LEDGER):
         if is_lost(residue):
-            receipt = next(seen for seen in residue.sightings if seen.place is Place.LOST)
+            receipt = next(seen for seen in residue.sightings if seen.place is RecordLocation.LOST)
             story = (
                 f"The broker acknowledged the event of {residue.copy.item_id} at {receipt.item_id}; there stands "
                 f"{receipt.detail['stands_there']}, and no other record of it is committed on the retained log."
@@ -38,6 +38,6 @@ def lost_acknowledged_write(evidence: Evidence) -> Iterator[Break]:
             )
 
 
-def is_lost(residue: Residue) -> bool:
+def is_lost(residue: UnmatchedItem) -> bool:
     """Does a receipt prove that the event of this row was there?"""
-    return any(seen.place is Place.LOST for seen in residue.sightings) and not is_astray(residue)
+    return any(seen.place is RecordLocation.LOST for seen in residue.sightings) and not is_astray(residue)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tallystick.contract.contract import Contract
 from tallystick.kafka_log.record import LogRecord
-from tallystick.matching.match_case import Residue, Sighting
+from tallystick.matching.match_case import LookupHit, UnmatchedItem
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break, break_id
 from tallystick.model.open_item import ItemSide
@@ -17,7 +17,7 @@ NAMED_OF_A_SIDE_MAX = 20
 
 def break_of(
     contract: Contract,
-    residue: Residue,
+    residue: UnmatchedItem,
     break_class: BreakClass,
     story: str,
     *,
@@ -47,9 +47,9 @@ def break_of(
     )
 
 
-def _found_elsewhere(sightings: Sequence[Sighting]) -> dict[str, Any]:
+def _found_elsewhere(sightings: Sequence[LookupHit]) -> dict[str, Any]:
     """All of them, or the first few of each side: each copy of a key that stands a thousand times names the others."""
-    named: Sequence[Sighting] = sightings
+    named: Sequence[LookupHit] = sightings
     if len(sightings) > NAMED_OF_A_SIDE_MAX:
         sides = ((seen for seen in sightings if seen.side is side) for side in (ItemSide.TOPIC, ItemSide.LEDGER))
         named = [seen for of_side in sides for seen in islice(of_side, NAMED_OF_A_SIDE_MAX)]
@@ -58,7 +58,7 @@ def _found_elsewhere(sightings: Sequence[Sighting]) -> dict[str, Any]:
     return found | {"found_elsewhere_unnamed": unnamed} if unnamed else found
 
 
-def seen_as_json(seen: Sighting) -> dict[str, Any]:
+def seen_as_json(seen: LookupHit) -> dict[str, Any]:
     return {"at": seen.item_id, "place": str(seen.place), **seen.detail}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.kafka_log.event_decoder import LONG_MAX
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Copy, Fate, Residue
+from tallystick.matching.match_case import Entry, MatchStatus, UnmatchedItem
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
@@ -41,25 +41,25 @@ def currency_mismatch(evidence: Evidence) -> Iterator[Break]:
             )
 
 
-def _unequal(evidence: Evidence) -> Iterator[tuple[Residue, Copy, Copy]]:
+def _unequal(evidence: Evidence) -> Iterator[tuple[UnmatchedItem, Entry, Entry]]:
     for side in (ItemSide.TOPIC, ItemSide.LEDGER):
-        for residue in evidence.residues(Fate.UNEQUAL, side):
+        for residue in evidence.residues(MatchStatus.UNEQUAL, side):
             assert residue.partner is not None
             pair = (residue.copy, residue.partner)
             topic, ledger = pair if side is ItemSide.TOPIC else pair[::-1]
             yield residue, topic, ledger
 
 
-def _has_no_amount(row: Copy) -> bool:
+def _has_no_amount(row: Entry) -> bool:
     """Does a row say no whole number of minor units? Not even which: it has no currency either then."""
     return not row.currency and row.amount_minor == 0
 
 
-def _said(copy: Copy) -> str:
+def _said(copy: Entry) -> str:
     return f"{copy.amount_minor} {copy.currency}" if copy.currency else "no whole amount of a currency"
 
 
-def _both(topic: Copy, ledger: Copy) -> dict[str, object]:
+def _both(topic: Entry, ledger: Entry) -> dict[str, object]:
     return {
         "topic": {"at": topic.item_id, "amount_minor": topic.amount_minor, "currency": topic.currency},
         "ledger": {"at": ledger.item_id, "amount_minor": ledger.amount_minor, "currency": ledger.currency},

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.anomalies.breaks.torn_transaction import absent_legs, has_strayed, judge_legs, legs_break, posted_strays
 from tallystick.matching.evidence import Evidence, LegsCase
-from tallystick.matching.match_case import Fate, Place, Residue
+from tallystick.matching.match_case import MatchStatus, RecordLocation, UnmatchedItem
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
@@ -26,14 +26,14 @@ from tallystick.model.open_item import ItemSide
 
 def misrouted_in_topic(evidence: Evidence) -> Iterator[Break]:
     """One break per row whose event strays, per event under the wrong leg, per transaction whose legs stray."""
-    for fate in (Fate.FOLLOWER_ABSENT, Fate.ORIGIN_ABSENT):
+    for fate in (MatchStatus.FOLLOWER_ABSENT, MatchStatus.ORIGIN_ABSENT):
         for residue in evidence.residues(fate, ItemSide.LEDGER):
             if is_astray(residue):
                 yield _astray(evidence, residue)
-    for residue in evidence.residues(Fate.MISROUTED, ItemSide.TOPIC):
+    for residue in evidence.residues(MatchStatus.MISROUTED, ItemSide.TOPIC):
         yield _under_the_wrong_leg(evidence, residue)
     for case in evidence.incomplete:
-        if judge_legs(case, evidence.deadlines) is not Fate.FOLLOWER_ABSENT or not has_strayed(evidence, case):
+        if judge_legs(case, evidence.deadlines) is not MatchStatus.FOLLOWER_ABSENT or not has_strayed(evidence, case):
             continue
         if not posted_strays(evidence, case):
             yield _strayed_legs(evidence, case)
@@ -41,7 +41,7 @@ def misrouted_in_topic(evidence: Evidence) -> Iterator[Break]:
 
 def _strayed_legs(evidence: Evidence, case: LegsCase) -> Break:
     absent = absent_legs(case, evidence.contract.legs)
-    strays = [seen.item_id for leg in absent for seen in case.sightings[leg] if seen.place is Place.STRAY]
+    strays = [seen.item_id for leg in absent for seen in case.sightings[leg] if seen.place is RecordLocation.STRAY]
     story = (
         f"The transaction {case.transaction_key} lacks its {'+'.join(absent)} leg, which is committed at "
         f"{', '.join(strays)}."
@@ -49,13 +49,13 @@ def _strayed_legs(evidence: Evidence, case: LegsCase) -> Break:
     return legs_break(evidence, case, BreakClass.MISROUTED_IN_TOPIC, story)
 
 
-def is_astray(residue: Residue) -> bool:
+def is_astray(residue: UnmatchedItem) -> bool:
     """Was an event of this copy's key committed on a stray topic?"""
-    return any(seen.place is Place.STRAY for seen in residue.sightings)
+    return any(seen.place is RecordLocation.STRAY for seen in residue.sightings)
 
 
-def _astray(evidence: Evidence, residue: Residue) -> Break:
-    strays = [seen.item_id for seen in residue.sightings if seen.place is Place.STRAY]
+def _astray(evidence: Evidence, residue: UnmatchedItem) -> Break:
+    strays = [seen.item_id for seen in residue.sightings if seen.place is RecordLocation.STRAY]
     expected = evidence.contract.legs.get(residue.copy.leg)
     story = (
         f"The ledger has {residue.copy.item_id}; its event is committed at {', '.join(strays)}, and not on "
@@ -70,7 +70,7 @@ def _astray(evidence: Evidence, residue: Residue) -> Break:
     )
 
 
-def _under_the_wrong_leg(evidence: Evidence, residue: Residue) -> Break:
+def _under_the_wrong_leg(evidence: Evidence, residue: UnmatchedItem) -> Break:
     copy, expected = residue.copy, evidence.contract.legs[residue.copy.leg]
     story = f"The event at {copy.item_id} is of the leg {copy.leg!r}, whose topic is {expected}."
     return break_of(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from tallystick.anomalies.breaks.foreign_in_topic import is_foreign
 from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Fate
+from tallystick.matching.match_case import MatchStatus
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
@@ -21,7 +21,7 @@ def missing_in_ledger(evidence: Evidence) -> Iterator[Break]:
     """Judge topic_to_ledger contracts only: the other way round the topic is the follower."""
     if evidence.contract.direction is not Direction.TOPIC_TO_LEDGER:
         return
-    for residue in evidence.residues(Fate.FOLLOWER_ABSENT, ItemSide.TOPIC):
+    for residue in evidence.residues(MatchStatus.FOLLOWER_ABSENT, ItemSide.TOPIC):
         if not is_foreign(evidence, residue):
             story = f"The event at {residue.copy.item_id} is committed, and the ledger has no row for it, anywhere."
             yield break_of(evidence.contract, residue, BreakClass.MISSING_IN_LEDGER, story)

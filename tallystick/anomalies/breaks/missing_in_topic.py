@@ -12,7 +12,7 @@ from tallystick.anomalies.breaks.lost_acknowledged_write import is_lost
 from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.anomalies.breaks.misrouted_in_topic import is_astray
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Fate, Place, Residue
+from tallystick.matching.match_case import MatchStatus, RecordLocation, UnmatchedItem
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
@@ -41,12 +41,12 @@ def missing_in_topic_aborted_only(evidence: Evidence) -> Iterator[Break]:
             yield break_of(evidence.contract, residue, BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY, story)
 
 
-def _absent(evidence: Evidence) -> tuple[Residue, ...]:
+def _absent(evidence: Evidence) -> tuple[UnmatchedItem, ...]:
     if not evidence.contract.direction.topic_follows:
         return ()
-    rows = evidence.residues(Fate.FOLLOWER_ABSENT, ItemSide.LEDGER)
+    rows = evidence.residues(MatchStatus.FOLLOWER_ABSENT, ItemSide.LEDGER)
     return tuple(residue for residue in rows if not is_astray(residue) and not is_lost(residue))
 
 
-def _aborted(residue: Residue) -> list[str]:
-    return [seen.item_id for seen in residue.sightings if seen.place is Place.ABORTED]
+def _aborted(residue: UnmatchedItem) -> list[str]:
+    return [seen.item_id for seen in residue.sightings if seen.place is RecordLocation.ABORTED]

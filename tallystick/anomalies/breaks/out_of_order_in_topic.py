@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tallystick.anomalies.breaks.make_break import identity_json
 from tallystick.matching.evidence import Evidence, OutOfOrderEvent
-from tallystick.matching.match_case import Fate
+from tallystick.matching.match_case import MatchStatus
 from tallystick.matching.scan_result import topic_item_id
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break, break_id
@@ -17,7 +17,7 @@ from tallystick.model.open_item import ItemSide
 
 def out_of_order_in_topic(evidence: Evidence) -> Iterator[Break]:
     """One break per event whose sequence is below one that stands before it. No money is at stake: nothing is lost."""
-    copies = {residue.copy.item_id for residue in evidence.residues(Fate.EXTRA, ItemSide.TOPIC)}
+    copies = {residue.copy.item_id for residue in evidence.residues(MatchStatus.EXTRA, ItemSide.TOPIC)}
     for event in evidence.out_of_order:
         if topic_item_id(event.topic, event.partition, event.kafka_offset) not in copies:
             yield _break(evidence, event)

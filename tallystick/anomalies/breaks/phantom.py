@@ -13,7 +13,7 @@ from tallystick.anomalies.breaks.foreign_in_topic import is_foreign
 from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.anomalies.breaks.misrouted_in_topic import is_astray
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Fate, Place, Sighting
+from tallystick.matching.match_case import LookupHit, MatchStatus, RecordLocation
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
@@ -21,7 +21,7 @@ from tallystick.model.open_item import ItemSide
 
 def phantom_in_topic(evidence: Evidence) -> Iterator[Break]:
     """An event that no ledger row stands behind."""
-    for residue in evidence.residues(Fate.ORIGIN_ABSENT, ItemSide.TOPIC):
+    for residue in evidence.residues(MatchStatus.ORIGIN_ABSENT, ItemSide.TOPIC):
         if not is_foreign(evidence, residue):
             story = f"The event at {residue.copy.item_id} is committed, and the ledger never had a row for it."
             aborted = [seen.item_id for seen in residue.sightings if _is_aborted_row(seen)]
@@ -33,14 +33,14 @@ def phantom_in_topic(evidence: Evidence) -> Iterator[Break]:
             yield break_of(evidence.contract, residue, BreakClass.PHANTOM_IN_TOPIC, story)
 
 
-def _is_aborted_row(seen: Sighting) -> bool:
+def _is_aborted_row(seen: LookupHit) -> bool:
     """An input event, where a topic plays the ledger's part."""
-    return seen.side is ItemSide.LEDGER and seen.place is Place.ABORTED
+    return seen.side is ItemSide.LEDGER and seen.place is RecordLocation.ABORTED
 
 
 def phantom_in_ledger(evidence: Evidence) -> Iterator[Break]:
     """A ledger row that no event stands behind."""
-    for residue in evidence.residues(Fate.ORIGIN_ABSENT, ItemSide.LEDGER):
+    for residue in evidence.residues(MatchStatus.ORIGIN_ABSENT, ItemSide.LEDGER):
         if not was_aborted_only(residue) and not is_astray(residue):
             story = f"The ledger has {residue.copy.item_id}, and the retained log holds no record of it."
             yield break_of(evidence.contract, residue, BreakClass.PHANTOM_IN_LEDGER, story)

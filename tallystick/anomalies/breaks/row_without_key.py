@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tallystick.anomalies.breaks.make_break import break_of
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Fate
+from tallystick.matching.match_case import MatchStatus
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
@@ -16,6 +16,6 @@ from tallystick.model.open_item import ItemSide
 
 def row_without_key(evidence: Evidence) -> Iterator[Break]:
     """One break per row."""
-    for residue in evidence.residues(Fate.WITHOUT_KEY, ItemSide.LEDGER):
+    for residue in evidence.residues(MatchStatus.WITHOUT_KEY, ItemSide.LEDGER):
         story = f"The ledger has {residue.copy.item_id}, and it has no match key: no event can be its partner."
         yield break_of(evidence.contract, residue, BreakClass.ROW_WITHOUT_KEY, story)

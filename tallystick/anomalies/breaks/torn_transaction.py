@@ -14,7 +14,7 @@ from tallystick.kafka_log.batch_header import NO_PRODUCER_ID
 from tallystick.kafka_log.producer_history import MarkerProtocol
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.evidence import Evidence, LegsCase
-from tallystick.matching.match_case import BEYOND_THE_CUT, Copy, Deadlines, Fate, Place, Sighting
+from tallystick.matching.match_case import BEYOND_THE_CUT, Deadlines, Entry, LookupHit, MatchStatus, RecordLocation
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break, break_id
@@ -34,7 +34,7 @@ def proven_torn(evidence: Evidence) -> Iterator[tuple[LegsCase, list[str]]]:
     """Transactions that are torn, whoever tore them, with their absent legs."""
     for case in evidence.incomplete:
         absent = absent_legs(case, evidence.contract.legs)
-        proven = absent and judge_legs(case, evidence.deadlines) is Fate.FOLLOWER_ABSENT
+        proven = absent and judge_legs(case, evidence.deadlines) is MatchStatus.FOLLOWER_ABSENT
         if proven and not has_strayed(evidence, case):
             yield case, absent
 
@@ -51,7 +51,7 @@ def was_torn_by_protocol(evidence: Evidence, case: LegsCase, absent: Iterable[st
         any(
             _are_one_transaction(record, other)
             for one in case.sightings.get(leg, ())
-            if one.place is Place.ABORTED and (record := evidence.identities.get(one.item_id)) is not None
+            if one.place is RecordLocation.ABORTED and (record := evidence.identities.get(one.item_id)) is not None
             for other in committed
         )
         for leg in absent
@@ -79,8 +79,8 @@ def _are_one_transaction(aborted: LogRecord, committed: LogRecord) -> bool:
     )
 
 
-def _is_committed(seen: Sighting) -> bool:
-    return seen.place in (Place.EARLIER_SLICE, Place.SLICE)
+def _is_committed(seen: LookupHit) -> bool:
+    return seen.place in (RecordLocation.EARLIER_SLICE, RecordLocation.SLICE)
 
 
 def absent_legs(case: LegsCase, legs: Iterable[str]) -> list[str]:
@@ -91,32 +91,32 @@ def absent_legs(case: LegsCase, legs: Iterable[str]) -> list[str]:
 def has_strayed(evidence: Evidence, case: LegsCase) -> bool:
     """Does every absent leg stand on a stray topic? Where the ledger comes first, its rows say so, one by one."""
     absent = absent_legs(case, evidence.contract.legs)
-    strayed = all(any(seen.place is Place.STRAY for seen in case.sightings.get(leg, ())) for leg in absent)
+    strayed = all(any(seen.place is RecordLocation.STRAY for seen in case.sightings.get(leg, ())) for leg in absent)
     return evidence.contract.direction is Direction.TOPIC_TO_LEDGER and bool(absent) and strayed
 
 
-def posted_strays(evidence: Evidence, case: LegsCase) -> list[Copy]:
+def posted_strays(evidence: Evidence, case: LegsCase) -> list[Entry]:
     """The rows of the strayed legs, where every one of them has one: each answers for its event. Else none."""
     absent = absent_legs(case, evidence.contract.legs)
     rows = [evidence.rows_without_event.get((case.transaction_key, leg)) for leg in absent]
     return [row for row in rows if row is not None] if has_strayed(evidence, case) and None not in rows else []
 
 
-def judge_legs(case: LegsCase, deadlines: Deadlines) -> Fate:
+def judge_legs(case: LegsCase, deadlines: Deadlines) -> MatchStatus:
     """FOLLOWER_ABSENT: torn, proven. Else what it waits for. Judged once: a broken one is not judged again."""
     if case.carried is not None and case.carried.state is not ItemState.OPEN:
-        return Fate.WAITING
+        return MatchStatus.WAITING
     places = {seen.place for sightings in case.sightings.values() for seen in sightings}
     due = case.carried.due_utc if case.carried else deadlines.new_copies_due_utc
     if places & BEYOND_THE_CUT:
-        return Fate.WAITING
-    if Place.BEFORE_BASELINE in places:
-        return Fate.UNDECIDABLE
+        return MatchStatus.WAITING
+    if RecordLocation.BEFORE_BASELINE in places:
+        return MatchStatus.UNDECIDABLE
     if due > deadlines.now_utc:
-        return Fate.WAITING
+        return MatchStatus.WAITING
     if deadlines.topic_lost_offsets or deadlines.first_seen_by(case.carried) in deadlines.out_of_sight.legs_lost:
-        return Fate.PARTNER_EXPIRED
-    return Fate.FOLLOWER_ABSENT if _settled(due, deadlines) else Fate.UNSETTLED
+        return MatchStatus.PARTNER_EXPIRED
+    return MatchStatus.FOLLOWER_ABSENT if _settled(due, deadlines) else MatchStatus.UNSETTLED
 
 
 def _settled(due: datetime, deadlines: Deadlines) -> bool:
@@ -131,7 +131,7 @@ def _committed_earlier(case: LegsCase, leg: str) -> bool:
 def _where(case: LegsCase, leg: str) -> str:
     """Where a seen leg stands. Of an earlier cut's leg the item knows only that it was seen, the look-up where."""
     if case.carried is not None and case.seen[leg][2] == case.carried.item_id:
-        committed = (seen for seen in case.sightings.get(leg, ()) if seen.place is Place.EARLIER_SLICE)
+        committed = (seen for seen in case.sightings.get(leg, ()) if seen.place is RecordLocation.EARLIER_SLICE)
         return next((seen.item_id for seen in committed), "an earlier offset")
     return case.seen[leg][2]
 

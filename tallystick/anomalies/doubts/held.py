@@ -10,10 +10,10 @@ from typing import Any
 
 from tallystick.anomalies.breaks.torn_transaction import absent_legs, judge_legs
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
-from tallystick.kafka_cluster.state import HeldEvents
+from tallystick.kafka_cluster.state import BlockedEvents
 from tallystick.ledger.protocol import HorizonHolder
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Fate
+from tallystick.matching.match_case import MatchStatus
 from tallystick.matching.pairing import MAY_BE_OLDER
 from tallystick.model.cut import TopicSlice
 from tallystick.model.finding_names import Doubt
@@ -110,7 +110,7 @@ def held_sentence(evidence: Evidence, part: TopicPartition) -> str:
     )
 
 
-def held_money(held: Iterable[HeldEvents]) -> dict[str, int]:
+def held_money(held: Iterable[BlockedEvents]) -> dict[str, int]:
     return total_money(pair for one in held for pair in one.money.items())
 
 
@@ -175,7 +175,12 @@ def partner_not_settled(evidence: Evidence) -> Iterator[DoubtFound]:
     residues = [
         residue
         for side in (ItemSide.TOPIC, ItemSide.LEDGER)
-        for fate in (Fate.UNSETTLED, Fate.PARTNER_EXPIRED, Fate.PARTNER_UNREAD, Fate.PAIRED_BEFORE)
+        for fate in (
+            MatchStatus.UNSETTLED,
+            MatchStatus.PARTNER_EXPIRED,
+            MatchStatus.PARTNER_UNREAD,
+            MatchStatus.PAIRED_BEFORE,
+        )
         for residue in evidence.residues(fate, side)
     ]
     unsettled, reasons = [one.copy for one in residues], Counter(one.reason for one in residues)
@@ -183,7 +188,7 @@ def partner_not_settled(evidence: Evidence) -> Iterator[DoubtFound]:
         case
         for case in evidence.incomplete
         if absent_legs(case, evidence.contract.legs)
-        and judge_legs(case, evidence.deadlines) in (Fate.UNSETTLED, Fate.PARTNER_EXPIRED)
+        and judge_legs(case, evidence.deadlines) in (MatchStatus.UNSETTLED, MatchStatus.PARTNER_EXPIRED)
     ]
     if unsettled or legs:
         yield DoubtFound(
@@ -200,7 +205,9 @@ def partner_not_settled(evidence: Evidence) -> Iterator[DoubtFound]:
 
 def _may_be_older(evidence: Evidence) -> str:
     """Why a row without event is neither missing nor a phantom: the guard, and the log's beginning."""
-    rows = [one for one in evidence.residues(Fate.PARTNER_EXPIRED, ItemSide.LEDGER) if one.reason == MAY_BE_OLDER]
+    rows = [
+        one for one in evidence.residues(MatchStatus.PARTNER_EXPIRED, ItemSide.LEDGER) if one.reason == MAY_BE_OLDER
+    ]
     if not rows:
         return ""
     return (
@@ -211,7 +218,7 @@ def _may_be_older(evidence: Evidence) -> str:
 
 def _paired_before(evidence: Evidence) -> str:
     """Why a row of an earlier event is no mere new version of that one's row: no row below the slice has moved."""
-    rows = evidence.residues(Fate.PAIRED_BEFORE, ItemSide.LEDGER)
+    rows = evidence.residues(MatchStatus.PAIRED_BEFORE, ItemSide.LEDGER)
     if not rows:
         return ""
     return (
@@ -222,7 +229,7 @@ def _paired_before(evidence: Evidence) -> str:
 
 def _out_of_sight(evidence: Evidence) -> str:
     """Why an output without input is no phantom: the input topic has forgotten its beginning."""
-    alone = evidence.residues(Fate.PARTNER_EXPIRED, ItemSide.TOPIC)
+    alone = evidence.residues(MatchStatus.PARTNER_EXPIRED, ItemSide.TOPIC)
     if not (alone and evidence.deadlines.inputs_out_of_sight):
         return ""
     return (

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from tallystick.anomalies.doubts.rows_out_of_place import changed_sentence, gone_sentence, unread_sentence
 from tallystick.ledger.postgres_sql import written_xid_statements
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Fate, Place
-from tallystick.model.cut import FileChange, LedgerFile, LedgerSnapshot, gives_ids_again, is_failed_over
+from tallystick.matching.match_case import MatchStatus, RecordLocation
+from tallystick.model.cut import FileChange, LedgerFile, LedgerSnapshot, is_failed_over, reuses_ids
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.open_item import ItemSide
@@ -156,8 +156,8 @@ def _fewer(evidence: Evidence, rows: int) -> str:
 def _written_anew(evidence: Evidence) -> int:
     """Rows of this slice that stand once in the ledger and whose event an earlier cut had read and paired."""
     return sum(
-        any(one.side is ItemSide.TOPIC and one.place is Place.EARLIER_SLICE for one in residue.sightings)
-        for fate in (Fate.UNDECIDABLE, Fate.UNEQUAL)
+        any(one.side is ItemSide.TOPIC and one.place is RecordLocation.EARLIER_SLICE for one in residue.sightings)
+        for fate in (MatchStatus.UNDECIDABLE, MatchStatus.UNEQUAL)
         for residue in evidence.residues(fate, ItemSide.LEDGER)
         if residue.copy.carried is None
     )
@@ -183,7 +183,7 @@ def ledger_failed_over(evidence: Evidence) -> Iterator[DoubtFound]:
 def ledger_ids_reused(evidence: Evidence) -> Iterator[DoubtFound]:
     """A server whose horizon or log falls back is a copy of an earlier state: what it writes now lies in old slices."""
     for before, now, read_up_to in _steps(evidence):
-        if gives_ids_again(before, now, read_up_to=read_up_to):
+        if reuses_ids(before, now, read_up_to=read_up_to):
             yield DoubtFound(
                 doubt=Doubt.LEDGER_IDS_REUSED,
                 sentence=f"ledger: the horizon stands at {now.xmin} ({now.lsn}), it stood at {before.xmin} "

@@ -8,7 +8,7 @@ whose row was read from an open transaction, since its event was there all along
 from collections.abc import Iterator
 
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Copy
+from tallystick.matching.match_case import Entry
 from tallystick.model.finding_names import BreakClass, Notice
 from tallystick.model.findings import NoticeFound
 from tallystick.model.open_item import ItemState
@@ -28,7 +28,7 @@ def late_partner(evidence: Evidence) -> Iterator[NoticeFound]:
         )
 
 
-def was_alone(copy: Copy) -> bool:
+def was_alone(copy: Entry) -> bool:
     """Had an earlier run proven that this copy has no partner?"""
     item = copy.carried
     proven = item is not None and item.state in (ItemState.BROKEN, ItemState.WRITTEN_OFF)

@@ -4,19 +4,19 @@ from collections.abc import Iterator
 from itertools import chain
 
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Copy, Fate, Residue
+from tallystick.matching.match_case import Entry, MatchStatus, UnmatchedItem
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import Money, NoticeFound, total_money
 from tallystick.model.open_item import ItemSide
 from tallystick.text.money import format_minor
 
 _PROVEN = (
-    Fate.FOLLOWER_ABSENT,
-    Fate.ORIGIN_ABSENT,
-    Fate.ORIGIN_OPEN,
-    Fate.EXTRA,
-    Fate.UNEQUAL,
-    Fate.MISROUTED,
+    MatchStatus.FOLLOWER_ABSENT,
+    MatchStatus.ORIGIN_ABSENT,
+    MatchStatus.ORIGIN_OPEN,
+    MatchStatus.EXTRA,
+    MatchStatus.UNEQUAL,
+    MatchStatus.MISROUTED,
 )
 
 
@@ -49,13 +49,13 @@ def offsetting_errors(evidence: Evidence) -> Iterator[NoticeFound]:
         )
 
 
-def _proven(evidence: Evidence) -> Iterator[Residue]:
+def _proven(evidence: Evidence) -> Iterator[UnmatchedItem]:
     for fate in _PROVEN:
         for side in ItemSide.TOPIC, ItemSide.LEDGER:
             yield from evidence.residues(fate, side)
 
 
-def _effect(residue: Residue) -> Money:
+def _effect(residue: UnmatchedItem) -> Money:
     """What one error changes of topic minus ledger, per currency, without those in which it changes nothing."""
     copy, partner = residue.copy, residue.partner
     if partner is None:
@@ -64,5 +64,5 @@ def _effect(residue: Residue) -> Money:
     return {currency: amount for currency, amount in net.items() if amount}
 
 
-def _signed(copy: Copy) -> int:
+def _signed(copy: Entry) -> int:
     return copy.amount_minor if copy.side is ItemSide.TOPIC else -copy.amount_minor

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tallystick.anomalies.notices.late_partner import was_alone
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Copy
+from tallystick.matching.match_case import Entry
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
 
@@ -29,5 +29,5 @@ def paired_across_windows(evidence: Evidence) -> Iterator[NoticeFound]:
         )
 
 
-def _first_seen(evidence: Evidence, copy: Copy) -> int:
+def _first_seen(evidence: Evidence, copy: Entry) -> int:
     return copy.carried.first_seen_cut if copy.carried else evidence.cut.n

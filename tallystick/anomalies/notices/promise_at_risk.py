@@ -10,7 +10,7 @@ allowed on a topic that has replicas to elect. All else, a single broker without
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from tallystick.kafka_cluster.config_check import CONTRACT, Standing, posture
+from tallystick.kafka_cluster.config_check import CONTRACT, CheckResult, posture
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
@@ -26,7 +26,7 @@ def promise_at_risk(evidence: Evidence) -> Iterator[NoticeFound]:
         census=evidence.census,
         server_proofs=around.server_proofs,
     )
-    at_risk = [line for line in lines if line.standing is Standing.AT_RISK and line.scope != CONTRACT]
+    at_risk = [line for line in lines if line.standing is CheckResult.AT_RISK and line.scope != CONTRACT]
     if at_risk:
         settings = ", ".join(dict.fromkeys(line.setting for line in at_risk))
         yield NoticeFound(

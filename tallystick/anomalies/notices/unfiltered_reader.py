@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tallystick.anomalies.breaks.aborted_read import was_aborted_only
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Fate
+from tallystick.matching.match_case import MatchStatus
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
 from tallystick.model.open_item import ItemSide
@@ -31,5 +31,5 @@ def unfiltered_reader(evidence: Evidence) -> Iterator[NoticeFound]:
 
 
 def _did_harm(evidence: Evidence) -> bool:
-    rows = evidence.residues(Fate.ORIGIN_ABSENT, ItemSide.LEDGER)
-    return any(map(was_aborted_only, rows)) or bool(evidence.residues(Fate.ORIGIN_OPEN, ItemSide.LEDGER))
+    rows = evidence.residues(MatchStatus.ORIGIN_ABSENT, ItemSide.LEDGER)
+    return any(map(was_aborted_only, rows)) or bool(evidence.residues(MatchStatus.ORIGIN_OPEN, ItemSide.LEDGER))

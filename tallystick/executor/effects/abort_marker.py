@@ -55,7 +55,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class TransactionState:
     """The planned transaction as the cluster has it now. reason: why it may not be ended; "" where it hangs.
 
     place: the marker that ended it, as JSON. stable: has the LSO passed its beginning?
@@ -67,18 +67,18 @@ class Standing:
     stable: bool = False
 
 
-def look_at(admin: KafkaAdminClient, item: AbortItem) -> Standing:
+def look_at(admin: KafkaAdminClient, item: AbortItem) -> TransactionState:
     """Prove once more that it hangs, or find what ended it. Raises BrokerUnreachable, TopicNotFound."""
     part = item.topic_partition
     found = next((one for one in read_open_transactions(admin, [part]) if item.is_same(one)), None)
     if found is None:
         return _ended(admin, item)
     if reason := _why_not_hanging(item, found):
-        return Standing(state=State.UNPROVEN, reason=reason)
+        return TransactionState(state=State.UNPROVEN, reason=reason)
     if not found.confirmed:
-        return Standing(state=State.UNANSWERED, reason=_UNANSWERED)
+        return TransactionState(state=State.UNANSWERED, reason=_UNANSWERED)
     reason = why_too_young(item.age_seconds, read_broker_settings(admin))
-    return Standing(state=State.UNPROVEN if reason else State.HANGS, reason=reason or "")
+    return TransactionState(state=State.UNPROVEN if reason else State.HANGS, reason=reason or "")
 
 
 def read_evidence(admin: KafkaAdminClient, item: AbortItem) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def write_abort(admin: KafkaAdminClient, item: AbortItem) -> None:
         raise BrokerUnreachable(f"{item.place}: ABORT marker: {type(error).__name__}: {error}") from error
 
 
-def wait_ended(admin: KafkaAdminClient, item: AbortItem, *, wait_seconds: float) -> Standing:
+def wait_ended(admin: KafkaAdminClient, item: AbortItem, *, wait_seconds: float) -> TransactionState:
     """Look until it is no longer open and the LSO has passed its beginning, or the wait is over."""
     deadline = time.monotonic() + wait_seconds
     while True:
@@ -144,11 +144,13 @@ def _why_not_hanging(item: AbortItem, found: OpenTransaction) -> str | None:
     return None
 
 
-def _ended(admin: KafkaAdminClient, item: AbortItem) -> Standing:
+def _ended(admin: KafkaAdminClient, item: AbortItem) -> TransactionState:
     now = _snapshot(admin, item)
     marker = next((one.header for one in _batches(fetcher(admin), item, now) if one.header.is_control), None)
     if marker is None:
-        return Standing(state=State.UNPROVEN, reason="it is not open any more, and its marker is not to be found")
+        return TransactionState(
+            state=State.UNPROVEN, reason="it is not open any more, and its marker is not to be found"
+        )
     place = {
         "topic": item.topic,
         "partition": item.partition,
@@ -159,7 +161,7 @@ def _ended(admin: KafkaAdminClient, item: AbortItem) -> Standing:
     }
     aborted = marker.marker is Marker.ABORT and marker.producer_epoch == item.producer_epoch
     said = f"it has ended: {marker.marker} of epoch {marker.producer_epoch} at {marker.base_offset}"
-    return Standing(
+    return TransactionState(
         state=State.ABORTED if aborted else State.ENDED,
         reason=said,
         place=place,

@@ -14,12 +14,12 @@ from sqlalchemy import Engine
 from tallystick.compensation.abort_plan import AbortItem
 from tallystick.compensation.caps import refuse_over_caps
 from tallystick.compensation.kill_switch import refuse_outside_hours, refuse_stopped
-from tallystick.compensation.plan import Plan, PlanItem, Spent
-from tallystick.compensation.repair_effect import Effect
+from tallystick.compensation.plan import DailyUsage, Plan, PlanItem
+from tallystick.compensation.repair_effect import RepairEffect
 from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract
 from tallystick.executor.effects.publish_events import ExecutorFenced, transactional_id_of
-from tallystick.executor.effects.step import ExecutorStep, Tell
+from tallystick.executor.effects.step import ExecutorStep, OnProgress
 from tallystick.model.verdict import Verdict
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING, claim_actions, held_among, outstanding_among
 from tallystick.store.plans.plan_store import (
@@ -40,7 +40,7 @@ LOOK = "a person has to look"
 """How the reason of what waits for one begins."""
 
 
-class ItemFate(StrEnum):
+class ActionResult(StrEnum):
     """What came of one action of the plan. done, already_done, would_do: of one that neither publishes nor posts."""
 
     PUBLISHED = "published"
@@ -61,7 +61,7 @@ class ItemOutcome:
 
     action_id: UUID
     match_key: str
-    fate: ItemFate
+    fate: ActionResult
     place: Mapping[str, Any] | None = None
     reason: str = ""
     waits: bool = False
@@ -82,21 +82,21 @@ class ItemCheck:
     """Where one event of the plan stands after the fact."""
 
     match_key: str
-    effect: Effect
+    effect: RepairEffect
     places: tuple[Mapping[str, Any], ...]
 
     @property
     def verdict(self) -> Verdict:
-        if self.effect in (Effect.HIDDEN, Effect.HANDED_OVER):
+        if self.effect in (RepairEffect.HIDDEN, RepairEffect.HANDED_OVER):
             return Verdict.INCONCLUSIVE
-        return Verdict.MATCHED if self.effect is Effect.CLEARED else Verdict.BROKEN
+        return Verdict.MATCHED if self.effect is RepairEffect.CLEARED else Verdict.BROKEN
 
 
 _Action = TypeVar("_Action", AbortItem, PlanItem)
 
 
 @dataclass(frozen=True)
-class Work:
+class ExecutionContext:
     """One start of an executor.
 
     begun: actions that it was the first to begin, and of which it has recorded nothing. stopped: actions of a plan that
@@ -112,7 +112,7 @@ class Work:
     plan: Plan
     approver: str
     environment: str
-    tell: Tell
+    on_progress: OnProgress
     now: Callable[[], datetime]
     executor: str = field(default_factory=lambda: str(uuid.uuid4()))
     begun: set[UUID] = field(default_factory=set)
@@ -183,7 +183,7 @@ class Work:
         )
         return claims.actions
 
-    def _allow(self, actions: Sequence[AbortItem | PlanItem], spent: Spent) -> None:
+    def _allow(self, actions: Sequence[AbortItem | PlanItem], spent: DailyUsage) -> None:
         part = replace(
             self.plan,
             aborts=tuple(one for one in actions if isinstance(one, AbortItem)),
@@ -197,8 +197,8 @@ def _is_ours(stored: StoredAction | None, plan_id: UUID) -> bool:
     return stored is not None and stored.plan_id == plan_id and stored.state is not ActionState.REFUSED
 
 
-def do_each(
-    work: Work,
+def run_actions(
+    work: ExecutionContext,
     actions: Sequence[_Action],
     act: Callable[[_Action], ItemOutcome],
     *,
@@ -219,16 +219,16 @@ def do_each(
     return tuple(outcomes)
 
 
-def record_each(work: Work, outcomes: Sequence[ItemOutcome]) -> None:
+def record_each(work: ExecutionContext, outcomes: Sequence[ItemOutcome]) -> None:
     """Keep what came of actions that were done together."""
     for n, outcome in enumerate(outcomes, start=1):
         record(work, outcome)
         _tell_recorded(work, n, outcome)
 
 
-def record(work: Work, outcome: ItemOutcome) -> None:
+def record(work: ExecutionContext, outcome: ItemOutcome) -> None:
     """Raises ExecutorFenced instead of a refusal that a later start may be making untrue."""
-    if outcome.fate is ItemFate.REFUSED:
+    if outcome.fate is ActionResult.REFUSED:
         detail: dict[str, Any] = {"reason": outcome.reason}
         keep, kept = (record_waiting, {**detail, **outcome.seen}) if outcome.waits else (record_refusal, detail)
         ours = outcome.action_id not in work.unclaimed
@@ -236,13 +236,16 @@ def record(work: Work, outcome: ItemOutcome) -> None:
             raise ExecutorFenced(f"{work.contract.contract}: another executor has claimed {outcome.action_id} since")
     else:
         detail = dict(outcome.place or {})
-        by_us, reopened = outcome.fate in (ItemFate.PUBLISHED, ItemFate.DONE), work.reopened.get(outcome.action_id, 0)
+        by_us, reopened = (
+            outcome.fate in (ActionResult.PUBLISHED, ActionResult.DONE),
+            work.reopened.get(outcome.action_id, 0),
+        )
         record_done(work.engine, outcome.action_id, outcome=detail, by_us=by_us, reopened=reopened)
     work.begun.discard(outcome.action_id)
     work.audit(str(outcome.fate), action_id=str(outcome.action_id), **detail)
 
 
-def refuse_begun(work: Work, reason: str) -> None:
+def refuse_begun(work: ExecutionContext, reason: str) -> None:
     """Say of what this start alone has begun that it was not done, so that the next start or plan may take it up.
 
     An action that an earlier start had begun stays as it is: that one may have done it. So does one that a later start
@@ -250,13 +253,13 @@ def refuse_begun(work: Work, reason: str) -> None:
     """
     for action_id in sorted(work.begun):
         if record_refusal(work.engine, action_id, executor=work.executor, outcome={"reason": reason}):
-            work.audit(ItemFate.REFUSED, action_id=str(action_id), reason=reason)
+            work.audit(ActionResult.REFUSED, action_id=str(action_id), reason=reason)
     work.begun.clear()
 
 
 def refused(item: PlanItem, reason: str) -> ItemOutcome:
     """What was not done, and why."""
-    return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ItemFate.REFUSED, reason=reason)
+    return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ActionResult.REFUSED, reason=reason)
 
 
 def waits(item: PlanItem, doubt: str, *, seen: Mapping[str, Any] | None = None) -> ItemOutcome:
@@ -268,5 +271,5 @@ def waits(item: PlanItem, doubt: str, *, seen: Mapping[str, Any] | None = None) 
     return replace(refused(item, reason), waits=True, seen=seen or {})
 
 
-def _tell_recorded(work: Work, n: int, outcome: ItemOutcome) -> None:
-    work.tell(ExecutorStep.RECORDED, {"item": n, "fate": outcome.fate})
+def _tell_recorded(work: ExecutionContext, n: int, outcome: ItemOutcome) -> None:
+    work.on_progress(ExecutorStep.RECORDED, {"item": n, "fate": outcome.fate})

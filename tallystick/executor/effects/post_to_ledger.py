@@ -23,9 +23,9 @@ from tallystick.compensation.plan import PlanItem, StandingRow
 from tallystick.compensation.repair_effect import has_its_row, is_taken_back_once, why_not_taken_back
 from tallystick.contract.compensation import LedgerPost
 from tallystick.contract.contract import Contract
-from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSection
 from tallystick.executor.effects.source_rows import read_source_rows
-from tallystick.executor.effects.step import ExecutorStep, Tell, tell_nobody
+from tallystick.executor.effects.step import ExecutorStep, OnProgress, no_progress
 from tallystick.ledger.postgres_connection import APPLICATION_NAME, open_ledger
 from tallystick.ledger.protocol import LedgerRefused
 
@@ -74,7 +74,7 @@ def post_once(
     *,
     plan_hash: str,
     may_write: Callable[[], str | None],
-    tell: Tell = tell_nobody,
+    on_progress: OnProgress = no_progress,
 ) -> Posted:
     """Insert the rows of one event, or find that its action did. event: the JSON payload. tell: of each step.
 
@@ -84,7 +84,9 @@ def post_once(
     psycopg.OperationalError where only the next attempt can find out what stands.
     """
     post = _rules_of(contract)
-    return _once(dsn, contract, item, lambda it: _post(it, contract, post, item, event), plan_hash, may_write, tell)
+    return _once(
+        dsn, contract, item, lambda it: _post(it, contract, post, item, event), plan_hash, may_write, on_progress
+    )
 
 
 def counterpost_once(
@@ -94,11 +96,13 @@ def counterpost_once(
     *,
     plan_hash: str,
     may_write: Callable[[], str | None],
-    tell: Tell = tell_nobody,
+    on_progress: OnProgress = no_progress,
 ) -> Posted:
     """Insert the compensating entry of one row, or find that its action did. Raises the same."""
     post = _rules_of(contract)
-    return _once(dsn, contract, item, lambda it: _counterpost(it, contract, post, item), plan_hash, may_write, tell)
+    return _once(
+        dsn, contract, item, lambda it: _counterpost(it, contract, post, item), plan_hash, may_write, on_progress
+    )
 
 
 def _once(
@@ -108,7 +112,7 @@ def _once(
     write: Callable[[psycopg.Connection], None],
     plan_hash: str,
     may_write: Callable[[], str | None],
-    tell: Tell,
+    on_progress: OnProgress,
 ) -> Posted:
     post = _rules_of(contract)
     with open_ledger(dsn, may_write=True) as connection:
@@ -121,9 +125,9 @@ def _once(
                 _hold_key(connection, contract, item)
                 if reason := may_write():
                     raise _Refused(reason)
-                tell(ExecutorStep.BEGUN, {})
+                on_progress(ExecutorStep.BEGUN, {})
                 write(connection)
-                tell(ExecutorStep.INSERTED, {})
+                on_progress(ExecutorStep.INSERTED, {})
         except _Refused as refused:
             return Posted(refused=str(refused))
         except (psycopg.IntegrityError, psycopg.DataError) as error:
@@ -131,7 +135,7 @@ def _once(
             return Posted(refused=f"the ledger refused its rows: {type(error).__name__} of {about}")
         except _NOT_OURS as error:
             raise _unusable(contract, post, error) from error
-    tell(ExecutorStep.POSTED, {})
+    on_progress(ExecutorStep.POSTED, {})
     return Posted()
 
 
@@ -261,7 +265,7 @@ def _counterpost(connection: psycopg.Connection, contract: Contract, post: Ledge
         )
 
 
-def standing_rows(connection: psycopg.Connection, ledger: LedgerSide, match_key: str) -> tuple[StandingRow, ...]:
+def standing_rows(connection: psycopg.Connection, ledger: LedgerSection, match_key: str) -> tuple[StandingRow, ...]:
     """What the contract reads of the key, under a savepoint that may only read: its condition runs as the poster."""
     with connection.transaction():
         connection.execute("SET TRANSACTION READ ONLY")

@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from tallystick.connections.connections import KafkaSettings
-from tallystick.executor.effects.step import ExecutorStep, Tell, tell_nobody
+from tallystick.executor.effects.step import ExecutorStep, OnProgress, no_progress
 
 _INIT_SECONDS = 30
 _TRIES = 10
@@ -79,7 +79,7 @@ def publish_together(
     producer: Producer,
     records: Sequence[OutgoingRecord],
     *,
-    tell: Tell = tell_nobody,
+    on_progress: OnProgress = no_progress,
     why_not_commit: Callable[[], str | None] = lambda: None,
 ) -> tuple[Mapping[str, str | int], ...]:
     """Publish all records in one transaction; give topic, partition and offset of each. tell: of each step.
@@ -90,14 +90,14 @@ def publish_together(
     process can find out what stands.
     """
     _step(producer.begin_transaction)
-    tell(ExecutorStep.BEGUN, {})
+    on_progress(ExecutorStep.BEGUN, {})
     receipts = []
     try:
         for n, record in enumerate(records, start=1):
             receipts.append(_produce(producer, record))
-            tell(ExecutorStep.PRODUCED, {"record": n, "of": len(records), "topic": record.topic})
+            on_progress(ExecutorStep.PRODUCED, {"record": n, "of": len(records), "topic": record.topic})
         _step(producer.flush)
-        tell(ExecutorStep.FLUSHED, {})
+        on_progress(ExecutorStep.FLUSHED, {})
         if reason := why_not_commit():
             raise _MustAbort(reason)
         _step(lambda: producer.commit_transaction(-1))
@@ -106,9 +106,9 @@ def publish_together(
             _step(producer.flush)
         reason = next((receipt.refusal for receipt in receipts if receipt.refusal), str(error))
         _step(lambda: producer.abort_transaction(-1))
-        tell(ExecutorStep.ABORTED, {"error": reason})
+        on_progress(ExecutorStep.ABORTED, {"error": reason})
         raise TransactionAborted(reason) from error
-    tell(ExecutorStep.PUBLISHED, {})
+    on_progress(ExecutorStep.PUBLISHED, {})
     return tuple(
         {"topic": receipt.topic, "partition": receipt.partition, "offset": receipt.kafka_offset} for receipt in receipts
     )

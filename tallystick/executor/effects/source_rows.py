@@ -8,13 +8,13 @@ import psycopg
 from psycopg.rows import dict_row
 
 from tallystick.compensation.plan import StandingRow
-from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSection
 from tallystick.ledger import postgres_sql
 from tallystick.ledger.postgres_table import describe_table
 
 
 def read_source_rows(
-    connection: psycopg.Connection, ledger: LedgerSide, match_keys: Collection[str]
+    connection: psycopg.Connection, ledger: LedgerSection, match_keys: Collection[str]
 ) -> dict[str, tuple[StandingRow, ...]]:
     """Every visible row of these keys. Keys that stand nowhere are not in the answer. Raises LedgerRefused."""
     table = describe_table(connection, ledger)

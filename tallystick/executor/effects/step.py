@@ -33,9 +33,9 @@ class ExecutorStep(StrEnum):
     STOPPED = "stopped"
 
 
-Tell = Callable[[str, Mapping[str, Any]], None]
+OnProgress = Callable[[str, Mapping[str, Any]], None]
 """Called with a step and its figures."""
 
 
-def tell_nobody(step: str, figures: Mapping[str, Any]) -> None:
+def no_progress(step: str, figures: Mapping[str, Any]) -> None:
     """For whoever only wants the result."""

@@ -7,12 +7,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from tallystick.compensation.plan import Kind, Plan, PlanItem, PlanRefused
-from tallystick.compensation.repair_effect import Effect
+from tallystick.compensation.plan import Plan, PlanItem, PlanRefused, RepairKind
+from tallystick.compensation.repair_effect import RepairEffect
 from tallystick.connections.connections import Connections, HttpAccount
 from tallystick.contract.contract import Contract
 from tallystick.documents.plan import conf_of
-from tallystick.executor.effects.action_log import ItemCheck, ItemFate, ItemOutcome, Work, do_each, refused
+from tallystick.executor.effects.action_log import (
+    ActionResult,
+    ExecutionContext,
+    ItemCheck,
+    ItemOutcome,
+    refused,
+    run_actions,
+)
 from tallystick.executor.effects.airflow_api import AirflowApi, DagRun, open_airflow
 from tallystick.executor.effects.publish_events import ExecutorFenced
 from tallystick.executor.effects.step import ExecutorStep
@@ -20,7 +27,7 @@ from tallystick.store.plans.claim_store import STARTING, note_starting
 from tallystick.store.plans.plan_store import ActionState, StoredAction
 
 
-def hand_over(work: Work) -> tuple[ItemOutcome, ...]:
+def trigger_dags(work: ExecutionContext) -> tuple[ItemOutcome, ...]:
     """A run of its DAG for each."""
     items = _handed_over(work.plan)
     if not items:
@@ -28,12 +35,12 @@ def hand_over(work: Work) -> tuple[ItemOutcome, ...]:
     account = _airflow_of(work.contract, work.connections)
     actions = work.claim(items)
     work.audit("executing", dags=sorted({item.triggers for item in items}))
-    work.tell(ExecutorStep.EXECUTING, {"dags": len({item.triggers for item in items})})
+    work.on_progress(ExecutorStep.EXECUTING, {"dags": len({item.triggers for item in items})})
     with open_airflow(account) as airflow:
-        return do_each(work, items, lambda item: _start(work, airflow, item, actions.get(item.action_id)))
+        return run_actions(work, items, lambda item: _start(work, airflow, item, actions.get(item.action_id)))
 
 
-def rehearse_handing_over(work: Work) -> dict[UUID, ItemOutcome]:
+def rehearse_handing_over(work: ExecutionContext) -> dict[UUID, ItemOutcome]:
     """Ask of each DAG whether its run would begin."""
     items = _handed_over(work.plan)
     if not items:
@@ -43,7 +50,7 @@ def rehearse_handing_over(work: Work) -> dict[UUID, ItemOutcome]:
     return {
         item.action_id: refused(item, reason)
         if (reason := reasons[item.action_id])
-        else ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ItemFate.WOULD_DO)
+        else ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=ActionResult.WOULD_DO)
         for item in items
     }
 
@@ -65,7 +72,7 @@ def check_handed_over(contract: Contract, plan: Plan, connections: Connections) 
 
 
 def _handed_over(plan: Plan) -> Sequence[PlanItem]:
-    return [item for item in plan.items if item.kind is Kind.TRIGGER]
+    return [item for item in plan.items if item.kind is RepairKind.TRIGGER]
 
 
 def _airflow_of(contract: Contract, connections: Connections) -> HttpAccount:
@@ -74,9 +81,9 @@ def _airflow_of(contract: Contract, connections: Connections) -> HttpAccount:
     return connections.airflow
 
 
-def _start(work: Work, airflow: AirflowApi, item: PlanItem, action: StoredAction | None) -> ItemOutcome:
+def _start(work: ExecutionContext, airflow: AirflowApi, item: PlanItem, action: StoredAction | None) -> ItemOutcome:
     if action is not None and action.state is ActionState.DONE:
-        fate = ItemFate.ALREADY_DONE
+        fate = ActionResult.ALREADY_DONE
     else:
         started = airflow.start_once(
             item.triggers,
@@ -86,12 +93,12 @@ def _start(work: Work, airflow: AirflowApi, item: PlanItem, action: StoredAction
         )
         if started.refused:
             return refused(item, started.refused)
-        work.tell(ExecutorStep.STARTED, {"dag_id": item.triggers, "dag_run_id": str(item.action_id)})
-        fate = ItemFate.ALREADY_DONE if started.already else ItemFate.DONE
+        work.on_progress(ExecutorStep.STARTED, {"dag_id": item.triggers, "dag_run_id": str(item.action_id)})
+        fate = ActionResult.ALREADY_DONE if started.already else ActionResult.DONE
     return ItemOutcome(action_id=item.action_id, match_key=item.match_key, fate=fate, place=_run_place(item))
 
 
-def _why_not_started(work: Work, item: PlanItem, action: StoredAction | None) -> str | None:
+def _why_not_started(work: ExecutionContext, item: PlanItem, action: StoredAction | None) -> str | None:
     """Of one that has no run; None: nothing, and that it is asked for now is kept first."""
     if action is not None and action.outcome.get(STARTING):
         return (
@@ -109,7 +116,7 @@ def _run_place(item: PlanItem) -> dict[str, str]:
     return {"dag_id": item.triggers, "dag_run_id": str(item.action_id)}
 
 
-def _effect(run: DagRun | None, conf: Mapping[str, Any]) -> Effect:
+def _effect(run: DagRun | None, conf: Mapping[str, Any]) -> RepairEffect:
     if run is None or run.state == "failed":
-        return Effect.NOT_CLEARED
-    return Effect.HANDED_OVER if run.conf == conf else Effect.CHANGED
+        return RepairEffect.NOT_CLEARED
+    return RepairEffect.HANDED_OVER if run.conf == conf else RepairEffect.CHANGED

@@ -72,10 +72,10 @@ def firing_seen_by(connection: Connection, contract_name: str) -> dict[str, Aler
 def pending_alerts(engine: Engine, contract_name: str) -> tuple[PendingAlert, ...]:
     """Alerts that are owed to some sink, oldest first."""
     with engine.connect() as connection:
-        return owed_seen_by(connection, contract_name)
+        return pending_alerts_seen_by(connection, contract_name)
 
 
-def owed_seen_by(connection: Connection, contract_name: str) -> tuple[PendingAlert, ...]:
+def pending_alerts_seen_by(connection: Connection, contract_name: str) -> tuple[PendingAlert, ...]:
     """The same, as this connection's transaction sees it."""
     later = alert_table.alias("later")
     sink = func.jsonb_array_elements_text(alert_table.c.sinks).table_valued("value", name="sink")

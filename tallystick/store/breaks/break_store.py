@@ -15,7 +15,7 @@ from tallystick.store.runs.open_item_store import break_of_row, item_of_row, ite
 from tallystick.store.schema import compensation_action, item_break, open_item
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
-from tallystick.text.plain import moment_of
+from tallystick.text.plain import parse_utc
 
 PREFIX_MIN = 8
 _CANDIDATES_MAX = 10
@@ -85,8 +85,8 @@ def _told(connection: Connection, row: Row[Any]) -> ToldBreak:
         window_start_utc=judged.window_start_utc,
         window_end_utc=judged.window_end_utc,
         judged_utc=judged.now_utc,
-        topic_settled_until_utc=moment_of(judged.topic_settled),
-        ledger_settled_until_utc=moment_of(judged.ledger_settled),
+        topic_settled_until_utc=parse_utc(judged.topic_settled),
+        ledger_settled_until_utc=parse_utc(judged.ledger_settled),
         life=life_of_break(connection, row.contract, row.break_id),
         of_inputs=bool(judged.key_index) and judged.key_index.get("seed") is None,
         repairs=_earlier_repairs(connection, row),

@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from tallystick.compensation.abort_plan import AbortItem
-from tallystick.compensation.plan import Kind, Plan, PlanItem, PlanStale, Spent
+from tallystick.compensation.plan import DailyUsage, Plan, PlanItem, PlanStale, RepairKind
 from tallystick.model.cut import JudgedPart
 from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import TopicPartition
@@ -40,7 +40,7 @@ NOT_OUTSTANDING = "its break is not outstanding any more"
 _AT_ONCE = 1000
 """Rows of one statement, far below what PostgreSQL takes as parameters."""
 
-Allow = Callable[[Sequence[AbortItem | PlanItem], Spent], None]
+Allow = Callable[[Sequence[AbortItem | PlanItem], DailyUsage], None]
 """Raises where these actions may not be done beside what the day has spent on others already."""
 
 
@@ -274,7 +274,7 @@ def _done_elsewhere(
         item.action_id: f"plan {other.plan_id} of {other.contract} has done the same, or is doing it"
         for item in items
         for other in same.get(item.action_id, ())
-        if other.reverses == item.reverses and not (item.kind is Kind.TRIGGER and other.contract == contract_name)
+        if other.reverses == item.reverses and not (item.kind is RepairKind.TRIGGER and other.contract == contract_name)
     }
 
 
@@ -299,15 +299,15 @@ def _effects(
 
 def _effect(item: PlanItem, topic_id: str, ledger: str) -> tuple[str, ...]:
     match item.kind:
-        case Kind.REPUBLISH:
+        case RepairKind.REPUBLISH:
             return item.kind, topic_id, item.leg, item.match_key
-        case Kind.REVERSE:
+        case RepairKind.REVERSE:
             return item.kind, topic_id, item.leg, item.match_key  # of any copy: one must be left
-        case Kind.POST:
+        case RepairKind.POST:
             return item.kind, ledger, item.leg, item.match_key
-        case Kind.COUNTERPOST:
+        case RepairKind.COUNTERPOST:
             return item.kind, ledger, item.reverses
-        case Kind.TRIGGER:
+        case RepairKind.TRIGGER:
             return item.kind, item.triggers, item.break_class, item.leg, item.match_key
 
 

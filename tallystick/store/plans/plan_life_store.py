@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.dialects.postgresql import array
 
 from tallystick.compensation.abort_plan import AbortItem
-from tallystick.compensation.plan import Kind, PlanItem
+from tallystick.compensation.plan import PlanItem, RepairKind
 from tallystick.store.plans.approval_store import AGREED, FAILED, REJECTED, UNANSWERED
 from tallystick.store.plans.plan_store import ASKED, ActionState, AuditEntry, audit_entry
 from tallystick.store.schema import audit, compensation_action, compensation_plan
@@ -30,7 +30,7 @@ _LONG = ["actions", "places", "ends"]
 class PlanSum:
     """Items of one kind and currency, in integer minor units."""
 
-    kind: Kind
+    kind: RepairKind
     currency: str
     items: int
     amount_minor: int

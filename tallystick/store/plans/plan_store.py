@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import OperationalError
 
-from tallystick.compensation.plan import Plan, Spent
+from tallystick.compensation.plan import DailyUsage, Plan
 from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.model.findings import total_money
 from tallystick.model.known_repair import KnownRepair
@@ -204,7 +204,7 @@ def known_repairs(engine: Engine, action_ids: Collection[str]) -> tuple[KnownRep
     )
 
 
-def spent_today(engine: Engine, contract_name: str, *, but: Collection[UUID] = ()) -> Spent:
+def spent_today(engine: Engine, contract_name: str, *, but: Collection[UUID] = ()) -> DailyUsage:
     """What plans of the contract began to move since midnight, UTC, by the store's clock, without these actions."""
     with engine.connect() as connection:
         return spent_by(connection, contract_name, but=but)
@@ -332,7 +332,7 @@ def _audit_row(
     return {"contract": contract_name, "plan_id": plan_id, "actor": actor, "event": event, "detail": dict(detail)}
 
 
-def spent_by(connection: Connection, contract_name: str, *, but: Collection[UUID] = ()) -> Spent:
+def spent_by(connection: Connection, contract_name: str, *, but: Collection[UUID] = ()) -> DailyUsage:
     """The same, with what this connection's transaction has written."""
     statement = (
         select(compensation_action.c.action_id, compensation_action.c.plan_id)
@@ -348,7 +348,7 @@ def spent_by(connection: Connection, contract_name: str, *, but: Collection[UUID
     plans = [_PLAN.validate_python(body) for body in connection.scalars(bodies)]
     actions = [one for plan in plans for one in plan.actions if begun.get(one.action_id) == plan.plan_id]
     moved = total_money(pair for one in actions for pair in one.moved_minor.items())
-    return Spent(items=len(actions), moved_minor=moved)
+    return DailyUsage(items=len(actions), moved_minor=moved)
 
 
 def taken_over(action_ids: Sequence[UUID], plan_id: UUID, executor: str) -> Update:

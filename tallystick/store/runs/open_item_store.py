@@ -39,7 +39,7 @@ def open_items_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenIt
         return tuple(item_of_row(row) for row in connection.execute(statement))
 
 
-def items_too_many_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenItem, ...]:
+def surplus_items_as_of(engine: Engine, contract_name: str, n: int) -> tuple[OpenItem, ...]:
     """Events and rows that no cut before n could pair any more, broken still: copies one too many. Only what takes them
     back ends them.
     """

@@ -28,7 +28,7 @@ from sqlalchemy import (
 
 from tallystick.alerting.alert import Alert
 from tallystick.contract.contract import Contract
-from tallystick.host.gc_tuning import seldom_collected
+from tallystick.host.gc_tuning import relaxed_gc
 from tallystick.model.findings import Break, DoubtFound, NoticeFound, total_money
 from tallystick.model.open_item import ItemState, OpenItem, StandingItems
 from tallystick.model.partner_lag import RunLag
@@ -106,7 +106,7 @@ def commit_run(
     return result.verdict
 
 
-@seldom_collected()
+@relaxed_gc()
 def read_run(engine: Engine, contract_name: str, n: int) -> StoredRun | None:
     """The committed run of cut n, whole."""
     verdict_of_cut = select(verdict_table).where(verdict_table.c.contract == contract_name, verdict_table.c.cut_n == n)

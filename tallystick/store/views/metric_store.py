@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import JSONPATH
 from tallystick.contract.verdict_deadline import next_verdict_due_utc
 from tallystick.model.metric_figures import ContractFigures, JudgedWindow, SinkFigures
 from tallystick.model.verdict import Verdict
-from tallystick.store.alerts.alert_store import owed_seen_by
+from tallystick.store.alerts.alert_store import pending_alerts_seen_by
 from tallystick.store.schema import alert, alert_delivery, standing_total
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
@@ -99,7 +99,7 @@ def _sinks(connection: Connection, contract_name: str) -> tuple[SinkFigures, ...
         .group_by(alert_delivery.c.sink)
     )
     failed = {row.sink: row.failures for row in connection.execute(failures)}
-    owed = Counter(sink for pending in owed_seen_by(connection, contract_name) for sink in pending.owed_to)
+    owed = Counter(sink for pending in pending_alerts_seen_by(connection, contract_name) for sink in pending.owed_to)
     return tuple(
         SinkFigures(sink=sink, failures=failed.get(sink, 0), owed=owed[sink]) for sink in sorted({*failed, *owed})
     )

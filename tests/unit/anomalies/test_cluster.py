@@ -11,7 +11,7 @@ from tallystick.anomalies.doubts.log_rewritten import log_rewritten
 from tallystick.anomalies.doubts.topic_recreated import log_truncated, topic_recreated
 from tallystick.anomalies.doubts.torn_cut import torn_cut
 from tallystick.anomalies.notices.retention_overtakes import retention_overtakes
-from tallystick.kafka_cluster.state import RewrittenBatch, Surroundings, UnreadExpiry
+from tallystick.kafka_cluster.state import ClusterState, RewrittenBatch, UnreadExpiry
 from tallystick.matching.evidence import Evidence
 from tallystick.model.cut import Cut, PartitionSnapshot, without_expired
 from tallystick.model.finding_names import Doubt
@@ -27,7 +27,7 @@ def seen_around(
     *before: PartitionSnapshot, after: tuple[PartitionSnapshot, ...] | None = None, cut: Cut | None = None
 ) -> Evidence:
     """The cut as it was judged: between these two looks at the topics."""
-    stood = Surroundings(partitions_before=before, partitions_after=before if after is None else after)
+    stood = ClusterState(partitions_before=before, partitions_after=before if after is None else after)
     return evidence_of(cut=without_expired(cut or cut_of(), before), surroundings=stood)
 
 
@@ -66,7 +66,7 @@ def test_a_log_that_lost_its_beginning_expired_and_was_neither_truncated_nor_mad
 def test_a_log_that_grew_again_is_rewritten_once_per_partition_from_its_first_odd_batch() -> None:
     odd = RewrittenBatch(topic_partition=PART, kafka_offset=17, read_by_cut=1, before="one", now="another")
     batches = (replace(odd, kafka_offset=19), odd)
-    (found,) = doubts_of(evidence_of(surroundings=Surroundings(rewritten=batches)))
+    (found,) = doubts_of(evidence_of(surroundings=ClusterState(rewritten=batches)))
     assert found.sentence == (
         "billing.payouts[0]: 2 of the last batches that were read are not what they were, from offset 17 on (read by "
         "run 1): one before, another now."
@@ -110,7 +110,7 @@ def forecast(*, now_utc: datetime, expires_utc: datetime, schedule: str) -> Noti
     evidence = evidence_of(
         cut=cut_of(now_utc=now_utc),
         contract=contract_of(schedule=schedule),
-        surroundings=Surroundings(
+        surroundings=ClusterState(
             expiries=(UnreadExpiry(topic_partition=PART, kafka_offset=20, expires_utc=expires_utc),)
         ),
     )

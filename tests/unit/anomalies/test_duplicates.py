@@ -10,7 +10,7 @@ from tallystick.anomalies.breaks.make_break import NAMED_OF_A_SIDE_MAX
 from tallystick.kafka_log.producer_history import MarkerProtocol
 from tallystick.kafka_log.record import ACTION_HEADER, LogRecord
 from tallystick.kafka_log.transaction_span import TransactionSpan
-from tallystick.matching.match_case import Place
+from tallystick.matching.match_case import RecordLocation
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tests.unit.builders import IN_TOPIC, L2T, LEDGER, T2L, event, evidence_of, item_of, record_of, row, seen
@@ -210,7 +210,7 @@ def test_whether_they_differ_is_not_said_where_one_has_left_the_log() -> None:
 def test_an_original_of_an_earlier_window_is_said_to_be_of_one_and_one_of_this_is_not() -> None:
     (here,) = found(row(1), event(11), event(12))
     (carried,) = found(event(12), row(1), direction=T2L, carried=[item_of(event(3))])
-    (looked_up,) = found(event(12), sightings=[seen(LEDGER, Place.EARLIER_SLICE, 1)])
+    (looked_up,) = found(event(12), sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1)])
     assert [one.evidence["across_windows"] for one in (here, carried, looked_up)] == [False, True, True]
     assert ["of an earlier window" in one.story for one in (here, carried, looked_up)] == [False, True, True]
 
@@ -236,7 +236,10 @@ def test_a_duplicate_says_whether_the_ledger_followed_it() -> None:
 
 
 def test_the_original_of_an_earlier_cut_is_found_by_the_look_up() -> None:
-    (one,) = found(event(12), sightings=[seen(LEDGER, Place.EARLIER_SLICE, 1), seen(IN_TOPIC, Place.EARLIER_SLICE, 3)])
+    (one,) = found(
+        event(12),
+        sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1), seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 3)],
+    )
     assert one.evidence["original"] == "topic:billing.payouts:0:3"
 
 
@@ -244,8 +247,8 @@ def test_the_original_of_an_earlier_cut_is_found_by_the_look_up() -> None:
 def test_a_break_of_a_key_that_stands_a_thousand_times_names_a_few_copies_of_each_side(
     rows: int, named: int, unnamed: int | None
 ) -> None:
-    stand = [seen(LEDGER, Place.EARLIER_SLICE, n) for n in range(rows)]
-    (one,) = found(event(12), sightings=[*stand, *(seen(IN_TOPIC, Place.EARLIER_SLICE, n) for n in (3, 4))])
+    stand = [seen(LEDGER, RecordLocation.EARLIER_SLICE, n) for n in range(rows)]
+    (one,) = found(event(12), sightings=[*stand, *(seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, n) for n in (3, 4))])
     places = [copy["at"].split(":")[0] for copy in one.evidence["found_elsewhere"]]
     assert (places.count("ledger"), places.count("topic")) == (named, 2)
     assert one.evidence.get("found_elsewhere_unnamed") == unnamed
@@ -253,14 +256,16 @@ def test_a_break_of_a_key_that_stands_a_thousand_times_names_a_few_copies_of_eac
 
 
 def test_an_original_that_has_left_the_log_is_not_named() -> None:
-    (one,) = found(event(12), sightings=[seen(LEDGER, Place.EARLIER_SLICE, 1)])
+    (one,) = found(event(12), sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1)])
     assert one.evidence["original"] == ""
     assert "repeats an earlier copy" in one.story
     assert one.break_class is UNKNOWN
 
 
 def test_an_aborted_copy_is_not_the_original() -> None:
-    (one,) = found(event(12), sightings=[seen(LEDGER, Place.EARLIER_SLICE, 1), seen(IN_TOPIC, Place.ABORTED, 3)])
+    (one,) = found(
+        event(12), sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1), seen(IN_TOPIC, RecordLocation.ABORTED, 3)]
+    )
     assert one.evidence["original"] == ""
 
 

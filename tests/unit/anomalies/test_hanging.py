@@ -8,7 +8,7 @@ import pytest
 from tallystick.anomalies.doubts.hanging_transaction import hanging_transaction, held_by_prepared_transaction
 from tallystick.anomalies.doubts.held import held_by_open_transaction
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
-from tallystick.kafka_cluster.state import BrokerSettings, FirstSight, HeldEvents, Surroundings
+from tallystick.kafka_cluster.state import BlockedEvents, BrokerSettings, ClusterState, FirstSight
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
@@ -41,7 +41,7 @@ SETTINGS = BrokerSettings(
     transaction_version=2,
 )
 SIGHT = FirstSight(topic_partition=PART, producer_id=4001, kafka_offset_start=20, first_seen_utc=NOON - HOUR)
-OWN = HeldEvents(
+OWN = BlockedEvents(
     topic_partition=PART,
     producer_id=4001,
     producer_epoch=3,
@@ -54,7 +54,7 @@ BEHIND = replace(OWN, producer_id=4002, kafka_offset_start=21, events=2, money={
 
 
 def held(*open_transactions: OpenTransaction, mark: int = 27, **around: object) -> Evidence:
-    surroundings = Surroundings(broker_settings=SETTINGS, open_transactions=open_transactions)
+    surroundings = ClusterState(broker_settings=SETTINGS, open_transactions=open_transactions)
     return evidence_of(
         cut=cut_of(slice_of(10, 20, mark=mark)),
         surroundings=replace(surroundings, **around),  # type: ignore[arg-type]

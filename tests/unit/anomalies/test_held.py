@@ -7,7 +7,7 @@ import pytest
 
 from tallystick.anomalies.doubts.held import held_by_ledger_horizon, held_by_open_transaction, partner_not_settled
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
-from tallystick.kafka_cluster.state import Surroundings
+from tallystick.kafka_cluster.state import ClusterState
 from tallystick.ledger.protocol import HorizonHolder
 from tallystick.model.offsets import TopicPartition
 from tests.unit.builders import (
@@ -37,7 +37,7 @@ HELD = evidence_of(cut=cut_of(slice_of(10, 20, mark=27)))
 
 
 def test_a_held_partition_names_the_producer_the_moment_and_the_offsets() -> None:
-    (doubt,) = held_by_open_transaction(replace(HELD, surroundings=Surroundings(open_transactions=(RELAY,))))
+    (doubt,) = held_by_open_transaction(replace(HELD, surroundings=ClusterState(open_transactions=(RELAY,))))
     assert doubt.sentence == (
         "billing.payouts[0]: 7 offsets could not be read: the open transaction of relay-1 (producer 4001, "
         "since 2026-03-01 11:40:00 UTC, time-out 60 s) holds the LSO at 20, the mark is 27."
@@ -47,13 +47,13 @@ def test_a_held_partition_names_the_producer_the_moment_and_the_offsets() -> Non
 
 def test_of_several_open_transactions_the_first_on_the_log_holds_the_lso() -> None:
     later = replace(RELAY, transactional_id="relay-2", kafka_offset_start=24)
-    (doubt,) = held_by_open_transaction(replace(HELD, surroundings=Surroundings(open_transactions=(later, RELAY))))
+    (doubt,) = held_by_open_transaction(replace(HELD, surroundings=ClusterState(open_transactions=(later, RELAY))))
     assert doubt.details["transactional_id"] == "relay-1"
 
 
 def test_a_transaction_of_another_partition_holds_nothing_here() -> None:
     elsewhere = replace(RELAY, topic_partition=TopicPartition(topic=TOPIC, partition=1))
-    (doubt,) = held_by_open_transaction(replace(HELD, surroundings=Surroundings(open_transactions=(elsewhere,))))
+    (doubt,) = held_by_open_transaction(replace(HELD, surroundings=ClusterState(open_transactions=(elsewhere,))))
     assert doubt.details["transactional_id"] == ""
     assert "a producer transaction that has ended meanwhile holds the LSO" in doubt.sentence
 
@@ -61,7 +61,7 @@ def test_a_transaction_of_another_partition_holds_nothing_here() -> None:
 @pytest.mark.parametrize("started_ms", [None, -1])
 def test_a_transaction_that_no_coordinator_knows_has_no_moment(started_ms: int | None) -> None:
     hanging = replace(RELAY, transactional_id="", started_ms=started_ms, timeout_ms=None)
-    (doubt,) = held_by_open_transaction(replace(HELD, surroundings=Surroundings(open_transactions=(hanging,))))
+    (doubt,) = held_by_open_transaction(replace(HELD, surroundings=ClusterState(open_transactions=(hanging,))))
     assert "the open transaction of unknown to every coordinator (producer 4001) holds" in doubt.sentence
     assert doubt.details["since_utc"] is None
 

@@ -20,7 +20,7 @@ from kafka.protocol.consumer.offsets import OffsetSpec
 from tallystick.anomalies.doubts.held import held_by_open_transaction
 from tallystick.anomalies.doubts.held_by_replication import held_by_replication
 from tallystick.anomalies.notices.cursor_stopped import cursor_stopped
-from tallystick.kafka_cluster.state import Surroundings, TopicSettings
+from tallystick.kafka_cluster.state import ClusterState, TopicSettings
 from tallystick.kafka_log import topic_snapshot
 from tallystick.kafka_log.topic_snapshot import read_log_ends
 from tallystick.model.cut import TopicSlice, next_topic_slice
@@ -60,7 +60,7 @@ def held_at(**changes: Any) -> TopicSlice:
 
 
 def sentences(topic_slice: TopicSlice, *settings: TopicSettings) -> list[str]:
-    evidence = evidence_of(cut=cut_of(topic_slice), surroundings=Surroundings(topic_settings=settings))
+    evidence = evidence_of(cut=cut_of(topic_slice), surroundings=ClusterState(topic_settings=settings))
     return [found.sentence for found in held_by_replication(evidence)]
 
 
@@ -106,7 +106,7 @@ def test_behind_an_open_transaction_too_both_are_told() -> None:
 
 
 def test_a_cursor_that_replicas_hold_is_no_transactions_fault() -> None:
-    before = Surroundings(cursor_positions=positions_of((20, 20), (20, 23), (20, 23)))
+    before = ClusterState(cursor_positions=positions_of((20, 20), (20, 23), (20, 23)))
     (found,) = cursor_stopped(evidence_of(cut=cut_of(held_at()), surroundings=before))
     assert found.sentence.endswith("a log that too few replicas have holds it.")
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from tallystick.anomalies.doubts.ledger_changed import ledger_failed_over, ledger_ids_reused, ledger_rewritten
-from tallystick.kafka_cluster.state import PositionSums, Surroundings
-from tallystick.matching.match_case import Place
+from tallystick.kafka_cluster.state import ClusterState, PositionSums
+from tallystick.matching.match_case import RecordLocation
 from tallystick.model.cut import LedgerSnapshot
 from tallystick.model.finding_names import Doubt
 from tallystick.model.open_item import ItemSide
 from tests.unit.builders import contract_of, cut_of, deadlines_of, evidence_of, ledger_at, ledger_slice_of, row, seen
 
-PAIRED_BEFORE = seen(ItemSide.TOPIC, Place.EARLIER_SLICE, 5)
+PAIRED_BEFORE = seen(ItemSide.TOPIC, RecordLocation.EARLIER_SLICE, 5)
 TWO_TO_32 = 2**32
 
 
@@ -40,7 +40,7 @@ def test_a_row_that_stands_again_in_this_slice_was_updated_and_is_told_apart_fro
 
 
 def test_a_row_whose_event_was_never_read_is_not_taken_for_an_updated_one() -> None:
-    before = seen(ItemSide.TOPIC, Place.BEFORE_BASELINE, 5)
+    before = seen(ItemSide.TOPIC, RecordLocation.BEFORE_BASELINE, 5)
     (doubt,) = ledger_rewritten(evidence_of(row(1), sightings=[before], older_rows=39, older_rows_expected=40))
     assert doubt.details["updated_rows_seen"] == 0
 
@@ -76,7 +76,7 @@ def test_by_a_column_as_many_rows_that_are_not_the_same_are_told() -> None:
     def told(*, expected: int | None, older_rows: int = 40) -> list[str]:
         sums = PositionSums(expected=expected, now=100, at_end=200)
         ledger = {"kind": "jdbc", "connection": "l", "table": "main.posting", "order_by": "entry_id", "overlap": 10}
-        contract, around = contract_of(ledger=ledger), Surroundings(ledger_sums=sums)
+        contract, around = contract_of(ledger=ledger), ClusterState(ledger_sums=sums)
         counts = {"older_rows": older_rows, "older_rows_expected": 40}
         return [one.sentence for one in ledger_rewritten(evidence_of(contract=contract, surroundings=around, **counts))]
 
@@ -101,8 +101,8 @@ def test_by_a_column_newest_rows_that_were_read_and_went_are_told_and_unread_one
     assert told(300) == ""
 
 
-def read_on(now: LedgerSnapshot) -> Surroundings:
-    return Surroundings(ledger=now)
+def read_on(now: LedgerSnapshot) -> ClusterState:
+    return ClusterState(ledger=now)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.anomalies.registry import CLASSES
+from tallystick.anomalies.registry import RULES
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
@@ -15,7 +15,7 @@ BIGINT = st.integers(-(2**63), 2**63 - 1)
 
 
 def breaks_of(evidence: Evidence) -> list[Break]:
-    return [found for rule in CLASSES for found in rule.judge(evidence) if isinstance(found, Break)]
+    return [found for rule in RULES for found in rule.judge(evidence) if isinstance(found, Break)]
 
 
 @pytest.mark.parametrize("direction", [L2T, T2L], ids=str)

@@ -14,7 +14,7 @@ from tallystick.anomalies.notices.representation_differs import representation_d
 from tallystick.anomalies.notices.timestamp_skew import possible_ms, timestamp_skew
 from tallystick.anomalies.notices.unfiltered_reader import unfiltered_reader
 from tallystick.matching.evidence import Evidence, OutOfOrderEvent, RecordTimes
-from tallystick.matching.match_case import Copy, Place
+from tallystick.matching.match_case import Entry, RecordLocation
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import NoticeFound
 from tests.unit.builders import (
@@ -41,7 +41,7 @@ from tests.unit.builders import (
 # X3: errors that cancel out.
 
 
-def errors_of(*copies: Copy, **changes: object) -> list[NoticeFound]:
+def errors_of(*copies: Entry, **changes: object) -> list[NoticeFound]:
     return list(offsetting_errors(evidence_of(*copies, **changes)))
 
 
@@ -85,7 +85,7 @@ def test_above_two_to_the_53_one_unit_is_seen() -> None:
         pytest.param((event(11, "ev-1", 0), row(1, "ev-2", 0)), id="of nothing"),
     ],
 )
-def test_nothing_cancels_out(copies: tuple[Copy, ...]) -> None:
+def test_nothing_cancels_out(copies: tuple[Entry, ...]) -> None:
     assert errors_of(*copies) == []
 
 
@@ -177,7 +177,7 @@ def test_a_copy_of_an_event_of_an_earlier_cut_is_a_duplicate_too() -> None:
     again = evidence_of(
         event(12),
         direction=T2L,
-        sightings=[seen(IN_TOPIC, Place.EARLIER_SLICE, 3)],
+        sightings=[seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 3)],
         out_of_order=(late_event(12),),
         out_of_order_count=1,
     )
@@ -255,7 +255,7 @@ def test_pairs_written_differently_are_counted() -> None:
     assert list(representation_differs(evidence_of())) == []
 
 
-def read_by(isolation: str | None, *copies: Copy, aborted: int = 0, sightings: object = ()) -> list[NoticeFound]:
+def read_by(isolation: str | None, *copies: Entry, aborted: int = 0, sightings: object = ()) -> list[NoticeFound]:
     ledger = {"connection": "ledger_billing", "table": "billing.payout", "consumer_isolation": isolation}
     census = replace(census_of(slice_of(10, 20)), aborted=aborted)
     evidence = evidence_of(
@@ -278,8 +278,8 @@ def test_a_reader_that_filters_or_that_nobody_declared_is_not(isolation: str | N
 
 
 def test_where_it_did_harm_the_break_says_so() -> None:
-    assert read_by("read_uncommitted", row(1), aborted=1, sightings=[seen(IN_TOPIC, Place.ABORTED, 12)]) == []
-    assert read_by("read_uncommitted", row(1), sightings=[seen(IN_TOPIC, Place.OPEN, 25)]) == []
+    assert read_by("read_uncommitted", row(1), aborted=1, sightings=[seen(IN_TOPIC, RecordLocation.ABORTED, 12)]) == []
+    assert read_by("read_uncommitted", row(1), sightings=[seen(IN_TOPIC, RecordLocation.OPEN, 25)]) == []
     assert len(read_by("read_uncommitted", row(1))) == 1
 
 

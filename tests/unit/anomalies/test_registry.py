@@ -10,16 +10,16 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.anomalies.registry import CLASSES
+from tallystick.anomalies.registry import RULES
 from tallystick.judging.canary_cases import name_of
 from tallystick.judging.judge import judge
 from tallystick.kafka_cluster.batch_fingerprints import compare_anchors
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import (
-    BatchAnchor,
+    BatchFingerprint,
     BrokerSettings,
+    ClusterState,
     ExecutedAction,
-    Surroundings,
     TopicSettings,
     UnreadExpiry,
 )
@@ -36,7 +36,7 @@ from tallystick.matching.evidence import (
     SecondReading,
     UnreadableRecord,
 )
-from tallystick.matching.match_case import Copy, Place, Sighting
+from tallystick.matching.match_case import Entry, LookupHit, RecordLocation
 from tallystick.model.census_values import BledBatch
 from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
@@ -91,7 +91,7 @@ def doubled(*, original: object, copy: object) -> Evidence:
     return evidence_of(row(1), ORIGINAL, COPY, identities={ORIGINAL.item_id: original, COPY.item_id: copy})
 
 
-def torn(*late: Sighting) -> Evidence:
+def torn(*late: LookupHit) -> Evidence:
     """A payment whose payout leg is committed; what the log holds of its fee leg."""
     case = LegsCase(transaction_key="pay-1", seen={"payout": (1_000, "EUR", ORIGINAL.item_id)}, sightings={"fee": late})
     return evidence_of(contract=contract_of(legs={"payout": TOPIC, "fee": "billing.fees"}), incomplete=(case,))
@@ -104,8 +104,8 @@ def torn_here(*, aborted_epoch: int) -> Evidence:
         transaction_key="pay-1",
         seen={"payout": (1_000, "EUR", committed.item_id)},
         sightings={
-            "payout": (seen(IN_TOPIC, Place.SLICE, 11),),
-            "fee": (seen(IN_TOPIC, Place.ABORTED, 4, topic="billing.fees"),),
+            "payout": (seen(IN_TOPIC, RecordLocation.SLICE, 11),),
+            "fee": (seen(IN_TOPIC, RecordLocation.ABORTED, 4, topic="billing.fees"),),
         },
     )
     return evidence_of(
@@ -138,7 +138,7 @@ def by_action(record: LogRecord, action_id: str) -> LogRecord:
     return replace(record, headers={ACTION_HEADER: action_id})
 
 
-def bled(stray: Copy, *others: Copy) -> Evidence:
+def bled(stray: Entry, *others: Entry) -> Evidence:
     """An event that an earlier transaction of epoch 0 left behind, and that one of epoch 1 committed."""
     batch = BledBatch(
         kafka_offset_start=stray.order,
@@ -155,7 +155,7 @@ def bled(stray: Copy, *others: Copy) -> Evidence:
 def trailing(*earlier: tuple[int, int]) -> Evidence:
     """A slice that ends ten below its mark, and where the cuts before it ended: (cursor, mark), oldest first."""
     return replace(
-        cut_with(slice_of(10, 20, mark=30)), surroundings=Surroundings(cursor_positions=positions_of(*earlier))
+        cut_with(slice_of(10, 20, mark=30)), surroundings=ClusterState(cursor_positions=positions_of(*earlier))
     )
 
 
@@ -184,7 +184,7 @@ KEPT = TopicSettings(
 
 def configured(**changes: Any) -> Evidence:
     """A topic whose settings keep the promise, but for these."""
-    return evidence_of(surroundings=Surroundings(topic_settings=(replace(KEPT, **changes),)))
+    return evidence_of(surroundings=ClusterState(topic_settings=(replace(KEPT, **changes),)))
 
 
 def held_by(**changes: Any) -> Evidence:
@@ -207,23 +207,23 @@ def held_by(**changes: Any) -> Evidence:
         producer_id_expiration_ms=86_400_000,
         transaction_version=2,
     )
-    known = Surroundings(topic_settings=(KEPT,), broker_settings=settings)
+    known = ClusterState(topic_settings=(KEPT,), broker_settings=settings)
     open_now = replace(known, open_transactions=(replace(holder, **changes),))
     return evidence_of(cut=cut_of(slice_of(10, 20, mark=21)), surroundings=open_now)
 
 
 def around(before: PartitionSnapshot, after: PartitionSnapshot | None = None) -> Evidence:
     """The partition as it stood before the scan, and after it."""
-    return evidence_of(surroundings=Surroundings(partitions_before=(before,), partitions_after=(after or before,)))
+    return evidence_of(surroundings=ClusterState(partitions_before=(before,), partitions_after=(after or before,)))
 
 
 def expiring(expires_utc: datetime) -> Evidence:
     """When the first offset that no run has read may expire; the next run is through by 14:10."""
     expiry = UnreadExpiry(topic_partition=PART, kafka_offset=20, expires_utc=expires_utc)
-    return evidence_of(surroundings=Surroundings(expiries=(expiry,)))
+    return evidence_of(surroundings=ClusterState(expiries=(expiry,)))
 
 
-ANCHOR = BatchAnchor(
+ANCHOR = BatchFingerprint(
     topic_partition=PART, kafka_offset_start=4, kafka_offset_end=9, crc32c=0xC0FFEE, leader_epoch=3, read_by_cut=1
 )
 
@@ -231,10 +231,10 @@ ANCHOR = BatchAnchor(
 def reread(**changes: Any) -> Evidence:
     """What the log shows where an earlier run read a batch."""
     found = compare_anchors([ANCHOR], [replace(ANCHOR, **changes)])
-    return evidence_of(surroundings=Surroundings(rewritten=found))
+    return evidence_of(surroundings=ClusterState(rewritten=found))
 
 
-def disordered(*copies: Copy) -> Evidence:
+def disordered(*copies: Entry) -> Evidence:
     """Sequence 4 at offset 12, and 5 before it, under one ordering key."""
     late = OutOfOrderEvent(
         topic=TOPIC,
@@ -296,7 +296,7 @@ def repaired(executed_utc: datetime) -> Evidence:
     """A broken row whose event we published again, and that no run has cleared."""
     item = item_of(row(1), ItemState.BROKEN, break_id=UUID(int=1))
     action = ExecutedAction(action_id=UUID(int=2), executed_utc=executed_utc, item=item)
-    return evidence_of(surroundings=Surroundings(actions=(action,)))
+    return evidence_of(surroundings=ClusterState(actions=(action,)))
 
 
 CLEAN = evidence_of()
@@ -306,25 +306,29 @@ HOLE = replace(census_of(SLICE, unexplained=1), holes=1)
 PAIRS: dict[Name, Pair] = {
     BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED: Pair(
         fires=evidence_of(row(1)),
-        twin=evidence_of(row(1), sightings=[seen(IN_TOPIC, Place.PENDING, 25)]),  # committed above the cut, or open
+        twin=evidence_of(
+            row(1), sightings=[seen(IN_TOPIC, RecordLocation.PENDING, 25)]
+        ),  # committed above the cut, or open
     ),
     BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY: Pair(
-        fires=evidence_of(row(1), sightings=[seen(IN_TOPIC, Place.ABORTED, 12)]),
-        twin=evidence_of(row(1), event(13), sightings=[seen(IN_TOPIC, Place.ABORTED, 12)]),  # written again
+        fires=evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.ABORTED, 12)]),
+        twin=evidence_of(row(1), event(13), sightings=[seen(IN_TOPIC, RecordLocation.ABORTED, 12)]),  # written again
     ),
     BreakClass.LOST_ACKNOWLEDGED_WRITE: Pair(
-        fires=evidence_of(row(1), sightings=[seen(IN_TOPIC, Place.LOST, 12, stands_there="no record")]),
-        twin=evidence_of(row(1), sightings=[seen(IN_TOPIC, Place.EXPIRED, 3)]),  # below the log start
+        fires=evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.LOST, 12, stands_there="no record")]),
+        twin=evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.EXPIRED, 3)]),  # below the log start
         twin_is=frozenset({Doubt.PARTNER_NOT_SETTLED}),
     ),
     BreakClass.MISROUTED_IN_TOPIC: Pair(
-        fires=evidence_of(row(1), sightings=[seen(IN_TOPIC, Place.STRAY, 4, topic=STRAY)]),
-        twin=evidence_of(row(1), sightings=[seen(IN_TOPIC, Place.ABORTED, 4, topic=STRAY)]),
+        fires=evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.STRAY, 4, topic=STRAY)]),
+        twin=evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.ABORTED, 4, topic=STRAY)]),
         twin_is=frozenset({BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY}),
     ),
     BreakClass.MISSING_IN_LEDGER: Pair(
         fires=evidence_of(event(11), direction=T2L),
-        twin=evidence_of(event(11), direction=T2L, sightings=[seen(LEDGER, Place.PENDING, 1)]),  # behind the horizon
+        twin=evidence_of(
+            event(11), direction=T2L, sightings=[seen(LEDGER, RecordLocation.PENDING, 1)]
+        ),  # behind the horizon
     ),
     BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE: Pair(
         fires=doubled(original=record_of(ORIGINAL), copy=record_of(COPY)),
@@ -393,11 +397,13 @@ PAIRS: dict[Name, Pair] = {
     ),
     BreakClass.PHANTOM_IN_TOPIC: Pair(
         fires=evidence_of(event(11)),
-        twin=evidence_of(event(11), sightings=[seen(LEDGER, Place.PENDING, 1)]),  # its row is behind the horizon
+        twin=evidence_of(
+            event(11), sightings=[seen(LEDGER, RecordLocation.PENDING, 1)]
+        ),  # its row is behind the horizon
     ),
     BreakClass.PHANTOM_IN_LEDGER: Pair(
         fires=evidence_of(row(1), direction=T2L),
-        twin=evidence_of(row(1), direction=T2L, sightings=[seen(IN_TOPIC, Place.PENDING, 25)]),
+        twin=evidence_of(row(1), direction=T2L, sightings=[seen(IN_TOPIC, RecordLocation.PENDING, 25)]),
     ),
     BreakClass.ROW_WITHOUT_KEY: Pair(
         fires=evidence_of(row(1, key=""), row(2), event(11)),
@@ -409,13 +415,15 @@ PAIRS: dict[Name, Pair] = {
         twin_is=frozenset({BreakClass.PHANTOM_IN_TOPIC}),
     ),
     BreakClass.ABORTED_READ_IN_LEDGER: Pair(
-        fires=evidence_of(row(1), direction=T2L, sightings=[seen(IN_TOPIC, Place.ABORTED, 12)]),
+        fires=evidence_of(row(1), direction=T2L, sightings=[seen(IN_TOPIC, RecordLocation.ABORTED, 12)]),
         twin=evidence_of(row(1), direction=T2L),  # no record at all
         twin_is=frozenset({BreakClass.PHANTOM_IN_LEDGER}),
     ),
     BreakClass.OPEN_READ_IN_LEDGER: Pair(
-        fires=evidence_of(row(1), direction=T2L, sightings=[seen(IN_TOPIC, Place.OPEN, 25)]),
-        twin=evidence_of(row(1), direction=T2L, sightings=[seen(IN_TOPIC, Place.PENDING, 25)]),  # beyond the cut
+        fires=evidence_of(row(1), direction=T2L, sightings=[seen(IN_TOPIC, RecordLocation.OPEN, 25)]),
+        twin=evidence_of(
+            row(1), direction=T2L, sightings=[seen(IN_TOPIC, RecordLocation.PENDING, 25)]
+        ),  # beyond the cut
     ),
     BreakClass.AMOUNT_MISMATCH: Pair(
         fires=evidence_of(event(11, amount_minor=10_000_000_000), row(1, amount_minor=10_000_000_399)),
@@ -451,7 +459,7 @@ PAIRS: dict[Name, Pair] = {
     ),
     BreakClass.TORN_TRANSACTION: Pair(
         fires=torn(),
-        twin=torn(seen(IN_TOPIC, Place.PENDING, 25)),  # the late leg
+        twin=torn(seen(IN_TOPIC, RecordLocation.PENDING, 25)),  # the late leg
     ),
     BreakClass.TORN_BY_PROTOCOL: Pair(
         fires=torn_here(aborted_epoch=3),
@@ -606,12 +614,12 @@ NAMES = pytest.mark.parametrize("name", PAIRS, ids=str)
 
 def found_in(evidence: Evidence) -> set[Name]:
     """All that the whole registry finds."""
-    return {name_of(found) for rule in CLASSES for found in rule.judge(evidence)}
+    return {name_of(found) for rule in RULES for found in rule.judge(evidence)}
 
 
 def found_breaks(evidence: Evidence) -> list[Break]:
     """The breaks that the whole registry finds."""
-    return [found for rule in CLASSES for found in rule.judge(evidence) if isinstance(found, Break)]
+    return [found for rule in RULES for found in rule.judge(evidence) if isinstance(found, Break)]
 
 
 def verdict_of(evidence: Evidence) -> Verdict:
@@ -619,16 +627,16 @@ def verdict_of(evidence: Evidence) -> Verdict:
 
 
 def test_every_name_of_the_registry_has_its_pair() -> None:
-    assert {name for rule in CLASSES for name in rule.names} == set(PAIRS)
+    assert {name for rule in RULES for name in rule.names} == set(PAIRS)
 
 
 def test_every_break_and_every_doubt_is_in_the_registry_but_those_of_cuts_that_no_scan_judges() -> None:
     unscanned = {Doubt.BASELINE, Doubt.CUT_CLOSED}
-    assert {*BreakClass, *Doubt} - {name for rule in CLASSES for name in rule.names} == unscanned
+    assert {*BreakClass, *Doubt} - {name for rule in RULES for name in rule.names} == unscanned
 
 
 def test_no_name_is_judged_by_two_rules() -> None:
-    names = [name for rule in CLASSES for name in rule.names]
+    names = [name for rule in RULES for name in rule.names]
     assert len(names) == len(set(names))
 
 
@@ -652,7 +660,7 @@ def test_a_break_makes_the_run_broken_a_doubt_inconclusive_and_a_notice_nothing(
 
 @NAMES
 def test_a_class_yields_only_the_names_it_stands_for(name: Name) -> None:
-    for rule in CLASSES:
+    for rule in RULES:
         assert {name_of(one) for one in rule.judge(PAIRS[name].fires)} <= set(rule.names)
 
 
@@ -676,10 +684,12 @@ def test_no_classes_prove_nothing() -> None:
             evidence_of(row(1), deadlines=deadlines_of(now_utc=NOON + MINUTE / 2)), set(), id="within its grace"
         ),
         pytest.param(
-            evidence_of(row(1), sightings=[seen(IN_TOPIC, Place.BEFORE_BASELINE, 3)]), set(), id="before the baseline"
+            evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.BEFORE_BASELINE, 3)]),
+            set(),
+            id="before the baseline",
         ),
         pytest.param(
-            evidence_of(row(1), sightings=[seen(IN_TOPIC, Place.ABORTED, 12)]),
+            evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.ABORTED, 12)]),
             {BreakClass.MISSING_IN_TOPIC_ABORTED_ONLY},
             id="aborted",
         ),
@@ -689,7 +699,7 @@ def test_no_classes_prove_nothing() -> None:
             id="the topic never settled",
         ),
         pytest.param(
-            evidence_of(row(1), sightings=[seen(IN_TOPIC, Place.SLICE, 14)]),
+            evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.SLICE, 14)]),
             {Doubt.PARTNER_NOT_SETTLED},
             id="its event is there, unreadable",
         ),
@@ -712,14 +722,17 @@ def test_a_row_is_not_called_never_produced_when(evidence: Evidence, instead: se
         pytest.param(
             evidence_of(
                 row(1),
-                sightings=[seen(IN_TOPIC, Place.ABORTED, 12)],
+                sightings=[seen(IN_TOPIC, RecordLocation.ABORTED, 12)],
                 deadlines=deadlines_of(now_utc=NOON + MINUTE / 2),
             ),
             set(),
             id="its producer may still try again",
         ),
         pytest.param(
-            evidence_of(row(1), sightings=[seen(IN_TOPIC, Place.ABORTED, 12), seen(IN_TOPIC, Place.PENDING, 25)]),
+            evidence_of(
+                row(1),
+                sightings=[seen(IN_TOPIC, RecordLocation.ABORTED, 12), seen(IN_TOPIC, RecordLocation.PENDING, 25)],
+            ),
             set(),
             id="it was tried again beyond the cut",
         ),
@@ -740,9 +753,9 @@ def test_a_direction_knows_only_its_own_kind_of_missing(direction: object) -> No
 
 
 def test_a_row_posted_for_an_aborted_event_names_the_abort() -> None:
-    sightings = [seen(LEDGER, Place.SLICE, 1), seen(IN_TOPIC, Place.ABORTED, 12)]
+    sightings = [seen(LEDGER, RecordLocation.SLICE, 1), seen(IN_TOPIC, RecordLocation.ABORTED, 12)]
     evidence = evidence_of(row(1), direction=T2L, sightings=sightings)
-    (found,) = [one for rule in CLASSES for one in rule.judge(evidence)]
+    (found,) = [one for rule in RULES for one in rule.judge(evidence)]
     assert isinstance(found, Break)
     assert "topic:billing.payouts:0:12, in a producer transaction that was aborted" in found.story
 
@@ -750,7 +763,7 @@ def test_a_row_posted_for_an_aborted_event_names_the_abort() -> None:
 def test_a_second_row_whose_event_lies_beyond_the_cut_is_no_duplicate_yet() -> None:
     carried = item_of(row(2), due_utc=NOON - HOUR)
     evidence = evidence_of(
-        event(11), row(1), direction=T2L, carried=[carried], sightings=[seen(IN_TOPIC, Place.PENDING, 25)]
+        event(11), row(1), direction=T2L, carried=[carried], sightings=[seen(IN_TOPIC, RecordLocation.PENDING, 25)]
     )
     assert found_in(evidence) == {Notice.PAIRED_ACROSS_WINDOWS}
 
@@ -790,7 +803,7 @@ def test_two_empty_sides_pass_only_where_the_contract_allows_it_and_a_census_was
 def test_a_window_whose_only_rows_clear_open_items_is_not_empty() -> None:
     clears = evidence_of(event(11), carried=[item_of(row(1))], topic_rows=1, ledger_rows=0)
     assert found_in(clears) == {Notice.PAIRED_ACROSS_WINDOWS}
-    waits = evidence_of(event(11), sightings=[seen(LEDGER, Place.PENDING, 1)], topic_rows=1, ledger_rows=0)
+    waits = evidence_of(event(11), sightings=[seen(LEDGER, RecordLocation.PENDING, 1)], topic_rows=1, ledger_rows=0)
     assert found_in(waits) == {Doubt.VACUOUS_RUN}
 
 

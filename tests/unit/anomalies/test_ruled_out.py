@@ -8,13 +8,13 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.anomalies.registry import CLASSES
+from tallystick.anomalies.registry import RULES
 from tallystick.contract.contract import Contract
 from tallystick.judging.judge import judge
-from tallystick.kafka_cluster.state import ExecutedAction, Surroundings
+from tallystick.kafka_cluster.state import ClusterState, ExecutedAction
 from tallystick.kafka_log.record import LogRecord
 from tallystick.matching.evidence import Evidence, LegsCase
-from tallystick.matching.match_case import Place
+from tallystick.matching.match_case import RecordLocation
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.findings import Break, DoubtFound, NoticeFound
@@ -43,16 +43,18 @@ from tests.unit.builders import (
 
 FEES, STRAY = "billing.fees", "billing.refunds"
 TWO_LEGS = {"payout": TOPIC, "fee": FEES}
-ABORTED, OPEN, PENDING = (seen(IN_TOPIC, place, 25) for place in (Place.ABORTED, Place.OPEN, Place.PENDING))
-STRAYS = seen(IN_TOPIC, Place.STRAY, 4, topic=STRAY)
-LOST = seen(IN_TOPIC, Place.LOST, 12, stands_there="another event (committed)", leader_epoch=5)
-EXPIRED = seen(IN_TOPIC, Place.EXPIRED, 3, stands_there="retention has taken that offset")
+ABORTED, OPEN, PENDING = (
+    seen(IN_TOPIC, place, 25) for place in (RecordLocation.ABORTED, RecordLocation.OPEN, RecordLocation.PENDING)
+)
+STRAYS = seen(IN_TOPIC, RecordLocation.STRAY, 4, topic=STRAY)
+LOST = seen(IN_TOPIC, RecordLocation.LOST, 12, stands_there="another event (committed)", leader_epoch=5)
+EXPIRED = seen(IN_TOPIC, RecordLocation.EXPIRED, 3, stands_there="retention has taken that offset")
 
 Findings = list[Break | DoubtFound | NoticeFound]
 
 
 def findings(evidence: Evidence) -> Findings:
-    return [found for rule in CLASSES for found in rule.judge(evidence)]
+    return [found for rule in RULES for found in rule.judge(evidence)]
 
 
 def classes(evidence: Evidence) -> set[BreakClass | Doubt]:
@@ -128,12 +130,12 @@ def test_a_row_is_not_called_an_aborted_read_when(evidence: Evidence, instead: s
             evidence_of(event(11), row(1), row(2), direction=T2L, sightings=[OPEN]), set(), id="it is the second row"
         ),
         pytest.param(
-            evidence_of(row(1), direction=T2L, sightings=[OPEN, seen(IN_TOPIC, Place.BEFORE_BASELINE, 3)]),
+            evidence_of(row(1), direction=T2L, sightings=[OPEN, seen(IN_TOPIC, RecordLocation.BEFORE_BASELINE, 3)]),
             set(),
             id="its event may lie before the baseline",
         ),
         pytest.param(
-            evidence_of(row(2), direction=T2L, sightings=[OPEN, seen(LEDGER, Place.EARLIER_SLICE, 1)]),
+            evidence_of(row(2), direction=T2L, sightings=[OPEN, seen(LEDGER, RecordLocation.EARLIER_SLICE, 1)]),
             set(),
             id="an earlier row had the first event",
         ),
@@ -258,7 +260,7 @@ def test_a_misrouted_event_whose_row_came_a_window_later_is_told_then() -> None:
     assert classes(evidence) == {BreakClass.MISROUTED_IN_TOPIC}
 
 
-def strayed_leg(**stands: Place) -> Evidence:
+def strayed_leg(**stands: RecordLocation) -> Evidence:
     """A payment whose payout leg is committed, and where its fee leg stands."""
     sightings = {"fee": tuple(seen(IN_TOPIC, place, 4, topic=STRAY) for place in stands.values())}
     case = LegsCase(
@@ -268,7 +270,7 @@ def strayed_leg(**stands: Place) -> Evidence:
 
 
 def test_a_leg_on_a_stray_topic_is_misrouted_and_its_payment_not_torn() -> None:
-    evidence = strayed_leg(there=Place.STRAY)
+    evidence = strayed_leg(there=RecordLocation.STRAY)
     found = the_break(evidence)
     assert (found.break_class, found.leg) == (BreakClass.MISROUTED_IN_TOPIC, "fee")
     assert "topic:billing.refunds:0:4" in found.story
@@ -277,7 +279,7 @@ def test_a_leg_on_a_stray_topic_is_misrouted_and_its_payment_not_torn() -> None:
 
 
 def test_a_leg_that_was_aborted_on_a_stray_topic_is_torn() -> None:
-    assert classes(strayed_leg(there=Place.ABORTED)) == {BreakClass.TORN_TRANSACTION}
+    assert classes(strayed_leg(there=RecordLocation.ABORTED)) == {BreakClass.TORN_TRANSACTION}
 
 
 # M7: acknowledged, and gone.
@@ -394,7 +396,7 @@ BROKEN_ROW = item_of(row(1), ItemState.BROKEN, reason="missing_in_topic_never_pr
 def repaired(*copies: Any, executed_utc: datetime = NOON - HOUR, **about: Any) -> Evidence:
     """A broken row of an earlier cut whose event we published again, and what this cut reads."""
     action = ExecutedAction(action_id=UUID(int=2), executed_utc=executed_utc, item=BROKEN_ROW)
-    return evidence_of(*copies, carried=[BROKEN_ROW], surroundings=Surroundings(actions=(action,)), **about)
+    return evidence_of(*copies, carried=[BROKEN_ROW], surroundings=ClusterState(actions=(action,)), **about)
 
 
 def acted_on(copy: Any, reason: str, *copies: Any, **about: Any) -> Evidence:
@@ -402,7 +404,7 @@ def acted_on(copy: Any, reason: str, *copies: Any, **about: Any) -> Evidence:
     item = item_of(copy, ItemState.BROKEN, reason=reason, pairable=False, break_id=UUID(int=1))
     action = ExecutedAction(action_id=UUID(int=2), executed_utc=NOON - HOUR, item=item)
     carried = replace(copy, carried=item)
-    return evidence_of(carried, *copies, surroundings=Surroundings(actions=(action,)), **about)
+    return evidence_of(carried, *copies, surroundings=ClusterState(actions=(action,)), **about)
 
 
 ZOMBIE, UNPOSTED, SECOND_ROW = "duplicate_in_topic_zombie", "missing_in_ledger", "duplicate_in_ledger"
@@ -539,6 +541,6 @@ def test_pairs_across_windows_are_counted(evidence: Evidence, count: int | None)
 
 
 def test_the_ledgers_own_sighting_of_the_row_disturbs_none_of_them() -> None:
-    own = seen(LEDGER, Place.SLICE, 1)
+    own = seen(LEDGER, RecordLocation.SLICE, 1)
     for there in (STRAYS, LOST, ABORTED):
         assert classes(evidence_of(row(1), sightings=[own, there])) == classes(evidence_of(row(1), sightings=[there]))

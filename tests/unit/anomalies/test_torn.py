@@ -15,7 +15,7 @@ from tallystick.kafka_log.record import LogRecord
 from tallystick.kafka_log.transaction_span import TransactionSpan
 from tallystick.matching.evidence import Evidence, LegsCase
 from tallystick.matching.grouping import group_by_transaction
-from tallystick.matching.match_case import Fate, Place, Sighting
+from tallystick.matching.match_case import LookupHit, MatchStatus, RecordLocation
 from tallystick.model.finding_names import Doubt
 from tallystick.model.open_item import ItemState
 from tallystick.model.run_result import RunResult
@@ -61,7 +61,7 @@ def run(books: Books, **held: object) -> RunResult:
     return books.run(**held)
 
 
-def alone(**sightings: tuple[Sighting, ...]) -> LegsCase:
+def alone(**sightings: tuple[LookupHit, ...]) -> LegsCase:
     """A payment leg of this cut, and what a look-up saw of other legs."""
     seen_leg = {"payment": (1_000, "EUR", "topic:billing.payments:0:11")}
     return LegsCase(transaction_key="pay-1", seen=seen_leg, sightings=sightings)
@@ -69,17 +69,17 @@ def alone(**sightings: tuple[Sighting, ...]) -> LegsCase:
 
 def test_a_leg_is_absent_unless_this_cut_or_an_earlier_one_saw_it_committed() -> None:
     assert absent_legs(alone(), LEGS) == ["invoice"]
-    assert absent_legs(alone(invoice=(seen(IN_TOPIC, Place.ABORTED, 3),)), LEGS) == ["invoice"]
-    for place in (Place.EARLIER_SLICE, Place.SLICE):
+    assert absent_legs(alone(invoice=(seen(IN_TOPIC, RecordLocation.ABORTED, 3),)), LEGS) == ["invoice"]
+    for place in (RecordLocation.EARLIER_SLICE, RecordLocation.SLICE):
         assert absent_legs(alone(invoice=(seen(IN_TOPIC, place, 3),)), LEGS) == []
 
 
 @pytest.mark.parametrize(
     ("settled_until_utc", "fate"),
-    [(None, Fate.UNSETTLED), (NOON, Fate.UNSETTLED), (NOON + MINUTE, Fate.FOLLOWER_ABSENT)],
+    [(None, MatchStatus.UNSETTLED), (NOON, MatchStatus.UNSETTLED), (NOON + MINUTE, MatchStatus.FOLLOWER_ABSENT)],
 )
 def test_a_leg_is_proven_absent_once_the_topic_has_settled_past_its_deadline(
-    settled_until_utc: datetime | None, fate: Fate
+    settled_until_utc: datetime | None, fate: MatchStatus
 ) -> None:
     assert judge_legs(alone(), deadlines_of(topic_settled_until_utc=settled_until_utc)) is fate
 
@@ -301,8 +301,10 @@ def of_two_legs(committed: LogRecord | None, *aborted: LogRecord) -> Evidence:
         transaction_key="pay-1",
         seen={"payment": (1_000, "EUR", PAYMENT.item_id)},
         sightings={
-            "payment": (seen(IN_TOPIC, Place.SLICE, 11, topic="billing.payments"),),
-            "invoice": tuple(seen(IN_TOPIC, Place.ABORTED, copy.order, topic="billing.invoices") for copy in invoices),
+            "payment": (seen(IN_TOPIC, RecordLocation.SLICE, 11, topic="billing.payments"),),
+            "invoice": tuple(
+                seen(IN_TOPIC, RecordLocation.ABORTED, copy.order, topic="billing.invoices") for copy in invoices
+            ),
         },
     )
     identities = {copy.item_id: record for copy, record in zip(invoices, aborted, strict=True)}
@@ -374,7 +376,9 @@ def test_a_transaction_torn_by_the_protocol_names_both_markers() -> None:
 def test_an_event_that_calls_its_leg_by_two_names_stands_for_neither_later() -> None:
     """An item names its legs joined by +; what no contract can call a leg is not among them."""
     seen_leg = {"payment+invoice": (1_000, "EUR", "topic:billing.payments:0:11")}
-    case = LegsCase(transaction_key="pay-1", seen=seen_leg, sightings={"payment": (seen(IN_TOPIC, Place.SLICE, 11),)})
+    case = LegsCase(
+        transaction_key="pay-1", seen=seen_leg, sightings={"payment": (seen(IN_TOPIC, RecordLocation.SLICE, 11),)}
+    )
     contract, waiting = contract_of(T2L, legs=LEGS), deadlines_of(now_utc=NOON)
     evidence = evidence_of(contract=contract, direction=T2L, incomplete=(case,), deadlines=waiting)
     nothing = {"matched_rows": 0, "matched_money": {}, "content_digests": {}, "look_ups": {}, "carried": ()}

@@ -19,7 +19,7 @@ from tallystick.cli.app import app
 from tallystick.contract.change import contract_changes
 from tallystick.contract.contract import Contract
 from tallystick.documents.run import run_document
-from tallystick.kafka_cluster.config_check import PostureLine, Standing
+from tallystick.kafka_cluster.config_check import CheckResult, PostureLine
 from tallystick.kafka_log.fetch import BrokerUnreachable
 from tallystick.model.finding_names import Notice
 from tallystick.model.findings import NoticeFound
@@ -393,9 +393,13 @@ def test_a_run_shows_each_verdict_and_what_failed_and_ends_with_the_worst(
 
 
 LINES = (
-    PostureLine(setting="min.insync.replicas", scope="t", value="1", needs="2", standing=Standing.AT_RISK, do="set 2"),
-    PostureLine(setting="retention.ms", scope="t", value="not read", needs="1 h", standing=Standing.UNKNOWN, do="ask"),
-    PostureLine(setting="cleanup.policy", scope="t", value="delete", needs="delete", standing=Standing.OK, do=""),
+    PostureLine(
+        setting="min.insync.replicas", scope="t", value="1", needs="2", standing=CheckResult.AT_RISK, do="set 2"
+    ),
+    PostureLine(
+        setting="retention.ms", scope="t", value="not read", needs="1 h", standing=CheckResult.UNKNOWN, do="ask"
+    ),
+    PostureLine(setting="cleanup.policy", scope="t", value="delete", needs="delete", standing=CheckResult.OK, do=""),
 )
 
 

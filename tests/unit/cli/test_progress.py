@@ -53,9 +53,9 @@ def test_a_count_says_its_rate_and_the_time_left(done: int, seconds: float, expe
 def test_elsewhere_than_in_a_terminal_long_counts_are_told_at_every_tenth(capsys: pytest.CaptureFixture[str]) -> None:
     times = iter(range(1_000))
     with Progress(clock=lambda: next(times)) as progress:
-        progress.tell("scanning", {"offsets": 1_000_000})
+        progress.on_progress("scanning", {"offsets": 1_000_000})
         for done in range(10_000, 1_000_001, 10_000):
-            progress.tell("counting", {"done": done, "of": 1_000_000})
+            progress.on_progress("counting", {"done": done, "of": 1_000_000})
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1 + 10
     assert lines[1] == "Counted 100,000 of 1,000,000 offsets, 100,000 a second, 9 s left"
@@ -64,15 +64,15 @@ def test_elsewhere_than_in_a_terminal_long_counts_are_told_at_every_tenth(capsys
 
 def test_short_counts_are_not_told_there(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress() as progress:
-        progress.tell("counting", {"done": 50, "of": 99})
+        progress.on_progress("counting", {"done": 50, "of": 99})
     assert capsys.readouterr().err == ""
 
 
 def test_without_a_terminal_each_step_is_one_plain_line_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress() as progress:
         for _ in range(3):
-            progress.tell("settling", {"waits_for": ["billing[0]: the LSO stands at 3, the mark is 5"]})
-        progress.tell("settled", {})
+            progress.on_progress("settling", {"waits_for": ["billing[0]: the LSO stands at 3, the mark is 5"]})
+        progress.on_progress("settled", {})
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.splitlines() == [

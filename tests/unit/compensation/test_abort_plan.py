@@ -11,9 +11,9 @@ from tallystick.compensation import plan_text
 from tallystick.compensation.abort_plan import AbortItem, why_too_young
 from tallystick.compensation.approval_rules import refuse_too_few_people
 from tallystick.compensation.caps import refuse_over_caps
-from tallystick.compensation.plan import CapsExceeded, OnePersonOnly, Plan, Spent, StoodAround
+from tallystick.compensation.plan import CapsExceeded, DailyUsage, OnePersonOnly, Plan, PlanContext
 from tallystick.compensation.planning import make_plan
-from tallystick.kafka_cluster.state import Surroundings
+from tallystick.kafka_cluster.state import ClusterState
 from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import TopicPartition
 from tests.unit.anomalies.test_hanging import BEHIND, HANGING, LIVE, OWN, SETTINGS, SIGHT
@@ -23,14 +23,14 @@ from tests.unit.compensation.test_plan import NOON, candidate, contract, run
 describe_plan = partial(plan_text.describe_plan, shown_key=str)
 
 OLD = replace(SIGHT, first_seen_utc=NOON - timedelta(seconds=7_500))
-AROUND = Surroundings(
+AROUND = ClusterState(
     broker_settings=SETTINGS, open_transactions=(HANGING,), first_sights=(OLD,), held_events=(OWN, BEHIND)
 )
 ABORTS: dict[str, Any] = {"abort_hanging_transactions": True}
 
 
-def planned(around: Surroundings = AROUND, *, newest: Surroundings | None = None, **rules: Any) -> Plan:
-    stood = StoodAround(planned=around, newest=around if newest is None else newest)
+def planned(around: ClusterState = AROUND, *, newest: ClusterState | None = None, **rules: Any) -> Plan:
+    stood = PlanContext(planned=around, newest=around if newest is None else newest)
     return make_plan(contract(**ABORTS | rules), run(), (), around=stood, dry_run=False)
 
 
@@ -91,7 +91,7 @@ def test_one_that_a_coordinator_will_end_or_that_was_not_confirmed_is_not_even_t
         (replace(AROUND, held_events=(replace(OWN, money={"EUR": -1_001}),)), "over the cap on EUR"),
     ],
 )
-def test_what_speaks_against_it_is_told(around: Surroundings, reason: str) -> None:
+def test_what_speaks_against_it_is_told(around: ClusterState, reason: str) -> None:
     plan = planned(around)
     assert (plan.aborts, reasons(plan)) == ((), [reason])
     assert "Left out: 1 hanging transaction." in describe_plan(plan)
@@ -126,29 +126,29 @@ def test_without_the_contracts_yes_nothing_is_ended_and_the_plan_says_so() -> No
 
 
 def test_evidence_that_is_not_clean_ends_nothing() -> None:
-    stood = StoodAround(planned=AROUND, newest=AROUND)
+    stood = PlanContext(planned=AROUND, newest=AROUND)
     plan = make_plan(contract(**ABORTS), run(Doubt.LOG_TRUNCATED), (), around=stood)
     assert reasons(plan) == ["the run's evidence is not clean: log_truncated"]
 
 
 def test_the_doubt_that_it_raises_itself_does_not_stop_it() -> None:
-    stood = StoodAround(planned=AROUND, newest=AROUND)
+    stood = PlanContext(planned=AROUND, newest=AROUND)
     assert len(make_plan(contract(**ABORTS), run(Doubt.HANGING_TRANSACTION), (), around=stood).aborts) == 1
 
 
 def test_it_takes_its_place_under_the_caps_before_the_breaks() -> None:
-    stood = StoodAround(planned=AROUND, newest=AROUND)
+    stood = PlanContext(planned=AROUND, newest=AROUND)
     plan = make_plan(contract(**ABORTS), run(), [candidate("a")], around=stood)
     assert (len(plan.aborts), plan.items, reasons(plan)) == (1, (), ["over the cap on EUR"])
     roomy = make_plan(contract(**ABORTS, max_amount_minor={"EUR": 1_100}), run(), [candidate("a")], around=stood)
     assert (len(roomy.aborts), len(roomy.items), roomy.moved_minor) == (1, 1, {"EUR": 1_100})
     assert [action.action_id for action in roomy.actions] == [roomy.aborts[0].action_id, roomy.items[0].action_id]
-    daily = make_plan(contract(**ABORTS, max_items_per_day=1), run(), (), around=stood, spent=Spent(items=1))
+    daily = make_plan(contract(**ABORTS, max_items_per_day=1), run(), (), around=stood, spent=DailyUsage(items=1))
     assert reasons(daily) == ["over the day's cap on the number of events"]
 
 
 def test_one_that_another_plan_has_is_left_out() -> None:
-    stood = StoodAround(planned=AROUND, newest=AROUND)
+    stood = PlanContext(planned=AROUND, newest=AROUND)
     taken = [planned().aborts[0].action_id]
     plan = make_plan(contract(**ABORTS), run(), (), around=stood, taken=taken)
     assert reasons(plan) == ["another plan has it"]

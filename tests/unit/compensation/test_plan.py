@@ -16,10 +16,10 @@ from tallystick.compensation.plan import (
     Candidate,
     CapsExceeded,
     CompensationOff,
-    Kind,
+    DailyUsage,
     OnePersonOnly,
     Plan,
-    Spent,
+    RepairKind,
     StandingRow,
     action_id_of,
 )
@@ -194,11 +194,11 @@ def test_a_negative_amount_makes_no_room_under_the_cap() -> None:
 def test_what_is_over_the_days_caps_is_left_out_beside_what_other_plans_have_spent() -> None:
     rules = contract(max_items_per_day=4, max_amount_minor_per_day={"EUR": 500})
     three = [candidate("a", amount_minor=200), candidate("b", amount_minor=201), candidate("c", amount_minor=100)]
-    spent = Spent(items=2, moved_minor={"EUR": 100, "USD": 9000})
+    spent = DailyUsage(items=2, moved_minor={"EUR": 100, "USD": 9000})
     planned = make_plan(rules, run(), three, spent=spent)
     assert [item.match_key for item in planned.items] == ["a", "c"]
     assert reasons(planned) == {"b": "over the day's cap on EUR"}
-    fewer = make_plan(rules, run(), three, spent=Spent(items=3))
+    fewer = make_plan(rules, run(), three, spent=DailyUsage(items=3))
     assert reasons(fewer) == dict.fromkeys("bc", "over the day's cap on the number of events")
 
 
@@ -206,7 +206,7 @@ def test_on_another_day_or_without_a_days_cap_they_fit() -> None:
     three = [candidate(key, amount_minor=200) for key in "abc"]
     rules = contract(max_items_per_day=3, max_amount_minor_per_day={"EUR": 600})
     assert make_plan(rules, run(), three).left_out == ()
-    assert make_plan(contract(), run(), three, spent=Spent(items=10**6, moved_minor={"EUR": 10**9})).left_out == ()
+    assert make_plan(contract(), run(), three, spent=DailyUsage(items=10**6, moved_minor={"EUR": 10**9})).left_out == ()
 
 
 def test_a_currency_without_a_cap_is_not_acted_on() -> None:
@@ -328,7 +328,7 @@ def test_an_approved_plan_is_held_against_the_contract_as_it_is_now() -> None:
     ):
         refuse_over_caps(contract(**rules), planned)
         with pytest.raises(CapsExceeded, match=reason):
-            refuse_over_caps(contract(**rules), planned, spent=Spent(items=1, moved_minor={"EUR": 100}))
+            refuse_over_caps(contract(**rules), planned, spent=DailyUsage(items=1, moved_minor={"EUR": 100}))
 
 
 @pytest.mark.parametrize(
@@ -427,9 +427,9 @@ def test_a_copy_too_many_is_taken_back_by_its_place_and_the_words_say_so() -> No
         dry_run=False,
     )
     missing, doubled = planned.items
-    assert (missing.kind, missing.reverses) == (Kind.REPUBLISH, "")
+    assert (missing.kind, missing.reverses) == (RepairKind.REPUBLISH, "")
     assert (doubled.kind, doubled.reverses, doubled.row) == (
-        Kind.REVERSE,
+        RepairKind.REVERSE,
         "topic:billing.payouts:1:17",
         row("b").source,
     )
@@ -489,7 +489,7 @@ def test_a_missing_row_may_have_come_where_no_run_has_read_it_since_the_cut_befo
 def test_what_the_ledger_lacks_is_posted_from_the_event_and_the_words_say_so() -> None:
     planned = make_plan(posting(), run(), [unposted()], dry_run=False)
     (item,) = planned.items
-    assert (item.kind, item.posts, item.reverses) == (Kind.POST, "topic:billing.payouts:1:17", "")
+    assert (item.kind, item.posts, item.reverses) == (RepairKind.POST, "topic:billing.payouts:1:17", "")
     assert (item.match_key, item.amount_minor, item.currency, item.row_id) == ("a", 100, "EUR", "")
     body = describe_plan(planned)
     assert "Will write the rows of 1 event into the ledger, each once, worth 1.00 EUR." in body
@@ -516,8 +516,8 @@ def test_a_class_with_a_dag_is_handed_to_it_whatever_the_ledger_says_and_the_wor
         plan(candidate("a"), candidate("b", break_class=PHANTOM, leg="", rows=()), **HANDS_OVER), dry_run=False
     )
     missing, handed = planned.items
-    assert (missing.kind, missing.triggers) == (Kind.REPUBLISH, "")
-    assert (handed.kind, handed.triggers, handed.topic, handed.row_id) == (Kind.TRIGGER, "by_hand", "", "")
+    assert (missing.kind, missing.triggers) == (RepairKind.REPUBLISH, "")
+    assert (handed.kind, handed.triggers, handed.topic, handed.row_id) == (RepairKind.TRIGGER, "by_hand", "", "")
     assert handed.action_id == action_id_of("payouts", handed.break_id)
     body = describe_plan(planned)
     assert (
@@ -608,7 +608,7 @@ def plan_rows(*candidates: Candidate, taken: Sequence[UUID] = ()) -> Plan:
 def test_a_row_too_many_is_taken_back_by_its_id_and_the_words_say_so() -> None:
     planned = plan_rows(doubled_row(FIRST, SECOND))
     (item,) = planned.items
-    assert (item.kind, item.reverses, item.row) == (Kind.COUNTERPOST, "ledger:2", SECOND.source)
+    assert (item.kind, item.reverses, item.row) == (RepairKind.COUNTERPOST, "ledger:2", SECOND.source)
     body = describe_plan(planned)
     assert (
         "Will take back 1 row of the ledger, each by one compensating entry that names it, worth 1.00 EUR; no row is "

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.compensation.plan import Kind, PlanItem, StandingRow
-from tallystick.compensation.repair_effect import Effect, effect_of, why_not_taken_back
+from tallystick.compensation.plan import PlanItem, RepairKind, StandingRow
+from tallystick.compensation.repair_effect import RepairEffect, effect_of, why_not_taken_back
 from tallystick.compensation.republished_event import StandingEvent
 from tallystick.contract.event import EventFields
 from tallystick.model.finding_names import BreakClass
@@ -30,8 +30,8 @@ REPUBLISH = PlanItem(
     break_class=BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED,
     topic="payouts",
 )
-REVERSE = replace(REPUBLISH, kind=Kind.REVERSE, reverses="topic:payouts:0:9")
-POST = replace(REPUBLISH, kind=Kind.POST, posts="topic:payouts:0:9")
+REVERSE = replace(REPUBLISH, kind=RepairKind.REVERSE, reverses="topic:payouts:0:9")
+POST = replace(REPUBLISH, kind=RepairKind.POST, posts="topic:payouts:0:9")
 SENT = replace(ROW, occurred_at="2026-03-01T12:00:05+00:00")
 """The owner has written the row anew, and it says the same."""
 
@@ -73,7 +73,7 @@ def at(offset: int, *, reverses: int | None = None, **fields: Any) -> StandingEv
 def test_a_break_is_cleared_when_one_event_and_one_row_stand(
     item: PlanItem, standing: list[StandingEvent], rows: list[StandingRow]
 ) -> None:
-    assert effect_of(item, standing, rows, NAMES) is Effect.CLEARED
+    assert effect_of(item, standing, rows, NAMES) is RepairEffect.CLEARED
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_break_is_cleared_when_one_event_and_one_row_stand(
 def test_it_is_not_cleared_while_nothing_of_the_repair_stands(
     item: PlanItem, standing: list[StandingEvent], rows: list[StandingRow]
 ) -> None:
-    assert effect_of(item, standing, rows, NAMES) is Effect.NOT_CLEARED
+    assert effect_of(item, standing, rows, NAMES) is RepairEffect.NOT_CLEARED
 
 
 @pytest.mark.parametrize(
@@ -123,29 +123,31 @@ def test_it_is_not_cleared_while_nothing_of_the_repair_stands(
 def test_it_has_changed_when_anything_else_stands(
     item: PlanItem, standing: list[StandingEvent], rows: list[StandingRow]
 ) -> None:
-    assert effect_of(item, standing, rows, NAMES) is Effect.CHANGED
+    assert effect_of(item, standing, rows, NAMES) is RepairEffect.CHANGED
 
 
 SECOND = replace(ROW, row_id="8")
 BACK = replace(ROW, row_id="9", amount_minor=-250, takes_back="8")
-COUNTERPOST = replace(REPUBLISH, **vars(SECOND.source), kind=Kind.COUNTERPOST, reverses="ledger:8")
+COUNTERPOST = replace(REPUBLISH, **vars(SECOND.source), kind=RepairKind.COUNTERPOST, reverses="ledger:8")
 
 
 @pytest.mark.parametrize(
     ("rows", "effect"),
     [
-        ([ROW, SECOND, BACK], Effect.CLEARED),
-        ([ROW, SECOND], Effect.NOT_CLEARED),
-        ([ROW, SECOND, replace(BACK, takes_back="7")], Effect.NOT_CLEARED),
-        ([ROW, SECOND, BACK, replace(BACK, row_id="10")], Effect.CHANGED),
-        ([ROW, SECOND, replace(BACK, amount_minor=-249)], Effect.CHANGED),
-        ([ROW, SECOND, replace(BACK, currency="USD")], Effect.CHANGED),
-        ([ROW, SECOND, replace(SECOND, row_id="11"), BACK], Effect.CHANGED),
-        ([SECOND, BACK], Effect.CHANGED),
+        ([ROW, SECOND, BACK], RepairEffect.CLEARED),
+        ([ROW, SECOND], RepairEffect.NOT_CLEARED),
+        ([ROW, SECOND, replace(BACK, takes_back="7")], RepairEffect.NOT_CLEARED),
+        ([ROW, SECOND, BACK, replace(BACK, row_id="10")], RepairEffect.CHANGED),
+        ([ROW, SECOND, replace(BACK, amount_minor=-249)], RepairEffect.CHANGED),
+        ([ROW, SECOND, replace(BACK, currency="USD")], RepairEffect.CHANGED),
+        ([ROW, SECOND, replace(SECOND, row_id="11"), BACK], RepairEffect.CHANGED),
+        ([SECOND, BACK], RepairEffect.CHANGED),
     ],
     ids=["taken back", "not", "another", "twice", "other money", "other currency", "a third row", "no row left"],
 )
-def test_what_became_of_a_row_too_many_stands_in_the_ledger_alone(rows: list[StandingRow], effect: Effect) -> None:
+def test_what_became_of_a_row_too_many_stands_in_the_ledger_alone(
+    rows: list[StandingRow], effect: RepairEffect
+) -> None:
     for standing in ([], [at(4)], [at(4), at(9)]):
         assert effect_of(COUNTERPOST, standing, rows, EventFields()) is effect
 
@@ -168,5 +170,5 @@ def test_a_row_is_taken_back_only_while_it_stands_and_another_one_does(
 
 
 def test_a_posted_row_that_is_taken_back_for_a_late_one_leaves_its_repair_cleared() -> None:
-    assert effect_of(POST, [], [ROW, SECOND], EventFields()) is Effect.CHANGED
-    assert effect_of(POST, [], [ROW, SECOND, BACK], EventFields()) is Effect.CLEARED
+    assert effect_of(POST, [], [ROW, SECOND], EventFields()) is RepairEffect.CHANGED
+    assert effect_of(POST, [], [ROW, SECOND, BACK], EventFields()) is RepairEffect.CLEARED

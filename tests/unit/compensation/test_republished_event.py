@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.compensation.plan import Kind, PlanItem
+from tallystick.compensation.plan import PlanItem, RepairKind
 from tallystick.compensation.republished_event import (
     StandingEvent,
     event_headers,
@@ -37,7 +37,7 @@ ITEM = PlanItem(
     break_id=UUID(int=2),
     break_class=BreakClass.DUPLICATE_IN_TOPIC_ZOMBIE,
     topic="payouts",
-    kind=Kind.REVERSE,
+    kind=RepairKind.REVERSE,
     reverses="topic:payouts:0:9",
 )
 
@@ -104,7 +104,7 @@ def test_only_a_reversal_names_the_copy_in_its_headers() -> None:
     names = [name for name, _ in event_headers(ITEM, session="s")]
     assert names == ["tallystick-action-id", "session", "tallystick-reverses"]
     assert dict(event_headers(ITEM, session="s"))["tallystick-reverses"] == b"topic:payouts:0:9"
-    again = replace(ITEM, kind=Kind.REPUBLISH, reverses="")
+    again = replace(ITEM, kind=RepairKind.REPUBLISH, reverses="")
     assert [name for name, _ in event_headers(again, session="s")] == ["tallystick-action-id", "session"]
 
 
@@ -138,7 +138,7 @@ def test_a_copy_that_says_something_else_than_the_run_read_stays(change: dict[st
     assert why_not_reversible(other, [standing(4), standing(9)], NAMES) == "the copy does not say what the run read"
 
 
-POST = replace(ITEM, kind=Kind.POST, reverses="", posts="topic:payouts:0:9")
+POST = replace(ITEM, kind=RepairKind.POST, reverses="", posts="topic:payouts:0:9")
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_an_event_is_posted_once_also_where_another_copy_of_it_stands() -> None:
 
 
 WRITTEN = replace(standing(4), action_id=str(ITEM.action_id), message_key=b"pay-1")
-REPUBLISH = replace(ITEM, kind=Kind.REPUBLISH, reverses="")
+REPUBLISH = replace(ITEM, kind=RepairKind.REPUBLISH, reverses="")
 
 
 def saying(**fields: Any) -> bytes:

@@ -8,9 +8,9 @@ from pydantic import BaseModel
 
 from tallystick.contract.change import (
     RULES,
+    ChangeEffect,
     ContractChange,
     ContractChangeRefused,
-    Effect,
     contract_changes,
     gravest,
     refuse_other_books,
@@ -23,7 +23,7 @@ from tallystick.model.direction import Direction
 from tallystick.pipeline.make_cut import next_topic_slices
 from tests.unit.builders import NOON, T2T, contract_of, cut_of, partition_at, sample_at, slice_of
 
-KEPT, ANEW, REFUSED = Effect.KEPT, Effect.RE_EVALUATED, Effect.REFUSED
+KEPT, ANEW, REFUSED = ChangeEffect.KEPT, ChangeEffect.RE_EVALUATED, ChangeEffect.REFUSED
 TWO_LEGS = {"payout": "billing.payouts", "fee": "billing.fees"}
 RECEIPT_COLUMNS = {"receipt_partition": "sent_partition", "receipt_offset": "sent_offset"}
 REPAIRS = {"classes": ["missing_in_topic_never_produced"], "max_amount_minor": {"EUR": 100}}
@@ -86,7 +86,7 @@ IN_FILES = with_parts(ledger=FILES)
 OF_INPUTS = with_inputs()
 
 
-def effects(before: Contract, after: Contract) -> dict[str, Effect]:
+def effects(before: Contract, after: Contract) -> dict[str, ChangeEffect]:
     return {change.field: change.effect for change in contract_changes(before, after)}
 
 
@@ -262,7 +262,7 @@ CASES = [
 
 @pytest.mark.parametrize(("field", "before", "after", "effect"), CASES, ids=[f"{case[0]} {case[3]}" for case in CASES])
 def test_a_change_does_what_its_field_says_and_its_twin_does_nothing(
-    field: str, before: Contract, after: Contract, effect: Effect
+    field: str, before: Contract, after: Contract, effect: ChangeEffect
 ) -> None:
     assert effects(before, after) == {field: effect}
     assert contract_changes(after, Contract.model_validate(after.model_dump(mode="json"))) == ()
@@ -337,7 +337,7 @@ def test_a_value_is_shown_as_it_is_written(value: object, text: str) -> None:
 @pytest.mark.parametrize(
     ("found", "worst"), [((), KEPT), ((KEPT,), KEPT), ((KEPT, ANEW), ANEW), ((ANEW, REFUSED, KEPT), REFUSED)]
 )
-def test_the_gravest_effect_decides(found: tuple[Effect, ...], worst: Effect) -> None:
+def test_the_gravest_effect_decides(found: tuple[ChangeEffect, ...], worst: ChangeEffect) -> None:
     changes = [ContractChange(field="f", before=1, after=2, effect=effect, why="") for effect in found]
     assert gravest(changes) is worst
 
@@ -377,7 +377,9 @@ def test_the_table_of_posted_actions_may_come_and_go_with_its_section() -> None:
 
 
 @pytest.mark.parametrize(("table", "effect"), [("billing.another", REFUSED), ("billing.posted_action", None)])
-def test_an_actions_table_that_went_comes_back_as_the_same_one_or_not_at_all(table: str, effect: Effect | None) -> None:
+def test_an_actions_table_that_went_comes_back_as_the_same_one_or_not_at_all(
+    table: str, effect: ChangeEffect | None
+) -> None:
     """Cuts without a section that posts lie between."""
     before, after = contract_of(Direction.TOPIC_TO_LEDGER), posting(actions_table=table)
     found = {one.field: one.effect for one in contract_changes(before, after, posted_in="billing.posted_action")}

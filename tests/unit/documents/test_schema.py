@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from tallystick.compensation.plan import StoodAround
+from tallystick.compensation.plan import PlanContext
 from tallystick.compensation.planning import make_plan
 from tallystick.documents.plan import conf_of, plan_document
 from tallystick.documents.run import run_document, story_document, verdict_event_document
@@ -122,7 +122,7 @@ def test_an_alert_that_is_not_is_refused(changes: dict[str, Any]) -> None:
 
 def plan_documents() -> list[dict[str, Any]]:
     """A plan of each kind of thing, and what a DAG gets of it."""
-    stood = StoodAround(planned=AROUND, newest=AROUND)
+    stood = PlanContext(planned=AROUND, newest=AROUND)
     rules = {
         "classes": [NEVER_PRODUCED],
         "trigger": {"connection": "airflow", "dags": {PHANTOM: "by_hand"}},

@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql
 from tallystick.compensation.plan import Plan, PlanItem
 from tallystick.executor import publish_repairs
 from tallystick.executor.effects import action_log
-from tallystick.executor.effects.action_log import ItemFate, Work
+from tallystick.executor.effects.action_log import ActionResult, ExecutionContext
 from tallystick.executor.effects.publish_events import ExecutorFenced, TransactionAborted
 from tallystick.model.finding_names import BreakClass
 from tallystick.store.plans import claim_store
@@ -53,11 +53,13 @@ class Cluster:
         monkeypatch.setattr(publish_repairs, "_publish", self.publish)
         monkeypatch.setattr(action_log, "held_among", lambda _, ids, __: frozenset(self.held & set(ids)))
         monkeypatch.setattr(action_log, "record_refusal", self.refuse)
-        monkeypatch.setattr(Work, "refuse_for_now", lambda _: None)
-        monkeypatch.setattr(Work, "why_not_now", lambda *_: {})
-        monkeypatch.setattr(Work, "audit", lambda *_, **__: None)
+        monkeypatch.setattr(ExecutionContext, "refuse_for_now", lambda _: None)
+        monkeypatch.setattr(ExecutionContext, "why_not_now", lambda *_: {})
+        monkeypatch.setattr(ExecutionContext, "audit", lambda *_, **__: None)
 
-    def publish(self, _work: Work, _publisher: Any, items: Sequence[PlanItem], _proof: Any) -> dict[UUID, Any]:
+    def publish(
+        self, _work: ExecutionContext, _publisher: Any, items: Sequence[PlanItem], _proof: Any
+    ) -> dict[UUID, Any]:
         self.published += [item.match_key for item in items]
         return {item.action_id: {"topic": item.topic} for item in items}
 
@@ -72,26 +74,28 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 @pytest.fixture
-def work() -> Work:
+def work() -> ExecutionContext:
     contract: Any = SimpleNamespace(contract="payouts")
     unused: Any = SimpleNamespace(kafka=None)
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    return Work(unused, contract, unused, PLAN, "bob", "test", lambda *_: None, lambda: now)
+    return ExecutionContext(unused, contract, unused, PLAN, "bob", "test", lambda *_: None, lambda: now)
 
 
-def test_who_holds_its_actions_publishes_them(cluster: Cluster, work: Work) -> None:
+def test_who_holds_its_actions_publishes_them(cluster: Cluster, work: ExecutionContext) -> None:
     fates = [one.fate for one in publish_repairs._attempt(work, ITEMS, {})]
-    assert (fates, cluster.published) == ([ItemFate.PUBLISHED] * 2, ["ev-1", "ev-2"])
+    assert (fates, cluster.published) == ([ActionResult.PUBLISHED] * 2, ["ev-1", "ev-2"])
 
 
-def test_what_a_later_start_has_claimed_or_refused_is_not_published(cluster: Cluster, work: Work) -> None:
+def test_what_a_later_start_has_claimed_or_refused_is_not_published(cluster: Cluster, work: ExecutionContext) -> None:
     cluster.held.remove(ITEMS[0].action_id)
     with pytest.raises(ExecutorFenced, match=f"payouts: another executor has claimed {ITEMS[0].action_id} since"):
         publish_repairs._attempt(work, ITEMS, {})
     assert cluster.published == []
 
 
-def test_each_producer_transaction_asks_again(cluster: Cluster, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_producer_transaction_asks_again(
+    cluster: Cluster, work: ExecutionContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def publish_and_lose(*arguments: Any) -> dict[UUID, Any]:
         cluster.held.clear()
         return cluster.publish(*arguments)
@@ -103,7 +107,7 @@ def test_each_producer_transaction_asks_again(cluster: Cluster, work: Work, monk
 
 
 def test_what_was_published_is_not_told_as_refused_when_a_later_transaction_fails(
-    cluster: Cluster, work: Work, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, work: ExecutionContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def publish_one(*arguments: Any) -> dict[UUID, Any]:
         if cluster.published:

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.anomalies.registry import CLASSES, ClassRule
+from tallystick.anomalies.registry import RULES, AnomalyRule
 from tallystick.contract.contract import Contract
 from tallystick.judging.canaries import canary_events, canary_rows, missed_canaries
 from tallystick.judging.canary_cases import CASES
 from tallystick.judging.canary_evidence import calm_evidence
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Copy
+from tallystick.matching.match_case import Entry
 from tallystick.matching.scan_result import CANARY, CANARY_PARTITION, CanaryScan, ledger_item_id, topic_item_id
 from tallystick.model.cut import FileChange, LedgerFile
 from tallystick.model.open_item import ItemSide
@@ -37,7 +37,7 @@ CONTRACTS = pytest.mark.parametrize(
 )
 
 
-def all_copies(contract: Contract) -> list[Copy]:
+def all_copies(contract: Contract) -> list[Entry]:
     """Every planted copy that can be read, as the scan would bring it home if it brought all."""
     fields, copies = contract.event, []
     for event in canary_events(contract):
@@ -46,7 +46,7 @@ def all_copies(contract: Contract) -> list[Copy]:
         except ValueError:
             continue
         copies.append(
-            Copy(
+            Entry(
                 side=ItemSide.TOPIC,
                 item_id=topic_item_id(event.topic, CANARY_PARTITION, event.kafka_offset),
                 match_key=document[fields.match_key],
@@ -59,7 +59,7 @@ def all_copies(contract: Contract) -> list[Copy]:
         )
     for row in canary_rows(contract):
         copies.append(
-            Copy(
+            Entry(
                 side=ItemSide.LEDGER,
                 item_id=ledger_item_id(row.row_id),
                 match_key=row.match_key,
@@ -85,7 +85,7 @@ def good_scan(contract: Contract) -> CanaryScan:
     )
 
 
-def missed(contract: Contract, scan: CanaryScan, classes: Sequence[ClassRule] = CLASSES) -> tuple[str, ...]:
+def missed(contract: Contract, scan: CanaryScan, classes: Sequence[AnomalyRule] = RULES) -> tuple[str, ...]:
     evidence: Evidence = evidence_of(contract=contract)
     return missed_canaries(evidence, scan, classes=classes)
 
@@ -136,32 +136,32 @@ def test_a_torn_canary_that_looks_whole_is_missed() -> None:
     assert missed(contract, replace(good_scan(contract), incomplete=())) == ("torn (scan)", "torn (rules)")
 
 
-@pytest.mark.parametrize("rule", CLASSES, ids=lambda rule: rule.names[0])
-def test_a_rule_that_is_left_out_is_missed(rule: ClassRule) -> None:
-    without = [one for one in CLASSES if one is not rule]
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.names[0])
+def test_a_rule_that_is_left_out_is_missed(rule: AnomalyRule) -> None:
+    without = [one for one in RULES if one is not rule]
     told = {name for contract in (contract_of(L2T), contract_of(T2L)) for name in missed_in(contract, without)}
     assert {f"{name} (class)" for name in rule.names} <= told
 
 
-@pytest.mark.parametrize("rule", CLASSES, ids=lambda rule: rule.names[0])
-def test_a_rule_that_fires_on_everything_is_told_by_its_twin_or_by_the_others(rule: ClassRule) -> None:
-    always = ClassRule(names=rule.names, letters=rule.letters, judge=lambda _: rule.judge(firing(rule)))
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.names[0])
+def test_a_rule_that_fires_on_everything_is_told_by_its_twin_or_by_the_others(rule: AnomalyRule) -> None:
+    always = AnomalyRule(names=rule.names, letters=rule.letters, judge=lambda _: rule.judge(firing(rule)))
     for contract in (contract_of(L2T), contract_of(T2L)):
-        assert missed_in(contract, [always if one is rule else one for one in CLASSES])
+        assert missed_in(contract, [always if one is rule else one for one in RULES])
 
 
 def test_every_class_of_the_registry_has_its_canary() -> None:
-    assert {case.name for case in CASES} == {name for rule in CLASSES for name in rule.names}
+    assert {case.name for case in CASES} == {name for rule in RULES for name in rule.names}
 
 
-def firing(rule: ClassRule) -> Evidence:
+def firing(rule: AnomalyRule) -> Evidence:
     """The evidence of the rule's first case, under the direction that knows it."""
     case = next(one for one in CASES if one.name in rule.names)
     contract = contract_of(case.only[0] if case.only else L2T)
     return case.fires(calm_evidence(evidence_of(contract=contract)), good_scan(contract).copies)
 
 
-def missed_in(contract: Contract, classes: Sequence[ClassRule]) -> tuple[str, ...]:
+def missed_in(contract: Contract, classes: Sequence[AnomalyRule]) -> tuple[str, ...]:
     return missed(contract, good_scan(contract), classes)
 
 

@@ -10,7 +10,7 @@ import pytest
 from tallystick.judging.judge import judge
 from tallystick.ledger.protocol import HorizonHolder
 from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Place
+from tallystick.matching.match_case import RecordLocation
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import DoubtFound, break_id, money_at_stake, total_money
 from tallystick.model.open_item import ItemState, OpenItem
@@ -162,10 +162,12 @@ def test_a_carried_follower_whose_row_comes_with_another_amount_is_cleared_and_t
         pytest.param(evidence_of(row(1), row(2), event(11), event(12)), False, id="an origin too many, followed"),
         pytest.param(evidence_of(row(1, amount_minor=1), event(11)), False, id="a mismatch"),
         pytest.param(
-            evidence_of(row(1), sightings=[seen(IN_TOPIC, Place.BEFORE_BASELINE, 1)]), False, id="before the baseline"
+            evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.BEFORE_BASELINE, 1)]),
+            False,
+            id="before the baseline",
         ),
         pytest.param(evidence_of(row(1), deadlines=deadlines_of(topic_lost_offsets=True)), True, id="expired, maybe"),
-        pytest.param(evidence_of(row(1), sightings=[seen(IN_TOPIC, Place.SLICE, 14)]), True, id="unreadable"),
+        pytest.param(evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.SLICE, 14)]), True, id="unreadable"),
     ],
 )
 def test_a_later_arrival_may_be_the_partner_of_what_has_none(evidence: Evidence, pairable: bool) -> None:
@@ -191,7 +193,9 @@ def test_figures_count_what_is_in_flight_after_the_run() -> None:
     waiting, due = item_of(row(1, "a", 5, "JPY"), due_utc=NOON + 2 * HOUR), item_of(row(2, "b", 7, "JPY"))
     broken = item_of(row(4, "d", 9), ItemState.BROKEN)
     result = judged(
-        evidence_of(event(11, "c", 3), carried=[waiting, due, broken], sightings=[seen(LEDGER, Place.PENDING, 3)]),
+        evidence_of(
+            event(11, "c", 3), carried=[waiting, due, broken], sightings=[seen(LEDGER, RecordLocation.PENDING, 3)]
+        ),
         carried=[waiting, due, broken],
     )
     figures = result.figures
@@ -253,7 +257,7 @@ def test_the_digest_changes_with_what_was_read_or_concluded(after: Evidence) -> 
 
 def test_the_digest_changes_with_why_an_item_waits() -> None:
     in_grace = evidence_of(row(1), deadlines=deadlines_of(now_utc=NOON))
-    beyond = evidence_of(row(1), sightings=[seen(IN_TOPIC, Place.PENDING, 25)])
+    beyond = evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.PENDING, 25)])
     assert judged(in_grace).figures == judged(beyond).figures
     assert digest(in_grace) != digest(beyond)
 

@@ -4,10 +4,10 @@ import json
 from dataclasses import replace
 
 from tallystick.anomalies.breaks.make_break import with_identity
-from tallystick.judging.record_origins import read_identities, wanted_identities
+from tallystick.judging.record_origins import origins_needed, read_identities
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.matching.evidence import BLED_RECORDS, LegsCase, bled_item_ids
-from tallystick.matching.match_case import Place
+from tallystick.matching.match_case import RecordLocation
 from tallystick.model.census_values import BledBatch
 from tallystick.model.findings import Break
 from tests.unit.anomalies.test_registry import bled, found_breaks
@@ -32,9 +32,7 @@ from tests.unit.synthetic_log import SyntheticLog
 
 def wanted(evidence: object) -> set[str]:
     return set(
-        wanted_identities(
-            evidence.contract, evidence.outcomes, evidence.incomplete, evidence.census, evidence.deadlines
-        )
+        origins_needed(evidence.contract, evidence.outcomes, evidence.incomplete, evidence.census, evidence.deadlines)
     )
 
 
@@ -55,13 +53,13 @@ def test_a_lone_event_and_the_event_of_an_unequal_pair_are_asked_for() -> None:
 
 
 def test_a_lone_row_asks_for_the_last_record_that_no_reader_may_see() -> None:
-    aborted = [seen(IN_TOPIC, Place.ABORTED, 4), seen(IN_TOPIC, Place.ABORTED, 6)]
+    aborted = [seen(IN_TOPIC, RecordLocation.ABORTED, 4), seen(IN_TOPIC, RecordLocation.ABORTED, 6)]
     assert wanted(evidence_of(row(1), sightings=aborted)) == {at(6)}
     assert wanted(evidence_of(row(1))) == set()
 
 
 def test_what_waits_or_is_matched_asks_for_nobody() -> None:
-    assert wanted(evidence_of(event(11), sightings=[seen(LEDGER, Place.PENDING, 1)])) == set()
+    assert wanted(evidence_of(event(11), sightings=[seen(LEDGER, RecordLocation.PENDING, 1)])) == set()
     assert wanted(evidence_of(event(11), row(1))) == set()
 
 
@@ -69,7 +67,10 @@ def test_a_torn_transaction_asks_for_all_its_legs_once_it_is_proven() -> None:
     case = LegsCase(
         transaction_key="pay-1",
         seen={"payout": (1_000, "EUR", at(11))},
-        sightings={"payout": (seen(IN_TOPIC, Place.SLICE, 11),), "fee": (seen(IN_TOPIC, Place.ABORTED, 4),)},
+        sightings={
+            "payout": (seen(IN_TOPIC, RecordLocation.SLICE, 11),),
+            "fee": (seen(IN_TOPIC, RecordLocation.ABORTED, 4),),
+        },
     )
     contract = contract_of(legs={"payout": TOPIC, "fee": "billing.fees"})
     assert wanted(evidence_of(contract=contract, incomplete=(case,))) == {at(11), at(4)}
@@ -118,7 +119,7 @@ def test_a_break_carries_the_identity_of_the_copy_it_is_about_or_of_the_record_i
     (about_event,) = found_breaks(evidence_of(event(11), identities={at(11): written}))
     assert with_identity(about_event, {at(11): written}).evidence["identity"] == written.as_json()
     aborted = record_of(event(4), producer_id=7)
-    (about_row,) = found_breaks(evidence_of(row(1), sightings=[seen(IN_TOPIC, Place.ABORTED, 4)]))
+    (about_row,) = found_breaks(evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.ABORTED, 4)]))
     joined: Break = with_identity(about_row, {at(4): aborted})
     assert joined.evidence["identity"]["at"] == at(4)
     assert "identity" not in with_identity(about_row, {}).evidence

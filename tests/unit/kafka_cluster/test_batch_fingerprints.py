@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tallystick.kafka_cluster.batch_fingerprints import ANCHORS_MAX, find_rewritten, newest_anchors, read_anchors
-from tallystick.kafka_cluster.state import BatchAnchor, RewrittenBatch
+from tallystick.kafka_cluster.state import BatchFingerprint, RewrittenBatch
 from tallystick.kafka_log.batch_header import Marker
 from tests.unit.builders import PART, offsets
 from tests.unit.synthetic_log import SyntheticLog
@@ -19,7 +19,9 @@ def log_of(*values: bytes, leader_epoch: int = 0) -> SyntheticLog:
     return log
 
 
-def anchors_of(log: SyntheticLog, *, start: int = 0, end: int | None = None, cut_n: int = 1) -> tuple[BatchAnchor, ...]:
+def anchors_of(
+    log: SyntheticLog, *, start: int = 0, end: int | None = None, cut_n: int = 1
+) -> tuple[BatchFingerprint, ...]:
     end = log.end if end is None else end
     return read_anchors(log.fetch, offsets(start, end, topic=PART.topic), cut_n=cut_n)
 
@@ -28,7 +30,7 @@ READ = log_of(b"a", b"b", b"c")
 KNOWN = anchors_of(READ)
 
 
-def rewritten(log: SyntheticLog, anchors: tuple[BatchAnchor, ...] = KNOWN) -> tuple[RewrittenBatch, ...]:
+def rewritten(log: SyntheticLog, anchors: tuple[BatchFingerprint, ...] = KNOWN) -> tuple[RewrittenBatch, ...]:
     return find_rewritten(log.fetch, anchors, log_start=log.log_start)
 
 

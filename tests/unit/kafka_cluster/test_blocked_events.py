@@ -7,7 +7,7 @@ import pytest
 from tallystick.contract.event import EventFields
 from tallystick.kafka_cluster.blocked_events import read_held_events
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
-from tallystick.kafka_cluster.state import HeldEvents
+from tallystick.kafka_cluster.state import BlockedEvents
 from tallystick.kafka_log.batch_header import Marker
 from tests.unit.builders import PART, offsets
 from tests.unit.synthetic_log import SyntheticLog
@@ -27,7 +27,7 @@ def log_with_holder(*values: bytes) -> SyntheticLog:
     return log
 
 
-def read(log: SyntheticLog, **limits: int) -> list[HeldEvents]:
+def read(log: SyntheticLog, **limits: int) -> list[BlockedEvents]:
     holder = OpenTransaction(
         topic_partition=PART,
         producer_id=HOLDER,

@@ -9,13 +9,13 @@ import pytest
 from tallystick.anomalies.notices.promise_at_risk import promise_at_risk
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.config_check import (
+    CheckResult,
     PostureLine,
-    Standing,
     longest_interval,
     posture,
     reconciliation_horizon,
 )
-from tallystick.kafka_cluster.state import BrokerSettings, Surroundings, TopicSettings
+from tallystick.kafka_cluster.state import BrokerSettings, ClusterState, TopicSettings
 from tallystick.model.census_values import PartitionCensus
 from tests.unit.builders import HOUR, L2T, NOON, T2L, TOPIC, census_of, contract_of, evidence_of, slice_of
 
@@ -50,9 +50,9 @@ def lines(
     return {line.setting: line for line in posture(contract, topics=topics, broker=broker, census=census)}
 
 
-def standings(**given: Any) -> dict[str, Standing]:
+def standings(**given: Any) -> dict[str, CheckResult]:
     """The settings that are not ok."""
-    return {name: line.standing for name, line in lines(**given).items() if line.standing is not Standing.OK}
+    return {name: line.standing for name, line in lines(**given).items() if line.standing is not CheckResult.OK}
 
 
 def test_a_cluster_that_keeps_the_promise_is_ok_in_every_line() -> None:
@@ -74,7 +74,7 @@ def test_a_cluster_that_keeps_the_promise_is_ok_in_every_line() -> None:
 )
 def test_a_topic_setting_that_does_not_keep_it_is_at_risk(setting: str, changes: dict[str, Any]) -> None:
     found = lines(topics=(replace(KEPT, **changes),))[setting]
-    assert found.standing is Standing.AT_RISK
+    assert found.standing is CheckResult.AT_RISK
     assert found.do
 
 
@@ -88,11 +88,11 @@ def test_a_topic_setting_that_does_not_keep_it_is_at_risk(setting: str, changes:
     ],
 )
 def test_a_setting_just_at_what_is_needed_is_ok(setting: str, changes: dict[str, Any]) -> None:
-    assert lines(topics=(replace(KEPT, **changes),))[setting].standing is Standing.OK
+    assert lines(topics=(replace(KEPT, **changes),))[setting].standing is CheckResult.OK
 
 
 def test_a_limit_by_size_is_unknown_since_nobody_knows_the_traffic() -> None:
-    assert standings(topics=(replace(KEPT, retention_bytes=1_000_000_000),)) == {"retention.bytes": Standing.UNKNOWN}
+    assert standings(topics=(replace(KEPT, retention_bytes=1_000_000_000),)) == {"retention.bytes": CheckResult.UNKNOWN}
 
 
 @pytest.mark.parametrize(
@@ -104,18 +104,18 @@ def test_a_limit_by_size_is_unknown_since_nobody_knows_the_traffic() -> None:
     ],
 )
 def test_a_broker_setting_that_does_not_keep_it_is_at_risk(setting: str, changes: dict[str, int]) -> None:
-    assert standings(broker=replace(BROKER, **changes)) == {setting: Standing.AT_RISK}
+    assert standings(broker=replace(BROKER, **changes)) == {setting: CheckResult.AT_RISK}
 
 
 def test_a_repair_that_waits_for_its_approval_is_the_longest_pause() -> None:
     rules = {"classes": ["missing_in_topic_never_produced"], "max_amount_minor": {"EUR": 1}}
     waits = contract_of(compensation=rules | {"approval_timeout_seconds": 604_801})
-    assert standings(contract=waits) == {"transactional.id.expiration.ms": Standing.AT_RISK}
+    assert standings(contract=waits) == {"transactional.id.expiration.ms": CheckResult.AT_RISK}
 
 
 def test_what_nobody_could_read_is_unknown_and_never_ok() -> None:
     unread = lines(topics=(), broker=None, census=())
-    assert {line.standing for line in unread.values()} == {Standing.UNKNOWN}
+    assert {line.standing for line in unread.values()} == {CheckResult.UNKNOWN}
     assert {line.value for line in unread.values()} == {"not read"}
     assert set(unread) == set(lines())
 
@@ -150,7 +150,7 @@ def test_every_topic_of_the_contract_has_its_lines() -> None:
     both = contract_of(legs={"payout": TOPIC, "fee": "billing.fees"})
     found = posture(both, topics=(KEPT,), broker=BROKER, census=(CENSUS,))
     assert {line.scope for line in found} == {TOPIC, "billing.fees", "cluster"}
-    assert {line.standing for line in found if line.scope == "billing.fees"} == {Standing.UNKNOWN}
+    assert {line.standing for line in found if line.scope == "billing.fees"} == {CheckResult.UNKNOWN}
 
 
 @pytest.mark.parametrize(
@@ -171,19 +171,19 @@ def test_the_horizon_is_interval_settling_and_grace() -> None:
     assert reconciliation_horizon(CONTRACT) == timedelta(hours=1, minutes=10, seconds=60)
 
 
-def settings_read(**changes: Any) -> Surroundings:
-    return Surroundings(topic_settings=(replace(KEPT, **changes),), broker_settings=BROKER)
+def settings_read(**changes: Any) -> ClusterState:
+    return ClusterState(topic_settings=(replace(KEPT, **changes),), broker_settings=BROKER)
 
 
 @pytest.mark.parametrize(
     ("declared", "standing"),
     [
-        ("read_committed", Standing.OK),
-        ("read_uncommitted", Standing.AT_RISK),
-        (None, Standing.UNKNOWN),
+        ("read_committed", CheckResult.OK),
+        ("read_uncommitted", CheckResult.AT_RISK),
+        (None, CheckResult.UNKNOWN),
     ],
 )
-def test_the_ledgers_consumer_is_what_its_owner_declares(declared: str | None, standing: Standing) -> None:
+def test_the_ledgers_consumer_is_what_its_owner_declares(declared: str | None, standing: CheckResult) -> None:
     ledger = {"connection": "ledger_billing", "table": "billing.payout", "consumer_isolation": declared}
     assert lines(contract=contract_of(T2L, ledger=ledger))["ledger.consumer_isolation"].standing is standing
     assert "ledger.consumer_isolation" not in lines()

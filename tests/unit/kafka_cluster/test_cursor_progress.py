@@ -10,7 +10,7 @@ from tallystick.anomalies.notices.backlog_grows import backlog_grows
 from tallystick.anomalies.notices.cursor_stopped import cursor_stopped
 from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS, WINDOWS_MIN
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
-from tallystick.kafka_cluster.state import Surroundings
+from tallystick.kafka_cluster.state import ClusterState
 from tallystick.ledger.protocol import HorizonHolder
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Notice
@@ -46,7 +46,7 @@ WHO = "the open transaction of payout-relay-3 (producer 4001, since 2026-03-01 0
 
 def held(cursor: int, mark: int, *earlier: tuple[int, int], **around: object) -> Evidence:
     """One partition's trail: this cut, then those before it, oldest first, each as (cursor, mark)."""
-    surroundings = Surroundings(cursor_positions=positions_of(*earlier), open_transactions=(HOLDER,))
+    surroundings = ClusterState(cursor_positions=positions_of(*earlier), open_transactions=(HOLDER,))
     return evidence_of(
         cut=cut_of(slice_of(min(10, cursor), cursor, mark=mark), n=30), surroundings=surroundings, **around
     )
@@ -121,7 +121,7 @@ def test_the_ledger_has_a_cursor_too() -> None:
     ledger = ledger_slice_of(200, 300, mark=310)
     evidence = evidence_of(
         cut=cut_of(ledger_slice=ledger),
-        surroundings=Surroundings(cursor_positions=positions_of((300, 300), (300, 304), (300, 307), side=None)),
+        surroundings=ClusterState(cursor_positions=positions_of((300, 300), (300, 304), (300, 307), side=None)),
         horizon_holder=HorizonHolder(xid=300, holder="psql of reports, pid 77", since=NOON - 4 * HOUR),
     )
     notice = the_notice(evidence)
@@ -140,7 +140,7 @@ def test_the_newest_rows_of_an_idle_or_young_ledger_that_wait_by_the_contracts_o
 ) -> None:
     plain = evidence_of(
         cut=cut_of(ledger_slice=ledger_slice_of(200, 300, mark=310)),
-        surroundings=Surroundings(cursor_positions=positions_of(*earlier, side=None)),
+        surroundings=ClusterState(cursor_positions=positions_of(*earlier, side=None)),
     )
     grows = {"kind": "jdbc", "connection": "l", "table": "main.posting", "order_by": "entry_id", "overlap": 10}
     assert len(found(plain)) == 1

@@ -8,14 +8,14 @@ from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.snapshot import first_sights
 from tallystick.kafka_cluster.state import (
     SURROUNDINGS,
-    BatchAnchor,
+    BatchFingerprint,
+    BlockedEvents,
     BrokerSettings,
+    ClusterState,
     FirstSight,
-    HeldEvents,
     PositionSums,
     RewrittenBatch,
     ServerProof,
-    Surroundings,
     TopicSettings,
     UnreadExpiry,
 )
@@ -35,7 +35,7 @@ OPEN = OpenTransaction(
     lists_partition=True,
     confirmed=True,
 )
-FULL = Surroundings(
+FULL = ClusterState(
     ledger=ledger_at(300),
     partitions_before=(partition_at(),),
     partitions_after=(partition_at(high_watermark=30),),
@@ -61,7 +61,7 @@ FULL = Surroundings(
     open_transactions=(OPEN,),
     first_sights=(FirstSight(topic_partition=PART, producer_id=4001, kafka_offset_start=20, first_seen_utc=NOON),),
     held_events=(
-        HeldEvents(
+        BlockedEvents(
             topic_partition=PART,
             producer_id=4001,
             producer_epoch=3,
@@ -73,7 +73,7 @@ FULL = Surroundings(
         ),
     ),
     anchors=(
-        BatchAnchor(
+        BatchFingerprint(
             topic_partition=PART,
             kafka_offset_start=4,
             kafka_offset_end=9,
@@ -101,11 +101,11 @@ def test_it_goes_through_json_unchanged() -> None:
 
 
 def test_every_part_but_actions_and_repairs_is_tried() -> None:
-    assert [one.name for one in fields(Surroundings) if not getattr(FULL, one.name)] == ["actions", "repairs"]
+    assert [one.name for one in fields(ClusterState) if not getattr(FULL, one.name)] == ["actions", "repairs"]
 
 
 def test_what_an_older_run_did_not_keep_is_empty() -> None:
-    assert SURROUNDINGS.validate_python({}) == Surroundings()
+    assert SURROUNDINGS.validate_python({}) == ClusterState()
 
 
 def test_a_transaction_keeps_the_moment_at_which_it_was_seen_first() -> None:
@@ -128,7 +128,7 @@ def test_a_topic_whose_settings_nobody_may_describe_is_taken_not_to_compact() ->
 
 def test_a_log_that_was_short_when_the_cut_was_made_stays_so_though_it_grew_before_it_was_judged() -> None:
     short = replace(slice_of(20, 20), snapshot=partition_at(lso=15, high_watermark=15))
-    grown = Surroundings(partitions_before=(partition_at(lso=40, high_watermark=40),))
+    grown = ClusterState(partitions_before=(partition_at(lso=40, high_watermark=40),))
     assert grown.discontinuity_of(cut_of(short), short) is Discontinuity.TRUNCATED
     whole = slice_of(10, 20)
     assert grown.discontinuity_of(cut_of(whole), whole) is None

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.kafka_log.fetch import FetchedLog, OffsetNotInLog
 from tallystick.kafka_log.log_walk import PATIENCE, Outcome, batch_at, walk_batches
-from tallystick.kafka_log.offset_census import LOOK_BACK_OFFSETS, CountedOffsets, take_census, with_compaction
+from tallystick.kafka_log.offset_census import LOOK_BACK_OFFSETS, OffsetProgress, take_census, with_compaction
 from tallystick.kafka_log.producer_history import BLED_SAMPLE
 from tallystick.model.census_values import BledBatch, PartitionCensus
 from tallystick.model.offsets import OffsetRange, TopicPartition
@@ -43,7 +43,7 @@ def test_a_census_tells_how_far_it_is_over_all_partitions_and_no_oftener_than_by
     for _ in range(500):
         log.append(b"a", b"b")
     heard: list[dict[str, int]] = []
-    told = CountedOffsets(2_000, lambda step, figures: heard.append({"step": step, **figures}))
+    told = OffsetProgress(2_000, lambda step, figures: heard.append({"step": step, **figures}))
     counted = [take_census(log.fetch, offsets(0, 1_000), told=told) for _ in range(2)]
     assert counted == [census(log, 0, 1_000)] * 2
     assert {one["step"] for one in heard} == {"counting"}
@@ -53,7 +53,7 @@ def test_a_census_tells_how_far_it_is_over_all_partitions_and_no_oftener_than_by
 
 def test_a_census_of_nothing_tells_nothing() -> None:
     heard: list[str] = []
-    take_census(SyntheticLog().fetch, offsets(0, 0), told=CountedOffsets(0, lambda step, _: heard.append(step)))
+    take_census(SyntheticLog().fetch, offsets(0, 0), told=OffsetProgress(0, lambda step, _: heard.append(step)))
     assert heard == []
 
 

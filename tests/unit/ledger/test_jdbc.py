@@ -15,7 +15,7 @@ from sqlalchemy import Column, create_engine, text, types
 from sqlalchemy.dialects import mssql, mysql, postgresql
 
 from tallystick.connections.connections import ConnectionNotGiven
-from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSection
 from tallystick.ledger.earlier_rows import ReadSlice, find_read_slice
 from tallystick.ledger.jdbc import JdbcLedger, as_driver_texts, key_value, open_jdbc_ledger, snapshot_behind
 from tallystick.ledger.jdbc_connection import jdbc_settings
@@ -109,7 +109,9 @@ def test_a_position_lies_in_the_slice_that_holds_it_and_in_none_between() -> Non
 
 # A real database.
 
-LEDGER = LedgerSide(connection="l", table="main.posting", kind="jdbc", order_by="n", overlap=2, where="side LIKE 'c%'")
+LEDGER = LedgerSection(
+    connection="l", table="main.posting", kind="jdbc", order_by="n", overlap=2, where="side LIKE 'c%'"
+)
 
 
 @pytest.fixture

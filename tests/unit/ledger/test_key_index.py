@@ -16,8 +16,8 @@ from tallystick.ledger.key_index import (
     IndexedCopy,
     IndexIncomplete,
     ReadableIndexes,
+    delete_expired,
     first_kept,
-    forget,
     index_folder,
     is_whole,
     key_hash,
@@ -162,7 +162,7 @@ def test_an_absence_is_trusted_only_where_log_and_indexes_together_show_every_in
         starts.append(starts[-1] + len(keys))
         kept_from = first_kept(number, windows=horizon)
         stored[number] = seal(artifacts, folder, copies=len(keys), kept_from=kept_from)
-        forget(artifacts, "billing", number, attempt=1, kept_from=kept_from)
+        delete_expired(artifacts, "billing", number, attempt=1, kept_from=kept_from)
     for number in lost & set(stored):
         shutil.rmtree(index_folder(artifacts, "billing", number, attempt=1), ignore_errors=True)
     end, in_horizon = starts[-1], {n: one for n, one in stored.items() if n > len(windows) - horizon}
@@ -196,7 +196,7 @@ def test_what_lies_beyond_the_horizon_goes_and_so_do_other_attempts(tmp_path: Pa
         write(index_folder(tmp_path, "billing", number, attempt=1), ("a", OUTPUTS, number))
     write(index_folder(tmp_path, "billing", 5, attempt=2), ("a", OUTPUTS, 5))
     write(index_folder(tmp_path, "other", 1, attempt=1), ("a", OUTPUTS, 1))
-    assert forget(tmp_path, "billing", 5, attempt=2, kept_from=first_kept(5, windows=3)) == (1, 2)
+    assert delete_expired(tmp_path, "billing", 5, attempt=2, kept_from=first_kept(5, windows=3)) == (1, 2)
     left = sorted(str(path.relative_to(tmp_path / "key_index")) for path in tmp_path.rglob("attempt=*"))
     assert left == [
         "billing/cut=3/attempt=1",
@@ -204,7 +204,7 @@ def test_what_lies_beyond_the_horizon_goes_and_so_do_other_attempts(tmp_path: Pa
         "billing/cut=5/attempt=2",
         "other/cut=1/attempt=1",
     ]
-    assert forget(tmp_path, "billing", 5, attempt=2, kept_from=first_kept(5, windows=3)) == ()
+    assert delete_expired(tmp_path, "billing", 5, attempt=2, kept_from=first_kept(5, windows=3)) == ()
 
 
 @pytest.mark.parametrize(

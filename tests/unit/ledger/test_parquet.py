@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.anomalies.doubts.ledger_changed import ledger_rewritten
-from tallystick.contract.ledger import LedgerColumns, LedgerSide
-from tallystick.kafka_cluster.state import Surroundings
+from tallystick.contract.ledger import LedgerColumns, LedgerSection
+from tallystick.kafka_cluster.state import ClusterState
 from tallystick.ledger.parquet import ParquetLedger, changes, fix_files, known_files
 from tallystick.ledger.protocol import LedgerRefused, LedgerUnreachable
-from tallystick.matching.match_case import Place
+from tallystick.matching.match_case import RecordLocation
 from tallystick.matching.record_location import ledger_sighting
 from tallystick.model.cut import FileChange, LedgerFile, LedgerSlice
 from tallystick.model.finding_names import Doubt
@@ -92,7 +92,7 @@ def test_a_changed_file_is_a_doubt_that_says_what_it_was_and_what_it_is() -> Non
     assert doubt.doubt is Doubt.LEDGER_REWRITTEN
     assert "1 file that a cut had taken changed: a.parquet had 1,234 bytes of 1970-01-01 00:00:05" in doubt.sentence
     assert "now nothing" in doubt.sentence
-    (since,) = ledger_rewritten(evidence_of(surroundings=Surroundings(ledger_files=(gone,) * 7)))
+    (since,) = ledger_rewritten(evidence_of(surroundings=ClusterState(ledger_files=(gone,) * 7)))
     assert since.sentence.count("a.parquet had") == 5
     assert list(ledger_rewritten(evidence_of())) == []
 
@@ -106,7 +106,7 @@ def test_an_empty_slice_takes_no_file_unless_the_books_begin_there() -> None:
 
 # Real files.
 
-LEDGER = LedgerSide(connection="l", table="billing.posting", kind="parquet", quiet_seconds=1)
+LEDGER = LedgerSection(connection="l", table="billing.posting", kind="parquet", quiet_seconds=1)
 
 
 def write(folder: Path, name: str, *keys: str, at_ms: int = 1_000, **columns: list[object]) -> None:
@@ -124,7 +124,7 @@ def write(folder: Path, name: str, *keys: str, at_ms: int = 1_000, **columns: li
     os.utime(path, ns=(at_ms * MILLISECOND_NS, at_ms * MILLISECOND_NS))
 
 
-def opened(folder: Path, *slices: LedgerSlice, ledger: LedgerSide = LEDGER) -> ParquetLedger:
+def opened(folder: Path, *slices: LedgerSlice, ledger: LedgerSection = LEDGER) -> ParquetLedger:
     return ParquetLedger(address=str(folder), ledger=ledger, stored_slices=lambda: slices, now=lambda: NOON)
 
 
@@ -151,14 +151,14 @@ def test_a_row_is_found_by_key_with_the_place_of_the_cut_that_took_its_file(tmp_
     places = {key: {row.row_id: ledger_sighting(row, now).place for row in rows} for key, rows in sorted(found.items())}
     assert places == {
         "a": {
-            "old.parquet:a": Place.BEFORE_BASELINE,
-            "one.parquet:a": Place.EARLIER_SLICE,
-            "moved in late.parquet:a": Place.SLICE,
-            "next.parquet:a": Place.PENDING,
-            "moved in later still.parquet:a": Place.PENDING,
+            "old.parquet:a": RecordLocation.BEFORE_BASELINE,
+            "one.parquet:a": RecordLocation.EARLIER_SLICE,
+            "moved in late.parquet:a": RecordLocation.SLICE,
+            "next.parquet:a": RecordLocation.PENDING,
+            "moved in later still.parquet:a": RecordLocation.PENDING,
         },
-        "b": {"one.parquet:b": Place.EARLIER_SLICE, "day=7/two.parquet:b": Place.UNREAD},
-        "changed": {"day=7/two.parquet:changed": Place.UNREAD},
+        "b": {"one.parquet:b": RecordLocation.EARLIER_SLICE, "day=7/two.parquet:b": RecordLocation.UNREAD},
+        "changed": {"day=7/two.parquet:changed": RecordLocation.UNREAD},
     }
     assert ledger.keys_seen_before(now) == ("a",)
     assert ledger.files_to_scan(now) == [f"{tmp_path}/billing/posting/moved in late.parquet"]
@@ -183,14 +183,22 @@ def test_a_row_that_is_delivered_in_a_second_file_is_a_second_row(tmp_path: Path
     write(tmp_path, "again.parquet", "a", at_ms=2_500, **same)
     write(tmp_path, "another.parquet", "b", at_ms=2_500, **same)
 
-    def places(now: LedgerSlice) -> list[tuple[str, Place]]:
+    def places(now: LedgerSlice) -> list[tuple[str, RecordLocation]]:
         found = opened(tmp_path, *slices, now).look_up_rows(["a", "b"], now)
         rows = ((f"{key} {row.row_id}", ledger_sighting(row, now).place) for key in found for row in found[key])
         return sorted(rows)
 
-    assert places(slices[-1]) == [("a 7", Place.PENDING), ("a 7", Place.SLICE), ("b 7", Place.PENDING)]
+    assert places(slices[-1]) == [
+        ("a 7", RecordLocation.PENDING),
+        ("a 7", RecordLocation.SLICE),
+        ("b 7", RecordLocation.PENDING),
+    ]
     now = next_slice(tmp_path, *slices, end=3_000)
-    assert places(now) == [("a 7", Place.EARLIER_SLICE), ("a 7", Place.SLICE), ("b 7", Place.SLICE)]
+    assert places(now) == [
+        ("a 7", RecordLocation.EARLIER_SLICE),
+        ("a 7", RecordLocation.SLICE),
+        ("b 7", RecordLocation.SLICE),
+    ]
 
 
 def test_what_stands_in_a_file_that_was_rewritten_stays_unread_once_a_cut_has_told_of_it(tmp_path: Path) -> None:
@@ -204,7 +212,7 @@ def test_what_stands_in_a_file_that_was_rewritten_stays_unread_once_a_cut_has_to
     assert now.changed == ()
     for one in (slices[-1], now):
         found = opened(tmp_path, *slices, now).look_up_rows(["a", "added"], one)
-        assert {ledger_sighting(row, one).place for rows in found.values() for row in rows} == {Place.UNREAD}
+        assert {ledger_sighting(row, one).place for rows in found.values() for row in rows} == {RecordLocation.UNREAD}
 
 
 def test_a_key_that_is_no_text_is_found_too(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSection
 from tallystick.ledger import postgres_sql
 from tests.unit.builders import LAW
 
-LEDGER = LedgerSide(connection="ledger_billing", table="ledger.posting", where="side = 'credit'")
+LEDGER = LedgerSection(connection="ledger_billing", table="ledger.posting", where="side = 'credit'")
 BY_XMIN, BY_COLUMN = LEDGER, LEDGER.model_copy(update={"slice_by": "written_xid"})
 WRAP, HALF = 2**32, 2**31
 
@@ -103,7 +103,7 @@ def test_the_owners_column_needs_no_arithmetic(xid: int, start: int, width: int)
 
 
 @pytest.mark.parametrize("ledger", [BY_XMIN, BY_COLUMN], ids=["xmin", "written_xid"])
-def test_no_statement_asks_for_an_age_or_a_snapshot(ledger: LedgerSide) -> None:
+def test_no_statement_asks_for_an_age_or_a_snapshot(ledger: LedgerSection) -> None:
     """Both move while a scan runs, so a row between two windows would be read by neither."""
     texts = [
         *postgres_sql.slice_queries(ledger, xid_start=200, xid_end=300, block_count=8),
@@ -129,7 +129,7 @@ def test_a_table_too_small_to_halve_is_read_whole(block_count: int) -> None:
 def test_the_contracts_condition_stands_in_every_statement_in_brackets() -> None:
     either = LEDGER.model_copy(update={"where": "side = 'credit' OR side = 'fee'"})
     assert postgres_sql.pairing_condition(either) == "(side = 'credit' OR side = 'fee')"
-    assert postgres_sql.pairing_condition(LedgerSide(connection="c", table="a.b")) == "true"
+    assert postgres_sql.pairing_condition(LedgerSection(connection="c", table="a.b")) == "true"
     (query,) = postgres_sql.slice_queries(either, xid_start=200, xid_end=300, block_count=None)
     assert query.endswith("AND (side = 'credit' OR side = 'fee')")
     assert postgres_sql.older_rows_query(either, xid_start=200, snapshot_xmax=400).endswith(

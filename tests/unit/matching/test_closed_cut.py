@@ -14,7 +14,7 @@ from tallystick.matching.closed_cut import (
     refuse_to_close,
     unread_where_closed,
 )
-from tallystick.matching.match_case import Place
+from tallystick.matching.match_case import RecordLocation
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import Doubt
 from tallystick.model.open_item import ItemSide
@@ -71,17 +71,19 @@ def test_what_expired_of_a_closed_cut_is_lost_unread(log_start: int, is_lost: bo
 @pytest.mark.parametrize(
     ("side", "at", "place", "becomes"),
     [
-        (IN_TOPIC, 10, Place.EARLIER_SLICE, Place.UNREAD),
-        (IN_TOPIC, 19, Place.EARLIER_SLICE, Place.UNREAD),
-        (IN_TOPIC, 9, Place.EARLIER_SLICE, Place.EARLIER_SLICE),
-        (IN_TOPIC, 20, Place.EARLIER_SLICE, Place.EARLIER_SLICE),
-        (IN_TOPIC, 12, Place.ABORTED, Place.ABORTED),
-        (LEDGER, 100, Place.EARLIER_SLICE, Place.UNREAD),
-        (LEDGER, 200, Place.EARLIER_SLICE, Place.EARLIER_SLICE),
-        (LEDGER, 150, Place.BEFORE_BASELINE, Place.BEFORE_BASELINE),
+        (IN_TOPIC, 10, RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD),
+        (IN_TOPIC, 19, RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD),
+        (IN_TOPIC, 9, RecordLocation.EARLIER_SLICE, RecordLocation.EARLIER_SLICE),
+        (IN_TOPIC, 20, RecordLocation.EARLIER_SLICE, RecordLocation.EARLIER_SLICE),
+        (IN_TOPIC, 12, RecordLocation.ABORTED, RecordLocation.ABORTED),
+        (LEDGER, 100, RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD),
+        (LEDGER, 200, RecordLocation.EARLIER_SLICE, RecordLocation.EARLIER_SLICE),
+        (LEDGER, 150, RecordLocation.BEFORE_BASELINE, RecordLocation.BEFORE_BASELINE),
     ],
 )
-def test_what_stands_in_a_closed_cut_is_unread(side: ItemSide, at: int, place: Place, becomes: Place) -> None:
+def test_what_stands_in_a_closed_cut_is_unread(
+    side: ItemSide, at: int, place: RecordLocation, becomes: RecordLocation
+) -> None:
     sighting = seen(side, place, at, transaction_id=at) if side is LEDGER else seen(side, place, at)
     (found,) = unread_where_closed({"ev-1": (sighting,)}, [CUT])["ev-1"]
     assert found.place is becomes
@@ -90,8 +92,8 @@ def test_what_stands_in_a_closed_cut_is_unread(side: ItemSide, at: int, place: P
 
 def test_an_input_that_stands_in_a_closed_cut_is_unread_where_the_log_shows_it() -> None:
     as_input = {"side": LEDGER, "item_id": "ledger:billing.payouts:0:12"}
-    of_log = replace(seen(IN_TOPIC, Place.EARLIER_SLICE, 12), **as_input)
-    of_index = replace(seen(IN_TOPIC, Place.EARLIER_SLICE, 12, read_by_cut=1), **as_input)
+    of_log = replace(seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 12), **as_input)
+    of_index = replace(seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 12, read_by_cut=1), **as_input)
     inputs = (of_log, of_index)
     found = unread_where_closed({"ev-1": inputs}, [CUT])["ev-1"]
-    assert [one.place for one in found] == [Place.UNREAD, Place.EARLIER_SLICE]
+    assert [one.place for one in found] == [RecordLocation.UNREAD, RecordLocation.EARLIER_SLICE]

@@ -7,7 +7,7 @@ import pytest
 
 from tallystick.kafka_log.log_walk import Outcome
 from tallystick.matching.known_repairs import action_ids_of, believed_records, believed_rows, repairs_by_id
-from tallystick.matching.match_case import Place, Sighting
+from tallystick.matching.match_case import LookupHit, RecordLocation
 from tallystick.model.known_repair import KnownRepair
 from tallystick.model.open_item import ItemSide
 from tests.unit.builders import TOPIC, event, record_of
@@ -64,8 +64,10 @@ def test_a_run_of_a_release_that_kept_no_actions_is_judged_as_it_was_then() -> N
     assert believed_rows({"ev-1": (row,)}, None).sightings == {"ev-1": (row,)}
 
 
-def row_of(**detail: str) -> Sighting:
-    return Sighting(side=ItemSide.LEDGER, place=Place.SLICE, item_id="ledger:8", detail={"transaction_id": 3} | detail)
+def row_of(**detail: str) -> LookupHit:
+    return LookupHit(
+        side=ItemSide.LEDGER, place=RecordLocation.SLICE, item_id="ledger:8", detail={"transaction_id": 3} | detail
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def row_of(**detail: str) -> Sighting:
     ],
     ids=["ours", "another key", "unknown", "takes back", "takes another one back", "the owner's own", "ordinary"],
 )
-def test_a_row_is_our_repair_by_what_its_action_was_to_do(row: Sighting, known: KnownRepair, is_ours: bool) -> None:
+def test_a_row_is_our_repair_by_what_its_action_was_to_do(row: LookupHit, known: KnownRepair, is_ours: bool) -> None:
     found = believed_rows({"ev-1": (row,)}, repairs_by_id([known]))
     (left,) = found.sightings["ev-1"]
     if is_ours:

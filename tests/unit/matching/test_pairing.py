@@ -5,26 +5,26 @@ from datetime import datetime
 
 import pytest
 
-from tallystick.matching.match_case import Copy, Fate, KeyOutcome, Place
+from tallystick.matching.match_case import Entry, MatchResult, MatchStatus, RecordLocation
 from tallystick.matching.pairing import origin_side, other_side, pair_key
 from tallystick.model.direction import Direction
 from tallystick.model.open_item import ItemState
 from tests.unit.builders import HOUR, IN_TOPIC, L2T, LEDGER, NOON, T2L, case_of, deadlines_of, event, item_of, row, seen
 
 
-def paired(*copies: Copy, direction: object = L2T, **about: object) -> KeyOutcome:
+def paired(*copies: Entry, direction: object = L2T, **about: object) -> MatchResult:
     return pair_key(case_of(*copies, **about), direction=direction, deadlines=deadlines_of())
 
 
-def pairs(outcome: KeyOutcome) -> list[tuple[str, str]]:
+def pairs(outcome: MatchResult) -> list[tuple[str, str]]:
     return [(topic.item_id, ledger.item_id) for topic, ledger in outcome.matched]
 
 
-def fates(outcome: KeyOutcome) -> dict[str, Fate]:
+def fates(outcome: MatchResult) -> dict[str, MatchStatus]:
     return {residue.copy.item_id: residue.fate for residue in outcome.residues}
 
 
-def carried(copy: Copy, state: ItemState = ItemState.OPEN, *, cut_n: int = 1, pairable: bool = True) -> Copy:
+def carried(copy: Entry, state: ItemState = ItemState.OPEN, *, cut_n: int = 1, pairable: bool = True) -> Entry:
     """The copy as an earlier cut left it."""
     item = item_of(copy, state, cut_n=cut_n, pairable=pairable)
     return (event if copy.side is IN_TOPIC else row)(copy.order, carried=item)
@@ -43,13 +43,13 @@ def test_a_pair_is_named_topic_first_in_either_direction() -> None:
 def test_a_copy_has_at_most_one_partner() -> None:
     outcome = paired(row(1), event(11), event(12))
     assert len(outcome.matched) == 1
-    assert fates(outcome) == {"topic:billing.payouts:0:12": Fate.EXTRA}
+    assert fates(outcome) == {"topic:billing.payouts:0:12": MatchStatus.EXTRA}
 
 
 def test_a_carried_copy_pairs_before_a_new_one() -> None:
     outcome = paired(carried(event(90)), event(12), row(1), direction=T2L)
     assert pairs(outcome) == [("topic:billing.payouts:0:90", "ledger:1")]
-    assert fates(outcome) == {"topic:billing.payouts:0:12": Fate.EXTRA}
+    assert fates(outcome) == {"topic:billing.payouts:0:12": MatchStatus.EXTRA}
 
 
 def test_of_two_carried_copies_the_one_an_older_cut_saw_pairs_first() -> None:
@@ -62,7 +62,7 @@ def test_of_two_carried_copies_the_one_an_older_cut_saw_pairs_first() -> None:
 
 def test_a_copy_that_has_had_its_partner_gets_no_second_one() -> None:
     used = carried(row(1), ItemState.BROKEN, pairable=False)
-    outcome = paired(used, event(12), sightings=[seen(LEDGER, Place.EARLIER_SLICE, 1)])
+    outcome = paired(used, event(12), sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1)])
     assert pairs(outcome) == []
     other_way = paired(carried(event(11), ItemState.BROKEN, pairable=False), row(2))
     assert pairs(other_way) == []
@@ -93,7 +93,9 @@ def test_a_further_follower_repeats_the_one_that_was_paired_and_not_one_that_was
 
 def test_a_copy_that_the_look_up_saw_too_is_no_second_one() -> None:
     outcome = paired(
-        carried(row(1)), event(11), sightings=[seen(LEDGER, Place.EARLIER_SLICE, 1), seen(IN_TOPIC, Place.SLICE, 11)]
+        carried(row(1)),
+        event(11),
+        sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1), seen(IN_TOPIC, RecordLocation.SLICE, 11)],
     )
     assert (len(outcome.matched), fates(outcome)) == (1, {})
 
@@ -102,86 +104,86 @@ def test_an_expiry_in_the_topic_hides_no_row_that_the_ledger_lacks() -> None:
     """The ledger shows all its rows; only what may have stood in the topic is unknown."""
     lost = deadlines_of(topic_lost_offsets=True)
     outcome = pair_key(case_of(event(11)), direction=L2T, deadlines=lost)
-    assert fates(outcome) == {"topic:billing.payouts:0:11": Fate.ORIGIN_ABSENT}
+    assert fates(outcome) == {"topic:billing.payouts:0:11": MatchStatus.ORIGIN_ABSENT}
     outcome = pair_key(case_of(row(1)), direction=L2T, deadlines=lost)
-    assert fates(outcome) == {"ledger:1": Fate.PARTNER_EXPIRED}
+    assert fates(outcome) == {"ledger:1": MatchStatus.PARTNER_EXPIRED}
 
 
 @pytest.mark.parametrize("direction", [L2T, T2L], ids=str)
 def test_an_event_whose_row_may_have_come_late_is_no_duplicate_and_one_whose_row_was_read_is(
     direction: Direction,
 ) -> None:
-    late = paired(event(12), direction=direction, sightings=[seen(LEDGER, Place.UNREAD, 1)])
-    assert fates(late) == {"topic:billing.payouts:0:12": Fate.PARTNER_UNREAD}
-    read = paired(event(12), direction=direction, sightings=[seen(LEDGER, Place.EARLIER_SLICE, 1)])
-    assert fates(read) == {"topic:billing.payouts:0:12": Fate.EXTRA}
+    late = paired(event(12), direction=direction, sightings=[seen(LEDGER, RecordLocation.UNREAD, 1)])
+    assert fates(late) == {"topic:billing.payouts:0:12": MatchStatus.PARTNER_UNREAD}
+    read = paired(event(12), direction=direction, sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1)])
+    assert fates(read) == {"topic:billing.payouts:0:12": MatchStatus.EXTRA}
 
 
 @pytest.mark.parametrize("direction", [L2T, T2L], ids=str)
 def test_a_key_that_stands_twice_in_the_ledger_is_doubled_whoever_has_read_the_first(direction: Direction) -> None:
-    doubled = paired(row(2), direction=direction, sightings=[seen(LEDGER, Place.UNREAD, 1)])
-    assert fates(doubled) == {"ledger:2": Fate.EXTRA}
-    same = paired(row(1), event(11), direction=direction, sightings=[seen(LEDGER, Place.UNREAD, 1)])
+    doubled = paired(row(2), direction=direction, sightings=[seen(LEDGER, RecordLocation.UNREAD, 1)])
+    assert fates(doubled) == {"ledger:2": MatchStatus.EXTRA}
+    same = paired(row(1), event(11), direction=direction, sightings=[seen(LEDGER, RecordLocation.UNREAD, 1)])
     assert fates(same) == {}
 
 
 def test_a_row_written_anew_beside_the_one_that_repeats_it_is_no_second_duplicate() -> None:
-    beside = [seen(LEDGER, Place.EARLIER_SLICE, 2), seen(IN_TOPIC, Place.EARLIER_SLICE, 5)]
+    beside = [seen(LEDGER, RecordLocation.EARLIER_SLICE, 2), seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 5)]
     case = replace(case_of(row(1), sightings=beside), too_many=frozenset({"ledger:2"}))
     for direction in (L2T, T2L):
         (residue,) = pair_key(case, direction=direction, deadlines=deadlines_of(rows_may_be_older=True)).residues
-        assert residue.fate is Fate.UNDECIDABLE
+        assert residue.fate is MatchStatus.UNDECIDABLE
         (residue,) = pair_key(
             replace(case, too_many=frozenset()), direction=direction, deadlines=deadlines_of()
         ).residues
-        assert residue.fate is Fate.EXTRA
+        assert residue.fate is MatchStatus.EXTRA
 
 
 def test_an_event_that_waited_does_not_repeat_itself_because_its_row_lies_where_no_run_read_it() -> None:
     waited = event(5, carried=item_of(event(5)))
-    at_home = [seen(LEDGER, Place.EARLIER_SLICE, 1), seen(IN_TOPIC, Place.EARLIER_SLICE, 5)]
-    another = seen(IN_TOPIC, Place.EARLIER_SLICE, 4)
+    at_home = [seen(LEDGER, RecordLocation.EARLIER_SLICE, 1), seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 5)]
+    another = seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 4)
     fates = [
         pair_key(case_of(waited, sightings=sightings), direction=L2T, deadlines=deadlines_of()).residues[0].fate
         for sightings in (at_home, [*at_home, another])
     ]
-    assert fates == [Fate.PARTNER_UNREAD, Fate.EXTRA]
+    assert fates == [MatchStatus.PARTNER_UNREAD, MatchStatus.EXTRA]
 
 
 def test_a_row_of_a_paired_event_is_the_row_of_then_only_where_rows_have_moved() -> None:
-    case = case_of(row(9), sightings=[seen(IN_TOPIC, Place.EARLIER_SLICE, 5)])
+    case = case_of(row(9), sightings=[seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 5)])
     fates = [
         pair_key(case, direction=direction, deadlines=deadlines_of(rows_may_be_older=moved)).residues[0].fate
         for direction in (L2T, T2L)
         for moved in (False, True)
     ]
-    assert fates == [Fate.PAIRED_BEFORE, Fate.UNDECIDABLE] * 2
+    assert fates == [MatchStatus.PAIRED_BEFORE, MatchStatus.UNDECIDABLE] * 2
 
 
 def test_a_row_in_the_place_of_a_paired_one_is_compared_with_the_event_that_was_paired() -> None:
-    def fate(amount_minor: int, *places: dict[str, object]) -> Fate:
-        events = [seen(IN_TOPIC, Place.EARLIER_SLICE, at, **said) for at, said in enumerate(places)]
+    def fate(amount_minor: int, *places: dict[str, object]) -> MatchStatus:
+        events = [seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, at, **said) for at, said in enumerate(places)]
         case = case_of(row(9, amount_minor=amount_minor), sightings=events)
         fates = {pair_key(case, direction=one, deadlines=deadlines_of()).residues[0].fate for one in (L2T, T2L)}
         return fates.pop()
 
     paid, other = {"amount_minor": 1_000, "currency": "eur"}, {"amount_minor": 7, "currency": "EUR"}
-    assert fate(1_000, paid) is fate(1_000, other, paid) is fate(5, paid, {}) is Fate.PAIRED_BEFORE
-    assert fate(50_000, paid) is Fate.UNEQUAL
+    assert fate(1_000, paid) is fate(1_000, other, paid) is fate(5, paid, {}) is MatchStatus.PAIRED_BEFORE
+    assert fate(50_000, paid) is MatchStatus.UNEQUAL
 
 
 @pytest.mark.parametrize(
     ("due_utc", "reason", "fate"),
     [
-        (NOON - HOUR, "its partner lies beyond the cut of the ledger", Fate.UNSETTLED),
-        (NOON + 2 * HOUR, "its partner lies beyond the cut of the ledger", Fate.WAITING),
-        (NOON - HOUR, "within the partner's grace", Fate.WAITING),
+        (NOON - HOUR, "its partner lies beyond the cut of the ledger", MatchStatus.UNSETTLED),
+        (NOON + 2 * HOUR, "its partner lies beyond the cut of the ledger", MatchStatus.WAITING),
+        (NOON - HOUR, "within the partner's grace", MatchStatus.WAITING),
     ],
 )
 def test_a_row_that_is_beyond_the_cut_again_is_no_more_waited_for_once_its_event_is_due(
-    due_utc: datetime, reason: str, fate: Fate
+    due_utc: datetime, reason: str, fate: MatchStatus
 ) -> None:
     """An UPDATE after every cut moves its xmin on, so that none reads it."""
     waits = event(11, carried=item_of(event(11), due_utc=due_utc, reason=reason))
-    outcome = paired(waits, direction=T2L, sightings=[seen(LEDGER, Place.PENDING, 1)])
+    outcome = paired(waits, direction=T2L, sightings=[seen(LEDGER, RecordLocation.PENDING, 1)])
     assert fates(outcome) == {"topic:billing.payouts:0:11": fate}

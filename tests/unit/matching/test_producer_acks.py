@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from tallystick.kafka_cluster.state import Surroundings, TopicSettings
+from tallystick.kafka_cluster.state import ClusterState, TopicSettings
 from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.protocol import LedgerRow
-from tallystick.matching.match_case import Place, Sighting
-from tallystick.matching.producer_acks import Receipt, receipt_sighting, receipts_of, without_compacted
+from tallystick.matching.match_case import LookupHit, RecordLocation
+from tallystick.matching.producer_acks import AckedOffset, receipt_sighting, receipts_of, without_compacted
 from tallystick.model.cut import PartitionSnapshot
 from tests.unit.builders import IN_TOPIC, PART, TOPIC, event, partition_at, record_of, seen
 
 LEGS = {"payout": TOPIC}
 BORN = {TOPIC: partition_at().topic_id}
-RECEIPT = Receipt(match_key="ev-1", topic_partition=PART, kafka_offset=12)
+RECEIPT = AckedOffset(match_key="ev-1", topic_partition=PART, kafka_offset=12)
 
 
 def row(**changes: Any) -> LedgerRow:
@@ -56,9 +56,9 @@ def sighting(
     standing: LogRecord | None = None,
     *,
     partitions: tuple[PartitionSnapshot, ...] = (partition_at(log_start=5, high_watermark=20),),
-    receipt: Receipt = RECEIPT,
+    receipt: AckedOffset = RECEIPT,
     first_topic_ids: Mapping[str, str] = BORN,
-) -> Sighting | None:
+) -> LookupHit | None:
     return receipt_sighting(receipt, standing, partitions=partitions, first_topic_ids=first_topic_ids)
 
 
@@ -83,7 +83,11 @@ def test_an_acknowledged_offset_that_the_log_covers_and_that_lacks_the_event_is_
 ) -> None:
     found = sighting(standing, receipt=replace(RECEIPT, kafka_offset=kafka_offset))
     assert found is not None
-    assert (found.side, found.place, found.item_id) == (IN_TOPIC, Place.LOST, f"topic:{TOPIC}:0:{kafka_offset}")
+    assert (found.side, found.place, found.item_id) == (
+        IN_TOPIC,
+        RecordLocation.LOST,
+        f"topic:{TOPIC}:0:{kafka_offset}",
+    )
     assert found.detail == {"stands_there": there, "leader_epoch": 4, "log_start": 5, "high_watermark": 20}
 
 
@@ -103,10 +107,10 @@ def test_the_event_itself_at_its_receipt_is_not_lost_whatever_became_of_it(outco
 def test_a_receipt_proves_nothing_when(about: Mapping[str, Any]) -> None:
     found = sighting(**about)
     assert found is not None
-    assert found.place is Place.EXPIRED
+    assert found.place is RecordLocation.EXPIRED
 
 
-def configured(cleanup_policy: str) -> Surroundings:
+def configured(cleanup_policy: str) -> ClusterState:
     settings = TopicSettings(
         topic=TOPIC,
         replication_factor=3,
@@ -118,19 +122,19 @@ def configured(cleanup_policy: str) -> Surroundings:
         retention_bytes=-1,
         message_timestamp_type="CreateTime",
     )
-    return Surroundings(topic_settings=(settings,))
+    return ClusterState(topic_settings=(settings,))
 
 
 @pytest.mark.parametrize(
     ("surroundings", "place"),
     [
-        (Surroundings(), Place.LOST),
-        (configured("delete"), Place.LOST),
-        (configured("compact"), Place.EXPIRED),
-        (configured("compact,delete"), Place.EXPIRED),
+        (ClusterState(), RecordLocation.LOST),
+        (configured("delete"), RecordLocation.LOST),
+        (configured("compact"), RecordLocation.EXPIRED),
+        (configured("compact,delete"), RecordLocation.EXPIRED),
     ],
 )
-def test_on_a_topic_that_compacts_no_receipt_proves_a_loss(surroundings: Surroundings, place: Place) -> None:
-    beside = seen(IN_TOPIC, Place.ABORTED, 13)
-    lost, other = without_compacted([seen(IN_TOPIC, Place.LOST, 12), beside], surroundings)
+def test_on_a_topic_that_compacts_no_receipt_proves_a_loss(surroundings: ClusterState, place: RecordLocation) -> None:
+    beside = seen(IN_TOPIC, RecordLocation.ABORTED, 13)
+    lost, other = without_compacted([seen(IN_TOPIC, RecordLocation.LOST, 12), beside], surroundings)
     assert (lost.place, other) == (place, beside)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tallystick.judging.judge import judge
-from tallystick.matching.match_case import Copy, Fate, KeyCase, KeyOutcome, Place
+from tallystick.matching.match_case import Entry, MatchGroup, MatchResult, MatchStatus, RecordLocation
 from tallystick.matching.pairing import pair_key
 from tallystick.matching.reversals import may_be_taken_back, possible_reversals, with_reversals
 from tallystick.model.finding_names import BreakClass
@@ -16,17 +16,17 @@ from tests.unit.builders import IN_TOPIC, L2T, case_of, deadlines_of, event, evi
 ACTION = "130e5ce5-6658-50c6-8945-99b412ca8480"
 
 
-def extra(*, state: ItemState = ItemState.BROKEN, reason: str = "duplicate_in_topic_zombie", offset: int = 9) -> Copy:
+def extra(*, state: ItemState = ItemState.BROKEN, reason: str = "duplicate_in_topic_zombie", offset: int = 9) -> Entry:
     copy = event(offset)
     return replace(copy, carried=item_of(copy, state, reason=reason, pairable=False))
 
 
-def reversal(offset: int = 20, *, of: int = 9, amount_minor: int = -1_000, **about: Any) -> Copy:
+def reversal(offset: int = 20, *, of: int = 9, amount_minor: int = -1_000, **about: Any) -> Entry:
     place = event(of).item_id
     return replace(event(offset, amount_minor=amount_minor, **about), reverses=place, action_id=ACTION)
 
 
-def outcome_of(*copies: Copy) -> KeyOutcome:
+def outcome_of(*copies: Entry) -> MatchResult:
     return pair_key(case_of(*copies), direction=L2T, deadlines=deadlines_of())
 
 
@@ -63,7 +63,7 @@ def test_the_copy_is_cleared_by_the_action_and_the_reversal_leaves_no_item() -> 
     ],
     ids=["another copy", "money", "currency", "leg", "no reversal", "no copy too many", "only in words", "not judged"],
 )
-def test_an_event_that_takes_nothing_back_that_may_be_is_like_every_other(copies: tuple[Copy, ...]) -> None:
+def test_an_event_that_takes_nothing_back_that_may_be_is_like_every_other(copies: tuple[Entry, ...]) -> None:
     outcome = outcome_of(*copies)
     assert outcome.netted == ()
     assert event(20).item_id in {residue.copy.item_id for residue in outcome.residues}
@@ -76,10 +76,10 @@ def test_a_second_reversal_of_a_copy_is_judged_like_every_other_event() -> None:
 
 
 def test_a_look_up_that_sees_both_makes_no_duplicate_of_an_event_that_has_no_row() -> None:
-    places = [seen(IN_TOPIC, Place.EARLIER_SLICE, 9), seen(IN_TOPIC, Place.SLICE, 20)]
+    places = [seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 9), seen(IN_TOPIC, RecordLocation.SLICE, 20)]
     case = case_of(extra(), reversal(20), event(22), sightings=places)
     outcome = pair_key(case, direction=L2T, deadlines=deadlines_of())
-    assert [residue.fate for residue in outcome.residues] == [Fate.ORIGIN_ABSENT]
+    assert [residue.fate for residue in outcome.residues] == [MatchStatus.ORIGIN_ABSENT]
 
 
 def test_the_order_of_the_copies_changes_nothing() -> None:
@@ -91,8 +91,8 @@ def test_only_new_events_beside_a_copy_too_many_are_asked_in_the_log_what_they_t
     item = extra().carried
     assert item is not None
     assert may_be_taken_back(item)
-    beside = KeyCase(match_key="ev-1", copies=(event(20), row(1)))
-    alone = KeyCase(match_key="ev-2", copies=(event(21, "ev-2"), event(22, "ev-2")))
+    beside = MatchGroup(match_key="ev-1", copies=(event(20), row(1)))
+    alone = MatchGroup(match_key="ev-2", copies=(event(21, "ev-2"), event(22, "ev-2")))
     assert possible_reversals([beside, alone], [item]) == {event(20).item_id}
     said = replace(record_of(event(20)), reverses=item.item_id, headers={"tallystick-action-id": ACTION})
     named, left = with_reversals([beside, alone], {event(20).item_id: said}, {item.item_id: item})
@@ -108,7 +108,7 @@ def test_an_event_that_takes_back_a_copy_of_another_key_or_an_unknown_one_stays_
     item = extra().carried
     assert item is not None
     for reverses, of in ((item.item_id, replace(item, match_key="ev-2")), (event(4).item_id, item)):
-        beside = KeyCase(match_key="ev-1", copies=(event(20),))
+        beside = MatchGroup(match_key="ev-1", copies=(event(20),))
         said = replace(record_of(event(20)), reverses=reverses)
         (named,) = with_reversals([beside], {event(20).item_id: said}, {of.item_id: of})
         assert [copy.item_id for copy in named.copies] == [event(20).item_id]

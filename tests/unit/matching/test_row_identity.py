@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tallystick.ledger.protocol import LedgerRow
-from tallystick.matching.match_case import Copy, Place, Sighting
+from tallystick.matching.match_case import Entry, LookupHit, RecordLocation
 from tallystick.matching.row_identity import (
     RowNames,
     items_of_rows,
@@ -19,14 +19,14 @@ from tallystick.model.open_item import OpenItem
 from tests.unit.builders import IN_TOPIC, LEDGER, case_of, event, item_of, row
 
 
-def again(number: int, key: str, amount_minor: int = 1_000, *, told: str = "#3.1") -> Copy:
+def again(number: int, key: str, amount_minor: int = 1_000, *, told: str = "#3.1") -> Entry:
     """A row that shares its id with another one, as its item has it."""
     one = row(number, key, amount_minor)
     return replace(one, item_id=f"{one.item_id}{told}")
 
 
 def ids_of(
-    *copies: Copy,
+    *copies: Entry,
     items: Sequence[OpenItem] = (),
     beside: Iterable[str] = (),
     ids_repeat: bool = True,
@@ -116,7 +116,7 @@ def stands(number: int, key: str, amount_minor: int = 1_000) -> LedgerRow:
     )
 
 
-def beside(items: Sequence[OpenItem], copies: Sequence[Copy], *rows: LedgerRow) -> set[str]:
+def beside(items: Sequence[OpenItem], copies: Sequence[Entry], *rows: LedgerRow) -> set[str]:
     by_key: dict[str, list[LedgerRow]] = {}
     for one in rows:
         by_key.setdefault(one.match_key, []).append(one)
@@ -147,70 +147,73 @@ def test_an_item_whose_row_id_looks_like_one_of_ours_stands_where_a_row_has_that
     assert beside([item], [row(1, "b")], very) == {"ledger:1#3.1"}
 
 
-def seen(number: int, place: Place, xid: int = 77) -> Sighting:
-    return Sighting(side=LEDGER, place=place, item_id=f"ledger:{number}", detail={"transaction_id": xid})
+def seen(number: int, place: RecordLocation, xid: int = 77) -> LookupHit:
+    return LookupHit(side=LEDGER, place=place, item_id=f"ledger:{number}", detail={"transaction_id": xid})
 
 
 def names(
-    copies: Sequence[Copy], *rows: Sighting, ids_repeat: bool = True, judged: Sequence[str] = ()
-) -> list[tuple[str, Place]]:
+    copies: Sequence[Entry], *rows: LookupHit, ids_repeat: bool = True, judged: Sequence[str] = ()
+) -> list[tuple[str, RecordLocation]]:
     named = RowNames(ids_repeat=ids_repeat, judged={"a": judged}).named(case_of(*copies), rows)
     return [(one.item_id, one.place) for one in named]
 
 
-def carried(copy: Copy) -> Copy:
+def carried(copy: Entry) -> Entry:
     return replace(copy, carried=item_of(copy))
 
 
 def test_a_waiting_row_is_known_by_its_item_though_another_one_has_its_row_id() -> None:
     waiting = carried(again(1, "a"))
-    below = seen(1, Place.EARLIER_SLICE)
-    assert names([waiting], below) == [("ledger:1#3.1", Place.EARLIER_SLICE)]
-    assert names([waiting], below, ids_repeat=False) == [("ledger:1", Place.EARLIER_SLICE)]
-    assert names([waiting], seen(2, Place.EARLIER_SLICE)) == [("ledger:2", Place.EARLIER_SLICE)]
+    below = seen(1, RecordLocation.EARLIER_SLICE)
+    assert names([waiting], below) == [("ledger:1#3.1", RecordLocation.EARLIER_SLICE)]
+    assert names([waiting], below, ids_repeat=False) == [("ledger:1", RecordLocation.EARLIER_SLICE)]
+    assert names([waiting], seen(2, RecordLocation.EARLIER_SLICE)) == [("ledger:2", RecordLocation.EARLIER_SLICE)]
 
 
 def test_a_row_of_the_slice_is_no_item_whose_row_went() -> None:
     copies = [row(1, "a"), carried(again(1, "a"))]
-    assert names(copies, seen(1, Place.SLICE)) == [("ledger:1", Place.SLICE)]
-    assert names(copies, seen(1, Place.PENDING)) == [("ledger:1", Place.PENDING)]
+    assert names(copies, seen(1, RecordLocation.SLICE)) == [("ledger:1", RecordLocation.SLICE)]
+    assert names(copies, seen(1, RecordLocation.PENDING)) == [("ledger:1", RecordLocation.PENDING)]
 
 
 def test_one_more_row_than_there_are_items_is_another_one() -> None:
     waiting = carried(again(1, "a"))
-    assert names([waiting], *[seen(1, Place.EARLIER_SLICE)] * 2) == [
-        ("ledger:1#3.1", Place.EARLIER_SLICE),
-        ("ledger:1", Place.EARLIER_SLICE),
+    assert names([waiting], *[seen(1, RecordLocation.EARLIER_SLICE)] * 2) == [
+        ("ledger:1#3.1", RecordLocation.EARLIER_SLICE),
+        ("ledger:1", RecordLocation.EARLIER_SLICE),
     ]
-    assert names([carried(row(1, "a"))], *[seen(1, Place.EARLIER_SLICE)] * 2) == [
-        ("ledger:1", Place.EARLIER_SLICE),
-        ("ledger:1#77", Place.EARLIER_SLICE),
+    assert names([carried(row(1, "a"))], *[seen(1, RecordLocation.EARLIER_SLICE)] * 2) == [
+        ("ledger:1", RecordLocation.EARLIER_SLICE),
+        ("ledger:1#77", RecordLocation.EARLIER_SLICE),
     ]
 
 
-@pytest.mark.parametrize("place", [Place.EARLIER_SLICE, Place.UNREAD, Place.BEFORE_BASELINE])
-def test_a_row_below_the_slice_is_no_row_of_the_slice(place: Place) -> None:
+@pytest.mark.parametrize("place", [RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD, RecordLocation.BEFORE_BASELINE])
+def test_a_row_below_the_slice_is_no_row_of_the_slice(place: RecordLocation) -> None:
     assert names([row(1, "a")], seen(1, place)) == [("ledger:1#77", place)]
     assert names([row(1, "a")], seen(1, place), ids_repeat=False) == [("ledger:1#77", place)]
-    both = names([row(1, "a"), carried(again(1, "a"))], seen(1, place), seen(1, Place.SLICE))
-    assert both == [("ledger:1#3.1", place), ("ledger:1", Place.SLICE)]
+    both = names([row(1, "a"), carried(again(1, "a"))], seen(1, place), seen(1, RecordLocation.SLICE))
+    assert both == [("ledger:1#3.1", place), ("ledger:1", RecordLocation.SLICE)]
     newer = replace(carried(row(1, "a")), is_new_version=True)
-    assert names([newer], seen(1, place), seen(1, Place.SLICE)) == [("ledger:1#77", place), ("ledger:1", Place.SLICE)]
+    assert names([newer], seen(1, place), seen(1, RecordLocation.SLICE)) == [
+        ("ledger:1#77", place),
+        ("ledger:1", RecordLocation.SLICE),
+    ]
 
 
 @pytest.mark.parametrize("copy", [row(1, "a"), carried(row(1, "a"))])
-def test_a_row_that_was_touched_since_is_known_beyond_the_cut(copy: Copy) -> None:
-    assert names([copy], seen(1, Place.PENDING)) == [("ledger:1", Place.PENDING)]
+def test_a_row_that_was_touched_since_is_known_beyond_the_cut(copy: Entry) -> None:
+    assert names([copy], seen(1, RecordLocation.PENDING)) == [("ledger:1", RecordLocation.PENDING)]
 
 
 def test_what_earlier_runs_judged_is_known_below_the_slice() -> None:
-    rows = seen(1, Place.EARLIER_SLICE), seen(1, Place.SLICE)
+    rows = seen(1, RecordLocation.EARLIER_SLICE), seen(1, RecordLocation.SLICE)
     assert names([row(1, "a")], *rows, judged=["ledger:1#3.1"]) == [
-        ("ledger:1#3.1", Place.EARLIER_SLICE),
-        ("ledger:1", Place.SLICE),
+        ("ledger:1#3.1", RecordLocation.EARLIER_SLICE),
+        ("ledger:1", RecordLocation.SLICE),
     ]
 
 
 def test_events_have_no_part_in_it() -> None:
-    assert names([event(11, "a")], seen(1, Place.SLICE)) == [("ledger:1", Place.SLICE)]
+    assert names([event(11, "a")], seen(1, RecordLocation.SLICE)) == [("ledger:1", RecordLocation.SLICE)]
     assert event(11).side is IN_TOPIC

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.contract.ledger import LedgerSide
+from tallystick.contract.ledger import LedgerSection
 from tallystick.model.cut import (
     Cut,
     Discontinuity,
@@ -16,13 +16,13 @@ from tallystick.model.cut import (
     PartitionSnapshot,
     PartitionsVanished,
     TopicSlice,
-    broken_off_slice,
     choose_sample,
+    discontinued_slice,
     discontinuity,
-    gives_ids_again,
     is_late,
     mark_by_time,
     next_topic_slice,
+    reuses_ids,
     without_expired,
 )
 from tallystick.model.offsets import OffsetRange, OffsetsOutOfOrder, TopicPartition
@@ -185,7 +185,7 @@ def test_a_log_that_was_truncated_waits_at_the_end_of_the_books_until_it_has_gro
 
 
 def test_a_slice_that_is_broken_off_starts_where_the_one_before_it_ended() -> None:
-    part = broken_off_slice(slice_of(10, 20, mark=27), MADE_ANEW)
+    part = discontinued_slice(slice_of(10, 20, mark=27), MADE_ANEW)
     assert (bounds(part), part.mark, part.held, len(part.readable)) == ((20, 20), 20, False, 0)
 
 
@@ -285,15 +285,15 @@ def test_where_the_ids_do_not_go_on_nobody_says_whether_rows_below_the_slice_wer
 def test_ids_are_given_again_until_a_cut_has_begun_above_what_had_been_read() -> None:
     """The server passed the old end between two cuts: what it wrote below that is in neither."""
     behind, past, later = (ledger_at(xmin) for xmin in (290, 320, 330))
-    assert gives_ids_again(ledger_at(300), behind, read_up_to=300)
-    assert gives_ids_again(behind, past, read_up_to=300)
-    assert not gives_ids_again(past, later, read_up_to=320)
+    assert reuses_ids(ledger_at(300), behind, read_up_to=300)
+    assert reuses_ids(behind, past, read_up_to=300)
+    assert not reuses_ids(past, later, read_up_to=320)
 
 
 def test_a_fail_over_may_have_a_shorter_log() -> None:
     """Positions of two timelines are not compared; its ids are."""
-    assert not gives_ids_again(ledger_at(300), ledger_at(300, timeline=2, lsn="0/0"), read_up_to=300)
-    assert gives_ids_again(ledger_at(300), ledger_at(299, timeline=2), read_up_to=300)
+    assert not reuses_ids(ledger_at(300), ledger_at(300, timeline=2, lsn="0/0"), read_up_to=300)
+    assert reuses_ids(ledger_at(300), ledger_at(299, timeline=2), read_up_to=300)
 
 
 def test_the_newest_row_of_a_ledger_without_history_may_go_and_no_row_leaves_the_books() -> None:
@@ -304,11 +304,11 @@ def test_the_newest_row_of_a_ledger_without_history_may_go_and_no_row_leaves_the
         now = next_ledger_slice(previous, fell_back, mark)
         assert (now.xid_start, now.xid_end, now.held) == (300, 300, False)
         assert (now.baseline_xid, now.reused_below) == (7, 300 if fell_back.keeps_history else previous.reused_below)
-        assert gives_ids_again(previous.snapshot, fell_back, read_up_to=300) is fell_back.keeps_history
+        assert reuses_ids(previous.snapshot, fell_back, read_up_to=300) is fell_back.keeps_history
 
 
 def test_half_of_32_bits_since_the_last_cut_is_all_that_a_slice_by_xmin_may_span() -> None:
-    by_xmin = LedgerSide(connection="c", table="billing.posting")
+    by_xmin = LedgerSection(connection="c", table="billing.posting")
     by_column = by_xmin.model_copy(update={"slice_by": "written_xid"})
     end, half = 300, 2**31
     refuse_too_wide(by_xmin, cut_of(), ledger_at(301, xmax=end + half))

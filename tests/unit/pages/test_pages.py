@@ -9,7 +9,7 @@ import pytest
 
 from tallystick.alerting.alert import AlertAction
 from tallystick.compensation.abort_plan import abort_words
-from tallystick.compensation.plan import Kind
+from tallystick.compensation.plan import RepairKind
 from tallystick.contract.alerts import Severity
 from tallystick.model.break_history import LifeStep, ToldBreak
 from tallystick.model.finding_names import BreakClass, Doubt
@@ -44,7 +44,7 @@ from tallystick.store.plans.plan_store import ActionState, AuditEntry
 from tallystick.store.views.overview_store import Book, BookWindow, ContractVersion
 from tallystick.store.views.trend_store import WindowFigures
 from tallystick.text.duration import span_text
-from tallystick.text.plain import foreign_text
+from tallystick.text.plain import escape_untrusted
 from tests.stored_books import cut_of, item_of, mismatch, missing, payouts, torn, waiting_plan
 from tests.unit.compensation.test_abort_plan import planned
 
@@ -309,7 +309,7 @@ def test_an_item_that_another_break_took_over_does_not_stand_for_this_one() -> N
     assert standing_words(replace(one, life=(one.life[0], other))) == "answered for by another break"
 
 
-def plan_sums(items: int, amount_minor: int, kind: Kind = Kind.REPUBLISH) -> tuple[PlanSum, ...]:
+def plan_sums(items: int, amount_minor: int, kind: RepairKind = RepairKind.REPUBLISH) -> tuple[PlanSum, ...]:
     return (PlanSum(kind=kind, currency="EUR", items=items, amount_minor=amount_minor),)
 
 
@@ -360,13 +360,13 @@ def test_a_plan_that_ends_a_transaction_says_which_and_what_that_costs() -> None
     assert page.intents == (
         "End 1 hanging transaction by an ABORT marker, so that 1 record will count as aborted: 10.00 EUR.",
     )
-    assert [(one.deed, one.state) for one in page.ends] == [(foreign_text(abort_words(abort)), "not begun")]
+    assert [(one.deed, one.state) for one in page.ends] == [(escape_untrusted(abort_words(abort)), "not begun")]
     assert page.items == ()
     assert plan_page(told, payouts()).ends == ()
 
 
 def test_a_plan_says_of_every_kind_of_item_what_it_does() -> None:
-    for kind in Kind:
+    for kind in RepairKind:
         told = plan_told("planned")
         (item,) = told.in_short.items
         item = replace(item, kind=kind, reverses="topic:a:0:1", posts="topic:a:0:2", triggers="by_hand")
@@ -375,11 +375,11 @@ def test_a_plan_says_of_every_kind_of_item_what_it_does() -> None:
         )
         assert len(page.intents) == 1, kind
         deed = {
-            Kind.REPUBLISH: "publish from row 1 to billing.payouts",
-            Kind.REVERSE: f"take back {describe_place(item.reverses)}",
-            Kind.POST: f"post {describe_place(item.posts)}",
-            Kind.COUNTERPOST: f"take back {describe_place(item.reverses)}",
-            Kind.TRIGGER: "start by_hand",
+            RepairKind.REPUBLISH: "publish from row 1 to billing.payouts",
+            RepairKind.REVERSE: f"take back {describe_place(item.reverses)}",
+            RepairKind.POST: f"post {describe_place(item.posts)}",
+            RepairKind.COUNTERPOST: f"take back {describe_place(item.reverses)}",
+            RepairKind.TRIGGER: "start by_hand",
         }[kind]
         assert page.items[0].deed == deed
 

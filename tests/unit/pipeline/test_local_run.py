@@ -44,7 +44,7 @@ class Books:
 
     def reconcile(self, *contracts: str) -> None:
         locals_: Any = [
-            SimpleNamespace(contract=SimpleNamespace(contract=name), engine=None, tell=lambda *_: None)
+            SimpleNamespace(contract=SimpleNamespace(contract=name), engine=None, on_progress=lambda *_: None)
             for name in contracts
         ]
         local_run.reconcile_now(locals_, settle=True, judged=self.hear)

@@ -7,8 +7,8 @@ import pytest
 
 from tallystick.anomalies.notices.promise_at_risk import promise_at_risk
 from tallystick.connections.connections import Connections, KafkaSettings
-from tallystick.kafka_cluster.config_check import Standing, posture
-from tallystick.kafka_cluster.state import ServerProof, Surroundings
+from tallystick.kafka_cluster.config_check import CheckResult, posture
+from tallystick.kafka_cluster.state import ClusterState, ServerProof
 from tallystick.pipeline.server_proof import proofs_from_environment, proofs_of_run
 from tests.unit.builders import L2T, contract_of, evidence_of
 
@@ -17,14 +17,14 @@ TLS = {"bootstrap.servers": "broker:9093", "security.protocol": "SASL_SSL"}
 PROVEN = "postgresql://r:hunter2@db/books?sslmode=verify-full"
 
 
-def standing_of(found: tuple[ServerProof, ...]) -> dict[str, tuple[str, Standing]]:
+def standing_of(found: tuple[ServerProof, ...]) -> dict[str, tuple[str, CheckResult]]:
     lines = posture(CONTRACT, topics=(), broker=None, census=(), server_proofs=found)
     assert "hunter2" not in str(lines)
     of = {proof.connection for proof in found}
     return {line.scope: (line.value, line.standing) for line in lines if line.scope in of}
 
 
-def of_run(kafka: dict[str, str], ledger: str, **side: Any) -> dict[str, tuple[str, Standing]]:
+def of_run(kafka: dict[str, str], ledger: str, **side: Any) -> dict[str, tuple[str, CheckResult]]:
     stated = {"connection": "ledger_billing", "table": "billing.payout"} | side
     contract = contract_of(L2T, ledger=stated)
     return standing_of(proofs_of_run(contract, Connections(kafka=KafkaSettings(kafka), ledger_dsn=ledger)))
@@ -33,33 +33,33 @@ def of_run(kafka: dict[str, str], ledger: str, **side: Any) -> dict[str, tuple[s
 @pytest.mark.parametrize(
     ("settings", "value", "standing"),
     [
-        (TLS, "SASL_SSL", Standing.OK),
-        (TLS | {"security.protocol": "ssl"}, "SSL", Standing.OK),
-        (TLS | {"security.protocol": "SASL_PLAINTEXT"}, "SASL_PLAINTEXT", Standing.AT_RISK),
-        ({"bootstrap.servers": "broker:9092"}, "PLAINTEXT", Standing.AT_RISK),
-        ({"bootstrap.servers": "127.0.0.1:9092,broker:9092"}, "PLAINTEXT", Standing.AT_RISK),
-        ({"bootstrap.servers": "PLAINTEXT://127.0.0.1:9092,[::1]:9092"}, "PLAINTEXT, on this machine", Standing.OK),
+        (TLS, "SASL_SSL", CheckResult.OK),
+        (TLS | {"security.protocol": "ssl"}, "SSL", CheckResult.OK),
+        (TLS | {"security.protocol": "SASL_PLAINTEXT"}, "SASL_PLAINTEXT", CheckResult.AT_RISK),
+        ({"bootstrap.servers": "broker:9092"}, "PLAINTEXT", CheckResult.AT_RISK),
+        ({"bootstrap.servers": "127.0.0.1:9092,broker:9092"}, "PLAINTEXT", CheckResult.AT_RISK),
+        ({"bootstrap.servers": "PLAINTEXT://127.0.0.1:9092,[::1]:9092"}, "PLAINTEXT, on this machine", CheckResult.OK),
     ],
 )
-def test_kafka_without_tls_is_at_risk(settings: dict[str, str], value: str, standing: Standing) -> None:
+def test_kafka_without_tls_is_at_risk(settings: dict[str, str], value: str, standing: CheckResult) -> None:
     assert of_run(settings, PROVEN)["kafka_billing"] == (value, standing)
 
 
 @pytest.mark.parametrize(
     ("address", "value", "standing"),
     [
-        (PROVEN, "verify-full", Standing.OK),
-        ("postgresql://db/books?sslmode=verify-ca", "verify-ca", Standing.OK),
-        ("postgresql://db/books?sslmode=require&sslrootcert=/ca.pem", "require", Standing.OK),
-        ("postgresql://db/books?sslmode=require", "require", Standing.AT_RISK),
-        ("postgresql://db/books", "prefer", Standing.AT_RISK),
-        ("postgresql://127.0.0.1,db/books", "prefer", Standing.AT_RISK),
-        ("postgresql://127.0.0.1/books", "prefer, on this machine", Standing.OK),
-        ("postgresql:///books?host=/run/postgresql", "prefer, on this machine", Standing.OK),
+        (PROVEN, "verify-full", CheckResult.OK),
+        ("postgresql://db/books?sslmode=verify-ca", "verify-ca", CheckResult.OK),
+        ("postgresql://db/books?sslmode=require&sslrootcert=/ca.pem", "require", CheckResult.OK),
+        ("postgresql://db/books?sslmode=require", "require", CheckResult.AT_RISK),
+        ("postgresql://db/books", "prefer", CheckResult.AT_RISK),
+        ("postgresql://127.0.0.1,db/books", "prefer", CheckResult.AT_RISK),
+        ("postgresql://127.0.0.1/books", "prefer, on this machine", CheckResult.OK),
+        ("postgresql:///books?host=/run/postgresql", "prefer, on this machine", CheckResult.OK),
     ],
 )
 def test_a_postgresql_that_is_not_proven_is_at_risk(
-    monkeypatch: pytest.MonkeyPatch, address: str, value: str, standing: Standing
+    monkeypatch: pytest.MonkeyPatch, address: str, value: str, standing: CheckResult
 ) -> None:
     monkeypatch.setenv("HOME", "/nowhere")
     assert of_run(TLS, address)["ledger_billing"] == (value, standing)
@@ -71,7 +71,7 @@ def test_a_postgresql_that_is_not_proven_is_at_risk(
 def test_of_another_database_nobody_knows_and_a_file_is_on_no_network() -> None:
     by_column = {"kind": "jdbc", "order_by": "n", "overlap": 0}
     other = '{"url": "mysql+pymysql://r@db/books", "jdbc_url": "jdbc:mysql://db/books", "driver": "d"}'
-    assert of_run(TLS, other, **by_column)["ledger_billing"] == ("not read", Standing.UNKNOWN)
+    assert of_run(TLS, other, **by_column)["ledger_billing"] == ("not read", CheckResult.UNKNOWN)
     assert "ledger_billing" not in of_run(TLS, "sqlite:////ledger.db", **by_column)
 
 
@@ -95,26 +95,26 @@ ENVIRONMENT = {
 def test_every_connection_that_the_contract_names_has_its_line() -> None:
     contract = contract_of(L2T, alert={"sinks": SINKS})
     assert standing_of(proofs_from_environment(contract, ENVIRONMENT)) == {
-        "kafka_billing": ("SASL_SSL", Standing.OK),
-        "ledger_billing": ("verify-full", Standing.OK),
-        "pager": ("http", Standing.AT_RISK),
-        "mail": ("none", Standing.AT_RISK),
+        "kafka_billing": ("SASL_SSL", CheckResult.OK),
+        "ledger_billing": ("verify-full", CheckResult.OK),
+        "pager": ("http", CheckResult.AT_RISK),
+        "mail": ("none", CheckResult.AT_RISK),
     }
     better = {"TALLYSTICK_CONN_PAGER": "https://pager/x", "TALLYSTICK_CONN_MAIL": '{"address": "smtp://mail"}'}
     found = standing_of(proofs_from_environment(contract, ENVIRONMENT | better))
-    assert {standing for _, standing in found.values()} == {Standing.OK}
+    assert {standing for _, standing in found.values()} == {CheckResult.OK}
 
 
 def test_a_connection_that_is_not_to_be_seen_is_unknown_and_never_ok() -> None:
     contract = contract_of(L2T, alert={"sinks": SINKS[:1]})
     found = standing_of(proofs_from_environment(contract, {}))
-    assert found == dict.fromkeys(["kafka_billing", "ledger_billing", "pager"], ("not read", Standing.UNKNOWN))
+    assert found == dict.fromkeys(["kafka_billing", "ledger_billing", "pager"], ("not read", CheckResult.UNKNOWN))
 
 
 def test_an_account_of_airflow_in_clear_text_is_at_risk() -> None:
     trigger = {"connection": "their_airflow", "dags": {"missing_in_topic_never_produced": "repost"}}
     contract = contract_of(compensation={"max_amount_minor": {"EUR": 1}, "trigger": trigger})
-    for scheme, standing in (("http", Standing.AT_RISK), ("https", Standing.OK)):
+    for scheme, standing in (("http", CheckResult.AT_RISK), ("https", CheckResult.OK)):
         account = {"address": f"{scheme}://airflow.example.org", "login": "l", "secret": "hunter2"}
         given = ENVIRONMENT | {"TALLYSTICK_CONN_THEIR_AIRFLOW": json.dumps(account)}
         assert standing_of(proofs_from_environment(contract, given))["their_airflow"] == (scheme, standing)
@@ -122,8 +122,8 @@ def test_an_account_of_airflow_in_clear_text_is_at_risk() -> None:
 
 def test_a_run_over_clear_text_is_told_of_and_pages_nobody() -> None:
     plain = ServerProof(connection="kafka_billing", setting="security.protocol", value="PLAINTEXT", needs="SSL")
-    (found,) = promise_at_risk(evidence_of(surroundings=Surroundings(server_proofs=(plain,))))
+    (found,) = promise_at_risk(evidence_of(surroundings=ClusterState(server_proofs=(plain,))))
     assert found.sentence == "1 setting does not keep what exactly-once needs: security.protocol."
     assert not found.pages
     here = ServerProof(connection="k", setting="security.protocol", value="PLAINTEXT", needs="SSL", is_local=True)
-    assert list(promise_at_risk(evidence_of(surroundings=Surroundings(server_proofs=(here,))))) == []
+    assert list(promise_at_risk(evidence_of(surroundings=ClusterState(server_proofs=(here,))))) == []

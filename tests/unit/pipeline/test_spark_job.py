@@ -207,12 +207,12 @@ def test_the_app_refuses_to_judge_nothing(more: tuple[str, ...], capsys: pytest.
 
 
 def test_the_app_takes_further_cuts_from_a_pipe_until_it_is_closed(tmp_path: Path) -> None:
-    from tallystick_spark.reconcile_app import Order, follow, parse_arguments
+    from tallystick_spark.reconcile_app import CutJob, follow, parse_arguments
 
     pipe = tmp_path / "orders"
     pipe.write_text('{"contract": "a.yaml", "cut": 7}\n{"contract": "b.yaml", "cut": 3, "reread": true}\n')
     assert parse_arguments(["--follow", str(pipe)]).follow == pipe
-    assert list(follow(pipe)) == [Order(Path("a.yaml"), 7, reread=False), Order(Path("b.yaml"), 3, reread=True)]
+    assert list(follow(pipe)) == [CutJob(Path("a.yaml"), 7, reread=False), CutJob(Path("b.yaml"), 3, reread=True)]
 
 
 def test_own_settings_go_before_ours(jars: Path) -> None:

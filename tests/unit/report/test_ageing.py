@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from tallystick.model.open_item import BUCKETS, ItemState, StandingItems
-from tallystick.report.ageing import Standing, age_buckets, all_ages
+from tallystick.report.ageing import AgeTotals, age_buckets, all_ages
 from tests.unit.builders import HOUR, NOON
 
 DAY, TICK = timedelta(days=1), timedelta(microseconds=1)
@@ -44,8 +44,8 @@ def test_money_is_counted_per_currency_and_apart_for_what_waits_and_what_is_brok
         seen(3 * HOUR, state=ItemState.BROKEN, currency="", count=4),
     ]
     bucket = age_buckets(items, now_utc=NOON)[1]
-    assert bucket.waiting == Standing(count=3, money={"EUR": 2_500, "JPY": 1_250})
-    assert bucket.broken == Standing(count=7, money={"EUR": 3_750}, unknown=4)
+    assert bucket.waiting == AgeTotals(count=3, money={"EUR": 2_500, "JPY": 1_250})
+    assert bucket.broken == AgeTotals(count=7, money={"EUR": 3_750}, unknown=4)
 
 
 def test_the_sum_of_the_buckets_is_all_that_stands() -> None:
@@ -53,7 +53,7 @@ def test_the_sum_of_the_buckets_is_all_that_stands() -> None:
         seen(age, state=state) for age in (0 * HOUR, HOUR, DAY, 9 * DAY) for state in (ItemState.OPEN, ItemState.BROKEN)
     ]
     total = all_ages(age_buckets(items, now_utc=NOON))
-    assert total.waiting == total.broken == Standing(count=4, money={"EUR": 5_000})
+    assert total.waiting == total.broken == AgeTotals(count=4, money={"EUR": 5_000})
 
 
 @pytest.mark.parametrize("state", [ItemState.CLEARED, ItemState.WRITTEN_OFF, ItemState.UNDECIDABLE])

@@ -15,7 +15,7 @@ from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 from tallystick.model.stored_run import StoredRun
 from tallystick.report.break_story import Story, explain, tell_breaks
 from tallystick.text.finding_texts import BREAK_TEXTS
-from tallystick.text.ruled_out import TOLD_APART
+from tallystick.text.ruled_out import RULED_OUT
 from tests.unit.builders import HOUR, MINUTE, NOON
 
 COPY = {
@@ -130,7 +130,7 @@ def test_a_story_names_money_offsets_epochs_markers_and_times() -> None:
             "Offset 11 of billing.payouts[0] was written by a producer without idempotence, so without a producer id; "
             "session relay-2, source in:0:4.",
         ),
-        "What was ruled out": TOLD_APART[found.break_class],
+        "What was ruled out": RULED_OUT[found.break_class],
         "Its life": (
             "It was proven by run billing_payouts/3, for 2026-03-01 11:00:00 to 12:00:00 UTC, judged as of "
             "2026-03-01 12:01:00 UTC.",
@@ -207,7 +207,7 @@ def test_every_leg_of_a_torn_transaction_names_its_place_and_its_writer() -> Non
 
 @pytest.mark.parametrize("break_class", BreakClass)
 def test_every_class_says_what_it_was_told_apart_from(break_class: BreakClass) -> None:
-    assert all(sentence.endswith(".") for sentence in TOLD_APART[break_class])
+    assert all(sentence.endswith(".") for sentence in RULED_OUT[break_class])
     story = explain(told(a_break(break_class)))
     assert all(paragraph.sentences for paragraph in story.paragraphs)
 

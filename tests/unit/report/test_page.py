@@ -16,8 +16,8 @@ import pytest
 
 from tallystick.contract.contract import Contract
 from tallystick.judging.allowed_oddities import LEGAL_ODDITIES_VERSION
-from tallystick.kafka_cluster.config_check import Standing
-from tallystick.kafka_cluster.state import SURROUNDINGS, Surroundings, TopicSettings
+from tallystick.kafka_cluster.config_check import CheckResult
+from tallystick.kafka_cluster.state import SURROUNDINGS, ClusterState, TopicSettings
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.finding_names import BreakClass, Notice
 from tallystick.model.findings import Break, NoticeFound
@@ -429,7 +429,7 @@ def test_legal_oddities_are_counted_under_their_lists_version(matched_run: Store
 
 def test_the_posture_is_told_by_the_settings_that_the_run_stored(matched_run: StoredRun, contract: Contract) -> None:
     unread = report_page(matched_run, contract).posture
-    assert {line.standing for line in unread if line.setting == "cleanup.policy"} == {Standing.UNKNOWN}
+    assert {line.standing for line in unread if line.setting == "cleanup.policy"} == {CheckResult.UNKNOWN}
     read = TopicSettings(
         topic="billing.fees",
         replication_factor=3,
@@ -441,13 +441,13 @@ def test_the_posture_is_told_by_the_settings_that_the_run_stored(matched_run: St
         retention_bytes=-1,
         message_timestamp_type="CreateTime",
     )
-    look_ups = {"surroundings": SURROUNDINGS.dump_python(Surroundings(topic_settings=(read,)), mode="json")}
+    look_ups = {"surroundings": SURROUNDINGS.dump_python(ClusterState(topic_settings=(read,)), mode="json")}
     run = replace(matched_run, result=replace(matched_run.result, look_ups=look_ups))
     standings = {
         line.setting: line.standing for line in report_page(run, contract).posture if line.scope == "billing.fees"
     }
-    assert standings["min.insync.replicas"] is Standing.AT_RISK
-    assert standings["cleanup.policy"] is Standing.OK
+    assert standings["min.insync.replicas"] is CheckResult.AT_RISK
+    assert standings["cleanup.policy"] is CheckResult.OK
     assert "set 2 with three replicas" in Page(render_report(run, contract)).text
 
 

@@ -13,7 +13,7 @@ from tallystick.cli.progress import Progress
 from tallystick.cli.table import Rows, console
 from tallystick.ledger.protocol import LedgerRefused
 from tallystick.report.evidence_lines import evidence_lines
-from tallystick.text.plain import foreign_text, format_time, format_window, printed_text, story_text
+from tallystick.text.plain import escape_untrusted, format_time, format_window, printed_text, story_text
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -41,7 +41,7 @@ def test_a_window_names_a_shared_date_once() -> None:
     ],
 )
 def test_what_would_act_on_its_surroundings_is_written_out(text: str, shown: str) -> None:
-    assert foreign_text(text) == shown
+    assert escape_untrusted(text) == shown
 
 
 def test_evidence_is_flattened_in_the_order_of_its_keys() -> None:
@@ -82,7 +82,7 @@ def test_what_acts_is_among_what_is_tried() -> None:
     assert set(SOME) <= set(ACTING)
 
 
-@pytest.mark.parametrize("written_out", [foreign_text, story_text, printed_text])
+@pytest.mark.parametrize("written_out", [escape_untrusted, story_text, printed_text])
 def test_every_character_that_acts_is_written_out(written_out: Callable[[str], str]) -> None:
     for character in ACTING:
         shown = written_out(f"a{character}b")
@@ -111,7 +111,7 @@ def print_as_a_bug(text: str) -> None:
 
 def print_a_step(text: str) -> None:
     with Progress() as progress:
-        progress.tell("report", {"path": text})
+        progress.on_progress("report", {"path": text})
 
 
 def print_as_json(text: str) -> None:
@@ -138,7 +138,7 @@ def test_a_text_that_looks_like_markup_is_none_in_a_line_that_moves(
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     with Progress() as progress:
-        progress.tell("stopped", {"error": "[red]x[/red][/]"})
+        progress.on_progress("stopped", {"error": "[red]x[/red][/]"})
         assert progress._status is not None
         progress._console.print(progress._status)
     assert "[red]x[/red][/]" in capsys.readouterr().err

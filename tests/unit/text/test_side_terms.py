@@ -5,14 +5,14 @@ import re
 import pytest
 
 from tallystick.text.finding_texts import BREAK_TEXTS
-from tallystick.text.ruled_out import TOLD_APART
-from tallystick.text.side_terms import in_words_of
+from tallystick.text.ruled_out import RULED_OUT
+from tallystick.text.side_terms import for_direction
 from tests.unit.builders import L2T, T2L, T2T
 
 OF_LEDGERS = re.compile(r"(?<![\w.:-])([Ll]edger|rows?)(?![\w:-])")
 TEXTS = [
     *(text for one in BREAK_TEXTS.values() for text in (one.title, one.means, one.check_first)),
-    *(sentence for sentences in TOLD_APART.values() for sentence in sentences),
+    *(sentence for sentences in RULED_OUT.values() for sentence in sentences),
 ]
 
 
@@ -27,11 +27,11 @@ TEXTS = [
     ],
 )
 def test_a_sentence_names_the_input_topic_and_leaves_names_whole(said: str, of_inputs: str) -> None:
-    assert in_words_of(T2T, said) == of_inputs
-    assert in_words_of(T2L, said) == in_words_of(L2T, said) == said
+    assert for_direction(T2T, said) == of_inputs
+    assert for_direction(T2L, said) == for_direction(L2T, said) == said
 
 
 def test_no_text_of_a_class_speaks_of_a_ledger_or_its_rows_where_there_is_none() -> None:
     assert any(map(OF_LEDGERS.search, TEXTS))
-    assert [text for text in TEXTS if OF_LEDGERS.search(in_words_of(T2T, text))] == []
-    assert [text for text in TEXTS if re.search(r"\b[Aa] input", in_words_of(T2T, text))] == []
+    assert [text for text in TEXTS if OF_LEDGERS.search(for_direction(T2T, text))] == []
+    assert [text for text in TEXTS if re.search(r"\b[Aa] input", for_direction(T2T, text))] == []

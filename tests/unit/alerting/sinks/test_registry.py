@@ -26,7 +26,7 @@ from tallystick.alerting.sinks.connection import SinkConnection, sink_connection
 from tallystick.alerting.sinks.email import EmailSink
 from tallystick.alerting.sinks.http_post import retry_after_seconds
 from tallystick.alerting.sinks.pagerduty import PagerDutySink
-from tallystick.alerting.sinks.registry import AlertSink, ForgetfulSink, fires_until, sinks_for
+from tallystick.alerting.sinks.registry import Sink, StatelessSink, fires_until, sinks_for
 from tallystick.alerting.sinks.slack import SlackSink
 from tallystick.alerting.sinks.webhook import WebhookSink, signed
 from tallystick.contract.alerts import Severity
@@ -502,7 +502,7 @@ MAIL = {"from": "tally@example.org", "to": "first@example.org, second@example.or
     ],
 )
 def test_a_sink_is_made_of_its_connection(
-    contract: Contract, kind: str, given: SinkConnection, expected: AlertSink, tmp_path: Path
+    contract: Contract, kind: str, given: SinkConnection, expected: Sink, tmp_path: Path
 ) -> None:
     assert made(contract, kind, given, tmp_path) == expected
 
@@ -528,7 +528,7 @@ def test_a_connection_that_does_not_do_is_said_when_it_is_sent_to(
         made(contract, kind, given, tmp_path).deliver(ALERT)
 
 
-def made(contract: Contract, kind: str, given: SinkConnection, folder: Path) -> AlertSink:
+def made(contract: Contract, kind: str, given: SinkConnection, folder: Path) -> Sink:
     alert = {"sinks": [{"kind": kind, "connection": "c"}]}
     document = contract.model_dump(mode="json", exclude_unset=True) | {"alert": alert}
     (sink,) = sinks_for(Contract.model_validate(document), connections={"c": given}, artifacts_folder=folder)
@@ -537,7 +537,7 @@ def made(contract: Contract, kind: str, given: SinkConnection, folder: Path) -> 
 
 def test_only_alertmanager_must_be_told_again(receiver: Receiver) -> None:
     made_of = [make(receiver) for make in (webhook, pagerduty, slack, by_apprise, alertmanager)]
-    assert [type(sink) for sink in made_of if isinstance(sink, ForgetfulSink)] == [AlertmanagerSink]
+    assert [type(sink) for sink in made_of if isinstance(sink, StatelessSink)] == [AlertmanagerSink]
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from tallystick_spark.matching.bucket_blobs import (
     PARTITIONS,
     PLANTED,
     SUMMARY,
+    BlobKind,
     GroupTotal,
-    Kind,
     ScanPlan,
     add_totals,
     bucket_of,
@@ -96,7 +96,7 @@ class Told:
     row_totals: set[GroupTotal]
 
 
-def tell(
+def on_progress(
     events: Sequence[Event],
     rows: Sequence[LedgerRow],
     *,
@@ -114,27 +114,27 @@ def tell(
             *(summarise_events(map(event_batch, batches(task, in_batch)), plan) for task in tasks(events, in_tasks)),
             *(summarise_rows(map(row_batch, batches(task, in_batch)), plan) for task in tasks(rows, in_tasks)),
             summarise_rows([row_batch(planted_rows)], plan, planted=True),
-            [by_bucket(Kind.WANTED, bucket_of(asked_for), asked_for[:, np.newaxis])],
+            [by_bucket(BlobKind.WANTED, bucket_of(asked_for), asked_for[:, np.newaxis])],
         )
     )
     shuffled = pa.Table.from_batches(summaries).sort_by("bucket").to_batches(max_chunksize=in_batch)
     told = pa.Table.from_batches(match(shuffled, plan), SUMMARY).to_pylist()
 
-    def numbers(kind: Kind) -> list[tuple[int, ...]]:
+    def numbers(kind: BlobKind) -> list[tuple[int, ...]]:
         blobs = [one["blob"] for one in told if one["kind"] == kind]
         return sorted(map(tuple, numbers_in(kind, blobs).tolist()))
 
-    def totals(kind: Kind) -> set[GroupTotal]:
+    def totals(kind: BlobKind) -> set[GroupTotal]:
         return set(add_totals(total for one in told if one["kind"] == kind for total in totals_in(one["blob"])))
 
     return Told(
-        home_events=[tuple(row[1:]) for row in numbers(Kind.HOME_EVENTS)],
-        home_rows=numbers(Kind.HOME_ROWS),
-        incomplete=numbers(Kind.INCOMPLETE),
-        lags=numbers(Kind.LAGS),
-        unreadable=numbers(Kind.UNREADABLE),
-        event_totals=totals(Kind.EVENT_TOTALS),
-        row_totals=totals(Kind.ROW_TOTALS),
+        home_events=[tuple(row[1:]) for row in numbers(BlobKind.EXCEPTION_EVENTS)],
+        home_rows=numbers(BlobKind.EXCEPTION_ROWS),
+        incomplete=numbers(BlobKind.INCOMPLETE),
+        lags=numbers(BlobKind.LAGS),
+        unreadable=numbers(BlobKind.UNREADABLE),
+        event_totals=totals(BlobKind.EVENT_TOTALS),
+        row_totals=totals(BlobKind.ROW_TOTALS),
     )
 
 
@@ -189,7 +189,7 @@ def test_it_tells_what_a_plain_model_tells(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bucket_blobs, "FLUSH_ROWS", 4)
         asked = {"legs": legs, "possible_ms": (10, 40), "lag_of_one_in": 1, "wanted": wanted}
-        told = tell(events, rows, in_tasks=in_tasks, in_batch=in_batch, **asked)
+        told = on_progress(events, rows, in_tasks=in_tasks, in_batch=in_batch, **asked)
     assert told.home_events + told.home_rows == sorted_exceptional(events, rows, wanted, legs=legs)
     assert told.incomplete == incomplete(events, legs=legs)
     assert told.lags == lags(events, rows)
@@ -279,7 +279,7 @@ def total_of(one: Event | LedgerRow, part: int, readable: bool) -> GroupTotal:
 def test_sides_that_agree_tell_nothing() -> None:
     events = [Event(key_hash=key, place=number) for number, key in enumerate(HASHES)]
     rows = [LedgerRow(key_hash=key) for key in reversed(HASHES)]
-    told = tell(events, rows)
+    told = on_progress(events, rows)
     assert told.home_events == []
     assert told.home_rows == []
 
@@ -295,68 +295,68 @@ def test_sides_that_agree_tell_nothing() -> None:
     ids=["a cent", "the sign", "the currency", "another key"],
 )
 def test_a_pair_that_is_one_fact_away_is_told(row: LedgerRow) -> None:
-    told = tell([Event(key_hash=1, place=7)], [replace(row, place=9)])
+    told = on_progress([Event(key_hash=1, place=7)], [replace(row, place=9)])
     assert told.home_events == [(1, 7)]
     assert told.home_rows == [(row.key_hash, 9)]
 
 
 def test_two_amounts_that_change_places_are_told() -> None:
     events = [Event(key_hash=1, amount_minor=5), Event(key_hash=2, amount_minor=6, place=1)]
-    told = tell(events, [LedgerRow(key_hash=1, amount_minor=6), LedgerRow(key_hash=2, amount_minor=5)])
+    told = on_progress(events, [LedgerRow(key_hash=1, amount_minor=6), LedgerRow(key_hash=2, amount_minor=5)])
     assert len(told.home_events) == len(told.home_rows) == 2
 
 
 def test_a_key_that_both_sides_double_is_told_with_all_its_copies() -> None:
     events = [Event(key_hash=1, place=number) for number in range(2)]
     rows = [LedgerRow(key_hash=1, place=10 + number) for number in range(2)]
-    told = tell(events, rows, in_tasks=2)
+    told = on_progress(events, rows, in_tasks=2)
     assert told.home_events == [(1, 0), (1, 1)]
     assert told.home_rows == [(1, 10), (1, 11)]
 
 
 def test_two_copies_on_one_side_are_no_pair() -> None:
-    assert len(tell([Event(key_hash=1), Event(key_hash=1, place=1)], []).home_events) == 2
-    assert len(tell([], [LedgerRow(key_hash=1), LedgerRow(key_hash=1, place=1)]).home_rows) == 2
+    assert len(on_progress([Event(key_hash=1), Event(key_hash=1, place=1)], []).home_events) == 2
+    assert len(on_progress([], [LedgerRow(key_hash=1), LedgerRow(key_hash=1, place=1)]).home_rows) == 2
 
 
 def test_a_simple_pair_comes_home_only_if_it_is_wanted() -> None:
     events = [Event(key_hash=key, place=key) for key in (1, 2, -3)]
-    told = tell(events, [LedgerRow(key_hash=one.key_hash) for one in events], wanted=[2, 99])
+    told = on_progress(events, [LedgerRow(key_hash=one.key_hash) for one in events], wanted=[2, 99])
     assert (told.home_events, told.home_rows) == ([(1, 2)], [(2, 0)])
 
 
 def test_a_misrouted_pair_comes_home_only_if_there_is_another_leg() -> None:
     events, rows = [Event(key_hash=1, misrouted=True)], [LedgerRow(key_hash=1)]
-    assert len(tell(events, rows, legs=2).home_events) == 1
-    assert tell(events, rows, legs=1).home_events == []
+    assert len(on_progress(events, rows, legs=2).home_events) == 1
+    assert on_progress(events, rows, legs=1).home_events == []
 
 
 def test_a_transaction_lacks_a_leg_whatever_its_neighbour_has() -> None:
     whole = [Event(key_hash=key, topic=topic, place=key, transaction_hash=6) for key, topic in ((1, 0), (2, 1))]
     torn = [Event(key_hash=key, place=key, transaction_hash=5) for key in (3, 4)]
-    assert tell([*whole, *torn], [], legs=2).incomplete == [(1, 3), (1, 4)]
-    assert tell(whole, [], legs=2).incomplete == []
+    assert on_progress([*whole, *torn], [], legs=2).incomplete == [(1, 3), (1, 4)]
+    assert on_progress(whole, [], legs=2).incomplete == []
 
 
 def test_what_is_planted_meets_only_what_is_planted() -> None:
     planted = Event(key_hash=1, partition=-1, place=5)
-    told = tell([planted, Event(key_hash=2)], [LedgerRow(key_hash=1), LedgerRow(key_hash=2)])
+    told = on_progress([planted, Event(key_hash=2)], [LedgerRow(key_hash=1), LedgerRow(key_hash=2)])
     assert (told.home_events, told.home_rows) == ([(0, 5)], [(1, 0)])
-    pair = tell([planted, Event(key_hash=1)], [LedgerRow(key_hash=1)], planted_rows=[LedgerRow(key_hash=1)])
+    pair = on_progress([planted, Event(key_hash=1)], [LedgerRow(key_hash=1)], planted_rows=[LedgerRow(key_hash=1)])
     assert (pair.home_events, pair.home_rows) == ([], [])
 
 
 def test_the_first_unreadable_records_of_a_task_are_told_by_place_and_no_planted_one() -> None:
     events = [Event(key_hash=0, place=place, partition=place % 2, readable=False) for place in range(9, 0, -1)]
-    told = tell([*events, Event(key_hash=0, partition=-1, readable=False)], [])
+    told = on_progress([*events, Event(key_hash=0, partition=-1, readable=False)], [])
     assert told.unreadable == [(1, 2), (1, 4), (1, 6), (1, 8), (2, 1)]
 
 
 def test_lags_are_of_one_key_in_so_many() -> None:
     events = [Event(key_hash=key, place=key, written_ms=5) for key in range(100)]
     rows = [LedgerRow(key_hash=key, written_ms=5 + key) for key in range(100)]
-    assert tell(events, rows, lag_of_one_in=10).lags == [(0, key) for key in range(0, 100, 10)]
-    assert tell(events, rows).lags == []
+    assert on_progress(events, rows, lag_of_one_in=10).lags == [(0, key) for key in range(0, 100, 10)]
+    assert on_progress(events, rows).lags == []
 
 
 def test_buckets_are_even_and_cover_all_hashes() -> None:
@@ -367,7 +367,7 @@ def test_buckets_are_even_and_cover_all_hashes() -> None:
 
 def test_rows_that_are_not_sorted_by_bucket_are_refused() -> None:
     plan = ScanPlan(secret="", topics=("payments",), legs=1)
-    one, other = (by_bucket(Kind.ROWS, np.array([n]), np.array([[1, 2, 3]])) for n in (1, 2))
+    one, other = (by_bucket(BlobKind.ROWS, np.array([n]), np.array([[1, 2, 3]])) for n in (1, 2))
     assert len(list(match([one, one, other], plan))) == 2
     with pytest.raises(BucketsOutOfOrder):
         list(match([one, other, one], plan))
@@ -375,6 +375,6 @@ def test_rows_that_are_not_sorted_by_bucket_are_refused() -> None:
 
 def test_rows_of_a_bucket_stay_together() -> None:
     buckets = np.array([3, 1, 3, 1, 1])
-    batch = by_bucket(Kind.WANTED, buckets, np.arange(5)[:, np.newaxis])
+    batch = by_bucket(BlobKind.WANTED, buckets, np.arange(5)[:, np.newaxis])
     held = Counter({one["bucket"]: len(one["blob"]) // 8 for one in batch.to_pylist()})
     assert held == {1: 3, 3: 2}
