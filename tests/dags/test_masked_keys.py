@@ -13,9 +13,11 @@ import yaml
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from tallystick.compensation.repair_effect import RepairEffect
 from tallystick.executor import execute_plan as compensation
 from tallystick.executor import verify_plan
-from tallystick.executor.execute_plan import Effect, Execution, ItemCheck, ItemFate, ItemOutcome
+from tallystick.executor.effects.action_log import ActionResult, ItemCheck, ItemOutcome
+from tallystick.executor.execute_plan import Execution
 from tallystick.executor.verify_plan import VerifyResult
 from tallystick.model.verdict import Verdict
 from tallystick.store.plans import approval_store, plan_store
@@ -73,7 +75,7 @@ def test_the_question_to_the_approver(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_the_error_of_a_repair_without_effect(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: tuple[str, ...]
 ) -> None:
-    checks = (ItemCheck(match_key=KEY, effect=Effect.CHANGED, places=()),)
+    checks = (ItemCheck(match_key=KEY, effect=RepairEffect.CHANGED, places=()),)
     result = VerifyResult(verdict=Verdict.BROKEN, checks=checks)
     monkeypatch.setattr(verify_plan, "verify_and_keep", lambda *_, **__: result)
     operator = VerifyOperator(task_id="verify", contract_file=contract_file(tmp_path, *shown), cut_n="27")
@@ -83,7 +85,7 @@ def test_the_error_of_a_repair_without_effect(
 
 
 def test_the_log_of_what_was_done_names_actions_and_never_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    outcome = ItemOutcome(action_id=UUID(int=7), match_key=KEY, fate=ItemFate.PUBLISHED)
+    outcome = ItemOutcome(action_id=UUID(int=7), match_key=KEY, fate=ActionResult.PUBLISHED)
     done = Execution(plan_id=UUID(int=1), plan_hash="h", dry_run=False, outcomes=(outcome,))
     monkeypatch.setattr(compensation, "execute_plan", lambda *_, **__: done)
     log = Mock()

@@ -23,7 +23,7 @@ from tallystick.executor.effects.action_log import LOOK, ActionResult
 from tallystick.executor.effects.post_to_ledger import post_once
 from tallystick.executor.effects.step import ExecutorStep
 from tallystick.executor.execute_plan import Execution
-from tallystick.ledger.postgres import LedgerRefused
+from tallystick.ledger.protocol import LedgerRefused
 from tallystick.matching.closed_cut import closing_of
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.open_item import ItemState
