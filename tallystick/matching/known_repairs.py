@@ -65,6 +65,8 @@ def _is_ours(record: LogRecord, repair: KnownRepair | None) -> bool:
     """A DAG of somebody's may write what it likes for its break, but takes nothing back in our name."""
     if repair is None or (repair.match_key, repair.reverses) != (record.match_key, record.reverses):
         return False
+    if repair.amounts_minor is not None and record.amount_minor not in repair.amounts_minor:
+        return False
     return repair.kind == "trigger" or repair.topic == record.topic_partition.topic
 
 

@@ -19,7 +19,7 @@ from tallystick.store.runs.outstanding_store import outstanding_breaks
 from tests.stack.live_books import LiveBooks, payment, payments
 
 from .live import NewBooks
-from .repairs import effects, executed, planned
+from .repairs import action_states, effects, executed, planned
 
 REPAIRS = {
     "classes": [*REPUBLISHABLE, *REVERSIBLE],
@@ -116,3 +116,27 @@ def test_an_event_that_names_a_copy_that_is_not_one_too_many_is_a_duplicate_itse
         assert [one.match_key for one in after.breaks] == [once.event_id]
         assert [one.doubt for one in after.doubts] == [Doubt.FORGED_REPAIR]
         assert len(outstanding_breaks(books.store, books.contract.contract)) == 2
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_forged_reversal_that_says_another_sign_than_ours_would_clears_nothing(new_books: NewBooks) -> None:
+    """Its action waits for a person because of it, so the store knows the action: the record is none of ours still."""
+    twice = payment("twice", 700)
+    with new_books(direction="ledger_to_topic", compensation=REPAIRS) as books:
+        books.take_cut()
+        books.both(twice)
+        assert next_window(books, "w1").result.breaks == ()
+        books.produce(twice)
+        doubled = next_window(books, "w2")
+        (found,) = doubled.result.breaks
+        plan = planned(books, doubled.cut.n)
+        (item,) = plan.items
+        books.produce(twice, **{"tallystick-action-id": str(item.action_id), "tallystick-reverses": item.reverses})
+        assert executed(books, plan).count(ItemFate.REFUSED) == 1
+        assert [state for state, _ in action_states(books, plan)] == ["waiting"]
+
+        after = next_window(books, "w3").result
+        assert [one.doubt for one in after.doubts] == [Doubt.FORGED_REPAIR]
+        assert [one.match_key for one in after.breaks] == [twice.event_id]
+        outstanding = outstanding_breaks(books.store, books.contract.contract)
+        assert found.break_id in {one.item_break.break_id for one in outstanding}

@@ -15,10 +15,11 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import OperationalError
 
-from tallystick.compensation.plan import DailyUsage, Plan
+from tallystick.compensation.plan import DailyUsage, Plan, PlanItem, RepairKind
 from tallystick.host.terminal_user import Terminal, at_terminal
 from tallystick.model.findings import total_money
 from tallystick.model.known_repair import KnownRepair
+from tallystick.store.runs.contract_store import newest_contract, read_contract
 from tallystick.store.schema import audit as audit_table
 from tallystick.store.schema import compensation_action, compensation_plan
 
@@ -197,11 +198,21 @@ def known_repairs(engine: Engine, action_ids: Collection[str]) -> tuple[KnownRep
             match_key=item.match_key,
             topic=item.topic,
             reverses=item.reverses,
+            amounts_minor=_amounts_taking_back(engine, plan, item) if item.kind is RepairKind.REVERSE else None,
         )
         for plan_id, plan in plans.items()
         for item in plan.items
         if begun.get(item.action_id) == plan_id
     )
+
+
+def _amounts_taking_back(engine: Engine, plan: Plan, item: PlanItem) -> tuple[int, ...]:
+    """By the contract when it was planned, and as it is now: whoever carries a begun plan out goes by the newest."""
+    newest = newest_contract(engine, plan.contract)
+    contracts = read_contract(engine, plan.contract, plan.cut_n), newest.contract if newest else None
+    rules = [contract.compensation for contract in contracts if contract and contract.compensation]
+    signs = {-1 if one.reversal == "negated" else 1 for one in rules} or {-1, 1}
+    return tuple(sorted(sign * item.amount_minor for sign in signs))
 
 
 def spent_today(engine: Engine, contract_name: str, *, but: Collection[UUID] = ()) -> DailyUsage:

@@ -16,6 +16,7 @@ ACTION = "130e5ce5-6658-50c6-8945-99b412ca8480"
 ANOTHER = "7b0e5ce5-6658-50c6-8945-99b412ca8480"
 REPUBLISHED = KnownRepair(action_id=ACTION, kind="republish", match_key="ev-1", topic=TOPIC, reverses="")
 REVERSED = replace(REPUBLISHED, kind="reverse", reverses=event(9).item_id)
+NEGATED = replace(REVERSED, amounts_minor=(-1_000,))
 POSTED = replace(REPUBLISHED, kind="post")
 COUNTERPOSTED = replace(REPUBLISHED, kind="counterpost", reverses="ledger:7")
 
@@ -36,6 +37,9 @@ def record(action_id: str = ACTION, reverses: str = "", **changes: Any) -> Any:
         (record(), replace(REPUBLISHED, topic="billing.fees", kind="trigger"), True),
         (record(reverses=event(9).item_id), REVERSED, True),
         (record(reverses=event(8).item_id), REVERSED, False),
+        (record(reverses=event(9).item_id, amount_minor=-1_000), NEGATED, True),
+        (record(reverses=event(9).item_id, amount_minor=1_000), NEGATED, False),
+        (record(reverses=event(9).item_id, amount_minor=None), NEGATED, False),
         (record(), REVERSED, False),
         (record(reverses=event(9).item_id), REPUBLISHED, False),
         (record("", reverses=event(9).item_id), REVERSED, False),
