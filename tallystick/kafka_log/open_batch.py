@@ -29,6 +29,8 @@ _ATTRIBUTES_AT = 21
 """What stands from here on is covered by the checksum."""
 _CODEC, _LOG_APPEND_TIME = 0x07, 0x08
 _BASE_TIMESTAMP_AT, _RECORD_COUNT_AT = 27, 57
+_VARLONG_BITS = 70
+"""Ten bytes of seven: a longer number is none that Kafka writes, and each byte more costs more than the last."""
 
 
 class PlainRecord(NamedTuple):
@@ -64,7 +66,7 @@ def readable_records(batch: DecidedBatch) -> Sequence[Record]:
         return list(DefaultRecordBatch(raw))
     except UnicodeDecodeError:
         return _by_hand(batch, raw)
-    except CorruptRecordException:
+    except (CorruptRecordException, OverflowError):  # a length that no memory has
         raise _no_records() from None
 
 
@@ -164,7 +166,7 @@ def _by_hand(batch: DecidedBatch, raw: bytes) -> Sequence[PlainRecord]:
 class _Bytes:
     """Reads numbers and byte strings, one behind the other. Source: Kafka protocol guide, VARLONG (zig-zag).
 
-    Raises IndexError where there are no more.
+    Raises IndexError where there are no more, or a number does not end.
     """
 
     def __init__(self, data: bytes, position: int) -> None:
@@ -179,6 +181,8 @@ class _Bytes:
             if byte < 0x80:
                 return (number >> 1) ^ -(number & 1)
             shift += 7
+            if shift >= _VARLONG_BITS:
+                raise IndexError
 
     def sized(self) -> bytes | None:
         size = self.skip_sized()

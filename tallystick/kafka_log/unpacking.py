@@ -20,6 +20,8 @@ UNPACKED_TIMES_MAX = 1_000
 a writer's byte costs its readers is bounded too."""
 _NEVER_TOO_MUCH_BYTES = 64 << 10
 _PIECE_BYTES = 1 << 20
+_FED_BYTES = 16 << 10
+"""At a time: what stands behind a stream's end is copied, and a batch may be tens of thousands of empty streams."""
 _GZIP_WINDOW = 31
 """zlib's way to say: with gzip's header, and the largest window."""
 _XERIAL_MAGIC, _XERIAL_HEADER_BYTES = b"\x82SNAPPY\x00", 16
@@ -65,28 +67,31 @@ def _too_much(packed: bytes) -> UnreadableBatch:
 
 def _gzip_pieces(packed: bytes) -> Iterator[bytes]:
     """Of each member, one behind the other. Source: RFC 1952, 2.2."""
-    while packed:
+    position = 0
+    while position < len(packed):
         member = zlib.decompressobj(_GZIP_WINDOW)
         while not member.eof:
-            piece = member.decompress(packed, _PIECE_BYTES)
-            packed = member.unconsumed_tail
-            if not piece and not packed and not member.eof:
+            fed = packed[position : position + _FED_BYTES]
+            piece = member.decompress(fed, _PIECE_BYTES)
+            if not piece and not fed and not member.eof:
                 raise EOFError
+            position += len(fed) - len(member.unconsumed_tail) - len(member.unused_data)
             yield piece
-        packed = member.unused_data
 
 
 def _lz4_pieces(packed: bytes) -> Iterator[bytes]:
     """Of each frame, one behind the other."""
-    while packed:
+    position = 0
+    while position < len(packed):
         frame = LZ4FrameDecompressor()
         while not frame.eof:
-            piece = frame.decompress(packed, _PIECE_BYTES)
-            packed = b""
-            if not piece and frame.needs_input and not frame.eof:
+            fed = packed[position : position + _FED_BYTES] if frame.needs_input else b""
+            position += len(fed)
+            piece = frame.decompress(fed, _PIECE_BYTES)
+            if not piece and not fed and frame.needs_input and not frame.eof:
                 raise EOFError
             yield piece
-        packed = frame.unused_data or b""
+        position -= len(frame.unused_data or b"")
 
 
 def _zstd_pieces(packed: bytes) -> Iterator[bytes]:

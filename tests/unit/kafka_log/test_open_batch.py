@@ -68,6 +68,10 @@ LIES = {
         packed_batch(0, [varint(20) + b"\0" + varint(0) + varint(0) + varint(-1) + varint(1 << 30)], count=1),
         1,
     ),
+    "a key that is longer than any memory": (
+        packed_batch(0, [varint(20) + b"\0" + varint(0) + varint(0) + varint((1 << 63) - 1)], count=1),
+        1,
+    ),
     "a key that is longer than the batch": (
         packed_batch(0, [varint(20) + b"\0" + varint(0) + varint(0) + varint(1 << 30)], count=1),
         1,
@@ -87,6 +91,23 @@ def test_a_batch_that_says_what_is_not_so_is_unreadable(raw: bytes, records: int
     with pytest.raises(UnreadableBatch, match="does not hold the records that its header counts"):
         readable_records(batch)
     assert [one.value for one in open_batch(batch)] == [None] * records
+
+
+@pytest.mark.parametrize(("bytes_of_it", "readable"), [(10, True), (11, False)])
+def test_a_number_that_does_not_end_is_no_record(
+    monkeypatch: pytest.MonkeyPatch, bytes_of_it: int, readable: bool
+) -> None:
+    """Each byte of one costs more than the byte before: of a megabyte, hours."""
+    monkeypatch.setattr(module, "WALKED_ABOVE_BYTES", 0)
+    monkeypatch.setattr(module, "DefaultRecordBatch", lambda raw: [raw])
+    timestamp = b"\x80" * (bytes_of_it - 1) + b"\x00"
+    record = b"\0" + timestamp + varint(0) + varint(-1) + varint(-1) + varint(0)
+    walked = decided(packed_batch(0, [varint(len(record)) + record], count=1), records=1)
+    if readable:
+        assert len(readable_records(walked)) == 1
+        return
+    with pytest.raises(UnreadableBatch, match="does not hold the records that its header counts"):
+        readable_records(walked)
 
 
 @pytest.mark.parametrize(("number", "readable"), [(HEADERS_MAX, True), (HEADERS_MAX + 1, False)])
