@@ -85,6 +85,7 @@ def _why_lost(action: StoredAction | None, log: ProgressLog) -> str:
     """Why the record of an action that an earlier start has begun may have stood and be gone; "": it never stood.
 
     Where it was begun says from where on its record would stand. What this start was the first to begin has none.
+    A batch that nobody gets to read may have its key: compaction then leaves that one, and takes the record.
     """
     if action is None or action.state is not ActionState.EXECUTING:
         return ""
@@ -94,5 +95,10 @@ def _why_lost(action: StoredAction | None, log: ProgressLog) -> str:
         return (
             f"an earlier start has begun it, and records of {log.place} below {log.log_start} were deleted since: its "
             "own may be gone"
+        )
+    if log.unread_at >= int(action.outcome.get(PROGRESS_FROM, 0)):
+        return (
+            f"an earlier start has begun it, and its record may be hidden: nobody gets to read the batch of "
+            f"{log.place} at {log.unread_at}, which may have its key"
         )
     return ""

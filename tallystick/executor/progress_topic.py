@@ -48,7 +48,8 @@ class ProgressHeld(RuntimeError):
 class ProgressLog:
     """The topic as it was read, up to its LSO. records: by action, in offset order.
 
-    strays: offsets of records whose key is no action's, the first few; stray_count: all of them.
+    strays: offsets of records whose key is no action's, the first few, and of batches that nobody gets to read;
+    stray_count: all of them. unread_at: where the last of those batches is; -1: there is none.
     """
 
     place: str
@@ -58,6 +59,7 @@ class ProgressLog:
     records: Mapping[UUID, tuple[ProgressRecord, ...]]
     strays: tuple[int, ...]
     stray_count: int
+    unread_at: int = -1
 
 
 def progress_topic_name(contract_name: str) -> str:
@@ -141,8 +143,9 @@ def read_progress(
     part = _only_partition(name, settled.of(name))
     place = f"{part.topic}[{part.partition}]"
     records: dict[UUID, list[ProgressRecord]] = {}
-    strays, stray_count = [], 0
+    strays, stray_count, unread_at = [], 0, -1
     for record in read_committed(kafka, [part]):
+        unread_at = record.kafka_offset if record.problem else unread_at
         action_id = action_of_key(record.key)
         if action_id is None:
             stray_count += 1
@@ -158,4 +161,5 @@ def read_progress(
         records={action_id: tuple(found) for action_id, found in records.items()},
         strays=tuple(strays),
         stray_count=stray_count,
+        unread_at=unread_at,
     )

@@ -23,12 +23,15 @@ from lab.services.event import Leg
 from lab.services.ledger import PayoutRow
 from tallystick.cli.app import app
 from tallystick.compensation.plan import Plan, PlanItem
-from tallystick.compensation.progress_record import progress_record
+from tallystick.compensation.progress_record import action_of_key, progress_record
 from tallystick.compensation.write_off import WriteOffRefused
 from tallystick.executor.effects.action_log import LOOK, ActionResult, ItemOutcome
 from tallystick.executor.progress_topic import ensure_progress_topic, progress_topic_name
 from tallystick.host.terminal_user import AT_TERMINAL, this_terminal
+from tallystick.kafka_log.committed_records import CommittedRecord, read_committed
+from tallystick.kafka_log.fetch import open_admin
 from tallystick.kafka_log.record import ACTION_HEADER
+from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.model.open_item import ItemState, WriteOff
 from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.plans.executor_key_store import read_executor_key
@@ -95,6 +98,32 @@ def delete_progress(world: Books, *, before: int = OFFSET_END) -> None:
     set_policy("compact,delete")
     wait_until(is_deleted, what=f"records of {name} to be deleted")
     set_policy("compact")
+
+
+def committed(world: Books, name: str) -> list[CommittedRecord]:
+    with open_admin(world.connections.kafka) as admin:
+        return list(read_committed(world.connections.kafka, read_topic_snapshot(admin, [name])))
+
+
+def compact_up_to(world: Books, name: str, kafka_offset: int) -> None:
+    """Have the cleaner at work until the record at this offset is gone, and then no more."""
+    admin = AdminClient({"bootstrap.servers": world.stack.bootstrap_servers})
+
+    def set_to(**settings: str) -> None:
+        entries = [
+            ConfigEntry(setting.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
+            for setting, value in settings.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
+        admin.incremental_alter_configs([resource])[resource].result()
+
+    def is_gone() -> bool:
+        write_progress(world, b"closes the segment before it", b"x")
+        return kafka_offset not in {one.kafka_offset for one in committed(world, name)}
+
+    set_to(min_cleanable_dirty_ratio="0.0", segment_ms="100", max_compaction_lag_ms="100")
+    wait_until(is_gone, what=f"the cleaner of {name}", every_seconds=0.5)
+    set_to(min_cleanable_dirty_ratio="0.5", segment_ms="604800000", max_compaction_lag_ms=str(2**63 - 1))
 
 
 def outcomes(world: Books, plan: Plan, **how: Any) -> dict[str, ItemOutcome]:
@@ -175,6 +204,28 @@ def test_a_record_of_ours_counts_whatever_was_written_behind_it_and_its_loss_is_
     world.find_missing(rows[3:], n=2)
     assert [one.fate for one in world.execute(world.plan(cut_n=2)).outcomes] == [ActionResult.PUBLISHED]
     assert world.copies() == once(rows[3:])
+
+
+def test_a_batch_that_nobody_reads_may_be_all_that_compaction_left_of_a_record_of_ours(world: Books) -> None:
+    """It has the action's key, so the cleaner takes what stood before; nobody sees the key, since it swells."""
+    rows = world.pay(3)
+    world.find_missing(rows[:2])
+    plan = world.plan()
+    killed_after_commit(world, plan)
+    name = progress_topic_name(world.contract.contract)
+    a, b = (items_of(plan)[key_of(row)] for row in rows[:2])
+    sealed_at = {action_of_key(one.key): one.kafka_offset for one in committed(world, name)}
+    producer = Producer({"bootstrap.servers": world.stack.bootstrap_servers, "compression.codec": "zstd"})
+    producer.produce(name, key=str(a.action_id), value=bytes(900_000))
+    producer.flush()
+    compact_up_to(world, name, sealed_at[a.action_id])
+    told = outcomes(world, plan)
+    assert f"{LOOK}: an earlier start has begun it, and its record may be hidden" in told[a.match_key].reason
+    assert told[b.match_key].fate is ActionResult.ALREADY_PUBLISHED
+    assert (world.copies(), world.states()) == (Counter(), {"waiting": 1, "done": 1})
+    world.find_missing(rows[2:], n=2)
+    assert [one.fate for one in world.execute(world.plan(cut_n=2)).outcomes] == [ActionResult.PUBLISHED]
+    assert world.copies() == once(rows[2:])
 
 
 def test_a_copy_of_a_sealed_record_whose_transaction_was_aborted_proves_nothing_while_the_log_tells(
