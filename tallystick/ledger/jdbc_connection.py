@@ -73,12 +73,15 @@ _READ_ONLY = {
 """By SQLAlchemy's name of the database: what makes Spark's sessions refuse to write."""
 
 _ABOUT_TLS = re.compile(r"ssl|tls|encrypt", re.IGNORECASE)
+_SERVERS = re.compile(r"//[^?;&]*")
+"""Of a JDBC URL: hosts and the database, whose names ask for nothing."""
 
 
 def _refuse_tls_unsaid(url: URL, jdbc_url: str) -> None:
     """Each database has words of its own for TLS, so only silence is found out. Raises ConnectionNotGiven."""
-    asked = next((name for name in url.query if _ABOUT_TLS.search(name)), None)
-    if asked and not _ABOUT_TLS.search(jdbc_url):
+    given = as_asked_of_psycopg(url) if url.get_backend_name() == "postgresql" else url.query
+    asked = next((name for name in given if _ABOUT_TLS.search(name)), None)
+    if asked and not _ABOUT_TLS.search(_SERVERS.sub("//", jdbc_url)):
         raise ConnectionNotGiven(
             f"a ledger's connection of kind jdbc: its url asks for TLS ({asked}), and its jdbc_url says nothing of it, "
             "so that Spark would read from whoever answers; expected the same there, in the driver's own words"

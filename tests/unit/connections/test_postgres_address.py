@@ -184,6 +184,8 @@ def test_a_ledger_of_kind_jdbc_in_postgresql_is_read_as_its_url_asks() -> None:
         (f"{OTHERS}?charset=utf8mb4", "jdbc:mysql://db/books", True),
         ("mssql+pyodbc://db/books?Encrypt=yes", "jdbc:sqlserver://db", False),
         (f"{PLAIN}?sslmode=verify-full", "jdbc:postgresql://db/books", False),
+        (f"{PLAIN}?sslmode=verify-full", "jdbc:postgresql://tls.db/ssl_books", False),
+        (f"{PLAIN}?sslmode=verify-full", "jdbc:postgresql://db/books?sslmode=verify-full", True),
     ],
 )
 def test_a_jdbc_url_that_is_silent_about_tls_is_refused_where_the_url_asks_for_it(
@@ -194,6 +196,19 @@ def test_a_jdbc_url_that_is_silent_about_tls_is_refused_where_the_url_asks_for_i
         assert jdbc_settings(text).jdbc_url == jdbc_url
         return
     with pytest.raises(ConnectionNotGiven, match="its jdbc_url says nothing of it"):
+        jdbc_settings(text)
+
+
+@pytest.mark.parametrize(("variable", "is_read"), [("PGSSLMODE", False), ("PGAPPNAME", True)])
+def test_a_jdbc_url_is_held_to_what_the_environment_asks_too(
+    monkeypatch: pytest.MonkeyPatch, variable: str, is_read: bool
+) -> None:
+    monkeypatch.setenv(variable, "verify-full")
+    text = f'{{"url": "{PLAIN}", "jdbc_url": "jdbc:postgresql://db/books"}}'
+    if is_read:
+        assert jdbc_settings(text).jdbc_url == "jdbc:postgresql://db/books"
+        return
+    with pytest.raises(ConnectionNotGiven, match=r"asks for TLS \(sslmode\), and its jdbc_url says nothing of it"):
         jdbc_settings(text)
 
 
