@@ -1,5 +1,6 @@
 """Whose yes a plan needs: how many people, and which. Pure; ADR 24 says how we know that it was they."""
 
+import unicodedata
 from collections.abc import Collection
 
 from tallystick.compensation.plan import OnePersonOnly, Plan, PlanRefused, rules_of
@@ -46,7 +47,7 @@ def refuse_too_few_people(contract: Contract, plan: Plan, *, asked: Collection[s
     approvers, agreed may be empty: whoever carries the plan out answers for it.
     """
     approvers = rules_of(contract).approvers
-    yes = {_same(name) for name in agreed if may_approve(contract, name)}
+    yes = {_person(name) for name in agreed if may_approve(contract, name)}
     if approvers and not yes:
         raise NotAnApprover(
             f"{contract.contract}: {_names(agreed)} agreed; expected one of compensation.approvers: {_names(approvers)}"
@@ -54,7 +55,7 @@ def refuse_too_few_people(contract: Contract, plan: Plan, *, asked: Collection[s
     reason = why_two_people(contract, plan)
     if reason is None:
         return
-    askers = {_same(name) for name in asked}
+    askers = set(map(_person, asked))
     others = yes - askers
     if others and (askers or len(others) > 1):
         return
@@ -75,7 +76,7 @@ def refuse_one_reopener(contract: Contract, *, asked: Collection[str], agreed: s
             f"{contract.contract}: {_names([agreed])} agreed; expected one of compensation.approvers: "
             f"{_names(rules_of(contract).approvers)}"
         )
-    if _same(agreed) in map(_same, asked):
+    if _person(agreed) in map(_person, asked):
         raise OnePersonOnly(
             f"{contract.contract}: {_names(asked)} asked to reopen the action, and {_names([agreed])} agreed; expected "
             "the signature of somebody else"
@@ -84,6 +85,12 @@ def refuse_one_reopener(contract: Contract, *, asked: Collection[str], agreed: s
 
 def _same(name: str) -> str:
     return name.strip().casefold()
+
+
+def _person(name: str) -> str:
+    """Equal for names that look the same: nobody counts twice. Wider than `_same`, by which somebody is let in."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    return "".join(one for one in folded if one.isprintable() and not one.isspace())
 
 
 def _names(names: Collection[str]) -> str:

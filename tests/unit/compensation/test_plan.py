@@ -337,6 +337,10 @@ def test_an_approved_plan_is_held_against_the_contract_as_it_is_now() -> None:
         pytest.param({}, ["ada"], ["ada"], id="asked and agreed"),
         pytest.param({"EUR": 99}, ["ada"], [" Ada"], id="in other letters"),
         pytest.param({"EUR": 99}, ["Ada Byron", "ada"], ["ada"], id="under the name of the system's user"),
+        pytest.param({"EUR": 99}, ["Jos\u00e9"], ["Jose\u0301"], id="an accent that is a character of its own"),
+        pytest.param({"EUR": 99}, ["Ada Byron"], ["Ada\u00a0 Byron"], id="another space"),
+        pytest.param({"EUR": 99}, ["ada"], ["a\u200bda"], id="a character that nobody sees"),
+        pytest.param({"EUR": 99}, ["ada"], ["\uff21\uff44\uff41"], id="wide letters"),
         pytest.param({"EUR": 99}, ["ada"], [], id="nobody agreed"),
         pytest.param({"USD": 1000}, ["ada"], ["ada"], id="a currency without a limit"),
     ],
@@ -352,6 +356,7 @@ def test_above_the_limit_who_asked_may_not_approve(limits: Any, asked: list[str]
     [
         pytest.param({}, ["ada"], ["bob"], id="a second person"),
         pytest.param({}, ["ada"], ["ada", "bob"], id="the first person's own yes does no harm"),
+        pytest.param({}, ["Jos\u00e9"], ["Jose"], id="a second person whose name has no accent"),
         pytest.param({"EUR": 99}, [], ["ada", "bob"], id="two for what nobody asked for"),
         pytest.param({"EUR": 100}, ["ada"], [], id="up to the limit who carries it out answers"),
         pytest.param({"EUR": 100}, ["ada"], ["ada"], id="up to the limit the same"),
@@ -381,6 +386,7 @@ def test_only_who_the_contract_names_may_approve_whatever_the_money() -> None:
         refuse_too_few_people(named, large, asked=(), agreed=["ada", "carol"])
     refuse_too_few_people(named, large, asked=(), agreed=["ada", "BOB"])
     assert [may_approve(named, name) for name in ("ADA", "carol")] == [True, False]
+    assert not any(may_approve(named, name) for name in ("a\u200bda", "\uff21da"))
     assert may_approve(contract(), "carol")
 
 
