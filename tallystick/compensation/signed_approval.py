@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -176,7 +176,8 @@ def _read(file: Path) -> bytes:
 def _made_at(sheet: bytes, file: Path) -> datetime:
     try:
         made_at = datetime.fromisoformat(json.loads(sheet)["made_at_utc"])
-    except (ValueError, TypeError, KeyError, RecursionError):
+        made_at.astimezone(UTC)  # a last day of the calendar that is no day there
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
         made_at = None
     if made_at is None or made_at.tzinfo is None:
         raise ApprovalRefused(f"{file}: no sheet that Tallystick has printed; expected one, unchanged")

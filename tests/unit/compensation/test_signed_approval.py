@@ -78,8 +78,15 @@ def test_a_sheet_that_says_anything_else_is_refused_whoever_signed_it(tmp_path: 
 
 @pytest.mark.parametrize(
     "other",
-    ["", "[]", "[" * 100_000, '{"made_at_utc": 7}', '{"made_at_utc": "2026-03-01"}'],
-    ids=["empty", "list", "nested", "number", "no zone"],
+    [
+        "",
+        "[]",
+        "[" * 100_000,
+        '{"made_at_utc": 7}',
+        '{"made_at_utc": "2026-03-01"}',
+        '{"made_at_utc": "9999-12-31T23:59:59-23:59"}',
+    ],
+    ids=["empty", "list", "nested", "number", "no zone", "behind the last day"],
 )
 def test_what_is_no_sheet_is_refused(tmp_path: Path, other: str) -> None:
     with pytest.raises(ApprovalRefused, match="no sheet that Tallystick has printed"):
