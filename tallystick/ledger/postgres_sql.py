@@ -107,7 +107,8 @@ def written_ms(ledger: LedgerSection) -> str:
 def _minor_units(ledger: LedgerSection) -> tuple[str, str]:
     """A row's amount in minor units, and whether that is a whole number that a bigint holds.
 
-    A cast of what no bigint holds is an error, so the bounds are asked first; NaN is greater than all numbers there.
+    A cast of what no bigint holds is an error, and a product that no numeric holds: the bounds are asked first. NaN is
+    greater than all numbers there.
     Major units: PostgreSQL knows no mod() of floating point or text, so such a column is refused before it is read.
     """
     amount = ledger.columns.amount_minor
@@ -119,16 +120,23 @@ def _minor_units(ledger: LedgerSection) -> tuple[str, str]:
         f"WHEN {code} IN ({', '.join(map(repr, codes))}) THEN {10**digits}"
         for digits, codes in codes_by_digits().items()
     )
-    minor = f"({amount} * (CASE {units} END)::numeric)"
+    inside = f"{amount} BETWEEN {-(2**63)} AND {2**63 - 1}"
+    minor = f"(CASE WHEN {inside} THEN {amount} * (CASE {units} END)::numeric END)"
     return minor, f"(mod({minor}, 1) = 0 AND {minor} BETWEEN {-(2**63)} AND {2**63 - 1})"
 
 
 def receipt_list(ledger: LedgerSection) -> str:
-    """The columns of the stored acknowledgement, for look-ups only; null where the contract names none."""
+    """The columns of the stored acknowledgement, for look-ups only; null where the contract names none.
+
+    So is what is no partition or offset: a number that no int holds would stop the look-up of all keys.
+    """
     partition, offset = ledger.columns.receipt_partition, ledger.columns.receipt_offset
     if partition is None or offset is None:
         return "NULL::int AS receipt_partition, NULL::bigint AS receipt_offset"
-    return f"{partition}::int AS receipt_partition, {offset}::bigint AS receipt_offset"
+    return (
+        f"CASE WHEN {partition}::text ~ '^[0-9]{{1,9}}$' THEN {partition}::text::int END AS receipt_partition, "
+        f"CASE WHEN {offset}::text ~ '^[0-9]{{1,18}}$' THEN {offset}::text::bigint END AS receipt_offset"
+    )
 
 
 def repair_list(ledger: LedgerSection) -> str:

@@ -172,6 +172,36 @@ def test_no_ledger_row_stops_the_books_and_a_wrong_amount_is_called_one(
         reread_in_every_way(books, run, monkeypatch)
 
 
+@pytest.mark.usefixtures("spark")
+def test_no_amount_in_major_units_and_no_receipt_of_any_size_stops_the_books(new_books: NewBooks) -> None:
+    """PostgreSQL refuses a whole statement for one number that no type of it holds."""
+    sent = {"receipt_partition": "sent_partition", "receipt_offset": "sent_offset"}
+    ledger = {"amount_unit": "major", "slice_by": "written_xid", "columns": {"match_key": "odd_key"} | sent}
+    with new_books(direction="ledger_to_topic", ledger=ledger) as books:
+        books.ledger.execute(
+            f"ALTER TABLE {books.table} ALTER amount_minor TYPE numeric, ADD COLUMN odd_key text, "
+            "ADD COLUMN sent_partition numeric, ADD COLUMN sent_offset numeric"
+        )
+        books.take_cut()
+        huge = {f"9e{digits}": payment(f"9e{digits}") for digits in (131_071, 130_000, 19)}
+        far = {place: payment(place) for place in (str(2**31), "9e30", "-1", "1.5", "NaN")}
+        books.produce(*huge.values(), payment("a"))
+        for amount, event in huge.items():
+            _insert(books, event.event_id, amount)
+        for event in (payment("a"), *far.values()):
+            _insert(books, event.event_id, "10")
+        for place, event in far.items():
+            update = f"UPDATE {books.table} SET sent_partition = %s, sent_offset = %s WHERE odd_key = %s"
+            books.ledger.execute(update, (place, place, event.event_id))
+        run = books.next_run()
+        found = {one.match_key: one.break_class for one in run.result.breaks}
+        assert found == {
+            **{event.event_id: BreakClass.AMOUNT_MISMATCH for event in huge.values()},
+            **{event.event_id: BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED for event in far.values()},
+        }
+        assert run.result.figures.matched_rows == 1
+
+
 def _insert(books: LiveBooks, key: str, amount: str, *, occurred_at: str = "now") -> None:
     books.ledger.execute(
         f"INSERT INTO {books.table} (event_id, payment_id, leg, side, amount_minor, currency, occurred_at, odd_key) "

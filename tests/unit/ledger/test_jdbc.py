@@ -129,6 +129,36 @@ def file(tmp_path: Path) -> Iterator[str]:
     engine.dispose()
 
 
+@pytest.mark.parametrize(
+    ("amount", "read"),
+    [
+        ("1000", (1_000, "EUR")),
+        ("-1000.0", (-1_000, "EUR")),
+        ("9223372036854775807", (2**63 - 1, "EUR")),
+        ("NULL", (0, "")),
+        ("1.5", (0, "")),
+        ("9e999", (0, "")),
+        ("9e99", (0, "")),
+        ("9223372036854775808", (0, "")),
+        ("'NaN'", (0, "")),
+        ("'no number'", (0, "")),
+        ("'9e999999'", (0, "")),
+        ("x'ff'", (0, "")),
+    ],
+)
+def test_an_amount_that_is_none_stops_no_look_up_and_equals_nothing(
+    file: str, amount: str, read: tuple[int, str]
+) -> None:
+    insert(file, (1, 11, "a"))
+    engine = create_engine(file)
+    with engine.begin() as connection:
+        connection.execute(text(f"UPDATE posting SET amount_minor = {amount}"))
+    engine.dispose()
+    with opened(file) as there:
+        ((row,),) = there.look_up_rows(["a"], ledger_slice_of(0, 9)).values()
+    assert (row.amount_minor, row.currency) == read
+
+
 def insert(url: str, *rows: tuple[int | None, int, str], side: str = "credit") -> None:
     """Number, entry and key of each."""
     engine = create_engine(url)
