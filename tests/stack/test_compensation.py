@@ -582,6 +582,17 @@ def test_an_absence_behind_an_unreadable_record_of_the_same_key_is_not_provable(
     assert done[str(rows[1].event.event_id)].fate is ActionResult.PUBLISHED
 
 
+@pytest.mark.parametrize("moment", ["infinity", "-infinity", "0044-03-15 BC", "12026-01-01"])
+def test_a_row_of_a_moment_that_no_calendar_of_python_has_is_repaired_like_any_other(world: Books, moment: str) -> None:
+    rows = world.pay(2)
+    with world.ledger as connection:
+        table, key = world.contract.ledger.table, str(rows[0].event.event_id)
+        connection.execute(f"UPDATE {table} SET occurred_at = %s WHERE event_id = %s", [moment, key])
+    world.find_missing(rows)
+    assert world.execute(world.plan()).count(ItemFate.PUBLISHED) == 2
+    assert world.copies() == once(rows)
+
+
 def test_no_absence_is_provable_beside_a_batch_that_nobody_gets_to_read(world: Books) -> None:
     rows = world.pay(1)
     world.find_missing(rows)

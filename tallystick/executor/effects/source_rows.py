@@ -1,11 +1,14 @@
 """The ledger rows that a repair is made from, read anew."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
+from psycopg.abc import Buffer
+from psycopg.adapt import Loader
 from psycopg.rows import dict_row
+from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
 
 from tallystick.compensation.plan import StandingRow
 from tallystick.contract.ledger import LedgerSection
@@ -30,10 +33,35 @@ def read_source_rows(
         ORDER BY 1"""
     found: dict[str, list[StandingRow]] = {}
     with connection.cursor(row_factory=dict_row) as cursor:
+        for kind, loader in _MOMENTS.items():
+            cursor.adapters.register_loader(kind, loader)
         for row in cursor.execute(query, {"type": table.key_type, "keys": sorted(match_keys)}):
             source = StandingRow(**row | {"occurred_at": _as_text(row["occurred_at"])})
             found.setdefault(source.match_key, []).append(source)
     return {key: tuple(rows) for key, rows in found.items()}
+
+
+class _OrText(Loader):
+    """What no datetime holds, infinity among it, as PostgreSQL writes it."""
+
+    def load(self, data: Buffer) -> Any:
+        try:
+            return super().load(data)  # type: ignore[safe-super]
+        except psycopg.DataError:
+            return bytes(data).decode()
+
+
+class _AnyTimestamptz(_OrText, TimestamptzLoader): ...
+
+
+class _AnyTimestamp(_OrText, TimestampLoader): ...
+
+
+class _AnyDate(_OrText, DateLoader): ...
+
+
+_MOMENTS: Mapping[str, type[Loader]] = {"timestamptz": _AnyTimestamptz, "timestamp": _AnyTimestamp, "date": _AnyDate}
+"""By type: one row that says infinity must not keep all others from being repaired."""
 
 
 def _as_text(occurred_at: Any) -> str:
