@@ -1,20 +1,26 @@
 """Which plan a run has asked for, and what came last of its approval, as the trail says it."""
 
+from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import Engine
 
+from tallystick.compensation.signed_approval import SignedApproval
+from tallystick.host.terminal_user import this_terminal
 from tallystick.store.plans.approval_store import (
     AGREED,
     FAILED,
     REJECTED,
     SHOWN,
     UNANSWERED,
+    agreements,
+    keep_signed,
     last_approval_step,
     plan_asked_in,
 )
 from tallystick.store.plans.plan_store import ASKED, append_audit
+from tests.unit.compensation.test_plan import candidate, plan
 
 RUN = "manual__1"
 
@@ -57,3 +63,19 @@ def test_an_answer_counts_until_another_plan_is_shown(store: Engine, answer: str
     assert last(store, "manual__2") == (SHOWN, second)
     keep(store, SHOWN, second)
     assert last(store) == (SHOWN, second)
+
+
+@pytest.mark.parametrize("offset", ["+00:00", "+23:59", "-23:59:59", "+00:00:00.000001"])
+def test_a_sheet_of_a_zone_that_the_store_does_not_know_keeps_no_plan_from_being_done(
+    store: Engine, offset: str
+) -> None:
+    """Its line stays for ever, and is read with all others of its plan."""
+    signed_plan, an_hour = plan(candidate("a")), timedelta(hours=1)
+    made_at = datetime.now(UTC).replace(tzinfo=datetime.fromisoformat(f"2026-01-01T00:00:00{offset}").tzinfo)
+    made_at -= an_hour - made_at.utcoffset()
+    for signer, made in (("bob", datetime.now(UTC)), ("grace", made_at)):
+        signed = SignedApproval(signer=signer, made_at_utc=made, key_fingerprint="SHA256:a", document_sha256="b")
+        keep_signed(store, signed_plan, signed, terminal=this_terminal())
+    agreed = agreements(store, signed_plan.plan_id)
+    assert sorted(agreed) == ["bob", "grace"]
+    assert abs(agreed["grace"] - an_hour) < timedelta(minutes=1)

@@ -6,7 +6,7 @@ have rewritten since is not read from anywhere else.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -95,7 +95,7 @@ def keep_signed(engine: Engine, plan: Plan, signed: SignedApproval, *, terminal:
     """Append a yes that somebody has signed, with what proves it and where it was presented."""
     detail = {
         "plan_hash": plan.plan_hash,
-        ANSWERED_AT: signed.made_at_utc.isoformat(),
+        ANSWERED_AT: signed.made_at_utc.astimezone(UTC).isoformat(),  # a sheet may name a zone that PostgreSQL refuses
         "key": signed.key_fingerprint,
         "document_sha256": signed.document_sha256,
     } | at_terminal(terminal)
