@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import cache, cached_property
 from typing import Any
 from uuid import UUID
@@ -52,6 +52,7 @@ from tallystick.ledger.protocol import (
     LedgerRow,
     LedgerUnreachable,
     not_unique_row_id,
+    whole_minor,
 )
 from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
 
@@ -193,7 +194,7 @@ class JdbcLedger:
             for row in self.connection.execute(query):
                 position = -1 if row.position is None else self._position(row.position)
                 texts = {name: _text(getattr(row, name)) for name in _COMPARED if name != "amount_minor"}
-                amount_minor = _whole(row.amount_minor)
+                amount_minor = whole_minor(row.amount_minor)
                 one = LedgerRow(
                     **texts | ({"currency": ""} if amount_minor is None else {}),
                     amount_minor=amount_minor or 0,
@@ -377,7 +378,6 @@ def key_value(column_type: types.TypeEngine[Any], key: str, *, dialect: str) -> 
 
 _INTEGER = re.compile(r"-?[0-9]{1,38}")
 _FRACTION = re.compile(r"-?[0-9]{1,38}\.[0-9]{1,38}")
-_DIGITS_MAX = 19
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 """No encoding has it, so no database does."""
@@ -401,20 +401,6 @@ def _fraction(key: str) -> Decimal | None:
 
 def _text(value: Any) -> str:
     return "" if value is None else str(value)
-
-
-def _whole(amount: Any) -> int | None:
-    """As the scan reads it: None of what is no whole number that a bigint holds, which equals nothing.
-
-    A column may hold NaN, and SQLite's any text.
-    """
-    try:
-        number = Decimal(_text(amount))
-    except InvalidOperation:
-        return None
-    if not number.is_finite() or number.adjusted() > _DIGITS_MAX or number != int(number):
-        return None
-    return int(number) if -(2**63) <= number < 2**63 else None
 
 
 def _said(error: DBAPIError) -> str:

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,7 +20,14 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
 from tallystick.contract.ledger import LedgerSection
-from tallystick.ledger.protocol import HorizonHolder, LedgerDescription, LedgerRefused, LedgerRow, LedgerUnreachable
+from tallystick.ledger.protocol import (
+    HorizonHolder,
+    LedgerDescription,
+    LedgerRefused,
+    LedgerRow,
+    LedgerUnreachable,
+    whole_minor,
+)
 from tallystick.model.cut import FileChange, LedgerFile, LedgerSlice, LedgerSnapshot
 
 if TYPE_CHECKING:
@@ -166,13 +173,14 @@ class ParquetLedger:
         files = sorted(self._list().values(), key=lambda file: file.path)
         for file, rows in self._rows_of(files, match_keys):
             for row in rows:
+                amount_minor = whole_minor(row["amount_minor"])
                 one = LedgerRow(
                     row_id=_text(row["row_id"]),
                     match_key=_text(row["match_key"]),
                     transaction_key=_text(row["transaction_key"]),
                     leg=_text(row["leg"]),
-                    currency=_text(row["currency"]),
-                    amount_minor=_whole(row["amount_minor"]),
+                    currency="" if amount_minor is None else _text(row["currency"]),
+                    amount_minor=amount_minor or 0,
                     row_xid=position_of(file, ledger_slice, taken_by),
                     was_read=file == taken.get(file.path),
                 )
@@ -210,12 +218,25 @@ class ParquetLedger:
         except OSError as error:
             raise LedgerUnreachable(f"ledger folder of {self.ledger.table}: {type(error).__name__}") from None
         files = (info for info in infos if info.type is pafs.FileType.File and info.extension == "parquet")
-        paths = ((PurePosixPath(info.path).relative_to(PurePosixPath(self._root)), info) for info in files)
+        paths = [(PurePosixPath(info.path).relative_to(PurePosixPath(self._root)), info) for info in files]
+        self._refuse_outside(info.path for _, info in paths)
         return {
             str(path): LedgerFile(path=str(path), size_bytes=info.size, modified_ns=info.mtime_ns)
             for path, info in paths
             if not any(part.startswith(("_", ".")) for part in path.parts)
         }
+
+    def _refuse_outside(self, paths: Iterable[str]) -> None:
+        """A link may name any file that Tallystick may read. Raises LedgerRefused."""
+        if not isinstance(self._system, pafs.LocalFileSystem):
+            return
+        root = Path(self._root).resolve()
+        for path in paths:
+            if not Path(path).resolve().is_relative_to(root):
+                raise LedgerRefused(
+                    f"ledger file {path}: it is a link to a place outside the ledger's folder, which is not read; "
+                    "expected the file itself there"
+                )
 
     def _rows_of(
         self, files: Iterable[LedgerFile], match_keys: Collection[str]
@@ -259,7 +280,3 @@ class ParquetLedger:
 
 def _text(value: Any) -> str:
     return "" if value is None else str(value)
-
-
-def _whole(amount: Any) -> int:
-    return int(amount) if amount is not None and amount == int(amount) else 0

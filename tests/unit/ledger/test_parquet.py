@@ -255,3 +255,30 @@ def test_what_is_no_parquet_yet_is_passed_over_by_a_look_up(tmp_path: Path) -> N
     assert not opened(tmp_path).describe().key_is_unique
     now = next_slice(tmp_path, end=2_000)
     assert set(opened(tmp_path, now).look_up_rows(["a"], now)) == {"a"}
+
+
+@pytest.mark.parametrize("outside", [True, False])
+def test_a_link_to_a_place_outside_the_folder_is_refused_and_one_inside_is_followed(
+    tmp_path: Path, outside: bool
+) -> None:
+    """Who may write files of a ledger must not have any other file read and shown."""
+    write(tmp_path, "one.parquet", "a")
+    write(tmp_path / "elsewhere", "secret.parquet", "b")
+    there = tmp_path / "elsewhere" if outside else tmp_path
+    name = "secret.parquet" if outside else "one.parquet"
+    (tmp_path / "billing/posting/link.parquet").symlink_to(there / "billing" / "posting" / name)
+    if not outside:
+        assert len(opened(tmp_path).fix(ledger_slice_of(2_000, 2_000, baseline=2_000)).files) == 2
+        return
+    for ask in (lambda ledger: ledger.describe(), lambda ledger: ledger.read_snapshot()):
+        with pytest.raises(LedgerRefused, match=r"link\.parquet: it is a link to a place outside"):
+            ask(opened(tmp_path))
+
+
+def test_an_amount_that_is_none_stops_no_look_up_and_equals_nothing(tmp_path: Path) -> None:
+    amounts: list[object] = [float("nan"), float("inf"), 1.5, 1e300, 7.0, None]
+    write(tmp_path, "one.parquet", *"abcdef", amount_minor=amounts)
+    now = next_slice(tmp_path, end=2_000)
+    found = opened(tmp_path, now).look_up_rows([*"abcdef"], now)
+    read = {key: (row.amount_minor, row.currency) for key, (row,) in found.items()}
+    assert read == dict.fromkeys("abcdf", (0, "")) | {"e": (7, "EUR")}
