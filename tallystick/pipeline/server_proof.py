@@ -97,8 +97,13 @@ def _postgres(name: str, asked: Mapping[str, str]) -> ServerProof:
         value=asked.get("sslmode") or "prefer",
         needs="verify-full, or verify-ca",
         proven=proves_server(asked),
-        is_local=all(_is_here(host) for host in asked.get("host", "").split(",")),
+        is_local=not asked.get("service") and all(map(_is_here, _hosts(asked))),
     )
+
+
+def _hosts(asked: Mapping[str, str]) -> list[str]:
+    """Where libpq goes: to the address that stands beside a host's name, if one does."""
+    return (asked.get("hostaddr") or asked.get("host", "")).split(",")
 
 
 def _account(name: str, account: HttpAccount) -> ServerProof:

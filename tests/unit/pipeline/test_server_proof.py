@@ -1,6 +1,7 @@
 """Each connection says in the posture whether its server is proven; in clear text it is at risk, but on one machine."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,6 +67,25 @@ def test_a_postgresql_that_is_not_proven_is_at_risk(
     if "host=/" not in address:
         by_column = {"kind": "jdbc", "order_by": "n", "overlap": 0}
         assert of_run(TLS, address, **by_column)["ledger_billing"] == (value, standing)
+
+
+@pytest.mark.parametrize(
+    ("address", "standing"),
+    [
+        ("host=localhost hostaddr=203.0.113.5 dbname=books", Standing.AT_RISK),
+        ("host=db hostaddr=127.0.0.1 dbname=books", Standing.OK),
+        ("service=books", Standing.AT_RISK),
+    ],
+)
+def test_a_postgresql_is_on_this_machine_only_where_libpq_goes_to_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, address: str, standing: Standing
+) -> None:
+    """A file of services names the host, and is read when the connection is made."""
+    services = tmp_path / "services"
+    services.write_text("[books]\nhost=db\n")
+    monkeypatch.setenv("HOME", "/nowhere")
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
+    assert of_run(TLS, address)["ledger_billing"][1] is standing
 
 
 def test_of_another_database_nobody_knows_and_a_file_is_on_no_network() -> None:
