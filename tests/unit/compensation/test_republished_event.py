@@ -11,6 +11,7 @@ from tallystick.compensation.plan import PlanItem, RepairKind
 from tallystick.compensation.republished_event import (
     StandingEvent,
     event_headers,
+    find_events,
     in_force,
     is_as_planned,
     reversal_value,
@@ -19,9 +20,11 @@ from tallystick.compensation.republished_event import (
     why_not_reversible,
 )
 from tallystick.contract.event import EventFields
+from tallystick.kafka_log.committed_records import CommittedRecord
 from tallystick.model.cut import JudgedPart, PartitionSnapshot
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.offsets import TopicPartition
+from tests.unit.event_payloads import FIELDS, READABLE, UNREADABLE
 
 NAMES = EventFields(match_key="id", amount_minor="cents")
 VALUE = b'{"id": "ev-1", "payment_id": "pay-1", "leg": "payout", "cents": 250, "currency": "EUR", "note": "by wire"}'
@@ -187,3 +190,21 @@ def test_a_reversal_with_our_header_is_ours_only_with_the_sign_that_the_contract
     assert signs == [not negated, negated, False]
     other = replace(copy, reverses="topic:payouts:0:8", value=saying(cents=-250 if negated else 250))
     assert not is_as_planned(other, ITEM, NAMES, negated=negated)
+
+
+def committed(value: bytes | None) -> CommittedRecord:
+    return CommittedRecord(topic="payouts", partition=0, kafka_offset=0, key=b"pay-1", value=value or b"", headers={})
+
+
+@pytest.mark.parametrize("value", [value for value, _ in UNREADABLE.values()], ids=UNREADABLE)
+def test_what_nobody_can_read_under_an_items_message_key_may_hide_its_event(value: bytes | None) -> None:
+    """However deep it is nested, and whatever its numbers are: it holds up the repairs of its key, and no other one."""
+    hidden = find_events([committed(value)], [ITEM], FIELDS).why_hidden(ITEM)
+    assert hidden == "not provable: a record of its message key in payouts is unreadable"
+    other = replace(ITEM, transaction_key="pay-2")
+    assert find_events([committed(value)], [other], FIELDS).why_hidden(other) is None
+
+
+@pytest.mark.parametrize("value", READABLE.values(), ids=READABLE)
+def test_what_is_readable_hides_nothing(value: bytes) -> None:
+    assert find_events([committed(value)], [ITEM], FIELDS).why_hidden(ITEM) is None

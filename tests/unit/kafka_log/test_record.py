@@ -104,7 +104,14 @@ def test_money_is_an_integer_or_unreadable(amount: object, read: int | None) -> 
         ("12", "XXX", None),
         ("no number", "EUR", None),
         ("Infinity", "EUR", None),
+        ("1e3", "EUR", None),
+        (1e16, "EUR", None),
+        ("1e999990", "EUR", None),
+        ("9" * 5_000, "EUR", None),
+        ("92233720368547758.07", "EUR", 2**63 - 1),
+        ("92233720368547758.08", "EUR", None),
     ],
+    ids=lambda one: str(one)[:24],
 )
 def test_money_in_major_units_is_whole_minor_units_of_its_currency(
     amount: object, currency: str, read: int | None

@@ -18,6 +18,7 @@ from tallystick.kafka_log.record import read_record
 from tallystick.kafka_log.search import NEEDLES_MAX, Wanted, find_records
 from tallystick.model.offsets import TopicPartition
 from tests.unit.builders import LAW, PART, offsets
+from tests.unit.event_payloads import UNREADABLE
 from tests.unit.synthetic_log import SyntheticLog, a_log, value
 
 FIELDS = EventFields()
@@ -35,6 +36,7 @@ def found(log: SyntheticLog, start: int, end: int, wanted: Wanted) -> list[tuple
 
 
 EV_1 = Wanted(match_keys=frozenset({"ev-1"}))
+STRANGERS = {name: payload for name, (payload, _) in UNREADABLE.items() if payload}
 
 
 def test_every_copy_is_found_whatever_became_of_it() -> None:
@@ -218,3 +220,15 @@ def test_an_empty_answer_above_the_lso_is_not_the_end_of_what_stands_there(high_
     with pytest.raises(OffsetNotInLog):
         fetch = answering(log, empty=PATIENCE, high_watermark=high_watermark)
         list(find_records(fetch, [offsets(0, log.end)], FIELDS, EV_1))
+
+
+@pytest.mark.parametrize("few", [True, False], ids=["few keys", "many keys"])
+@pytest.mark.parametrize("payload", STRANGERS.values(), ids=STRANGERS)
+def test_no_record_of_a_stranger_ends_a_look_up(payload: bytes, few: bool) -> None:
+    log = SyntheticLog()
+    log.append(payload)
+    log.append(value("ev-2"))
+    wanted = Wanted(match_keys=frozenset({"ev-2"}) | (frozenset() if few else MANY))
+    assert found(log, 0, 2, wanted) == [(1, Outcome.PLAIN)]
+    at_its_place = Wanted(match_keys=wanted.match_keys, places=frozenset({(PART, 0)}))
+    assert found(log, 0, 2, at_its_place) == [(0, Outcome.PLAIN), (1, Outcome.PLAIN)]
