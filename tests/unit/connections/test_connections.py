@@ -77,6 +77,8 @@ def test_a_broker_without_security_needs_its_address_only() -> None:
         ({}, "has no bootstrap.servers"),
         ({"bootstrap.servers": ""}, "has no bootstrap.servers"),
         ({"bootstrap.servers": "b:1", "group.id": "x"}, "'group.id'; expected only"),
+        ({"bootstrap.servers": "b:1", "ssl.certificate.location": "/c.pem"}, "certificate.location'; expected only"),
+        ({"bootstrap.servers": "b:1", "enable.ssl.certificate.verification": "false"}, "verification'; expected only"),
         ({"bootstrap.servers": "b:1", "sasl.username": "tally"}, "sasl.mechanism"),
         ({"bootstrap.servers": "b:1", "sasl.username": "tally", "sasl.mechanism": "PLAIN"}, "sasl.password"),
         (
