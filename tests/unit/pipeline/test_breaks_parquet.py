@@ -1,6 +1,7 @@
 """The file of all breaks is there once what is done beside it has succeeded, and never in parts."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tallystick.pipeline.breaks_parquet
+from lab.servers.process import REPOSITORY
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import PayloadKey
 from tallystick.model.run_result import RunResult
@@ -87,3 +89,19 @@ def test_keys_that_the_contract_hides_are_masked_in_it(contract: Contract, tmp_p
     assert (row["match_key"], row["story"]) == (key, f"no row of {key}")
     assert json.loads(row["evidence"]) == {"seen": [f"{key} at 7"], "at": "topic:payouts:0:7"}
     assert ("ev-1" in repr(row)) == shown
+
+
+FORMULA = '=HYPERLINK("https://evil.example","paid")'
+
+
+def test_a_key_that_a_spreadsheet_takes_for_a_formula_is_kept_as_it_is_and_readme_says_so(
+    contract: Contract, tmp_path: Path
+) -> None:
+    """Whoever queries the file wants the key; whoever opens it in a spreadsheet has to know."""
+    showing = contract.model_copy(update={"shown_keys": (PayloadKey.MATCH_KEY,)})
+    found = replace(RESULT.breaks[0], match_key=FORMULA)
+    with breaks_file(replace(RESULT, breaks=(found,)), showing, tmp_path):
+        pass
+    assert pq.read_table(tmp_path / FILE)["match_key"].to_pylist() == [FORMULA]
+    (line,) = re.findall(r"^\| `TALLYSTICK_ARTIFACTS_DIR` \|.*$", (REPOSITORY / "README.md").read_text(), re.MULTILINE)
+    assert "a spreadsheet may take one for a formula" in line and "import columns as text" in line

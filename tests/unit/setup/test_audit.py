@@ -1,6 +1,9 @@
 """Holes in locked packages are found by the real pip-audit, here of a server that answers as OSV does."""
 
 import json
+import os
+import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -89,3 +92,19 @@ def test_an_advisory_is_let_pass_for_a_reason_and_only_while_it_is_there(
 ) -> None:
     monkeypatch.setattr(audit, "audit", lambda *_, **__: found)
     assert audit.main([], root=root, accepted=accepted) == code
+
+
+@pytest.mark.parametrize(("audited", "code"), [(0, 0), (1, 1), (3, 0)], ids=["none", "a hole", "nobody to ask"])
+def test_each_build_asks_before_its_tests_and_ends_where_a_hole_is(tmp_path: Path, audited: int, code: int) -> None:
+    """The real script; make, and the Python that asks, only write down that they were called."""
+    for folder in (".ci", ".venv/bin", "bin"):
+        (tmp_path / folder).mkdir(parents=True)
+    shutil.copy(audit.ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
+    for name, ends_with in ((".venv/bin/python", audited), ("bin/make", 0)):
+        command = tmp_path / name
+        command.write_text(f'#!/bin/sh\necho "$@" >> called\nexit {ends_with}\n')
+        command.chmod(0o700)
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    done = subprocess.run([tmp_path / ".ci" / "run"], env=os.environ | {"PATH": path}, capture_output=True, check=False)
+    called = (tmp_path / "called").read_text().splitlines()
+    assert (done.returncode, called) == (code, ["lint", "setup/audit.py", *(["test"] if code == 0 else [])])
