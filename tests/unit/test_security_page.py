@@ -85,3 +85,13 @@ def test_every_make_target_and_every_page_that_is_named_is_there() -> None:
     links = re.findall(r"\]\(([^)#]+)\)", PAGE)
     assert links
     assert [link for link in links if not (REPOSITORY / link).exists()] == []
+
+
+def test_every_hole_of_before_names_tests_that_are_there() -> None:
+    sources = "\n".join(path.read_text() for path in (REPOSITORY / "tests").rglob("test_*.py"))
+    there = set(re.findall(r"def (test_\w+)\(", sources))
+    (table,) = re.findall(r"^\| 0\.1\.0 \|.*\n\|---\|---\|\n((?:\|.*\n)+)", PAGE, flags=re.MULTILINE)
+    named = [set(re.findall(r"`(test_\w+)`", line)) for line in table.splitlines()]
+    assert len(named) > 15
+    assert all(named)
+    assert set().union(*named) - there == set()
