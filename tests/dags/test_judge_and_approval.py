@@ -14,6 +14,7 @@ from airflow.providers.standard.exceptions import HITLTriggerEventError
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, DagRunTriggerException
 
+from tallystick.compensation.approval_rules import machine_of
 from tallystick.compensation.plan_text import describe_plan
 from tallystick.compensation.repair_effect import RepairEffect
 from tallystick.executor import draw_plan, verify_plan
@@ -28,11 +29,18 @@ from tallystick.store.plans import approval_store, plan_store
 from tallystick.store.plans.approval_store import ApprovalStep
 from tallystick.store.runs import run_store
 from tallystick_airflow.approval import APPROVALS, NotApproved, approved_plan
-from tallystick_airflow.operators import approve_operator, judge_operator, offer_compensation_operator, verify_operator
+from tallystick_airflow.operators import (
+    approve_operator,
+    judge_operator,
+    offer_compensation_operator,
+    plan_operator,
+    verify_operator,
+)
 from tallystick_airflow.operators.approve_operator import ApprovePlanOperator, SecondApprovalOperator
 from tallystick_airflow.operators.contract_operator import NoCut
 from tallystick_airflow.operators.judge_operator import BooksDisagree, JudgeOperator, NoVerdict
 from tallystick_airflow.operators.offer_compensation_operator import OfferCompensationOperator
+from tallystick_airflow.operators.plan_operator import PlanOperator
 from tallystick_airflow.operators.verify_operator import NotToBeSeenYet, VerifyOperator
 from tests.stored_books import payouts, waiting_plan
 
@@ -64,7 +72,7 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> dict[int, Any]:
         yield None
 
     runs: dict[int, Any] = {}
-    for module in (judge_operator, offer_compensation_operator, approve_operator, verify_operator):
+    for module in (judge_operator, offer_compensation_operator, approve_operator, plan_operator, verify_operator):
         monkeypatch.setattr(module, "open_verdict_store", no_store)
     monkeypatch.setattr(run_store, "read_run", lambda engine, name, n: runs.get(n))
     monkeypatch.setattr(draw_plan, "endable_transactions", lambda engine, contract, run: run.hanging)
@@ -204,6 +212,21 @@ class TaskInstance:
 
 def context(ti: TaskInstance, **more: Any) -> Any:
     return {"ti": ti, "run_id": "cut_7"} | more
+
+
+@pytest.mark.parametrize(
+    ("user", "asks"), [("ada", "ada"), (None, machine_of("billing_payouts")), ("", machine_of("billing_payouts"))]
+)
+def test_a_plan_is_asked_for_by_the_person_who_started_the_run_or_by_the_machine_which_is_none(
+    stored: dict[int, Any], monkeypatch: pytest.MonkeyPatch, user: str | None, asks: str
+) -> None:
+    saved = Mock()
+    monkeypatch.setattr(plan_operator, "read_connections", lambda contract: None)
+    monkeypatch.setattr(compensation_source, "draw_plan", lambda *_, **__: PLAN)
+    monkeypatch.setattr(plan_store, "save_plan", saved)
+    run: Any = {"run_id": "cut_7", "dag_run": SimpleNamespace(triggering_user_name=user)}
+    PlanOperator(task_id="plan", contract_file=CONTRACT_FILE, cut_n="7").execute(run)
+    saved.assert_called_once_with(ENGINE, PLAN, requested_by=asks, scheduler_run_id="cut_7")
 
 
 def test_a_persons_yes_counts(trail: Trail) -> None:

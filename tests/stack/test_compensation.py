@@ -23,6 +23,7 @@ from lab.rounds.second_person import SecondPerson
 from lab.services.event import Leg
 from lab.services.raw_producer import open_raw_admin
 from tallystick.cli.app import app
+from tallystick.compensation.approval_rules import machine_of
 from tallystick.compensation.caps import refuse_over_caps
 from tallystick.compensation.kill_switch import ActingStopped, OutsideActingHours, SwitchSetting
 from tallystick.compensation.plan import CapsExceeded, CompensationOff, DailyUsage, OnePersonOnly, PlanStale
@@ -45,7 +46,7 @@ from tallystick.host.terminal_user import AT_TERMINAL, Terminal, this_terminal
 from tallystick.model.finding_names import Doubt
 from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.store.plans.approval_store import REJECTED
+from tallystick.store.plans.approval_store import REJECTED, requesters
 from tallystick.store.plans.claim_store import claim_actions
 from tallystick.store.plans.plan_store import (
     append_audit,
@@ -159,6 +160,26 @@ def test_above_the_limit_a_second_person_has_to_agree_who_is_known(world: Books)
     agree(world, plan, "grace")
     world.execute(plan)
     assert world.copies() == once(rows)
+
+
+def test_above_the_limit_what_the_reconciliation_asked_for_needs_two_people_who_agree(world: Books) -> None:
+    """Its name is no person's, and one person's name in other letters is no second one."""
+    world.contract = without_limit(world.contract)
+    rows = world.pay(1)
+    world.find_missing(rows)
+    plan = draw_plan(world.store, world.contract, world.connections, cut_n=1, dry_run=False)
+    save_plan(world.store, plan, requested_by=machine_of(plan.contract), scheduler_run_id="cut_1")
+    assert requesters(world.store, plan) == frozenset()
+    agree(world, plan, "grace")
+    agree(world, plan, "Grace ")
+    with pytest.raises(OnePersonOnly, match=r"nobody asked for it.*expected the approval of two people"):
+        world.execute(plan)
+    assert world.copies() == Counter()
+    agree(world, plan, "eve")
+    world.execute(plan)
+    assert world.copies() == once(rows)
+    save_plan(world.store, plan, requested_by="Ada")
+    assert requesters(world.store, plan) == {"Ada"}
 
 
 def without_limit(contract: Contract) -> Contract:
