@@ -12,8 +12,10 @@ from uuid import uuid4
 import psycopg
 import pytest
 from sqlalchemy import text
+from typer.testing import CliRunner
 
 from lab.servers.process import wait_until
+from tallystick.cli.app import app
 from tallystick.compensation.kill_switch import ActingStopped, SwitchSetting
 from tallystick.compensation.plan import Plan, PlanRefused, RepairKind
 from tallystick.compensation.repair_effect import RepairEffect
@@ -28,7 +30,7 @@ from tallystick.matching.closed_cut import closing_of
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
-from tallystick.model.verdict import Verdict
+from tallystick.model.verdict import ExitCode, Verdict
 from tallystick.store.breaks.break_store import find_break
 from tallystick.store.plans.claim_store import NOT_OUTSTANDING
 from tallystick.store.plans.plan_store import read_audit
@@ -153,6 +155,24 @@ def test_rows_that_came_meanwhile_or_that_the_contract_would_not_read_are_not_do
     asked = f"SELECT count(*) FROM {books.contract.contract}.posted_action"
     assert books.ledger.execute(asked).fetchone() == (0,)
     assert "stopped" in [entry.event for entry in read_audit(books.store, books.contract.contract)]
+
+
+@pytest.mark.parametrize("for_machines", [False, True])
+def test_no_name_in_the_ledger_drives_the_terminal_of_whoever_repairs(
+    books: LiveBooks, monkeypatch: pytest.MonkeyPatch, for_machines: bool
+) -> None:
+    """Its owner names constraints as they like, and the reason of a refusal quotes them."""
+    _, plan = missing(books, LOST)
+    odd = "no\x1b[31m\x9bdebit\u202e"
+    books.ledger.execute(f"ALTER TABLE {books.table} ADD CONSTRAINT \"{odd}\" CHECK (side <> 'debit') NOT VALID")
+    monkeypatch.setenv("TALLYSTICK_STORE_DSN", books.store.url.render_as_string(hide_password=False))
+    monkeypatch.setenv("TALLYSTICK_CONN_LEDGER_POSTER", books.stack.ledger_owner_dsn)
+    asked = ["act", str(books.contract_file), plan.plan_hash, "--by", "bob", *(["--json"] if for_machines else [])]
+    done = CliRunner().invoke(app, ["compensation", *asked])
+    assert done.exit_code == ExitCode.BROKEN, done.stderr
+    written_out = "no\\u001b[31m\\u009bdebit\\u202e"
+    assert for_machines or f"the ledger refused its rows: CheckViolation of {written_out}" in done.stdout
+    assert set(done.stdout + done.stderr) & {"\x1b", "\x9b", "\u202e"} == set()
 
 
 def test_a_row_of_its_action_that_no_plan_of_ours_has_written_makes_a_person_look_and_posts_nothing(
