@@ -11,15 +11,15 @@ from datetime import UTC, datetime, timedelta
 
 from confluent_kafka import Consumer, TopicPartition
 
-from lab.faults.hostile_writer import strange_records
+from lab.faults.hostile_writer import ACTION_HEADER, strange_records
 from lab.services.event import Event, Leg, Payment, partition_of
 from lab.services.group_member import open_member, slow_member, take_one
 from lab.services.kafka_clients import new_consumer
 from lab.services.partition_reader import save_progress
 from lab.services.workload import Workload, Writer
 from lab.truth.score import Finding, Kind
+from lab.truth.stored_findings import FORGED_REPAIR, UNREADABLE, records_finding
 
-_ACTION_HEADER = "tallystick-action-id"
 CAUSE_UNKNOWN = "duplicate_in_topic_cause_unknown"
 _NEW_SESSION = "duplicate_in_topic_new_session"
 _REPROCESSED = "duplicate_in_topic_reprocessed"
@@ -78,8 +78,9 @@ def _noticed(desk: Workload, notice: str) -> Finding:
     return Finding(contract=desk.contract, kind=Kind.NOTICE, name=notice)
 
 
-def _doubted(desk: Workload, doubt: str) -> Finding:
-    return Finding(contract=desk.contract, kind=Kind.DOUBT, name=doubt)
+def _told_of_record(desk: Workload, doubt: str) -> tuple[Finding, ...]:
+    """A doubt about the contract that counts one record more."""
+    return (Finding(contract=desk.contract, kind=Kind.DOUBT, name=doubt), records_finding(desk.contract, doubt, 1))
 
 
 # Payouts: an outbox row first, then its event.
@@ -157,7 +158,7 @@ def payout_with_a_forged_header(desk: Workload) -> Planted:
     row = desk.add_payout(desk.payment())
     _forge(desk, row.event)
     desk.publish(row.event, source=row.source)
-    return Planted((*broken(desk, _NEW_SESSION, row.event), _doubted(desk, "forged_repair")))
+    return Planted((*broken(desk, _NEW_SESSION, row.event), *_told_of_record(desk, FORGED_REPAIR)))
 
 
 def row_written_twice(desk: Workload) -> Planted:
@@ -252,7 +253,7 @@ def payout_unreadable(desk: Workload) -> Planted:
         )
     )
     desk.idempotent().write(event, value=poison)
-    return Planted((_doubted(desk, "unreadable_payload"),))
+    return Planted(_told_of_record(desk, UNREADABLE))
 
 
 def stranger_among_payouts(desk: Workload) -> Planted:
@@ -532,7 +533,7 @@ def _forge(desk: Workload, event: Event) -> None:
     writer = desk.transactional()
     action_id = uuid.uuid5(event.event_id, "action")
     with writer.transaction():
-        writer.write(event, headers={_ACTION_HEADER: str(action_id)})
+        writer.write(event, headers={ACTION_HEADER: str(action_id)})
 
 
 def _post_consumed(desk: Workload, doubled: Sequence[Event], single: Sequence[Event] = ()) -> None:

@@ -3,13 +3,23 @@ no verdict on anybody else's money changes, which the score shows: nothing misse
 """
 
 import json
+import time
 import uuid
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from lab.services.event import Event, Leg
+from confluent_kafka import Message
+
+from lab.faults.swollen_batch import GZIP, LZ4, ZSTD, produce_batch, swollen_batch
+from lab.services.event import Event, Leg, Payment
+from lab.services.raw_producer import open_raw_admin
 from lab.services.workload import Workload, Writer
 from lab.truth.score import Finding, Kind
+from lab.truth.stored_findings import FORGED_REPAIR, UNREADABLE, records_finding
 
+ACTION_HEADER = "tallystick-action-id"
+REVERSES_HEADER = "tallystick-reverses"
 STRANGER = "stranger"
 _KEYS = (
     "tallystick-canary-1",
@@ -26,28 +36,36 @@ _KEYS = (
 )
 """Match keys that look like ours, or that drive whatever shows them."""
 
+BOMBS = ((ZSTD, 64 << 20), (LZ4, 80 << 20), (GZIP, 8 << 20))
+"""Codec and bytes once unpacked: more than a run unpacks of so small a batch, and no more than the lab's own readers
+take, which are not on their guard.
+"""
+_ODD_VALUES = 4
+
 
 def strange_records(desk: Workload, *legs: Leg) -> tuple[Finding, ...]:
-    """Whole payments whose events have odd keys, and records that are no event."""
-    writer, keys = desk.idempotent(STRANGER), []
+    """Whole payments whose events have odd keys, records that are no event, a bomb, and repairs that are not ours."""
+    writer = desk.idempotent(STRANGER)
+    return (
+        *_write_odd_keys(desk, writer, legs),
+        *_write_odd_bytes(desk, writer, desk.payment().event(legs[0])),
+        *_forge_repairs(desk, writer, legs),
+    )
+
+
+def _write_odd_keys(desk: Workload, writer: Writer, legs: tuple[Leg, ...]) -> tuple[Finding, ...]:
+    keys = []
     for odd in desk.dice.sample(_KEYS, 4):
         payment = desk.payment()
         for leg in legs:
             keys.append(f"{odd} {leg} {uuid.UUID(int=desk.dice.getrandbits(128))}")
-            _write_under(writer, payment.event(leg), keys[-1])
-    _write_odd(desk, writer, desk.payment().event(legs[0]))
-    return (
-        *(Finding(contract=desk.contract, kind=Kind.BREAK, name="foreign_in_topic", subject=key) for key in keys),
-        Finding(contract=desk.contract, kind=Kind.DOUBT, name="unreadable_payload"),
-    )
+            event = payment.event(leg)
+            writer.write(event, value=json.dumps(json.loads(event.to_json()) | {"event_id": keys[-1]}).encode())
+    return tuple(_broken(desk, "foreign_in_topic", key) for key in keys)
 
 
-def _write_under(writer: Writer, event: Event, key: str) -> None:
-    writer.write(event, value=json.dumps(json.loads(event.to_json()) | {"event_id": key}).encode())
-
-
-def _write_odd(desk: Workload, writer: Writer, event: Event) -> None:
-    """What no reader can take for an event: keys and headers of every kind, and values that cost."""
+def _write_odd_bytes(desk: Workload, writer: Writer, event: Event) -> tuple[Finding, ...]:
+    """What no reader can take for an event: keys and headers of every kind, values that cost, and a swollen batch."""
     whole: dict[str, Any] = json.loads(event.to_json())
     odd_values = (
         b"",
@@ -59,8 +77,67 @@ def _write_odd(desk: Workload, writer: Writer, event: Event) -> None:
         json.dumps(whole | {"currency": "E" * 10_000}).encode(),
     )
     topic = writer.names.topic(event.leg)
-    for value in desk.dice.sample(odd_values, 4):
+    for value in desk.dice.sample(odd_values, _ODD_VALUES):
         headers = [("service", b"\xff" * 3000), ("session", None), ("x" * 2000, b""), *[("n", b"1")] * 200]
         writer.producer.produce(topic, key=desk.dice.randbytes(5000), value=value, headers=headers)
     if writer.producer.flush(30.0):
         raise TimeoutError(f"{STRANGER}: unanswered after 30 s")
+    _drop_bomb(desk, topic)
+    return (_doubted(desk, UNREADABLE), records_finding(desk.contract, UNREADABLE, _ODD_VALUES + 1))
+
+
+def _drop_bomb(desk: Workload, topic: str) -> None:
+    partition = desk.dice.randrange(desk.names.partitions[topic])
+    bomb = swollen_batch(*desk.dice.choice(BOMBS), timestamp_ms=int(time.time() * 1000))
+    with open_raw_admin(desk.addresses.bootstrap_servers) as admin:
+        produce_batch(admin, topic, partition, bomb)
+
+
+def _forge_repairs(desk: Workload, writer: Writer, legs: tuple[Leg, ...]) -> tuple[Finding, ...]:
+    """A payment of his own, and an event that takes an honest service's copy back: each says that it is our repair.
+
+    What he takes back is the only copy, which must not be missing then, or one too many, which must not vanish.
+    """
+    own, honest = desk.payment(), desk.payment()
+    copies = desk.dice.randint(1, 2)
+    for leg in legs:
+        writer.write(own.event(leg), headers=_as_ours(desk, f"topic:{writer.names.topic(leg)}:0:0"))
+    place = _agree(desk, honest, legs, copies)
+    taken_back = replace(honest, amount_minor=-honest.amount_minor).event(legs[0])
+    writer.write(taken_back, headers=_as_ours(desk, place))
+    return (
+        *(_broken(desk, "foreign_in_topic", str(own.event(leg).event_id)) for leg in legs),
+        _broken(desk, "duplicate_in_topic_new_session", str(taken_back.event_id), copies=copies),
+        _doubted(desk, FORGED_REPAIR),
+        records_finding(desk.contract, FORGED_REPAIR, len(legs) + 1),
+    )
+
+
+def _agree(desk: Workload, payment: Payment, legs: tuple[Leg, ...], copies: int) -> str:
+    """An honest payment, once in the ledger, its first leg so often in the topic; give where the last copy stands."""
+    if legs == (Leg.PAYOUT,):
+        source = desk.add_payout(payment).source
+    else:
+        source = desk.source()
+        desk.post(*(payment.event(leg) for leg in legs))
+    places: list[str] = []
+
+    def note(_: object, message: Message) -> None:
+        places.append(f"topic:{message.topic()}:{message.partition()}:{message.offset()}")
+
+    service = desk.idempotent()
+    for leg in (*legs[1:], *legs[:1] * copies):
+        service.write(payment.event(leg), source=source, on_delivery=note)
+    return places[-1]
+
+
+def _as_ours(desk: Workload, reverses: str) -> Mapping[str, str]:
+    return {ACTION_HEADER: str(uuid.UUID(int=desk.dice.getrandbits(128))), REVERSES_HEADER: reverses}
+
+
+def _broken(desk: Workload, break_class: str, subject: str, *, copies: int = 1) -> Finding:
+    return Finding(contract=desk.contract, kind=Kind.BREAK, name=break_class, subject=subject, copies=copies)
+
+
+def _doubted(desk: Workload, doubt: str) -> Finding:
+    return Finding(contract=desk.contract, kind=Kind.DOUBT, name=doubt)

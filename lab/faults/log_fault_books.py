@@ -89,12 +89,15 @@ class LogBook:
 
 @dataclass(frozen=True, kw_only=True)
 class LogFault:
-    """fields: what the contract says besides. allowed: classes that the fault may bring with it."""
+    """fields: what the contract says besides. allowed: classes that the fault may bring with it. always: in every round
+    on one broker.
+    """
 
     plant: Callable[[LogBook], Planted]
     fields: Mapping[str, Any] = field(default_factory=dict)
     allowed: tuple[str, ...] = ()
     leg: Leg = Leg.PAYOUT
+    always: bool = False
 
     @property
     def name(self) -> str:

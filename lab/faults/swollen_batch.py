@@ -26,9 +26,9 @@ _BEFORE_CHECKSUM = struct.Struct(">qiib")
 _NOW_MS = 1_790_000_000_000
 
 
-def swollen_batch(codec: int, *values_bytes: int) -> bytes:
+def swollen_batch(codec: int, *values_bytes: int, timestamp_ms: int = _NOW_MS) -> bytes:
     """A batch whose records have no key, and so many NULs as values."""
-    return packed_batch(codec, _swollen_records(values_bytes), count=len(values_bytes))
+    return packed_batch(codec, _swollen_records(values_bytes), count=len(values_bytes), timestamp_ms=timestamp_ms)
 
 
 def packed_batch(codec: int, records: Iterable[bytes], *, count: int, timestamp_ms: int = _NOW_MS) -> bytes:

@@ -5,11 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from lab.rounds.round_contracts import KAFKA, LEDGER
+from lab.rounds.second_person import SecondPerson
 from lab.servers import process
 from lab.servers.airflow_environment import SMALL_SPARK
 from lab.servers.postgres import STORE_ROLE
@@ -24,6 +26,7 @@ _JUDGED = (0, 1, 3)  # matched, broken, inconclusive
 _REFUSED = 2
 _ACTED = (*_JUDGED, _REFUSED)
 _DEADLINE_SECONDS = 600.0
+_NOTHING_ELSE: Mapping[str, str] = {}
 
 
 class CommandFailed(RuntimeError):
@@ -44,8 +47,8 @@ class CommandLine:
 
     def migrate_store(self) -> None:
         """As the store's owner, who grants the rights that all else is done with."""
-        owner = self.addresses.store_owner_dsn
-        self._run("store", "migrate", "--grant-to", STORE_ROLE, exit_codes=(0,), store_dsn=owner)
+        owner = {"TALLYSTICK_STORE_DSN": self.addresses.store_owner_dsn}
+        self._run("store", "migrate", "--grant-to", STORE_ROLE, exit_codes=(0,), told=owner)
 
     def reconcile(self, contracts: Sequence[Path]) -> None:
         """One window of each contract; whatever the verdicts. Raises CommandFailed, NotReadyInTime."""
@@ -57,16 +60,26 @@ class CommandLine:
 
     def plan(self, contract: Path) -> str:
         """Have a plan of the newest run kept; give its hash. Raises CommandFailed."""
-        argv = [TALLYSTICK, "compensation", "plan", str(contract), "--by", "planner", "--json"]
-        child = process.spawn(argv, log=self.log, environment=self.environment(), stdout=subprocess.PIPE)
-        output, _ = child.communicate(timeout=_DEADLINE_SECONDS)
-        if child.returncode != 0:
-            raise CommandFailed(f"tallystick compensation plan: exit code {child.returncode}\n{self.log_tail}")
-        return str(json.loads(output)["plan_hash"])
+        return str(self.plan_document(contract)["plan_hash"])
+
+    def plan_document(self, contract: Path) -> dict[str, Any]:
+        """The same; give all of it."""
+        document: dict[str, Any] = json.loads(
+            self._said("compensation", "plan", str(contract), "--by", "planner", "--json")
+        )
+        return document
 
     def act(self, contract: Path, plan_hash: str) -> None:
         """Start an executor of a plan, and return once it has ended, whatever it did or refused."""
         self._run("compensation", "act", str(contract), plan_hash, "--by", "lab", "--json", exit_codes=_ACTED)
+
+    def reopen(self, contract: Path, action_id: str, second: SecondPerson) -> None:
+        """Two people have looked, and let the next plan repair the action's break again. Raises CommandFailed."""
+        asked = ("compensation", "reopen", str(contract), action_id, "--by", "Ada", "--reason", "nothing was paid")
+        sheet = self.folder / f"reopen-{action_id}.json"
+        sheet.write_text(self._said(*asked))
+        second.sign(sheet)
+        self._run(*asked, "--approval", str(sheet), exit_codes=(0,), told=second.environment)
 
     def write_off(self, contract_name: str, break_id: str) -> bool:
         """A person gives a break up; False where the store does not let them. Raises CommandFailed, NotReadyInTime."""
@@ -77,10 +90,17 @@ class CommandLine:
     def log(self) -> Path:
         return self.folder / "command_line.log"
 
-    def _run(self, *arguments: str, exit_codes: tuple[int, ...], store_dsn: str = "") -> int:
-        argv, environment = [TALLYSTICK, *arguments], self.environment()
-        if store_dsn:
-            environment["TALLYSTICK_STORE_DSN"] = store_dsn
+    def _said(self, *arguments: str) -> str:
+        """What a command prints. Raises CommandFailed."""
+        argv = [TALLYSTICK, *arguments]
+        child = process.spawn(argv, log=self.log, environment=self.environment(), stdout=subprocess.PIPE)
+        output, _ = child.communicate(timeout=_DEADLINE_SECONDS)
+        if child.returncode != 0:
+            raise CommandFailed(f"tallystick {' '.join(arguments[:2])}: exit code {child.returncode}\n{self.log_tail}")
+        return output.decode()
+
+    def _run(self, *arguments: str, exit_codes: tuple[int, ...], told: Mapping[str, str] = _NOTHING_ELSE) -> int:
+        argv, environment = [TALLYSTICK, *arguments], self.environment() | told
         child = process.spawn(argv, log=self.log, environment=environment, death_signal=signal.SIGTERM)
         try:
             code = child.wait(_DEADLINE_SECONDS)

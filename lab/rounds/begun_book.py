@@ -20,14 +20,14 @@ from lab.services.workload import CURRENCIES
 from lab.truth.effect_reader import EventReader
 from lab.truth.score import Finding, Kind
 
-_EVENTS = 3
-_STARTED_AGAIN = 2
+EVENTS = 3
+STARTED_AGAIN = 2
 BEFORE_COMMIT = ("executing", "fenced", "progress_read", "proved")
 """Steps at which a transaction is neither open nor committed: the original may come after all, and is read."""
 AFTER_COMMIT = ("published", "recorded", "finished")
-_REPAIRS = {
+REPAIRS = {
     "classes": ["missing_in_topic_never_produced"],
-    "max_items": _EVENTS,
+    "max_items": EVENTS,
     "max_amount_minor": dict.fromkeys(CURRENCIES, 10_000_000),
     "four_eyes_above_minor": dict.fromkeys(CURRENCIES, 10_000_000),
 }
@@ -40,7 +40,7 @@ def task_cleared(book: LogBook) -> Planted:
     places = [(topic, number) for number in range(names.partitions[topic])]
     reader = EventReader(book.stack.bootstrap_servers, places)
     with open_desk(book, "first") as desk:
-        rows = [desk.add_payout(desk.payment()) for _ in range(_EVENTS)]
+        rows = [desk.add_payout(desk.payment()) for _ in range(EVENTS)]
         absent = broken(desk, "missing_in_topic_never_produced", *(row.event for row in rows))
     book.agree()
     events = [row.event for row in rows]
@@ -48,7 +48,7 @@ def task_cleared(book: LogBook) -> Planted:
     def clear() -> Findings:
         plan_hash = book.command_line.plan(book.contract_file)
         step = book.dice.choice((*BEFORE_COMMIT, *AFTER_COMMIT))
-        _die_at(book, plan_hash, step)
+        die_at(book, plan_hash, step)
         if step in BEFORE_COMMIT:
             with open_desk(book, "late") as desk:
                 desk.publish(rows[0].event, source=rows[0].source)
@@ -57,7 +57,7 @@ def task_cleared(book: LogBook) -> Planted:
         book.command_line.reconcile([book.contract_file])
         reader.read()
         log_ends.expire(log_ends.stable_ends(places))
-        for _ in range(_STARTED_AGAIN):
+        for _ in range(STARTED_AGAIN):
             book.command_line.act(book.contract_file, plan_hash)
         log_ends.wait_until_decided(places)
         book.agree()
@@ -66,7 +66,7 @@ def task_cleared(book: LogBook) -> Planted:
     return Planted(absent, clear, counted=lambda: standing(book.name, events, reader.read()))
 
 
-BEGUN_FAULTS = (LogFault(plant=task_cleared, fields={"compensation": _REPAIRS}),)
+BEGUN_FAULTS = (LogFault(plant=task_cleared, fields={"compensation": REPAIRS}),)
 
 
 def standing(contract: str, events: Sequence[Event], copies: Mapping[str, int]) -> Findings:
@@ -79,7 +79,7 @@ def standing(contract: str, events: Sequence[Event], copies: Mapping[str, int]) 
     )
 
 
-def _die_at(book: LogBook, plan_hash: str, step: str) -> None:
+def die_at(book: LogBook, plan_hash: str, step: str) -> None:
     """Kill an executor where it tells this step."""
     asked = ["compensation", "act", str(book.contract_file), plan_hash, "--by", "lab", "--json"]
     command_line = book.command_line

@@ -7,6 +7,9 @@ Books, each in a namespace and under a contract of its own:
 - reads: producer transactions that stay open over a window;
 - one for each drawn fault of the log, of the ledger once it was judged, and of a repair.
 
+A stranger who means harm writes to the topics of payments and payouts in every round, and amid the repairs of a book of
+their own; the score shows that he changes nothing but what he adds himself.
+
 A round on three brokers has the clean books, whose brokers die and whose leaders move, and the faults that need them.
 
 Three windows: the baselines, the faults, and what comes later: late copies, the end of what was open.
@@ -34,6 +37,7 @@ from lab.faults.event_faults import (
 )
 from lab.faults.ledger_fault_books import LEDGER_FAULTS
 from lab.faults.log_fault_books import CLUSTER_FAULTS, LOG_FAULTS, LogBook, LogFault
+from lab.faults.stranger_book import STRANGER_FAULTS
 from lab.product.command_line import CommandFailed, CommandLine
 from lab.rounds.begun_book import BEGUN_FAULTS
 from lab.rounds.delivery_mode_round import Round, prepare, run_traffic
@@ -65,7 +69,7 @@ LEGAL_NOTICES = frozenset(
 )
 """What Kafka allows, what a lab of one broker cannot promise, and what held traffic brings with it."""
 
-JUDGED_FAULTS = (*LEDGER_FAULTS, *SWITCHED_FAULTS, *BEGUN_FAULTS)
+JUDGED_FAULTS = (*LEDGER_FAULTS, *SWITCHED_FAULTS, *BEGUN_FAULTS, *STRANGER_FAULTS)
 """Those that need a window that has been judged."""
 
 _TWIN = "payouts_twin"
@@ -410,7 +414,7 @@ class MixedRound:
 
 
 def _due(faults: Sequence[LogFault], seed: int) -> tuple[LogFault, ...]:
-    return tuple(fault for place, fault in enumerate(faults) if _is_due(place + seed))
+    return tuple(fault for place, fault in enumerate(faults) if fault.always or _is_due(place + seed))
 
 
 def _is_due(number: int) -> bool:

@@ -27,6 +27,7 @@ from lab.truth.committed_reader import is_committed
 
 _TIMEOUT_SECONDS = 30.0
 _END_SECONDS = 60.0  # to end a transaction: its coordinator may just have been killed and started again
+_BY_DEFAULT: Mapping[str, str] = {}
 _ACCOUNTS = 3
 _BATCH_MAX = 4
 CURRENCIES = ("EUR", "USD", "JPY")
@@ -151,10 +152,11 @@ class Workload:
     def add_payout(self, payment: Payment) -> PayoutRow:
         return Ledger(self.names).add_payout(self.connection, payment)
 
-    def make_topic(self, topic: str) -> str:
+    def make_topic(self, topic: str, settings: Mapping[str, str] = _BY_DEFAULT) -> str:
         """Make a topic of one partition, and return its name once it can be written to."""
         admin = new_admin(self.addresses.bootstrap_servers)
-        admin.create_topics([NewTopic(topic, num_partitions=1)])[topic].result(_TIMEOUT_SECONDS)
+        new = NewTopic(topic, num_partitions=1, config=dict(settings))
+        admin.create_topics([new])[topic].result(_TIMEOUT_SECONDS)
         LogEnds(admin).wait_until_served([(topic, 0)])
         return topic
 

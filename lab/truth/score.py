@@ -21,6 +21,8 @@ class Kind(StrEnum):
     UNDECIDABLE = "undecidable"  # an item of which nobody can say, and the reconciler says so
     CLEARED = "cleared"  # an item whose partner came
     STANDING = "standing_event"  # one that a reader of the lab's own counts in the topic
+    RECORD = "record"  # one that a doubt about the whole contract counts
+    REFUSED = "refused_repair"  # one that the executor left to a person
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,12 +156,12 @@ class _Tally:
 
 
 def _fold(findings: Iterable[Finding], *, anywhere: frozenset[tuple[str, str]]) -> list[Finding]:
-    """One finding for each contract, class and subject. Breaks and events add up; a doubt that stays is one doubt."""
+    """One finding for each contract, class and subject. Breaks, events and records add up; a doubt stays one doubt."""
     folded: dict[tuple[str, str, str], Finding] = {}
     for one in findings:
         subject = "" if (one.contract, one.name) in anywhere else one.subject
         known = folded.get((one.contract, one.name, subject))
-        is_counted = one.kind in (Kind.BREAK, Kind.STANDING)
+        is_counted = one.kind in (Kind.BREAK, Kind.STANDING, Kind.RECORD)
         copies = one.copies + (known.copies if known and is_counted else 0)
         folded[one.contract, one.name, subject] = Finding(
             contract=one.contract,

@@ -10,7 +10,7 @@ from psycopg.rows import dict_row
 
 from lab.servers.log_ends import Partition
 from lab.truth.score import Finding, Kind
-from lab.truth.stored_findings import break_finding, details_finding, item_finding
+from lab.truth.stored_findings import break_finding, item_finding, verdict_findings
 
 _COUNTED = ("committed", "aborted", "plain", "commit_markers", "abort_markers")
 _QUERIES = {
@@ -59,12 +59,7 @@ def read_books(store_dsn: str, contract: str) -> StoredBooks:
         verdicts={row["cut_n"]: row["verdict"] for row in rows["verdict"]},
         findings=(
             *(break_finding(_named(row)) for row in rows["break"]),
-            *(
-                details_finding(_named(row), kind, each)
-                for row in rows["verdict"]
-                for kind in (Kind.DOUBT, Kind.NOTICE)
-                for each in row[f"{kind}s"]
-            ),
+            *(one for row in rows["verdict"] for one in verdict_findings(_named(row))),
             *(
                 item_finding(_named(row), Kind(row["state"]))
                 for row in rows["item"]

@@ -1,7 +1,7 @@
 """What the reconciler stored of one contract, as findings, read by plain SQL: the lab shares no code with it."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,9 @@ from psycopg.rows import dict_row
 
 from lab.truth.score import Finding, Kind
 
+UNREADABLE, FORGED_REPAIR = "unreadable_payload", "forged_repair"
+_COUNTED_AS = {UNREADABLE: "records", FORGED_REPAIR: "copies"}
+"""Of doubts that say how many records they are about: how their details call that."""
 _QUERIES = {
     "verdict": "SELECT * FROM tallystick.verdict WHERE contract = %s ORDER BY cut_n",
     "item_break": "SELECT * FROM tallystick.item_break WHERE contract = %s",
@@ -35,12 +38,7 @@ def read_contract(store_dsn: str, contract: str) -> StoredContract:
     judged = [row for row in rows["verdict"] if row["cut_n"] > 0]
     found = [
         *(break_finding(row) for row in rows["item_break"]),
-        *(
-            details_finding(row, kind, each)
-            for row in judged
-            for kind in (Kind.DOUBT, Kind.NOTICE)
-            for each in row[f"{kind}s"]
-        ),
+        *(one for row in judged for one in verdict_findings(row)),
         *(item_finding(row, Kind.UNDECIDABLE) for row in rows["item"] if row["state"] == Kind.UNDECIDABLE),
     ]
     return StoredContract(
@@ -67,7 +65,21 @@ def _absent_event(row: Mapping[str, Any]) -> str:
     return str(uuid.uuid5(uuid.UUID(row["transaction_key"]), row["leg"]))
 
 
-def details_finding(row: Mapping[str, Any], kind: Kind, stored: Mapping[str, Any]) -> Finding:
+def verdict_findings(row: Mapping[str, Any]) -> Iterator[Finding]:
+    """Doubts, the records that they count, and notices of one verdict."""
+    for kind in (Kind.DOUBT, Kind.NOTICE):
+        yield from (_details_finding(row, kind, each) for each in row[f"{kind}s"])
+    for each in row["doubts"]:
+        if counted_as := _COUNTED_AS.get(each["doubt"]):
+            yield records_finding(row["contract"], each["doubt"], each["details"][counted_as])
+
+
+def records_finding(contract: str, doubt: str, records: int) -> Finding:
+    """So many records a doubt about the contract is about: those of several windows add up."""
+    return Finding(contract=contract, kind=Kind.RECORD, name=f"{doubt}_record", copies=records)
+
+
+def _details_finding(row: Mapping[str, Any], kind: Kind, stored: Mapping[str, Any]) -> Finding:
     details = stored["details"]
     place = f"{details['topic']}[{details['partition']}]" if "partition" in details else details.get("topic", "")
     return Finding(contract=row["contract"], kind=kind, name=stored[str(kind)], subject=place, proof=details)

@@ -9,11 +9,15 @@ import pytest
 
 from lab.faults.event_faults import after_retention
 from lab.faults.log_fault_books import CLUSTER_FAULTS, LOG_FAULTS
+from lab.faults.stranger_book import offset_named
 from lab.rounds.begun_book import standing
 from lab.rounds.mixed_round import FAULTS_BY_BOOK, JUDGED_FAULTS, SEEDS_FOR_ALL, draw_cluster_faults, draw_faults
 from lab.services.event import Leg, Payment
 from lab.truth.score import Counts, Finding, Kind, Score, score, verdict_faults
+from lab.truth.stored_findings import records_finding, verdict_findings
+from tallystick.executor.effects.action_log import LOOK
 
+STRANGERS = {"stranger_among_payouts", "stranger_among_payments", "stranger_at_repairs"}
 PAID, OTHER = (
     Payment(payment_id=UUID(int=number), amount_minor=100, currency="EUR", occurred_at=datetime(2026, 3, 1, tzinfo=UTC))
     for number in (1, 2)
@@ -122,6 +126,45 @@ def test_an_event_that_a_repair_wrote_is_counted_by_a_reader_of_its_own() -> Non
         assert score(planted, standing("payouts", events, Counter({once: copies, other: 1}))).total == total
 
 
+def test_records_that_a_doubt_counts_add_up_and_each_of_them_is_scored() -> None:
+    two, three = (records_finding("payouts", "unreadable_payload", records) for records in (2, 3))
+    assert score([two, three], [three, two]).total == Counts(planted=5, found=5)
+    assert score([two, three], [three]).total == Counts(planted=5, found=3, missed=2)
+    assert score([two], [three]).total == Counts(planted=2, found=2, false=1)
+
+
+def test_of_a_verdict_doubts_notices_and_the_records_that_doubts_count_are_found() -> None:
+    doubts = [
+        {"doubt": "unreadable_payload", "details": {"records": 3, "places": []}},
+        {"doubt": "forged_repair", "details": {"copies": 2, "places": []}},
+        {"doubt": "held_by_open_transaction", "details": {"topic": "payouts", "partition": 1, "records": 9}},
+    ]
+    row = {"contract": "payouts", "doubts": doubts, "notices": [{"notice": "timestamp_skew", "details": {}}]}
+    assert [(one.kind, one.name, one.subject, one.copies) for one in verdict_findings(row)] == [
+        (Kind.DOUBT, "unreadable_payload", "", 1),
+        (Kind.DOUBT, "forged_repair", "", 1),
+        (Kind.DOUBT, "held_by_open_transaction", "payouts[1]", 1),
+        (Kind.NOTICE, "timestamp_skew", "", 1),
+        (Kind.RECORD, "unreadable_payload_record", "", 3),
+        (Kind.RECORD, "forged_repair_record", "", 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "kafka_offset"),
+    [
+        (f"{LOOK}: tallystick.compensation.payouts[0] at 17 has the action's key and no seal of an executor", 17),
+        (f"{LOOK}: payouts[0] at 17 has the action's header and does not say what the plan says", None),
+        (f"{LOOK}: an earlier start has begun it, and records below 17 were deleted since", None),
+        ("the event stands: payouts[0] at 17", None),
+    ],
+)
+def test_a_refusal_counts_as_the_strangers_doing_by_the_record_that_it_names(
+    reason: str, kafka_offset: int | None
+) -> None:
+    assert offset_named(reason) == kafka_offset
+
+
 def test_a_copy_of_what_retention_took_has_no_cause_and_any_other_finding_keeps_its_name() -> None:
     again = replace(MISSING, name="duplicate_in_topic_reprocessed", proof={"across_windows": True})
     assert after_retention(again) == replace(again, name="duplicate_in_topic_cause_unknown")
@@ -154,6 +197,9 @@ def test_five_seeds_in_a_row_draw_every_fault_and_each_round_has_plenty(first_se
         fault.name for fault in (*LOG_FAULTS, *JUDGED_FAULTS)
     }
     assert min(len(each) for each in rounds) >= 8
+    for each in rounds:
+        drawn_here = [draw.fault for draw in each.draws] + [*each.log_faults]
+        assert {fault.name for fault in drawn_here} >= STRANGERS
     on_three_brokers = [draw_cluster_faults(seed) for seed in range(first_seed, first_seed + SEEDS_FOR_ALL)]
     drawn = {fault.name for each in on_three_brokers for fault in each.log_faults}
     assert drawn == {fault.name for fault in CLUSTER_FAULTS}
