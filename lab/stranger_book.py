@@ -1,9 +1,10 @@
 """A stranger who may write the progress topic, amid repairs: the one that he writes about waits for a person, each
 other one is done once, and so is that one when two people have looked.
 
-In a namespace and under a contract of its own, which allows repairs. An executor dies once it has committed, so that
-only the progress topic knows. The stranger has written before its records, and writes behind them; retention takes the
-events; it is started again, twice. He knows the ids of all actions, and may read what he writes among.
+In a namespace and under a contract of its own, which allows repairs. An executor dies once it has committed. The
+stranger has written before its records, and writes behind them. A run judges what there is, retention takes it, so that
+only the progress topic knows, and the executor is started again, twice. He knows the ids of all actions, and may read
+what he writes among.
 """
 
 import json
@@ -47,7 +48,7 @@ def stranger_at_repairs(book: LogBook) -> Planted:
         siege.events = [desk.add_payout(desk.payment()).event for _ in range(EVENTS)]
         absent = broken(desk, "missing_in_topic_never_produced", *siege.events)
     book.agree()
-    return Planted(absent, siege.play, counted=siege.count)
+    return Planted(absent, siege.begin, counted=siege.finish)
 
 
 STRANGER_FAULTS = (LogFault(plant=stranger_at_repairs, fields={"compensation": REPAIRS}, always=True),)
@@ -55,11 +56,12 @@ STRANGER_FAULTS = (LogFault(plant=stranger_at_repairs, fields={"compensation": R
 
 @dataclass
 class _Siege:
-    """match_keys: of the plan's actions, by id. The first of these is the one that he writes about."""
+    """match_keys: of the first plan's actions, by id. The first of these is the one that he writes about."""
 
     book: LogBook
     events: Sequence[Event] = ()
     match_keys: Mapping[str, str] = field(default_factory=dict)
+    plan_hash: str = ""
 
     def __post_init__(self) -> None:
         names, servers = Namespace(self.book.name), self.book.stack.bootstrap_servers
@@ -70,41 +72,50 @@ class _Siege:
         self.reader = EventReader(servers, self.places)
         self.producer = new_producer(servers, DeliveryMode.EXACTLY_ONCE, client_id=STRANGER)
 
-    def play(self) -> Findings:
-        """Repair amid his records, to the end; give what is to be found of it."""
-        command_line, contract_file = self.book.command_line, self.book.contract_file
-        plan = command_line.plan_document(contract_file)
+    def begin(self) -> Findings:
+        """Repair amid his records, until the executor dies; give what is to be found at the end."""
+        plan = self.book.command_line.plan_document(self.book.contract_file)
+        self.plan_hash = plan["plan_hash"]
         self.match_keys = {item["action_id"]: item["match_key"] for item in plan["items"]}
-        victim, *others = self.match_keys
-        self._write_before(plan, victim)
-        die_at(self.book, plan["plan_hash"], self.book.dice.choice(AFTER_COMMIT))
-        kafka_offset = self._write_behind(victim, others)
-        self._let_retention_take_all()
-        for _ in range(STARTED_AGAIN):
-            command_line.act(contract_file, plan["plan_hash"])
-        command_line.reopen(contract_file, victim, SecondPerson(command_line.folder))
-        command_line.act(contract_file, command_line.plan(contract_file))
+        self._write_before(plan)
+        die_at(self.book, self.plan_hash, self.book.dice.choice(AFTER_COMMIT))
+        kafka_offset = self._write_behind()
         self.log_ends.wait_until_decided(self.places)
         self.book.agree()
         once = dict.fromkeys((str(event.event_id) for event in self.events), 1)
-        return *standing(self.book.name, self.events, once), self._refused(victim, kafka_offset)
+        return *standing(self.book.name, self.events, once), self._refused(self._victim, kafka_offset)
 
-    def count(self) -> Findings:
-        """How often each event stands, by a reader of the lab's own, and what the trail says to have been refused."""
+    def finish(self) -> Findings:
+        """The rest, once a run has judged what there is; give how often each event stands, by a reader of the lab's
+        own, and what the trail says to have been refused.
+        """
+        command_line, contract_file = self.book.command_line, self.book.contract_file
+        self.reader.read()
+        self.log_ends.expire(self.log_ends.stable_ends(self.places))
+        for _ in range(STARTED_AGAIN):
+            command_line.act(contract_file, self.plan_hash)
+        command_line.reopen(contract_file, self._victim, SecondPerson(command_line.folder))
+        command_line.act(contract_file, command_line.plan(contract_file))
+        self.log_ends.wait_until_decided(self.places)
         with psycopg.connect(self.book.stack.store_dsn) as connection:
             trail = connection.execute(_REFUSED, [self.book.name]).fetchall()
         refused = [self._refused(action_id, offset_named(reason)) for action_id, reason in trail]
         return *standing(self.book.name, self.events, self.reader.read()), *refused
 
-    def _write_before(self, plan: Mapping[str, Any], victim: str) -> None:
+    @property
+    def _victim(self) -> str:
+        return next(iter(self.match_keys))
+
+    def _write_before(self, plan: Mapping[str, Any]) -> None:
         """Records about no action, and that the victim's was done, as release 0.1.0 would have said it."""
         for key in _KEYS_OF_NO_ACTION:
             self._write(key, self.book.dice.choice(_JUNK))
         claim = {"plan_id": plan["plan_id"], "plan_hash": plan["plan_hash"], "topic": self.places[0][0]}
-        self._write(victim.encode(), json.dumps(claim).encode())
+        self._write(self._victim.encode(), json.dumps(claim).encode())
 
-    def _write_behind(self, victim: str, others: Sequence[str]) -> int:
+    def _write_behind(self) -> int:
         """Deletions and junk behind the executor's own records; of the victim maybe a copy of one. Give its offset."""
+        victim, *others = self.match_keys
         copied = self._records()[others[0].encode()]
         for other in others:
             self._write(other.encode(), self.book.dice.choice(_JUNK))
@@ -145,13 +156,6 @@ class _Siege:
         finally:
             consumer.close()
         return records
-
-    def _let_retention_take_all(self) -> None:
-        """Once a run has read it, and the lab's own reader."""
-        self.log_ends.wait_until_decided(self.places)
-        self.book.command_line.reconcile([self.book.contract_file])
-        self.reader.read()
-        self.log_ends.expire(self.log_ends.stable_ends(self.places))
 
     def _refused(self, action_id: str, kafka_offset: int | None) -> Finding:
         return Finding(

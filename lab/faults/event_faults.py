@@ -31,7 +31,7 @@ Later = Callable[[], tuple[Finding, ...]]
 class Planted:
     """What a fault has left so far, and what is still to come once a window has been judged.
 
-    counted: what a reader of the lab's own finds at the end, beside what the store holds.
+    counted: what comes behind the last window; what a reader of the lab's own finds then, beside what the store holds.
     """
 
     findings: tuple[Finding, ...] = ()
