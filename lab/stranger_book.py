@@ -1,15 +1,16 @@
-"""A stranger who may write the progress topic, amid repairs: the one that he writes about waits for a person, each
-other one is done once, and so is that one when two people have looked.
+"""A stranger who may write the topic and the progress topic, amid repairs: the one whose progress he writes waits for a
+person, each other one is done once, and so is that one when two people have looked.
 
 In a namespace and under a contract of its own, which allows repairs. An executor dies once it has committed. The
 stranger has written before its records, and writes behind them. A run judges what there is, retention takes it, so that
 only the progress topic knows, and the executor is started again, twice. He knows the ids of all actions, and may read
-what he writes among.
+what he writes among. He drops no bomb here: to a topic with a batch that nobody reads nothing is published.
 """
 
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +19,7 @@ from confluent_kafka import Message
 from kafka import KafkaConsumer, TopicPartition
 
 from lab.faults.event_faults import Planted, broken
-from lab.faults.hostile_writer import STRANGER
+from lab.faults.hostile_writer import STRANGER, strange_records
 from lab.faults.ledger_fault_books import Findings, open_desk
 from lab.faults.log_fault_books import LogBook, LogFault
 from lab.rounds.begun_book import AFTER_COMMIT, EVENTS, REPAIRS, STARTED_AGAIN, die_at, standing
@@ -51,7 +52,16 @@ def stranger_at_repairs(book: LogBook) -> Planted:
     return Planted(absent, siege.begin, counted=siege.finish)
 
 
-STRANGER_FAULTS = (LogFault(plant=stranger_at_repairs, fields={"compensation": REPAIRS}, always=True),)
+_FIELDS = {"compensation": REPAIRS, "event": {"origin_header": "service", "known_origins": ["relay"]}}
+STRANGER_FAULTS = (LogFault(plant=stranger_at_repairs, fields=_FIELDS, always=True),)
+
+
+class _ReaderAmidOddBytes(EventReader):
+    """Passes over what is no event."""
+
+    def count(self, record: Any) -> None:
+        with suppress(ValueError, TypeError, KeyError, RecursionError):
+            super().count(record)
 
 
 @dataclass
@@ -69,7 +79,7 @@ class _Siege:
         self.places = [(topic, number) for number in range(names.partitions[topic])]
         self.progress_topic = f"tallystick.compensation.{self.book.name}"
         self.log_ends = LogEnds(new_admin(servers))
-        self.reader = EventReader(servers, self.places)
+        self.reader = _ReaderAmidOddBytes(servers, self.places)
         self.producer = new_producer(servers, DeliveryMode.EXACTLY_ONCE, client_id=STRANGER)
 
     def begin(self) -> Findings:
@@ -77,13 +87,15 @@ class _Siege:
         plan = self.book.command_line.plan_document(self.book.contract_file)
         self.plan_hash = plan["plan_hash"]
         self.match_keys = {item["action_id"]: item["match_key"] for item in plan["items"]}
+        with open_desk(self.book, STRANGER) as desk:
+            strange = strange_records(desk, Leg.PAYOUT, bomb=False)
         self._write_before(plan)
         die_at(self.book, self.plan_hash, self.book.dice.choice(AFTER_COMMIT))
         kafka_offset = self._write_behind()
         self.log_ends.wait_until_decided(self.places)
         self.book.agree()
         once = dict.fromkeys((str(event.event_id) for event in self.events), 1)
-        return *standing(self.book.name, self.events, once), self._refused(self._victim, kafka_offset)
+        return *strange, *standing(self.book.name, self.events, once), self._refused(self._victim, kafka_offset)
 
     def finish(self) -> Findings:
         """The rest, once a run has judged what there is; give how often each event stands, by a reader of the lab's

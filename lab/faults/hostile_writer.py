@@ -43,14 +43,18 @@ take, which are not on their guard.
 _ODD_VALUES = 4
 
 
-def strange_records(desk: Workload, *legs: Leg) -> tuple[Finding, ...]:
+def strange_records(desk: Workload, *legs: Leg, bomb: bool = True) -> tuple[Finding, ...]:
     """Whole payments whose events have odd keys, records that are no event, a bomb, and repairs that are not ours."""
     writer = desk.idempotent(STRANGER)
-    return (
+    found = (
         *_write_odd_keys(desk, writer, legs),
         *_write_odd_bytes(desk, writer, desk.payment().event(legs[0])),
         *_forge_repairs(desk, writer, legs),
     )
+    if not bomb:
+        return found
+    _drop_bomb(desk, desk.names.topic(legs[0]))
+    return *found, records_finding(desk.contract, UNREADABLE, 1)
 
 
 def _write_odd_keys(desk: Workload, writer: Writer, legs: tuple[Leg, ...]) -> tuple[Finding, ...]:
@@ -65,7 +69,7 @@ def _write_odd_keys(desk: Workload, writer: Writer, legs: tuple[Leg, ...]) -> tu
 
 
 def _write_odd_bytes(desk: Workload, writer: Writer, event: Event) -> tuple[Finding, ...]:
-    """What no reader can take for an event: keys and headers of every kind, values that cost, and a swollen batch."""
+    """What no reader can take for an event: keys and headers of every kind, and values that cost."""
     whole: dict[str, Any] = json.loads(event.to_json())
     odd_values = (
         b"",
@@ -82,8 +86,7 @@ def _write_odd_bytes(desk: Workload, writer: Writer, event: Event) -> tuple[Find
         writer.producer.produce(topic, key=desk.dice.randbytes(5000), value=value, headers=headers)
     if writer.producer.flush(30.0):
         raise TimeoutError(f"{STRANGER}: unanswered after 30 s")
-    _drop_bomb(desk, topic)
-    return (_doubted(desk, UNREADABLE), records_finding(desk.contract, UNREADABLE, _ODD_VALUES + 1))
+    return (_doubted(desk, UNREADABLE), records_finding(desk.contract, UNREADABLE, _ODD_VALUES))
 
 
 def _drop_bomb(desk: Workload, topic: str) -> None:
