@@ -2,9 +2,9 @@
 person, each other one is done once, and so is that one when two people have looked.
 
 In a namespace and under a contract of its own, which allows repairs. An executor dies once it has committed. The
-stranger has written before its records, and writes behind them. A run judges what there is, retention takes it, so that
-only the progress topic knows, and the executor is started again, twice. He knows the ids of all actions, and may read
-what he writes among. He drops no bomb here: to a topic with a batch that nobody reads nothing is published.
+stranger has written before its records, and writes behind them. A run judges what there is, retention takes it, and the
+executor is started again, twice. He knows the ids of all actions, and may read what he writes among. He drops no bomb
+here: to a topic with a batch that nobody reads nothing is published.
 """
 
 import json

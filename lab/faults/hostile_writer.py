@@ -14,14 +14,14 @@ from confluent_kafka import Message
 from lab.faults.swollen_batch import GZIP, LZ4, ZSTD, produce_batch, swollen_batch
 from lab.services.event import Event, Leg, Payment
 from lab.services.raw_producer import open_raw_admin
-from lab.services.workload import Workload, Writer
+from lab.services.workload import CURRENCIES, Workload, Writer
 from lab.truth.score import Finding, Kind
 from lab.truth.stored_findings import FORGED_REPAIR, UNREADABLE, records_finding
 
 ACTION_HEADER = "tallystick-action-id"
 REVERSES_HEADER = "tallystick-reverses"
 STRANGER = "stranger"
-_KEYS = (
+ODD_KEYS = (
     "tallystick-canary-1",
     "no key, row 7",
     "billing\x1fpayout",
@@ -32,9 +32,9 @@ _KEYS = (
     "\u009b2J",
     "{{ dag.dag_id }}",
     "'; drop table audit; --",
-    "k" * 1000,
+    "k" * 400,
 )
-"""Match keys that look like ours, or that drive whatever shows them."""
+"""How match keys begin that look like ours, or that drive whatever shows them."""
 
 BOMBS = ((ZSTD, 64 << 20), (LZ4, 80 << 20), (GZIP, 8 << 20))
 """Codec and bytes once unpacked: more than a run unpacks of so small a batch, and no more than the lab's own readers
@@ -59,13 +59,18 @@ def strange_records(desk: Workload, *legs: Leg, bomb: bool = True) -> tuple[Find
 
 def _write_odd_keys(desk: Workload, writer: Writer, legs: tuple[Leg, ...]) -> tuple[Finding, ...]:
     keys = []
-    for odd in desk.dice.sample(_KEYS, 4):
+    for odd in desk.dice.sample(ODD_KEYS, 4):
         payment = desk.payment()
         for leg in legs:
-            keys.append(f"{odd} {leg} {uuid.UUID(int=desk.dice.getrandbits(128))}")
+            keys.append(odd_key(odd, leg, desk.dice.getrandbits(128)))
             event = payment.event(leg)
             writer.write(event, value=json.dumps(json.loads(event.to_json()) | {"event_id": keys[-1]}).encode())
     return tuple(_broken(desk, "foreign_in_topic", key) for key in keys)
+
+
+def odd_key(odd: str, leg: Leg, number: int) -> str:
+    """One that no other event has."""
+    return f"{odd} {leg} {uuid.UUID(int=number)}"
 
 
 def _write_odd_bytes(desk: Workload, writer: Writer, event: Event) -> tuple[Finding, ...]:
@@ -78,6 +83,7 @@ def _write_odd_bytes(desk: Workload, writer: Writer, event: Event) -> tuple[Find
         json.dumps(whole | {"amount_minor": 10**400}).encode(),
         json.dumps(whole | {"amount_minor": "NaN"}).encode(),
         json.dumps(whole | {"event_id": ""}).encode(),
+        json.dumps(whole | {"event_id": "k" * 1000}).encode(),
         json.dumps(whole | {"currency": "E" * 10_000}).encode(),
     )
     topic = writer.names.topic(event.leg)
@@ -99,9 +105,11 @@ def _drop_bomb(desk: Workload, topic: str) -> None:
 def _forge_repairs(desk: Workload, writer: Writer, legs: tuple[Leg, ...]) -> tuple[Finding, ...]:
     """A payment of his own, and an event that takes an honest service's copy back: each says that it is our repair.
 
-    What he takes back is the only copy, which must not be missing then, or one too many, which must not vanish.
+    What he takes back is the only copy, which must not be missing then, or one too many, which must not vanish. Both
+    payments are in one currency, so that its errors do not add up to nothing.
     """
-    own, honest = desk.payment(), desk.payment()
+    currency = desk.dice.choice(CURRENCIES)
+    own, honest = desk.payment(currency=currency), desk.payment(currency=currency)
     copies = desk.dice.randint(1, 2)
     for leg in legs:
         writer.write(own.event(leg), headers=_as_ours(desk, f"topic:{writer.names.topic(leg)}:0:0"))
