@@ -222,7 +222,7 @@ def test_a_plan_is_asked_for_by_the_person_who_started_the_run_or_by_the_machine
 ) -> None:
     saved = Mock()
     monkeypatch.setattr(plan_operator, "read_connections", lambda contract: None)
-    monkeypatch.setattr(compensation_source, "draw_plan", lambda *_, **__: PLAN)
+    monkeypatch.setattr(draw_plan, "draw_plan", lambda *_, **__: PLAN)
     monkeypatch.setattr(plan_store, "save_plan", saved)
     run: Any = {"run_id": "cut_7", "dag_run": SimpleNamespace(triggering_user_name=user)}
     PlanOperator(task_id="plan", contract_file=CONTRACT_FILE, cut_n="7").execute(run)

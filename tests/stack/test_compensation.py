@@ -610,7 +610,7 @@ def test_a_row_of_a_moment_that_no_calendar_of_python_has_is_repaired_like_any_o
         table, key = world.contract.ledger.table, str(rows[0].event.event_id)
         connection.execute(f"UPDATE {table} SET occurred_at = %s WHERE event_id = %s", [moment, key])
     world.find_missing(rows)
-    assert world.execute(world.plan()).count(ItemFate.PUBLISHED) == 2
+    assert world.execute(world.plan()).count(ActionResult.PUBLISHED) == 2
     assert world.copies() == once(rows)
 
 

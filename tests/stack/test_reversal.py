@@ -132,7 +132,7 @@ def test_a_forged_reversal_that_says_another_sign_than_ours_would_clears_nothing
         plan = planned(books, doubled.cut.n)
         (item,) = plan.items
         books.produce(twice, **{"tallystick-action-id": str(item.action_id), "tallystick-reverses": item.reverses})
-        assert executed(books, plan).count(ItemFate.REFUSED) == 1
+        assert executed(books, plan).count(ActionResult.REFUSED) == 1
         assert [state for state, _ in action_states(books, plan)] == ["waiting"]
 
         after = next_window(books, "w3").result

@@ -72,13 +72,13 @@ def test_a_postgresql_that_is_not_proven_is_at_risk(
 @pytest.mark.parametrize(
     ("address", "standing"),
     [
-        ("host=localhost hostaddr=203.0.113.5 dbname=books", Standing.AT_RISK),
-        ("host=db hostaddr=127.0.0.1 dbname=books", Standing.OK),
-        ("service=books", Standing.AT_RISK),
+        ("host=localhost hostaddr=203.0.113.5 dbname=books", CheckResult.AT_RISK),
+        ("host=db hostaddr=127.0.0.1 dbname=books", CheckResult.OK),
+        ("service=books", CheckResult.AT_RISK),
     ],
 )
 def test_a_postgresql_is_on_this_machine_only_where_libpq_goes_to_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, address: str, standing: Standing
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, address: str, standing: CheckResult
 ) -> None:
     """A file of services names the host, and is read when the connection is made."""
     services = tmp_path / "services"

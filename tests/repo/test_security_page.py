@@ -8,7 +8,7 @@ import pytest
 import typer.main
 import yaml
 
-from lab.process import REPOSITORY
+from lab.servers.process import REPOSITORY
 from tallystick.cli import app
 
 PAGE = (REPOSITORY / "SECURITY.md").read_text()
