@@ -75,7 +75,8 @@ def _gzip_pieces(packed: bytes) -> Iterator[bytes]:
             piece = member.decompress(fed, _PIECE_BYTES)
             if not piece and not fed and not member.eof:
                 raise EOFError
-            position += len(fed) - len(member.unconsumed_tail) - len(member.unused_data)
+            left = member.unused_data if member.eof else member.unconsumed_tail
+            position += len(fed) - len(left)
             yield piece
 
 
@@ -88,7 +89,7 @@ def _lz4_pieces(packed: bytes) -> Iterator[bytes]:
             fed = packed[position : position + _FED_BYTES] if frame.needs_input else b""
             position += len(fed)
             piece = frame.decompress(fed, _PIECE_BYTES)
-            if not piece and not fed and frame.needs_input and not frame.eof:
+            if not piece and frame.needs_input and position >= len(packed) and not frame.eof:
                 raise EOFError
             yield piece
         position -= len(frame.unused_data or b"")

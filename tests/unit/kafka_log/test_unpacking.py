@@ -1,13 +1,17 @@
 """However little a batch is on the wire, what unpacking it costs is bounded, in each codec."""
 
+import gzip
 import random
 import time
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 
 import cramjam
 import pytest
 from aiokafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
+from lz4.frame import BLOCKSIZE_MAX4MB, BLOCKSIZE_MAX64KB
+from lz4.frame import compress as lz4_compress
 
 from tallystick.kafka_log import unpacking
 from tallystick.kafka_log.unpacking import UNPACKED_TIMES_MAX, UnreadableBatch, bytes_max_of, unpack
@@ -66,6 +70,25 @@ def test_a_few_bytes_that_become_many_are_given_up_long_before() -> None:
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert peak < 4 * bytes_max_of(bytes(bomb)) < 128 << 20
+
+
+@pytest.mark.parametrize("pieces", range(4))
+@pytest.mark.parametrize("packer", ["gzip", "lz4 of 64 KiB", "lz4 of 4 MiB"])
+def test_a_stream_is_unpacked_wherever_what_is_taken_in_at_a_time_ends(packer: str, pieces: int) -> None:
+    """Of a block that says little, all is taken in before any of it comes out; a stream ends anywhere."""
+    records = [bytes(5 << 20), NOISE * 20, EVENTS, bytes(2 << 20)][pieces:]
+    packed = b"".join(map(PACKERS[packer], records))
+    codec = GZIP if packer == "gzip" else LZ4
+    assert unpack(codec, packed) == b"".join(records)
+    with pytest.raises(UnreadableBatch, match="not what its codec makes"):
+        unpack(codec, packed[:-5])
+
+
+PACKERS = {
+    "gzip": gzip.compress,
+    "lz4 of 64 KiB": partial(lz4_compress, block_size=BLOCKSIZE_MAX64KB),
+    "lz4 of 4 MiB": partial(lz4_compress, block_size=BLOCKSIZE_MAX4MB),
+}
 
 
 @pytest.mark.parametrize(("codec", "pack"), [PACKED["gzip"], PACKED["lz4"]], ids=["gzip", "lz4"])
