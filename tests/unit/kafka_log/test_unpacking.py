@@ -76,7 +76,7 @@ def test_a_few_bytes_that_become_many_are_given_up_long_before() -> None:
 @pytest.mark.parametrize("packer", ["gzip", "lz4 of 64 KiB", "lz4 of 4 MiB"])
 def test_a_stream_is_unpacked_wherever_what_is_taken_in_at_a_time_ends(packer: str, pieces: int) -> None:
     """Of a block that says little, all is taken in before any of it comes out; a stream ends anywhere."""
-    records = [bytes(5 << 20), NOISE * 20, EVENTS, bytes(2 << 20)][pieces:]
+    records = [bytes(9 << 20), NOISE * 20, EVENTS, bytes(2 << 20)][pieces:]
     packed = b"".join(map(PACKERS[packer], records))
     codec = GZIP if packer == "gzip" else LZ4
     assert unpack(codec, packed) == b"".join(records)
