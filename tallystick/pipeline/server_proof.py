@@ -3,7 +3,9 @@
 Reads addresses and settings, never a secret, and opens nothing. The posture judges what is said here.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -21,9 +23,10 @@ from tallystick.connections.postgres_address import as_asked, as_asked_of_psycop
 from tallystick.contract.alerts import AlertSinkSection
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.state import ServerProof
-from tallystick.ledger.jdbc_connection import jdbc_settings
+from tallystick.ledger.jdbc_connection import JdbcSettings, jdbc_settings
 
 _ENCRYPTED_MAIL = ("starttls", "tls")
+_JDBC_PARAMETER = re.compile(r"[?&](\w+)=([\w-]*)")
 
 
 def proofs_of_run(contract: Contract, connections: Connections) -> tuple[ServerProof, ...]:
@@ -65,10 +68,10 @@ def _ledger(contract: Contract, address: str) -> tuple[ServerProof, ...]:
         case "topic":
             return (_kafka_text(name, address),)
         case "jdbc":
-            url = jdbc_settings(address).url
-            if url.get_backend_name() == "postgresql":
-                return (_postgres(name, as_asked_of_psycopg(url)),)
-            if url.host:
+            settings = jdbc_settings(address)
+            if settings.url.get_backend_name() == "postgresql":
+                return (_as_spark_reads_too(_postgres(name, as_asked_of_psycopg(settings.url)), settings),)
+            if settings.url.host:
                 return (ServerProof(connection=name, setting="TLS", value="", needs="a server that is proven"),)
     return ()
 
@@ -99,6 +102,15 @@ def _postgres(name: str, asked: Mapping[str, str]) -> ServerProof:
         proven=proves_server(asked),
         is_local=not asked.get("service") and all(map(_is_here, _hosts(asked))),
     )
+
+
+def _as_spark_reads_too(proof: ServerProof, settings: JdbcSettings) -> ServerProof:
+    """Proven only where Spark proves the server too: a jdbc_url of its own may ask less (ssl=true is verify-full)."""
+    asked = dict(_JDBC_PARAMETER.findall(settings.jdbc_url))
+    said = settings.more.get("sslmode") or asked.get("sslmode", "verify-full" if asked.get("ssl") == "true" else "")
+    if not proof.proven or said in ("verify-ca", "verify-full"):
+        return proof
+    return replace(proof, value=said or "not said by jdbc_url", proven=False)
 
 
 def _hosts(asked: Mapping[str, str]) -> list[str]:

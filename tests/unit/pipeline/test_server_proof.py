@@ -88,6 +88,22 @@ def test_a_postgresql_is_on_this_machine_only_where_libpq_goes_to_it(
     assert of_run(TLS, address)["ledger_billing"][1] is standing
 
 
+@pytest.mark.parametrize(
+    ("mode", "value", "standing"),
+    [
+        ("sslmode=verify-full", "verify-full", Standing.OK),
+        ("ssl=true", "verify-full", Standing.OK),
+        ("sslmode=disable", "disable", Standing.AT_RISK),
+        ("ssl=true&sslmode=require", "require", Standing.AT_RISK),
+        ("sslfactory=x", "not said by jdbc_url", Standing.AT_RISK),
+    ],
+)
+def test_a_server_is_proven_only_where_spark_proves_it_too(mode: str, value: str, standing: Standing) -> None:
+    both = {"url": PROVEN, "jdbc_url": f"jdbc:postgresql://db/books?user=r&{mode}"}
+    by_column = {"kind": "jdbc", "order_by": "n", "overlap": 0}
+    assert of_run(TLS, json.dumps(both), **by_column)["ledger_billing"] == (value, standing)
+
+
 def test_of_another_database_nobody_knows_and_a_file_is_on_no_network() -> None:
     by_column = {"kind": "jdbc", "order_by": "n", "overlap": 0}
     other = '{"url": "mysql+pymysql://r@db/books", "jdbc_url": "jdbc:mysql://db/books", "driver": "d"}'
