@@ -287,7 +287,13 @@ def reopen(
         )
     proof = {"agreed": signed.signer, "key": signed.key_fingerprint, "document_sha256": signed.document_sha256}
     done = reopen_action(
-        engine, contract.contract, stored.action_id, by=who, reason=why, proof=proof | at_terminal(terminal)
+        engine,
+        contract.contract,
+        stored.action_id,
+        by=who,
+        reason=why,
+        proof=proof | at_terminal(terminal),
+        before=stored.reopened,
     )
     typer.echo(f"action {done.action_id}: reopened, was {done.was}; the next plan may repair break {done.break_id}")
 

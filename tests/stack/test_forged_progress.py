@@ -403,6 +403,20 @@ def test_what_a_forged_record_had_made_done_before_is_reopened_by_a_person(world
         reopen(world, gone)
 
 
+def test_what_was_signed_before_an_action_was_reopened_reopens_it_no_second_time(world: Books) -> None:
+    """Two commands may read one sheet at once, and the action be done again between them."""
+    world.find_missing(world.pay(1))
+    plan = world.plan()
+    world.execute(plan)
+    (item,) = plan.items
+    asked = {"by": "ada", "reason": "it was forged", "before": 0}
+    assert reopen_action(world.store, world.contract.contract, item.action_id, **asked).times == 1
+    record_done(world.store, item.action_id, outcome={}, reopened=1)
+    with pytest.raises(ReopenRefused, match="was reopened 1 times by now; expected 0"):
+        reopen_action(world.store, world.contract.contract, item.action_id, **asked)
+    assert reopen_action(world.store, world.contract.contract, item.action_id, **asked | {"before": 1}).times == 2
+
+
 def test_two_people_reopen_an_action_on_the_command_line(
     world: Books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,10 +37,17 @@ class ActionReopened:
 
 
 def reopen_action(
-    engine: Engine, contract_name: str, action_id: UUID, *, by: str, reason: str, proof: Mapping[str, Any] = _NO_PROOF
+    engine: Engine,
+    contract_name: str,
+    action_id: UUID,
+    *,
+    by: str,
+    reason: str,
+    proof: Mapping[str, Any] = _NO_PROOF,
+    before: int | None = None,
 ) -> ActionReopened:
     """Let another plan take the action's break. by, reason: of the person who has looked, not empty. proof: who agreed,
-    and how that is known, for the trail.
+    and how that is known, for the trail. before: how often it had been reopened when they agreed; None: not asked.
 
     Only of one that is done, or that waits for a person: while an executor holds it nobody can say what it does. And
     only while its break is outstanding: else no plan takes it up. Raises ReopenRefused.
@@ -58,7 +65,7 @@ def reopen_action(
         if row is None:
             raise ReopenRefused(f"{contract_name}: no plan of it has begun action {action_id}; expected one that has")
         action = action_of(row)
-        if reason_against := _why_not(action.state, action.break_id):
+        if reason_against := _why_not(action.state, action.break_id) or _why_again(action.reopened, before):
             raise ReopenRefused(f"{contract_name}: action {action_id} {reason_against}")
         assert action.break_id is not None
         if not outstanding_among(engine, contract_name, [action.break_id]):
@@ -98,6 +105,13 @@ def _why_not(state: ActionState, break_id: UUID | None) -> str | None:
     if state is ActionState.REFUSED:
         return "was refused, so the next plan may take its break already; expected one that is done or waits"
     return None
+
+
+def _why_again(reopened: int, before: int | None) -> str | None:
+    """No sheet counts twice, also where it was read before somebody else reopened the action by it."""
+    if before is None or reopened == before:
+        return None
+    return f"was reopened {reopened} times by now; expected {before}, as whoever signed has seen it; sign it anew"
 
 
 def _void(outcome: Any) -> Any:
