@@ -91,14 +91,14 @@ def test_a_postgresql_is_on_this_machine_only_where_libpq_goes_to_it(
 @pytest.mark.parametrize(
     ("mode", "value", "standing"),
     [
-        ("sslmode=verify-full", "verify-full", Standing.OK),
-        ("ssl=true", "verify-full", Standing.OK),
-        ("sslmode=disable", "disable", Standing.AT_RISK),
-        ("ssl=true&sslmode=require", "require", Standing.AT_RISK),
-        ("sslfactory=x", "not said by jdbc_url", Standing.AT_RISK),
+        ("sslmode=verify-full", "verify-full", CheckResult.OK),
+        ("ssl=true", "verify-full", CheckResult.OK),
+        ("sslmode=disable", "disable", CheckResult.AT_RISK),
+        ("ssl=true&sslmode=require", "require", CheckResult.AT_RISK),
+        ("sslfactory=x", "not said by jdbc_url", CheckResult.AT_RISK),
     ],
 )
-def test_a_server_is_proven_only_where_spark_proves_it_too(mode: str, value: str, standing: Standing) -> None:
+def test_a_server_is_proven_only_where_spark_proves_it_too(mode: str, value: str, standing: CheckResult) -> None:
     both = {"url": PROVEN, "jdbc_url": f"jdbc:postgresql://db/books?user=r&{mode}"}
     by_column = {"kind": "jdbc", "order_by": "n", "overlap": 0}
     assert of_run(TLS, json.dumps(both), **by_column)["ledger_billing"] == (value, standing)
