@@ -82,7 +82,7 @@ from generate_series(0, {BROKEN_RUNS - 1}) as n, generate_series(0, 1) as over,
 where 20 + 21 * n + over < {BAD_DAY} order by 20 + 21 * n + over
 """
 _PLAN = f"""
-insert into tallystick.compensation.plan (plan_id, contract, cut_n, plan_hash, body, requested_by)
+insert into tallystick.compensation_plan (plan_id, contract, cut_n, plan_hash, body, requested_by)
 select %(plan)s, %(contract)s, {BAD_DAY}, 'h', jsonb_build_object('items', jsonb_agg(item) filter (where n <= 50),
     'left_out', jsonb_agg(jsonb_build_object('break_id', item -> 'break_id', 'match_key', item -> 'match_key',
     'reason', 'over the cap on the number of events')) filter (where n > 50)), 'op'

@@ -156,7 +156,7 @@ def test_a_break_under_repair_is_refused(store: Engine, found: tuple[Break, Brea
     plan_id = uuid4()
     with store.begin() as connection:
         connection.execute(
-            text("insert into tallystick.compensation.plan values (:id, 'payouts', 1, 'hash', '{}', 'Bob')"),
+            text("insert into tallystick.compensation_plan values (:id, 'payouts', 1, 'hash', '{}', 'Bob')"),
             {"id": plan_id},
         )
         connection.execute(

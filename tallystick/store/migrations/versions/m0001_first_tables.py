@@ -109,7 +109,7 @@ comment on column tallystick.alert.topic
     is 'a break class, or inconclusive';
 comment on column tallystick.alert.sinks
     is 'names of the sinks it is addressed to; a later sink hears no history';
-create table tallystick.compensation.plan (
+create table tallystick.compensation_plan (
     plan_id uuid not null,
     contract text not null,
     cut_n integer not null,
@@ -159,7 +159,7 @@ create table tallystick.compensation_action (
     recorded_at timestamptz default clock_timestamp() not null,
     constraint compensation_action_pk primary key (action_id),
     constraint compensation_action_break_id_fk foreign key(break_id) references tallystick.item_break (break_id),
-    constraint compensation_action_plan_id_fk foreign key(plan_id) references tallystick.compensation.plan (plan_id),
+    constraint compensation_action_plan_id_fk foreign key(plan_id) references tallystick.compensation_plan (plan_id),
     constraint compensation_action_state_ck check (state in ('executing', 'done', 'refused'))
 );
 comment on column tallystick.compensation_action.action_id

@@ -161,9 +161,9 @@ create function tallystick.plan_in_short(body jsonb) returns jsonb immutable lan
         )
     )
 $$;
-alter table tallystick.compensation.plan
+alter table tallystick.compensation_plan
     add column in_short jsonb generated always as (tallystick.plan_in_short(body)) stored;
-create index compensation_plan_contract_recorded_at_ix on tallystick.compensation.plan (contract, recorded_at);
+create index compensation_plan_contract_recorded_at_ix on tallystick.compensation_plan (contract, recorded_at);
 create index compensation_action_plan_id_ix on tallystick.compensation_action (plan_id);
 create index audit_plan_id_audit_id_ix on tallystick.audit (plan_id, audit_id);
 """

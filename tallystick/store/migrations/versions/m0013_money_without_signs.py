@@ -99,8 +99,8 @@ create or replace function tallystick.plan_in_short(body jsonb) returns jsonb im
         )
     )
 $$;
-alter table tallystick.compensation.plan drop column in_short;
-alter table tallystick.compensation.plan
+alter table tallystick.compensation_plan drop column in_short;
+alter table tallystick.compensation_plan
     add column in_short jsonb generated always as (tallystick.plan_in_short(body)) stored;
 """
 
