@@ -1,7 +1,7 @@
 # Every target works as the first command on a fresh clone: it sets up what is missing first.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock audit sbom pin-images routes demo lab lab-long soak backfill history crash relay cluster up down browser-setup promtool-setup lint format test test-unit test-spark test-dags test-pages test-stack test-rules test-browser bench bench-shapes bench-growth bench-eos bench-cost bench-keep bench-census bench-pages clean
+.PHONY: help setup lock audit sbom pin-images routes demo lab lab-long soak backfill history crash relay cluster up down browser-setup promtool-setup docs lint format test test-unit test-spark test-dags test-pages test-stack test-rules test-browser bench bench-shapes bench-growth bench-eos bench-cost bench-keep bench-census bench-pages clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -61,6 +61,9 @@ up: setup ## Start broker, ledger and Airflow here, without Docker, with every c
 
 down: setup ## Stop what `make up` started
 	$(BIN)/python -m lab.demo.down
+
+docs: setup ## Build docs/ as a site into build/site; a broken link fails it
+	@$(BIN)/python setup/docs_site.py
 
 lint: setup ## Ruff, mypy, and what no committed file may hold
 	$(BIN)/ruff check .

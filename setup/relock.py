@@ -18,6 +18,7 @@ LOCKS = (
     ("requirements/uv.lock", "requirements/uv.in", ()),
     ("requirements/dev.lock", "requirements/dev.in", ()),
     ("requirements/runtime.lock", "requirements/runtime.in", ("-c", "requirements/dev.lock")),
+    ("requirements/docs.lock", "requirements/docs.in", ()),
 )
 
 

@@ -34,7 +34,8 @@ def make_sbom(root: Path) -> Bom:
 
 
 def _packages(root: Path) -> list[Component]:
-    runtime, dev, uv = (_pins(root / "requirements" / f"{name}.lock") for name in ("runtime", "dev", "uv"))
+    locks = ("runtime", "dev", "docs", "uv")
+    runtime, *others = (_pins(root / "requirements" / f"{name}.lock") for name in locks)
     return [
         Component(
             name=name,
@@ -44,7 +45,7 @@ def _packages(root: Path) -> list[Component]:
             purl=PackageURL("pypi", name=name, version=version),
             scope=ComponentScope.REQUIRED if (name, version) in runtime else ComponentScope.EXCLUDED,
         )
-        for name, version in sorted(runtime | dev | uv)
+        for name, version in sorted(runtime.union(*others))
     ]
 
 

@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "docs": set(),  # an example is copied to where nothing of ours may lie beside it
     "lab": {"lab"},
     "bench": {"bench", "lab", "tallystick_spark", "tallystick"},
-    "setup": {"class_archive", "jars", "machine"},
+    "setup": {"bootstrap", "class_archive", "jars", "machine"},
     "tests": {
         "tallystick",
         "tallystick_spark",
@@ -27,6 +27,7 @@ MAY_IMPORT = {
         "lab",
         "bootstrap",
         "class_archive",
+        "docs_site",
         "jars",
         "machine",
         "tests",

@@ -23,7 +23,7 @@ def components() -> dict[str, dict]:
     return {part.get("purl", part["bom-ref"]): part for part in document["components"]}
 
 
-@pytest.mark.parametrize("lock", ["runtime", "dev", "uv"])
+@pytest.mark.parametrize("lock", ["runtime", "dev", "docs", "uv"])
 def test_every_locked_package_is_in_it(components: dict[str, dict], lock: str) -> None:
     pins = re.findall(r"^([a-z0-9_.-]+)==([^\s;]+)", (LOCKS / f"{lock}.lock").read_text(), flags=re.MULTILINE)
     assert pins
