@@ -20,7 +20,7 @@ the same.
 
 Tables and sentences go to stdout, progress and errors to stderr. Colours and folded lines are for terminals: in a pipe
 each row is one line, with every column (`--plain` asks for that in a terminal too; `NO_COLOR` is heeded). What `--json`
-prints has stable keys: [schemas/](schemas/).
+prints has stable keys: [schemas.md](schemas.md).
 
 """
 

@@ -1,4 +1,4 @@
-"""The names of what can be wrong. What proves each is in tallystick/classes/, a file each.
+"""The names of what can be wrong. What proves each is in tallystick/anomalies/, a file each.
 
 The letters are those of the anomaly taxonomy in ARCHITECTURE.md.
 """

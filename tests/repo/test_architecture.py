@@ -10,8 +10,8 @@ from tallystick.model.open_item import ItemState
 
 ROOT = Path(__file__).parents[2]
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
-LIFE = ARCHITECTURE.partition("## The life of an open item")[2].partition("\n## ")[0]
-TRIED = ARCHITECTURE.partition("### What is tried of an approval")[2].partition("\n## ")[0]
+LIFE = ARCHITECTURE.partition("## Life of an open item")[2].partition("\n## ")[0]
+TRIED = ARCHITECTURE.partition("### Approval attempts")[2].partition("\n## ")[0]
 
 
 def rows_of(part: str) -> list[list[str]]:
