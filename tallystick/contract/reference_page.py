@@ -45,7 +45,7 @@ dags/contracts/billing_payouts.yaml: ledger.tabel: unknown key; expected 'table'
 dags/contracts/billing_payouts.yaml: ledger.table: missing; expected a value: schema.table
 ```
 
-No key may stand twice, and none that is not below may stand at all. Money is whole minor units: 1000 is 10.00 EUR, and
+Duplicate and unknown keys are rejected. Money is whole minor units: 1000 is 10.00 EUR, and
 1000 JPY. Times carry their zone. Connections are ids; addresses and passwords never stand in a contract: Airflow reads
 them from its connections, the command line from the variable `TALLYSTICK_CONN_<ID>`.
 
