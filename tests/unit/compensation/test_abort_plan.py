@@ -16,9 +16,9 @@ from tallystick.compensation.planning import make_plan
 from tallystick.kafka_cluster.state import ClusterState
 from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import TopicPartition
-from tests.unit.anomalies.test_hanging import BEHIND, HANGING, LIVE, OWN, SETTINGS, SIGHT
 from tests.unit.builders import PART
 from tests.unit.compensation.test_plan import NOON, candidate, contract, run
+from tests.unit.open_transactions import BEHIND, HANGING, LIVE, OWN, SETTINGS, SIGHT
 
 describe_plan = partial(plan_text.describe_plan, shown_key=str)
 

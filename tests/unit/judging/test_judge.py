@@ -36,6 +36,7 @@ from tests.unit.builders import (
     seen,
     slice_of,
 )
+from tests.unit.in_memory_books import Books
 
 
 def judged(evidence: Evidence, *, carried: Sequence[OpenItem] = (), **changes: Any) -> RunResult:
@@ -314,3 +315,17 @@ def test_no_key_and_no_row_id_makes_one_break_of_two() -> None:
         for key, position in (("k", "ledger:9\x1fledger:1"), ("k\x1fledger:9", "ledger:1"), ("k", "ledger:1"))
     }
     assert len(ids) == 3
+
+
+def test_matched_money_is_counted_per_currency() -> None:
+    books = Books(L2T)
+    books.begin()
+    for key, amount_minor, currency in (("a", 2**53 + 1, "EUR"), ("b", 2**53, "EUR"), ("c", -7, "JPY")):
+        books.post(key, amount_minor, currency)
+    books.run(in_grace=True)
+    for key, amount_minor, currency in (("a", 2**53 + 1, "EUR"), ("b", 2**53, "EUR"), ("c", -7, "JPY")):
+        books.write(key, amount_minor, currency)
+    figures = books.run().figures
+    assert figures.matched_money == {"EUR": 2**54 + 1, "JPY": -7}
+    assert (figures.in_flight_items, figures.in_flight_money) == (0, {})
+    assert books.results[0].figures.in_flight_money == {"EUR": 2**54 + 1, "JPY": -7}

@@ -1,18 +1,15 @@
 """Every break that needs to know who wrote a copy is told, in as few fetches as the log allows."""
 
 import json
-from dataclasses import replace
 
-from tallystick.anomalies.breaks.make_break import with_identity
 from tallystick.judging.record_origins import origins_needed, read_identities
 from tallystick.kafka_log.batch_header import Marker
 from tallystick.matching.evidence import BLED_RECORDS, LegsCase, bled_item_ids
 from tallystick.matching.match_case import RecordLocation
 from tallystick.model.census_values import BledBatch
-from tallystick.model.findings import Break
-from tests.unit.anomalies.test_registry import bled, found_breaks
+from tests.unit.anomalies.builders import bled
+from tests.unit.anomalies.copies import item_at
 from tests.unit.builders import (
-    HOUR,
     IN_TOPIC,
     LEDGER,
     NOON,
@@ -23,7 +20,6 @@ from tests.unit.builders import (
     event,
     evidence_of,
     item_of,
-    record_of,
     row,
     seen,
 )
@@ -36,25 +32,21 @@ def wanted(evidence: object) -> set[str]:
     )
 
 
-def at(offset: int, topic: str = TOPIC) -> str:
-    return f"topic:{topic}:0:{offset}"
-
-
 def test_a_duplicate_and_its_original_are_asked_for() -> None:
-    assert wanted(evidence_of(row(1), event(11), event(12))) == {at(11), at(12)}
+    assert wanted(evidence_of(row(1), event(11), event(12))) == {item_at(11), item_at(12)}
     earlier = evidence_of(event(12), row(1), carried=[item_of(event(3))], direction=T2L)
-    assert wanted(earlier) == {at(3), at(12)}
+    assert wanted(earlier) == {item_at(3), item_at(12)}
 
 
 def test_a_lone_event_and_the_event_of_an_unequal_pair_are_asked_for() -> None:
-    assert wanted(evidence_of(event(11))) == {at(11)}
-    assert wanted(evidence_of(event(11), direction=T2L)) == {at(11)}
-    assert wanted(evidence_of(event(11), row(1, amount_minor=2))) == {at(11)}
+    assert wanted(evidence_of(event(11))) == {item_at(11)}
+    assert wanted(evidence_of(event(11), direction=T2L)) == {item_at(11)}
+    assert wanted(evidence_of(event(11), row(1, amount_minor=2))) == {item_at(11)}
 
 
 def test_a_lone_row_asks_for_the_last_record_that_no_reader_may_see() -> None:
     aborted = [seen(IN_TOPIC, RecordLocation.ABORTED, 4), seen(IN_TOPIC, RecordLocation.ABORTED, 6)]
-    assert wanted(evidence_of(row(1), sightings=aborted)) == {at(6)}
+    assert wanted(evidence_of(row(1), sightings=aborted)) == {item_at(6)}
     assert wanted(evidence_of(row(1))) == set()
 
 
@@ -66,20 +58,20 @@ def test_what_waits_or_is_matched_asks_for_nobody() -> None:
 def test_a_torn_transaction_asks_for_all_its_legs_once_it_is_proven() -> None:
     case = LegsCase(
         transaction_key="pay-1",
-        seen={"payout": (1_000, "EUR", at(11))},
+        seen={"payout": (1_000, "EUR", item_at(11))},
         sightings={
             "payout": (seen(IN_TOPIC, RecordLocation.SLICE, 11),),
             "fee": (seen(IN_TOPIC, RecordLocation.ABORTED, 4),),
         },
     )
     contract = contract_of(legs={"payout": TOPIC, "fee": "billing.fees"})
-    assert wanted(evidence_of(contract=contract, incomplete=(case,))) == {at(11), at(4)}
+    assert wanted(evidence_of(contract=contract, incomplete=(case,))) == {item_at(11), item_at(4)}
     early = deadlines_of(now_utc=NOON)
     assert wanted(evidence_of(contract=contract, incomplete=(case,), deadlines=early)) == set()
 
 
 def test_records_that_bled_are_asked_for_as_far_as_their_batches_are_named() -> None:
-    assert wanted(bled(event(11), row(1))) == {at(11)}
+    assert wanted(bled(event(11), row(1))) == {item_at(11)}
     part = bled(event(11)).census[0]
     batch = BledBatch(
         kafka_offset_start=0, kafka_offset_end=10**6, producer_id=7, producer_epoch=0, span_epoch=1, marker_offset=None
@@ -96,10 +88,12 @@ def test_identities_carry_the_transactions_span_and_planted_copies_have_none() -
     log.append(value("ev-0"))
     log.append(value("ev-1"), value("ev-2"), producer_id=7, epoch=3, sequence=5, transactional=True)
     log.end_transaction(7, Marker.ABORT, epoch=4)
-    found = read_identities(log.fetch, [at(0), at(2), at(99), f"topic:{TOPIC}:-1:4"], lambda topic: contract_of().event)
-    assert sorted(found) == [at(0), at(2)]
-    assert found[at(0)].span is None
-    span = found[at(2)].as_json()["span"]
+    found = read_identities(
+        log.fetch, [item_at(0), item_at(2), item_at(99), f"topic:{TOPIC}:-1:4"], lambda topic: contract_of().event
+    )
+    assert sorted(found) == [item_at(0), item_at(2)]
+    assert found[item_at(0)].span is None
+    span = found[item_at(2)].as_json()["span"]
     assert (span["first_offset"], span["marker"], span["marker_offset"], span["marker_epoch"]) == (1, "abort", 3, 4)
 
 
@@ -108,56 +102,7 @@ def test_two_hundred_thousand_breaks_are_not_as_many_fetches() -> None:
     for number in range(1_000):
         log.append(*[value(f"ev-{number}-{one}") for one in range(20)], producer_id=7)
     found = read_identities(
-        log.fetch, [at(offset) for offset in range(0, 20_000, 2)], lambda topic: contract_of().event
+        log.fetch, [item_at(offset) for offset in range(0, 20_000, 2)], lambda topic: contract_of().event
     )
     assert len(found) == 10_000
     assert log.fetches <= 5
-
-
-def test_a_break_carries_the_identity_of_the_copy_it_is_about_or_of_the_record_its_row_followed() -> None:
-    written = record_of(event(11), producer_id=7)
-    (about_event,) = found_breaks(evidence_of(event(11), identities={at(11): written}))
-    assert with_identity(about_event, {at(11): written}).evidence["identity"] == written.as_json()
-    aborted = record_of(event(4), producer_id=7)
-    (about_row,) = found_breaks(evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.ABORTED, 4)]))
-    joined: Break = with_identity(about_row, {at(4): aborted})
-    assert joined.evidence["identity"]["at"] == at(4)
-    assert "identity" not in with_identity(about_row, {}).evidence
-
-
-def test_a_record_that_bled_is_that_and_nothing_else() -> None:
-    for evidence in (
-        bled(event(11)),
-        bled(event(11), event(9), row(1)),
-        bled(event(11), row(1)),
-    ):
-        assert [str(one.break_class) for one in found_breaks(evidence) if one.evidence["at"] == at(11)] == [
-            "bled_into_transaction"
-        ]
-    unequal = bled(event(11), row(1, amount_minor=2))
-    assert {str(one.break_class) for one in found_breaks(unequal)} == {"bled_into_transaction", "amount_mismatch"}
-
-
-def test_a_bleed_names_the_marker_the_epochs_and_the_money() -> None:
-    (found,) = found_breaks(bled(event(11), row(1)))
-    assert "under epoch 0" in found.story and "the COMMIT at 19" in found.story and "under epoch 1" in found.story
-    assert (found.match_key, found.evidence["bled_batches"], found.evidence["marker_offset"]) == ("ev-1", 1, 19)
-    assert (found.amount_minor, found.currency) == (0, "")  # the literal record has no readable money
-
-
-def test_where_not_all_that_bled_is_named_each_break_says_so() -> None:
-    evidence = bled(event(11), row(1))
-    (part,) = evidence.census
-    (whole,) = found_breaks(evidence)
-    assert "Not all" not in whole.story
-    (batch,) = part.bled
-    long_one = replace(batch, kafka_offset_start=11, kafka_offset_end=11 + BLED_RECORDS + 1)
-    for more in (replace(part, bled_batches=25), replace(part, bled=(long_one,))):
-        (found,) = found_breaks(replace(evidence, census=(more,)))
-        assert f"{more.bled_batches} batches did; named are the first 1, with their first 100 offsets" in found.story
-
-
-def test_the_grace_of_a_bled_record_changes_nothing() -> None:
-    evidence = bled(event(11))
-    assert evidence.deadlines.now_utc == NOON + HOUR
-    assert found_breaks(evidence)

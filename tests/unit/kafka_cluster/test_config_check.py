@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tallystick.anomalies.notices.promise_at_risk import promise_at_risk
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.config_check import (
     CheckResult,
@@ -15,27 +14,11 @@ from tallystick.kafka_cluster.config_check import (
     posture,
     reconciliation_horizon,
 )
-from tallystick.kafka_cluster.state import BrokerSettings, ClusterState, TopicSettings
+from tallystick.kafka_cluster.state import BrokerSettings, TopicSettings
 from tallystick.model.census_values import PartitionCensus
-from tests.unit.builders import HOUR, L2T, NOON, T2L, TOPIC, census_of, contract_of, evidence_of, slice_of
+from tests.unit.builders import HOUR, L2T, NOON, T2L, TOPIC, census_of, contract_of, slice_of
+from tests.unit.cluster_settings import BROKER, KEPT
 
-KEPT = TopicSettings(
-    topic=TOPIC,
-    replication_factor=3,
-    in_sync_replicas=3,
-    min_insync_replicas=2,
-    unclean_leader_election=False,
-    cleanup_policy=("delete",),
-    retention_ms=604_800_000,
-    retention_bytes=-1,
-    message_timestamp_type="CreateTime",
-)
-BROKER = BrokerSettings(
-    transaction_max_timeout_ms=600_000,
-    transactional_id_expiration_ms=604_800_000,
-    producer_id_expiration_ms=86_400_000,
-    transaction_version=2,
-)
 CENSUS = replace(census_of(slice_of(10, 20)), plain=0, committed=9, without_producer_id=0)
 CONTRACT = contract_of(L2T)
 
@@ -171,10 +154,6 @@ def test_the_horizon_is_interval_settling_and_grace() -> None:
     assert reconciliation_horizon(CONTRACT) == timedelta(hours=1, minutes=10, seconds=60)
 
 
-def settings_read(**changes: Any) -> ClusterState:
-    return ClusterState(topic_settings=(replace(KEPT, **changes),), broker_settings=BROKER)
-
-
 @pytest.mark.parametrize(
     ("declared", "standing"),
     [
@@ -187,42 +166,6 @@ def test_the_ledgers_consumer_is_what_its_owner_declares(declared: str | None, s
     ledger = {"connection": "ledger_billing", "table": "billing.payout", "consumer_isolation": declared}
     assert lines(contract=contract_of(T2L, ledger=ledger))["ledger.consumer_isolation"].standing is standing
     assert "ledger.consumer_isolation" not in lines()
-
-
-def test_one_notice_names_every_setting_at_risk() -> None:
-    evidence = evidence_of(surroundings=settings_read(replication_factor=1, in_sync_replicas=1, min_insync_replicas=1))
-    (found,) = promise_at_risk(evidence)
-    assert found.count == 2
-    assert found.sentence == (
-        "2 settings do not keep what exactly-once needs: replication factor, min.insync.replicas."
-    )
-    assert [line["setting"] for line in found.details["lines"]] == ["replication factor", "min.insync.replicas"]
-
-
-@pytest.mark.parametrize(
-    ("changes", "pages"),
-    [
-        ({"replication_factor": 1, "in_sync_replicas": 1, "min_insync_replicas": 1}, False),
-        ({"unclean_leader_election": True}, True),
-        (
-            {
-                "replication_factor": 1,
-                "in_sync_replicas": 1,
-                "min_insync_replicas": 1,
-                "unclean_leader_election": True,
-            },
-            False,
-        ),
-    ],
-    ids=["a single broker", "an unclean election may cut records off", "no replica to elect"],
-)
-def test_on_call_is_told_only_where_acknowledged_records_may_be_lost(changes: dict[str, Any], pages: bool) -> None:
-    (found,) = promise_at_risk(evidence_of(surroundings=settings_read(**changes)))
-    assert found.pages is pages
-
-
-def test_settings_that_nobody_could_read_are_no_finding() -> None:
-    assert list(promise_at_risk(evidence_of(direction=T2L))) == []
 
 
 def test_a_long_horizon_is_said_in_days_and_the_rest() -> None:

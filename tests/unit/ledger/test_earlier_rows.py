@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.anomalies.doubts.ledger_changed import ledger_rewritten
 from tallystick.ledger.earlier_rows import (
     AHEAD,
     BEFORE,
@@ -17,8 +16,6 @@ from tallystick.ledger.earlier_rows import (
     compare_digests,
     places_by_number,
 )
-from tallystick.model.finding_names import Doubt
-from tests.unit.builders import contract_of, evidence_of
 
 READ = (ReadSlice(start=100, end=200, rows=7), ReadSlice(start=200, end=300, rows=0))
 AS_READ = {"[100, 200)": 7}
@@ -94,31 +91,6 @@ def test_a_row_without_an_id_that_gets_one_is_nothing_that_went() -> None:
     assert [Place(name=name, expected=2, now=1).gone for name in (WITHOUT_ID, BEFORE, AHEAD, "[1, 2)")] == [0, 0, 0, 1]
 
 
-UNREAD = Place(name=WITHOUT_ID, expected=0, now=7, row_ids=("11", "12"))
-GONE = Place(name="[100, 200)", expected=7, now=4)
-
-
-def test_rows_that_no_cut_reads_are_a_doubt_that_names_them() -> None:
-    (doubt,) = ledger_rewritten(evidence_of(rows_out_of_place=(UNREAD,)))
-    assert doubt.doubt is Doubt.LEDGER_REWRITTEN
-    assert (
-        "7 rows came where no cut reads them: 7 without a written_xid (newest row ids there: 11, 12, ...)"
-        in doubt.sentence
-    )
-    assert doubt.details["places"][0]["row_ids"] == ["11", "12"]
-    assert list(ledger_rewritten(evidence_of())) == []
-
-
-def test_rows_that_went_are_a_doubt_unless_their_owner_archives_them() -> None:
-    (doubt,) = ledger_rewritten(evidence_of(rows_out_of_place=(GONE,)))
-    assert "3 rows went that earlier cuts had read: 3 of 7 with one in [100, 200), which was read" in doubt.sentence
-    ledger = {"connection": "l", "table": "a.b", "slice_by": "written_xid", "earlier_rows": "archived"}
-    archived = evidence_of(rows_out_of_place=(GONE,), contract=contract_of(ledger=ledger))
-    assert list(ledger_rewritten(archived)) == []
-    (doubt,) = ledger_rewritten(replace(archived, rows_out_of_place=(GONE, UNREAD)))
-    assert "went" not in doubt.sentence
-
-
 def test_a_slice_whose_rows_say_other_things_is_told_once_and_not_beside_its_count() -> None:
     before = replace(QUIET, digests={"[100, 200)": "1", "[200, 300)": "2"})
     now = {"[100, 200)": "1", "[200, 300)": "3", "[300, 400)": "4"}
@@ -127,11 +99,3 @@ def test_a_slice_whose_rows_say_other_things_is_told_once_and_not_beside_its_cou
     counted = Place(name="[200, 300)", expected=1, now=2)
     assert compare_digests(now, before, (counted,)) == ()
     assert compare_digests(now, replace(QUIET, digests=now), ()) == compare_digests(now, None, ()) == ()
-
-
-def test_rows_that_say_other_things_are_a_doubt_also_where_old_ones_are_archived() -> None:
-    changed = Place(name="[100, 200)", expected=0, now=0, row_ids=("11",))
-    ledger = {"connection": "l", "table": "a.b", "slice_by": "written_xid", "earlier_rows": "archived"}
-    for contract in (contract_of(), contract_of(ledger=ledger)):
-        (doubt,) = ledger_rewritten(evidence_of(rows_out_of_place=(changed,), contract=contract))
-        assert "rows of 1 slice that earlier cuts have read say other things now: [100, 200)" in doubt.sentence

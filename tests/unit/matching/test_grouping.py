@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tallystick.matching.grouping import group_by_key, group_by_transaction
 from tallystick.matching.scan_result import place_in_order
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
-from tests.unit.builders import LAW, event, item_of, row
+from tests.unit.builders import LAW, event, evidence_of, item_of, row
 
 
 def keys(*groups: object) -> list[tuple[str, list[str]]]:
@@ -121,3 +121,8 @@ def test_another_row_of_the_key_is_no_new_version_of_the_carried_one() -> None:
 def test_an_event_at_a_carried_ones_place_is_no_new_version_of_it() -> None:
     (case,) = group_by_key([event(11, "a")], [item_of(event(11, "a"))])
     assert [copy.is_new_version for copy in case.copies] == [False, False]
+
+
+def test_a_legs_side_never_reaches_the_pairing() -> None:
+    item = replace(item_of(row(1)), side=ItemSide.LEGS, item_id="legs:pay-1")
+    assert evidence_of(carried=[item]).outcomes == ()

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.model.cut import Sample
+from tallystick.model.cut import Sample, next_topic_slice
 from tallystick.model.offsets import TopicPartition
 from tallystick.pipeline.readiness import assess_settlement, ledger_settled_until, topic_settled_until
-from tests.unit.builders import HOUR, LAW, MINUTE, NOON, PART, partition_at, sample_at
+from tallystick.pipeline.sources import sample_of
+from tests.unit.builders import HOUR, LAW, MINUTE, NOON, PART, ledger_at, partition_at, sample_at
 
 MARK = sample_at(NOON, 20, 300)
 
@@ -122,3 +123,24 @@ def test_a_side_that_goes_on_never_settles_less(lso: int, more: int) -> None:
         return topic_settled_until(SAMPLES, [partition_at(lso=at)]) or NOON - HOUR
 
     assert reached(lso) <= reached(lso + more)
+
+
+@given(lso=st.integers(0, 30), above=st.integers(0, 5), unseen=st.integers(0, 5))
+def test_a_window_is_settled_only_once_all_that_the_leader_had_can_be_read(lso: int, above: int, unseen: int) -> None:
+    now = partition_at(lso=lso, high_watermark=lso + above, log_end=lso + above + unseen)
+    sample = sample_of((now,), ledger_at(300), at_utc=NOON)
+    settlement = assess_settlement([sample], window_end_utc=NOON, partitions=(now,), ledger_xmin=300)
+    assert settlement.settled == (above + unseen == 0)
+    assert (topic_settled_until([sample], (now,)) is None) == (above + unseen > 0)
+    taken = next_topic_slice(now, previous=None, mark=sample.high_watermark(PART))
+    assert taken.held == (taken.held_by_transaction or taken.held_by_replication)
+    assert (taken.held_by_transaction, taken.held_by_replication) == (above > 0, unseen > 0)
+
+
+def test_one_partition_that_is_not_whole_leaves_all_of_them_unsettled() -> None:
+    whole = partition_at(partition=1, lso=20, high_watermark=20, log_end=20)
+    short = partition_at(lso=20, high_watermark=20, log_end=21)
+    sample = sample_of((short, whole), ledger_at(300), at_utc=NOON)
+    assert topic_settled_until([sample], (short, whole)) is None
+    assert topic_settled_until([sample], (replace(short, lso=21, high_watermark=21), whole)) == NOON
+    assert topic_settled_until([sample_at(NOON, 20, 300)], (short, whole)) == NOON

@@ -4,10 +4,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tallystick.anomalies.notices.host_clock_off import host_clock_off
-from tallystick.judging.canary_evidence import calm_evidence
 from tallystick.store.clock import StoreClock, dated_by_store, least_difference
-from tests.unit.builders import MINUTE, NOON, contract_of, cut_of, evidence_of
+from tests.unit.builders import MINUTE, NOON
 
 SECOND = timedelta(seconds=1)
 
@@ -44,24 +42,3 @@ def test_what_another_host_dated_is_never_taken_for_younger_than_it_may_be(
 ) -> None:
     clock = StoreClock(now_utc=NOON, host_ahead=host_ahead)
     assert dated_by_store(clock, at, not_before=NOON - 2 * HOUR) == dated
-
-
-def test_canaries_are_judged_as_if_the_host_were_right() -> None:
-    assert not list(host_clock_off(calm_evidence(evidence_of(cut=cut_of(host_ahead_ms=10**6)))))
-
-
-@pytest.mark.parametrize(
-    ("ahead_ms", "grace", "told"),
-    [
-        (6_001, 60, "The clock of the host that made this cut is 6.0 s ahead of the verdict store's, by which"),
-        (-120_000, 60, "is 120.0 s behind the verdict store's"),
-        (-6_000, 60, ""),
-        (1_001, 0, "is 1.0 s ahead of"),
-        (1_000, 0, ""),
-        (None, 0, ""),
-    ],
-)
-def test_a_tenth_of_the_grace_and_a_second_are_allowed(ahead_ms: int | None, grace: int, told: str) -> None:
-    evidence = evidence_of(contract=contract_of(partner_grace_seconds=grace), cut=cut_of(host_ahead_ms=ahead_ms))
-    assert told in "".join(one.sentence for one in host_clock_off(evidence))
-    assert bool(told) is bool(list(host_clock_off(evidence)))

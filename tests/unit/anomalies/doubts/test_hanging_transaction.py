@@ -2,55 +2,60 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from tallystick.anomalies.doubts.hanging_transaction import hanging_transaction, held_by_prepared_transaction
 from tallystick.anomalies.doubts.held import held_by_open_transaction
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
-from tallystick.kafka_cluster.state import BlockedEvents, BrokerSettings, ClusterState, FirstSight
+from tallystick.kafka_cluster.state import ClusterState
 from tallystick.matching.evidence import Evidence
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
+from tests.unit.anomalies.planted import Pair, PlantedCases
 from tests.unit.builders import HOUR, NOON, PART, cut_of, evidence_of, slice_of
+from tests.unit.cluster_settings import BROKER, KEPT
+from tests.unit.open_transactions import BEHIND, HANGING, LIVE, OWN, SETTINGS, SIGHT
 
-HANGING = OpenTransaction(
-    topic_partition=PART,
-    producer_id=4001,
-    producer_epoch=3,
-    kafka_offset_start=20,
-    transactional_id="",
-    started_ms=None,
-    timeout_ms=None,
-    confirmed=True,
-)
-LIVE = replace(
-    HANGING,
-    producer_id=4002,
-    transactional_id="relay-2",
-    started_ms=int(NOON.timestamp() * 1000),
-    timeout_ms=7_200_000,
-    coordinator_state="Ongoing",
-    lists_partition=True,
-)
+
+def held_by_transaction(**changes: Any) -> Evidence:
+    """A slice that is one offset short, and the transaction that holds it: Ongoing, with a minute of time-out."""
+    holder = OpenTransaction(
+        topic_partition=PART,
+        producer_id=4001,
+        producer_epoch=3,
+        kafka_offset_start=20,
+        transactional_id="relay-1",
+        started_ms=0,
+        timeout_ms=60_000,
+        coordinator_state="Ongoing",
+        lists_partition=True,
+        confirmed=True,
+    )
+    known = ClusterState(topic_settings=(KEPT,), broker_settings=BROKER)
+    open_now = replace(known, open_transactions=(replace(holder, **changes),))
+    return evidence_of(cut=cut_of(slice_of(10, 20, mark=21)), surroundings=open_now)
+
+
+class TestPlanted(PlantedCases):
+    pairs = (
+        Pair(
+            name=Doubt.HANGING_TRANSACTION,
+            fires=held_by_transaction(lists_partition=False),
+            twin=held_by_transaction(lists_partition=True),  # long but live
+            twin_is=frozenset({Doubt.HELD_BY_OPEN_TRANSACTION}),
+        ),
+        Pair(
+            name=Doubt.HELD_BY_PREPARED_TRANSACTION,
+            fires=held_by_transaction(timeout_ms=2_147_483_647),
+            twin=held_by_transaction(timeout_ms=600_000),  # as long as an ordinary one may be
+            twin_is=frozenset({Doubt.HELD_BY_OPEN_TRANSACTION}),
+        ),
+    )
+
+
 PREPARED = replace(LIVE, timeout_ms=2**31 - 1)
-SETTINGS = BrokerSettings(
-    transaction_max_timeout_ms=7_200_000,
-    transactional_id_expiration_ms=604_800_000,
-    producer_id_expiration_ms=86_400_000,
-    transaction_version=2,
-)
-SIGHT = FirstSight(topic_partition=PART, producer_id=4001, kafka_offset_start=20, first_seen_utc=NOON - HOUR)
-OWN = BlockedEvents(
-    topic_partition=PART,
-    producer_id=4001,
-    producer_epoch=3,
-    kafka_offset_start=20,
-    events=1,
-    money={"EUR": 1_000},
-    holds=True,
-)
-BEHIND = replace(OWN, producer_id=4002, kafka_offset_start=21, events=2, money={"EUR": 2_050}, holds=False)
 
 
 def held(*open_transactions: OpenTransaction, mark: int = 27, **around: object) -> Evidence:

@@ -1,21 +1,32 @@
-"""Money is compared as whole minor units with its currency: to the last one, at any size, with its sign."""
+"""X1: money is compared as whole minor units with its currency: to the last one, at any size, with its sign."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.anomalies.registry import RULES
-from tallystick.matching.evidence import Evidence
+from tallystick.anomalies.breaks.mismatch import amount_mismatch, currency_mismatch
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.findings import Break
+from tests.unit.anomalies.planted import Pair, PlantedCases, found_breaks
 from tests.unit.builders import L2T, LAW, T2L, event, evidence_of, row
 from tests.unit.in_memory_books import Books, classes_of
 
+
+class TestPlanted(PlantedCases):
+    pairs = (
+        Pair(
+            name=BreakClass.AMOUNT_MISMATCH,
+            fires=evidence_of(event(11, amount_minor=10_000_000_000), row(1, amount_minor=10_000_000_399)),
+            twin=evidence_of(event(11, amount_minor=10_000_000_399), row(1, amount_minor=10_000_000_399)),
+        ),
+        Pair(
+            name=BreakClass.CURRENCY_MISMATCH,
+            fires=evidence_of(event(11, currency="EUR"), row(1, currency="USD")),
+            twin=evidence_of(event(11, currency="USD"), row(1, currency="USD")),
+        ),
+    )
+
+
 BIGINT = st.integers(-(2**63), 2**63 - 1)
-
-
-def breaks_of(evidence: Evidence) -> list[Break]:
-    return [found for rule in RULES for found in rule.judge(evidence) if isinstance(found, Break)]
 
 
 @pytest.mark.parametrize("direction", [L2T, T2L], ids=str)
@@ -34,7 +45,7 @@ def test_amounts_that_differ_are_a_mismatch_of_the_difference(
     direction: object, in_topic: int, in_ledger: int, at_stake: int
 ) -> None:
     evidence = evidence_of(event(11, amount_minor=in_topic), row(1, amount_minor=in_ledger), direction=direction)
-    (found,) = breaks_of(evidence)
+    (found,) = found_breaks(evidence)
     assert (found.break_class, found.amount_minor, found.currency) == (BreakClass.AMOUNT_MISMATCH, at_stake, "EUR")
     assert found.evidence["topic"]["amount_minor"] == in_topic
     assert found.evidence["ledger"]["amount_minor"] == in_ledger
@@ -45,25 +56,25 @@ def test_amounts_that_differ_are_a_mismatch_of_the_difference(
 @given(BIGINT, BIGINT)
 def test_two_amounts_match_exactly_when_they_are_the_same_integer(in_topic: int, in_ledger: int) -> None:
     evidence = evidence_of(event(11, amount_minor=in_topic), row(1, amount_minor=in_ledger))
-    assert bool(breaks_of(evidence)) == (in_topic != in_ledger)
+    assert bool(found_breaks(evidence)) == (in_topic != in_ledger)
 
 
 @LAW
 @given(BIGINT)
 def test_the_same_amount_of_either_sign_is_no_break(amount_minor: int) -> None:
-    assert breaks_of(evidence_of(event(11, amount_minor=amount_minor), row(1, amount_minor=amount_minor))) == []
+    assert found_breaks(evidence_of(event(11, amount_minor=amount_minor), row(1, amount_minor=amount_minor))) == []
 
 
 @pytest.mark.parametrize(("in_topic", "in_ledger"), [("EUR", "USD"), ("EUR", "eur"), ("EUR", "")])
 def test_another_currency_is_a_mismatch_of_the_whole_amount_though_the_figures_agree(
     in_topic: str, in_ledger: str
 ) -> None:
-    (found,) = breaks_of(evidence_of(event(11, currency=in_topic), row(1, currency=in_ledger)))
+    (found,) = found_breaks(evidence_of(event(11, currency=in_topic), row(1, currency=in_ledger)))
     assert (found.break_class, found.amount_minor) == (BreakClass.CURRENCY_MISMATCH, 1_000)
 
 
 def test_another_currency_and_another_amount_are_one_break() -> None:
-    (found,) = breaks_of(evidence_of(event(11, "ev-1", 100, "EUR"), row(1, "ev-1", 16_000, "JPY")))
+    (found,) = found_breaks(evidence_of(event(11, "ev-1", 100, "EUR"), row(1, "ev-1", 16_000, "JPY")))
     assert found.break_class is BreakClass.CURRENCY_MISMATCH
 
 
@@ -72,25 +83,10 @@ def test_equal_totals_of_different_items_are_two_mismatches() -> None:
     evidence = evidence_of(
         event(11, "ev-1", 1_000), row(1, "ev-1", 2_000), event(12, "ev-2", 2_000), row(2, "ev-2", 1_000)
     )
-    assert [(found.match_key, found.amount_minor) for found in breaks_of(evidence)] == [
+    assert [(found.match_key, found.amount_minor) for found in found_breaks(evidence)] == [
         ("ev-1", 1_000),
         ("ev-2", 1_000),
     ]
-
-
-def test_equal_totals_and_counts_of_different_keys_are_a_missing_and_a_phantom() -> None:
-    assert [found.break_class for found in breaks_of(evidence_of(event(11, "ev-1"), row(1, "ev-2")))] == [
-        BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED,
-        BreakClass.PHANTOM_IN_TOPIC,
-    ]
-
-
-def test_equal_copies_find_each_other_whatever_the_order() -> None:
-    """The ledger doubled the key with another amount: the copy that disagrees is the extra one."""
-    (found,) = breaks_of(
-        evidence_of(event(11, amount_minor=200), row(1, amount_minor=100), row(2, amount_minor=200), direction=T2L)
-    )
-    assert (found.break_class, found.evidence["at"]) == (BreakClass.DUPLICATE_IN_LEDGER, "ledger:1")
 
 
 def test_a_mismatch_is_not_paired_again_and_its_correction_is_a_second_copy() -> None:
@@ -106,15 +102,8 @@ def test_a_mismatch_is_not_paired_again_and_its_correction_is_a_second_copy() ->
     assert sum(books.outstanding().values()) == 2
 
 
-def test_matched_money_is_counted_per_currency() -> None:
-    books = Books(L2T)
-    books.begin()
-    for key, amount_minor, currency in (("a", 2**53 + 1, "EUR"), ("b", 2**53, "EUR"), ("c", -7, "JPY")):
-        books.post(key, amount_minor, currency)
-    books.run(in_grace=True)
-    for key, amount_minor, currency in (("a", 2**53 + 1, "EUR"), ("b", 2**53, "EUR"), ("c", -7, "JPY")):
-        books.write(key, amount_minor, currency)
-    figures = books.run().figures
-    assert figures.matched_money == {"EUR": 2**54 + 1, "JPY": -7}
-    assert (figures.in_flight_items, figures.in_flight_money) == (0, {})
-    assert books.results[0].figures.in_flight_money == {"EUR": 2**54 + 1, "JPY": -7}
+def test_a_row_without_a_comparable_amount_says_so() -> None:
+    evidence = evidence_of(event(11), row(1, amount_minor=0, currency=""))
+    (found,) = amount_mismatch(evidence)
+    assert not list(currency_mismatch(evidence))
+    assert "ledger:1 says no whole amount of a currency" in found.story

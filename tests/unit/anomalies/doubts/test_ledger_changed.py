@@ -10,7 +10,34 @@ from tallystick.matching.match_case import RecordLocation
 from tallystick.model.cut import LedgerSnapshot
 from tallystick.model.finding_names import Doubt
 from tallystick.model.open_item import ItemSide
+from tests.unit.anomalies.builders import CLEAN
+from tests.unit.anomalies.planted import Pair, PlantedCases, found_in
 from tests.unit.builders import contract_of, cut_of, deadlines_of, evidence_of, ledger_at, ledger_slice_of, row, seen
+
+
+class TestPlanted(PlantedCases):
+    pairs = (
+        Pair(
+            name=Doubt.LEDGER_REWRITTEN,
+            fires=replace(CLEAN, older_rows=39, older_rows_expected=40),
+            twin=replace(CLEAN, older_rows=40, older_rows_expected=40),
+        ),
+        Pair(
+            name=Doubt.LEDGER_FAILED_OVER,
+            fires=replace(CLEAN, previous_ledger=ledger_at(200, timeline=2)),
+            twin=replace(CLEAN, previous_ledger=ledger_at(200, lsn="0/0")),
+        ),
+        Pair(
+            name=Doubt.LEDGER_IDS_REUSED,
+            fires=replace(CLEAN, previous_ledger=ledger_at(301)),
+            twin=replace(CLEAN, previous_ledger=ledger_at(300)),  # idle: no id was given out since
+        ),
+    )
+
+
+def test_the_guard_of_older_rows_is_silent_where_the_slicing_column_makes_it_needless() -> None:
+    assert found_in(replace(CLEAN, older_rows=None)) == set()
+
 
 PAIRED_BEFORE = seen(ItemSide.TOPIC, RecordLocation.EARLIER_SLICE, 5)
 TWO_TO_32 = 2**32

@@ -4,31 +4,81 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.anomalies.breaks.compensated_twice import compensated_twice
-from tallystick.anomalies.breaks.duplicate_in_topic import duplicate_in_topic, original_item_id, tell_cause
-from tallystick.anomalies.breaks.make_break import NAMED_OF_A_SIDE_MAX
+from tallystick.anomalies.breaks.duplicate_in_topic import original_item_id, tell_cause
 from tallystick.kafka_log.producer_history import MarkerProtocol
-from tallystick.kafka_log.record import ACTION_HEADER, LogRecord
+from tallystick.kafka_log.record import LogRecord
 from tallystick.kafka_log.transaction_span import TransactionSpan
 from tallystick.matching.match_case import RecordLocation
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
+from tests.unit.anomalies.builders import COPY, ORIGINAL, by_action, doubled
+from tests.unit.anomalies.copies import COMPENSATED, NEW_SESSION, doubled_in_topic, written
+from tests.unit.anomalies.planted import Pair, PlantedCases
 from tests.unit.builders import IN_TOPIC, L2T, LEDGER, T2L, event, evidence_of, item_of, record_of, row, seen
 
+
+class TestPlanted(PlantedCases):
+    pairs = (
+        Pair(
+            name=BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE,
+            fires=doubled(original=record_of(ORIGINAL), copy=record_of(COPY)),
+            twin=doubled(original=record_of(ORIGINAL), copy=record_of(COPY, session="relay-2")),
+            twin_is=frozenset({BreakClass.DUPLICATE_IN_TOPIC_REPROCESSED}),
+        ),
+        Pair(
+            name=BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION,
+            fires=doubled(original=record_of(ORIGINAL, producer_id=7), copy=record_of(COPY, producer_id=8)),
+            twin=doubled(original=record_of(ORIGINAL), copy=record_of(COPY)),
+            twin_is=frozenset({BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE}),
+        ),
+        Pair(
+            name=BreakClass.DUPLICATE_IN_TOPIC_ZOMBIE,
+            fires=doubled(
+                original=record_of(ORIGINAL, producer_id=7, source="in:0:4"),
+                copy=replace(record_of(COPY, producer_id=7, source="in:0:4", session="relay-2"), producer_epoch=1),
+            ),
+            twin=doubled(
+                original=record_of(ORIGINAL, producer_id=7, source="in:0:4"),
+                copy=replace(record_of(COPY, producer_id=8, source="in:0:4", session="relay-2"), producer_epoch=1),
+            ),
+            twin_is=frozenset({BreakClass.DUPLICATE_IN_TOPIC_REPROCESSED}),
+        ),
+        Pair(
+            name=BreakClass.DUPLICATE_IN_TOPIC_REPROCESSED,
+            fires=doubled(
+                original=record_of(ORIGINAL, producer_id=7, source="in:0:4"),
+                copy=record_of(COPY, producer_id=8, source="in:0:4", session="relay-2"),
+            ),
+            twin=doubled(
+                original=record_of(ORIGINAL, producer_id=7, source="in:0:4"),
+                copy=record_of(COPY, producer_id=8, source="in:0:5", session="relay-2"),
+            ),
+            twin_is=frozenset({BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION}),
+        ),
+        Pair(
+            name=BreakClass.DUPLICATE_IN_TOPIC_COMPENSATED,
+            fires=doubled(
+                original=by_action(record_of(ORIGINAL, producer_id=7), "a-1"), copy=record_of(COPY, producer_id=8)
+            ),
+            twin=doubled(original=record_of(ORIGINAL, producer_id=7), copy=record_of(COPY, producer_id=8)),
+            twin_is=frozenset({BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION}),
+        ),
+        Pair(
+            name=BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN,
+            fires=doubled(original=record_of(ORIGINAL, session=None), copy=record_of(COPY)),
+            twin=doubled(original=record_of(ORIGINAL), copy=record_of(COPY)),
+            twin_is=frozenset({BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE}),
+        ),
+    )
+
+
 RETRY = BreakClass.DUPLICATE_IN_TOPIC_NO_IDEMPOTENCE
-NEW_SESSION = BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION
+
 REPROCESSED = BreakClass.DUPLICATE_IN_TOPIC_REPROCESSED
-UNKNOWN = BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN
+CAUSE_UNKNOWN = BreakClass.DUPLICATE_IN_TOPIC_CAUSE_UNKNOWN
 ZOMBIE = BreakClass.DUPLICATE_IN_TOPIC_ZOMBIE
-COMPENSATED = BreakClass.DUPLICATE_IN_TOPIC_COMPENSATED
-TWICE = BreakClass.COMPENSATED_TWICE
+
 CONSTANT, MOVING = MarkerProtocol.CONSTANT_EPOCH, MarkerProtocol.EPOCH_PER_TRANSACTION
-
-ORIGINAL, COPY = event(11), event(12)
-
-
-def written(copy: object = COPY, **by: object) -> LogRecord:
-    return record_of(copy, **by)
 
 
 @pytest.mark.parametrize(
@@ -36,8 +86,8 @@ def written(copy: object = COPY, **by: object) -> LogRecord:
     [
         pytest.param(written(), written(), RETRY, id="no producer id, same session"),
         pytest.param(written(), written(session="relay-2"), REPROCESSED, id="no producer id, another session"),
-        pytest.param(written(session=None), written(), UNKNOWN, id="no producer id, one session unknown"),
-        pytest.param(written(session=None), written(session=None), UNKNOWN, id="no producer id, no session"),
+        pytest.param(written(session=None), written(), CAUSE_UNKNOWN, id="no producer id, one session unknown"),
+        pytest.param(written(session=None), written(session=None), CAUSE_UNKNOWN, id="no producer id, no session"),
         pytest.param(written(), written(producer_id=7), RETRY, id="one producer id, same session"),
         pytest.param(written(producer_id=7), written(session="relay-2"), REPROCESSED, id="one id, another session"),
         pytest.param(written(producer_id=7), written(producer_id=8), NEW_SESSION, id="two producer ids"),
@@ -66,8 +116,8 @@ def written(copy: object = COPY, **by: object) -> LogRecord:
             NEW_SESSION,
             id="no input named, another process",
         ),
-        pytest.param(None, written(), UNKNOWN, id="the original has left the log"),
-        pytest.param(written(), None, UNKNOWN, id="the copy has left the log"),
+        pytest.param(None, written(), CAUSE_UNKNOWN, id="the original has left the log"),
+        pytest.param(written(), None, CAUSE_UNKNOWN, id="the copy has left the log"),
     ],
 )
 def test_the_cause_is_told_from_the_producers(
@@ -148,43 +198,11 @@ def test_two_generations_of_one_transactional_id_are_a_zombie(
     assert tell_cause(original, extra) is cause
 
 
-def published(record: LogRecord, action_id: str) -> LogRecord:
-    return replace(record, headers={ACTION_HEADER: action_id})
-
-
 @pytest.mark.parametrize("by", [{}, {"producer_id": 7}, {"session": None}])
 def test_a_copy_of_ours_beside_one_that_is_not_is_our_repair_whoever_came_first(by: dict[str, object]) -> None:
-    plain, ours = written(**by), published(written(producer_id=8), "a-1")
+    plain, ours = written(**by), by_action(written(producer_id=8), "a-1")
     assert tell_cause(plain, ours) is COMPENSATED
     assert tell_cause(ours, plain) is COMPENSATED
-
-
-def classes(*records: LogRecord) -> list[BreakClass]:
-    """One row, and copies at 11, 12, ... by these."""
-    copies = [event(11 + number) for number in range(len(records))]
-    identities = {copy.item_id: record for copy, record in zip(copies, records, strict=True)}
-    evidence = evidence_of(row(1), *copies, identities=identities)
-    return [one.break_class for one in (*duplicate_in_topic(evidence), *compensated_twice(evidence))]
-
-
-def test_one_action_that_stands_twice_is_compensated_twice_also_beside_the_original() -> None:
-    plain, ours = written(producer_id=7), published(written(producer_id=8), "a-1")
-    assert classes(ours, ours) == [TWICE]
-    assert classes(plain, ours, ours) == [COMPENSATED, TWICE]
-    assert classes(ours, plain, ours) == [COMPENSATED, TWICE]
-
-
-def test_two_actions_that_stand_once_each_are_not() -> None:
-    plain = written(producer_id=7)
-    assert classes(published(plain, "a-1"), published(plain, "a-2")) == [NEW_SESSION]
-
-
-def test_one_action_of_two_keys_is_not() -> None:
-    copies = [event(11), event(12), event(13, key="ev-2"), event(14, key="ev-2")]
-    records = [published(written(producer_id=7), action) for action in ("a-1", "a-2", "a-1", "a-2")]
-    identities = {copy.item_id: record for copy, record in zip(copies, records, strict=True)}
-    evidence = evidence_of(row(1), row(2, key="ev-2"), *copies, identities=identities)
-    assert list(compensated_twice(evidence)) == []
 
 
 def test_copies_that_differ_are_called_so_and_equal_ones_are_not() -> None:
@@ -193,7 +211,7 @@ def test_copies_that_differ_are_called_so_and_equal_ones_are_not() -> None:
             ORIGINAL.item_id: replace(written(producer_id=7), value_digest="aa"),
             COPY.item_id: replace(written(producer_id=8), value_digest=digest),
         }
-        (one,) = found(row(1), ORIGINAL, COPY, identities=identities)
+        (one,) = doubled_in_topic(row(1), ORIGINAL, COPY, identities=identities)
         return one
 
     assert doubled_with("bb").evidence["payload_differs"] is True
@@ -203,67 +221,51 @@ def test_copies_that_differ_are_called_so_and_equal_ones_are_not() -> None:
 
 
 def test_whether_they_differ_is_not_said_where_one_has_left_the_log() -> None:
-    (one,) = found(row(1), ORIGINAL, COPY, identities={COPY.item_id: written()})
+    (one,) = doubled_in_topic(row(1), ORIGINAL, COPY, identities={COPY.item_id: written()})
     assert one.evidence["payload_differs"] is None
 
 
 def test_an_original_of_an_earlier_window_is_said_to_be_of_one_and_one_of_this_is_not() -> None:
-    (here,) = found(row(1), event(11), event(12))
-    (carried,) = found(event(12), row(1), direction=T2L, carried=[item_of(event(3))])
-    (looked_up,) = found(event(12), sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1)])
+    (here,) = doubled_in_topic(row(1), event(11), event(12))
+    (carried,) = doubled_in_topic(event(12), row(1), direction=T2L, carried=[item_of(event(3))])
+    (looked_up,) = doubled_in_topic(event(12), sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1)])
     assert [one.evidence["across_windows"] for one in (here, carried, looked_up)] == [False, True, True]
     assert ["of an earlier window" in one.story for one in (here, carried, looked_up)] == [False, True, True]
 
 
-def found(*copies: object, **about: object) -> list[Break]:
-    return list(duplicate_in_topic(evidence_of(*copies, **about)))
-
-
 def test_each_extra_copy_is_a_break_of_its_own_with_its_own_money() -> None:
-    breaks = found(row(1), event(11), event(12), event(13))
+    breaks = doubled_in_topic(row(1), event(11), event(12), event(13))
     assert [one.evidence["at"][-2:] for one in breaks] == ["12", "13"]
     assert [(one.amount_minor, one.copies) for one in breaks] == [(1_000, 1), (1_000, 1)]
     assert len({one.break_id for one in breaks}) == 2
 
 
 def test_a_duplicate_says_whether_the_ledger_followed_it() -> None:
-    (alone,) = found(event(11), event(12), row(1), direction=T2L)
+    (alone,) = doubled_in_topic(event(11), event(12), row(1), direction=T2L)
     assert alone.evidence["partner"] is None
     assert alone.story.endswith("and the ledger has no row for it.")
-    (followed,) = found(event(11), event(12), row(1), row(2), direction=T2L)
+    (followed,) = doubled_in_topic(event(11), event(12), row(1), row(2), direction=T2L)
     assert followed.evidence["partner"] == "ledger:2"
     assert followed.story.endswith("and the ledger posted it too.")
 
 
 def test_the_original_of_an_earlier_cut_is_found_by_the_look_up() -> None:
-    (one,) = found(
+    (one,) = doubled_in_topic(
         event(12),
         sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1), seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, 3)],
     )
     assert one.evidence["original"] == "topic:billing.payouts:0:3"
 
 
-@pytest.mark.parametrize(("rows", "named", "unnamed"), [(18, 18, None), (1_000, NAMED_OF_A_SIDE_MAX, 980)])
-def test_a_break_of_a_key_that_stands_a_thousand_times_names_a_few_copies_of_each_side(
-    rows: int, named: int, unnamed: int | None
-) -> None:
-    stand = [seen(LEDGER, RecordLocation.EARLIER_SLICE, n) for n in range(rows)]
-    (one,) = found(event(12), sightings=[*stand, *(seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, n) for n in (3, 4))])
-    places = [copy["at"].split(":")[0] for copy in one.evidence["found_elsewhere"]]
-    assert (places.count("ledger"), places.count("topic")) == (named, 2)
-    assert one.evidence.get("found_elsewhere_unnamed") == unnamed
-    assert one.evidence["original"] == "topic:billing.payouts:0:3"
-
-
 def test_an_original_that_has_left_the_log_is_not_named() -> None:
-    (one,) = found(event(12), sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1)])
+    (one,) = doubled_in_topic(event(12), sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1)])
     assert one.evidence["original"] == ""
     assert "repeats an earlier copy" in one.story
-    assert one.break_class is UNKNOWN
+    assert one.break_class is CAUSE_UNKNOWN
 
 
 def test_an_aborted_copy_is_not_the_original() -> None:
-    (one,) = found(
+    (one,) = doubled_in_topic(
         event(12), sightings=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1), seen(IN_TOPIC, RecordLocation.ABORTED, 3)]
     )
     assert one.evidence["original"] == ""
@@ -279,4 +281,4 @@ def test_a_carried_event_is_the_original_of_a_new_one(carried_first: bool) -> No
 
 
 def test_the_ledgers_duplicate_is_not_the_topics() -> None:
-    assert found(row(1), row(2), event(11), direction=L2T) == []
+    assert doubled_in_topic(row(1), row(2), event(11), direction=L2T) == []

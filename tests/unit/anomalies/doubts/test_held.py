@@ -9,8 +9,12 @@ from tallystick.anomalies.doubts.held import held_by_ledger_horizon, held_by_ope
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_cluster.state import ClusterState
 from tallystick.ledger.protocol import HorizonHolder
+from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.offsets import TopicPartition
+from tests.unit.anomalies.builders import cut_with
+from tests.unit.anomalies.planted import Pair, PlantedCases
 from tests.unit.builders import (
+    MINUTE,
     NOON,
     PART,
     TOPIC,
@@ -23,6 +27,30 @@ from tests.unit.builders import (
     row,
     slice_of,
 )
+
+
+class TestPlanted(PlantedCases):
+    pairs = (
+        Pair(
+            name=Doubt.HELD_BY_OPEN_TRANSACTION,
+            fires=cut_with(slice_of(10, 20, mark=21)),
+            twin=cut_with(slice_of(10, 20, mark=20)),
+        ),
+        Pair(
+            name=Doubt.HELD_BY_LEDGER_HORIZON,
+            fires=evidence_of(cut=cut_of(ledger_slice=ledger_slice_of(200, 300, mark=301))),
+            twin=evidence_of(cut=cut_of(ledger_slice=ledger_slice_of(200, 300, mark=300))),
+        ),
+        Pair(
+            name=Doubt.PARTNER_NOT_SETTLED,
+            fires=evidence_of(row(1), deadlines=deadlines_of(topic_settled_until_utc=NOON)),
+            twin=evidence_of(
+                row(1), deadlines=deadlines_of(topic_settled_until_utc=NOON + MINUTE)
+            ),  # just at its deadline
+            twin_is=frozenset({BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED}),
+        ),
+    )
+
 
 RELAY = OpenTransaction(
     topic_partition=PART,

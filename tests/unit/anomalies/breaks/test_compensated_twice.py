@@ -1,0 +1,58 @@
+"""C1: one action that stands twice, and not two that stand once each."""
+
+from tallystick.anomalies.breaks.compensated_twice import compensated_twice
+from tallystick.anomalies.breaks.duplicate_in_topic import duplicate_in_topic
+from tallystick.kafka_log.record import LogRecord
+from tallystick.model.finding_names import BreakClass
+from tests.unit.anomalies.builders import COPY, ORIGINAL, by_action, doubled
+from tests.unit.anomalies.copies import COMPENSATED, NEW_SESSION, written
+from tests.unit.anomalies.planted import Pair, PlantedCases
+from tests.unit.builders import event, evidence_of, record_of, row
+
+
+class TestPlanted(PlantedCases):
+    pairs = (
+        Pair(
+            name=BreakClass.COMPENSATED_TWICE,
+            fires=doubled(
+                original=by_action(record_of(ORIGINAL, producer_id=7), "a-1"),
+                copy=by_action(record_of(COPY, producer_id=8), "a-1"),
+            ),
+            twin=doubled(
+                original=by_action(record_of(ORIGINAL, producer_id=7), "a-1"),
+                copy=by_action(record_of(COPY, producer_id=8), "a-2"),
+            ),
+            twin_is=frozenset({BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION}),
+        ),
+    )
+
+
+TWICE = BreakClass.COMPENSATED_TWICE
+
+
+def doubled_classes(*records: LogRecord) -> list[BreakClass]:
+    """One row, and copies at 11, 12, ... by these."""
+    copies = [event(11 + number) for number in range(len(records))]
+    identities = {copy.item_id: record for copy, record in zip(copies, records, strict=True)}
+    evidence = evidence_of(row(1), *copies, identities=identities)
+    return [one.break_class for one in (*duplicate_in_topic(evidence), *compensated_twice(evidence))]
+
+
+def test_one_action_that_stands_twice_is_compensated_twice_also_beside_the_original() -> None:
+    plain, ours = written(producer_id=7), by_action(written(producer_id=8), "a-1")
+    assert doubled_classes(ours, ours) == [TWICE]
+    assert doubled_classes(plain, ours, ours) == [COMPENSATED, TWICE]
+    assert doubled_classes(ours, plain, ours) == [COMPENSATED, TWICE]
+
+
+def test_two_actions_that_stand_once_each_are_not() -> None:
+    plain = written(producer_id=7)
+    assert doubled_classes(by_action(plain, "a-1"), by_action(plain, "a-2")) == [NEW_SESSION]
+
+
+def test_one_action_of_two_keys_is_not() -> None:
+    copies = [event(11), event(12), event(13, key="ev-2"), event(14, key="ev-2")]
+    records = [by_action(written(producer_id=7), action) for action in ("a-1", "a-2", "a-1", "a-2")]
+    identities = {copy.item_id: record for copy, record in zip(copies, records, strict=True)}
+    evidence = evidence_of(row(1), row(2, key="ev-2"), *copies, identities=identities)
+    assert list(compensated_twice(evidence)) == []

@@ -1,0 +1,35 @@
+"""What every break carries: who wrote its copy, and a few of the places where its key stands."""
+
+import pytest
+
+from tallystick.anomalies.breaks.make_break import NAMED_OF_A_SIDE_MAX, with_identity
+from tallystick.matching.match_case import RecordLocation
+from tallystick.model.findings import Break
+from tests.unit.anomalies.copies import doubled_in_topic, item_at
+from tests.unit.anomalies.planted import found_breaks
+from tests.unit.builders import IN_TOPIC, LEDGER, event, evidence_of, record_of, row, seen
+
+
+@pytest.mark.parametrize(("rows", "named", "unnamed"), [(18, 18, None), (1_000, NAMED_OF_A_SIDE_MAX, 980)])
+def test_a_break_of_a_key_that_stands_a_thousand_times_names_a_few_copies_of_each_side(
+    rows: int, named: int, unnamed: int | None
+) -> None:
+    stand = [seen(LEDGER, RecordLocation.EARLIER_SLICE, n) for n in range(rows)]
+    (one,) = doubled_in_topic(
+        event(12), sightings=[*stand, *(seen(IN_TOPIC, RecordLocation.EARLIER_SLICE, n) for n in (3, 4))]
+    )
+    places = [copy["at"].split(":")[0] for copy in one.evidence["found_elsewhere"]]
+    assert (places.count("ledger"), places.count("topic")) == (named, 2)
+    assert one.evidence.get("found_elsewhere_unnamed") == unnamed
+    assert one.evidence["original"] == "topic:billing.payouts:0:3"
+
+
+def test_a_break_carries_the_identity_of_the_copy_it_is_about_or_of_the_record_its_row_followed() -> None:
+    written = record_of(event(11), producer_id=7)
+    (about_event,) = found_breaks(evidence_of(event(11), identities={item_at(11): written}))
+    assert with_identity(about_event, {item_at(11): written}).evidence["identity"] == written.as_json()
+    aborted = record_of(event(4), producer_id=7)
+    (about_row,) = found_breaks(evidence_of(row(1), sightings=[seen(IN_TOPIC, RecordLocation.ABORTED, 4)]))
+    joined: Break = with_identity(about_row, {item_at(4): aborted})
+    assert joined.evidence["identity"]["at"] == item_at(4)
+    assert "identity" not in with_identity(about_row, {}).evidence

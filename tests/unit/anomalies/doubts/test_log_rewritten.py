@@ -1,0 +1,42 @@
+"""R1: other records where a run has read, and not the same ones sent again to the next leader."""
+
+from dataclasses import replace
+from typing import Any
+
+from tallystick.kafka_cluster.batch_fingerprints import compare_anchors
+from tallystick.kafka_cluster.state import BatchFingerprint, ClusterState, RewrittenBatch
+from tallystick.matching.evidence import Evidence
+from tallystick.model.finding_names import Doubt
+from tests.unit.anomalies.log_doubts import log_doubts_of
+from tests.unit.anomalies.planted import Pair, PlantedCases
+from tests.unit.builders import PART, evidence_of
+
+ANCHOR = BatchFingerprint(
+    topic_partition=PART, kafka_offset_start=4, kafka_offset_end=9, crc32c=0xC0FFEE, leader_epoch=3, read_by_cut=1
+)
+
+
+def reread_as(**changes: Any) -> Evidence:
+    """What the log shows where an earlier run read a batch."""
+    found = compare_anchors([ANCHOR], [replace(ANCHOR, **changes)])
+    return evidence_of(surroundings=ClusterState(rewritten=found))
+
+
+class TestPlanted(PlantedCases):
+    pairs = (
+        Pair(
+            name=Doubt.LOG_REWRITTEN,
+            fires=reread_as(crc32c=0xDECAF),
+            twin=reread_as(leader_epoch=4),  # the same records, sent again to the next leader
+        ),
+    )
+
+
+def test_a_log_that_grew_again_is_rewritten_once_per_partition_from_its_first_odd_batch() -> None:
+    odd = RewrittenBatch(topic_partition=PART, kafka_offset=17, read_by_cut=1, before="one", now="another")
+    batches = (replace(odd, kafka_offset=19), odd)
+    (found,) = log_doubts_of(evidence_of(surroundings=ClusterState(rewritten=batches)))
+    assert found.sentence == (
+        "billing.payouts[0]: 2 of the last batches that were read are not what they were, from offset 17 on (read by "
+        "run 1): one before, another now."
+    )

@@ -1,0 +1,32 @@
+"""Q1: two readers of the same offsets that do not see the same."""
+
+from dataclasses import replace
+
+import pytest
+
+from tallystick.matching.evidence import SecondReading
+from tallystick.model.finding_names import Doubt
+from tests.unit.anomalies.builders import CLEAN, SLICE
+from tests.unit.anomalies.planted import Pair, PlantedCases, found_in
+from tests.unit.builders import census_of
+
+
+class TestPlanted(PlantedCases):
+    pairs = (
+        Pair(
+            name=Doubt.READERS_DISAGREE,
+            fires=replace(CLEAN, census=(census_of(SLICE, spark_rows=10),)),
+            twin=replace(CLEAN, census=(census_of(SLICE, spark_rows=9),)),
+        ),
+    )
+
+
+def test_a_reader_that_counted_nothing_disagrees() -> None:
+    assert found_in(replace(CLEAN, census=(replace(census_of(SLICE), spark_rows=None),))) == {Doubt.READERS_DISAGREE}
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_second_reading_that_is_not_the_same_is_a_doubt(is_same: bool) -> None:
+    """With as many records: what counts is their bytes."""
+    reading = SecondReading(offsets=SLICE.readable, rows=9, client_rows=9, is_same=is_same)
+    assert found_in(replace(CLEAN, second_readings=(reading,))) == (set() if is_same else {Doubt.READERS_DISAGREE})

@@ -1,0 +1,109 @@
+"""X3: errors that cancel out to the last unit, and not what merely waits or leaves one unit."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tallystick.anomalies.notices.offsetting_errors import offsetting_errors
+from tallystick.matching.evidence import Evidence
+from tallystick.matching.match_case import Entry
+from tallystick.model.finding_names import BreakClass, Notice
+from tallystick.model.findings import NoticeFound
+from tests.unit.anomalies.planted import Pair, PlantedCases
+from tests.unit.builders import LAW, MINUTE, NOON, deadlines_of, event, evidence_of, item_of, row
+
+
+def amounts(*pairs: tuple[int, int]) -> Evidence:
+    """Keys of their own, each with an event and a row of these amounts."""
+    copies = [
+        copy
+        for number, (in_topic, in_ledger) in enumerate(pairs)
+        for copy in (event(11 + number, f"ev-{number}", in_topic), row(1 + number, f"ev-{number}", in_ledger))
+    ]
+    return evidence_of(*copies)
+
+
+class TestPlanted(PlantedCases):
+    pairs = (
+        Pair(
+            name=Notice.OFFSETTING_ERRORS,
+            fires=amounts((1_000, 1_010), (2_000, 1_990)),
+            about=frozenset({BreakClass.AMOUNT_MISMATCH}),
+            twin=amounts((1_000, 1_010), (2_000, 1_989)),
+            twin_is=frozenset({BreakClass.AMOUNT_MISMATCH}),
+        ),
+    )
+
+
+def errors_of(*copies: Entry, **changes: object) -> list[NoticeFound]:
+    return list(offsetting_errors(evidence_of(*copies, **changes)))
+
+
+def test_two_mismatches_that_cancel_out_are_told_with_what_they_moved() -> None:
+    (found,) = errors_of(
+        *(event(11, "ev-1", 1_010), row(1, "ev-1", 1_000), event(12, "ev-2", 1_990), row(2, "ev-2", 2_000)),
+        topic_money={"EUR": 3_000},
+        ledger_money={"EUR": 3_000},
+    )
+    assert (found.count, found.pages, found.details["moved_minor"]) == (2, False, {"EUR": 10})
+    assert (found.details["topic_total_minor"], found.details["ledger_total_minor"]) == ({"EUR": 3_000}, {"EUR": 3_000})
+    assert found.sentence.startswith("2 errors cancel out to the last unit (0.10 EUR too much and as much too little")
+
+
+def test_a_missing_and_a_phantom_of_one_amount_cancel_out() -> None:
+    """Equal totals, equal counts, and not one item in common."""
+    assert [found.count for found in errors_of(event(11, "ev-1"), row(1, "ev-2"))] == [2]
+
+
+def test_one_large_error_may_be_hidden_by_many_small_ones() -> None:
+    small = [event(20 + number, f"small-{number}", 100) for number in range(10)]
+    assert [found.count for found in errors_of(*small, row(1, "large", 1_000))] == [11]
+
+
+def test_above_two_to_the_53_one_unit_is_seen() -> None:
+    big = 2**53
+    assert errors_of(event(11, "ev-1", big + 1), row(1, "ev-2", big)) == []
+    assert len(errors_of(event(11, "ev-1", big + 1), row(1, "ev-2", big + 1))) == 1
+
+
+@pytest.mark.parametrize(
+    "copies",
+    [
+        pytest.param((), id="clean books, whose totals are equal too"),
+        pytest.param((event(11), row(1)), id="an event and its row"),
+        pytest.param((event(11, "ev-1"),), id="one error"),
+        pytest.param((event(11, "ev-1"), row(1, "ev-2", 999)), id="one unit is left"),
+        pytest.param((event(11, "ev-1"), row(1, "ev-2", currency="USD")), id="two currencies"),
+        pytest.param((event(11, "ev-1"), event(12, "ev-2")), id="two errors of one sign"),
+        pytest.param((event(11), event(12), row(1), row(2)), id="a copy that the other side followed"),
+        pytest.param((event(11, "ev-1", 0), row(1, "ev-2", 0)), id="of nothing"),
+    ],
+)
+def test_nothing_cancels_out(copies: tuple[Entry, ...]) -> None:
+    assert errors_of(*copies) == []
+
+
+def test_one_currency_may_cancel_out_and_another_not() -> None:
+    (found,) = errors_of(
+        *(event(11, "a", 100), row(1, "b", 100), event(12, "c", 7, "JPY")),
+    )
+    assert (found.count, found.details["moved_minor"]) == (2, {"EUR": 100})
+
+
+def test_what_merely_waits_cancels_nothing_out() -> None:
+    in_grace = deadlines_of(now_utc=NOON + MINUTE / 2)
+    assert errors_of(event(11, "ev-1"), row(1, "ev-2"), deadlines=in_grace) == []
+
+
+def test_errors_of_earlier_rows_count_in_the_run_that_proves_them() -> None:
+    carried = [item_of(event(3, "ev-1")), item_of(row(1, "ev-2"))]
+    assert [found.count for found in errors_of(carried=carried)] == [2]
+
+
+@LAW
+@given(st.lists(st.integers(-(2**62), 2**62).filter(bool), min_size=1, max_size=6), st.randoms())
+def test_errors_cancel_out_exactly_when_they_add_up_to_nothing(differences: list[int], dice: object) -> None:
+    copies = [event(10 + number, f"ev-{number}", amount) for number, amount in enumerate(differences)]
+    dice.shuffle(copies)  # type: ignore[attr-defined]
+    assert bool(errors_of(*copies)) == (sum(differences) == 0)
+    assert errors_of(*copies, row(1, "all", sum(differences)))

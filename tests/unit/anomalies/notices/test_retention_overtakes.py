@@ -1,0 +1,63 @@
+"""M4, as a forecast: when unread offsets expire, and when the next run is."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tallystick.anomalies.notices.retention_overtakes import retention_overtakes
+from tallystick.kafka_cluster.state import ClusterState, UnreadExpiry
+from tallystick.matching.evidence import Evidence
+from tallystick.model.finding_names import Notice
+from tallystick.model.findings import NoticeFound
+from tests.unit.anomalies.planted import Pair, PlantedCases
+from tests.unit.builders import HOUR, MINUTE, NOON, PART, contract_of, cut_of, evidence_of
+
+
+def expiring(expires_utc: datetime) -> Evidence:
+    """When the first offset that no run has read may expire; the next run is through by 14:10."""
+    expiry = UnreadExpiry(topic_partition=PART, kafka_offset=20, expires_utc=expires_utc)
+    return evidence_of(surroundings=ClusterState(expiries=(expiry,)))
+
+
+class TestPlanted(PlantedCases):
+    pairs = (
+        Pair(
+            name=Notice.RETENTION_OVERTAKES,
+            fires=expiring(NOON + 2 * HOUR + 9 * MINUTE),
+            twin=expiring(NOON + 2 * HOUR + 10 * MINUTE),
+        ),
+    )
+
+
+def forecast(*, now_utc: datetime, expires_utc: datetime, schedule: str) -> NoticeFound | None:
+    """Of one partition with unread offsets."""
+    evidence = evidence_of(
+        cut=cut_of(now_utc=now_utc),
+        contract=contract_of(schedule=schedule),
+        surroundings=ClusterState(
+            expiries=(UnreadExpiry(topic_partition=PART, kafka_offset=20, expires_utc=expires_utc),)
+        ),
+    )
+    return next(retention_overtakes(evidence), None)
+
+
+def test_the_next_run_is_when_the_schedule_fires_also_after_a_weekend() -> None:
+    friday = datetime(2026, 9, 18, 6, tzinfo=UTC)
+    assert forecast(now_utc=friday, expires_utc=friday + 48 * HOUR, schedule="0 6 * * 1-5") is not None
+    assert forecast(now_utc=friday, expires_utc=friday + 48 * HOUR, schedule="0 6 * * *") is None
+
+
+@pytest.mark.parametrize(
+    ("left", "says"),
+    [
+        (5 * HOUR, "in 5 h"),
+        (90 * HOUR / 60, "in 90 min"),
+        (timedelta(seconds=70), "in 70 s"),
+        (timedelta(0), "from now on"),
+        (-HOUR, "from now on"),
+    ],
+)
+def test_the_forecast_says_when_and_when_the_next_run_is(left: timedelta, says: str) -> None:
+    found = forecast(now_utc=NOON, expires_utc=NOON + left, schedule="0 */6 * * *")
+    assert found is not None and found.pages
+    assert found.sentence == (f"billing.payouts[0]: unread offsets, from 20 on, expire {says}, the next run is in 6 h.")
