@@ -1,5 +1,5 @@
 """What each kind of sink writes, for an alert of each topic. `python -m tests.alert_snapshots` writes the expected
-texts anew; look at what changed before you commit it. `tests/unit/alerting/test_snapshots.py` compares
+texts anew; look at what changed before you commit it. `tests/unit/alerting/test_template.py` compares
 them byte for byte.
 """
 
@@ -18,7 +18,7 @@ from tallystick.model.finding_names import BreakClass, Doubt, Notice
 from tallystick.model.findings import NoticeFound
 from tallystick.model.verdict import Verdict
 from tallystick.pipeline.missing_verdict_alert import no_verdict_alert, overdue_alert
-from tests.unit.alerting.test_alert import CONTRACT, NOON, OLD, a_break, alerts, standing
+from tests.unit.alerting.run_alerts import CONTRACT, NOON, OLD, a_break, alerts, standing
 
 FOLDER = Path(__file__).parent / "unit" / "alerting" / "alert_snapshots"
 HOUR = timedelta(hours=1)

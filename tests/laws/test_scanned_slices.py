@@ -1,6 +1,5 @@
 """A slice that the scan has read is not searched again, and a look-up answers as if it were."""
 
-import json
 from dataclasses import replace
 
 from hypothesis import given
@@ -16,8 +15,8 @@ from tallystick.matching.record_location import not_yet_fetched
 from tallystick.matching.scan_result import CanaryScan, SliceScan
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.open_item import ItemSide
+from tests.laws.scanned_logs import STEPS, log_of
 from tests.unit.builders import LAW, PART, event, offsets, row, slice_of
-from tests.unit.synthetic_log import SyntheticLog
 
 FIELDS = EventFields()
 SLICE = slice_of(10, 20)
@@ -64,25 +63,6 @@ def test_where_an_event_could_not_be_read_the_slice_is_searched() -> None:
 def test_what_has_expired_of_a_slice_is_not_known() -> None:
     asked, _ = not_yet_fetched(KEY, [slice_of(10, 20, expired=4)], scan_of())
     assert asked.known == (offsets(14, 20),)
-
-
-WRITERS = st.sampled_from([None, 1, 2])
-EVENTS = st.lists(st.tuples(st.sampled_from("abcde"), st.sampled_from("xyz")), min_size=1, max_size=4)
-STEPS = st.lists(st.tuples(WRITERS, EVENTS | st.sampled_from(list(Marker))), max_size=12)
-
-
-def log_of(steps: list[tuple[int | None, list[tuple[str, str]] | Marker]]) -> SyntheticLog:
-    log = SyntheticLog(fetch_batches=3)
-    for producer_id, step in steps:
-        if isinstance(step, Marker):
-            log.end_transaction(producer_id or 1, step)
-            continue
-        payloads = [json.dumps({"event_id": key, "payment_id": payment}).encode() for key, payment in step]
-        if producer_id is None:
-            log.append(*payloads)
-        else:
-            log.append(*payloads, producer_id=producer_id, transactional=True)
-    return log
 
 
 def copy_of(record: LogRecord) -> Entry:

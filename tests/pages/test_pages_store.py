@@ -41,7 +41,7 @@ from tests.stored_books import (
     run_id_of,
     waiting_plan,
 )
-from tests.unit.compensation.test_abort_plan import planned
+from tests.unit.compensation.abort_plans import planned
 
 NAME = payouts().contract
 BELOW = "/tallystick"

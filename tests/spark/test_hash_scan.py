@@ -26,7 +26,7 @@ from tallystick_spark.matching.hash_scan import (
     tasks_to_match,
 )
 from tallystick_spark.readers.ledger_frame import LEDGER_ROWS, RowsById
-from tests.spark.test_frame_match import EVENTS, LEGS, PAYMENTS, ROWS, Event, LedgerRow, event, frames, row
+from tests.spark.match_frames import EVENTS, LEGS, PAYMENTS, ROWS, Event, LedgerRow, event, frames, row
 
 ONE_LEG = {"payment": PAYMENTS}
 PLANTED_EVENTS = (

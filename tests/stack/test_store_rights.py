@@ -20,7 +20,7 @@ from tallystick.cli.app import app
 from tallystick.store.engine import StoreUnreachable, connect_store, migrate, open_store
 from tallystick.store.rights import RIGHTS
 from tallystick.store.schema import APPEND_ONLY
-from tests.unit.store.test_rights import KEPT_BY_TRIGGERS
+from tests.unit.store.kept_tables import KEPT_BY_TRIGGERS
 
 _PRIVILEGES = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER")
 _ODD = 'Tally "of":x 50%s'

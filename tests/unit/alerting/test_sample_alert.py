@@ -1,7 +1,6 @@
 """`tallystick alert test`: a marked page to each sink, and what came back."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,7 @@ from typer.testing import CliRunner
 
 from tallystick.cli.app import app
 from tallystick.contract.contract import Contract
-from tests.alert_receiver import Receiver, receiving
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as told:
-        yield told
+from tests.alert_receiver import Receiver
 
 
 def send(folder: Path, contract: Contract, sinks: list[dict[str, str]], *options: str) -> Result:

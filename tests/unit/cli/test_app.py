@@ -7,67 +7,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner, Result
 
 from tallystick.cli import app as cli
 from tallystick.cli import output as cli_output
-from tallystick.cli.app import app
-from tallystick.contract.change import contract_changes
 from tallystick.contract.contract import Contract
-from tallystick.documents.run import run_document
 from tallystick.kafka_cluster.config_check import CheckResult, PostureLine
 from tallystick.kafka_log.fetch import BrokerUnreachable
-from tallystick.model.finding_names import Notice
-from tallystick.model.findings import NoticeFound
 from tallystick.model.stored_run import StoredRun
-from tallystick.model.verdict import ExitCode, Verdict, exit_code_of, worst_of
+from tallystick.model.verdict import Verdict
 from tallystick.pipeline import config_check_now, local_run
-from tallystick.pipeline.local_run import RereadDiffers
-from tallystick.store.runs.contract_store import NewestContract
-
-COMMANDS = [
-    ("contract", "check"),
-    ("contract", "diff"),
-    ("store", "migrate"),
-    ("run",),
-    ("cut", "make"),
-    ("cut", "close"),
-    ("runs",),
-    ("show",),
-    ("report",),
-    ("watch",),
-    ("explain",),
-    ("write-off",),
-    ("compensation", "plan"),
-    ("compensation", "sheet"),
-    ("compensation", "act"),
-    ("compensation", "reopen"),
-    ("compensation", "stop"),
-    ("compensation", "allow"),
-    ("alert", "ack"),
-    ("alert", "test"),
-    ("posture",),
-    ("grants",),
-    ("census",),
-    ("metrics", "show"),
-    ("metrics", "serve"),
-    ("metrics", "push"),
-]
-
-
-@pytest.fixture(autouse=True)
-def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No colours from the surroundings, and no address either."""
-    for name in ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TALLYSTICK_STORE_DSN"):
-        monkeypatch.delenv(name, raising=False)
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments)
+from tests.unit.cli.commands import COMMANDS, run
 
 
 @pytest.fixture
@@ -105,18 +57,6 @@ def test_the_help_names_every_command_and_every_exit_code() -> None:
         assert f" {name} " in output
     for code in ("0 matched", "1 broken", "2 refused", "3 inconclusive", "70 a bug", "130 interrupted"):
         assert code in output
-
-
-def test_every_verdict_has_a_code_of_its_own_that_nothing_else_has() -> None:
-    assert [exit_code_of(verdict) for verdict in Verdict] == [0, 3, 1]
-    assert len({int(code) for code in ExitCode}) == len(ExitCode)
-
-
-def test_the_worst_of_several_codes_is_the_money_that_is_wrong() -> None:
-    matched, inconclusive, refused, bug, broken = (ExitCode(code) for code in (0, 3, 2, 70, 1))
-    rising = [matched, inconclusive, refused, bug, broken]
-    for position, worst in enumerate(rising, start=1):
-        assert worst_of(rising[:position]) == worst_of(reversed(rising[:position])) == worst
 
 
 def test_good_contracts_are_listed(contract_file: Path) -> None:
@@ -234,113 +174,12 @@ def test_a_diff_asks_for_the_store_too(contract_file: Path) -> None:
     assert result.stderr.startswith("the verdict store is not named")
 
 
-def test_a_store_that_does_not_answer_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TALLYSTICK_STORE_DSN", "postgresql://tally:hunter2@127.0.0.1:1/verdicts")
-    result = run("runs")
-    assert result.exit_code == 2
-    assert result.stderr.startswith("verdict store at 127.0.0.1:1/verdicts: ")
-    assert len(result.stderr.splitlines()) == 1
-    assert "hunter2" not in result.output
-
-
-def test_a_connection_that_nobody_gave_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TALLYSTICK_CONN_KAFKA_BILLING", raising=False)
-    result = run("census", "billing.payments", "--kafka", "kafka_billing")
-    assert result.exit_code == 2
-    assert result.stderr == (
-        "connection kafka_billing: expected the environment variable TALLYSTICK_CONN_KAFKA_BILLING\n"
-    )
-
-
-def fails_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> Result:
-    """`contract check` with an output that raises."""
-
-    def fail(*_: Any) -> None:
-        raise error
-
-    monkeypatch.setattr(cli_output, "print_contracts", fail)
-    return run("contract", "check", "dags/contracts")
-
-
-def test_a_bug_keeps_its_traceback_and_is_not_mistaken_for_broken_books(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = fails_with(monkeypatch, ZeroDivisionError("division by zero"))
-    assert result.exit_code == 70
-    assert "Traceback (most recent call last)" in result.stderr
-    assert result.stderr.splitlines()[-1].startswith("ZeroDivisionError: this is a bug in Tallystick")
-
-
-def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = fails_with(monkeypatch, KeyboardInterrupt())
-    assert result.exit_code == 130
-    assert "interrupted" in result.stderr
-    assert "Traceback" not in result.stderr
-
-
 def test_garbage_is_searched_for_seldom_while_a_command_works(monkeypatch: pytest.MonkeyPatch) -> None:
     before, inside = gc.get_threshold(), []
     monkeypatch.setattr(cli_output, "print_contracts", lambda *_: inside.append(gc.get_threshold()))
     assert run("contract", "check", "dags/contracts").exit_code == 0
     assert inside[0][0] > 100 * before[0]
     assert gc.get_threshold() == before
-
-
-def test_a_closed_pipe_is_not_mistaken_for_broken_books(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert fails_with(monkeypatch, BrokenPipeError()).exit_code == 141
-
-
-def test_a_cut_that_reads_differently_is_inconclusive(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = fails_with(monkeypatch, RereadDiffers("billing/7: another digest"))
-    assert (result.exit_code, result.stderr) == (3, "billing/7: another digest\n")
-
-
-@pytest.fixture
-def shown(capsys: pytest.CaptureFixture[str]) -> Any:
-    def show(run: StoredRun) -> str:
-        cli_output.print_run(run)
-        return capsys.readouterr().out
-
-    return show
-
-
-def test_a_run_is_shown_with_money_stories_and_census_and_no_colour_codes(shown: Any, broken_run: StoredRun) -> None:
-    output = shown(replace(broken_run, ledger_guarantee="by horizon (xmin): strong"))
-    assert "The ledger is read by horizon (xmin): strong." in output
-    assert output.splitlines()[0] == "BROKEN  billing_payouts/7  2026-03-01 12:00:00 to 13:00:00 UTC"
-    for expected in (
-        "Missing in topic: never produced: 1 break, 400.00 EUR",
-        "Check first:",
-        "pay-4 committed its payout only.",
-        "Held by an open producer transaction",
-        "billing.payouts[0]",
-    ):
-        assert expected in output
-    assert "\x1b" not in output
-
-
-def test_a_notice_is_shown_and_said_to_change_no_verdict(shown: Any, matched_run: StoredRun) -> None:
-    found = NoticeFound(notice=Notice.UNFILTERED_READER, sentence="The consumer reads uncommitted.")
-    result = replace(matched_run.result, notices=(found,))
-    output = shown(replace(matched_run, result=result))
-    assert "Unfiltered reader (changes no verdict)" in output
-    assert "The consumer reads uncommitted." in output
-    assert run_document(replace(matched_run, result=result))["notices"] == [
-        {
-            "notice": "unfiltered_reader",
-            "sentence": "The consumer reads uncommitted.",
-            "count": 1,
-            "pages": False,
-            "details": {},
-        }
-    ]
-
-
-def test_compacted_offsets_are_shown_where_there_are_any(shown: Any, matched_run: StoredRun) -> None:
-    one, two = matched_run.result.figures.census
-    assert "compacted" not in shown(matched_run)
-    figures = replace(matched_run.result.figures, census=(replace(one, compacted=1_234), two))
-    output = shown(replace(matched_run, result=replace(matched_run.result, figures=figures)))
-    assert "compacted" in output
-    assert "1,234" in output
 
 
 def judged(run: StoredRun, n: int, verdict: Verdict) -> StoredRun:
@@ -418,58 +257,3 @@ def test_a_posture_ends_with_the_code_of_its_worst_line(
     for line in lines:
         assert line.setting in shown.stdout
         assert line.do in shown.stdout
-
-
-@pytest.fixture
-def diff(contract: Contract, capsys: pytest.CaptureFixture[str]) -> Any:
-    """The contract's diff as it is shown, against a stored cut 7 of version 3."""
-
-    def show(*, judged: bool = True, **changes: Any) -> str:
-        after = Contract.model_validate(contract.model_dump(mode="json") | changes)
-        stored = NewestContract(contract=contract, cut_n=7, judged=judged)
-        cli_output.print_contract_changes(after, stored, contract_changes(contract, after), open_items=12)
-        return capsys.readouterr().out
-
-    return show
-
-
-def test_a_diff_says_what_stands_in_the_store_and_what_each_field_does(diff: Any) -> None:
-    output = diff(version=4, partner_grace_seconds=90, owner="others")
-    first = output.splitlines()[0]
-    assert first.startswith("billing_payouts: cut 7 was made with version 3 (")
-    assert first.endswith("; 12 items open.")
-    for expected in ("partner_grace_seconds", "re-evaluated", "owner", "kept", '"others"', "run --reread"):
-        assert expected in output
-    assert "No cut would be made" not in output
-    assert "still" not in output.splitlines()[-1]
-
-
-def test_a_diff_asks_for_a_new_version_where_the_meaning_changes_and_only_there(diff: Any) -> None:
-    assert "The version is still 3: raise it" in diff(partner_grace_seconds=90)
-    assert "The version is still 3" not in diff(owner="others")
-
-
-def test_a_diff_tells_of_a_cut_that_waits_for_its_verdict(diff: Any) -> None:
-    assert "Cut 7 has no verdict yet" in diff(owner="others", judged=False)
-    assert "no verdict yet" not in diff(owner="others")
-
-
-def test_a_refused_diff_says_what_to_do_and_the_same_file_that_nothing_differs(diff: Any) -> None:
-    assert "No cut would be made with this file" in diff(legs={"payout": "billing.payouts"})
-    assert diff().splitlines()[1:] == ["Nothing differs."]
-
-
-def test_a_match_key_cannot_drive_the_terminal(shown: Any, broken_run: StoredRun) -> None:
-    first = broken_run.result.breaks[0]
-    hostile = type(first)(**{**vars(first), "match_key": "\x1b]0;owned\x07[red]x", "story": "a\rb"})
-    result = type(broken_run.result)(**{**vars(broken_run.result), "breaks": (hostile,)})
-    output = shown(type(broken_run)(**{**vars(broken_run), "result": result}))
-    assert "\x1b" not in output
-    assert "\r" not in output
-    assert "\\u001b]0;owned\\u0007[red]x" in output
-
-
-def test_many_breaks_are_cut_on_a_screen_and_say_so(shown: Any, many_breaks_run: StoredRun) -> None:
-    output = shown(many_breaks_run)
-    assert "more; --json and the report have them" in output
-    assert len(output.splitlines()) < 500

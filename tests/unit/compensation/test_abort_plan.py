@@ -17,21 +17,11 @@ from tallystick.kafka_cluster.state import ClusterState
 from tallystick.model.finding_names import Doubt
 from tallystick.model.offsets import TopicPartition
 from tests.unit.builders import PART
-from tests.unit.compensation.test_plan import NOON, candidate, contract, run
-from tests.unit.open_transactions import BEHIND, HANGING, LIVE, OWN, SETTINGS, SIGHT
+from tests.unit.compensation.abort_plans import ABORTS, AROUND, OLD, planned
+from tests.unit.compensation.plans import NOON, candidate, contract, run
+from tests.unit.open_transactions import BEHIND, HANGING, LIVE, OWN, SETTINGS
 
 describe_plan = partial(plan_text.describe_plan, shown_key=str)
-
-OLD = replace(SIGHT, first_seen_utc=NOON - timedelta(seconds=7_500))
-AROUND = ClusterState(
-    broker_settings=SETTINGS, open_transactions=(HANGING,), first_sights=(OLD,), held_events=(OWN, BEHIND)
-)
-ABORTS: dict[str, Any] = {"abort_hanging_transactions": True}
-
-
-def planned(around: ClusterState = AROUND, *, newest: ClusterState | None = None, **rules: Any) -> Plan:
-    stood = PlanContext(planned=around, newest=around if newest is None else newest)
-    return make_plan(contract(**ABORTS | rules), run(), (), around=stood, dry_run=False)
 
 
 def reasons(plan: Plan) -> list[str]:

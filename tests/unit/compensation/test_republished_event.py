@@ -3,11 +3,10 @@
 import json
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
 import pytest
 
-from tallystick.compensation.plan import PlanItem, RepairKind
+from tallystick.compensation.plan import RepairKind
 from tallystick.compensation.republished_event import (
     StandingEvent,
     event_headers,
@@ -22,27 +21,12 @@ from tallystick.compensation.republished_event import (
 from tallystick.contract.event import EventFields
 from tallystick.kafka_log.committed_records import CommittedRecord
 from tallystick.model.cut import JudgedPart, PartitionSnapshot
-from tallystick.model.finding_names import BreakClass
 from tallystick.model.offsets import TopicPartition
+from tests.unit.compensation.repaired_items import ITEM
 from tests.unit.event_payloads import FIELDS, READABLE, UNREADABLE
 
 NAMES = EventFields(match_key="id", amount_minor="cents")
 VALUE = b'{"id": "ev-1", "payment_id": "pay-1", "leg": "payout", "cents": 250, "currency": "EUR", "note": "by wire"}'
-ITEM = PlanItem(
-    row_id="7",
-    match_key="ev-1",
-    transaction_key="pay-1",
-    leg="payout",
-    amount_minor=250,
-    currency="EUR",
-    occurred_at="",
-    action_id=UUID(int=1),
-    break_id=UUID(int=2),
-    break_class=BreakClass.DUPLICATE_IN_TOPIC_ZOMBIE,
-    topic="payouts",
-    kind=RepairKind.REVERSE,
-    reverses="topic:payouts:0:9",
-)
 
 
 def standing(offset: int, *, reverses: str = "") -> StandingEvent:

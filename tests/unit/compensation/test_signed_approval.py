@@ -18,7 +18,7 @@ from tallystick.compensation.signed_approval import (
     read_signed,
     read_signers,
 )
-from tests.unit.compensation.test_plan import candidate, plan
+from tests.unit.compensation.plans import candidate, plan
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 RULES = SheetRules(environment="production", shown_key=str)

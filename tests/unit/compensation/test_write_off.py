@@ -20,9 +20,9 @@ from tallystick.documents.run import story_document
 from tallystick.model.break_history import LifeStep
 from tallystick.model.open_item import ItemState, OpenItem, WriteOff
 from tallystick.report.break_story import explain
-from tests.unit.alerting.test_alert import CONTRACT, MISSING, cut
+from tests.unit.alerting.run_alerts import CONTRACT, MISSING, cut
 from tests.unit.builders import HOUR, NOON
-from tests.unit.report.test_break_story import a_break, item, sentences, told
+from tests.unit.report.told_breaks import a_break, item, sentences, told
 
 FOUND = a_break(at="topic:billing.payouts:0:17")
 ADA = WriteOff(by="Ada", reason="refunded by hand", at_utc=NOON + 3 * HOUR)

@@ -17,8 +17,8 @@ from tallystick.pipeline.breaks_parquet import breaks_file
 from tallystick.pipeline.spark_job import run_job
 from tallystick.report.write_report import write_report
 from tallystick_spark.readers.key_index_files import INDEX_COLUMNS, write_whole
-from tests.unit.alerting.sinks.test_registry import ALERT
-from tests.unit.pipeline.test_breaks_parquet import RESULT
+from tests.unit.alerting.sinks.receivers import ALERT
+from tests.unit.pipeline.broken_result import RESULT
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077, 0o777], ids=oct)

@@ -1,21 +1,13 @@
 """What every run plants, and that a run which does not catch it says so."""
 
-import json
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from tallystick.anomalies.registry import RULES, AnomalyRule
 from tallystick.contract.contract import Contract
-from tallystick.judging.canaries import canary_events, canary_rows, missed_canaries
-from tallystick.judging.canary_cases import CASES
-from tallystick.judging.canary_evidence import calm_evidence
-from tallystick.matching.evidence import Evidence
-from tallystick.matching.match_case import Entry
-from tallystick.matching.scan_result import CANARY, CANARY_PARTITION, CanaryScan, ledger_item_id, topic_item_id
+from tallystick.judging.canaries import canary_events, missed_canaries
+from tallystick.matching.scan_result import CANARY, CANARY_PARTITION
 from tallystick.model.cut import FileChange, LedgerFile
-from tallystick.model.open_item import ItemSide
 from tests.unit.builders import (
     L2T,
     T2L,
@@ -28,6 +20,7 @@ from tests.unit.builders import (
     ledger_slice_of,
     offsets,
 )
+from tests.unit.judging.canary_scans import all_copies, good_scan, missed
 
 LEGS = {"payout": TOPIC, "fee": "billing.fees"}
 CONTRACTS = pytest.mark.parametrize(
@@ -35,59 +28,6 @@ CONTRACTS = pytest.mark.parametrize(
     [contract_of(L2T), contract_of(T2L), contract_of(T2L, legs=LEGS), contract_of(T2T)],
     ids=["ledger_to_topic", "topic_to_ledger", "two legs", "topic_to_topic"],
 )
-
-
-def all_copies(contract: Contract) -> list[Entry]:
-    """Every planted copy that can be read, as the scan would bring it home if it brought all."""
-    fields, copies = contract.event, []
-    for event in canary_events(contract):
-        try:
-            document = json.loads(event.value)
-        except ValueError:
-            continue
-        copies.append(
-            Entry(
-                side=ItemSide.TOPIC,
-                item_id=topic_item_id(event.topic, CANARY_PARTITION, event.kafka_offset),
-                match_key=document[fields.match_key],
-                transaction_key=document[fields.transaction_key],
-                leg=document[fields.leg],
-                amount_minor=document[fields.amount_minor],
-                currency=document[fields.currency],
-                order=event.kafka_offset,
-            )
-        )
-    for row in canary_rows(contract):
-        copies.append(
-            Entry(
-                side=ItemSide.LEDGER,
-                item_id=ledger_item_id(row.row_id),
-                match_key=row.match_key,
-                transaction_key=row.transaction_key,
-                leg=row.leg,
-                amount_minor=row.amount_minor,
-                currency=row.currency,
-                order=0,
-            )
-        )
-    return copies
-
-
-def good_scan(contract: Contract) -> CanaryScan:
-    """What a scan that works brings home."""
-    copies = all_copies(contract)
-    simple = {f"{CANARY}equal", f"{CANARY}torn", *(f"{CANARY}equal-{leg}" for leg in contract.legs)}
-    torn = [copy for copy in copies if copy.side is ItemSide.TOPIC and copy.transaction_key == f"{CANARY}torn"]
-    return CanaryScan(
-        copies=tuple(copy for copy in copies if copy.match_key not in simple),
-        incomplete=tuple(torn),
-        unreadable=1,
-    )
-
-
-def missed(contract: Contract, scan: CanaryScan, classes: Sequence[AnomalyRule] = RULES) -> tuple[str, ...]:
-    evidence: Evidence = evidence_of(contract=contract)
-    return missed_canaries(evidence, scan, classes=classes)
 
 
 @CONTRACTS
@@ -134,35 +74,6 @@ def test_an_unreadable_record_that_is_dropped_is_missed(contract: Contract) -> N
 def test_a_torn_canary_that_looks_whole_is_missed() -> None:
     contract = contract_of(T2L, legs=LEGS)
     assert missed(contract, replace(good_scan(contract), incomplete=())) == ("torn (scan)", "torn (rules)")
-
-
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.names[0])
-def test_a_rule_that_is_left_out_is_missed(rule: AnomalyRule) -> None:
-    without = [one for one in RULES if one is not rule]
-    told = {name for contract in (contract_of(L2T), contract_of(T2L)) for name in missed_in(contract, without)}
-    assert {f"{name} (class)" for name in rule.names} <= told
-
-
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.names[0])
-def test_a_rule_that_fires_on_everything_is_told_by_its_twin_or_by_the_others(rule: AnomalyRule) -> None:
-    always = AnomalyRule(names=rule.names, letters=rule.letters, judge=lambda _: rule.judge(firing(rule)))
-    for contract in (contract_of(L2T), contract_of(T2L)):
-        assert missed_in(contract, [always if one is rule else one for one in RULES])
-
-
-def test_every_class_of_the_registry_has_its_canary() -> None:
-    assert {case.name for case in CASES} == {name for rule in RULES for name in rule.names}
-
-
-def firing(rule: AnomalyRule) -> Evidence:
-    """The evidence of the rule's first case, under the direction that knows it."""
-    case = next(one for one in CASES if one.name in rule.names)
-    contract = contract_of(case.only[0] if case.only else L2T)
-    return case.fires(calm_evidence(evidence_of(contract=contract)), good_scan(contract).copies)
-
-
-def missed_in(contract: Contract, classes: Sequence[AnomalyRule]) -> tuple[str, ...]:
-    return missed(contract, good_scan(contract), classes)
 
 
 @CONTRACTS

@@ -1,21 +1,18 @@
 """From evidence to a result: the verdict, what each open item becomes, and a digest that only facts change."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from tallystick.judging.judge import judge
 from tallystick.ledger.protocol import HorizonHolder
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.match_case import RecordLocation
-from tallystick.model.finding_names import BreakClass, Doubt
-from tallystick.model.findings import DoubtFound, break_id, money_at_stake, total_money
-from tallystick.model.open_item import ItemState, OpenItem
-from tallystick.model.run_result import RunResult
-from tallystick.model.verdict import Verdict, merge_verdicts
+from tallystick.model.finding_names import Doubt
+from tallystick.model.findings import DoubtFound
+from tallystick.model.open_item import ItemState
+from tallystick.model.verdict import Verdict
 from tests.unit.builders import (
     HOUR,
     IN_TOPIC,
@@ -37,32 +34,7 @@ from tests.unit.builders import (
     slice_of,
 )
 from tests.unit.in_memory_books import Books
-
-
-def judged(evidence: Evidence, *, carried: Sequence[OpenItem] = (), **changes: Any) -> RunResult:
-    parts: dict[str, Any] = {
-        "matched_rows": 7,
-        "matched_money": {"EUR": 100},
-        "content_digests": {"topic": "1", "ledger": "2"},
-        "look_ups": {},
-    }
-    return judge(evidence, carried=carried, **(parts | changes))
-
-
-# The verdict.
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "merged"),
-    [
-        ([], Verdict.INCONCLUSIVE),
-        ([Verdict.MATCHED], Verdict.MATCHED),
-        ([Verdict.INCONCLUSIVE, Verdict.MATCHED], Verdict.INCONCLUSIVE),
-        ([Verdict.BROKEN, Verdict.MATCHED, Verdict.INCONCLUSIVE], Verdict.BROKEN),
-    ],
-)
-def test_the_greatest_verdict_wins_and_none_proves_nothing(verdicts: list[Verdict], merged: Verdict) -> None:
-    assert merge_verdicts(verdicts) is merged
+from tests.unit.judging.results import judged
 
 
 def test_a_break_outweighs_a_doubt_and_both_are_told() -> None:
@@ -82,14 +54,6 @@ def test_breaks_stand_in_order_of_class_and_key() -> None:
         ("phantom", "a"),
         ("phantom", "b"),
     ]
-
-
-def test_a_breaks_id_is_the_same_in_every_run_that_finds_it() -> None:
-    first, second = (judged(evidence_of(row(1), cut=cut_of(n=n))).breaks[0] for n in (2, 9))
-    assert first.break_id == second.break_id
-    assert first.break_id == break_id(
-        contract="billing_payouts", break_class=first.break_class, match_key="ev-1", position="ledger:1"
-    )
 
 
 # What becomes of items.
@@ -210,12 +174,6 @@ def test_matched_money_joins_what_the_scan_paired_and_what_the_items_did() -> No
     assert figures.matched_money == {"EUR": 111}
 
 
-def test_money_at_stake_is_summed_per_currency_and_unknown_currencies_are_left_out() -> None:
-    breaks = judged(evidence_of(row(1, "a", 5, "JPY"), row(2, "b", 7), row(3, "c", 9, ""))).breaks
-    assert money_at_stake(breaks) == {"EUR": 7, "JPY": 5}
-    assert total_money([]) == {}
-
-
 # The digest.
 
 
@@ -306,15 +264,6 @@ def test_a_broken_row_that_was_written_anew_beside_an_event_of_other_money_is_a_
     item = item_of(row(1), ItemState.BROKEN, break_id=uuid4(), reason="missing_in_topic_never_produced")
     result = judged(evidence_of(row(1, amount_minor=900), event(11), carried=[item]), carried=[item])
     assert [str(one.break_class) for one in result.breaks] == ["amount_mismatch"]
-
-
-def test_no_key_and_no_row_id_makes_one_break_of_two() -> None:
-    """Whatever separates the parts of an id may stand in a key, and in a row id."""
-    ids = {
-        break_id(contract="books", break_class=BreakClass.PHANTOM_IN_LEDGER, match_key=key, position=position)
-        for key, position in (("k", "ledger:9\x1fledger:1"), ("k\x1fledger:9", "ledger:1"), ("k", "ledger:1"))
-    }
-    assert len(ids) == 3
 
 
 def test_matched_money_is_counted_per_currency() -> None:

@@ -2,12 +2,10 @@
 
 import json
 
-from tallystick.judging.record_origins import origins_needed, read_identities
+from tallystick.judging.record_origins import read_identities
 from tallystick.kafka_log.batch_header import Marker
-from tallystick.matching.evidence import BLED_RECORDS, LegsCase, bled_item_ids
+from tallystick.matching.evidence import LegsCase
 from tallystick.matching.match_case import RecordLocation
-from tallystick.model.census_values import BledBatch
-from tests.unit.anomalies.builders import bled
 from tests.unit.anomalies.copies import item_at
 from tests.unit.builders import (
     IN_TOPIC,
@@ -23,13 +21,8 @@ from tests.unit.builders import (
     row,
     seen,
 )
+from tests.unit.judging.origins import wanted
 from tests.unit.synthetic_log import SyntheticLog
-
-
-def wanted(evidence: object) -> set[str]:
-    return set(
-        origins_needed(evidence.contract, evidence.outcomes, evidence.incomplete, evidence.census, evidence.deadlines)
-    )
 
 
 def test_a_duplicate_and_its_original_are_asked_for() -> None:
@@ -68,15 +61,6 @@ def test_a_torn_transaction_asks_for_all_its_legs_once_it_is_proven() -> None:
     assert wanted(evidence_of(contract=contract, incomplete=(case,))) == {item_at(11), item_at(4)}
     early = deadlines_of(now_utc=NOON)
     assert wanted(evidence_of(contract=contract, incomplete=(case,), deadlines=early)) == set()
-
-
-def test_records_that_bled_are_asked_for_as_far_as_their_batches_are_named() -> None:
-    assert wanted(bled(event(11), row(1))) == {item_at(11)}
-    part = bled(event(11)).census[0]
-    batch = BledBatch(
-        kafka_offset_start=0, kafka_offset_end=10**6, producer_id=7, producer_epoch=0, span_epoch=1, marker_offset=None
-    )
-    assert len(list(bled_item_ids([part.__class__(**{**vars(part), "bled": (batch,)})]))) == BLED_RECORDS
 
 
 def value(key: str) -> bytes:

@@ -4,8 +4,6 @@ import json
 from dataclasses import fields, replace
 from datetime import timedelta
 
-from tallystick.kafka_cluster.open_transactions import OpenTransaction
-from tallystick.kafka_cluster.snapshot import first_sights
 from tallystick.kafka_cluster.state import (
     SURROUNDINGS,
     BatchFingerprint,
@@ -21,20 +19,9 @@ from tallystick.kafka_cluster.state import (
 )
 from tallystick.model.cut import Discontinuity, FileChange, LedgerFile
 from tallystick.pipeline.lookups import LookUps
-from tests.unit.builders import HOUR, NOON, PART, TOPIC, cut_of, ledger_at, partition_at, positions_of, slice_of
+from tests.unit.builders import NOON, PART, TOPIC, cut_of, ledger_at, partition_at, positions_of, slice_of
+from tests.unit.kafka_cluster.states import OPEN
 
-OPEN = OpenTransaction(
-    topic_partition=PART,
-    producer_id=4001,
-    producer_epoch=3,
-    kafka_offset_start=20,
-    transactional_id="relay-1",
-    started_ms=1_000,
-    timeout_ms=60_000,
-    coordinator_state="Ongoing",
-    lists_partition=True,
-    confirmed=True,
-)
 FULL = ClusterState(
     ledger=ledger_at(300),
     partitions_before=(partition_at(),),
@@ -106,19 +93,6 @@ def test_every_part_but_actions_and_repairs_is_tried() -> None:
 
 def test_what_an_older_run_did_not_keep_is_empty() -> None:
     assert SURROUNDINGS.validate_python({}) == ClusterState()
-
-
-def test_a_transaction_keeps_the_moment_at_which_it_was_seen_first() -> None:
-    (sight,) = first_sights([OPEN], (), now_utc=NOON)
-    assert sight.first_seen_utc == NOON
-    assert first_sights([OPEN], [sight], now_utc=NOON + HOUR) == (sight,)
-    assert first_sights([], [sight], now_utc=NOON + HOUR) == ()
-
-
-def test_another_transaction_of_the_same_producer_is_seen_first_now() -> None:
-    (sight,) = first_sights([OPEN], (), now_utc=NOON)
-    (later,) = first_sights([replace(OPEN, kafka_offset_start=27)], [sight], now_utc=NOON + HOUR)
-    assert later.first_seen_utc == NOON + HOUR
 
 
 def test_a_topic_whose_settings_nobody_may_describe_is_taken_not_to_compact() -> None:

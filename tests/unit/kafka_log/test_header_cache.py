@@ -18,7 +18,7 @@ from tallystick.kafka_log.record import read_records
 from tallystick.kafka_log.search import Wanted, find_records
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.report.log_excerpt import read_strip
-from tests.laws.test_scanned_slices import STEPS, log_of
+from tests.laws.scanned_logs import STEPS, log_of
 from tests.unit.builders import LAW, PART, offsets
 from tests.unit.synthetic_log import SyntheticLog
 

@@ -1,31 +1,19 @@
 """The census counts every offset of a slice once, and says of what it cannot explain how much there is of it."""
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
-from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.kafka_log.batch_header import Marker
-from tallystick.kafka_log.fetch import FetchedLog, OffsetNotInLog
-from tallystick.kafka_log.log_walk import PATIENCE, Outcome, batch_at, walk_batches
+from tallystick.kafka_log.fetch import OffsetNotInLog
 from tallystick.kafka_log.offset_census import LOOK_BACK_OFFSETS, OffsetProgress, take_census, with_compaction
-from tallystick.kafka_log.producer_history import BLED_SAMPLE
-from tallystick.model.census_values import BledBatch, PartitionCensus
-from tallystick.model.offsets import OffsetRange, TopicPartition
-from tests.forward_outcomes import outcomes_forward
-from tests.unit.builders import LAW, MORE, PART, offsets
+from tallystick.model.census_values import PartitionCensus
+from tests.unit.builders import LAW, MORE, offsets
+from tests.unit.kafka_log.censuses import ABORT, COMMIT, LOGS, PRODUCERS, census, cut_points
 from tests.unit.synthetic_log import SyntheticLog, patch
-
-COMMIT, ABORT = Marker.COMMIT, Marker.ABORT
-
-
-def census(log: SyntheticLog, start: int, end: int) -> PartitionCensus:
-    return take_census(log.fetch, offsets(start, end))
 
 
 def counts(log: SyntheticLog, start: int, end: int) -> dict[str, int]:
@@ -93,20 +81,6 @@ def test_the_brokers_list_is_in_the_order_of_markers_and_an_answer_may_end_betwe
         for producer_id, marker in ((8, ABORT), (9, COMMIT), (7, ABORT)):
             log.end_transaction(producer_id, marker)
         assert counts(log, 0, 6) == {"aborted": 2, "committed": 1, "abort_markers": 2, "commit_markers": 1}
-
-
-def test_a_batch_that_an_answer_repeats_is_walked_once_and_one_that_the_slice_ends_before_is_not() -> None:
-    """An answer begins with the whole batch that holds the offset asked for, and does not end with the slice."""
-    log = SyntheticLog(fetch_batches=2)
-    for _ in range(4):
-        log.append(b"x", b"y")
-    walked = [batch.header.base_offset for batch in walk_batches(log.fetch, offsets(1, 6))]
-    assert walked == [0, 2, 4]
-
-    def repeating(part: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
-        return log.fetch(part, max(0, offset - 2), read_committed)
-
-    assert [batch.header.base_offset for batch in walk_batches(repeating, offsets(1, 6))] == [0, 2, 4]
 
 
 def test_a_slice_that_ends_before_the_marker_knows_the_outcome() -> None:
@@ -220,20 +194,6 @@ def test_what_a_truncated_log_has_lost_at_its_end_is_unexplained() -> None:
     assert census(log, 0, 3).holes == 0
 
 
-def test_a_log_whose_end_comes_back_in_time_is_whole() -> None:
-    """A new leader's high watermark may lag for a moment."""
-    log, asked = SyntheticLog(), []
-    log.append(b"a")
-
-    def lagging(part: TopicPartition, offset: int, read_committed: bool) -> FetchedLog:
-        asked.append(offset)
-        if len(asked) == PATIENCE:
-            log.append(b"b")
-        return log.fetch(part, offset, read_committed)
-
-    assert take_census(lagging, offsets(0, 2)).unexplained == 0
-
-
 def test_a_slice_above_the_lso_is_an_error_and_not_a_count() -> None:
     log = SyntheticLog()
     log.append(b"a", producer_id=7, transactional=True)
@@ -339,206 +299,6 @@ def test_where_the_log_begins_there_is_nothing_before() -> None:
     assert empty_transactions(log, 501, 502) == 0  # the log's start is not known
 
 
-# Fenced producers.
-
-
-def fencings(log: SyntheticLog) -> int:
-    return census(log, 0, log.end).fencings
-
-
-def transaction(log: SyntheticLog, marker: Marker, *, data_epoch: int, marker_epoch: int, producer_id: int = 7) -> None:
-    log.append(b"x", producer_id=producer_id, epoch=data_epoch, transactional=True)
-    log.end_transaction(producer_id, marker, epoch=marker_epoch)
-
-
-def test_an_abort_under_a_later_epoch_is_a_fencing_of_a_producer_that_keeps_its_epoch() -> None:
-    log = SyntheticLog()
-    transaction(log, COMMIT, data_epoch=3, marker_epoch=3)
-    transaction(log, ABORT, data_epoch=3, marker_epoch=4)
-    transaction(log, COMMIT, data_epoch=5, marker_epoch=5)
-    assert fencings(log) == 1
-
-
-def test_an_abort_under_the_producers_own_epoch_is_none() -> None:
-    log = SyntheticLog()
-    transaction(log, COMMIT, data_epoch=3, marker_epoch=3)
-    transaction(log, ABORT, data_epoch=3, marker_epoch=3)
-    assert fencings(log) == 0
-
-
-def test_an_abort_under_a_later_epoch_is_ordinary_where_the_epoch_moves_with_each_transaction() -> None:
-    log = SyntheticLog()
-    transaction(log, COMMIT, data_epoch=3, marker_epoch=4)
-    transaction(log, ABORT, data_epoch=4, marker_epoch=5)
-    assert fencings(log) == 0
-
-
-def test_a_producer_of_which_nothing_else_is_known_is_not_called_fenced() -> None:
-    log = SyntheticLog()
-    transaction(log, ABORT, data_epoch=3, marker_epoch=4)
-    transaction(log, COMMIT, data_epoch=3, marker_epoch=3, producer_id=8)
-    assert fencings(log) == 0
-
-
-# Batches that bled.
-
-
-def a_bleed(marker: Marker = COMMIT, *, between: int = 0) -> SyntheticLog:
-    """Offsets 0-1 are of epoch 0, in a transaction that never ended; then one of epoch 1 and its marker."""
-    log = SyntheticLog(fetch_batches=2)
-    log.append(b"a", b"b", producer_id=7, epoch=0, transactional=True)
-    for _ in range(between):
-        log.append(b"z")
-    log.append(b"c", producer_id=7, epoch=1, transactional=True)
-    log.end_transaction(7, marker, epoch=1)
-    return log
-
-
-def bled_at(log: SyntheticLog, start: int, end: int) -> list[tuple[int, int, int | None]]:
-    taken = census(log, start, end)
-    assert taken.bled_batches == len(taken.bled)
-    return [(one.kafka_offset_start, one.kafka_offset_end, one.marker_offset) for one in taken.bled]
-
-
-def test_two_epochs_before_one_commit_are_a_bleed_of_the_earlier_one() -> None:
-    taken = census(a_bleed(), 0, 4)
-    assert taken.bled == (
-        BledBatch(
-            kafka_offset_start=0, kafka_offset_end=2, producer_id=7, producer_epoch=0, span_epoch=1, marker_offset=3
-        ),
-    )
-    assert (taken.bled_batches, taken.committed, taken.unexplained) == (1, 3, 0)
-
-
-def test_a_bleed_is_found_by_the_slice_that_holds_it_wherever_that_ends_and_by_no_other() -> None:
-    log = a_bleed(between=2)
-    assert [bled_at(log, 0, end) for end in range(2, 7)] == [[(0, 2, 5)]] * 5
-    assert bled_at(log, 1, 6) == [(1, 2, 5)]
-    assert [bled_at(log, start, 6) for start in range(2, 7)] == [[]] * 5
-
-
-@settings(max_examples=20, deadline=None)
-@given(between=st.lists(st.sampled_from([1, 7, 10_001]), max_size=3), slices=st.integers(1, 4))
-def test_a_bleed_is_found_once_however_far_its_other_end_lies(between: list[int], slices: int) -> None:
-    log = SyntheticLog(fetch_batches=2)
-    log.append(b"a", b"b", producer_id=7, epoch=0, transactional=True)
-    for count in between:
-        log.append(*[b"z"] * count)
-    log.append(b"c", producer_id=7, epoch=1, transactional=True)
-    marker = log.end_transaction(7, COMMIT, epoch=1)
-    log.append(b"d", producer_id=7, epoch=1, transactional=True)
-    log.end_transaction(7, COMMIT, epoch=1)
-    bounds = [2, *sorted(2 + (log.end - 2) * n // slices for n in range(1, slices)), log.end]
-    assert bled_at(log, 0, 2) == [(0, 2, marker)]
-    assert [bled_at(log, start, end) for start, end in pairwise(bounds)] == [[]] * slices
-
-
-def test_strays_that_an_abort_took_along_are_no_bleed() -> None:
-    assert bled_at(a_bleed(ABORT), 0, 4) == []
-
-
-def test_an_epoch_that_moves_across_a_marker_is_no_bleed() -> None:
-    log = SyntheticLog()
-    transaction(log, COMMIT, data_epoch=0, marker_epoch=1)
-    transaction(log, COMMIT, data_epoch=1, marker_epoch=2)
-    transaction(log, ABORT, data_epoch=2, marker_epoch=3)
-    assert bled_at(log, 0, 6) == []
-
-
-def test_two_epochs_of_two_producers_or_of_no_transaction_are_no_bleed() -> None:
-    log = SyntheticLog()
-    log.append(b"a", producer_id=7, epoch=0, transactional=True)
-    log.append(b"b", producer_id=8, epoch=1, transactional=True)
-    log.append(b"c", producer_id=9, epoch=0)
-    log.append(b"d", producer_id=9, epoch=1)
-    log.end_transaction(7, COMMIT)
-    log.end_transaction(8, COMMIT, epoch=1)
-    assert bled_at(log, 0, 6) == []
-
-
-def test_all_bled_batches_are_counted_and_a_few_are_named() -> None:
-    log = SyntheticLog()
-    for _ in range(BLED_SAMPLE + 5):
-        log.append(b"a", producer_id=7, epoch=0, transactional=True)
-    log.append(b"c", producer_id=7, epoch=1, transactional=True)
-    log.end_transaction(7, COMMIT, epoch=1)
-    taken = census(log, 0, log.end)
-    assert (taken.bled_batches, len(taken.bled)) == (BLED_SAMPLE + 5, BLED_SAMPLE)
-
-
-# Single batches.
-
-
-def test_the_batch_that_holds_an_offset_is_found_with_its_outcome() -> None:
-    log = SyntheticLog()
-    log.append(b"x")
-    log.append(b"a", b"b", producer_id=7, transactional=True)
-    log.end_transaction(7, ABORT)
-    found = batch_at(log.fetch, PART, 2)
-    assert (found.header.base_offset, found.outcome) == (1, Outcome.ABORTED)
-
-
-def test_an_offset_in_a_hole_has_no_batch() -> None:
-    log = SyntheticLog()
-    log.append(b"x")
-    log.end += 3
-    log.append(b"y")
-    with pytest.raises(OffsetNotInLog, match="nothing lies at offset 2"):
-        batch_at(log.fetch, PART, 2)
-
-
-def test_above_the_lso_every_record_is_open_and_the_walk_ends_with_the_log() -> None:
-    log = SyntheticLog()
-    log.append(b"a", producer_id=7, transactional=True)
-    log.append(b"b")
-    log.end_transaction(8, COMMIT)
-    outcomes = [batch.outcome for batch in walk_batches(log.fetch, offsets(0, 9), read_committed=False)]
-    assert outcomes == [Outcome.OPEN, Outcome.OPEN, Outcome.MARKER]
-
-
-# Laws over random logs.
-
-PRODUCERS = (7, 8, 9)
-STEPS = ("plain", "data", "data", "data", "commit", "abort", "abort", "elect")
-
-
-def random_log(dice: Random) -> SyntheticLog:
-    """Any interleaving of transactions, all ended; some are empty, some bleed, and some markers raise the epoch."""
-    log = SyntheticLog(fetch_batches=dice.choice((1, 2, 3, 50)))
-    epochs = dict.fromkeys(PRODUCERS, 0)
-    for _ in range(dice.randint(5, 25)):
-        what, values = dice.choice(STEPS), [b"x"] * dice.randint(1, 4)
-        if what == "elect":
-            log.leader_epoch += 1
-        elif what == "plain":
-            log.append(*values, producer_id=dice.choice((-1, 20)))
-        elif what == "data":
-            producer_id = dice.choice(PRODUCERS)
-            epochs[producer_id] += dice.random() < 0.1
-            log.append(
-                *values,
-                producer_id=producer_id,
-                epoch=epochs[producer_id],
-                transactional=True,
-                compression=dice.choice((0, 1)),
-            )
-        else:
-            producer_id = dice.choice(PRODUCERS)
-            epochs[producer_id] += dice.choice((0, 1))
-            log.end_transaction(producer_id, Marker(what), epoch=epochs[producer_id])
-    for producer_id in PRODUCERS:
-        log.end_transaction(producer_id, dice.choice((COMMIT, ABORT)))
-    return log
-
-
-LOGS = st.integers(0, 10**9).map(lambda seed: random_log(Random(seed)))
-"""By seed, since drawn step by step most logs are too short to hold two aborted transactions that overlap."""
-
-
-def cut_points(log: SyntheticLog, data: st.DataObject, number: int) -> list[int]:
-    return sorted(data.draw(st.integers(0, log.end)) for _ in range(number))
-
-
 def figures(taken: PartitionCensus) -> tuple[int, ...]:
     """What adds up over slices."""
     return (
@@ -560,22 +320,6 @@ def test_a_slices_census_is_the_sum_of_its_parts(log: SyntheticLog, data: st.Dat
     start, middle, end = cut_points(log, data, 3)
     whole, first, second = census(log, start, end), census(log, start, middle), census(log, middle, end)
     assert figures(whole) == tuple(a + b for a, b in zip(figures(first), figures(second), strict=True))
-
-
-@MORE
-@given(LOGS, st.data())
-def test_both_ways_of_deciding_agree_on_every_slice(log: SyntheticLog, data: st.DataObject) -> None:
-    """By the aborted list, and forward from the markers; slices begin and end anywhere."""
-    start, end = cut_points(log, data, 2)
-    forward = outcomes_forward(log.fetch, offsets(start, end))
-    taken = census(log, start, end)
-    expected = Counter(forward.values())
-    assert {name: getattr(taken, name) for name in expected} == expected
-    assert (len(forward), taken.unexplained) == (end - start, 0)
-    for batch in walk_batches(log.fetch, offsets(start, end)):
-        numbers = range(max(start, batch.header.base_offset), min(end, batch.header.next_offset))
-        expected_of_batch = "markers" if batch.outcome is Outcome.MARKER else str(batch.outcome)
-        assert all(forward[number].endswith(expected_of_batch) for number in numbers)
 
 
 @LAW
@@ -619,7 +363,3 @@ def test_open_transactions_end_what_may_be_read_and_change_nothing_below(
     assert census(log, 0, end) == before
     with pytest.raises(OffsetNotInLog):
         census(log, 0, log.end)
-
-
-def test_a_range_knows_its_partition() -> None:
-    assert OffsetRange(topic=PART.topic, partition=0, kafka_offset_start=3, kafka_offset_end=3).topic_partition == PART

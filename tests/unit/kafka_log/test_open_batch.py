@@ -1,15 +1,9 @@
 """What nobody gets to see of a batch is as many records without a value; whatever its writer says of it."""
 
-from dataclasses import replace
-
 import pytest
 
-from lab.faults.swollen_batch import CODECS, packed_batch, record_bytes, swollen_batch, varint
-from tallystick.compensation.plan import PlanItem
-from tallystick.compensation.republished_event import find_events
-from tallystick.contract.event import EventFields
+from lab.faults.swollen_batch import CODECS, packed_batch, record_bytes, varint
 from tallystick.kafka_log import open_batch as module
-from tallystick.kafka_log.committed_records import committed_in
 from tallystick.kafka_log.event_decoder import EventReader
 from tallystick.kafka_log.log_walk import DecidedBatch, batch_at
 from tallystick.kafka_log.open_batch import HEADERS_MAX, is_whole, open_batch, readable_records
@@ -17,27 +11,16 @@ from tallystick.kafka_log.record import read_record, why_unreadable
 from tallystick.kafka_log.search import Wanted, find_records
 from tallystick.kafka_log.unpacking import UnreadableBatch
 from tests.unit.builders import PART, offsets
-from tests.unit.compensation.test_republished_event import ITEM
-from tests.unit.synthetic_log import SyntheticLog, value
+from tests.unit.kafka_log.handmade_batches import FIELDS, log_with_a_bomb
+from tests.unit.synthetic_log import SyntheticLog
 
-FIELDS = EventFields()
 EACH = pytest.mark.parametrize("codec", [0, *CODECS.values()], ids=["none", *CODECS])
-SWOLLEN = (1 << 20, 3 << 20)
-"""Bytes of two values, more than zstd's few may become."""
 
 
 def decided(raw: bytes, *, records: int) -> DecidedBatch:
     log = SyntheticLog()
     log.append_raw(raw, records=records)
     return batch_at(log.fetch, PART, 0)
-
-
-def log_with_a_bomb() -> SyntheticLog:
-    log = SyntheticLog()
-    log.append(value("ev-0"))
-    log.append_raw(swollen_batch(CODECS["zstd"], *SWOLLEN), records=2)
-    log.append(value("ev-1"), compression=CODECS["zstd"])
-    return log
 
 
 @EACH
@@ -146,35 +129,3 @@ def test_a_look_up_passes_it_over_and_finds_what_stands_behind(more: frozenset[s
     assert [record.kafka_offset for record in found] == [3]
     at_place = find_records(log_with_a_bomb().fetch, [offsets(0, 4)], FIELDS, Wanted(places=frozenset({(PART, 2)})))
     assert [record.kafka_offset for record in at_place] == [2]
-
-
-def events_on(log: SyntheticLog, item: PlanItem) -> str | None:
-    return find_events(committed_in(log.fetch, offsets(0, log.end)), [item], FIELDS).why_hidden(item)
-
-
-def test_no_repair_is_published_beside_a_batch_that_nobody_gets_to_read() -> None:
-    item = replace(ITEM, topic=PART.topic)
-    log = SyntheticLog()
-    log.append(value("ev-0"))
-    assert events_on(log, item) is None
-    hidden = events_on(log_with_a_bomb(), item)
-    assert hidden is not None
-    assert f"any event may stand in {PART.topic}[{PART.partition}] at 1" in hidden
-    assert events_on(log_with_a_bomb(), replace(item, topic="another")) is None
-
-
-def test_what_stands_around_it_is_read_for_a_repair() -> None:
-    log = log_with_a_bomb()
-    found = [(one.kafka_offset, bool(one.problem)) for one in committed_in(log.fetch, offsets(0, log.end))]
-    assert found == [(0, False), (1, True), (3, False)]
-
-
-def test_a_batch_whose_checksum_is_wrong_proves_nothing_for_a_repair() -> None:
-    log = SyntheticLog()
-    log.append(value("ev-0"))
-    (batch,) = log.batches
-    raw = batch.raw.replace(b"ev-0", b"ev-9")
-    spoilt = SyntheticLog()
-    spoilt.append_raw(raw, records=1)
-    (found,) = committed_in(spoilt.fetch, offsets(0, 1))
-    assert (found.value, found.problem) == (b"", "its batch is not the one that its checksum was made of")

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.matching.grouping import group_by_key, group_by_transaction
-from tallystick.matching.scan_result import place_in_order
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 from tests.unit.builders import LAW, event, evidence_of, item_of, row
 
@@ -61,10 +60,6 @@ def test_an_item_from_before_currencies_ignored_case_pairs_with_events_of_after(
 
 def test_legs_never_mix_with_copies() -> None:
     assert group_by_key([], [legs_item("pay-1", "payout")]) == ()
-
-
-def test_an_item_ids_order_is_its_last_number() -> None:
-    assert [place_in_order(one) for one in ("topic:a:0:17", "ledger:9", "ledger:abc-7", "ledger:")] == [17, 9, 0, 0]
 
 
 def test_transactions_are_known_by_their_legs() -> None:

@@ -7,14 +7,7 @@ import pytest
 
 from tallystick.ledger.protocol import LedgerRow
 from tallystick.matching.match_case import Entry, LookupHit, RecordLocation
-from tallystick.matching.row_identity import (
-    RowNames,
-    items_of_rows,
-    row_item_id,
-    standing_beside,
-    with_ids_of_their_own,
-)
-from tallystick.matching.scan_result import place_in_order
+from tallystick.matching.row_identity import RowNames, items_of_rows, standing_beside, with_ids_of_their_own
 from tallystick.model.open_item import OpenItem
 from tests.unit.builders import IN_TOPIC, LEDGER, case_of, event, item_of, row
 
@@ -92,15 +85,6 @@ def test_a_files_row_is_the_one_of_a_file_that_went_only_where_it_says_the_same(
 def test_events_keep_their_ids() -> None:
     item = item_of(event(11, "a"))
     assert ids_of(event(11, "a"), items=[item]) == [(event(11).item_id, "a")]
-
-
-def test_an_items_id_says_its_rows_order_however_it_is_told_apart() -> None:
-    assert [place_in_order(one) for one in ("ledger:12#3.1", "ledger:12", "ledger:a#3.1")] == [12, 12, 0]
-    assert [row_item_id(one) for one in ("ledger:12#3.1", "ledger:a#b", "ledger:12")] == [
-        "ledger:12",
-        "ledger:a#b",
-        "ledger:12",
-    ]
 
 
 def stands(number: int, key: str, amount_minor: int = 1_000) -> LedgerRow:

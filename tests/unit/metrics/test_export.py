@@ -14,7 +14,7 @@ from tallystick.metrics import export
 from tallystick.metrics.definitions import metric_values
 from tallystick.metrics.export import MetricsEmpty, exposition, metrics_app, push
 from tallystick.model.open_item import ItemState
-from tests.unit.metrics.test_definitions import BOOKS, NOON, standing
+from tests.unit.metrics.figures import BOOKS, NOON, standing
 
 NO_ENGINE: Any = None
 """Where what is read is given."""

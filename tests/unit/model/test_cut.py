@@ -25,7 +25,7 @@ from tallystick.model.cut import (
     reuses_ids,
     without_expired,
 )
-from tallystick.model.offsets import OffsetRange, OffsetsOutOfOrder, TopicPartition
+from tallystick.model.offsets import TopicPartition
 from tallystick.pipeline.make_cut import LedgerTooFarAhead, next_ledger_slice, next_topic_slices, refuse_too_wide
 from tests.unit.builders import (
     HOUR,
@@ -51,21 +51,6 @@ def bounds(part: TopicSlice) -> tuple[int, int]:
 def next_slice(*, previous_end: int | None = 10, mark: int | None = 20, **snapshot: int) -> TopicSlice:
     previous = None if previous_end is None else slice_of(0, previous_end)
     return next_topic_slice(partition_at(**snapshot), previous=previous, mark=mark)
-
-
-# Ranges.
-
-
-@pytest.mark.parametrize(("start", "end"), [(-1, 3), (4, 3)])
-def test_a_range_that_ends_before_it_starts_is_refused(start: int, end: int) -> None:
-    with pytest.raises(OffsetsOutOfOrder, match=r"billing.payouts\[0\]: expected 0 <= start <= end, got"):
-        OffsetRange(topic=TOPIC, partition=0, kafka_offset_start=start, kafka_offset_end=end)
-    with pytest.raises(ValueError, match="ledger: expected 0 <= start <= end"):
-        ledger_slice_of(start, end)
-
-
-def test_a_range_is_as_long_as_its_offsets() -> None:
-    assert len(OffsetRange(topic=TOPIC, partition=0, kafka_offset_start=3, kafka_offset_end=7)) == 4
 
 
 # One topic slice.

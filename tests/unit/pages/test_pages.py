@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -31,24 +31,15 @@ from tallystick.report.page import page_of, report_page
 from tallystick.store.alerts.incident_store import Incident
 from tallystick.store.breaks.break_life_store import AlertTold, RepairTold
 from tallystick.store.breaks.item_query_store import ItemQuestion, StandingPage
-from tallystick.store.plans.plan_life_store import (
-    PLAN_EVENTS,
-    ActionTold,
-    LeftOutSum,
-    PlanHead,
-    PlanInShort,
-    PlanSum,
-    PlanTold,
-)
-from tallystick.store.plans.plan_store import ActionState, AuditEntry
+from tallystick.store.plans.plan_life_store import PLAN_EVENTS, ActionTold, PlanHead, PlanInShort
+from tallystick.store.plans.plan_store import ActionState
 from tallystick.store.views.overview_store import Book, BookWindow, ContractVersion
 from tallystick.store.views.trend_store import WindowFigures
-from tallystick.text.duration import span_text
 from tallystick.text.plain import escape_untrusted
-from tests.stored_books import cut_of, item_of, mismatch, missing, payouts, torn, waiting_plan
-from tests.unit.compensation.test_abort_plan import planned
+from tests.stored_books import cut_of, item_of, mismatch, missing, payouts, torn
+from tests.unit.compensation.abort_plans import planned
+from tests.unit.pages.plans_told import HOUR, NOON, plan_sums, plan_told
 
-NOON, HOUR = datetime(2026, 3, 1, 12, 15, tzinfo=UTC), timedelta(hours=1)
 VERDICTS = (Verdict.INCONCLUSIVE, Verdict.MATCHED, Verdict.BROKEN, None)
 
 
@@ -137,14 +128,6 @@ def test_each_column_is_drawn_at_its_window() -> None:
     assert columns(5, 0, 10, *[0] * 21) == [("0", "32"), ("16", "64")]
     assert columns(5, 0, 10) == [("168", "32"), ("184", "64")]  # the newest on the right
     assert columns(*[1] * 30)[-1] == ("232", "64")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(-5, "0 s"), (0, "0 s"), (59, "59 s"), (3_600, "1 h"), (11_520, "3 h 12 min"), (187_200, "2 d 4 h")],
-)
-def test_a_span_is_told_in_the_units_that_people_use(seconds: int, words: str) -> None:
-    assert span_text(timedelta(seconds=seconds)) == words
 
 
 def test_open_money_is_what_is_broken_per_currency_and_not_what_waits_or_was_given_up() -> None:
@@ -307,36 +290,6 @@ def test_an_item_that_another_break_took_over_does_not_stand_for_this_one() -> N
     one = told(ItemState.BROKEN, ItemState.BROKEN)
     other = replace(one.life[1], item=replace(one.life[1].item, break_id=UUID(int=9)))
     assert standing_words(replace(one, life=(one.life[0], other))) == "answered for by another break"
-
-
-def plan_sums(items: int, amount_minor: int, kind: RepairKind = RepairKind.REPUBLISH) -> tuple[PlanSum, ...]:
-    return (PlanSum(kind=kind, currency="EUR", items=items, amount_minor=amount_minor),)
-
-
-def plan_told(*events: str, counts: dict[ActionState, int] | None = None) -> PlanTold:
-    """The waiting plan of the example books, after these lines of the trail."""
-    plan = waiting_plan(payouts())
-    detail = {"plan_hash": plan.plan_hash, "scheduler_run_id": "run-1"}
-    return PlanTold(
-        plan_id=plan.plan_id,
-        contract=plan.contract,
-        cut_n=plan.cut_n,
-        plan_hash=plan.plan_hash,
-        planned_at=NOON,
-        in_short=PlanInShort(
-            items=plan.items[:1],
-            sums=plan_sums(2, 129_200),
-            left_out=(LeftOutSum(reason="over the cap on EUR", breaks=4, match_keys=("a", "b", "c")),),
-        ),
-        actions={},
-        counts=counts or {},
-        trail=tuple(
-            AuditEntry(
-                contract=plan.contract, plan_id=plan.plan_id, actor="Ada", event=event, detail=detail, recorded_at=NOON
-            )
-            for event in events
-        ),
-    )
 
 
 def test_a_plan_says_what_it_would_do_how_much_and_why_not_more() -> None:

@@ -12,22 +12,11 @@ import tallystick.pipeline.breaks_parquet
 from lab.servers.process import REPOSITORY
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import PayloadKey
-from tallystick.model.run_result import RunResult
-from tallystick.model.verdict import Verdict
 from tallystick.pipeline.breaks_parquet import breaks_file
-from tests.unit.alerting.test_alert import FIGURES, MISSING
+from tests.unit.alerting.run_alerts import MISSING
 from tests.unit.conftest import item_break
+from tests.unit.pipeline.broken_result import RESULT
 
-RESULT = RunResult(
-    contract="payouts",
-    cut_n=7,
-    verdict=Verdict.BROKEN,
-    doubts=(),
-    breaks=(item_break(1, MISSING, "ev-1", 700, "EUR", "payout", "it is not there"),),
-    items=(),
-    figures=FIGURES,
-    digest="d",
-)
 FILE = "breaks/payouts/cut=7/breaks.parquet"
 
 

@@ -1,22 +1,21 @@
 """The story of a break: every figure that proves it, in sentences, and nothing that a stranger could smuggle in."""
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from tallystick.documents.run import story_document
-from tallystick.model.break_history import EarlierRepair, LifeStep, ToldBreak
+from tallystick.model.break_history import EarlierRepair
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.findings import Break
-from tallystick.model.open_item import ItemSide, ItemState, OpenItem
+from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
-from tallystick.report.break_story import Story, explain, tell_breaks
+from tallystick.report.break_story import explain, tell_breaks
 from tallystick.text.finding_texts import BREAK_TEXTS
 from tallystick.text.ruled_out import RULED_OUT
-from tests.unit.builders import HOUR, MINUTE, NOON
+from tests.unit.builders import NOON
+from tests.unit.report.told_breaks import a_break, item, sentences, told
 
 COPY = {
     "at": "topic:billing.payouts:0:17",
@@ -37,58 +36,6 @@ COPY = {
     },
 }
 ORIGINAL = COPY | {"at": "topic:billing.payouts:0:11", "producer_id": -1, "transactional": False, "span": None}
-
-
-def a_break(break_class: BreakClass = BreakClass.DUPLICATE_IN_TOPIC_REPROCESSED, **evidence: Any) -> Break:
-    return Break(
-        break_id=UUID(int=7),
-        break_class=break_class,
-        match_key="ev-1",
-        transaction_key="pay-1",
-        leg="payout",
-        amount_minor=123_456,
-        currency="EUR",
-        copies=1,
-        story="It stands twice.",
-        evidence=evidence,
-    )
-
-
-def item(state: ItemState, reason: str = "", *, cleared_by: str = "") -> OpenItem:
-    return OpenItem(
-        item_id="topic:billing.payouts:0:17",
-        side=ItemSide.TOPIC,
-        match_key="ev-1",
-        transaction_key="pay-1",
-        leg="payout",
-        amount_minor=123_456,
-        currency="EUR",
-        first_seen_cut=2,
-        first_seen_utc=NOON,
-        due_utc=NOON + MINUTE,
-        state=state,
-        reason=reason,
-        break_id=UUID(int=7),
-        cleared_by=cleared_by,
-    )
-
-
-def told(item_break: Break, *items: OpenItem) -> ToldBreak:
-    return ToldBreak(
-        item_break=item_break,
-        contract="billing_payouts",
-        cut_n=3,
-        window_start_utc=NOON - HOUR,
-        window_end_utc=NOON,
-        judged_utc=NOON + MINUTE,
-        topic_settled_until_utc=NOON + timedelta(seconds=30),
-        ledger_settled_until_utc=None,
-        life=tuple(LifeStep(cut_n=2 + n, judged_utc=NOON + n * HOUR, item=one) for n, one in enumerate(items)),
-    )
-
-
-def sentences(story: Story) -> dict[str, tuple[str, ...]]:
-    return {paragraph.heading: paragraph.sentences for paragraph in story.paragraphs}
 
 
 def test_a_story_names_money_offsets_epochs_markers_and_times() -> None:
@@ -203,13 +150,6 @@ def test_every_leg_of_a_torn_transaction_names_its_place_and_its_writer() -> Non
     story = sentences(explain(told(found)))
     assert "Its payout leg is offset 17 of billing.payouts[0]." in story["What the log says"]
     assert story["Who wrote it"][0].startswith("Offset 17 of billing.payouts[0] was written by producer 4001")
-
-
-@pytest.mark.parametrize("break_class", BreakClass)
-def test_every_class_says_what_it_was_told_apart_from(break_class: BreakClass) -> None:
-    assert all(sentence.endswith(".") for sentence in RULED_OUT[break_class])
-    story = explain(told(a_break(break_class)))
-    assert all(paragraph.sentences for paragraph in story.paragraphs)
 
 
 def test_a_strangers_text_cannot_drive_a_terminal() -> None:

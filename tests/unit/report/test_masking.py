@@ -21,7 +21,7 @@ from tallystick.report.break_story import explain
 from tallystick.report.masking import MASKED, Mask
 from tallystick.report.write_report import render_report
 from tests.stored_books import item_of, missing, payouts, torn, waiting_plan
-from tests.unit.pages.test_pages import HOUR, NOON, plan_told
+from tests.unit.pages.plans_told import HOUR, NOON, plan_told
 
 MATCH, TRANSACTION, ORDERING = PayloadKey
 MISSING, TORN = missing(payouts(), "pay-7", 4_200), torn(payouts(), "pay-9")

@@ -3,10 +3,8 @@
 import pytest
 
 from tallystick.store.rights import RIGHTS, Rights, grants
-from tallystick.store.schema import APPEND_ONLY, VERSION_TABLE, metadata
-
-TABLES = {table.name: table for table in metadata.tables.values()}
-KEPT_BY_TRIGGERS = {table.name for table in TABLES.values() if (table.comment or "").startswith("kept by")}
+from tallystick.store.schema import APPEND_ONLY, VERSION_TABLE
+from tests.unit.store.kept_tables import KEPT_BY_TRIGGERS, TABLES
 
 
 def test_every_table_of_the_schema_is_in_the_table_and_no_other() -> None:

@@ -12,7 +12,6 @@ from tallystick.cli.output import print_json
 from tallystick.cli.progress import Progress
 from tallystick.cli.table import Rows, console
 from tallystick.ledger.protocol import LedgerRefused
-from tallystick.report.evidence_lines import evidence_lines
 from tallystick.text.plain import escape_untrusted, format_time, format_window, printed_text, story_text
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -42,24 +41,6 @@ def test_a_window_names_a_shared_date_once() -> None:
 )
 def test_what_would_act_on_its_surroundings_is_written_out(text: str, shown: str) -> None:
     assert escape_untrusted(text) == shown
-
-
-def test_evidence_is_flattened_in_the_order_of_its_keys() -> None:
-    evidence = {"b": [{"y": None, "x": True}, "z"], "a": {"n": 0, "none": []}, "c": ""}
-    assert evidence_lines(evidence) == (
-        ("a.n", "0"),
-        ("a.none", "none"),
-        ("b[0].x", "yes"),
-        ("b[0].y", "not known"),
-        ("b[1]", "z"),
-        ("c", "none"),
-    )
-
-
-def test_endless_evidence_is_cut_and_says_so() -> None:
-    lines = evidence_lines({"offsets": list(range(100))})
-    assert len(lines) == 41
-    assert lines[-1] == ("...", "60 more lines in the verdict store")
 
 
 def test_a_sentence_of_ours_is_not_cut_where_a_stranger_is() -> None:

@@ -1,0 +1,132 @@
+"""Alerts of literal runs: one contract, breaks by key, and what stands of them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tallystick.alerting.alert import Alert, AlertAction, Outstanding
+from tallystick.alerting.policy import alerts_for
+from tallystick.contract.alerts import Severity
+from tallystick.contract.contract import Contract
+from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot
+from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.findings import Break, DoubtFound, NoticeFound, break_id, money_at_stake
+from tallystick.model.run_result import RunFigures, RunResult
+from tallystick.model.verdict import Verdict
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MISSING, PHANTOM = BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED, BreakClass.PHANTOM_IN_TOPIC
+CONTRACT = Contract.model_validate(
+    {
+        "contract": "payouts",
+        "version": 1,
+        "owner": "payouts-team",
+        "direction": "ledger_to_topic",
+        "schedule": "0 * * * *",
+        "start_date": NOON,
+        "kafka": {"connection": "kafka_billing"},
+        "legs": {"payout": "billing.payouts"},
+        "ledger": {"connection": "ledger_billing", "table": "billing.payout"},
+        "alert": {
+            "sinks": [{"kind": "webhook", "connection": "pager"}, {"kind": "file", "path": "alerts.jsonl"}],
+            "critical_at_minor": {"EUR": 1000},
+        },
+    }
+)
+FIGURES = RunFigures(
+    topic_rows=1,
+    ledger_rows=1,
+    matched_rows=0,
+    matched_money={},
+    in_flight_items=0,
+    in_flight_money={},
+    carried_items=0,
+    undecidable_items=0,
+    unreadable_records=0,
+    ledger_older_rows=None,
+    census=(),
+)
+
+
+def cut(n: int) -> Cut:
+    snapshot = LedgerSnapshot(xmin=1, xmax=1, system_identifier="1", timeline=1, lsn="0/0")
+    return Cut(
+        contract="payouts",
+        n=n,
+        window_start_utc=NOON - timedelta(hours=1),
+        window_end_utc=NOON,
+        marked_at_utc=NOON,
+        now_utc=NOON + timedelta(minutes=1),
+        topic_slices=(),
+        ledger_slice=LedgerSlice(xid_start=1, xid_end=1, snapshot=snapshot, mark=1, baseline_xid=1),
+    )
+
+
+def a_break(key: str, *, break_class: BreakClass = MISSING, amount_minor: int = 400) -> Break:
+    return Break(
+        break_id=break_id(contract="payouts", break_class=break_class, match_key=key, position=""),
+        break_class=break_class,
+        match_key=key,
+        transaction_key=f"transaction-{key}",
+        leg="payout",
+        amount_minor=amount_minor,
+        currency="EUR",
+        copies=1,
+        story="The row stands, the event does not.",
+        evidence={},
+    )
+
+
+def alerts(
+    *breaks: Break,
+    n: int = 5,
+    verdict: Verdict = Verdict.BROKEN,
+    doubts: tuple[Doubt, ...] = (),
+    notices: tuple[NoticeFound, ...] = (),
+    firing: tuple[str, ...] | Mapping[str, Alert] = (),
+    outstanding: Mapping[BreakClass, Outstanding] | None = None,
+    rules: Mapping[str, Any] | None = None,
+    by_time: bool = False,
+) -> list[Alert]:
+    result = RunResult(
+        contract="payouts",
+        cut_n=n,
+        verdict=verdict,
+        doubts=tuple(DoubtFound(doubt=doubt, sentence=f"{doubt}: why.") for doubt in doubts),
+        breaks=breaks,
+        items=(),
+        figures=FIGURES,
+        digest="d",
+        notices=notices,
+    )
+    contract = CONTRACT.model_copy(update={"alert": CONTRACT.alert.model_copy(update=rules or {})})
+    before = firing if isinstance(firing, Mapping) else {topic: fired(topic) for topic in firing}
+    this = replace(cut(n), by_time=by_time)
+    return list(alerts_for(contract, result, cut=this, firing=before, outstanding=outstanding or {}))
+
+
+def fired(topic: str, *, severity: Severity = Severity.ERROR, by: str = "", **details: Any) -> Alert:
+    """The newest alert of a topic, acknowledged where somebody did."""
+    return Alert(
+        contract="payouts",
+        cut_n=4,
+        topic=topic,
+        action=AlertAction.ACKNOWLEDGE if by else AlertAction.TRIGGER,
+        severity=severity,
+        summary=topic,
+        details={**details, "acknowledged_by": by} if by else details,
+        sinks=("webhook:pager",),
+    )
+
+
+def standing(*breaks: Break) -> dict[BreakClass, Outstanding]:
+    return {
+        breaks[0].break_class: Outstanding(
+            count=len(breaks), money=money_at_stake(breaks), first_seen_utc=NOON - timedelta(days=2)
+        )
+    }
+
+
+OLD = {"escalate_after_seconds": 2 * 86400}
+"""Two days: what `standing` gives was first seen two days before noon, a minute before the cut's time."""

@@ -1,0 +1,5 @@
+"""The texts that were committed, by file name."""
+
+from tests.alert_snapshots import snapshots
+
+TEXTS = snapshots()

@@ -1,0 +1,38 @@
+"""Every command of the CLI, and how a test runs one."""
+
+from typer.testing import CliRunner, Result
+
+from tallystick.cli.app import app
+
+COMMANDS = [
+    ("contract", "check"),
+    ("contract", "diff"),
+    ("store", "migrate"),
+    ("run",),
+    ("cut", "make"),
+    ("cut", "close"),
+    ("runs",),
+    ("show",),
+    ("report",),
+    ("watch",),
+    ("explain",),
+    ("write-off",),
+    ("compensation", "plan"),
+    ("compensation", "sheet"),
+    ("compensation", "act"),
+    ("compensation", "reopen"),
+    ("compensation", "stop"),
+    ("compensation", "allow"),
+    ("alert", "ack"),
+    ("alert", "test"),
+    ("posture",),
+    ("grants",),
+    ("census",),
+    ("metrics", "show"),
+    ("metrics", "serve"),
+    ("metrics", "push"),
+]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)

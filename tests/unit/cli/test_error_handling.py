@@ -1,0 +1,61 @@
+"""A bug, an interrupt, a closed pipe and books that do not answer each end with a code of their own."""
+
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from tallystick.cli import output as cli_output
+from tallystick.pipeline.local_run import RereadDiffers
+from tests.unit.cli.commands import run
+
+
+def test_a_store_that_does_not_answer_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TALLYSTICK_STORE_DSN", "postgresql://tally:hunter2@127.0.0.1:1/verdicts")
+    result = run("runs")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("verdict store at 127.0.0.1:1/verdicts: ")
+    assert len(result.stderr.splitlines()) == 1
+    assert "hunter2" not in result.output
+
+
+def test_a_connection_that_nobody_gave_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TALLYSTICK_CONN_KAFKA_BILLING", raising=False)
+    result = run("census", "billing.payments", "--kafka", "kafka_billing")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "connection kafka_billing: expected the environment variable TALLYSTICK_CONN_KAFKA_BILLING\n"
+    )
+
+
+def fails_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> Result:
+    """`contract check` with an output that raises."""
+
+    def fail(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(cli_output, "print_contracts", fail)
+    return run("contract", "check", "dags/contracts")
+
+
+def test_a_bug_keeps_its_traceback_and_is_not_mistaken_for_broken_books(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = fails_with(monkeypatch, ZeroDivisionError("division by zero"))
+    assert result.exit_code == 70
+    assert "Traceback (most recent call last)" in result.stderr
+    assert result.stderr.splitlines()[-1].startswith("ZeroDivisionError: this is a bug in Tallystick")
+
+
+def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = fails_with(monkeypatch, KeyboardInterrupt())
+    assert result.exit_code == 130
+    assert "interrupted" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_closed_pipe_is_not_mistaken_for_broken_books(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fails_with(monkeypatch, BrokenPipeError()).exit_code == 141
+
+
+def test_a_cut_that_reads_differently_is_inconclusive(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = fails_with(monkeypatch, RereadDiffers("billing/7: another digest"))
+    assert (result.exit_code, result.stderr) == (3, "billing/7: another digest\n")

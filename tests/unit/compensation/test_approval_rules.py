@@ -1,0 +1,75 @@
+"""Who may approve: the second person, the money's limit, the people the contract names."""
+
+from typing import Any
+
+import pytest
+
+from tallystick.compensation.approval_rules import NotAnApprover, may_approve, refuse_too_few_people
+from tallystick.compensation.plan import OnePersonOnly
+from tests.unit.compensation.plans import candidate, contract, plan
+
+
+@pytest.mark.parametrize(
+    ("limits", "asked", "agreed"),
+    [
+        pytest.param({}, ["ada"], ["ada"], id="asked and agreed"),
+        pytest.param({"EUR": 99}, ["ada"], [" Ada"], id="in other letters"),
+        pytest.param({"EUR": 99}, ["Ada Byron", "ada"], ["ada"], id="under the name of the system's user"),
+        pytest.param({"EUR": 99}, ["Jos\u00e9"], ["Jose\u0301"], id="an accent that is a character of its own"),
+        pytest.param({"EUR": 99}, ["Ada Byron"], ["Ada\u00a0 Byron"], id="another space"),
+        pytest.param({"EUR": 99}, ["ada"], ["a\u200bda"], id="a character that nobody sees"),
+        pytest.param({"EUR": 99}, ["ada"], ["\uff21\uff44\uff41"], id="wide letters"),
+        pytest.param({"EUR": 99}, ["ada"], [], id="nobody agreed"),
+        pytest.param({"USD": 1000}, ["ada"], ["ada"], id="a currency without a limit"),
+    ],
+)
+def test_above_the_limit_who_asked_may_not_approve(limits: Any, asked: list[str], agreed: list[str]) -> None:
+    rules = contract(four_eyes_above_minor=limits)
+    with pytest.raises(OnePersonOnly, match="expected the approval of somebody else"):
+        refuse_too_few_people(rules, plan(candidate("a", amount_minor=-100)), asked=asked, agreed=agreed)
+
+
+@pytest.mark.parametrize(
+    ("limits", "asked", "agreed"),
+    [
+        pytest.param({}, ["ada"], ["bob"], id="a second person"),
+        pytest.param({}, ["ada"], ["ada", "bob"], id="the first person's own yes does no harm"),
+        pytest.param({}, ["Jos\u00e9"], ["Jose"], id="a second person whose name has no accent"),
+        pytest.param({"EUR": 99}, [], ["ada", "bob"], id="two for what nobody asked for"),
+        pytest.param({"EUR": 100}, ["ada"], [], id="up to the limit who carries it out answers"),
+        pytest.param({"EUR": 100}, ["ada"], ["ada"], id="up to the limit the same"),
+    ],
+)
+def test_a_second_person_may_and_up_to_the_limit_the_same(limits: Any, asked: list[str], agreed: list[str]) -> None:
+    refuse_too_few_people(contract(four_eyes_above_minor=limits), plan(candidate("a")), asked=asked, agreed=agreed)
+
+
+@pytest.mark.parametrize("agreed", [["ada"], ["ada", "Ada "], []])
+def test_what_a_machine_asked_for_needs_two_people_above_the_limit(agreed: list[str]) -> None:
+    with pytest.raises(OnePersonOnly, match="two people, since no person asked for it"):
+        refuse_too_few_people(
+            contract(four_eyes_above_minor={"EUR": 99}), plan(candidate("a")), asked=(), agreed=agreed
+        )
+    refuse_too_few_people(contract(four_eyes_above_minor={"EUR": 100}), plan(candidate("a")), asked=(), agreed=agreed)
+
+
+def test_only_who_the_contract_names_may_approve_whatever_the_money() -> None:
+    named = contract(approvers=["Ada", "bob"], four_eyes_above_minor={"EUR": 100})
+    small, large = plan(candidate("a")), plan(candidate("a", amount_minor=101))
+    for agreed in ([], ["carol"]):
+        with pytest.raises(NotAnApprover, match=r"expected one of compensation\.approvers: Ada, bob"):
+            refuse_too_few_people(named, small, asked=["ada"], agreed=agreed)
+    refuse_too_few_people(named, small, asked=["ada"], agreed=["ada"])
+    with pytest.raises(OnePersonOnly):
+        refuse_too_few_people(named, large, asked=(), agreed=["ada", "carol"])
+    refuse_too_few_people(named, large, asked=(), agreed=["ada", "BOB"])
+    assert [may_approve(named, name) for name in ("ADA", "carol")] == [True, False]
+    assert not any(may_approve(named, name) for name in ("a\u200bda", "\uff21da"))
+    assert may_approve(contract(), "carol")
+
+
+def test_amounts_of_both_signs_do_not_hide_each_other_from_the_limit() -> None:
+    planned = plan(candidate("a", amount_minor=-80), candidate("b", amount_minor=80))
+    assert (planned.money_minor, planned.moved_minor) == ({"EUR": 160}, {"EUR": 160})
+    with pytest.raises(OnePersonOnly):
+        refuse_too_few_people(contract(four_eyes_above_minor={"EUR": 100}), planned, asked=["ada"], agreed=["ada"])

@@ -1,0 +1,41 @@
+"""A file that is no mapping, is missing or is no text is refused by name in one line."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tallystick.contract.contract import ContractRefused, load_contract
+from tests.unit.contract.documents import refusal
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("", "got nothing; expected a mapping that begins with 'contract:'"),
+        ("- contract: billing\n", "got a list; expected a mapping that begins with 'contract:'"),
+        ("billing\n", "got a text; expected a mapping that begins with 'contract:'"),
+        ("contract: [billing\n", "not readable as YAML: line 2, column 1: expected ',' or ']', but got '<stream end>'"),
+        ("contract: billing\n\towner: x\n", "not readable as YAML: line 2, column 1: found character '\\t'"),
+        ("a: 1\n---\na: 2\n", "not readable as YAML: line 2, column 1: but found another document"),
+        ("a: !!python/object:os.system x\n", "not readable as YAML: line 1, column 4: could not determine a construc"),
+        (
+            "legs:\n  pay: billing\n  pay: refunds\n",
+            "not readable as YAML: line 3, column 3: the key 'pay' stands twice in one mapping; expected it once",
+        ),
+    ],
+)
+def test_a_file_that_is_no_yaml_mapping_is_refused_in_one_line(tmp_path: Path, text: str, refused: str) -> None:
+    assert refusal(tmp_path, text).startswith(refused)
+
+
+def test_a_missing_file_a_folder_and_a_binary_file_are_refused_by_name(tmp_path: Path) -> None:
+    binary = tmp_path / "binary.yaml"
+    binary.write_bytes(b"contract: \xff")
+    for path, refused in (
+        (tmp_path / "none.yaml", "no such file; expected a contract in YAML"),
+        (tmp_path, "Is a directory; expected a readable file"),
+        (binary, "byte 10 is no UTF-8; expected a text file in UTF-8"),
+    ):
+        with pytest.raises(ContractRefused, match=re.escape(f"{path}: {refused}")):
+            load_contract(path)

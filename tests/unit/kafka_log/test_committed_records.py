@@ -1,0 +1,43 @@
+"""What stands around a record on its log is read for a repair; what nobody can read proves nothing."""
+
+from dataclasses import replace
+
+from tallystick.compensation.plan import PlanItem
+from tallystick.compensation.republished_event import find_events
+from tallystick.kafka_log.committed_records import committed_in
+from tests.unit.builders import PART, offsets
+from tests.unit.compensation.repaired_items import ITEM
+from tests.unit.kafka_log.handmade_batches import FIELDS, log_with_a_bomb
+from tests.unit.synthetic_log import SyntheticLog, value
+
+
+def events_on(log: SyntheticLog, item: PlanItem) -> str | None:
+    return find_events(committed_in(log.fetch, offsets(0, log.end)), [item], FIELDS).why_hidden(item)
+
+
+def test_no_repair_is_published_beside_a_batch_that_nobody_gets_to_read() -> None:
+    item = replace(ITEM, topic=PART.topic)
+    log = SyntheticLog()
+    log.append(value("ev-0"))
+    assert events_on(log, item) is None
+    hidden = events_on(log_with_a_bomb(), item)
+    assert hidden is not None
+    assert f"any event may stand in {PART.topic}[{PART.partition}] at 1" in hidden
+    assert events_on(log_with_a_bomb(), replace(item, topic="another")) is None
+
+
+def test_what_stands_around_it_is_read_for_a_repair() -> None:
+    log = log_with_a_bomb()
+    found = [(one.kafka_offset, bool(one.problem)) for one in committed_in(log.fetch, offsets(0, log.end))]
+    assert found == [(0, False), (1, True), (3, False)]
+
+
+def test_a_batch_whose_checksum_is_wrong_proves_nothing_for_a_repair() -> None:
+    log = SyntheticLog()
+    log.append(value("ev-0"))
+    (batch,) = log.batches
+    raw = batch.raw.replace(b"ev-0", b"ev-9")
+    spoilt = SyntheticLog()
+    spoilt.append_raw(raw, records=1)
+    (found,) = committed_in(spoilt.fetch, offsets(0, 1))
+    assert (found.value, found.problem) == (b"", "its batch is not the one that its checksum was made of")

@@ -1,0 +1,207 @@
+"""What stands elsewhere is seen with its place; the log is asked about what is overdue or odd, not about traffic."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from tallystick.kafka_cluster.open_transactions import OpenTransaction
+from tallystick.kafka_log.log_walk import Outcome
+from tallystick.ledger.protocol import LedgerRow
+from tallystick.matching.match_case import Entry, LookupHit, RecordLocation
+from tallystick.matching.record_location import ledger_sighting, needs_topic, topic_sighting
+from tallystick.model.direction import Direction
+from tallystick.model.offsets import TopicPartition
+from tallystick.model.open_item import ItemState
+from tests.unit.builders import (
+    HOUR,
+    IN_TOPIC,
+    L2T,
+    LEDGER,
+    MINUTE,
+    NOON,
+    T2L,
+    TOPIC,
+    case_of,
+    event,
+    item_of,
+    row,
+    seen,
+)
+from tests.unit.pipeline.lookup_cases import BASELINE, CUT, record
+
+
+def ledger_row(xid: int) -> LedgerRow:
+    return LedgerRow(
+        row_id="815",
+        match_key="ev-1",
+        transaction_key="pay-1",
+        leg="payout",
+        amount_minor=1,
+        currency="EUR",
+        row_xid=xid,
+    )
+
+
+@pytest.mark.parametrize(
+    ("xid", "place"),
+    [
+        (0, RecordLocation.BEFORE_BASELINE),
+        (99, RecordLocation.BEFORE_BASELINE),
+        (100, RecordLocation.EARLIER_SLICE),
+        (199, RecordLocation.EARLIER_SLICE),
+        (200, RecordLocation.SLICE),
+        (299, RecordLocation.SLICE),
+        (300, RecordLocation.PENDING),
+    ],
+)
+def test_a_rows_place_is_told_by_the_transaction_that_wrote_it(xid: int, place: RecordLocation) -> None:
+    sighting = ledger_sighting(ledger_row(xid), CUT.ledger_slice)
+    assert (sighting.side, sighting.place, sighting.item_id) == (LEDGER, place, "ledger:815")
+
+
+def test_only_in_an_earlier_slice_does_it_matter_that_nobody_knows_whether_a_cut_read_a_row() -> None:
+    places = [
+        ledger_sighting(replace(ledger_row(xid), was_read=False), CUT.ledger_slice).place for xid in (99, 199, 200)
+    ]
+    assert places == [RecordLocation.BEFORE_BASELINE, RecordLocation.UNREAD, RecordLocation.SLICE]
+
+
+@pytest.mark.parametrize(
+    ("offset", "place"),
+    [
+        (4, RecordLocation.BEFORE_BASELINE),
+        (5, RecordLocation.EARLIER_SLICE),
+        (9, RecordLocation.EARLIER_SLICE),
+        (10, RecordLocation.SLICE),
+        (19, RecordLocation.SLICE),
+        (20, RecordLocation.PENDING),
+    ],
+)
+def test_an_events_place_is_told_by_its_offset(offset: int, place: RecordLocation) -> None:
+    sighting = topic_sighting(record(offset), CUT, BASELINE)
+    assert (sighting.side, sighting.place) == (IN_TOPIC, place)
+    assert sighting.item_id == f"topic:billing.payouts:0:{offset}"
+    told = {name: sighting.detail[name] for name in ("outcome", "producer_id", "producer_epoch")}
+    assert told == {"outcome": "committed", "producer_id": 7, "producer_epoch": 0}
+
+
+@pytest.mark.parametrize("offset", [4, 12, 25])
+def test_an_aborted_event_has_no_place_but_that(offset: int) -> None:
+    assert topic_sighting(record(offset, Outcome.ABORTED), CUT, BASELINE).place is RecordLocation.ABORTED
+
+
+def open_transaction(start: int, *, producer_id: int = 7, partition: int = 0) -> OpenTransaction:
+    return OpenTransaction(
+        topic_partition=TopicPartition(topic=TOPIC, partition=partition),
+        producer_id=producer_id,
+        producer_epoch=0,
+        kafka_offset_start=start,
+        transactional_id="relay",
+        started_ms=0,
+        timeout_ms=60_000,
+    )
+
+
+@pytest.mark.parametrize(
+    ("transaction", "place"),
+    [
+        pytest.param(open_transaction(18), RecordLocation.OPEN, id="its own transaction is open"),
+        pytest.param(open_transaction(20), RecordLocation.OPEN, id="and begins with it"),
+        pytest.param(open_transaction(21), RecordLocation.PENDING, id="its producer began another one since"),
+        pytest.param(open_transaction(18, producer_id=8), RecordLocation.PENDING, id="it lies behind somebody else's"),
+        pytest.param(open_transaction(18, partition=1), RecordLocation.PENDING, id="that is open on another partition"),
+        pytest.param(None, RecordLocation.PENDING, id="it has ended meanwhile"),
+    ],
+)
+def test_an_undecided_event_lies_beyond_the_cut_and_is_open_only_while_its_own_transaction_is(
+    transaction: OpenTransaction | None, place: RecordLocation
+) -> None:
+    still_open = [transaction] if transaction else []
+    assert topic_sighting(record(20, Outcome.OPEN), CUT, BASELINE, open_transactions=still_open).place is place
+
+
+@pytest.mark.parametrize(
+    ("outcome", "place"),
+    [
+        (Outcome.COMMITTED, RecordLocation.STRAY),
+        (Outcome.PLAIN, RecordLocation.STRAY),
+        (Outcome.ABORTED, RecordLocation.ABORTED),
+        (Outcome.OPEN, RecordLocation.PENDING),
+    ],
+)
+def test_an_event_on_a_topic_of_no_leg_strays_once_it_is_committed(outcome: Outcome, place: RecordLocation) -> None:
+    assert topic_sighting(record(4, outcome), CUT, BASELINE, legs={"billing.fees"}).place is place
+    assert topic_sighting(record(12), CUT, BASELINE, legs={TOPIC}).place is RecordLocation.SLICE
+
+
+def test_an_event_of_a_partition_that_the_cut_did_not_know_lies_beyond_it() -> None:
+    assert topic_sighting(record(0, partition=3), CUT, BASELINE).place is RecordLocation.PENDING
+
+
+def test_a_partition_that_the_baseline_did_not_know_has_nothing_before_it() -> None:
+    assert topic_sighting(record(0), CUT, replace(BASELINE, topic_slices=())).place is RecordLocation.EARLIER_SLICE
+
+
+# What the log is asked about.
+
+
+def asks(*copies: Entry, rows: Iterable[LookupHit] = (), direction: Direction = L2T, due_in: int = -60) -> bool:
+    """due_in: minutes from now to the deadline of new copies."""
+    now_utc = NOON + HOUR
+    return needs_topic(
+        case_of(*copies),
+        rows,
+        direction=direction,
+        now_utc=now_utc,
+        new_copies_due_utc=now_utc + due_in * MINUTE,
+    )
+
+
+@pytest.mark.parametrize("direction", [L2T, T2L], ids=str)
+def test_a_row_alone_is_looked_for_once_it_is_due_and_not_before(direction: Direction) -> None:
+    assert asks(row(1), direction=direction, due_in=0)
+    assert not asks(row(1), direction=direction, due_in=1)
+
+
+def test_a_carried_row_has_its_own_deadline() -> None:
+    def carried(due_in: int) -> Entry:
+        return row(1, carried=item_of(row(1), due_utc=NOON + HOUR + due_in * MINUTE))
+
+    assert asks(carried(0), due_in=30)
+    assert not asks(carried(1), due_in=-30)
+
+
+def test_a_row_beside_an_older_row_is_looked_for_at_once() -> None:
+    """Whether it is one too many depends on an event that may lie beyond the cut."""
+    assert asks(row(2), rows=[seen(LEDGER, RecordLocation.EARLIER_SLICE, 1)], direction=T2L, due_in=30)
+
+
+def test_a_pair_is_not_looked_for_unless_its_row_stands_elsewhere_too() -> None:
+    assert not asks(row(1), event(11), rows=[seen(LEDGER, RecordLocation.SLICE, 1)])
+    assert asks(
+        row(2), event(11), rows=[seen(LEDGER, RecordLocation.SLICE, 2), seen(LEDGER, RecordLocation.EARLIER_SLICE, 1)]
+    )
+
+
+@pytest.mark.parametrize("place", [RecordLocation.EARLIER_SLICE, RecordLocation.BEFORE_BASELINE])
+@pytest.mark.parametrize("direction", [L2T, T2L], ids=str)
+def test_an_event_whose_row_is_older_than_the_slice_may_double_one_elsewhere(
+    direction: Direction, place: RecordLocation
+) -> None:
+    assert asks(event(11), rows=[seen(LEDGER, place, 1)], direction=direction)
+
+
+def test_an_event_whose_row_is_behind_the_horizon_waits_without_asking() -> None:
+    assert not asks(event(11), rows=[seen(LEDGER, RecordLocation.PENDING, 1)])
+
+
+def test_an_overdue_event_without_any_row_is_asked_about_where_its_row_comes_first() -> None:
+    assert asks(event(11))
+    assert not asks(event(11), due_in=1)
+    assert not asks(event(11), direction=T2L)  # a consumer that is down: every event is one
+
+
+def test_a_broken_copy_beside_a_new_one_counts_as_a_copy() -> None:
+    broken = item_of(event(11), ItemState.BROKEN)
+    assert asks(event(11, carried=broken), row(1), row(2))

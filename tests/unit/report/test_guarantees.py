@@ -1,0 +1,91 @@
+"""The report names the slicing and the index of keys with what they guarantee and leave open."""
+
+from dataclasses import replace
+
+from tallystick.contract.contract import Contract
+from tallystick.kafka_cluster.config_check import CheckResult
+from tallystick.kafka_cluster.state import SURROUNDINGS, ClusterState, TopicSettings
+from tallystick.model.run_result import IndexFile, KeyIndex
+from tallystick.model.stored_run import StoredRun
+from tallystick.report.guarantees import guarantees
+from tallystick.report.page import report_page
+from tallystick.report.write_report import render_report
+from tests.unit.builders import T2T, contract_of
+from tests.unit.report.parsed_page import Page
+
+
+def test_the_slicing_is_named_with_the_guarantee_it_gives(matched_run: StoredRun, contract: Contract) -> None:
+    ledger = contract.ledger.model_copy(update={"slice_by": "written_xid"})
+    other = contract.model_copy(update={"ledger": ledger})
+    assert "By xmin" in render_report(matched_run, contract)
+    assert "By the column written_xid" in render_report(matched_run, other)
+    grows = {"kind": "jdbc", "order_by": "entry_id", "overlap": 10}
+    weaker = contract.model_copy(update={"ledger": contract.ledger.model_copy(update=grows)})
+    assert "By the column entry_id with an overlap of 10, weaker than a horizon" in render_report(matched_run, weaker)
+    files = {"kind": "parquet", "quiet_seconds": 60}
+    listed = contract.model_copy(update={"ledger": contract.ledger.model_copy(update=files)})
+    assert "By path and modification manifest: each file is read once" in render_report(matched_run, listed)
+
+
+def test_by_written_xid_the_report_says_what_is_seen_and_what_is_not(matched_run: StoredRun) -> None:
+    def says(**ledger: object) -> str:
+        table = {"connection": "ledger_billing", "table": "billing.payout", "slice_by": "written_xid"}
+        return dict(guarantees(matched_run, contract_of(ledger=table | ledger)))["Ledger slices"]
+
+    for one in (says(), says(earlier_rows="archived", compared_windows=24)):
+        assert "a row without an id, with an older one or with one that was not given out yet is in no cut" in one
+        assert "A deleted row and one that comes into the same slice between two runs cancel out" in one
+        assert "strong" not in one
+    assert "A row that was read and is deleted later shows in its slice's count, once" in says()
+    assert "Rows that are deleted later are not seen" in says(earlier_rows="archived")
+    assert "Not seen: a row whose amount, currency or key is changed after it was paired" in says()
+    assert "What the rows of 24 windows back say is read again and compared" in says(compared_windows=24)
+
+
+def test_the_index_of_keys_is_named_with_its_size_its_horizon_and_what_it_leaves_open(matched_run: StoredRun) -> None:
+    index = KeyIndex(copies=4, kept_from=1, files=(IndexFile(path="a", size_bytes=62, sha256="0"),))
+    run = replace(matched_run, result=replace(matched_run.result, key_index=index))
+    lines = dict(guarantees(run, contract_of(T2T)))
+    assert "in the last 168 windows" in lines["Index of keys"]
+    assert "holds 4 copies in 62 bytes, 15.5 bytes a copy" in lines["Index of keys"]
+    assert "Ledger slices" not in lines
+    assert "Index of keys" not in dict(guarantees(matched_run, contract_of()))
+    seeded = replace(matched_run, result=replace(matched_run.result, key_index=replace(index, seed=7)))
+    assert not seeded.result.of_inputs
+    memory = dict(guarantees(seeded, contract_of()))["Memory of keys"]
+    assert "of the last 168 windows: one that comes again is a duplicate" in memory
+    assert "holds 4 copies in 62 bytes" in memory
+    assert "None: this run is older" in dict(guarantees(matched_run, contract_of()))["Memory of keys"]
+    page = render_report(run, contract_of(T2T))
+    assert "pairs of output and input agree" in page
+    assert ">Input topic</th>" in page
+    assert ">Ledger</th>" in render_report(matched_run, contract_of())
+
+
+def test_the_posture_is_told_by_the_settings_that_the_run_stored(matched_run: StoredRun, contract: Contract) -> None:
+    unread = report_page(matched_run, contract).posture
+    assert {line.standing for line in unread if line.setting == "cleanup.policy"} == {CheckResult.UNKNOWN}
+    read = TopicSettings(
+        topic="billing.fees",
+        replication_factor=3,
+        in_sync_replicas=3,
+        min_insync_replicas=1,
+        unclean_leader_election=False,
+        cleanup_policy=("delete",),
+        retention_ms=-1,
+        retention_bytes=-1,
+        message_timestamp_type="CreateTime",
+    )
+    look_ups = {"surroundings": SURROUNDINGS.dump_python(ClusterState(topic_settings=(read,)), mode="json")}
+    run = replace(matched_run, result=replace(matched_run.result, look_ups=look_ups))
+    standings = {
+        line.setting: line.standing for line in report_page(run, contract).posture if line.scope == "billing.fees"
+    }
+    assert standings["min.insync.replicas"] is CheckResult.AT_RISK
+    assert standings["cleanup.policy"] is CheckResult.OK
+    assert "set 2 with three replicas" in Page(render_report(run, contract)).text
+
+
+def test_a_baseline_claims_no_posture(baseline_run: StoredRun, contract: Contract) -> None:
+    baseline = replace(baseline_run, cut=replace(baseline_run.cut, n=0))
+    assert "A baseline reads no settings." in Page(render_report(baseline, contract)).text
