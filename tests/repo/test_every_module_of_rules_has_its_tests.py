@@ -23,6 +23,7 @@ PACKAGES = (
     "report",
     "metrics",
     "documents",
+    "pages",
 )
 """The packages whose modules decide something in any process: what a server answers is tried in tests/stack."""
 
@@ -78,7 +79,7 @@ def has_tests(file: Path) -> bool:
     )
 
 
-def test_every_module_of_rules_has_a_tests_of_its_name() -> None:
+def test_every_module_of_rules_has_a_test_file_of_its_name() -> None:
     assert list(modules(ROOT))
     assert [module for module in find_untested(ROOT) if module not in WITHOUT_TESTS_OF_ITS_NAME] == []
 
@@ -118,7 +119,7 @@ def test_a_rule_without_its_test_file_is_found(planted: Path, left: str | None) 
     assert find_untested(planted) == ["anomalies/breaks/torn.py"]
 
 
-def test_a_tests_of_that_name_elsewhere_does_not_count(planted: Path) -> None:
+def test_a_test_file_of_that_name_elsewhere_does_not_count(planted: Path) -> None:
     (planted / "tests/unit/anomalies/breaks/test_torn.py").rename(planted / "tests/unit/anomalies/test_torn.py")
     assert find_untested(planted) == ["anomalies/breaks/torn.py"]
 

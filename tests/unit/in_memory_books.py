@@ -2,6 +2,8 @@
 
 Stands in for the scan (which copies come home), the look-ups (what they may see) and the store (what is carried).
 The rules themselves are the product's own.
+
+One file, since it is one object: what a cut reads, looks up and carries over is the state of the same books.
 """
 
 from collections import Counter

@@ -7,9 +7,11 @@ import pytest
 
 from tallystick.contract.contract import Contract
 from tallystick.model.stored_run import StoredRun
+from tallystick.report.break_sample import stakes
 from tallystick.report.break_story import explain, tell_breaks
-from tallystick.report.page import report_page
+from tallystick.report.page import page_of, report_page
 from tallystick.report.write_report import render_report
+from tests.stored_books import payouts
 from tests.unit.report.parsed_page import Page, with_breaks
 
 
@@ -183,3 +185,11 @@ def test_a_run_that_read_what_held_windows_could_not_says_so(matched_run: Stored
     assert "It also read what cuts 5, 6 could not, because a side was held" in words
     assert "It also read what cut 5 could not" in Page(render_report(replace(matched_run, settles=(5,)), contract)).text
     assert "because a side was held" not in Page(render_report(matched_run, contract)).text
+
+
+def test_the_page_of_a_run_that_was_read_without_its_breaks_says_what_its_report_says(broken_run: StoredRun) -> None:
+    whole = report_page(broken_run, payouts())
+    head = replace(broken_run, result=replace(broken_run.result, breaks=(), items=()))
+    counted = page_of(head, payouts(), stakes(broken_run.result.breaks))
+    assert (counted.sentence, counted.figures, counted.stakes) == (whole.sentence, whole.figures, whole.stakes)
+    assert (counted.census_bars, counted.guarantees) == (whole.census_bars, whole.guarantees)

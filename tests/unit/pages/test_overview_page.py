@@ -1,0 +1,56 @@
+"""The overview begins with what is broken, and never calls the unjudged agreed."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from tallystick.model.open_item import ItemState
+from tallystick.model.verdict import Verdict
+from tallystick.pages.overview_page import book_row, overview_page
+from tests.stored_books import payouts
+from tests.unit.pages.books_shown import book, standing
+from tests.unit.pages.plans_told import HOUR, NOON
+
+
+def test_open_money_is_what_is_broken_per_currency_and_not_what_waits_or_was_given_up() -> None:
+    row = book_row(
+        book(
+            standing(ItemState.BROKEN, 1_000),
+            standing(ItemState.BROKEN, 5, "JPY"),
+            standing(ItemState.BROKEN, 0, ""),
+            standing(ItemState.OPEN, 70, count=3, age=9 * HOUR),
+            standing(ItemState.WRITTEN_OFF, 900, age=99 * HOUR),
+        ),
+        now_utc=NOON,
+    )
+    assert row.open_money == ("10.00 EUR", "5 JPY")
+    assert (row.broken, row.waiting, row.oldest_utc) == (3, 3, NOON - 9 * HOUR)
+
+
+def test_who_holds_a_side_is_named_with_since_when_and_how_much() -> None:
+    row = book_row(book(held=True), now_utc=NOON)
+    assert [(held.holder, held.since) for held in row.held] == [("relay-1", "2026-03-01 11:40:00 UTC")]
+    assert (row.held_back, row.unread) == (3, 6)
+    assert book_row(book(), now_utc=NOON).held == ()
+
+
+def test_headroom_and_next_run_are_counted_from_now() -> None:
+    row = book_row(book(), now_utc=NOON + timedelta(minutes=50))
+    assert (row.headroom, row.next_run_utc) == ("4 h 10 min", NOON + HOUR)
+    assert book_row(book(), now_utc=NOON + 6 * HOUR).headroom == "0 s"
+
+
+def test_the_overview_begins_with_what_is_broken_and_never_calls_the_unjudged_agreed() -> None:
+    matched = replace(book(verdicts=(Verdict.MATCHED,)), contract=payouts().model_copy(update={"contract": "a"}))
+    broken = book(standing(ItemState.BROKEN, 1), verdicts=(Verdict.BROKEN,))
+    page = overview_page([matched, broken], now_utc=NOON)
+    assert [row.contract for row in page.rows] == ["billing_payouts", "a"]
+    assert page.sentence == "1 broken item in 1 contract of 2."
+    assert overview_page([matched], now_utc=NOON).sentence == "The books agree."
+    assert "agree" not in overview_page([book(verdicts=(None,))], now_utc=NOON).sentence
+    assert "agree" not in overview_page([], now_utc=NOON).sentence
+    assert "agree" not in overview_page([book(verdicts=(Verdict.INCONCLUSIVE,))], now_utc=NOON).sentence
+
+
+def test_a_window_without_a_verdict_after_a_match_is_not_called_agreed() -> None:
+    silent = book(verdicts=(Verdict.MATCHED,))
+    assert "agree" not in overview_page([silent], now_utc=NOON + 3 * HOUR).sentence
