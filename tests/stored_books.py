@@ -2,6 +2,8 @@
 
 Thirty hourly windows of one contract, up to a given hour: mostly matched, some held, two broken; a repair that was
 done and one that waits for a yes, an alert that was delivered and taken on, an item that a person gave up.
+
+One file, since it is one set of books, filled once, that every test of the pages reads.
 """
 
 from collections.abc import Iterator

@@ -4,6 +4,8 @@ Between a kill and the next start somebody else may settle what it was about: an
 another contract. Then a reader of another make counts what was ever committed. All rounds share one broker, one store
 and one ledger, and those of some books one contract, and so one transactional.id; what an earlier round left behind
 would show in a later one.
+
+One file, since a round's steps share the servers, the plan and what an earlier round left behind.
 """
 
 import json

@@ -1,6 +1,8 @@
 """Faults of single events, done for real: each leaves one known disagreement among traffic that agrees.
 
 A fault may have a second half, which comes after a window was judged.
+
+One file, since it is a list: a function for each fault of an event, and the table that names them.
 """
 
 import uuid

@@ -13,6 +13,8 @@ their own; the score shows that he changes nothing but what he adds himself.
 A round on three brokers has the clean books, whose brokers die and whose leaders move, and the faults that need them.
 
 Three windows: the baselines, the faults, and what comes later: late copies, the end of what was open.
+
+One file, since a round is one sequence over its books, and is read from its first window to its last.
 """
 
 import random

@@ -7,6 +7,8 @@ contested.
 
 A pair whose second half comes after the cut must be there before the cut is judged, or it is rightly called missing:
 so between the two the traffic is stopped for a moment and the log decided. No grace, and no clock.
+
+One file, since a window's steps share the traffic, the clockless order and the state of the window before it.
 """
 
 import random

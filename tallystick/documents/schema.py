@@ -4,6 +4,8 @@ on one line as `runs` and `watch` do, a break inside one and its story as `expla
 `python -m tallystick.documents.schema` writes docs/schemas/.
 
 A key that is added does not change a version; one that goes, or means something else, does.
+
+One file, since a reader of the schemas finds every document, and what each key of it means, in one place.
 """
 
 import json

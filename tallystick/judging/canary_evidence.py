@@ -1,5 +1,7 @@
 """A calm cut that holds planted copies only, and what one fact more makes of it: what a census, a look-up, a batch
 header or the cluster would have said. Stands for itself, so that nothing the run has found is mistaken for a canary.
+
+One file, since it is a list of small changes to one calm cut, a few lines for each class.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

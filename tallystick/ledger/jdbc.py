@@ -5,6 +5,8 @@ that run beside each other do not commit in its order, and no database tells bel
 So the contract states an *overlap*: how far behind the newest value a row may still come into sight. The horizon stays
 that far back, and what lies above it waits for the next cut. A row that comes later still is in no cut; the guard of
 older rows tells that it came, and a look-up that finds it does not say that a cut has read it.
+
+One file, since slicing, counting and looking up by one column rest on the same few rules of its values.
 """
 
 import re

@@ -3,6 +3,8 @@
 Tiling is held by keys, not by care: a slice's start must be the end of the slice before it (cut_slice_follows),
 and each contract has at most one open cut (one_open_cut), which is its lock. APPEND_ONLY is held by a trigger; so is
 what breaks and items name, with one question for all rows of a statement instead of one for each.
+
+One file, since the tables name each other by their keys, and are read beside each other.
 """
 
 from datetime import UTC, datetime

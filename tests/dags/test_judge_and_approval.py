@@ -1,4 +1,7 @@
-"""The last word of a run comes from its stored row; an approval counts once, and every answer is kept."""
+"""The last word of a run comes from its stored row; an approval counts once, and every answer is kept.
+
+One file, since a run's last word and its approval are judged over one set of tasks and answers.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

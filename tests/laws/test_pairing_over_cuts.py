@@ -1,4 +1,7 @@
-"""What one cut leaves open, the next ones settle: the cases that a run which forgets would get wrong."""
+"""What one cut leaves open, the next ones settle: the cases that a run which forgets would get wrong.
+
+One file, since each case is a few lines over the same books in memory, and they are told apart by their neighbours.
+"""
 
 from dataclasses import replace
 from typing import Any

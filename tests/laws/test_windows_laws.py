@@ -2,6 +2,8 @@
 
 Each rule that looks right and is not has a twin here: the shortest schedule on which it breaks a law that the product's
 own rule keeps there. So a law that could not fail would be noticed.
+
+One file, since each law stands beside the wrong rules that break it, over one kind of schedule.
 """
 
 from collections import Counter

@@ -2,6 +2,8 @@
 
 Both sides are modelled as their servers behave (`ledger_model.py`, and the log below); slices, pairing and judgement
 are the product's own. A step that cannot be done does nothing, so that a schedule stays legal when steps are left out.
+
+One file, since every step of a schedule acts on the same two servers and the same books.
 """
 
 from collections import Counter

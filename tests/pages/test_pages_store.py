@@ -1,4 +1,7 @@
-"""What the pages ask is what the runs stored: sums are those of the rows; pages of items repeat none and lose none."""
+"""What the pages ask is what the runs stored: sums are those of the rows; pages of items repeat none and lose none.
+
+One file, since all questions are asked of the one store that stored_books fills.
+"""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""What one scan counts as agreed, and what it brings home: everything that is not one event and one equal row."""
+"""What one scan counts as agreed, and what it brings home: everything that is not one event and one equal row.
+
+One file, since each case is a few rows over one session, and the laws at its end hold of all of them.
+"""
 
 import random
 from collections import Counter

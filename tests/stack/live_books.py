@@ -1,6 +1,8 @@
 """One contract's two sides on the real servers, in words: literal events are produced, posted, cut and judged.
 
 A test says which events stand on which side; this module knows topics, tables, producers and the store.
+
+One file, since its words for events, sides and cuts stand for the same real servers.
 """
 
 import json

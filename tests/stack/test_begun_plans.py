@@ -1,5 +1,7 @@
 """A plan that has begun asks again: what was cleared, written off, done by another contract or lost sight of since is
 not paid. What it did before is found and recorded all the same.
+
+One file, since every case begins with a plan that has begun, and differs in what happened since.
 """
 
 import os

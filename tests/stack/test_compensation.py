@@ -1,4 +1,7 @@
-"""Each missing event is published once, whatever is killed, repeated or run twice. Counted by a reader of its own."""
+"""Each missing event is published once, whatever is killed, repeated or run twice. Counted by a reader of its own.
+
+One file, since each case makes one plan on the same servers and counts with the same reader.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""A transaction that nobody will end is ended once, by one marker; one that is merely slow is left alone."""
+"""A transaction that nobody will end is ended once, by one marker; one that is merely slow is left alone.
+
+One file, since each case leaves one transaction open on the same broker and looks who ends it.
+"""
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -1,4 +1,7 @@
-"""Ledgers that are no PostgreSQL read by its horizon: what is wrong is found, and what cannot be told is said."""
+"""Ledgers that are no PostgreSQL read by its horizon: what is wrong is found, and what cannot be told is said.
+
+One file, since the same claims are made of every kind of ledger, over the same servers.
+"""
 
 import os
 import sqlite3

@@ -1,4 +1,7 @@
-"""Samples, cuts and runs: what goes in comes out, cuts tile, a commit is whole or nothing."""
+"""Samples, cuts and runs: what goes in comes out, cuts tile, a commit is whole or nothing.
+
+One file, since what is stored is read back over one database, a table after the other.
+"""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

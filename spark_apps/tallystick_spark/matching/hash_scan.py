@@ -4,6 +4,8 @@ Each side is read once. Its tasks hash its rows into a few large blobs, one shuf
 together, and what is not one event and one equal row is told by its place (`side_summary`, `hash_match`). A second look
 brings those rows home, where they are paired by their real keys. `takes` tells where this way gives the same answers as
 `slice_matching.scan_slices`.
+
+One file, since its three stages share the layout of the blobs that go from one to the next.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

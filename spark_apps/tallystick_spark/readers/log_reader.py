@@ -3,6 +3,8 @@
 Each task walks whole partitions, one after the other, through the broker's fetch protocol under read_committed. It
 counts every offset as `tallystick.kafka_log.offset_census` does, and decodes the records of committed and plain
 batches. A batch whose checksum is wrong ends the attempt.
+
+One file, since a task walks, counts and decodes in one pass over the same batches.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
