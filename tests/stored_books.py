@@ -24,6 +24,7 @@ from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import Break, DoubtFound, break_id
+from tallystick.model.item_reason import read_reason
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem, WriteOff
 from tallystick.model.partner_lag import Grace, RunLag, lags_of_pairs
@@ -233,10 +234,12 @@ def _items(contract: Contract, n: int, end: datetime) -> Iterator[OpenItem]:
         first = missing(contract, "pay-2", 99)
         then = end - (n - FIRST_BROKEN) * HOUR
         cleared = item_of(first, FIRST_BROKEN, then, ItemState.CLEARED)
-        yield replace(cleared, cleared_by=f"topic:{contract.topics[0]}:0:271", reason="its partner came")
+        yield replace(cleared, cleared_by=f"topic:{contract.topics[0]}:0:271", reason=read_reason("its partner came"))
     if n == WINDOWS - 1:
         late = replace(missing(contract, "pay-30", 2_500), copies=1)
-        yield replace(item_of(late, n, end, ItemState.OPEN), break_id=None, reason="nothing on the other side yet")
+        yield replace(
+            item_of(late, n, end, ItemState.OPEN), break_id=None, reason=read_reason("nothing on the other side yet")
+        )
 
 
 def missing(contract: Contract, key: str, amount_minor: int) -> Break:
@@ -330,7 +333,7 @@ def item_of(found: Break, n: int, end: datetime, state: ItemState) -> OpenItem:
         first_seen_utc=end + timedelta(seconds=2),
         due_utc=end + timedelta(seconds=32),
         state=state,
-        reason="its event was never produced",
+        reason=read_reason("its event was never produced"),
         break_id=found.break_id,
         found_as=found.break_class,
     )

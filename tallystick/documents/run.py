@@ -157,7 +157,7 @@ def story_document(told: ToldBreak) -> dict[str, Any]:
                 "judged_as_of_utc": _moment(step.judged_utc),
                 "item_id": step.item.item_id,
                 "state": str(step.item.state),
-                "reason": step.item.reason,
+                "reason": step.item.reason.stored,
                 "cleared_by": step.item.cleared_by,
                 "written_off": _write_off_document(step.written_off) if step.written_off else None,
             }

@@ -35,6 +35,7 @@ from tallystick.matching.scan_result import CANARY, CANARY_PARTITION, ledger_ite
 from tallystick.model.census_values import BledBatch, PartitionCensus
 from tallystick.model.cut import PartitionSnapshot, TopicSlice
 from tallystick.model.direction import Direction
+from tallystick.model.item_reason import ReasonCode, reason_of
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 
@@ -409,7 +410,7 @@ def _carried(copy: Entry, evidence: Evidence, state: ItemState) -> OpenItem:
         first_seen_utc=evidence.cut.now_utc - _DAY,
         due_utc=evidence.cut.now_utc - _DAY,
         state=state,
-        reason="",
+        reason=reason_of(ReasonCode.UNKNOWN),
         break_id=_ID if state is ItemState.BROKEN else None,
     )
 

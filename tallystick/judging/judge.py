@@ -18,6 +18,7 @@ from tallystick.matching.pairing import topic_of
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import SURPLUS_CLASSES, BreakClass
 from tallystick.model.findings import Break, DoubtFound, NoticeFound, total_money
+from tallystick.model.item_reason import Reason, ReasonCode, break_reason, reason_of
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem, legs_item_id
 from tallystick.model.partner_lag import RunLag, TopicLag, add_lags, lags_of_pairs
 from tallystick.model.run_result import RunFigures, RunResult
@@ -174,7 +175,7 @@ def _cleared(copy: Entry, partner: Entry) -> Iterator[OpenItem]:
     yield _change(
         item,
         state=item.state if stays else ItemState.CLEARED,
-        reason=item.reason if stays else "its partner came",
+        reason=item.reason if stays else reason_of(ReasonCode.PARTNER_CAME),
         pairable=False,
         cleared_by=partner.item_id,
     )
@@ -187,7 +188,7 @@ def _taken_back(copy: Entry, reversal: Entry) -> Iterator[OpenItem]:
         yield _change(
             item,
             state=ItemState.CLEARED,
-            reason="a compensation took it back",
+            reason=reason_of(ReasonCode.TAKEN_BACK),
             pairable=False,
             cleared_by=f"action:{reversal.action_id}",
         )
@@ -198,7 +199,7 @@ def _not_repaired(item: OpenItem, item_break: Break) -> OpenItem:
     return _change(
         item,
         state=ItemState.BROKEN,
-        reason=str(item_break.break_class),
+        reason=break_reason(item_break.break_class),
         pairable=item.pairable,
         found=item_break,
     )
@@ -211,7 +212,7 @@ def _residue_item(evidence: Evidence, residue: UnmatchedItem, item_break: Break 
     make = partial(_change, item) if item else partial(_new_item, evidence, copy)
     yield make(
         state=state,
-        reason=str(item_break.break_class) if item_break else residue.reason,
+        reason=break_reason(item_break.break_class) if item_break else residue.reason,
         pairable=_is_pairable(evidence, residue),
         found=item_break,
         cleared_by=residue.partner.item_id if residue.partner else "",
@@ -256,7 +257,7 @@ def _new_item(
     copy: Entry,
     *,
     state: ItemState,
-    reason: str,
+    reason: Reason,
     pairable: bool,
     found: Break | None,
     cleared_by: str,
@@ -286,7 +287,7 @@ def _change(
     item: OpenItem,
     *,
     state: ItemState,
-    reason: str,
+    reason: Reason,
     pairable: bool,
     found: Break | None = None,
     cleared_by: str = "",
@@ -314,15 +315,15 @@ def _legs_item(
         (item_break.break_id, item_break.break_class) if item_break else _break_of_rows(posted, break_at)
     ) or ((case.carried.break_id, case.carried.found_as) if case.carried else (None, None))
     if not absent:
-        state, reason = ItemState.CLEARED, "its other legs came"
+        state, reason = ItemState.CLEARED, reason_of(ReasonCode.LEGS_CAME)
     elif item_break is not None:
-        state, reason = ItemState.BROKEN, str(item_break.break_class)
+        state, reason = ItemState.BROKEN, break_reason(item_break.break_class)
     elif posted:
         state = ItemState.OPEN if _break_of_rows(posted, break_at) is None else ItemState.BROKEN
-        reason = f"{', '.join(absent)}: on a stray topic, posted from there"
+        reason = reason_of(ReasonCode.LEGS_STRAYED, about=", ".join(absent))
     else:
         state = _STATE_OF[judge_legs(case, evidence.deadlines)]
-        reason = f"waits for {', '.join(absent)}"
+        reason = reason_of(ReasonCode.LEGS_AWAITED, about=", ".join(absent))
     if case.carried is None and state is ItemState.CLEARED:
         return
     if case.carried is not None and (
@@ -380,7 +381,7 @@ def _digest(
         "verdict": verdict,
         "breaks": [str(one.break_id) for one in breaks],
         "doubts": sorted(one.doubt for one in doubts),
-        "items": [[item.item_id, item.state, item.reason] for item in items],
+        "items": [[item.item_id, item.state, item.reason.stored] for item in items],
         "figures": asdict(figures),
     }
     return sha256(json.dumps(document, sort_keys=True, default=_plain).encode()).hexdigest()

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from tallystick.matching.unreadable_ranges import NOTHING, OutOfSight
+from tallystick.model.item_reason import Reason
 from tallystick.model.open_item import ItemSide, OpenItem
 
 
@@ -145,7 +146,7 @@ class UnmatchedItem:
 
     copy: Entry
     fate: MatchStatus
-    reason: str
+    reason: Reason
     partner: Entry | None = None
     original: Entry | None = None
     sightings: tuple[LookupHit, ...] = ()

@@ -36,8 +36,8 @@ from tallystick.matching.match_case import (
 from tallystick.matching.reversals import idle_reversal, reversals_in
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass
+from tallystick.model.item_reason import ReasonCode, ReasonSide, reason_of
 from tallystick.model.open_item import ItemSide, ItemState
-from tallystick.text.side_terms import for_direction
 
 _READ_BEFORE = frozenset({RecordLocation.BEFORE_BASELINE, RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD})
 _STANDING = BEYOND_THE_CUT | {
@@ -48,10 +48,6 @@ _STANDING = BEYOND_THE_CUT | {
     RecordLocation.STRAY,
 }
 """Places of copies that a reader may see, now or once their transaction has ended."""
-
-
-MAY_BE_OLDER = "it may be an older row, written anew, whose event was read before it left the log"
-"""The reason of a row alone that nobody can tell from one that earlier cuts have read."""
 
 
 def origin_side(direction: Direction) -> ItemSide:
@@ -123,12 +119,14 @@ def pair_key(
 
 
 def _without_key(copy: Entry) -> UnmatchedItem:
-    return UnmatchedItem(copy=copy, fate=MatchStatus.WITHOUT_KEY, reason="it has no key that an event could have")
+    return UnmatchedItem(copy=copy, fate=MatchStatus.WITHOUT_KEY, reason=reason_of(ReasonCode.WITHOUT_KEY))
 
 
 def _in_its_words(residue: UnmatchedItem, direction: Direction) -> UnmatchedItem:
-    reason = for_direction(direction, residue.reason)
-    return residue if reason == residue.reason else replace(residue, reason=reason)
+    """Reasons are given as of a ledger; where an input topic plays its part, they say so."""
+    if direction is not Direction.TOPIC_TO_TOPIC:
+        return residue
+    return replace(residue, reason=residue.reason.of_inputs())
 
 
 def _without(case: MatchGroup, copies: Iterable[Entry]) -> MatchGroup:
@@ -163,7 +161,7 @@ def _judge_route(residue: UnmatchedItem, legs: Mapping[str, str]) -> UnmatchedIt
 
 
 def _misrouted(copy: Entry, legs: Mapping[str, str], *, partner: Entry | None = None) -> UnmatchedItem:
-    reason = f"its leg belongs to {legs[copy.leg]}"
+    reason = reason_of(ReasonCode.MISROUTED, about=legs[copy.leg])
     return UnmatchedItem(copy=copy, fate=MatchStatus.MISROUTED, reason=reason, partner=partner)
 
 
@@ -228,7 +226,7 @@ def _judge_origin(
 ) -> list[UnmatchedItem]:
     if is_extra:
         original = None if copy is origins[0] else origins[0]
-        reason = "the other side followed it" if partner else "the other side has no row for it"
+        reason = reason_of(ReasonCode.EXTRA_WAS_FOLLOWED if partner else ReasonCode.EXTRA_ALONE)
         return [
             UnmatchedItem(
                 copy=copy,
@@ -242,9 +240,8 @@ def _judge_origin(
     if partner is not None:
         if partner.compared == copy.compared:
             return []
-        return [
-            UnmatchedItem(copy=copy, fate=MatchStatus.UNEQUAL, reason="the compared fields differ", partner=partner)
-        ]
+        differ = reason_of(ReasonCode.FIELDS_DIFFER)
+        return [UnmatchedItem(copy=copy, fate=MatchStatus.UNEQUAL, reason=differ, partner=partner)]
     return [] if _is_judged(copy) else [_judge_absence(case, copy, MatchStatus.FOLLOWER_ABSENT, deadlines)]
 
 
@@ -260,19 +257,25 @@ def _judge_follower(
         return UnmatchedItem(
             copy=copy,
             fate=MatchStatus.EXTRA,
-            reason="its key was paired already",
+            reason=reason_of(ReasonCode.KEY_WAS_PAIRED),
             original=original,
             sightings=case.sightings,
         )
     if copy is first and not taken and places & _STANDING == {RecordLocation.OPEN}:
-        reason = "its event is in a producer transaction that is still open"
+        reason = reason_of(ReasonCode.ORIGIN_STILL_OPEN)
         return UnmatchedItem(copy=copy, fate=MatchStatus.ORIGIN_OPEN, reason=reason, sightings=case.sightings)
     return _judge_absence(case, copy, MatchStatus.ORIGIN_ABSENT, deadlines)
 
 
-def _waited_for(copy: Entry, reason: str) -> bool:
-    """Did an earlier run let it wait for that already? A row that is written anew after every cut is never in one."""
-    return copy.carried is not None and copy.carried.reason.startswith(reason)
+def _waited_beyond_the_cut(event: Entry) -> bool:
+    """Did an earlier run let it wait for such a row already? One that is written anew after every cut is never in one.
+
+    An input topic's events are not written anew: they are waited for as long as they lie beyond the cut.
+    """
+    if event.carried is None:
+        return False
+    reason = event.carried.reason
+    return reason.side is ReasonSide.LEDGER and reason.code in (ReasonCode.BEYOND_CUT, ReasonCode.BEYOND_EVERY_CUT)
 
 
 def _is_judged(copy: Entry) -> bool:
@@ -284,47 +287,39 @@ def _judge_absence(case: MatchGroup, copy: Entry, absent: MatchStatus, deadlines
     """A copy alone: wait, undecidable, or proven. Proof needs the other side settled past the copy's deadline."""
     there = other_side(copy.side)
     places, due = case.places(there), deadlines.due(copy)
-    settled_until = deadlines.settled_until(there)
+    settled_until, other = deadlines.settled_until(there), None
     if places & BEYOND_THE_CUT:
-        fate, reason = MatchStatus.WAITING, f"its partner lies beyond the cut of the {there}"
-        if there is ItemSide.LEDGER and due <= deadlines.now_utc and _waited_for(copy, reason):
-            fate, reason = MatchStatus.UNSETTLED, f"{reason} in one run after another"
+        fate, code = MatchStatus.WAITING, ReasonCode.BEYOND_CUT
+        if there is ItemSide.LEDGER and due <= deadlines.now_utc and _waited_beyond_the_cut(copy):
+            fate, code = MatchStatus.UNSETTLED, ReasonCode.BEYOND_EVERY_CUT
     elif RecordLocation.BEFORE_BASELINE in places:
-        fate, reason = MatchStatus.UNDECIDABLE, f"its partner lies before the baseline of the {there}"
+        fate, code = MatchStatus.UNDECIDABLE, ReasonCode.BEFORE_BASELINE
     elif (
         RecordLocation.EARLIER_SLICE in places and copy.carried is None and (other := _event_of_other_money(case, copy))
     ):
-        reason = "it is not what was paired with its event: its money is another"
-        return UnmatchedItem(
-            copy=copy, fate=MatchStatus.UNEQUAL, reason=reason, partner=other, sightings=case.sightings
-        )
+        fate, code = MatchStatus.UNEQUAL, ReasonCode.OTHER_MONEY_THAN_PAIRED
     elif RecordLocation.EARLIER_SLICE in places and copy.carried is None and deadlines.rows_may_be_older:
-        fate, reason = MatchStatus.UNDECIDABLE, f"its partner on the {there} was paired before: it was written anew"
+        fate, code = MatchStatus.UNDECIDABLE, ReasonCode.WRITTEN_ANEW
     elif RecordLocation.EARLIER_SLICE in places and copy.carried is None:
-        fate, reason = (
-            MatchStatus.PAIRED_BEFORE,
-            f"its partner on the {there} was read before, and is not open any more",
-        )
+        fate, code = MatchStatus.PAIRED_BEFORE, ReasonCode.PAIRED_BEFORE
     elif due > deadlines.now_utc:
-        fate, reason = MatchStatus.WAITING, "within the partner's grace"
+        fate, code = MatchStatus.WAITING, ReasonCode.WITHIN_GRACE
     elif there is ItemSide.TOPIC and RecordLocation.LOST not in places and _event_may_have_expired(copy, deadlines):
-        fate, reason = MatchStatus.PARTNER_EXPIRED, "its partner may have been among the offsets that expired unread"
+        fate, code = MatchStatus.PARTNER_EXPIRED, ReasonCode.OFFSETS_EXPIRED
     elif there is ItemSide.TOPIC and RecordLocation.LOST not in places and _may_be_older(copy, deadlines):
-        fate, reason = MatchStatus.PARTNER_EXPIRED, MAY_BE_OLDER
+        fate, code = MatchStatus.PARTNER_EXPIRED, ReasonCode.MAY_BE_OLDER
     elif there is ItemSide.LEDGER and deadlines.inputs_out_of_sight:
-        fate, reason = MatchStatus.PARTNER_EXPIRED, "its input may lie beyond the retained log and the index of keys"
+        fate, code = MatchStatus.PARTNER_EXPIRED, ReasonCode.INPUT_OUT_OF_SIGHT
     elif places & {RecordLocation.SLICE, RecordLocation.EARLIER_SLICE, RecordLocation.UNREAD}:
-        fate, reason = MatchStatus.PARTNER_UNREAD, f"its partner on the {there} could not be read"
+        fate, code = MatchStatus.PARTNER_UNREAD, ReasonCode.PARTNER_UNREAD
     elif settled_until is None or settled_until < due:
-        fate, reason = MatchStatus.UNSETTLED, f"the {there} is held back before the deadline"
+        fate, code = MatchStatus.UNSETTLED, ReasonCode.SIDE_HELD_BACK
     elif RecordLocation.EXPIRED in places and RecordLocation.STRAY not in places:
-        fate, reason = (
-            MatchStatus.PARTNER_EXPIRED,
-            "what the offset held that was acknowledged for it cannot be said any more",
-        )
+        fate, code = MatchStatus.PARTNER_EXPIRED, ReasonCode.ACKNOWLEDGED_OFFSET_EXPIRED
     else:
-        fate, reason = absent, f"the {there} has settled past the deadline without it"
-    return UnmatchedItem(copy=copy, fate=fate, reason=reason, sightings=case.sightings)
+        fate, code = absent, ReasonCode.SETTLED_WITHOUT_IT
+    reason = reason_of(code, there=ReasonSide(there.value))
+    return UnmatchedItem(copy=copy, fate=fate, reason=reason, partner=other, sightings=case.sightings)
 
 
 def _event_may_have_expired(row: Entry, deadlines: Deadlines) -> bool:

@@ -16,6 +16,7 @@ from tallystick.matching.match_case import (
     id_of_copy,
 )
 from tallystick.model.finding_names import SURPLUS_CLASSES, BreakClass
+from tallystick.model.item_reason import ReasonCode, reason_of
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 
 
@@ -92,11 +93,10 @@ def _is_beside(reversal: Entry, copy: Entry) -> bool:
 
 def idle_reversal(case: MatchGroup, copy: Entry, followers: tuple[Entry, ...]) -> UnmatchedItem:
     """A row that says that it takes one back, and does not: it is booked, and stands for no event."""
-    reason = f"it takes back {copy.reverses}, which is no row of its leg and money that a run judged one too many"
     return UnmatchedItem(
         copy=copy,
         fate=MatchStatus.EXTRA,
-        reason=reason,
+        reason=reason_of(ReasonCode.IDLE_REVERSAL, about=copy.reverses),
         original=next(iter(followers), None),
         sightings=case.sightings,
     )

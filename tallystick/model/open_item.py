@@ -6,6 +6,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from tallystick.model.finding_names import BreakClass
+from tallystick.model.item_reason import Reason
 
 
 class ItemState(StrEnum):
@@ -32,7 +33,7 @@ class OpenItem:
 
     item_id names side and place ("topic:billing.payments:0:17", "ledger:815", "legs:<transaction key>"), so that a copy
     is one item for ever.
-    reason: for people. found_as: the class of the break that it answers for, break_id; None where there is none.
+    reason: why it stands so. found_as: the class of the break that it answers for, break_id; None where there is none.
     pairable: may a later arrival still be its partner? Broken items stay pairable until one is found.
     written_ms: when the copy was written, in milliseconds since 1970, where anybody says.
     """
@@ -48,7 +49,7 @@ class OpenItem:
     first_seen_utc: datetime
     due_utc: datetime
     state: ItemState
-    reason: str
+    reason: Reason
     pairable: bool = True
     break_id: UUID | None = None
     found_as: BreakClass | None = None

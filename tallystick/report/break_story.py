@@ -19,6 +19,7 @@ from tallystick.model.stored_run import StoredRun
 from tallystick.text.finding_texts import BREAK_TEXTS
 from tallystick.text.money import format_minor
 from tallystick.text.plain import escape_untrusted, format_time, format_window, parse_utc
+from tallystick.text.reason_texts import reason_text
 from tallystick.text.ruled_out import RULED_OUT
 from tallystick.text.side_terms import for_inputs
 
@@ -296,7 +297,8 @@ def _change(step: LifeStep) -> str:
         who, why = escape_untrusted(given_up.by), escape_untrusted(given_up.reason)
         return f"{who} wrote it off at {format_time(given_up.at_utc)}, after cut {step.cut_n}: {why.rstrip('.')}."
     by = ", ".join(describe_place(one) for one in step.item.cleared_by.split(",") if one)
-    why = f": {escape_untrusted(step.item.reason)}" if step.item.reason else ""
+    because = reason_text(step.item.reason)
+    why = f": {escape_untrusted(because)}" if because else ""
     partner = f" (by {by})" if by else ""
     return f"Cut {step.cut_n}, at {format_time(step.judged_utc)}, {_STATE_WORDS[step.item.state]}{why}{partner}."
 

@@ -15,6 +15,7 @@ from tallystick.contract.contract import Contract
 from tallystick.contract.event import PayloadKey
 from tallystick.model.break_history import ToldBreak
 from tallystick.model.findings import Break
+from tallystick.model.item_reason import Reason
 from tallystick.model.open_item import OpenItem
 from tallystick.model.stored_run import StoredRun
 from tallystick.store.breaks.item_query_store import StandingRow
@@ -89,4 +90,6 @@ def _without(keys: re.Pattern[str], value: Any) -> Any:
         return {_without(keys, name): _without(keys, one) for name, one in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(_without(keys, one) for one in value)
+    if isinstance(value, Reason):
+        return replace(value, about=_without(keys, value.about))
     return value

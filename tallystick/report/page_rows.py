@@ -22,6 +22,7 @@ from tallystick.report.strip_drawing import draw_strip
 from tallystick.text.finding_texts import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
 from tallystick.text.money import format_minor, format_money
 from tallystick.text.plain import escape_untrusted, format_time, story_text
+from tallystick.text.reason_texts import reason_text
 from tallystick.text.verdict_sentence import counted
 
 
@@ -195,7 +196,7 @@ def item_row(item: OpenItem) -> ItemRow:
         amount=escape_untrusted(format_minor(item.amount_minor, item.currency)) if item.currency else "not known",
         since=format_time(item.first_seen_utc),
         due=format_time(item.due_utc),
-        reason=escape_untrusted(item.reason),
+        reason=escape_untrusted(reason_text(item.reason)),
     )
 
 

@@ -610,7 +610,7 @@ def test_an_item_is_open_while_its_partner_may_still_come(run: dict[str, Any], r
         books.post()
     books.run(**run)
     (item,) = books.items.values()
-    assert (item.state, item.reason, item.pairable) == (ItemState.OPEN, reason, True)
+    assert (item.state, item.reason.stored, item.pairable) == (ItemState.OPEN, reason, True)
 
 
 def test_a_row_that_moves_on_before_every_reading_is_told_once_its_event_is_due_again() -> None:

@@ -159,7 +159,7 @@ def nothing_is_lost(windows: Windows) -> Iterator[str]:
                 yield f"{key}: {rows} rows, {events} events, {one}"
     for item in windows.items.values():
         if item.state in (ItemState.OPEN, ItemState.UNDECIDABLE) and item.match_key not in old:
-            yield f"{item.item_id}: {item.state}, {item.reason}"
+            yield f"{item.item_id}: {item.state}, {item.reason.stored}"
     reported = Counter(found.break_id for result in windows.results for found in result.breaks)
     yield from (f"{one}: reported {times} times" for one, times in reported.items() if times > 1)
 

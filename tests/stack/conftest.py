@@ -24,6 +24,7 @@ from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import Break, DoubtFound, break_id
+from tallystick.model.item_reason import read_reason
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 from tallystick.model.run_result import RunFigures, RunResult
@@ -238,7 +239,7 @@ class Books:
             first_seen_utc=NOON,
             due_utc=NOON + timedelta(seconds=60),
             state=state,
-            reason="no event",
+            reason=read_reason("no event"),
             pairable=pairable,
             break_id=found.break_id,
             found_as=found.break_class,

@@ -20,6 +20,7 @@ from tallystick.alerting.alert import Alert, AlertAction, Outstanding
 from tallystick.contract.alerts import Severity
 from tallystick.model.cut import Sample
 from tallystick.model.finding_names import BreakClass, Doubt
+from tallystick.model.item_reason import ReasonCode, read_reason
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
@@ -325,6 +326,25 @@ def test_items_are_carried_as_the_cuts_before_left_them(store: Engine, books: An
     assert open_items_as_of(store, "payouts", 1) == ()
     assert open_items_as_of(store, "payouts", 2) == (first[1], waiting)
     assert open_items_as_of(store, "payouts", 3) == (second[0],)
+
+
+@pytest.mark.parametrize(
+    ("stored", "code"),
+    [
+        ("its partner lies beyond the cut of the input topic", ReasonCode.BEYOND_CUT),
+        ("waits for fee, payout", ReasonCode.LEGS_AWAITED),
+        ("what a release of {old} said", ReasonCode.UNKNOWN),
+    ],
+)
+def test_a_stored_reason_is_read_as_its_code_and_stays_what_it_was(
+    store: Engine, books: Any, stored: str, code: ReasonCode
+) -> None:
+    waiting = replace(books.item(books.missing("a"), n=0), state=ItemState.OPEN, break_id=None, found_as=None)
+    books.commit(store, books.result(0, items=(replace(waiting, reason=read_reason(stored)),)))
+    with store.connect() as connection:
+        assert connection.scalar(text("select reason from tallystick.open_item")) == stored
+    (carried,) = open_items_as_of(store, "payouts", 1)
+    assert (carried.reason.code, carried.reason.stored) == (code, stored)
 
 
 def test_a_break_is_outstanding_until_its_item_is_cleared_or_written_off(store: Engine, books: Any) -> None:

@@ -23,6 +23,7 @@ from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, Sample, TopicSlice
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass
+from tallystick.model.item_reason import read_reason
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 
@@ -121,9 +122,11 @@ def item_of(
         first_seen_utc=due_utc - MINUTE,
         due_utc=due_utc,
         state=state,
-        reason="within the partner's grace",
+        reason=read_reason("within the partner's grace"),
     )
     reason = changes.get("reason")
+    if reason is not None:
+        changes |= {"reason": read_reason(reason)}
     return replace(item, **{"found_as": BreakClass(reason) if reason in set(BreakClass) else None, **changes})
 
 

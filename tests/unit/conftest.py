@@ -11,6 +11,7 @@ from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot, PartitionSnapshot, TopicSlice
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import Break, DoubtFound
+from tallystick.model.item_reason import read_reason
 from tallystick.model.offsets import OffsetRange
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem, StandingItems
 from tallystick.model.run_result import RunFigures, RunResult
@@ -63,7 +64,7 @@ def matched_run() -> StoredRun:
         first_seen_utc=NOON,
         due_utc=NOON + timedelta(minutes=1),
         state=ItemState.OPEN,
-        reason="nothing on the other side yet",
+        reason=read_reason("nothing on the other side yet"),
     )
     return stored_run(
         6,

@@ -15,6 +15,7 @@ from tallystick.matching.match_case import MatchStatus
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemSide
+from tallystick.text.reason_texts import reason_text
 
 
 def duplicate_in_ledger(evidence: Evidence) -> Iterator[Break]:
@@ -24,7 +25,7 @@ def duplicate_in_ledger(evidence: Evidence) -> Iterator[Break]:
         if residue.copy.item_id in behind_ours:
             continue
         original = residue.original.item_id if residue.original else "an earlier row"
-        story = f"{residue.copy.item_id} repeats {original}: {residue.reason}."
+        story = f"{residue.copy.item_id} repeats {original}: {reason_text(residue.reason)}."
         yield break_of(
             evidence.contract,
             residue,

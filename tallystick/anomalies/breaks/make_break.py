@@ -40,7 +40,7 @@ def break_of(
         story=story,
         evidence={
             "at": copy.item_id,
-            "reason": residue.reason,
+            "reason": residue.reason.stored,
             **_found_elsewhere(residue.sightings),
             **(evidence or {}),
         },

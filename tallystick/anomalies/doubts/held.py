@@ -14,10 +14,10 @@ from tallystick.kafka_cluster.state import BlockedEvents
 from tallystick.ledger.protocol import HorizonHolder
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.match_case import MatchStatus
-from tallystick.matching.pairing import MAY_BE_OLDER
 from tallystick.model.cut import TopicSlice
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound, total_money
+from tallystick.model.item_reason import ReasonCode, reason_of
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide
 from tallystick.text.money import format_money
@@ -183,7 +183,7 @@ def partner_not_settled(evidence: Evidence) -> Iterator[DoubtFound]:
         )
         for residue in evidence.residues(fate, side)
     ]
-    unsettled, reasons = [one.copy for one in residues], Counter(one.reason for one in residues)
+    unsettled, reasons = [one.copy for one in residues], Counter(one.reason.stored for one in residues)
     legs = [
         case
         for case in evidence.incomplete
@@ -206,7 +206,9 @@ def partner_not_settled(evidence: Evidence) -> Iterator[DoubtFound]:
 def _may_be_older(evidence: Evidence) -> str:
     """Why a row without event is neither missing nor a phantom: the guard, and the log's beginning."""
     rows = [
-        one for one in evidence.residues(MatchStatus.PARTNER_EXPIRED, ItemSide.LEDGER) if one.reason == MAY_BE_OLDER
+        one
+        for one in evidence.residues(MatchStatus.PARTNER_EXPIRED, ItemSide.LEDGER)
+        if one.reason == reason_of(ReasonCode.MAY_BE_OLDER)  # of a ledger's row: no input is written anew
     ]
     if not rows:
         return ""

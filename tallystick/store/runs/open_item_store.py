@@ -22,6 +22,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
+from tallystick.model.item_reason import read_reason
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 from tallystick.store.schema import (
     item_break,
@@ -116,7 +117,8 @@ def in_report_order(statement: Select[Any]) -> Select[Any]:
 
 def item_columns(item: OpenItem) -> dict[str, Any]:
     """What open_item keeps of an item: all but the class of its break, which is the break's own."""
-    return {name: value for name, value in vars(item).items() if name != "found_as"}
+    columns = {name: value for name, value in vars(item).items() if name != "found_as"}
+    return columns | {"reason": item.reason.stored}
 
 
 def break_of_row(row: Row[Any]) -> Break:
@@ -149,7 +151,7 @@ def item_of_row(row: Row[Any]) -> OpenItem:
         first_seen_utc=row.first_seen_utc,
         due_utc=row.due_utc,
         state=ItemState(row.state),
-        reason=row.reason,
+        reason=read_reason(row.reason),
         pairable=row.pairable,
         break_id=row.break_id,
         found_as=BreakClass(row.found_as) if row.found_as else None,

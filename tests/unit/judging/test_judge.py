@@ -64,14 +64,14 @@ def test_a_copy_that_waits_becomes_an_open_item_with_the_cuts_deadline() -> None
     (item,) = result.items
     assert (item.state, item.item_id, item.side, item.first_seen_cut) == (ItemState.OPEN, "ledger:1", LEDGER, 2)
     assert (item.first_seen_utc, item.due_utc) == (NOON, NOON + MINUTE)
-    assert (item.pairable, item.break_id, item.reason) == (True, None, "within the partner's grace")
+    assert (item.pairable, item.break_id, item.reason.stored) == (True, None, "within the partner's grace")
 
 
 def test_a_broken_item_names_its_break_and_class_and_stays_pairable() -> None:
     result = judged(evidence_of(row(1)))
     (item,), (found,) = result.items, result.breaks
     assert (item.state, item.pairable, item.break_id) == (ItemState.BROKEN, True, found.break_id)
-    assert item.reason == "missing_in_topic_never_produced"
+    assert item.reason.stored == "missing_in_topic_never_produced"
 
 
 def test_an_item_that_is_as_it_was_has_no_row() -> None:
@@ -111,7 +111,7 @@ def test_a_carried_follower_whose_row_is_one_too_many_is_cleared_and_the_row_is_
 def test_a_carried_follower_whose_row_comes_with_another_amount_is_cleared_and_the_row_is_broken() -> None:
     waiting = item_of(event(11, amount_minor=9))
     result = judged(evidence_of(row(1), carried=[waiting]), carried=[waiting])
-    assert {item.item_id: (item.state, item.reason) for item in result.items} == {
+    assert {item.item_id: (item.state, item.reason.stored) for item in result.items} == {
         "ledger:1": (ItemState.BROKEN, "amount_mismatch"),
         "topic:billing.payouts:0:11": (ItemState.CLEARED, "its partner came"),
     }

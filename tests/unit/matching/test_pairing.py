@@ -9,7 +9,21 @@ from tallystick.matching.match_case import Entry, MatchResult, MatchStatus, Reco
 from tallystick.matching.pairing import origin_side, other_side, pair_key
 from tallystick.model.direction import Direction
 from tallystick.model.open_item import ItemState
-from tests.unit.builders import HOUR, IN_TOPIC, L2T, LEDGER, NOON, T2L, case_of, deadlines_of, event, item_of, row, seen
+from tests.unit.builders import (
+    HOUR,
+    IN_TOPIC,
+    L2T,
+    LEDGER,
+    NOON,
+    T2L,
+    T2T,
+    case_of,
+    deadlines_of,
+    event,
+    item_of,
+    row,
+    seen,
+)
 
 
 def paired(*copies: Entry, direction: object = L2T, **about: object) -> MatchResult:
@@ -177,7 +191,9 @@ def test_a_row_in_the_place_of_a_paired_one_is_compared_with_the_event_that_was_
     [
         (NOON - HOUR, "its partner lies beyond the cut of the ledger", MatchStatus.UNSETTLED),
         (NOON + 2 * HOUR, "its partner lies beyond the cut of the ledger", MatchStatus.WAITING),
+        (NOON - HOUR, "its partner lies beyond the cut of the ledger in one run after another", MatchStatus.UNSETTLED),
         (NOON - HOUR, "within the partner's grace", MatchStatus.WAITING),
+        (NOON - HOUR, "what an older release said of it", MatchStatus.WAITING),
     ],
 )
 def test_a_row_that_is_beyond_the_cut_again_is_no_more_waited_for_once_its_event_is_due(
@@ -187,3 +203,11 @@ def test_a_row_that_is_beyond_the_cut_again_is_no_more_waited_for_once_its_event
     waits = event(11, carried=item_of(event(11), due_utc=due_utc, reason=reason))
     outcome = paired(waits, direction=T2L, sightings=[seen(LEDGER, RecordLocation.PENDING, 1)])
     assert fates(outcome) == {"topic:billing.payouts:0:11": fate}
+
+
+def test_an_input_beyond_the_cut_again_is_waited_for_still() -> None:
+    """An input topic writes nothing anew: it comes once its log may be read so far."""
+    reason = "its partner lies beyond the cut of the input topic"
+    waits = event(11, carried=item_of(event(11), due_utc=NOON - HOUR, reason=reason))
+    outcome = paired(waits, direction=T2T, sightings=[seen(LEDGER, RecordLocation.PENDING, 1)])
+    assert fates(outcome) == {"topic:billing.payouts:0:11": MatchStatus.WAITING}

@@ -89,7 +89,7 @@ def test_a_second_reversal_of_a_row_is_one_too_many_and_one_of_other_money_leave
         outcome = outcome_of(extra(), reversal(20), other)
         assert netted(outcome) == [("ledger:9", "ledger:20")]
         assert [one.copy.item_id for one in outcome.residues] == [other.item_id]
-        assert "takes back ledger:9" in outcome.residues[0].reason
+        assert "takes back ledger:9" in outcome.residues[0].reason.stored
 
 
 def test_a_row_that_takes_back_another_hides_no_missing_one() -> None:
@@ -298,7 +298,7 @@ def _take_back(books: Books, taken: set[object], *, some: Random | None = None) 
     """As a plan does: one row of the key, ours where the oldest break is about it and it is still there."""
     named = {f"ledger:{one.reverses}" for one in books.rows.values() if one.reverses}
     for item in sorted(books.items.values(), key=lambda item: item.first_seen_cut):
-        if item.state is not ItemState.BROKEN or not item.reason.startswith("duplicate_in_ledger"):
+        if item.state is not ItemState.BROKEN or not item.reason.stored.startswith("duplicate_in_ledger"):
             continue
         found = books.breaks[item.break_id]
         ours = str(found.evidence.get("ours", ""))

@@ -12,6 +12,7 @@ from tallystick.contract.event import PayloadKey
 from tallystick.documents.run import run_document, story_document
 from tallystick.model.break_history import LifeStep, ToldBreak
 from tallystick.model.findings import Break
+from tallystick.model.item_reason import read_reason
 from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
 from tallystick.pages.break_page import break_page
@@ -34,7 +35,7 @@ def showing(*keys: PayloadKey) -> Contract:
 
 
 def told_of(found: Break) -> ToldBreak:
-    item = replace(item_of(found, 3, NOON, ItemState.BROKEN), reason=f"no event of {found.match_key}")
+    item = replace(item_of(found, 3, NOON, ItemState.BROKEN), reason=read_reason(f"no event of {found.match_key}"))
     return ToldBreak(
         item_break=found,
         contract="billing_payouts",

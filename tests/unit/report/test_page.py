@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tallystick.contract.contract import Contract
+from tallystick.model.item_reason import read_reason
 from tallystick.model.stored_run import StoredRun
 from tallystick.report.break_sample import stakes
 from tallystick.report.break_story import explain, tell_breaks
@@ -108,7 +109,9 @@ def test_markup_in_a_strangers_text_stays_text(broken_run: StoredRun, contract: 
         evidence={HOSTILE: HOSTILE, "nested": [{"session": HOSTILE}]},
     )
     doubt = replace(broken_run.result.doubts[0], sentence=HOSTILE, details={"holder": HOSTILE, "since_utc": HOSTILE})
-    item = replace(broken_run.result.items[0], match_key=HOSTILE, leg=HOSTILE, reason=HOSTILE, item_id=HOSTILE)
+    item = replace(
+        broken_run.result.items[0], match_key=HOSTILE, leg=HOSTILE, reason=read_reason(HOSTILE), item_id=HOSTILE
+    )
     run = replace(
         broken_run,
         scheduler_run_id=HOSTILE,

@@ -7,6 +7,7 @@ from uuid import UUID
 from tallystick.model.break_history import LifeStep, ToldBreak
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
+from tallystick.model.item_reason import read_reason
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 from tallystick.report.break_story import Story
 from tests.unit.builders import HOUR, MINUTE, NOON
@@ -40,7 +41,7 @@ def item(state: ItemState, reason: str = "", *, cleared_by: str = "") -> OpenIte
         first_seen_utc=NOON,
         due_utc=NOON + MINUTE,
         state=state,
-        reason=reason,
+        reason=read_reason(reason),
         break_id=UUID(int=7),
         cleared_by=cleared_by,
     )

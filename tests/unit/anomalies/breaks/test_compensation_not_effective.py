@@ -127,7 +127,7 @@ def test_a_repair_without_effect_is_told_and_its_item_answers_for_it_from_then_o
     )
     assert (found.evidence["action_id"], found.evidence["repairs"]) == (str(UUID(int=2)), str(UUID(int=1)))
     item = items_of(evidence)["ledger:1"]
-    assert (item.state, item.reason, item.break_id, item.pairable) == (
+    assert (item.state, item.reason.stored, item.break_id, item.pairable) == (
         ItemState.BROKEN,
         "compensation_not_effective",
         found.break_id,
