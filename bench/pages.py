@@ -180,9 +180,11 @@ def _slices(contract: Contract, n: int) -> list[tuple[str, int, int, str]]:
         )
         details = topics.dump_json(TopicSlice(offsets=offsets, snapshot=snapshot, mark=end)).decode()
         found.append((f"topic:{topic}:{partition}", start, end, details))
-    snapshot_of_ledger = LedgerSnapshot(xmin=end, xmax=end, system_identifier="1", timeline=1, lsn="0/1")
-    ledger = LedgerSlice(xid_start=start, xid_end=end, snapshot=snapshot_of_ledger, mark=end, baseline_xid=0)
-    return [*found, ("ledger", start, end, ledgers.dump_json(ledger).decode())]
+    snapshot_of_ledger = LedgerSnapshot(low_mark=end, high_mark=end, system_identifier="1", timeline=1, lsn="0/1")
+    ledger = LedgerSlice(
+        position_start=start, position_end=end, snapshot=snapshot_of_ledger, mark=end, baseline_position=0
+    )
+    return [*found, ("ledger", start, end, ledgers.dump_json(ledger, by_alias=True).decode())]
 
 
 def _figures(contract: Contract, n: int) -> str:

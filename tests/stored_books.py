@@ -154,11 +154,11 @@ def cut_of(contract: Contract, n: int, end: datetime) -> Cut:
             for partition, each in enumerate((10, 7))
         ),
         ledger_slice=LedgerSlice(
-            xid_start=max(0, xid - 100),
-            xid_end=xid,
-            snapshot=LedgerSnapshot(xmin=xid, xmax=xid, system_identifier="7400", timeline=1, lsn="0/1A2B3C"),
+            position_start=max(0, xid - 100),
+            position_end=xid,
+            snapshot=LedgerSnapshot(low_mark=xid, high_mark=xid, system_identifier="7400", timeline=1, lsn="0/1A2B3C"),
             mark=xid,
-            baseline_xid=0,
+            baseline_position=0,
         ),
     )
 
@@ -208,7 +208,7 @@ def result_of(contract: Contract, n: int, end: datetime) -> RunResult:
             census=() if n == 0 else tuple(_census(contract, n)),
         ),
         digest=f"{n:064d}",
-        look_ups={"surroundings": SURROUNDINGS.dump_python(_surroundings(contract, end), mode="json")},
+        look_ups={"surroundings": SURROUNDINGS.dump_python(_surroundings(contract, end), mode="json", by_alias=True)},
         lag=RunLag(
             topics=lags_of_pairs((topic, 40 * k) for topic in contract.topics for k in range(1, 9 + n)),
             grace=Grace(seconds=30),

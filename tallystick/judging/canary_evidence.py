@@ -52,8 +52,8 @@ def calm_evidence(evidence: Evidence) -> Evidence:
     contract, cut = _plain(evidence.contract), evidence.cut
     part = TopicPartition(topic=min(contract.topics), partition=CANARY_PARTITION)
     one = _slice(part)
-    end = cut.ledger_slice.xid_end
-    snapshot = replace(cut.ledger_slice.snapshot, xmin=end, xmax=end)
+    end = cut.ledger_slice.position_end
+    snapshot = replace(cut.ledger_slice.snapshot, low_mark=end, high_mark=end)
     ledger_slice = replace(cut.ledger_slice, mark=end, snapshot=snapshot, changed=())
     later = cut.now_utc + _DAY
     return Evidence(
@@ -493,12 +493,12 @@ def set_back(evidence: Evidence) -> Evidence:
     ours = evidence.cut.ledger_slice
     now = replace(ours.snapshot, timeline=1)  # of a server that keeps its history: only there it says so
     cut = replace(evidence.cut, ledger_slice=replace(ours, snapshot=now))
-    return replace(evidence, cut=cut, previous_ledger=replace(now, xmin=now.xmin + 1))
+    return replace(evidence, cut=cut, previous_ledger=replace(now, low_mark=now.low_mark + 1))
 
 
 def held_horizon(evidence: Evidence) -> Evidence:
     ours = evidence.cut.ledger_slice
-    return replace(evidence, cut=replace(evidence.cut, ledger_slice=replace(ours, mark=ours.xid_end + 1)))
+    return replace(evidence, cut=replace(evidence.cut, ledger_slice=replace(ours, mark=ours.position_end + 1)))
 
 
 def unreadable(evidence: Evidence) -> Evidence:

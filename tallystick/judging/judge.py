@@ -376,7 +376,7 @@ def _digest(
     document = {
         "contract": evidence.contract.fingerprint,
         "cut": [evidence.cut.n, [asdict(part.offsets) for part in evidence.cut.topic_slices]],
-        "ledger": [evidence.cut.ledger_slice.xid_start, evidence.cut.ledger_slice.xid_end],
+        "ledger": [evidence.cut.ledger_slice.position_start, evidence.cut.ledger_slice.position_end],
         "content": content_digests,
         "verdict": verdict,
         "breaks": [str(one.break_id) for one in breaks],

@@ -1,7 +1,7 @@
 """Where the cursor of a held side has been, cut after cut: does it move, and does what waits behind it grow? Pure.
 
-What waits runs from the cursor to the mark: the high watermark, or the ledger's xmax, at the window's end. Where a cut
-is whole nothing waits, however busy the topic; an idle one has no mark above its cursor.
+What waits runs from the cursor to the mark: the high watermark, or the ledger's high mark, at the window's end. Where a
+cut is whole nothing waits, however busy the topic; an idle one has no mark above its cursor.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -51,7 +51,7 @@ def trails(cut: Cut, around: ClusterState) -> Iterator[Trail]:
 def held_positions(cut: Cut) -> Iterator[CursorPosition]:
     """This cut's position on each side that it could not read up to its mark."""
     sides = [(part.offsets.topic_partition, part.offsets.kafka_offset_end, part.mark) for part in cut.topic_slices]
-    for topic_partition, cursor, mark in (*sides, (None, cut.ledger_slice.xid_end, cut.ledger_slice.mark)):
+    for topic_partition, cursor, mark in (*sides, (None, cut.ledger_slice.position_end, cut.ledger_slice.mark)):
         if cursor < mark:
             yield CursorPosition(
                 topic_partition=topic_partition,

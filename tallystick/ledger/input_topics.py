@@ -19,7 +19,7 @@ from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.ledger.protocol import HorizonHolder, LedgerDescription, LedgerRow
 from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
 
-_NOWHERE = LedgerSnapshot(xmin=0, xmax=0, system_identifier="", timeline=0, lsn="0/0")
+_NOWHERE = LedgerSnapshot(low_mark=0, high_mark=0, system_identifier="", timeline=0, lsn="0/0")
 
 
 @dataclass(frozen=True, kw_only=True)

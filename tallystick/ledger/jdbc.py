@@ -75,11 +75,11 @@ _COMPARED = ("row_id", "match_key", "transaction_key", "leg", "amount_minor", "c
 def snapshot_behind(end: int, *, overlap: int, clock: int | None, system: str) -> LedgerSnapshot:
     """A ledger whose newest row stands just below `end`. clock: the reader's, where positions are moments.
 
-    What was written by now lies below xmax: no row that is in sight stands higher.
+    What was written by now lies below the high mark: no row that is in sight stands higher.
     """
     horizon = (end if clock is None else clock) - overlap
     mark = end if clock is None else max(end, clock + 1)
-    return LedgerSnapshot(xmin=max(0, horizon), xmax=mark, system_identifier=system, timeline=0, lsn="0/0")
+    return LedgerSnapshot(low_mark=max(0, horizon), high_mark=mark, system_identifier=system, timeline=0, lsn="0/0")
 
 
 @contextmanager
@@ -155,7 +155,7 @@ class JdbcLedger:
 
     def holder(self, *, horizon: int) -> HorizonHolder | None:
         """The overlap itself: nobody can see whose rows are still to come."""
-        return HorizonHolder(xid=horizon, holder=f"the overlap of {self.ledger.overlap_text}", since=None)
+        return HorizonHolder(position=horizon, holder=f"the overlap of {self.ledger.overlap_text}", since=None)
 
     def first_position_at(self, at_utc: datetime, *, start: int, end: int) -> int | None:
         written_at = self.ledger.columns.written_at
@@ -168,7 +168,7 @@ class JdbcLedger:
 
     def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
         """A row without a value is in no slice, so it counts as one that came late."""
-        below = or_(self._order < self._bound(ledger_slice.xid_start), self._order.is_(null()))
+        below = or_(self._order < self._bound(ledger_slice.position_start), self._order.is_(null()))
         return self.connection.scalar(select(func.count()).select_from(self._table).where(below, self._pairs))
 
     def count_by_place(self, ledger_slice: LedgerSlice, *, cut_n: int) -> None:
@@ -200,10 +200,11 @@ class JdbcLedger:
                 one = LedgerRow(
                     **texts | ({"currency": ""} if amount_minor is None else {}),
                     amount_minor=amount_minor or 0,
-                    row_xid=position,
+                    position=position,
                     receipt_partition=row.receipt_partition,
                     receipt_offset=row.receipt_offset,
-                    was_read=not ledger_slice.baseline_xid <= position < ledger_slice.xid_start or is_whole(position),
+                    was_read=not ledger_slice.baseline_position <= position < ledger_slice.position_start
+                    or is_whole(position),
                 )
                 found.setdefault(one.match_key, []).append(one)
         return {match_key: tuple(rows) for match_key, rows in found.items()}
@@ -229,8 +230,8 @@ class JdbcLedger:
 
     def keys_seen_before(self, ledger_slice: LedgerSlice) -> tuple[str, ...]:
         key = self._column(self.ledger.columns.match_key)
-        inside = select(key).where(self._between(ledger_slice.xid_start, ledger_slice.xid_end), self._pairs)
-        older = select(key).where(self._order < self._bound(ledger_slice.xid_start), self._pairs)
+        inside = select(key).where(self._between(ledger_slice.position_start, ledger_slice.position_end), self._pairs)
+        older = select(key).where(self._order < self._bound(ledger_slice.position_start), self._pairs)
         seen = self.connection.scalars(older.where(key.in_(inside)).distinct())
         return tuple(sorted(_text(one) for one in seen))
 
@@ -246,7 +247,7 @@ class JdbcLedger:
             as_driver_texts(one, dialect=self.connection.dialect.name).label(name) for name, one in names.items()
         ]
         statement = select(*compared, *moment).where(
-            self._between(ledger_slice.xid_start, ledger_slice.xid_end), self._pairs
+            self._between(ledger_slice.position_start, ledger_slice.position_end), self._pairs
         )
         dialect: Any = type(self.connection.dialect)
         plain = dialect(paramstyle="named")  # with others each % is doubled for Python's driver

@@ -62,11 +62,11 @@ def fix_files(
     """
     earlier = tuple(earlier)
     known = known_files(earlier)
-    takes = not earlier or ledger_slice.xid_start < ledger_slice.xid_end
+    takes = not earlier or ledger_slice.position_start < ledger_slice.position_end
     taken = (
         file
         for path, file in sorted(listed.items())
-        if takes and path not in known and file.modified_ns < ledger_slice.xid_end * _NANOSECONDS
+        if takes and path not in known and file.modified_ns < ledger_slice.position_end * _NANOSECONDS
     )
     return replace(ledger_slice, files=tuple(taken), changed=changes(known, listed))
 
@@ -90,8 +90,8 @@ def position_of(file: LedgerFile, ledger_slice: LedgerSlice, taken_by: Mapping[s
     """Where the rows of a file stand, seen from the slice: in the one that took it, or beyond the cut."""
     one = taken_by.get(file.path)
     if one is None:
-        return max(ledger_slice.xid_end, file.modified_ns // _NANOSECONDS)
-    return one.xid_start if one.xid_start < one.xid_end else _BEFORE_ALL
+        return max(ledger_slice.position_end, file.modified_ns // _NANOSECONDS)
+    return one.position_start if one.position_start < one.position_end else _BEFORE_ALL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,12 +133,16 @@ class ParquetLedger:
         return LedgerDescription(key_is_unique=False, row_id_is_unique=False)
 
     def read_snapshot(self) -> LedgerSnapshot:
-        """Files may change for quiet_seconds after they came into sight; none in sight lies at or above xmax."""
+        """Files may change for quiet_seconds after they came in sight. All in sight lie below the high mark."""
         now = (self.now() - _EPOCH) // _MILLISECOND
         newest = max((file.modified_ns // _NANOSECONDS for file in self._list().values()), default=0)
         horizon = now - 1000 * (self.ledger.quiet_seconds or 0)
         return LedgerSnapshot(
-            xmin=horizon, xmax=max(now, newest) + 1, system_identifier=self._system.type_name, timeline=0, lsn="0/0"
+            low_mark=horizon,
+            high_mark=max(now, newest) + 1,
+            system_identifier=self._system.type_name,
+            timeline=0,
+            lsn="0/0",
         )
 
     def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:
@@ -149,7 +153,7 @@ class ParquetLedger:
 
     def holder(self, *, horizon: int) -> HorizonHolder | None:
         wait = f"the rule that a file must be left alone for {self.ledger.quiet_seconds} s"
-        return HorizonHolder(xid=horizon, holder=wait, since=None)
+        return HorizonHolder(position=horizon, holder=wait, since=None)
 
     def first_position_at(self, at_utc: datetime, *, start: int, end: int) -> int | None:
         """A file's moment is its position."""
@@ -181,7 +185,7 @@ class ParquetLedger:
                     leg=_text(row["leg"]),
                     currency="" if amount_minor is None else _text(row["currency"]),
                     amount_minor=amount_minor or 0,
-                    row_xid=position_of(file, ledger_slice, taken_by),
+                    position=position_of(file, ledger_slice, taken_by),
                     was_read=file == taken.get(file.path),
                 )
                 found.setdefault(one.match_key, []).append(one)
@@ -209,7 +213,7 @@ class ParquetLedger:
         return [f"{self.folder}/{file.path}" for file in ledger_slice.files if file.path in listed]
 
     def _before(self, ledger_slice: LedgerSlice) -> list[LedgerSlice]:
-        return [one for one in self.stored_slices() if one.xid_end <= ledger_slice.xid_start]
+        return [one for one in self.stored_slices() if one.position_end <= ledger_slice.position_start]
 
     def _list(self) -> dict[str, LedgerFile]:
         """Every Parquet file below the folder, by path; what writers hide behind _ or . is none."""

@@ -33,7 +33,7 @@ from tallystick.ledger.protocol import (
 from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
 
 _SNAPSHOT = """
-SELECT xmin, greatest(xmax, xmin + age((xmin & 4294967295)::text::xid)) AS xmax,
+SELECT xmin AS low_mark, greatest(xmax, xmin + age((xmin & 4294967295)::text::xid)) AS high_mark,
        (SELECT system_identifier::text FROM pg_control_system()) AS system_identifier,
        ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int AS timeline,
        pg_current_wal_lsn()::text AS lsn
@@ -45,7 +45,7 @@ Age counts from the next id to be given out; of a savepoint that is open nothing
 """
 
 _HOLDER = """
-SELECT xid, holder, since FROM (
+SELECT xid AS position, holder, since FROM (
     SELECT backend_xid::text::bigint AS xid, xact_start AS since,
            format('session %%s (%%s) of %%s in database %%s, state %%s', pid,
                   coalesce(nullif(application_name, ''), 'no name'), usename, datname,
@@ -126,8 +126,8 @@ def count_by_place(
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         xmax = connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchone()
         assert xmax is not None
-        start, next_xid = ledger_slice.xid_start, max(xmax[0], ledger_slice.xid_end)
-        bounds = bounds_of(read, xid_start=start, xid_end=ledger_slice.xid_end, next_xid=next_xid)
+        start, next_xid = ledger_slice.position_start, max(xmax[0], ledger_slice.position_end)
+        bounds = bounds_of(read, xid_start=start, xid_end=ledger_slice.position_end, next_xid=next_xid)
         query = postgres_sql.rows_by_place_query(ledger, bounds=bounds, xid_start=start, next_xid=next_xid)
         rows = connection.execute(query).fetchall()
         names = places_by_number(read)
@@ -155,7 +155,7 @@ def _digests(
     """What the rows say of the slice itself and of the windows before it that the contract compares, by slice."""
     if not ledger.compared_windows:
         return {}
-    own = ReadSlice(start=ledger_slice.xid_start, end=ledger_slice.xid_end, rows=0)
+    own = ReadSlice(start=ledger_slice.position_start, end=ledger_slice.position_end, rows=0)
     slices = [*read, own]
     compared = slices[-1 - ledger.compared_windows :]
     query = postgres_sql.digests_query(ledger, bounds=bounds, xid_start=compared[0].start, xid_end=own.end)
@@ -187,12 +187,12 @@ def look_up_rows(
     query = f"""
         SELECT {postgres_sql.column_list(ledger)}, {postgres_sql.receipt_list(ledger)},
                {postgres_sql.repair_list(ledger)},
-               {postgres_sql.row_xid(ledger, near_xid=near_xid)} AS row_xid
+               {postgres_sql.row_xid(ledger, near_xid=near_xid)} AS position
         FROM {ledger.table}
         WHERE {pairing} AND {ledger.columns.match_key} = ANY(ARRAY(
             SELECT CASE WHEN pg_input_is_valid(asked, %(type)s) THEN asked::{table.key_type} END
             FROM unnest(%(keys)s::text[]) AS asked))
-        ORDER BY row_xid, 1"""
+        ORDER BY position, 1"""
     found: dict[str, list[LedgerRow]] = {}
     with connection.cursor(row_factory=class_row(LedgerRow)) as cursor:
         for row in cursor.execute(query, {"type": table.key_type, "keys": sorted(match_keys)}):
@@ -275,7 +275,7 @@ class PostgresLedger:
         return read_xid_at(self.connection, self.ledger, at_utc=at_utc, xid_start=start, xid_end=end)
 
     def count_older_rows(self, ledger_slice: LedgerSlice) -> int | None:
-        return count_older_rows(self.connection, self.ledger, xid_start=ledger_slice.xid_start)
+        return count_older_rows(self.connection, self.ledger, xid_start=ledger_slice.position_start)
 
     def sum_of_positions(self, *, below: int) -> None:
         return None
@@ -289,16 +289,18 @@ class PostgresLedger:
 
     def look_up_rows(self, match_keys: Collection[str], ledger_slice: LedgerSlice) -> dict[str, tuple[LedgerRow, ...]]:
         table = describe_table(self.connection, self.ledger)
-        return look_up_rows(self.connection, self.ledger, table, match_keys, near_xid=ledger_slice.xid_end)
+        return look_up_rows(self.connection, self.ledger, table, match_keys, near_xid=ledger_slice.position_end)
 
     def keys_seen_before(self, ledger_slice: LedgerSlice) -> tuple[str, ...]:
         return keys_seen_before(
-            self.connection, self.ledger, xid_start=ledger_slice.xid_start, xid_end=ledger_slice.xid_end
+            self.connection, self.ledger, xid_start=ledger_slice.position_start, xid_end=ledger_slice.position_end
         )
 
     def rows_by_id(self, row_ids: Collection[int], ledger_slice: LedgerSlice) -> list[dict[str, Any]]:
         """The slice's rows of these ids, as a scan of the slice reads them. Needs `row_id_is_integer`."""
-        query = postgres_sql.rows_query(self.ledger, xid_start=ledger_slice.xid_start, xid_end=ledger_slice.xid_end)
+        query = postgres_sql.rows_query(
+            self.ledger, xid_start=ledger_slice.position_start, xid_end=ledger_slice.position_end
+        )
         return self.connection.cursor(row_factory=dict_row).execute(query, [list(row_ids)]).fetchall()
 
     def held_snapshot(self) -> AbstractContextManager[str]:

@@ -1,7 +1,7 @@
 """What a run asks of a ledger, whatever keeps it. Each kind has a module of its own; `ledger_kinds` picks it.
 
 A *position* is a whole number that says where a row stands in the order in which cuts read the ledger: PostgreSQL's is
-the id of the transaction that wrote the row, which is why slices, rows and snapshots call theirs xid, xmin and xmax.
+the id of the transaction that wrote the row, its xid. Stored documents call every kind's by that name.
 Slices are half-open ranges of positions and tile, so a row's place is told by its position alone.
 """
 
@@ -32,7 +32,7 @@ class LedgerRefused(ValueError):
 class HorizonHolder:
     """What holds the horizon, such as an open transaction in whatever database of the server."""
 
-    xid: int
+    position: int
     holder: str
     since: datetime | None
 
@@ -65,7 +65,7 @@ class LedgerRow:
     leg: str
     amount_minor: int
     currency: str
-    row_xid: int
+    position: int
     receipt_partition: int | None = None
     receipt_offset: int | None = None
     reverses: str = ""
@@ -107,7 +107,7 @@ class Ledger(Protocol):
         ...
 
     def read_snapshot(self) -> LedgerSnapshot:
-        """How far it can be read now (xmin, the horizon), and above what was written by now (xmax)."""
+        """How far it can be read now (the low mark, its horizon), and above what was written by now (the high mark)."""
         ...
 
     def fix(self, ledger_slice: LedgerSlice) -> LedgerSlice:

@@ -88,8 +88,8 @@ def _sentence(cut: Cut, closing: Closing, attempts: int) -> str:
         if len(part.offsets)
     ]
     ledger = cut.ledger_slice
-    if ledger.xid_start < ledger.xid_end:
-        parts.append(f"ledger positions {ledger.xid_start} to {ledger.xid_end}")
+    if ledger.position_start < ledger.position_end:
+        parts.append(f"ledger positions {ledger.position_start} to {ledger.position_end}")
     return (
         f"Closed unread by {closing.by} at {format_time(closing.at_utc)}, after {tried}: {closing.reason}. Nobody has "
         f"judged what stands in it: {'; '.join(parts) or 'nothing'}. No partner is called absent that may stand there."
@@ -111,7 +111,7 @@ def _details(cut: Cut, closing: Closing) -> dict[str, Any]:
             for part in cut.topic_slices
             if len(part.offsets)
         ],
-        "ledger_positions": [cut.ledger_slice.xid_start, cut.ledger_slice.xid_end],
+        "ledger_positions": [cut.ledger_slice.position_start, cut.ledger_slice.position_end],
     }
 
 
@@ -119,7 +119,7 @@ def losses_of_closed(closed: Iterable[Cut], partitions: Collection[PartitionSnap
     """The closed cuts of which the log does not hold all any more: what expired there, nobody has read."""
     log_starts = {part.topic_partition: part.log_start for part in partitions}
     return tuple(
-        Loss(cut_n=cut.n, marked_at_utc=cut.marked_at_utc, ledger_xmax=cut.ledger_slice.snapshot.xmax)
+        Loss(cut_n=cut.n, marked_at_utc=cut.marked_at_utc, ledger_high_mark=cut.ledger_slice.snapshot.high_mark)
         for cut in closed
         if any(
             len(part.offsets) and log_starts.get(part.offsets.topic_partition, 0) > part.offsets.kafka_offset_start
@@ -146,7 +146,7 @@ def _unread(seen: LookupHit, closed: Iterable[Cut]) -> LookupHit:
 def _stands_in(seen: LookupHit, cut: Cut) -> bool:
     position: int | None = seen.detail.get("transaction_id")
     if position is not None:
-        return cut.ledger_slice.xid_start <= position < cut.ledger_slice.xid_end
+        return cut.ledger_slice.position_start <= position < cut.ledger_slice.position_end
     side, _, place = seen.item_id.partition(":")
     if side == ItemSide.LEDGER and "read_by_cut" in seen.detail:
         return False

@@ -114,16 +114,16 @@ def input_sighting(record: LogRecord, cut: Cut, baseline: Cut) -> LookupHit:
 
 def ledger_sighting(row: LedgerRow, ledger_slice: LedgerSlice) -> LookupHit:
     """A row's place by its position."""
-    if row.row_xid < ledger_slice.baseline_xid:
+    if row.position < ledger_slice.baseline_position:
         place = RecordLocation.BEFORE_BASELINE
-    elif row.row_xid < ledger_slice.xid_start:
-        was_read = row.was_read and row.row_xid >= ledger_slice.reused_below
+    elif row.position < ledger_slice.position_start:
+        was_read = row.was_read and row.position >= ledger_slice.reused_below
         place = RecordLocation.EARLIER_SLICE if was_read else RecordLocation.UNREAD
-    elif row.row_xid < ledger_slice.xid_end:
+    elif row.position < ledger_slice.position_end:
         place = RecordLocation.SLICE
     else:
         place = RecordLocation.PENDING
-    detail: dict[str, Any] = {"transaction_id": row.row_xid}
+    detail: dict[str, Any] = {"transaction_id": row.position}
     if row.reverses:
         detail["reverses"] = ledger_item_id(row.reverses)
     if row.action_id:

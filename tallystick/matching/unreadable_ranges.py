@@ -6,6 +6,9 @@ Decides by the cut that first saw a copy; what is true of that cut's slice is tr
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
 
 from tallystick.model.cut import Cut, PartitionSnapshot
 from tallystick.model.direction import Direction
@@ -15,12 +18,12 @@ from tallystick.model.direction import Direction
 class Loss:
     """A cut that closed with offsets of its topics lost before they were read.
 
-    ledger_xmax: above every id that had been given out when the cut was made.
+    ledger_high_mark: above every id that had been given out when the cut was made.
     """
 
     cut_n: int
     marked_at_utc: datetime
-    ledger_xmax: int
+    ledger_high_mark: Annotated[int, Field(alias="ledger_xmax")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +46,7 @@ NOTHING = OutOfSight()
 class LedgerStarts:
     """Where the ledger's slices of some cuts begin, and which of these cuts read rows that may be older ones."""
 
-    xid_start: Mapping[int, int] = field(default_factory=dict)
+    position_start: Mapping[int, int] = field(default_factory=dict)
     rows_may_be_older: frozenset[int] = frozenset()
 
 
@@ -76,8 +79,8 @@ def _event_may_be_lost(direction: Direction, n: int, losses: Iterable[Loss], sta
         return any(True for _ in losses)
     if direction is Direction.TOPIC_TO_TOPIC:
         return _is_lost_beside(n, losses)
-    begins = starts.xid_start.get(n, 0)
-    return any(loss.cut_n >= n or loss.ledger_xmax > begins for loss in losses)
+    begins = starts.position_start.get(n, 0)
+    return any(loss.cut_n >= n or loss.ledger_high_mark > begins for loss in losses)
 
 
 def _is_lost_beside(n: int, losses: Iterable[Loss]) -> bool:
@@ -100,5 +103,5 @@ def loss_before_the_books(
             gone = gone or min(part.log_start, end) > min(then.snapshot.log_start, end)
     if not gone or cut_n > windows:
         return ()
-    xmax = baseline.ledger_slice.snapshot.xmax
-    return (Loss(cut_n=0, marked_at_utc=baseline.marked_at_utc, ledger_xmax=xmax),)
+    high_mark = baseline.ledger_slice.snapshot.high_mark
+    return (Loss(cut_n=0, marked_at_utc=baseline.marked_at_utc, ledger_high_mark=high_mark),)

@@ -1,6 +1,8 @@
 """The slices one run reads, fixed before anything is read.
 
 Decides where a cut ends. Does not ask the broker or the ledger: `topic_snapshot` and `ledger_snapshot` do.
+
+Stored documents call positions by PostgreSQL's names, whatever the ledger is. They keep them, as the fields' aliases.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -8,6 +10,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
+from typing import Annotated
+
+from pydantic import Field
 
 from tallystick.model.offsets import OffsetRange, TopicPartition
 
@@ -57,15 +62,15 @@ class JudgedPart:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerSnapshot:
-    """The ledger's server as it describes itself. Unit: positions, in PostgreSQL 64-bit database transaction ids; xmin
-    is the horizon. Other kinds have no timeline and no log, and write 0 and 0/0.
+    """The ledger's server as it describes itself. Unit: positions, in PostgreSQL 64-bit database transaction ids; the
+    low mark is the horizon. Other kinds have no timeline and no log, and write 0 and 0/0.
 
-    Every transaction below xmin has ended; every id that had been given out by then, to open ones and
-    their savepoints too, is below xmax.
+    Every transaction below the low mark has ended; every id that had been given out by then, to open ones and
+    their savepoints too, is below the high mark.
     """
 
-    xmin: int
-    xmax: int
+    low_mark: Annotated[int, Field(alias="xmin")]
+    high_mark: Annotated[int, Field(alias="xmax")]
     system_identifier: str
     timeline: int
     lsn: str
@@ -84,7 +89,7 @@ class LedgerSnapshot:
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """Both sides at one moment: what had been written by then lies below the high watermarks and below xmax.
+    """Both sides at one moment: what had been written by then lies below the high watermarks and the ledger's mark.
 
     high_watermarks: how far each log had been written by its leader, so that records which too few replicas had at that
     moment lie below them as well.
@@ -92,8 +97,8 @@ class Sample:
 
     at_utc: datetime
     high_watermarks: tuple[tuple[TopicPartition, int], ...]
-    ledger_xmin: int
-    ledger_xmax: int
+    ledger_low_mark: int
+    ledger_high_mark: int
 
     def high_watermark(self, topic_partition: TopicPartition) -> int | None:
         return self._by_partition.get(topic_partition)
@@ -163,12 +168,12 @@ class FileChange:
 class LedgerSlice:
     """Half-open range of positions, in PostgreSQL transaction ids, with the state of the server when it was fixed."""
 
-    xid_start: int
-    xid_end: int
+    position_start: Annotated[int, Field(alias="xid_start")]
+    position_end: Annotated[int, Field(alias="xid_end")]
     snapshot: LedgerSnapshot
     mark: int
-    """xmax of the sample that ends the window; the slice is whole when its end has reached it."""
-    baseline_xid: int
+    """The high mark of the sample that ends the window; the slice is whole when its end has reached it."""
+    baseline_position: Annotated[int, Field(alias="baseline_xid")]
     """Where the contract began; older rows are not decidable."""
     reused_below: int = 0
     """Ids below it may have been given out again, by another server or a restored one: whether a cut has read a row
@@ -179,12 +184,12 @@ class LedgerSlice:
     """Files of earlier slices that were not as they had been, when this one was fixed."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.xid_start <= self.xid_end:
-            raise ValueError(f"ledger: expected 0 <= start <= end, got [{self.xid_start}, {self.xid_end})")
+        if not 0 <= self.position_start <= self.position_end:
+            raise ValueError(f"ledger: expected 0 <= start <= end, got [{self.position_start}, {self.position_end})")
 
     @property
     def held(self) -> bool:
-        return self.xid_end < self.mark
+        return self.position_end < self.mark
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,18 +253,18 @@ def is_late(sample: Sample, *, window_end_utc: datetime, next_end_utc: datetime)
     return sample.at_utc >= next_end_utc > window_end_utc
 
 
-def mark_by_time(sample: Sample, *, offsets: Mapping[TopicPartition, int], xid: int | None) -> Sample:
+def mark_by_time(sample: Sample, *, offsets: Mapping[TopicPartition, int], position: int | None) -> Sample:
     """A late sample's marks, moved back to where the window's end lies by timestamp, so that windows share an outage.
 
     offsets: of the first record of each partition that is not older than the window's end; a partition without one
-    keeps its mark. xid: of the first ledger transaction of that kind; None keeps the mark. Timestamps are not in order,
-    and need not be: they choose where a slice stops, and the next one goes on there. What a slice holds was written by
+    keeps its mark. position: of the first row of that kind; None keeps the mark. Timestamps are not in order, and need
+    not be: they choose where a slice stops, and the next one goes on there. What a slice holds was written by
     the sample's moment; by no earlier one can that be proven.
     """
     return replace(
         sample,
         high_watermarks=tuple((part, min(mark, offsets.get(part, mark))) for part, mark in sample.high_watermarks),
-        ledger_xmax=min(sample.ledger_xmax, sample.ledger_xmax if xid is None else xid),
+        ledger_high_mark=min(sample.ledger_high_mark, sample.ledger_high_mark if position is None else position),
     )
 
 
@@ -277,8 +282,10 @@ def reuses_ids(before: LedgerSnapshot, now: LedgerSnapshot, *, read_up_to: int) 
     """
     if not now.keeps_history:
         return False
-    fell_back = now.xmin < before.xmin or (not is_failed_over(before, now) and now.log_position < before.log_position)
-    return fell_back or before.xmin < read_up_to
+    fell_back = now.low_mark < before.low_mark or (
+        not is_failed_over(before, now) and now.log_position < before.log_position
+    )
+    return fell_back or before.low_mark < read_up_to
 
 
 def continues_history(before: LedgerSnapshot, now: LedgerSnapshot, *, read_up_to: int) -> bool:

@@ -312,8 +312,8 @@ def read_surroundings(
 
 def _position_sums(sides: Sources, cut: Cut, earlier: ClusterState) -> PositionSums | None:
     """Asked after the scan, so that the next run expects no row that this one has not read."""
-    now = sides.ledger.sum_of_positions(below=cut.ledger_slice.xid_start)
-    at_end = sides.ledger.sum_of_positions(below=cut.ledger_slice.xid_end)
+    now = sides.ledger.sum_of_positions(below=cut.ledger_slice.position_start)
+    at_end = sides.ledger.sum_of_positions(below=cut.ledger_slice.position_end)
     if now is None or at_end is None:
         return None
     return PositionSums(expected=earlier.ledger_sums.at_end if earlier.ledger_sums else None, now=now, at_end=at_end)
@@ -321,7 +321,7 @@ def _position_sums(sides: Sources, cut: Cut, earlier: ClusterState) -> PositionS
 
 def _another_history(cut: Cut, read: LedgerSnapshot) -> LedgerSnapshot | None:
     """The server that was read, where it does not go on from the one that the cut was made on."""
-    same_history = continues_history(cut.ledger_slice.snapshot, read, read_up_to=cut.ledger_slice.xid_end)
+    same_history = continues_history(cut.ledger_slice.snapshot, read, read_up_to=cut.ledger_slice.position_end)
     return None if same_history else read
 
 
@@ -354,14 +354,16 @@ def _out_of_sight(contract: Contract, cut: Cut, past: RunHistory, look_ups: Look
         contract.direction,
         {cut.n, *(item.first_seen_cut for item in past.carried)},
         (*past.losses, *look_ups.lost_before_the_books),
-        LedgerStarts(xid_start={**starts.xid_start, cut.n: cut.ledger_slice.xid_start}, rows_may_be_older=older),
+        LedgerStarts(
+            position_start={**starts.position_start, cut.n: cut.ledger_slice.position_start}, rows_may_be_older=older
+        ),
         log_is_whole=look_ups.log_is_whole,
     )
 
 
 def _horizon_holder(sides: Sources, cut: Cut) -> HorizonHolder | None:
     held = cut.ledger_slice.held
-    return sides.ledger.holder(horizon=cut.ledger_slice.xid_end) if held else None
+    return sides.ledger.holder(horizon=cut.ledger_slice.position_end) if held else None
 
 
 @dataclass(frozen=True, kw_only=True)

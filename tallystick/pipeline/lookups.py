@@ -81,7 +81,7 @@ class LookUps:
             "log_is_whole": self.log_is_whole,
             "rows_moved_below": self.rows_moved_below,
             "rows_may_be_older": self.rows_may_be_older,
-            "lost_before_the_books": _LOSSES.dump_python(self.lost_before_the_books, mode="json"),
+            "lost_before_the_books": _LOSSES.dump_python(self.lost_before_the_books, mode="json", by_alias=True),
             "inputs_out_of_sight": self.inputs_out_of_sight,
             "rows_beside": None if self.rows_beside is None else list(self.rows_beside),
             "lost_indexes": list(self.lost_indexes),
@@ -90,7 +90,7 @@ class LookUps:
                 key: {leg: [_seen_json(seen) for seen in found] for leg, found in sorted(legs.items())}
                 for key, legs in sorted(self.by_transaction.items())
             },
-            "surroundings": SURROUNDINGS.dump_python(self.surroundings, mode="json"),
+            "surroundings": SURROUNDINGS.dump_python(self.surroundings, mode="json", by_alias=True),
             "earlier_rows": self.earlier_rows.to_json() if self.earlier_rows else None,
         }
 
@@ -193,19 +193,19 @@ def look_up(
     nobody_counted = bool(closed) and closed[-1].n == cut.n - 1
     may_have_moved = older_rows_expected is not None or nobody_counted
     if older_rows is not None and may_have_moved and older_rows != older_rows_expected:
-        rows_moved_below = max(rows_moved_below, sides.ledger.read_snapshot().xmax)
+        rows_moved_below = max(rows_moved_below, sides.ledger.read_snapshot().high_mark)
     for key, seen in indexed.items():
         add_unseen(in_topics.by_key.setdefault(key, []), (one for one in seen if one.side is ItemSide.TOPIC))
     return LookUps(
         topic_settled_until_utc=topic_settled_until([one.of_topics(contract.topics) for one in samples], partitions),
         ledger_settled_until_utc=topic_settled_until([one.of_topics(contract.input_topics) for one in samples], inputs)
         if inputs
-        else ledger_settled_until(samples, ledger_xmin=snapshot.xmin),
+        else ledger_settled_until(samples, ledger_low_mark=snapshot.low_mark),
         earlier_rows=sides.ledger.count_by_place(cut.ledger_slice, cut_n=cut.n),
         older_rows=older_rows,
         log_is_whole=all(part.log_start == 0 and not is_recreated(baseline, part) for part in partitions),
         rows_moved_below=rows_moved_below,
-        rows_may_be_older=cut.ledger_slice.xid_start < rows_moved_below,
+        rows_may_be_older=cut.ledger_slice.position_start < rows_moved_below,
         lost_before_the_books=(
             *loss_before_the_books(baseline, partitions, cut_n=cut.n, windows=contract.ledger.index_windows),
             *losses_of_closed(closed, partitions),

@@ -113,8 +113,8 @@ def resolve_cut(
 
 def _mark_by_time(sides: Sources, late: Sample, previous: Cut, *, window_end_utc: datetime) -> Sample:
     """Ask both sides where the window's end lies by timestamp."""
-    start = previous.ledger_slice.xid_end
-    end = max(start, late.ledger_xmax)
+    start = previous.ledger_slice.position_end
+    end = max(start, late.ledger_high_mark)
     return mark_by_time(
         late,
         offsets={
@@ -124,7 +124,7 @@ def _mark_by_time(sides: Sources, late: Sample, previous: Cut, *, window_end_utc
                 admin, [part for part, _ in late.high_watermarks if part.topic in topics], at_utc=window_end_utc
             ).items()
         },
-        xid=sides.ledger.first_position_at(window_end_utc, start=start, end=end),
+        position=sides.ledger.first_position_at(window_end_utc, start=start, end=end),
     )
 
 
@@ -143,7 +143,11 @@ def _baseline_topics(partitions: Sequence[PartitionSnapshot]) -> tuple[TopicSlic
 
 def _baseline_ledger(ledger: LedgerSnapshot) -> LedgerSlice:
     return LedgerSlice(
-        xid_start=ledger.xmin, xid_end=ledger.xmin, snapshot=ledger, mark=ledger.xmin, baseline_xid=ledger.xmin
+        position_start=ledger.low_mark,
+        position_end=ledger.low_mark,
+        snapshot=ledger,
+        mark=ledger.low_mark,
+        baseline_position=ledger.low_mark,
     )
 
 
@@ -176,24 +180,24 @@ def next_topic_slices(previous: Cut, partitions: Sequence[PartitionSnapshot], ma
 
 
 def next_ledger_slice(previous: LedgerSlice, ledger: LedgerSnapshot, mark: Sample) -> LedgerSlice:
-    """Tile onto the previous slice: up to the sample's xmax, never above the horizon, never backwards.
+    """Tile onto the previous slice: up to the sample's high mark, never above the horizon, never backwards.
 
     Where the ids do not go on there, a row below the slice may never have been read: ids may have been given out again.
     """
-    same_history = continues_history(previous.snapshot, ledger, read_up_to=previous.xid_end)
+    same_history = continues_history(previous.snapshot, ledger, read_up_to=previous.position_end)
     return LedgerSlice(
-        xid_start=previous.xid_end,
-        xid_end=max(previous.xid_end, min(mark.ledger_xmax, ledger.xmin)),
+        position_start=previous.position_end,
+        position_end=max(previous.position_end, min(mark.ledger_high_mark, ledger.low_mark)),
         snapshot=ledger,
-        mark=max(previous.xid_end, mark.ledger_xmax),
-        baseline_xid=previous.baseline_xid,
-        reused_below=previous.reused_below if same_history else previous.xid_end,
+        mark=max(previous.position_end, mark.ledger_high_mark),
+        baseline_position=previous.baseline_position,
+        reused_below=previous.reused_below if same_history else previous.position_end,
     )
 
 
 def refuse_too_wide(ledger: LedgerSection, previous: Cut, now: LedgerSnapshot) -> None:
     """By xmin, what stands behind the last cut must fit into half of 32 bits. Raises LedgerTooFarAhead."""
-    behind = now.xmax - previous.ledger_slice.xid_end
+    behind = now.high_mark - previous.ledger_slice.position_end
     if ledger.by_xmin and behind > XMIN_WIDTH_MAX:
         add, default = written_xid_statements(ledger.table)
         raise LedgerTooFarAhead(

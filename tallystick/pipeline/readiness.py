@@ -1,8 +1,8 @@
 """Have both sides settled? Pure rules over samples and snapshots.
 
-A sample marks what had been written by its moment: high watermarks and the ledger's xmax. A mark is reached once LSO
-and horizon have come up to it: then every transaction that was open at that moment has ended. Timestamps in the log or
-the ledger are never asked: an idle topic has none, and neither side writes in their order.
+A sample marks what had been written by its moment: high watermarks and the ledger's high mark. A mark is reached once
+LSO and horizon have come up to it: then every transaction that was open at that moment has ended. Timestamps in the log
+or the ledger are never asked: an idle topic has none, and neither side writes in their order.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ def assess_settlement(
     *,
     window_end_utc: datetime,
     partitions: Iterable[PartitionSnapshot],
-    ledger_xmin: int,
+    ledger_low_mark: int,
 ) -> Settlement:
     """Settled when the first sample at or after the window's end is reached on both sides."""
     marks = [sample for sample in samples if sample.at_utc >= window_end_utc]
@@ -33,8 +33,8 @@ def assess_settlement(
         return Settlement(settled=False, waits_for=(f"the window ends at {window_end_utc:%Y-%m-%d %H:%M:%S} UTC",))
     mark = min(marks, key=lambda sample: sample.at_utc)
     waits = [*_topic_waits(mark, partitions)]
-    if ledger_xmin < mark.ledger_xmax:
-        waits.append(f"ledger: the horizon stands at {ledger_xmin}, the mark is {mark.ledger_xmax}")
+    if ledger_low_mark < mark.ledger_high_mark:
+        waits.append(f"ledger: the horizon stands at {ledger_low_mark}, the mark is {mark.ledger_high_mark}")
     return Settlement(settled=not waits, waits_for=tuple(waits))
 
 
@@ -56,6 +56,6 @@ def topic_settled_until(samples: Iterable[Sample], partitions: Sequence[Partitio
     return max(reached, default=None)
 
 
-def ledger_settled_until(samples: Iterable[Sample], *, ledger_xmin: int) -> datetime | None:
-    """Moment of the newest sample whose xmax the horizon has passed: all written by then has ended."""
-    return max((sample.at_utc for sample in samples if sample.ledger_xmax <= ledger_xmin), default=None)
+def ledger_settled_until(samples: Iterable[Sample], *, ledger_low_mark: int) -> datetime | None:
+    """Moment of the newest sample whose high mark the horizon has passed: all written by then has ended."""
+    return max((sample.at_utc for sample in samples if sample.ledger_high_mark <= ledger_low_mark), default=None)

@@ -102,7 +102,9 @@ def observe(
         partitions, ledger = sides.read_marks()
     append_sample(engine, contract.contract, sample_of(partitions, ledger, at_utc=now_utc))
     samples = read_samples(engine, contract.contract, since_utc=window_end_utc)
-    return assess_settlement(samples, window_end_utc=window_end_utc, partitions=partitions, ledger_xmin=ledger.xmin)
+    return assess_settlement(
+        samples, window_end_utc=window_end_utc, partitions=partitions, ledger_low_mark=ledger.low_mark
+    )
 
 
 def sample_of(partitions: tuple[PartitionSnapshot, ...], ledger: LedgerSnapshot, *, at_utc: datetime) -> Sample:
@@ -110,6 +112,6 @@ def sample_of(partitions: tuple[PartitionSnapshot, ...], ledger: LedgerSnapshot,
     return Sample(
         at_utc=at_utc,
         high_watermarks=tuple((part.topic_partition, part.written_end) for part in partitions),
-        ledger_xmin=ledger.xmin,
-        ledger_xmax=ledger.xmax,
+        ledger_low_mark=ledger.low_mark,
+        ledger_high_mark=ledger.high_mark,
     )

@@ -41,7 +41,7 @@ class Partitions:
         )
         self.marks = Counted((one.topic_partition, 20) for one in self.now)
         self.cut: Cut = cut_of(topic_slices=self.slices)
-        self.sample = Sample(at_utc=NOON, high_watermarks=self.marks, ledger_xmin=300, ledger_xmax=300)
+        self.sample = Sample(at_utc=NOON, high_watermarks=self.marks, ledger_low_mark=300, ledger_high_mark=300)
 
     @property
     def looked_through(self) -> int:

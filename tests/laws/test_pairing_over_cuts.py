@@ -305,7 +305,7 @@ def test_a_row_posted_again_after_its_first_was_archived_is_told_and_one_that_an
     archived = books.rows.pop(row_id)
     assert doubts_of(add_a_pair_and_run(books, "ev-3")) == [Doubt.LEDGER_REWRITTEN]
     assert doubts_of(add_a_pair_and_run(books, "ev-4")) == []
-    books.rows["81"] = replace(archived, row_id="81", row_xid=books.next_xid)
+    books.rows["81"] = replace(archived, row_id="81", position=books.next_xid)
     books.next_xid += 1
     again = add_a_pair_and_run(books, "ev-5")
     assert (classes_of(again), doubts_of(again), again.figures.undecidable_items) == (

@@ -120,7 +120,7 @@ def slices_tile(windows: Windows) -> Iterator[str]:
         ]
         if [offset for one in ranges for offset in one] != list(range(ranges[0].start, len(log))):
             yield f"{part}: offsets {ranges} of {len(log)}"
-    bounds = [(cut.ledger_slice.xid_start, cut.ledger_slice.xid_end) for cut in windows.cuts]
+    bounds = [(cut.ledger_slice.position_start, cut.ledger_slice.position_end) for cut in windows.cuts]
     if any(start != end for (_, end), (start, _) in pairwise(bounds)):
         yield f"transaction ids {bounds}"
     read = Counter(item_id for items in dict(windows.reads).values() for item_id in items)

@@ -197,7 +197,7 @@ class Windows(Books):
         partitions, ledger = self.sample()
         self._look()
         self.rows_at_baseline = frozenset(self.rows)
-        self.older_at_baseline = sum(row.row_xid < ledger.xmin for row in self.rows.values())
+        self.older_at_baseline = sum(row.position < ledger.low_mark for row in self.rows.values())
         self.snapshots.append(self.newest_snapshot)
         self.cuts.append(
             Cut(
@@ -209,11 +209,11 @@ class Windows(Books):
                 now_utc=self._now(),
                 topic_slices=tuple(map(_nothing_at_the_lso, partitions)),
                 ledger_slice=LedgerSlice(
-                    xid_start=ledger.xmin,
-                    xid_end=ledger.xmin,
+                    position_start=ledger.low_mark,
+                    position_end=ledger.low_mark,
                     snapshot=ledger,
-                    mark=ledger.xmin,
-                    baseline_xid=ledger.xmin,
+                    mark=ledger.low_mark,
+                    baseline_position=ledger.low_mark,
                 ),
             )
         )
@@ -260,7 +260,7 @@ class Windows(Books):
         return self.look_up(
             cut,
             topic_settled_until_utc=topic_settled_until(self.samples, partitions),
-            ledger_settled_until_utc=ledger_settled_until(self.samples, ledger_xmin=ledger.xmin),
+            ledger_settled_until_utc=ledger_settled_until(self.samples, ledger_low_mark=ledger.low_mark),
         )
 
     def run_next(self, when: str = "now") -> None:
@@ -317,7 +317,7 @@ class Windows(Books):
                 leg="payout",
                 amount_minor=1_000,
                 currency="EUR",
-                row_xid=self.rule.place(self.ledger, row),
+                position=self.rule.place(self.ledger, row),
             )
             for row in self.ledger.rows.values()
         }
@@ -346,7 +346,7 @@ class Windows(Books):
         return [
             row
             for row in self.rows.values()
-            if now.takes_for_visible(row.row_xid) and not before.takes_for_visible(row.row_xid)
+            if now.takes_for_visible(row.position) and not before.takes_for_visible(row.position)
         ]
 
     def _events(self, topic_slice: TopicSlice) -> list[Written]:

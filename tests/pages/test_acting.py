@@ -254,7 +254,7 @@ def opened_after(store: Engine) -> Cut:
             replace(part, offsets=replace(part.offsets, kafka_offset_start=end, kafka_offset_end=end))
             for part, end in ends
         ),
-        ledger_slice=replace(newest.ledger_slice, xid_start=newest.ledger_slice.xid_end),
+        ledger_slice=replace(newest.ledger_slice, position_start=newest.ledger_slice.position_end),
     )
     save_cut(store, payouts(), cut, scheduler_run_id="manual__stuck")
     return cut

@@ -143,12 +143,12 @@ class Books:
     topic_id: str = "topic-1"
     partitions: int = 1
 
-    def cut(self, n: int, *, topic_end: int | None = None, xid_end: int | None = None) -> Cut:
+    def cut(self, n: int, *, topic_end: int | None = None, position_end: int | None = None) -> Cut:
         """Cut n reads offsets [10n - 10, 10n) of each partition and transaction ids [100n - 100, 100n)."""
         topic, start = self.contract.topics[0], max(0, 10 * n - 10)
         end = 10 * n if topic_end is None else topic_end
-        xid_start = max(0, 100 * n - 100)
-        xid_stop = 100 * n if xid_end is None else xid_end
+        position_start = max(0, 100 * n - 100)
+        stop = 100 * n if position_end is None else position_end
         hour = NOON + timedelta(hours=n)
         return Cut(
             contract=self.contract.contract,
@@ -175,13 +175,17 @@ class Books:
                 for part in range(self.partitions)
             ),
             ledger_slice=LedgerSlice(
-                xid_start=xid_start,
-                xid_end=xid_stop,
+                position_start=position_start,
+                position_end=stop,
                 snapshot=LedgerSnapshot(
-                    xmin=xid_stop, xmax=2**40, system_identifier="7400000000000000001", timeline=1, lsn="0/1A2B3C"
+                    low_mark=stop,
+                    high_mark=2**40,
+                    system_identifier="7400000000000000001",
+                    timeline=1,
+                    lsn="0/1A2B3C",
                 ),
-                mark=xid_stop,
-                baseline_xid=0,
+                mark=stop,
+                baseline_position=0,
             ),
         )
 

@@ -240,7 +240,7 @@ def what_is_wrong(
     if kind is not Kind.REPUBLISH:
         of_kind, at = CLASSES[kind], places(stack, counted_partitions(kind, names))
         found = [replace(one, break_class=of_kind, evidence={"at": at[one.match_key]}) for one in found]
-    return tuple(found), SURROUNDINGS.dump_python(ClusterState(), mode="json")
+    return tuple(found), SURROUNDINGS.dump_python(ClusterState(), mode="json", by_alias=True)
 
 
 def topic_id_of(stack: LabStack, topic: str) -> str:
@@ -269,7 +269,7 @@ def surroundings(stack: LabStack, runs: Any) -> Any:
             admin, [part.topic_partition for part in read_topic_snapshot(admin, runs.contract.topics)]
         )
     around = all_hanging(hanging, settings, first_seen_utc=runs.cut(1).now_utc - timedelta(hours=2))
-    return SURROUNDINGS.dump_python(around, mode="json")
+    return SURROUNDINGS.dump_python(around, mode="json", by_alias=True)
 
 
 def test_each_event_stands_once_whatever_is_struck(play: Play) -> None:

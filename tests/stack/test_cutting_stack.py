@@ -36,7 +36,7 @@ def test_the_first_cut_is_empty_begins_where_the_books_are_and_is_closed_at_once
         cut = books.take_cut()
         assert [len(part.offsets) for part in cut.topic_slices] == [0, 0]
         assert sum(part.offsets.kafka_offset_end for part in cut.topic_slices) == 5  # three events, two markers
-        assert cut.ledger_slice.xid_start == cut.ledger_slice.xid_end == cut.ledger_slice.baseline_xid
+        assert cut.ledger_slice.position_start == cut.ledger_slice.position_end == cut.ledger_slice.baseline_position
         assert open_cut(books.store, cut.contract) is None
         baseline = books.stored_run(cut).result
         assert (baseline.verdict, baseline.figures.ledger_older_rows) == (Verdict.INCONCLUSIVE, 3)
@@ -53,7 +53,7 @@ def test_cuts_tile_while_both_sides_are_written(new_books: NewBooks) -> None:
             _close(books, cuts[-1])
         for before, after in itertools.pairwise(cuts):
             assert after.n == before.n + 1
-            assert after.ledger_slice.xid_start == before.ledger_slice.xid_end
+            assert after.ledger_slice.position_start == before.ledger_slice.position_end
             for part, next_part in zip(before.topic_slices, after.topic_slices, strict=True):
                 assert next_part.offsets.topic_partition == part.offsets.topic_partition
                 assert next_part.offsets.kafka_offset_start == part.offsets.kafka_offset_end
@@ -270,11 +270,11 @@ def _observe(books: LiveBooks, window_end_utc: datetime) -> tuple[bool, tuple[st
 
 
 def _rows_of(books: LiveBooks, cut: Cut) -> int:
-    return _count(books, cut.ledger_slice.xid_start, cut.ledger_slice.xid_end)
+    return _count(books, cut.ledger_slice.position_start, cut.ledger_slice.position_end)
 
 
 def _rows_between(books: LiveBooks, first: Cut, last: Cut) -> int:
-    return _count(books, first.ledger_slice.xid_end, last.ledger_slice.xid_end)
+    return _count(books, first.ledger_slice.position_end, last.ledger_slice.position_end)
 
 
 def _count(books: LiveBooks, start: int, end: int) -> int:

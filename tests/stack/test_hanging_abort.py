@@ -121,7 +121,7 @@ def found_hanging(books: LiveBooks, *found: OpenTransaction) -> Plan:
         items=(),
         figures=FIGURES,
         digest="",
-        look_ups={"surroundings": SURROUNDINGS.dump_python(around, mode="json")},
+        look_ups={"surroundings": SURROUNDINGS.dump_python(around, mode="json", by_alias=True)},
     )
     attempt = claim_attempt(books.store, books.contract.contract, cut.n)
     commit_run(books.store, result, attempt=attempt, alerts=())

@@ -55,7 +55,7 @@ class Table:
         connection.execute(f"INSERT INTO {self.name} (event_id) VALUES (%s)", [key])
 
     def horizon(self) -> int:
-        return read_ledger_snapshot(self.reader).xmin
+        return read_ledger_snapshot(self.reader).low_mark
 
     def rows(self, ledger: LedgerSection, start: int, end: int) -> list[str]:
         """Keys of one slice."""
@@ -145,7 +145,7 @@ def test_slices_cut_while_four_writers_work_hold_every_committed_row_once(table:
         try:
             for number in range(40):
                 snapshot = read_ledger_snapshot(table.reader)
-                held += snapshot.xmin < snapshot.xmax
+                held += snapshot.low_mark < snapshot.high_mark
                 slices.cut()
                 if number % 10 == 9:
                     table.run(f"VACUUM (FREEZE) {table.name}")
@@ -334,11 +334,11 @@ def test_the_mark_lies_above_an_open_writer_even_if_none_has_ended_after_it(tabl
         table.insert(lone, "open")
         snapshot = read_ledger_snapshot(table.reader)
         lone_id = lone.execute("SELECT pg_current_xact_id()::text::bigint").fetchone()
-        assert lone_id == (snapshot.xmin,)
-        assert snapshot.xmax == snapshot.xmin + 1
+        assert lone_id == (snapshot.low_mark,)
+        assert snapshot.high_mark == snapshot.low_mark + 1
         lone.execute("COMMIT")
         ended = read_ledger_snapshot(table.reader)
-        assert ended.xmin == ended.xmax == snapshot.xmax
+        assert ended.low_mark == ended.high_mark == snapshot.high_mark
 
 
 def test_the_mark_lies_above_the_savepoints_of_an_open_writer(table: Table) -> None:
@@ -352,7 +352,7 @@ def test_the_mark_lies_above_the_savepoints_of_an_open_writer(table: Table) -> N
         written_by = lone.execute(f"SELECT max(xmin::text::bigint) FROM {table.name}").fetchone()
         lone.execute("COMMIT")
     assert written_by is not None
-    assert snapshot.xmin < written_by[0] < snapshot.xmax
+    assert snapshot.low_mark < written_by[0] < snapshot.high_mark
 
 
 def test_a_reader_that_only_looks_holds_nothing(table: Table) -> None:
@@ -361,7 +361,7 @@ def test_a_reader_that_only_looks_holds_nothing(table: Table) -> None:
         looking.execute(f"SELECT * FROM {table.name}")
         table.run(f"INSERT INTO {table.name} (event_id) VALUES ('x')")
         snapshot = read_ledger_snapshot(table.reader)
-        assert snapshot.xmin == snapshot.xmax
+        assert snapshot.low_mark == snapshot.high_mark
         looking.execute("ROLLBACK")
 
 
@@ -375,7 +375,7 @@ def test_single_rows_are_read_by_their_id_out_of_the_slice_only(table: Table) ->
         table.insert(writer, "after")
     ledger = PostgresLedger(connection=table.reader, ledger=table.by_xmin)
     snapshot = ledger.read_snapshot()
-    between = LedgerSlice(xid_start=start, xid_end=end, snapshot=snapshot, mark=end, baseline_xid=start)
+    between = LedgerSlice(position_start=start, position_end=end, snapshot=snapshot, mark=end, baseline_position=start)
     found = ledger.rows_by_id([1, 2, 4, 99], between)
     assert [(row["row_id"], row["match_key"], row["amount_minor"], row["written_ms"]) for row in found] == [
         ("2", "one", 1, None)

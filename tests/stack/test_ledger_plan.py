@@ -93,9 +93,9 @@ def ledger(stack: LabStack) -> Iterator[LargeLedger]:
     ):
         owner.execute(_MAKE_TABLE)
         owner.execute(_INSERT, [1, _OLDER_ROWS])
-        start = read_ledger_snapshot(reader).xmin
+        start = read_ledger_snapshot(reader).low_mark
         owner.execute(_INSERT, [_OLDER_ROWS + 1, _OLDER_ROWS + _ROWS])
-        end = read_ledger_snapshot(reader).xmin
+        end = read_ledger_snapshot(reader).low_mark
         owner.execute(f"VACUUM (ANALYZE) {TABLE}")
         yield LargeLedger(owner, reader, start, end)
         owner.execute("DROP SCHEMA plan CASCADE")

@@ -103,7 +103,9 @@ def by_spark(secured: Secured, dsn: str, where: str | None = None) -> int:
 
 def whole(ledger: PostgresLedger | JdbcLedger) -> LedgerSlice:
     now = ledger.read_snapshot()
-    return LedgerSlice(xid_start=0, xid_end=now.xmin, snapshot=now, mark=now.xmax, baseline_xid=0)
+    return LedgerSlice(
+        position_start=0, position_end=now.low_mark, snapshot=now, mark=now.high_mark, baseline_position=0
+    )
 
 
 @contextmanager

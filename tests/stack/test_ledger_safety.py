@@ -97,7 +97,7 @@ def test_what_a_replica_and_a_slot_hold_back_is_the_vacuum_and_not_the_horizon(t
         row = admin.execute(held).fetchone()
         snapshot = read_ledger_snapshot(table.reader)
         assert row is not None
-        assert row[0] < snapshot.xmin == snapshot.xmax
+        assert row[0] < snapshot.low_mark == snapshot.high_mark
         looking.execute("ROLLBACK")
 
 

@@ -123,11 +123,11 @@ def test_a_key_that_no_row_can_have_stops_no_look_up(by_number: LiveBooks) -> No
     books.ledger.execute(f"UPDATE {books.table} SET {values} WHERE side = 'credit'")
     odd = ("99999999999999999999", "2147483648", "32768", "9" * 5_000, "a\0b", "\ud800", "", "NaN", "1.5")
     now = LedgerSlice(
-        xid_start=0,
-        xid_end=9,
-        snapshot=LedgerSnapshot(xmin=9, xmax=9, system_identifier="postgresql", timeline=0, lsn="0/0"),
+        position_start=0,
+        position_end=9,
+        snapshot=LedgerSnapshot(low_mark=9, high_mark=9, system_identifier="postgresql", timeline=0, lsn="0/0"),
         mark=9,
-        baseline_xid=0,
+        baseline_position=0,
     )
     with open_ledger_of(books.store, books.contract, books.connections) as there:
         assert isinstance(there, JdbcLedger)
@@ -154,13 +154,17 @@ def test_a_timestamp_is_a_position_in_microseconds(new_books: NewBooks, spark: S
         with open_ledger_of(books.store, books.contract, books.connections) as there:
             described, snapshot = there.describe(), there.read_snapshot()
             one = LedgerSlice(
-                xid_start=position + 1, xid_end=position + 2, snapshot=snapshot, mark=position + 2, baseline_xid=0
+                position_start=position + 1,
+                position_end=position + 2,
+                snapshot=snapshot,
+                mark=position + 2,
+                baseline_position=0,
             )
             found = there.look_up_rows([payment(name).event_id for name in names], one)
             rows = read_ledger(spark, books.connections, there, one, described, None).collect()
             assert there.count_older_rows(one) == 1
-        assert position + 3 < snapshot.xmin == snapshot.xmax - 1 - 3_600 * 10**6
-        assert [found[payment(name).event_id][0].row_xid - position for name in names] == [0, 1, 2]
+        assert position + 3 < snapshot.low_mark == snapshot.high_mark - 1 - 3_600 * 10**6
+        assert [found[payment(name).event_id][0].position - position for name in names] == [0, 1, 2]
         assert [(row.match_key, row.amount_minor) for row in rows] == [(payment("b").event_id, 1000)]
         assert rows[0].written_ms > first.timestamp() * 1000
 
@@ -252,7 +256,7 @@ def test_newest_rows_that_are_deleted_move_no_other_row_out_of_the_books(in_a_fi
     assert kinds(again) == expected(("duplicate_in_ledger", payment("a")))
     assert doubts(again) == []
     ours, first = again.cut.ledger_slice, baseline.ledger_slice
-    assert (ours.baseline_xid, ours.reused_below) == (first.xid_end, first.reused_below)
+    assert (ours.baseline_position, ours.reused_below) == (first.position_end, first.reused_below)
 
     change_file(books, "UPDATE sqlite_sequence SET seq = seq + 5")
     for name in ("d", "e"):
@@ -380,7 +384,7 @@ def test_a_file_that_comes_where_a_late_window_holds_nothing_is_read_by_the_next
     os.utime(moved_in, (0, 0))
     empty = books.resolve(end + timedelta(minutes=10))
     assert empty.by_time
-    assert (empty.ledger_slice.xid_start, empty.ledger_slice.files) == (empty.ledger_slice.xid_end, ())
+    assert (empty.ledger_slice.position_start, empty.ledger_slice.files) == (empty.ledger_slice.position_end, ())
     books.judge(empty)
     run = books.next_run()
     assert (run.result.verdict, run.result.figures.matched_rows) == (Verdict.MATCHED, 1)

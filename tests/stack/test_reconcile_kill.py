@@ -284,7 +284,7 @@ def test_a_ledger_that_crashes_right_after_a_cut_gives_no_transaction_id_away_ag
             server.kill()
         server.restart()
         with open_ledger(books.stack.ledger_reader_dsn) as reader:
-            assert read_ledger_snapshot(reader).xmin >= cut.ledger_slice.xid_end
+            assert read_ledger_snapshot(reader).low_mark >= cut.ledger_slice.position_end
         with books.connect() as writer:
             books.post(payment("d"), connection=writer)
         books.produce(*payments("c", "d"))

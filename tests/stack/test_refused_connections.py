@@ -261,6 +261,6 @@ def test_a_ledger_older_than_postgresql_17_is_refused_by_its_version_and_read_by
     now = datetime(2026, 3, 1, tzinfo=UTC)
     with open_jdbc_ledger(jdbc_settings(owner), ledger, read_before=tuple, now=lambda: now) as opened:
         assert opened.describe().key_is_unique is False
-        assert opened.read_snapshot().xmin == 8
+        assert opened.read_snapshot().low_mark == 8
     migrate(connect_store(owner))
     open_store(owner).dispose()

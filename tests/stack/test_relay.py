@@ -62,7 +62,7 @@ def test_rows_that_are_marked_as_sent_while_they_are_read_are_read_once_each(new
             books.ledger.execute(f"VACUUM {books.table}")
             books.both(*payments(*(f"{window}.{number}" for number in range(ROWS))))
             cut = books.take_cut()
-            with relay(books, since=cut.ledger_slice.xid_start):
+            with relay(books, since=cut.ledger_slice.position_start):
                 run = books.judge(cut)
             figures = run.result.figures
             assert (window, doubts(run), kinds(run), run.result.verdict) == (window, [], [], Verdict.MATCHED)

@@ -142,7 +142,7 @@ def horizon_by_snapshot(patch: Patch) -> None:
         row = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
         assert row is not None
         snapshots[len(snapshots)] = row[0]
-        return replace(read(connection), xmin=len(snapshots) - 1)
+        return replace(read(connection), low_mark=len(snapshots) - 1)
 
     def by_snapshot(ledger: LedgerSection, *, xid_start: int, xid_end: int) -> str:
         def sees(number: int) -> str:
@@ -196,7 +196,7 @@ def look_up_without_place(patch: Patch) -> None:
 
 def mark_below_open_writers(patch: Patch) -> None:
     """A snapshot's own xmax is the last id that ended, plus one."""
-    own = re.sub(r"greatest\(.*?\) AS xmax", "xmax", postgres._SNAPSHOT, flags=re.DOTALL)
+    own = re.sub(r"greatest\(.*?\) AS high_mark", "xmax AS high_mark", postgres._SNAPSHOT, flags=re.DOTALL)
     assert own != postgres._SNAPSHOT
     patch.setattr(postgres, "_SNAPSHOT", own)
 

@@ -49,7 +49,7 @@ NEVER_PRODUCED = BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED
 
 def test_a_sample_comes_back_as_it_was_and_in_order(store: Engine) -> None:
     part = TopicPartition(topic="billing.payouts", partition=1)
-    late = Sample(at_utc=NOON, high_watermarks=((part, 2**40),), ledger_xmin=7, ledger_xmax=2**33)
+    late = Sample(at_utc=NOON, high_watermarks=((part, 2**40),), ledger_low_mark=7, ledger_high_mark=2**33)
     early = replace(late, at_utc=NOON - timedelta(microseconds=1))
     for sample in (late, early, late):
         append_sample(store, "payouts", sample)
@@ -59,14 +59,14 @@ def test_a_sample_comes_back_as_it_was_and_in_order(store: Engine) -> None:
 
 
 def test_a_naive_time_is_refused(store: Engine) -> None:
-    naive = Sample(at_utc=NOON.replace(tzinfo=None), high_watermarks=(), ledger_xmin=1, ledger_xmax=1)
+    naive = Sample(at_utc=NOON.replace(tzinfo=None), high_watermarks=(), ledger_low_mark=1, ledger_high_mark=1)
     with pytest.raises(StatementError, match="expected an aware time"):
         append_sample(store, "payouts", naive)
 
 
 def test_a_time_comes_back_in_utc(store: Engine) -> None:
     tokyo = NOON.astimezone(ZoneInfo("Asia/Tokyo"))
-    append_sample(store, "payouts", Sample(at_utc=tokyo, high_watermarks=(), ledger_xmin=1, ledger_xmax=1))
+    append_sample(store, "payouts", Sample(at_utc=tokyo, high_watermarks=(), ledger_low_mark=1, ledger_high_mark=1))
     (sample,) = read_samples(store, "payouts", since_utc=NOON)
     assert sample.at_utc.isoformat() == NOON.isoformat()
 

@@ -200,25 +200,34 @@ def offsets(start: int, end: int, *, topic: str = TOPIC) -> OffsetRange:
     return OffsetRange(topic=topic, partition=0, kafka_offset_start=start, kafka_offset_end=end)
 
 
-def ledger_at(xmin: int, *, xmax: int | None = None, timeline: int = 1, lsn: str = "0/1A2B3C8") -> LedgerSnapshot:
+def ledger_at(
+    low_mark: int, *, high_mark: int | None = None, timeline: int = 1, lsn: str = "0/1A2B3C8"
+) -> LedgerSnapshot:
     return LedgerSnapshot(
-        xmin=xmin, xmax=xmin if xmax is None else xmax, system_identifier="73012345", timeline=timeline, lsn=lsn
+        low_mark=low_mark,
+        high_mark=low_mark if high_mark is None else high_mark,
+        system_identifier="73012345",
+        timeline=timeline,
+        lsn=lsn,
     )
 
 
 def ledger_slice_of(start: int, end: int, *, mark: int | None = None, baseline: int = 100) -> LedgerSlice:
     return LedgerSlice(
-        xid_start=start,
-        xid_end=end,
+        position_start=start,
+        position_end=end,
         snapshot=ledger_at(end),
         mark=end if mark is None else mark,
-        baseline_xid=baseline,
+        baseline_position=baseline,
     )
 
 
-def sample_at(at_utc: datetime, high_watermark: int, ledger_xmax: int) -> Sample:
+def sample_at(at_utc: datetime, high_watermark: int, ledger_high_mark: int) -> Sample:
     return Sample(
-        at_utc=at_utc, high_watermarks=((PART, high_watermark),), ledger_xmin=ledger_xmax, ledger_xmax=ledger_xmax
+        at_utc=at_utc,
+        high_watermarks=((PART, high_watermark),),
+        ledger_low_mark=ledger_high_mark,
+        ledger_high_mark=ledger_high_mark,
     )
 
 

@@ -220,7 +220,7 @@ def stored_run(
 
 def cut_of(n: int, census: tuple[PartitionCensus, ...], window_start: datetime, window_end: datetime) -> Cut:
     ledger = LedgerSnapshot(
-        xmin=5_200, xmax=5_204, system_identifier="7301234567890123456", timeline=1, lsn="0/1A2B3C8"
+        low_mark=5_200, high_mark=5_204, system_identifier="7301234567890123456", timeline=1, lsn="0/1A2B3C8"
     )
     return Cut(
         contract="billing_payouts",
@@ -250,7 +250,9 @@ def cut_of(n: int, census: tuple[PartitionCensus, ...], window_start: datetime, 
             )
             for part in census
         ),
-        ledger_slice=LedgerSlice(xid_start=5_000, xid_end=5_200, snapshot=ledger, mark=5_200, baseline_xid=900),
+        ledger_slice=LedgerSlice(
+            position_start=5_000, position_end=5_200, snapshot=ledger, mark=5_200, baseline_position=900
+        ),
     )
 
 

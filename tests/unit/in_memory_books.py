@@ -152,7 +152,7 @@ class Books:
             leg=leg,
             amount_minor=amount_minor,
             currency=currency,
-            row_xid=self.next_xid,
+            position=self.next_xid,
             reverses=reverses,
             action_id=action_id,
         )
@@ -162,7 +162,7 @@ class Books:
 
     def update(self, row_id: str) -> None:
         """UPDATE a row: the same row, written by a newer transaction."""
-        self.rows[row_id] = replace(self.rows[row_id], row_xid=self.next_xid)
+        self.rows[row_id] = replace(self.rows[row_id], position=self.next_xid)
         self.next_xid += 1
 
     def expire(self, topic: str = TOPIC) -> None:
@@ -209,7 +209,7 @@ class Books:
         return LookUps(
             topic_settled_until_utc=topic_settled_until_utc,
             ledger_settled_until_utc=ledger_settled_until_utc,
-            older_rows=sum(one.row_xid < cut.ledger_slice.xid_start for one in self.rows.values()),
+            older_rows=sum(one.position < cut.ledger_slice.position_start for one in self.rows.values()),
             by_key={case.match_key: self._sightings(case, cut) for case in cases},
         )
 
@@ -280,21 +280,24 @@ class Books:
 
     def _out_of_sight(self, cut: Cut, carried: Iterable[OpenItem]) -> OutOfSight:
         moved = {c.n: max((at for n, at in self.moved_below.items() if n <= c.n), default=0) for c in (*self.cuts, cut)}
-        starts = {c.n: c.ledger_slice.xid_start for c in (*self.cuts, cut)}
+        starts = {c.n: c.ledger_slice.position_start for c in (*self.cuts, cut)}
         losses = [c for c in self.cuts[1 : cut.n] if c.has_expired]
         return out_of_sight(
             self.direction,
             {cut.n, *(item.first_seen_cut for item in carried)},
-            [Loss(cut_n=c.n, marked_at_utc=c.marked_at_utc, ledger_xmax=c.ledger_slice.snapshot.xmax) for c in losses],
-            LedgerStarts(xid_start=starts, rows_may_be_older=frozenset(n for n in starts if starts[n] < moved[n])),
+            [
+                Loss(cut_n=c.n, marked_at_utc=c.marked_at_utc, ledger_high_mark=c.ledger_slice.snapshot.high_mark)
+                for c in losses
+            ],
+            LedgerStarts(position_start=starts, rows_may_be_older=frozenset(n for n in starts if starts[n] < moved[n])),
             log_is_whole=not any(self.log_start.values()),
         )
 
     def _rows_may_be_older(self, cut: Cut, look_ups: LookUps) -> bool:
         if look_ups.older_rows != self._older_rows_expected(cut.n):
-            self.moved_below[cut.n] = max(self.next_xid, cut.ledger_slice.snapshot.xmax)
+            self.moved_below[cut.n] = max(self.next_xid, cut.ledger_slice.snapshot.high_mark)
         below = max((at for n, at in self.moved_below.items() if n <= cut.n), default=0)
-        return cut.ledger_slice.xid_start < below
+        return cut.ledger_slice.position_start < below
 
     def _older_rows_expected(self, n: int) -> int:
         """As `run_store.ledger_rows_before` has it."""
@@ -357,17 +360,17 @@ class Books:
         return next(part.offsets.kafka_offset_end for part in self.cuts[-1].topic_slices if part.offsets.topic == topic)
 
     def _ledger_slice(self, held: int) -> LedgerSlice:
-        start = self.cuts[-1].ledger_slice.xid_end if self.cuts else self.next_xid
+        start = self.cuts[-1].ledger_slice.position_end if self.cuts else self.next_xid
         end = max(start, self.next_xid - held)
-        baseline = self.cuts[0].ledger_slice.xid_end if self.cuts else self.next_xid
+        baseline = self.cuts[0].ledger_slice.position_end if self.cuts else self.next_xid
         before = self.cuts[-1].ledger_slice if self.cuts else None
         gone_over = before is not None and before.snapshot.timeline != self.timeline
         return LedgerSlice(
-            xid_start=start,
-            xid_end=end,
+            position_start=start,
+            position_end=end,
             snapshot=ledger_at(end, timeline=self.timeline),
             mark=end,
-            baseline_xid=baseline,
+            baseline_position=baseline,
             reused_below=start if gone_over else before.reused_below if before else 0,
         )
 
@@ -395,7 +398,7 @@ class Books:
 
     def _read_rows(self, cut: Cut) -> list[LedgerRow]:
         bounds = cut.ledger_slice
-        return [one for one in self.rows.values() if bounds.xid_start <= one.row_xid < bounds.xid_end]
+        return [one for one in self.rows.values() if bounds.position_start <= one.position < bounds.position_end]
 
     def _exceptional_copies(self, cut: Cut) -> list[Entry]:
         rows = self._read_rows(cut)
@@ -411,7 +414,7 @@ class Books:
     def _keys_seen_before(self, cut: Cut, rows: Iterable[LedgerRow]) -> set[str]:
         if self.unique_key:
             return set()
-        older = {one.match_key for one in self.rows.values() if one.row_xid < cut.ledger_slice.xid_start}
+        older = {one.match_key for one in self.rows.values() if one.position < cut.ledger_slice.position_start}
         return {one.match_key for one in rows if one.reverses or one.match_key in older}
 
     def _sightings(self, case: MatchGroup, cut: Cut) -> tuple[LookupHit, ...]:

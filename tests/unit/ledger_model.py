@@ -164,7 +164,7 @@ class Ledger:
 
 
 def ledger_snapshot(xmin: int, xmax: int) -> LedgerSnapshot:
-    return LedgerSnapshot(xmin=xmin, xmax=xmax, system_identifier="73012345", timeline=1, lsn="0/1A2B3C8")
+    return LedgerSnapshot(low_mark=xmin, high_mark=xmax, system_identifier="73012345", timeline=1, lsn="0/1A2B3C8")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,15 +203,15 @@ def _unflushed(ledger: Ledger, now: int) -> LedgerSnapshot:
 
 def _by_newest_ended(ledger: Ledger, now: int) -> LedgerSnapshot:
     snapshot = ledger.read_snapshot()
-    return replace(snapshot, xmin=ledger.snapshot().xmax)
+    return replace(snapshot, low_mark=ledger.snapshot().xmax)
 
 
 def _only_what_ended(ledger: Ledger, snapshot: LedgerSnapshot) -> LedgerSnapshot:
-    return replace(snapshot, xmax=ledger.snapshot().xmax)
+    return replace(snapshot, high_mark=ledger.snapshot().xmax)
 
 
 def _only_open_transactions(ledger: Ledger, snapshot: LedgerSnapshot) -> LedgerSnapshot:
-    return replace(snapshot, xmax=ledger.mark_above_open_transactions())
+    return replace(snapshot, high_mark=ledger.mark_above_open_transactions())
 
 
 def _by_age(ledger: Ledger, row: StoredRow) -> int:

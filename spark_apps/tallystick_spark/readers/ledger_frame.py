@@ -74,8 +74,8 @@ def slice_queries(ledger: Ledger, described: LedgerDescription, ledger_slice: Le
         return ()
     return postgres_sql.slice_queries(
         ledger.ledger,
-        xid_start=ledger_slice.xid_start,
-        xid_end=ledger_slice.xid_end,
+        xid_start=ledger_slice.position_start,
+        xid_end=ledger_slice.position_end,
         block_count=described.halves_by,
     )
 

@@ -146,11 +146,11 @@ def held_by_ledger_horizon(evidence: Evidence) -> Iterator[DoubtFound]:
     who, positions = describe_horizon_holder(holder), evidence.contract.ledger.positions
     yield DoubtFound(
         doubt=Doubt.HELD_BY_LEDGER_HORIZON,
-        sentence=f"ledger: {ledger.mark - ledger.xid_end} {positions} could not be read: {who} holds the horizon "
-        f"at {ledger.xid_end}, the mark is {ledger.mark}.",
+        sentence=f"ledger: {ledger.mark - ledger.position_end} {positions} could not be read: {who} holds the horizon "
+        f"at {ledger.position_end}, the mark is {ledger.mark}.",
         details={
-            "held_transaction_ids": ledger.mark - ledger.xid_end,
-            "horizon": ledger.xid_end,
+            "held_transaction_ids": ledger.mark - ledger.position_end,
+            "horizon": ledger.position_end,
             "mark": ledger.mark,
             "holder": holder.holder if holder else "",
             "since_utc": _since_text(holder),

@@ -99,14 +99,14 @@ def _other_rows(evidence: Evidence) -> Iterator[DoubtFound]:
 def _newest_went(evidence: Evidence) -> Iterator[DoubtFound]:
     """The largest value fell below what was read: new rows may be given the same values, and no cut reads those."""
     ledger, ledger_slice = evidence.contract.ledger, evidence.cut.ledger_slice
-    now, read_up_to = ledger_slice.snapshot, ledger_slice.xid_start
-    if ledger.kind == "jdbc" and now.xmax < read_up_to:
+    end, read_up_to = ledger_slice.snapshot.high_mark, ledger_slice.position_start
+    if ledger.kind == "jdbc" and end < read_up_to:
         yield DoubtFound(
             doubt=Doubt.LEDGER_REWRITTEN,
-            sentence=f"ledger: the newest row stands at {now.xmax - 1}, and cuts have read up to {read_up_to - 1}: the "
-            f"newest rows were deleted. A row that is given one of these {ledger.positions} again is in no cut; what "
-            "earlier cuts have read stays judged. What to do: an overlap larger than what is deleted at the end.",
-            details={"newest": now.xmax - 1, "read_up_to": read_up_to},
+            sentence=f"ledger: the newest row stands at {end - 1}, and cuts have read up to {read_up_to - 1}: "
+            f"the newest rows were deleted. A row that is given one of these {ledger.positions} again is in no cut; "
+            "what earlier cuts have read stays judged. What to do: an overlap larger than what is deleted at the end.",
+            details={"newest": end - 1, "read_up_to": read_up_to},
         )
 
 
@@ -148,7 +148,7 @@ def _fewer(evidence: Evidence, rows: int) -> str:
     parts = [f"{counted(seen, 'row')} stood in this slice again, so updated"] if seen else []
     if rows > seen:
         parts.append(f"{counted(rows - seen, 'row')} deleted, or updated where no event of theirs shows it")
-    if evidence.cut.ledger_slice.xid_end > _EPOCH:
+    if evidence.cut.ledger_slice.position_end > _EPOCH:
         parts.append("or, from 2^32 ids on, so old that a row of this slice has the same 32 bits")
     return ", ".join(parts)
 
@@ -186,12 +186,12 @@ def ledger_ids_reused(evidence: Evidence) -> Iterator[DoubtFound]:
         if reuses_ids(before, now, read_up_to=read_up_to):
             yield DoubtFound(
                 doubt=Doubt.LEDGER_IDS_REUSED,
-                sentence=f"ledger: the horizon stands at {now.xmin} ({now.lsn}), it stood at {before.xmin} "
+                sentence=f"ledger: the horizon stands at {now.low_mark} ({now.lsn}), it stood at {before.low_mark} "
                 f"({before.lsn}) before, and cuts have read up to {read_up_to}: {evidence.contract.ledger.positions} "
                 "are given out again, and rows that get one below that are in no cut.",
                 details={
-                    "horizon": now.xmin,
-                    "previous_horizon": before.xmin,
+                    "horizon": now.low_mark,
+                    "previous_horizon": before.low_mark,
                     "lsn": now.lsn,
                     "previous_lsn": before.lsn,
                     "read_up_to": read_up_to,
@@ -204,6 +204,6 @@ def _steps(evidence: Evidence) -> Iterator[tuple[LedgerSnapshot, LedgerSnapshot,
     """The server before, the server after, and what had been read up to by then: cut to cut, and cut to reading."""
     ledger, read = evidence.cut.ledger_slice, evidence.surroundings.ledger
     if evidence.previous_ledger is not None:
-        yield evidence.previous_ledger, ledger.snapshot, ledger.xid_start
+        yield evidence.previous_ledger, ledger.snapshot, ledger.position_start
     if read is not None:
-        yield ledger.snapshot, read, ledger.xid_end
+        yield ledger.snapshot, read, ledger.position_end

@@ -267,7 +267,12 @@ def _slices(cut: Cut) -> list[tuple[str, int, int, Any]]:
             )
             for part in cut.topic_slices
         ),
-        (LEDGER, ledger.xid_start, ledger.xid_end, _LEDGER_SLICE.dump_python(ledger, mode="json")),
+        (
+            LEDGER,
+            ledger.position_start,
+            ledger.position_end,
+            _LEDGER_SLICE.dump_python(ledger, mode="json", by_alias=True),
+        ),
     ]
 
 

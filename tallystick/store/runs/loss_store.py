@@ -37,7 +37,7 @@ def losses_before(engine: Engine, contract_name: str, n: int) -> tuple[Loss, ...
         select(
             cut_table.c.n.label("cut_n"),
             cut_table.c.marked_at_utc,
-            big_integer(cut_slice.c.details["snapshot"]["xmax"]).label("ledger_xmax"),
+            big_integer(cut_slice.c.details["snapshot"]["xmax"]).label("ledger_high_mark"),
         )
         .join(
             verdict_table, (verdict_table.c.contract == cut_table.c.contract) & (verdict_table.c.cut_n == cut_table.c.n)
@@ -71,7 +71,7 @@ def ledger_starts_of(engine: Engine, contract_name: str, cuts: Collection[int]) 
     with engine.connect() as connection:
         rows = connection.execute(statement).all()
     return LedgerStarts(
-        xid_start={row.cut_n: row.starts_at for row in rows},
+        position_start={row.cut_n: row.starts_at for row in rows},
         rows_may_be_older=frozenset(row.cut_n for row in rows if row.older),
     )
 

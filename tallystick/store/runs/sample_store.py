@@ -19,8 +19,8 @@ def append_sample(engine: Engine, contract_name: str, sample: Sample) -> None:
             {
                 "contract": contract_name,
                 "at_utc": sample.at_utc,
-                "ledger_xmin": sample.ledger_xmin,
-                "ledger_xmax": sample.ledger_xmax,
+                "ledger_xmin": sample.ledger_low_mark,
+                "ledger_xmax": sample.ledger_high_mark,
                 "high_watermarks": [[part.topic, part.partition, mark] for part, mark in sample.high_watermarks],
             },
         )
@@ -41,8 +41,8 @@ def read_samples(engine: Engine, contract_name: str, *, since_utc: datetime) -> 
                     (TopicPartition(topic=topic, partition=partition), mark)
                     for topic, partition, mark in row.high_watermarks
                 ),
-                ledger_xmin=row.ledger_xmin,
-                ledger_xmax=row.ledger_xmax,
+                ledger_low_mark=row.ledger_xmin,
+                ledger_high_mark=row.ledger_xmax,
             )
             for row in connection.execute(statement)
         )

@@ -50,7 +50,7 @@ FIGURES = RunFigures(
 
 
 def cut(n: int) -> Cut:
-    snapshot = LedgerSnapshot(xmin=1, xmax=1, system_identifier="1", timeline=1, lsn="0/0")
+    snapshot = LedgerSnapshot(low_mark=1, high_mark=1, system_identifier="1", timeline=1, lsn="0/0")
     return Cut(
         contract="payouts",
         n=n,
@@ -59,7 +59,7 @@ def cut(n: int) -> Cut:
         marked_at_utc=NOON,
         now_utc=NOON + timedelta(minutes=1),
         topic_slices=(),
-        ledger_slice=LedgerSlice(xid_start=1, xid_end=1, snapshot=snapshot, mark=1, baseline_xid=1),
+        ledger_slice=LedgerSlice(position_start=1, position_end=1, snapshot=snapshot, mark=1, baseline_position=1),
     )
 
 

@@ -56,7 +56,7 @@ def contract(**compensation: Any) -> Contract:
 
 
 def run(*doubts: Doubt) -> StoredRun:
-    snapshot = LedgerSnapshot(xmin=1, xmax=1, system_identifier="1", timeline=1, lsn="0/0")
+    snapshot = LedgerSnapshot(low_mark=1, high_mark=1, system_identifier="1", timeline=1, lsn="0/0")
     cut = Cut(
         contract="payouts",
         n=5,
@@ -65,7 +65,7 @@ def run(*doubts: Doubt) -> StoredRun:
         marked_at_utc=NOON,
         now_utc=NOON,
         topic_slices=(),
-        ledger_slice=LedgerSlice(xid_start=1, xid_end=1, snapshot=snapshot, mark=1, baseline_xid=1),
+        ledger_slice=LedgerSlice(position_start=1, position_end=1, snapshot=snapshot, mark=1, baseline_position=1),
     )
     result = RunResult(
         contract="payouts",

@@ -189,7 +189,9 @@ def test_the_digest_does_not_depend_on_the_order_of_rows() -> None:
 def test_the_digest_does_not_depend_on_who_held_a_side_or_on_what_the_look_ups_answered_besides() -> None:
     held = evidence_of(cut=cut_of(slice_of(10, 20, mark=27), ledger_slice=ledger_slice_of(200, 300, mark=301)))
     assert digest(held) == digest(held, look_ups={"older_rows": 3})
-    assert digest(held) == digest(replace(held, horizon_holder=HorizonHolder(xid=300, holder="session 7", since=NOON)))
+    assert digest(held) == digest(
+        replace(held, horizon_holder=HorizonHolder(position=300, holder="session 7", since=NOON))
+    )
     moved = replace(held.cut.ledger_slice, snapshot=ledger_at(999))
     assert digest(held) == digest(replace(held, cut=replace(held.cut, ledger_slice=moved), previous_ledger=None))
 

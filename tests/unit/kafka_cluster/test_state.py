@@ -81,7 +81,7 @@ FULL = ClusterState(
 
 
 def test_it_goes_through_json_unchanged() -> None:
-    document = json.loads(json.dumps(SURROUNDINGS.dump_python(FULL, mode="json")))
+    document = json.loads(json.dumps(SURROUNDINGS.dump_python(FULL, mode="json", by_alias=True)))
     assert SURROUNDINGS.validate_python(document) == FULL
     look_ups = LookUps(topic_settled_until_utc=None, ledger_settled_until_utc=None, older_rows=None, surroundings=FULL)
     assert LookUps.from_json(json.loads(json.dumps(look_ups.to_json()))) == look_ups

@@ -46,9 +46,13 @@ def cut_rows(steps: Sequence[Step], *, overlap: int) -> tuple[list[int], list[in
 
     def cut() -> None:
         now = snapshot(rows, overlap)
-        before = slices[-1] if slices else LedgerSlice(xid_start=0, xid_end=0, snapshot=now, mark=0, baseline_xid=0)
-        slices.append(next_ledger_slice(before, now, sample_at(NOON, 0, now.xmax)))
-        read.extend(row for row in rows if slices[-1].xid_start <= row < slices[-1].xid_end)
+        before = (
+            slices[-1]
+            if slices
+            else LedgerSlice(position_start=0, position_end=0, snapshot=now, mark=0, baseline_position=0)
+        )
+        slices.append(next_ledger_slice(before, now, sample_at(NOON, 0, now.high_mark)))
+        read.extend(row for row in rows if slices[-1].position_start <= row < slices[-1].position_end)
 
     for what, which in [*steps, ("end", 0)]:
         if what == "take":
@@ -88,12 +92,12 @@ def test_an_overlap_that_is_too_small_loses_a_row_there(overlap: int) -> None:
 
 def test_an_idle_ledgers_newest_numbers_wait_and_its_newest_moments_do_not() -> None:
     by_number = snapshot_behind(100, overlap=10, clock=None, system="any")
-    assert (by_number.xmin, by_number.xmax) == (90, 100)
+    assert (by_number.low_mark, by_number.high_mark) == (90, 100)
     by_moment = snapshot_behind(100, overlap=10, clock=500, system="any")
-    assert (by_moment.xmin, by_moment.xmax) == (490, 501)
+    assert (by_moment.low_mark, by_moment.high_mark) == (490, 501)
     ahead = snapshot_behind(900, overlap=10, clock=500, system="any")  # a writer's clock
-    assert (ahead.xmin, ahead.xmax) == (490, 900)
-    assert snapshot_behind(3, overlap=10, clock=None, system="any").xmin == 0
+    assert (ahead.low_mark, ahead.high_mark) == (490, 900)
+    assert snapshot_behind(3, overlap=10, clock=None, system="any").low_mark == 0
 
 
 def test_a_position_lies_in_the_slice_that_holds_it_and_in_none_between() -> None:
@@ -181,12 +185,12 @@ def test_rows_are_counted_and_found_by_key_with_their_positions(file: str) -> No
     insert(file, (8, 14, "b"), side="debit")
     now = ledger_slice_of(7, 9, baseline=0)
     with opened(file) as there:
-        assert (there.read_snapshot().xmin, there.read_snapshot().xmax) == (7, 9)
+        assert (there.read_snapshot().low_mark, there.read_snapshot().high_mark) == (7, 9)
         assert not there.describe().key_is_unique
         assert there.count_older_rows(now) == 1
         assert there.keys_seen_before(now) == ("a",)
         found = there.look_up_rows(["a", "b", "nowhere"], now)
-    assert {key: [(row.row_id, row.row_xid) for row in rows] for key, rows in found.items()} == {
+    assert {key: [(row.row_id, row.position) for row in rows] for key, rows in found.items()} == {
         "a": [("11", 1), ("12", 7)],
         "b": [("13", 8)],
     }
@@ -254,7 +258,7 @@ def test_a_row_without_a_number_is_told_by_the_guard_and_lies_before_everything(
     now = ledger_slice_of(2, 3, baseline=0)
     with opened(file) as there:
         assert there.count_older_rows(now) == 2
-        assert there.look_up_rows(["b"], now)["b"][0].row_xid == -1
+        assert there.look_up_rows(["b"], now)["b"][0].position == -1
 
 
 def test_as_many_rows_have_another_sum_and_large_numbers_have_room(file: str) -> None:
@@ -291,7 +295,7 @@ def test_a_uuid_of_sql_server_is_read_as_every_other_writes_it() -> None:
 
 def test_an_empty_ledger_has_nothing_to_read(file: str) -> None:
     with opened(file) as there:
-        assert (there.read_snapshot().xmin, there.read_snapshot().xmax) == (0, 0)
+        assert (there.read_snapshot().low_mark, there.read_snapshot().high_mark) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +326,7 @@ def test_a_reader_may_not_write_into_the_file(file: str) -> None:
     with pytest.raises(LedgerUnreachable, match="readonly database"), opened(file) as there:
         there.connection.exec_driver_sql("DELETE FROM posting")
     with opened(file) as there:
-        assert there.read_snapshot().xmax == 2
+        assert there.read_snapshot().high_mark == 2
 
 
 def test_a_database_that_does_not_answer_is_named_without_the_password() -> None:

@@ -36,7 +36,7 @@ def cuts_of(*steps: tuple[int, dict[str, LedgerFile]]) -> list[LedgerSlice]:
     """A baseline and the cuts after it: where each ends, and what the folder lists then."""
     cuts: list[LedgerSlice] = []
     for end, listed in steps:
-        start = cuts[-1].xid_end if cuts else end
+        start = cuts[-1].position_end if cuts else end
         cuts.append(fix_files(ledger_slice_of(start, end, baseline=steps[0][0]), earlier=cuts, listed=listed))
     return cuts
 
@@ -129,8 +129,8 @@ def opened(folder: Path, *slices: LedgerSlice, ledger: LedgerSection = LEDGER) -
 
 
 def next_slice(folder: Path, *slices: LedgerSlice, end: int) -> LedgerSlice:
-    start = slices[-1].xid_end if slices else end
-    return opened(folder, *slices).fix(ledger_slice_of(start, end, baseline=slices[0].xid_end if slices else end))
+    start = slices[-1].position_end if slices else end
+    return opened(folder, *slices).fix(ledger_slice_of(start, end, baseline=slices[0].position_end if slices else end))
 
 
 def test_a_row_is_found_by_key_with_the_place_of_the_cut_that_took_its_file(tmp_path: Path) -> None:
@@ -225,9 +225,9 @@ def test_a_key_that_is_no_text_is_found_too(tmp_path: Path) -> None:
 def test_the_horizon_stays_behind_the_clock_and_the_mark_above_every_file(tmp_path: Path) -> None:
     write(tmp_path, "from a clock that is ahead.parquet", "a", at_ms=4 * 10**12)
     snapshot = opened(tmp_path).read_snapshot()
-    assert snapshot.xmax == 4 * 10**12 + 1
+    assert snapshot.high_mark == 4 * 10**12 + 1
     longer = LEDGER.model_copy(update={"quiet_seconds": 3_600})
-    assert opened(tmp_path, ledger=longer).read_snapshot().xmin < snapshot.xmin
+    assert opened(tmp_path, ledger=longer).read_snapshot().low_mark < snapshot.low_mark
 
 
 def test_a_file_without_the_contracts_columns_is_refused(tmp_path: Path) -> None:

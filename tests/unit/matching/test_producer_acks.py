@@ -28,7 +28,7 @@ def row(**changes: Any) -> LedgerRow:
         leg="payout",
         amount_minor=1,
         currency="EUR",
-        row_xid=250,
+        position=250,
         receipt_partition=0,
         receipt_offset=12,
     )

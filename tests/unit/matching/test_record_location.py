@@ -39,7 +39,7 @@ def ledger_row(xid: int) -> LedgerRow:
         leg="payout",
         amount_minor=1,
         currency="EUR",
-        row_xid=xid,
+        position=xid,
     )
 
 

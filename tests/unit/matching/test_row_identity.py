@@ -96,7 +96,7 @@ def stands(number: int, key: str, amount_minor: int = 1_000) -> LedgerRow:
         leg=one.leg,
         amount_minor=amount_minor,
         currency=one.currency,
-        row_xid=1,
+        position=1,
     )
 
 

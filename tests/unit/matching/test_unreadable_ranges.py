@@ -6,11 +6,11 @@ from tallystick.matching.unreadable_ranges import LedgerStarts, Loss, loss_befor
 from tallystick.model.direction import Direction
 from tests.unit.builders import L2T, NOON, T2L, T2T, cut_of, ledger_at, ledger_slice_of, partition_at, slice_of
 
-STARTS = LedgerStarts(xid_start={3: 100, 4: 200, 5: 300}, rows_may_be_older=frozenset({3}))
+STARTS = LedgerStarts(position_start={3: 100, 4: 200, 5: 300}, rows_may_be_older=frozenset({3}))
 
 
 def lost(cut_n: int, xmax: int) -> Loss:
-    return Loss(cut_n=cut_n, marked_at_utc=NOON, ledger_xmax=xmax)
+    return Loss(cut_n=cut_n, marked_at_utc=NOON, ledger_high_mark=xmax)
 
 
 @pytest.mark.parametrize(
@@ -49,4 +49,4 @@ def test_what_stood_before_the_baseline_was_read_by_nobody(log_start: int, cut_n
     baseline = cut_of(slice_of(10, 10), n=0, ledger_slice=ledger_slice_of(100, 100))
     found = loss_before_the_books(baseline, [partition_at(log_start=log_start)], cut_n=cut_n, windows=3)
     assert bool(found) is is_lost
-    assert all(one.ledger_xmax == ledger_at(100).xmax for one in found)
+    assert all(one.ledger_high_mark == ledger_at(100).high_mark for one in found)

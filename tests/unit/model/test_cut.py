@@ -1,13 +1,18 @@
 """Slices tile: each offset and each ledger transaction belongs to one cut, whatever is held, sampled or expired."""
 
-from dataclasses import replace
+import json
+import re
+from dataclasses import fields, replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from tallystick.contract.ledger import LedgerSection
+from tallystick.ledger.protocol import HorizonHolder, LedgerRow
+from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
 from tallystick.model.cut import (
     Cut,
     Discontinuity,
@@ -15,6 +20,7 @@ from tallystick.model.cut import (
     LedgerSnapshot,
     PartitionSnapshot,
     PartitionsVanished,
+    Sample,
     TopicSlice,
     choose_sample,
     discontinued_slice,
@@ -42,6 +48,8 @@ from tests.unit.builders import (
     sample_at,
     slice_of,
 )
+
+OF_POSTGRESQL = re.compile(r"(?<![a-z])(xid|xmin|xmax)(?![a-z])")
 
 
 def bounds(part: TopicSlice) -> tuple[int, int]:
@@ -228,19 +236,21 @@ def test_a_partition_that_is_gone_or_does_not_go_on_has_expired_whole(now: list[
 def test_a_ledger_slice_ends_at_the_mark_and_never_above_the_horizon() -> None:
     previous = ledger_slice_of(200, 300)
     whole = next_ledger_slice(previous, ledger_at(350), sample_at(NOON, 20, 340))
-    assert (whole.xid_start, whole.xid_end, whole.held) == (300, 340, False)
+    assert (whole.position_start, whole.position_end, whole.held) == (300, 340, False)
     short = next_ledger_slice(previous, ledger_at(330), sample_at(NOON, 20, 340))
-    assert (short.xid_start, short.xid_end, short.held) == (300, 330, True)
+    assert (short.position_start, short.position_end, short.held) == (300, 330, True)
 
 
 def test_a_horizon_that_stands_still_gives_an_empty_slice_and_no_step_back() -> None:
     slice_now = next_ledger_slice(ledger_slice_of(200, 300), ledger_at(290), sample_at(NOON, 20, 295))
-    assert (slice_now.xid_start, slice_now.xid_end, slice_now.mark, slice_now.held) == (300, 300, 300, False)
+    assert (slice_now.position_start, slice_now.position_end, slice_now.mark, slice_now.held) == (300, 300, 300, False)
 
 
 def test_the_baseline_is_handed_on() -> None:
     assert (
-        next_ledger_slice(ledger_slice_of(200, 300, baseline=7), ledger_at(350), sample_at(NOON, 0, 1)).baseline_xid
+        next_ledger_slice(
+            ledger_slice_of(200, 300, baseline=7), ledger_at(350), sample_at(NOON, 0, 1)
+        ).baseline_position
         == 7
     )
 
@@ -260,11 +270,11 @@ def test_where_the_ids_do_not_go_on_nobody_says_whether_rows_below_the_slice_wer
     previous = replace(ledger_slice_of(200, 300, baseline=7), snapshot=GOES_ON)
     mark = sample_at(NOON, 0, 1)
     after = next_ledger_slice(previous, now, mark)
-    assert (after.baseline_xid, after.reused_below) == (7, 300)
+    assert (after.baseline_position, after.reused_below) == (7, 300)
     later = next_ledger_slice(replace(after, snapshot=GOES_ON), ledger_at(300, lsn="1/0"), mark)
-    assert (later.baseline_xid, later.reused_below) == (7, 300)
+    assert (later.baseline_position, later.reused_below) == (7, 300)
     same = next_ledger_slice(previous, ledger_at(300, lsn="1/0"), mark)
-    assert (same.baseline_xid, same.reused_below) == (7, 0)
+    assert (same.baseline_position, same.reused_below) == (7, 0)
 
 
 def test_ids_are_given_again_until_a_cut_has_begun_above_what_had_been_read() -> None:
@@ -285,10 +295,13 @@ def test_the_newest_row_of_a_ledger_without_history_may_go_and_no_row_leaves_the
     """Such a horizon follows the largest value. With a log beside it, it would be a copy of an earlier state."""
     mark = sample_at(NOON, 0, 299)
     for fell_back in (ledger_at(290, timeline=0, lsn="0/0"), ledger_at(290, lsn="0/0")):
-        previous = replace(ledger_slice_of(200, 300, baseline=7), snapshot=replace(fell_back, xmin=300))
+        previous = replace(ledger_slice_of(200, 300, baseline=7), snapshot=replace(fell_back, low_mark=300))
         now = next_ledger_slice(previous, fell_back, mark)
-        assert (now.xid_start, now.xid_end, now.held) == (300, 300, False)
-        assert (now.baseline_xid, now.reused_below) == (7, 300 if fell_back.keeps_history else previous.reused_below)
+        assert (now.position_start, now.position_end, now.held) == (300, 300, False)
+        assert (now.baseline_position, now.reused_below) == (
+            7,
+            300 if fell_back.keeps_history else previous.reused_below,
+        )
         assert reuses_ids(previous.snapshot, fell_back, read_up_to=300) is fell_back.keeps_history
 
 
@@ -296,10 +309,10 @@ def test_half_of_32_bits_since_the_last_cut_is_all_that_a_slice_by_xmin_may_span
     by_xmin = LedgerSection(connection="c", table="billing.posting")
     by_column = by_xmin.model_copy(update={"slice_by": "written_xid"})
     end, half = 300, 2**31
-    refuse_too_wide(by_xmin, cut_of(), ledger_at(301, xmax=end + half))
-    refuse_too_wide(by_column, cut_of(), ledger_at(301, xmax=end + half + 1))
+    refuse_too_wide(by_xmin, cut_of(), ledger_at(301, high_mark=end + half))
+    refuse_too_wide(by_column, cut_of(), ledger_at(301, high_mark=end + half + 1))
     with pytest.raises(LedgerTooFarAhead, match=r"2,147,483,649 transaction ids .* cut 2 .* at most 2,147,483,648.*"):
-        refuse_too_wide(by_xmin, cut_of(), ledger_at(301, xmax=end + half + 1))
+        refuse_too_wide(by_xmin, cut_of(), ledger_at(301, high_mark=end + half + 1))
 
 
 # Tiling, as a law.
@@ -338,10 +351,10 @@ def test_ledger_slices_tile_and_never_pass_the_horizon(moves: list[tuple[int, in
     for begun, open_for, lag, _ in moves:
         xmax += begun
         xmin = max(xmin, xmax - open_for)
-        part = next_ledger_slice(part, ledger_at(xmin, xmax=xmax), sample_at(NOON, 0, max(0, xmax - lag)))
-        assert part.xid_end <= xmin
-        read += range(part.xid_start, part.xid_end)
-    assert read == list(range(100, part.xid_end))
+        part = next_ledger_slice(part, ledger_at(xmin, high_mark=xmax), sample_at(NOON, 0, max(0, xmax - lag)))
+        assert part.position_end <= xmin
+        read += range(part.position_start, part.position_end)
+    assert read == list(range(100, part.position_end))
 
 
 # Which sample ends a window.
@@ -368,8 +381,8 @@ def test_a_sample_is_late_once_the_next_window_has_ended_too(sampled: timedelta,
 
 def test_a_late_windows_marks_move_back_to_where_its_end_lies_by_timestamp() -> None:
     late = sample_at(NOON + 5 * HOUR, 90, 700)
-    moved = mark_by_time(late, offsets={PART: 40}, xid=300)
-    assert (moved.high_watermark(PART), moved.ledger_xmax, moved.at_utc) == (40, 300, late.at_utc)
+    moved = mark_by_time(late, offsets={PART: 40}, position=300)
+    assert (moved.high_watermark(PART), moved.ledger_high_mark, moved.at_utc) == (40, 300, late.at_utc)
 
 
 @pytest.mark.parametrize(
@@ -381,10 +394,45 @@ def test_a_late_windows_marks_move_back_to_where_its_end_lies_by_timestamp() -> 
 )
 def test_a_late_windows_marks_never_move_beyond_the_sample(offsets: dict[TopicPartition, int], xid: int | None) -> None:
     late = sample_at(NOON + 5 * HOUR, 90, 700)
-    assert mark_by_time(late, offsets=offsets, xid=xid) == late
+    assert mark_by_time(late, offsets=offsets, position=xid) == late
 
 
 def test_a_cut_without_expiry_has_none() -> None:
     assert not replace(cut_of(), topic_slices=()).has_expired
     assert cut_of(n=0).is_baseline
     assert not cut_of(n=1).is_baseline
+
+
+# What is stored.
+
+
+def test_a_stored_slice_keeps_its_keys_whatever_code_calls_its_fields() -> None:
+    """Cuts of each release are read by each later one; a file or a number that grows was always called by these too."""
+    document = {
+        "xid_start": 200,
+        "xid_end": 300,
+        "snapshot": {"xmin": 300, "xmax": 310, "system_identifier": "73012345", "timeline": 1, "lsn": "0/1A2B3C8"},
+        "mark": 305,
+        "baseline_xid": 100,
+        "reused_below": 0,
+        "files": [],
+        "changed": [],
+    }
+    stored = TypeAdapter(LedgerSlice)
+    ledger_slice = replace(ledger_slice_of(200, 300, mark=305), snapshot=ledger_at(300, high_mark=310))
+    assert json.dumps(stored.dump_python(ledger_slice, mode="json", by_alias=True)) == json.dumps(document)
+    assert stored.validate_python(document) == ledger_slice
+
+
+def test_a_stored_loss_keeps_its_keys() -> None:
+    """Of look-ups that a restarted attempt goes on from."""
+    document = {"cut_n": 3, "marked_at_utc": "2026-03-01T12:00:00Z", "ledger_xmax": 310}
+    loss = Loss(cut_n=3, marked_at_utc=NOON, ledger_high_mark=310)
+    assert TypeAdapter(Loss).dump_python(loss, mode="json", by_alias=True) == document
+    assert TypeAdapter(Loss).validate_python(document) == loss
+
+
+@pytest.mark.parametrize("kind", [LedgerSlice, LedgerSnapshot, Sample, HorizonHolder, LedgerRow, Loss, LedgerStarts])
+def test_no_field_that_every_kind_of_ledger_has_is_called_as_postgresqls(kind: type) -> None:
+    assert [one.name for one in fields(kind) if OF_POSTGRESQL.search(one.name)] == []
+    assert OF_POSTGRESQL.search("row_xid")

@@ -15,9 +15,9 @@ from tests.unit.builders import HOUR, LAW, MINUTE, NOON, PART, ledger_at, partit
 MARK = sample_at(NOON, 20, 300)
 
 
-def waits(*samples: Sample, lso: int = 20, ledger_xmin: int = 300) -> tuple[str, ...]:
+def waits(*samples: Sample, lso: int = 20, ledger_low_mark: int = 300) -> tuple[str, ...]:
     settlement = assess_settlement(
-        samples, window_end_utc=NOON, partitions=[partition_at(lso=lso)], ledger_xmin=ledger_xmin
+        samples, window_end_utc=NOON, partitions=[partition_at(lso=lso)], ledger_low_mark=ledger_low_mark
     )
     assert settlement.settled == (not settlement.waits_for)
     return settlement.waits_for
@@ -25,13 +25,13 @@ def waits(*samples: Sample, lso: int = 20, ledger_xmin: int = 300) -> tuple[str,
 
 def test_both_marks_reached_is_settled() -> None:
     assert waits(MARK) == ()
-    assert waits(MARK, lso=21, ledger_xmin=301) == ()
+    assert waits(MARK, lso=21, ledger_low_mark=301) == ()
 
 
 def test_each_side_that_is_one_short_is_waited_for_and_named() -> None:
     assert waits(MARK, lso=19) == ("billing.payouts[0]: the LSO stands at 19, the mark is 20",)
-    assert waits(MARK, ledger_xmin=299) == ("ledger: the horizon stands at 299, the mark is 300",)
-    assert len(waits(MARK, lso=19, ledger_xmin=299)) == 2
+    assert waits(MARK, ledger_low_mark=299) == ("ledger: the horizon stands at 299, the mark is 300",)
+    assert len(waits(MARK, lso=19, ledger_low_mark=299)) == 2
 
 
 def test_before_any_sample_at_the_windows_end_nothing_is_settled() -> None:
@@ -52,7 +52,7 @@ def test_an_idle_topic_settles() -> None:
 
 def test_a_partition_that_the_sample_did_not_know_is_not_waited_for() -> None:
     new = partition_at(partition=1, lso=0)
-    settlement = assess_settlement([MARK], window_end_utc=NOON, partitions=[partition_at(), new], ledger_xmin=300)
+    settlement = assess_settlement([MARK], window_end_utc=NOON, partitions=[partition_at(), new], ledger_low_mark=300)
     assert settlement.settled
 
 
@@ -68,21 +68,21 @@ def test_the_topic_has_settled_until_the_newest_sample_that_the_lso_has_reached(
 
 @pytest.mark.parametrize(("xmin", "minutes"), [(300, 0), (301, 1), (302, 2), (999, 3)])
 def test_the_ledger_has_settled_until_the_newest_sample_that_the_horizon_has_reached(xmin: int, minutes: int) -> None:
-    assert ledger_settled_until(SAMPLES, ledger_xmin=xmin) == NOON + minutes * MINUTE
+    assert ledger_settled_until(SAMPLES, ledger_low_mark=xmin) == NOON + minutes * MINUTE
 
 
 def test_what_was_open_at_a_sample_must_have_ended_not_only_what_had_ended_by_then() -> None:
     """The sample's own horizon says nothing of the ids between it and xmax."""
-    sample = replace(MARK, ledger_xmin=290, ledger_xmax=300)
-    assert ledger_settled_until([sample], ledger_xmin=299) is None
-    assert ledger_settled_until([sample], ledger_xmin=300) == NOON
+    sample = replace(MARK, ledger_low_mark=290, ledger_high_mark=300)
+    assert ledger_settled_until([sample], ledger_low_mark=299) is None
+    assert ledger_settled_until([sample], ledger_low_mark=300) == NOON
 
 
 def test_a_side_that_has_reached_no_sample_has_settled_until_no_time() -> None:
     assert topic_settled_until(SAMPLES, [partition_at(lso=19)]) is None
-    assert ledger_settled_until(SAMPLES, ledger_xmin=299) is None
+    assert ledger_settled_until(SAMPLES, ledger_low_mark=299) is None
     assert topic_settled_until([], [partition_at()]) is None
-    assert ledger_settled_until([], ledger_xmin=300) is None
+    assert ledger_settled_until([], ledger_low_mark=300) is None
 
 
 def test_one_partition_behind_holds_the_topic() -> None:
@@ -108,12 +108,12 @@ def test_a_partition_that_vanished_never_reads_as_settled() -> None:
 def test_the_order_of_samples_changes_nothing(samples: list[Sample], reached: int) -> None:
     partitions = [partition_at(lso=reached)]
     assert topic_settled_until(samples, partitions) == topic_settled_until(SAMPLES, partitions)
-    assert ledger_settled_until(samples, ledger_xmin=280 + reached) == ledger_settled_until(
-        SAMPLES, ledger_xmin=280 + reached
+    assert ledger_settled_until(samples, ledger_low_mark=280 + reached) == ledger_settled_until(
+        SAMPLES, ledger_low_mark=280 + reached
     )
-    assert assess_settlement(samples, window_end_utc=NOON, partitions=partitions, ledger_xmin=300) == assess_settlement(
-        SAMPLES, window_end_utc=NOON, partitions=partitions, ledger_xmin=300
-    )
+    assert assess_settlement(
+        samples, window_end_utc=NOON, partitions=partitions, ledger_low_mark=300
+    ) == assess_settlement(SAMPLES, window_end_utc=NOON, partitions=partitions, ledger_low_mark=300)
 
 
 @LAW
@@ -129,7 +129,7 @@ def test_a_side_that_goes_on_never_settles_less(lso: int, more: int) -> None:
 def test_a_window_is_settled_only_once_all_that_the_leader_had_can_be_read(lso: int, above: int, unseen: int) -> None:
     now = partition_at(lso=lso, high_watermark=lso + above, log_end=lso + above + unseen)
     sample = sample_of((now,), ledger_at(300), at_utc=NOON)
-    settlement = assess_settlement([sample], window_end_utc=NOON, partitions=(now,), ledger_xmin=300)
+    settlement = assess_settlement([sample], window_end_utc=NOON, partitions=(now,), ledger_low_mark=300)
     assert settlement.settled == (above + unseen == 0)
     assert (topic_settled_until([sample], (now,)) is None) == (above + unseen > 0)
     taken = next_topic_slice(now, previous=None, mark=sample.high_watermark(PART))

@@ -76,7 +76,9 @@ def test_the_posture_is_told_by_the_settings_that_the_run_stored(matched_run: St
         retention_bytes=-1,
         message_timestamp_type="CreateTime",
     )
-    look_ups = {"surroundings": SURROUNDINGS.dump_python(ClusterState(topic_settings=(read,)), mode="json")}
+    look_ups = {
+        "surroundings": SURROUNDINGS.dump_python(ClusterState(topic_settings=(read,)), mode="json", by_alias=True)
+    }
     run = replace(matched_run, result=replace(matched_run.result, look_ups=look_ups))
     standings = {
         line.setting: line.standing for line in report_page(run, contract).posture if line.scope == "billing.fees"

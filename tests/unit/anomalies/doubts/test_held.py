@@ -102,7 +102,7 @@ def test_every_held_partition_is_a_doubt_of_its_own() -> None:
 
 def test_a_held_horizon_names_the_session_the_moment_and_the_ids() -> None:
     cut = cut_of(ledger_slice=ledger_slice_of(200, 300, mark=312))
-    holder = HorizonHolder(xid=300, holder="session 7 of relay", since=NOON)
+    holder = HorizonHolder(position=300, holder="session 7 of relay", since=NOON)
     (doubt,) = held_by_ledger_horizon(evidence_of(cut=cut, horizon_holder=holder))
     assert doubt.sentence == (
         "ledger: 12 transaction ids could not be read: session 7 of relay, open since 2026-03-01 12:00:00 UTC holds "
@@ -114,7 +114,7 @@ def test_a_holder_that_nobody_may_see_or_that_is_gone_is_said_to_be_so() -> None
     cut = cut_of(ledger_slice=ledger_slice_of(200, 300, mark=312))
     (gone,) = held_by_ledger_horizon(evidence_of(cut=cut))
     assert "a transaction that has ended meanwhile holds the horizon" in gone.sentence
-    unseen = HorizonHolder(xid=300, holder="session 7", since=None)
+    unseen = HorizonHolder(position=300, holder="session 7", since=None)
     (doubt,) = held_by_ledger_horizon(evidence_of(cut=cut, horizon_holder=unseen))
     assert "session 7 holds the horizon" in doubt.sentence
 

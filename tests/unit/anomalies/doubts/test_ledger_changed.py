@@ -116,7 +116,7 @@ def test_by_a_column_as_many_rows_that_are_not_the_same_are_told() -> None:
 
 def test_by_a_column_newest_rows_that_were_read_and_went_are_told_and_unread_ones_are_not() -> None:
     def told(xmax: int) -> str:
-        now = replace(ledger_slice_of(300, 300), snapshot=ledger_at(290, xmax=xmax, timeline=0, lsn="0/0"))
+        now = replace(ledger_slice_of(300, 300), snapshot=ledger_at(290, high_mark=xmax, timeline=0, lsn="0/0"))
         ledger = {"kind": "jdbc", "connection": "l", "table": "main.posting", "order_by": "entry_id", "overlap": 10}
         found = ledger_rewritten(evidence_of(contract=contract_of(ledger=ledger), cut=cut_of(ledger_slice=now)))
         return "".join(one.sentence for one in found)
