@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
 
-    from tallystick.pipeline.lineage_names import DatasetName
+    from tallystick.documents.lineage_names import DatasetName
 
 
 def lineage_of(*, read: "Iterable[DatasetName]", written: "Iterable[DatasetName]") -> "OperatorLineage":

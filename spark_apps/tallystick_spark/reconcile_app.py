@@ -39,6 +39,7 @@ from tallystick.connections.connections import (
 )
 from tallystick.contract.change import refuse_other_books
 from tallystick.contract.contract import Contract, load_contract
+from tallystick.documents.breaks_parquet import breaks_file
 from tallystick.host.gc_tuning import relaxed_gc
 from tallystick.host.private_files import private_folder
 from tallystick.judging.canaries import missed_canaries
@@ -50,9 +51,9 @@ from tallystick.matching.closed_cut import DIGEST
 from tallystick.model.cut import Cut, without_expired
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import RunResult
-from tallystick.pipeline.breaks_parquet import breaks_file
-from tallystick.pipeline.investigate import investigate, open_indexes, read_history, take_cut_census
+from tallystick.pipeline.investigate import ScannedCut, investigate, take_cut_census
 from tallystick.pipeline.lookups import LookUps
+from tallystick.pipeline.run_history import open_indexes, read_history
 from tallystick.pipeline.sources import open_both_sides
 from tallystick.report.log_excerpt import FETCH_BYTES, with_strips
 from tallystick.store.alerts.alert_store import firing_alerts
@@ -290,17 +291,18 @@ def judge_cut(
         if census is not None:
             counted = census.result()
         announce("census_taken", unexplained=sum(one.unexplained for one in counted))
-        evidence, look_ups = investigate(
-            engine,
-            sides,
-            cut,
-            past,
-            scan,
-            counted,
+        scanned = ScannedCut(
+            engine=engine,
+            sides=sides,
+            cut=cut,
+            past=past,
+            scan=scan,
+            census=tuple(counted),
             partitions_before=partitions,
             stored_look_ups=stored_look_ups,
             indexes=indexes,
         )
+        evidence, look_ups = investigate(scanned)
         announce("investigated", keys=len(evidence.outcomes))
     evidence = replace(evidence, missed_canaries=missed_canaries(evidence, scan.canaries))
     result = judge(

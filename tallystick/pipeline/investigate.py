@@ -1,28 +1,27 @@
 """From a scan to evidence: group the exceptional copies by key, look up what has no partner, find who produced what.
 
 Asks both sides about exceptions only, so its cost grows with breaks and open items, not with rows.
+
+One file, since the five steps and the values between them are read one after the other.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 
 from sqlalchemy import Engine
 
 from tallystick.contract.contract import Contract
 from tallystick.judging.record_origins import origins_needed, read_identities
-from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS, held_positions
-from tallystick.kafka_cluster.snapshot import read_clusters
-from tallystick.kafka_cluster.state import SURROUNDINGS, ClusterState, ExecutedAction, PositionSums
+from tallystick.kafka_cluster.state import ClusterState
 from tallystick.kafka_log.event_decoder import EventReader
 from tallystick.kafka_log.fetch import OffsetNotInLog
 from tallystick.kafka_log.header_cache import KeptHeads
 from tallystick.kafka_log.offset_census import OffsetProgress, OnProgress, take_census, with_compaction
 from tallystick.kafka_log.record import why_unreadable
-from tallystick.ledger.key_index import ReadableIndexes, readable_indexes
+from tallystick.ledger.key_index import ReadableIndexes
 from tallystick.ledger.protocol import HorizonHolder
-from tallystick.matching.evidence import Evidence, UnreadableRecord
+from tallystick.matching.evidence import Evidence, LegsCase, UnreadableRecord
 from tallystick.matching.grace import grace_in_force
 from tallystick.matching.grouping import (
     group_by_key,
@@ -30,87 +29,28 @@ from tallystick.matching.grouping import (
     not_judged_before,
     without_repeats,
 )
-from tallystick.matching.known_repairs import action_ids_of, believed_records, believed_rows, repairs_by_id
-from tallystick.matching.match_case import Deadlines, Entry
+from tallystick.matching.known_repairs import Believed, action_ids_of, believed_records, believed_rows, repairs_by_id
+from tallystick.matching.match_case import Deadlines, Entry, MatchGroup, MatchResult
 from tallystick.matching.pairing import pair_key, topic_of
 from tallystick.matching.producer_acks import without_compacted
 from tallystick.matching.reversals import may_be_taken_back, possible_reversals, with_reversals, with_row_reversals
 from tallystick.matching.row_identity import RowNames, items_of_rows, standing_beside, with_ids_of_their_own
 from tallystick.matching.scan_result import SliceScan, topic_item_id
-from tallystick.matching.unreadable_ranges import LedgerStarts, Loss, OutOfSight, out_of_sight
+from tallystick.matching.unreadable_ranges import LedgerStarts, OutOfSight, out_of_sight
 from tallystick.model.census_values import PartitionCensus
-from tallystick.model.cut import Cut, LedgerSnapshot, PartitionSnapshot, continues_history, is_recreated
+from tallystick.model.cut import Cut, PartitionSnapshot, is_recreated
 from tallystick.model.known_repair import Repairs
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
-from tallystick.model.partner_lag import Grace, TopicLag
+from tallystick.model.partner_lag import Grace
 from tallystick.pipeline.lookups import LookUps, look_up
+from tallystick.pipeline.read_cluster_state import read_surroundings
+from tallystick.pipeline.run_history import RunHistory
 from tallystick.pipeline.sources import Sources
-from tallystick.store.plans.plan_store import executed_actions, known_repairs
-from tallystick.store.runs.close_store import closed_cuts_before
-from tallystick.store.runs.cut_store import read_cursor_positions, read_cut
-from tallystick.store.runs.loss_store import ledger_starts_of, losses_before, moved_below, transactions_judged_before
-from tallystick.store.runs.open_item_store import judged_items_as_of, surplus_items_as_of
-from tallystick.store.runs.run_history_store import (
-    key_indexes_before,
-    lags_of_clean_runs,
-    ledger_rows_before,
-    surroundings_document,
-)
+from tallystick.store.plans.plan_store import known_repairs
+from tallystick.store.runs.loss_store import transactions_judged_before
+from tallystick.store.runs.open_item_store import judged_items_as_of
 from tallystick.store.runs.sample_store import read_samples
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunHistory:
-    """What earlier cuts left behind, as of this one."""
-
-    baseline: Cut
-    previous: Cut
-    carried: tuple[OpenItem, ...]
-    older_rows_expected: int | None
-    losses: tuple[Loss, ...] = ()
-    """Earlier cuts of which retention took something before it was read."""
-    ledger_starts: LedgerStarts = field(default_factory=LedgerStarts)
-    """Of the cuts that first saw what is carried."""
-    rows_moved_below: int = 0
-    clean_lags: tuple[tuple[TopicLag, ...], ...] = ()
-    """What MATCHED runs just before this one measured."""
-    closed: tuple[Cut, ...] = ()
-    """Earlier cuts that a person closed, so that nobody has read them."""
-    too_many: tuple[OpenItem, ...] = ()
-    """Copies that are one too many, and that nothing but a reversal ends: no part of the pairing."""
-
-
-def read_history(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenItem, ...]) -> RunHistory:
-    """Read the baseline, the previous cut and the guard's expected count. Only a baseline has no past."""
-    baseline = read_cut(engine, contract.contract, 0)
-    previous = read_cut(engine, contract.contract, cut.n - 1)
-    assert baseline is not None and previous is not None
-    return RunHistory(
-        baseline=baseline,
-        previous=previous,
-        carried=carried,
-        older_rows_expected=ledger_rows_before(engine, contract.contract, cut.n),
-        losses=losses_before(engine, contract.contract, cut.n),
-        ledger_starts=ledger_starts_of(engine, contract.contract, {item.first_seen_cut for item in carried}),
-        rows_moved_below=moved_below(engine, contract.contract, cut.n - 1),
-        clean_lags=lags_of_clean_runs(engine, contract.contract, cut.n),
-        closed=closed_cuts_before(engine, contract.contract, cut.n),
-        too_many=surplus_items_as_of(engine, contract.contract, cut.n),
-    )
-
-
-def open_indexes(engine: Engine, contract: Contract, cut: Cut, artifacts: Path) -> ReadableIndexes:
-    """The indexes of keys that a run of this cut may ask."""
-    stored = key_indexes_before(engine, contract.contract, cut.n, windows=contract.ledger.index_windows)
-    indexes = readable_indexes(artifacts, stored)
-    if not contract.input_topics:
-        return indexes
-    oldest = read_cut(engine, contract.contract, indexes.unbroken_from or cut.n)
-    if oldest is None or losses_before(engine, contract.contract, cut.n):
-        return indexes
-    starts = {part.offsets.topic_partition: part.offsets.kafka_offset_start for part in oldest.topic_slices}
-    return replace(indexes, reach=starts)
 
 
 def take_cut_census(sides: Sources, cut: Cut, on_progress: OnProgress) -> tuple[PartitionCensus, ...]:
@@ -130,72 +70,181 @@ def take_cut_census(sides: Sources, cut: Cut, on_progress: OnProgress) -> tuple[
     )
 
 
-def investigate(
-    engine: Engine,
-    sides: Sources,
-    cut: Cut,
-    past: RunHistory,
-    scan: SliceScan,
-    census: Sequence[PartitionCensus],
-    *,
-    partitions_before: tuple[PartitionSnapshot, ...],
-    stored_look_ups: LookUps | None,
-    indexes: ReadableIndexes | None = None,
-) -> tuple[Evidence, LookUps]:
-    """Prepare all that the classes judge by.
+@dataclass(frozen=True, kw_only=True)
+class _Rows:
+    """copies: of both sides, each row under its item's id. items: those that take part. beside: as LookUps has it."""
+
+    copies: tuple[Entry, ...]
+    items: tuple[OpenItem, ...]
+    beside: tuple[str, ...] | None
+    names: RowNames
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScannedCut:
+    """What an investigation begins with: a cut, what was scanned of it, and where more can be asked.
 
     partitions_before: the topics as they stood before the scan. stored_look_ups: the first answers, when a cut is
     judged again. indexes: of keys; not asked then.
     """
-    contract = sides.contract
-    rows = _tell_rows_apart(engine, sides, cut, past, scan, stored_look_ups)
-    cases = group_by_key(rows.copies, rows.items, ignore_case=contract.currency_case == "ignored")
+
+    engine: Engine
+    sides: Sources
+    cut: Cut
+    past: RunHistory
+    scan: SliceScan
+    census: tuple[PartitionCensus, ...]
+    partitions_before: tuple[PartitionSnapshot, ...]
+    stored_look_ups: LookUps | None
+    indexes: ReadableIndexes | None
+
+    @property
+    def contract(self) -> Contract:
+        return self.sides.contract
+
+    def known_repairs(self, action_ids: Collection[str]) -> Repairs:
+        """Repairs that the store knows of these; of a cut that is judged again, those that its first run knew."""
+        return _known_repairs(self.engine, self.stored_look_ups, action_ids)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupedItems:
+    """Step 1: new and carried items by key and by business transaction, reversals beside what they take back."""
+
+    scanned: ScannedCut
+    groups: tuple[MatchGroup, ...]
+    legs: tuple[LegsCase, ...]
+    rows: _Rows
+    too_many: Mapping[str, OpenItem]
+    """By item id: what earlier runs judged one too many."""
+    heads: KeptHeads
+    reversing: Believed
+    known: Repairs
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocatedItems:
+    """Step 2: where else each key without a partner is, and the cluster around the cut."""
+
+    grouped: GroupedItems
+    groups: tuple[MatchGroup, ...]
+    look_ups: LookUps
+    believed: Believed
+    known: Repairs
+    grace: Grace
+    new_copies_due_utc: datetime
+    census: tuple[PartitionCensus, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatedItems:
+    """Step 3: by when a partner must have come, and how far each side has been read whole."""
+
+    located: LocatedItems
+    deadlines: Deadlines
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedItems:
+    """Step 4: what each item of each group is, and which business transactions lack a leg."""
+
+    dated: DatedItems
+    outcomes: tuple[MatchResult, ...]
+    legs: tuple[LegsCase, ...]
+
+
+def investigate(scanned: ScannedCut) -> tuple[Evidence, LookUps]:
+    """Prepare all that the rules judge by, in five steps. Give the look-ups too, which are stored with the verdict."""
+    grouped = group(scanned)
+    located = locate(grouped)
+    dated = set_deadlines(located)
+    paired = pair(dated)
+    return attribute(paired)
+
+
+def group(scanned: ScannedCut) -> GroupedItems:
+    """Group new and carried items by key and by business transaction, and say which of them take another one back."""
+    contract, cut, past, scan = scanned.contract, scanned.cut, scanned.past, scanned.scan
+    rows = _tell_rows_apart(scanned.engine, scanned.sides, cut, past, scan, scanned.stored_look_ups)
+    groups = group_by_key(rows.copies, rows.items, ignore_case=contract.currency_case == "ignored")
     too_many = {item.item_id: item for item in (*past.carried, *past.too_many) if may_be_taken_back(item)}
-    asked = possible_reversals(cases, too_many.values())
-    heads = KeptHeads(of=scan.heads, fetch_one=sides.fetcher(fetch_bytes=1))
-    records = read_identities(sides.fetcher(), asked, contract.event_on, scan.log_records, heads)
-    known = _known_repairs(engine, stored_look_ups, action_ids_of(records, {}))
+    asked = possible_reversals(groups, too_many.values())
+    heads = KeptHeads(of=scan.heads, fetch_one=scanned.sides.fetcher(fetch_bytes=1))
+    records = read_identities(scanned.sides.fetcher(), asked, contract.event_on, scan.log_records, heads)
+    known = scanned.known_repairs(action_ids_of(records, {}))
     reversing = believed_records(records, known)
-    cases = with_reversals(cases, reversing.records, too_many)
     legs = group_by_transaction(scan.incomplete, past.carried) if len(contract.legs) > 1 else ()
-    legs = not_judged_before(
-        legs, transactions_judged_before(engine, cut.contract, cut.n, {case.transaction_key for case in legs})
+    keys = {case.transaction_key for case in legs}
+    return GroupedItems(
+        scanned=scanned,
+        groups=with_reversals(groups, reversing.records, too_many),
+        legs=not_judged_before(legs, transactions_judged_before(scanned.engine, cut.contract, cut.n, keys)),
+        rows=rows,
+        too_many=too_many,
+        heads=heads,
+        reversing=reversing,
+        known=known,
     )
-    grace = grace_in_force(contract, past.clean_lags)
+
+
+def locate(grouped: GroupedItems) -> LocatedItems:
+    """Look up both sides for what has no partner yet, and read the cluster's state; a judged cut has both stored."""
+    scanned, cut, past = grouped.scanned, grouped.scanned.cut, grouped.scanned.past
+    grace = grace_in_force(scanned.contract, past.clean_lags)
     new_copies_due_utc = cut.marked_at_utc + grace.duration
-    look_ups = stored_look_ups or look_up(
-        sides,
+    look_ups = scanned.stored_look_ups or _first_look_ups(grouped, new_copies_due_utc)
+    around = look_ups.surroundings
+    known = _and_known(grouped.known, scanned.known_repairs(action_ids_of({}, look_ups.by_key)))
+    believed = believed_rows(look_ups.by_key, known)
+    return LocatedItems(
+        grouped=grouped,
+        groups=with_row_reversals(grouped.groups, believed.sightings, grouped.too_many.values()),
+        look_ups=look_ups,
+        believed=believed,
+        known=known,
+        grace=grace,
+        new_copies_due_utc=new_copies_due_utc,
+        census=tuple(with_compaction(one, compacts=around.compacts(one.topic)) for one in scanned.census),
+    )
+
+
+def _first_look_ups(grouped: GroupedItems, new_copies_due_utc: datetime) -> LookUps:
+    scanned, cut, past, contract = grouped.scanned, grouped.scanned.cut, grouped.scanned.past, grouped.scanned.contract
+    since_utc = _oldest_deadline(cut, contract, past.carried)
+    look_ups = look_up(
+        scanned.sides,
         cut,
         baseline=past.baseline,
         older_rows_expected=past.older_rows_expected,
         rows_moved_below=past.rows_moved_below,
-        samples=read_samples(engine, contract.contract, since_utc=_oldest_deadline(cut, contract, past.carried)),
-        cases=cases,
+        samples=read_samples(scanned.engine, contract.contract, since_utc=since_utc),
+        cases=grouped.groups,
         transaction_keys={
             case.transaction_key
-            for case in legs
+            for case in grouped.legs
             if (case.carried.due_utc if case.carried else new_copies_due_utc) <= cut.now_utc
         },
         new_copies_due_utc=new_copies_due_utc,
-        scan=scan,
-        heads=heads,
-        indexes=indexes,
+        scan=scanned.scan,
+        heads=grouped.heads,
+        indexes=scanned.indexes,
         closed=past.closed,
-        row_names=rows.names,
+        row_names=grouped.rows.names,
     )
-    if stored_look_ups is None:
-        around = read_surroundings(engine, sides, cut, past, partitions_before=partitions_before)
-        look_ups = replace(look_ups, surroundings=around, rows_beside=rows.beside)
+    around = read_surroundings(scanned.engine, scanned.sides, cut, past, partitions_before=scanned.partitions_before)
+    return replace(look_ups, surroundings=around, rows_beside=grouped.rows.beside)
+
+
+def set_deadlines(located: LocatedItems) -> DatedItems:
+    """Say by when a partner must have come, and up to when each side has been read whole."""
+    scanned, look_ups = located.grouped.scanned, located.look_ups
+    contract, cut, past = scanned.contract, scanned.cut, scanned.past
     around = look_ups.surroundings
-    known = _and_known(known, _known_repairs(engine, stored_look_ups, action_ids_of({}, look_ups.by_key)))
-    seen = believed_rows(look_ups.by_key, known)
-    cases = with_row_reversals(cases, seen.sightings, too_many.values())
-    census = [with_compaction(one, compacts=around.compacts(one.topic)) for one in census]
-    lost_offsets = _lost_offsets(cut, past, grace, around, census)
+    lost_offsets = _lost_offsets(cut, past, located.grace, around, located.census)
     hiding = {part.offsets.topic for part in cut.topic_slices if around.may_hide_records(part.snapshot)}
     deadlines = Deadlines(
         now_utc=cut.now_utc,
-        new_copies_due_utc=new_copies_due_utc,
+        new_copies_due_utc=located.new_copies_due_utc,
         topic_settled_until_utc=None if hiding & set(contract.topics) else look_ups.topic_settled_until_utc,
         ledger_settled_until_utc=None if hiding & set(contract.input_topics) else look_ups.ledger_settled_until_utc,
         topic_lost_offsets=lost_offsets,
@@ -204,51 +253,69 @@ def investigate(
         inputs_out_of_sight=look_ups.inputs_out_of_sight or (bool(contract.input_topics) and lost_offsets),
         rows_may_be_older=look_ups.rows_may_be_older,
     )
-    rows_too_many = _rows_too_many(engine, cut, look_ups) if contract.ledger.by_xmin else frozenset()
+    return DatedItems(located=located, deadlines=deadlines)
+
+
+def pair(dated: DatedItems) -> PairedItems:
+    """Pair each group, and find the business transactions that lack a leg."""
+    located, scanned = dated.located, dated.located.grouped.scanned
+    contract, look_ups = scanned.contract, located.look_ups
+    rows_too_many = (
+        _rows_too_many(scanned.engine, scanned.cut, look_ups) if contract.ledger.by_xmin else frozenset[str]()
+    )
     outcomes = tuple(
         pair_key(
             replace(
                 case,
-                sightings=without_compacted(seen.sightings.get(case.match_key, ()), look_ups.surroundings),
+                sightings=without_compacted(located.believed.sightings.get(case.match_key, ()), look_ups.surroundings),
                 too_many=rows_too_many,
             ),
             direction=contract.direction,
-            deadlines=deadlines,
+            deadlines=dated.deadlines,
             legs=contract.legs,
             rows_keep_sign=contract.rows_keep_sign,
         )
-        for case in cases
+        for case in located.groups
     )
-    legs_cases = tuple(
+    legs = tuple(
         replace(case, sightings=look_ups.by_transaction.get(case.transaction_key, {}))
-        for case in without_repeats(legs, outcomes)
+        for case in without_repeats(located.grouped.legs, outcomes)
     )
+    return PairedItems(dated=dated, outcomes=outcomes, legs=legs)
+
+
+def attribute(paired: PairedItems) -> tuple[Evidence, LookUps]:
+    """Read who wrote what is not simply matched, and put the evidence together."""
+    located, deadlines = paired.dated.located, paired.dated.deadlines
+    grouped, scanned = located.grouped, located.grouped.scanned
+    sides, cut, past, scan = scanned.sides, scanned.cut, scanned.past, scanned.scan
+    look_ups, around = located.look_ups, located.look_ups.surroundings
     recreated = {one.topic for one in around.partitions_before if is_recreated(cut, one)}
-    wanted = origins_needed(contract, outcomes, legs_cases, census, deadlines)
+    wanted = origins_needed(scanned.contract, paired.outcomes, paired.legs, located.census, deadlines)
     wanted |= {topic_item_id(one.topic, one.partition, one.kafka_offset) for one in scan.out_of_order}
     wanted = frozenset(item_id for item_id in wanted if topic_of(item_id) not in recreated)
     spark_rows = {**scan.rows_by_partition, **scan.input_rows_by_partition}
-    identities = read_identities(sides.fetcher(), wanted, contract.event_on, scan.log_records, heads)
-    known = _and_known(known, _known_repairs(engine, stored_look_ups, action_ids_of(identities, {})))
+    identities = read_identities(sides.fetcher(), wanted, scanned.contract.event_on, scan.log_records, grouped.heads)
+    known = _and_known(located.known, scanned.known_repairs(action_ids_of(identities, {})))
     written = believed_records(identities, known)
-    if stored_look_ups is None:
+    if scanned.stored_look_ups is None:
         around = replace(around, repairs=tuple(known[one] for one in sorted(known)) if known is not None else None)
         look_ups = replace(look_ups, surroundings=around)
     evidence = Evidence(
-        contract=contract,
+        contract=scanned.contract,
         cut=cut,
         previous_ledger=past.previous.ledger_slice.snapshot,
-        census=tuple(_with_spark_rows(one, spark_rows) for one in census),
+        census=tuple(_with_spark_rows(one, spark_rows) for one in located.census),
         topic_rows=scan.topic_rows,
         ledger_rows=scan.ledger_rows,
         older_rows=look_ups.older_rows,
         older_rows_expected=past.older_rows_expected,
         unreadable_count=scan.unreadable_count + scan.input_unreadable_count,
         unreadable_sample=tuple(_with_its_problem(sides, one) for one in scan.unreadable_sample),
-        outcomes=outcomes,
-        incomplete=legs_cases,
+        outcomes=paired.outcomes,
+        incomplete=paired.legs,
         identities=written.records,
-        forged_repairs=tuple(sorted({*reversing.forged, *seen.forged, *written.forged})),
+        forged_repairs=tuple(sorted({*grouped.reversing.forged, *located.believed.forged, *written.forged})),
         horizon_holder=_horizon_holder(sides, cut),
         deadlines=deadlines,
         surroundings=around,
@@ -261,7 +328,7 @@ def investigate(
         record_times=scan.record_times,
         second_readings=scan.second_readings,
         lags=scan.lags,
-        measured_grace=grace,
+        measured_grace=located.grace,
         rows_out_of_place=look_ups.earlier_rows.changed if look_ups.earlier_rows else (),
         lost_indexes=look_ups.lost_indexes,
         repeated_row_ids=scan.repeated_row_ids,
@@ -288,52 +355,6 @@ def _with_its_problem(sides: Sources, record: UnreadableRecord) -> UnreadableRec
     except OffsetNotInLog:
         problem = ""
     return replace(record, problem=problem)
-
-
-def read_surroundings(
-    engine: Engine, sides: Sources, cut: Cut, past: RunHistory, *, partitions_before: tuple[PartitionSnapshot, ...]
-) -> ClusterState:
-    """Ask the cluster and the store what stands around the cut, once; each answer has a module of its own."""
-    earlier = SURROUNDINGS.validate_python(surroundings_document(engine, sides.contract.contract, cut.n - 1))
-    around = read_clusters(sides.clusters(), sides.contract, cut, partitions_before=partitions_before, earlier=earlier)
-    held = [one.topic_partition for one in held_positions(cut)]
-    return replace(
-        around,
-        server_proofs=sides.server_proofs,
-        actions=_actions(engine, sides.contract, (*past.carried, *past.too_many)),
-        cursor_positions=read_cursor_positions(engine, sides.contract.contract, held, before=cut.n, cuts=LOOK_BACK_CUTS)
-        if held
-        else (),
-        ledger=_another_history(cut, sides.ledger.read_snapshot()),
-        ledger_files=sides.ledger.changed_files(cut.ledger_slice),
-        ledger_sums=_position_sums(sides, cut, earlier),
-    )
-
-
-def _position_sums(sides: Sources, cut: Cut, earlier: ClusterState) -> PositionSums | None:
-    """Asked after the scan, so that the next run expects no row that this one has not read."""
-    now = sides.ledger.sum_of_positions(below=cut.ledger_slice.position_start)
-    at_end = sides.ledger.sum_of_positions(below=cut.ledger_slice.position_end)
-    if now is None or at_end is None:
-        return None
-    return PositionSums(expected=earlier.ledger_sums.at_end if earlier.ledger_sums else None, now=now, at_end=at_end)
-
-
-def _another_history(cut: Cut, read: LedgerSnapshot) -> LedgerSnapshot | None:
-    """The server that was read, where it does not go on from the one that the cut was made on."""
-    same_history = continues_history(cut.ledger_slice.snapshot, read, read_up_to=cut.ledger_slice.position_end)
-    return None if same_history else read
-
-
-def _actions(engine: Engine, contract: Contract, carried: Iterable[OpenItem]) -> tuple[ExecutedAction, ...]:
-    """Compensations that were published and whose item was broken still when the cut was made."""
-    broken = [item for item in carried if item.state is ItemState.BROKEN and item.break_id]
-    executed = executed_actions(engine, contract.contract) if broken else {}
-    return tuple(
-        ExecutedAction(action_id=executed[item.break_id][0], executed_utc=executed[item.break_id][1], item=item)
-        for item in broken
-        if item.break_id in executed
-    )
 
 
 def _lost_offsets(
@@ -364,16 +385,6 @@ def _out_of_sight(contract: Contract, cut: Cut, past: RunHistory, look_ups: Look
 def _horizon_holder(sides: Sources, cut: Cut) -> HorizonHolder | None:
     held = cut.ledger_slice.held
     return sides.ledger.holder(horizon=cut.ledger_slice.position_end) if held else None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Rows:
-    """copies: of both sides, each row under its item's id. items: those that take part. beside: as LookUps has it."""
-
-    copies: tuple[Entry, ...]
-    items: tuple[OpenItem, ...]
-    beside: tuple[str, ...] | None
-    names: RowNames
 
 
 def _tell_rows_apart(

@@ -58,7 +58,7 @@ class ActOperator(ContractOperator):
 
         Asked for by the OpenLineage provider, in a process that may not ask Airflow for connections any more.
         """
-        from tallystick.pipeline.lineage_names import ledger_side, topic_side  # SQLAlchemy: not while parsing
+        from tallystick.documents.lineage_names import ledger_side, topic_side  # SQLAlchemy: not while parsing
 
         if self.reached is None:
             return lineage_of(read=(), written=())

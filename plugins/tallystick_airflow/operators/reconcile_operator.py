@@ -74,11 +74,7 @@ class ReconcileOperator(SparkSubmitOperator):
 
         Asked for by the OpenLineage provider, in a process that may not ask Airflow for connections any more.
         """
-        from tallystick.pipeline.lineage_names import (  # SQLAlchemy: not while parsing
-            ledger_side,
-            store_tables,
-            topic_side,
-        )
+        from tallystick.documents.lineage_names import ledger_side, store_tables, topic_side
 
         if self.env_vars is None:
             return lineage_of(read=(), written=())

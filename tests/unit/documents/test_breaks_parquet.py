@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-import tallystick.pipeline.breaks_parquet
+import tallystick.documents.breaks_parquet
 from lab.servers.process import REPOSITORY
 from tallystick.contract.contract import Contract
 from tallystick.contract.event import PayloadKey
-from tallystick.pipeline.breaks_parquet import breaks_file
+from tallystick.documents.breaks_parquet import breaks_file
 from tests.unit.alerting.run_alerts import MISSING
 from tests.unit.conftest import item_break
 from tests.unit.pipeline.broken_result import RESULT
@@ -39,7 +39,7 @@ def test_it_is_there_after_what_was_done_beside_it_and_not_before(contract: Cont
 def test_it_has_all_in_their_order_however_many_are_written_together(
     contract: Contract, breaks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tallystick.pipeline.breaks_parquet, "_WRITTEN_TOGETHER", 3)
+    monkeypatch.setattr(tallystick.documents.breaks_parquet, "_WRITTEN_TOGETHER", 3)
     keys = [f"ev-{n}" for n in range(breaks)]
     found = tuple(item_break(n, MISSING, key, 700, "EUR", "payout", "it is not there") for n, key in enumerate(keys))
     with breaks_file(replace(RESULT, breaks=found), contract, tmp_path):

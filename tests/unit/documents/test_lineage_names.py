@@ -6,7 +6,7 @@ import pytest
 
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.contract import Contract
-from tallystick.pipeline.lineage_names import DatasetName, ledger_side, store_tables, topic_side
+from tallystick.documents.lineage_names import DatasetName, ledger_side, store_tables, topic_side
 from tests.unit.builders import contract_of
 
 POSTGRES = "postgresql://reader:s3cret@db:5433/billing?sslmode=require"

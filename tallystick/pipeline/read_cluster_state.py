@@ -1,0 +1,66 @@
+"""Read the state of cluster and ledger around a cut, once, to be stored with its verdict."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from sqlalchemy import Engine
+
+from tallystick.contract.contract import Contract
+from tallystick.kafka_cluster.cursor_progress import LOOK_BACK_CUTS, held_positions
+from tallystick.kafka_cluster.snapshot import read_clusters
+from tallystick.kafka_cluster.state import SURROUNDINGS, ClusterState, ExecutedAction, PositionSums
+from tallystick.model.cut import Cut, LedgerSnapshot, PartitionSnapshot, continues_history
+from tallystick.model.open_item import ItemState, OpenItem
+from tallystick.pipeline.run_history import RunHistory
+from tallystick.pipeline.sources import Sources
+from tallystick.store.plans.plan_store import executed_actions
+from tallystick.store.runs.cut_store import read_cursor_positions
+from tallystick.store.runs.run_history_store import (
+    surroundings_document,
+)
+
+
+def read_surroundings(
+    engine: Engine, sides: Sources, cut: Cut, past: RunHistory, *, partitions_before: tuple[PartitionSnapshot, ...]
+) -> ClusterState:
+    """Ask the cluster and the store what stands around the cut, once; each answer has a module of its own."""
+    earlier = SURROUNDINGS.validate_python(surroundings_document(engine, sides.contract.contract, cut.n - 1))
+    around = read_clusters(sides.clusters(), sides.contract, cut, partitions_before=partitions_before, earlier=earlier)
+    held = [one.topic_partition for one in held_positions(cut)]
+    return replace(
+        around,
+        server_proofs=sides.server_proofs,
+        actions=_actions(engine, sides.contract, (*past.carried, *past.too_many)),
+        cursor_positions=read_cursor_positions(engine, sides.contract.contract, held, before=cut.n, cuts=LOOK_BACK_CUTS)
+        if held
+        else (),
+        ledger=_another_history(cut, sides.ledger.read_snapshot()),
+        ledger_files=sides.ledger.changed_files(cut.ledger_slice),
+        ledger_sums=_position_sums(sides, cut, earlier),
+    )
+
+
+def _position_sums(sides: Sources, cut: Cut, earlier: ClusterState) -> PositionSums | None:
+    """Asked after the scan, so that the next run expects no row that this one has not read."""
+    now = sides.ledger.sum_of_positions(below=cut.ledger_slice.position_start)
+    at_end = sides.ledger.sum_of_positions(below=cut.ledger_slice.position_end)
+    if now is None or at_end is None:
+        return None
+    return PositionSums(expected=earlier.ledger_sums.at_end if earlier.ledger_sums else None, now=now, at_end=at_end)
+
+
+def _another_history(cut: Cut, read: LedgerSnapshot) -> LedgerSnapshot | None:
+    """The server that was read, where it does not go on from the one that the cut was made on."""
+    same_history = continues_history(cut.ledger_slice.snapshot, read, read_up_to=cut.ledger_slice.position_end)
+    return None if same_history else read
+
+
+def _actions(engine: Engine, contract: Contract, carried: Iterable[OpenItem]) -> tuple[ExecutedAction, ...]:
+    """Compensations that were published and whose item was broken still when the cut was made."""
+    broken = [item for item in carried if item.state is ItemState.BROKEN and item.break_id]
+    executed = executed_actions(engine, contract.contract) if broken else {}
+    return tuple(
+        ExecutedAction(action_id=executed[item.break_id][0], executed_utc=executed[item.break_id][1], item=item)
+        for item in broken
+        if item.break_id in executed
+    )

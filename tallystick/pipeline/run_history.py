@@ -1,0 +1,75 @@
+"""What earlier cuts of a contract left behind, as a cut that is judged now needs it."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from sqlalchemy import Engine
+
+from tallystick.contract.contract import Contract
+from tallystick.ledger.key_index import ReadableIndexes, readable_indexes
+from tallystick.matching.unreadable_ranges import LedgerStarts, Loss
+from tallystick.model.cut import Cut
+from tallystick.model.open_item import OpenItem
+from tallystick.model.partner_lag import TopicLag
+from tallystick.store.runs.close_store import closed_cuts_before
+from tallystick.store.runs.cut_store import read_cut
+from tallystick.store.runs.loss_store import ledger_starts_of, losses_before, moved_below
+from tallystick.store.runs.open_item_store import surplus_items_as_of
+from tallystick.store.runs.run_history_store import (
+    key_indexes_before,
+    lags_of_clean_runs,
+    ledger_rows_before,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunHistory:
+    """What earlier cuts left behind, as of this one."""
+
+    baseline: Cut
+    previous: Cut
+    carried: tuple[OpenItem, ...]
+    older_rows_expected: int | None
+    losses: tuple[Loss, ...] = ()
+    """Earlier cuts of which retention took something before it was read."""
+    ledger_starts: LedgerStarts = field(default_factory=LedgerStarts)
+    """Of the cuts that first saw what is carried."""
+    rows_moved_below: int = 0
+    clean_lags: tuple[tuple[TopicLag, ...], ...] = ()
+    """What MATCHED runs just before this one measured."""
+    closed: tuple[Cut, ...] = ()
+    """Earlier cuts that a person closed, so that nobody has read them."""
+    too_many: tuple[OpenItem, ...] = ()
+    """Copies that are one too many, and that nothing but a reversal ends: no part of the pairing."""
+
+
+def read_history(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenItem, ...]) -> RunHistory:
+    """Read the baseline, the previous cut and the guard's expected count. Only a baseline has no past."""
+    baseline = read_cut(engine, contract.contract, 0)
+    previous = read_cut(engine, contract.contract, cut.n - 1)
+    assert baseline is not None and previous is not None
+    return RunHistory(
+        baseline=baseline,
+        previous=previous,
+        carried=carried,
+        older_rows_expected=ledger_rows_before(engine, contract.contract, cut.n),
+        losses=losses_before(engine, contract.contract, cut.n),
+        ledger_starts=ledger_starts_of(engine, contract.contract, {item.first_seen_cut for item in carried}),
+        rows_moved_below=moved_below(engine, contract.contract, cut.n - 1),
+        clean_lags=lags_of_clean_runs(engine, contract.contract, cut.n),
+        closed=closed_cuts_before(engine, contract.contract, cut.n),
+        too_many=surplus_items_as_of(engine, contract.contract, cut.n),
+    )
+
+
+def open_indexes(engine: Engine, contract: Contract, cut: Cut, artifacts: Path) -> ReadableIndexes:
+    """The indexes of keys that a run of this cut may ask."""
+    stored = key_indexes_before(engine, contract.contract, cut.n, windows=contract.ledger.index_windows)
+    indexes = readable_indexes(artifacts, stored)
+    if not contract.input_topics:
+        return indexes
+    oldest = read_cut(engine, contract.contract, indexes.unbroken_from or cut.n)
+    if oldest is None or losses_before(engine, contract.contract, cut.n):
+        return indexes
+    starts = {part.offsets.topic_partition: part.offsets.kafka_offset_start for part in oldest.topic_slices}
+    return replace(indexes, reach=starts)
