@@ -14,15 +14,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tallystick.connections.connections import ConnectionNotGiven, artifacts_folder, store_dsn
-from tallystick.contract.contract import Contract, ContractRefused, load_contract
+from tallystick.connections.connections import artifacts_folder, store_dsn
+from tallystick.contract.contract import Contract, load_contract
 from tallystick.host.private_files import narrow, private_folder
+from tallystick.model.errors import TallystickError
 from tallystick.model.stored_run import StoredRun
-from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, open_store
+from tallystick.store.engine import open_store
 from tallystick.store.runs.run_store import read_run
 
 
-class RunNotStored(LookupError):
+class RunNotStored(TallystickError):
     """There is no verdict for this cut, so nothing to look at."""
 
 
@@ -32,9 +33,9 @@ def main(argv: Sequence[str]) -> int:
     try:
         contract = load_contract(arguments.contract)
         run = _stored_run(contract, arguments.cut)
-    except (ContractRefused, ConnectionNotGiven, StoreUnreachable, StoreNotMigrated, RunNotStored) as error:
+    except TallystickError as error:
         print(error, file=sys.stderr)
-        return 2
+        return error.exit_code
     from tallystick_expectations.evaluation import EvidenceShrunk  # seconds to import: not for a refused input
 
     try:

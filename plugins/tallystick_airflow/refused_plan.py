@@ -5,14 +5,15 @@ from contextlib import contextmanager
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from tallystick.model.errors import TallystickError
+
 
 @contextmanager
 def no_retry_for_a_refused_plan() -> Iterator[None]:
     """Turn a refusal into a failure that Airflow does not retry. What a retry can cure passes unchanged."""
-    from tallystick.compensation.plan import PlanRefused  # database clients: not while parsing
-    from tallystick.executor.progress_topic import ProgressLost
-
     try:
         yield
-    except (PlanRefused, ProgressLost) as refusal:
+    except TallystickError as refusal:
+        if refusal.retryable:
+            raise
         raise AirflowFailException(f"{type(refusal).__name__}: {refusal}") from refusal

@@ -49,8 +49,10 @@ from tallystick.kafka_log.header_cache import BatchHeads, KeptHeads
 from tallystick.ledger.key_index import delete_expired, first_kept, index_folder, new_seed, seal
 from tallystick.matching.closed_cut import DIGEST
 from tallystick.model.cut import Cut, without_expired
+from tallystick.model.errors import TallystickError
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import RunResult
+from tallystick.model.verdict import ExitCode
 from tallystick.pipeline.investigate import ScannedCut, investigate, take_cut_census
 from tallystick.pipeline.lookups import LookUps
 from tallystick.pipeline.run_history import open_indexes, read_history
@@ -71,12 +73,14 @@ from tallystick_spark.scan import reads_log, scan_cut
 _PR_SET_PDEATHSIG = 1
 
 
-class CutNotStored(LookupError):
+class CutNotStored(TallystickError):
     """There is no such cut: the cut task did not run, or the number is wrong."""
 
 
-class DigestChanged(RuntimeError):
+class DigestChanged(TallystickError):
     """Reading the same cut again gave another digest: the log or the ledger is not what it was."""
+
+    exit_code = ExitCode.INCONCLUSIVE
 
 
 class CutJob(NamedTuple):

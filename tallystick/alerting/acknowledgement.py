@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tallystick.alerting.alert import Alert, AlertAction
+from tallystick.model.errors import TallystickError
 from tallystick.text.plain import escape_untrusted, given_text
 
 
-class AcknowledgementRefused(ValueError):
+class AcknowledgementRefused(TallystickError):
     """There is nothing to acknowledge, or nobody who does. The message says what was expected and what fires."""
 
 

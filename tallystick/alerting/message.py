@@ -4,15 +4,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from tallystick.alerting.alert import Alert
+from tallystick.model.errors import TallystickError
 
 SCHEMA_VERSION = 1
 
 
-class SinkFailed(RuntimeError):
+class SinkFailed(TallystickError):
     """A sink did not take an alert, and may take it later. The message names no address and no secret.
 
     retry_after_seconds: how long the receiver asked to be left alone; None: it did not.
     """
+
+    retryable = True
 
     def __init__(self, message: str, *, retry_after_seconds: int | None = None) -> None:
         super().__init__(message)
@@ -21,6 +24,8 @@ class SinkFailed(RuntimeError):
 
 class SinkRefused(SinkFailed):
     """A sink did not take an alert, and will not until a person changes its connection, or the receiver."""
+
+    retryable = False
 
 
 @dataclass(frozen=True, kw_only=True)

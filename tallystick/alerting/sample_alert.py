@@ -6,10 +6,11 @@ from tallystick.alerting.alert import TEST, Alert, AlertAction
 from tallystick.alerting.policy import sink_name
 from tallystick.contract.alerts import Severity
 from tallystick.contract.contract import Contract
+from tallystick.model.errors import TallystickError
 from tallystick.text.plain import format_time
 
 
-class NoSinks(ValueError):
+class NoSinks(TallystickError):
     """The contract names nobody who could be told."""
 
 

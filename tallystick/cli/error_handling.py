@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from tallystick.host.gc_tuning import relaxed_gc
+from tallystick.model.errors import TallystickError
 from tallystick.model.verdict import ExitCode
 from tallystick.text.plain import printed_text
 
@@ -54,80 +55,14 @@ def _drop_stdout() -> None:
 
 def _expected(error: Exception) -> tuple[str | None, ExitCode]:
     """The sentence for an error that an operator can act on; None for a bug. Imports only once something went wrong."""
+    if isinstance(error, TallystickError):
+        return str(error), error.exit_code
     from confluent_kafka import KafkaException
     from kafka.errors import KafkaError
     from psycopg import OperationalError as LedgerLost
     from sqlalchemy.exc import OperationalError as StoreLost
 
-    from tallystick.alerting.acknowledgement import AcknowledgementRefused
-    from tallystick.alerting.sample_alert import NoSinks
-    from tallystick.compensation.kill_switch import SwitchRefused
-    from tallystick.compensation.plan import PlanRefused
-    from tallystick.compensation.write_off import WriteOffRefused
-    from tallystick.connections.connections import ConnectionNotGiven
-    from tallystick.contract.change import ContractChangeRefused
-    from tallystick.contract.contract import ContractRefused
-    from tallystick.executor.effects.publish_events import ExecutorFenced, TransactionAborted
-    from tallystick.executor.progress_topic import ProgressHeld, ProgressLost
-    from tallystick.host.private_files import SharingRefused
-    from tallystick.kafka_log.fetch import BrokerUnreachable, OffsetNotInLog
-    from tallystick.kafka_log.topic_snapshot import TopicNotFound
-    from tallystick.ledger.protocol import LedgerRefused, LedgerUnreachable
-    from tallystick.matching.closed_cut import CloseRefused
-    from tallystick.metrics.export import AddressRefused, MetricsEmpty, PushRefused
-    from tallystick.model.cut import PartitionsVanished
-    from tallystick.pipeline.local_run import RereadDiffers, RunNotJudged
-    from tallystick.pipeline.make_cut import LedgerTooFarAhead
-    from tallystick.pipeline.spark_job import SparkAppFailed, SparkNotReady
-    from tallystick.pipeline.window_order import WindowNotOver, WindowOutOfOrder
-    from tallystick.store.breaks.break_store import BreakAmbiguous, BreakNotFound
-    from tallystick.store.engine import StoreNotMigrated, StoreUnreachable
-    from tallystick.store.plans.reopen_store import ReopenRefused
-    from tallystick.store.rights import RoleRefused
-    from tallystick.store.runs.cut_store import CutAlreadyOpen
-
     match error:
-        case RereadDiffers():
-            return str(error), ExitCode.INCONCLUSIVE
-        case (
-            ContractRefused()
-            | ContractChangeRefused()
-            | ConnectionNotGiven()
-            | StoreUnreachable()
-            | StoreNotMigrated()
-            | RoleRefused()
-            | ReopenRefused()
-            | BrokerUnreachable()
-            | LedgerUnreachable()
-            | LedgerRefused()
-            | LedgerTooFarAhead()
-            | TopicNotFound()
-            | OffsetNotInLog()
-            | PartitionsVanished()
-            | CutAlreadyOpen()
-            | WindowOutOfOrder()
-            | WindowNotOver()
-            | RunNotJudged()
-            | BreakNotFound()
-            | BreakAmbiguous()
-            | WriteOffRefused()
-            | CloseRefused()
-            | SwitchRefused()
-            | PlanRefused()
-            | ProgressLost()
-            | ProgressHeld()
-            | ExecutorFenced()
-            | TransactionAborted()
-            | AcknowledgementRefused()
-            | NoSinks()
-            | AddressRefused()
-            | MetricsEmpty()
-            | PushRefused()
-            | SharingRefused()
-            | SparkNotReady()
-            | SparkAppFailed()
-        ):
-            return str(error), ExitCode.REFUSED
         case KafkaError():
             return f"Kafka: {type(error).__name__}; expected an answer, so try again", ExitCode.REFUSED
         case KafkaException():

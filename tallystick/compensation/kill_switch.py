@@ -11,6 +11,7 @@ from croniter import croniter
 from tallystick.compensation.plan import CompensationOff, PlanRefused
 from tallystick.contract.contract import Contract
 from tallystick.host.terminal_user import Terminal
+from tallystick.model.errors import TallystickError
 from tallystick.text.plain import escape_untrusted, format_time
 
 
@@ -22,7 +23,7 @@ class OutsideActingHours(PlanRefused):
     """The contract does not allow compensations to act at this time."""
 
 
-class SwitchRefused(ValueError):
+class SwitchRefused(TallystickError):
     """Nobody answers for it, or there is no such contract. The message says what was found and what was expected."""
 
 

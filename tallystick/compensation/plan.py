@@ -17,6 +17,7 @@ from tallystick.compensation.abort_plan import AbortItem
 from tallystick.contract.compensation import CompensationRules
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.state import ClusterState
+from tallystick.model.errors import TallystickError
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break, total_at_stake, total_money
 from tallystick.model.stored_run import OutstandingBreak
@@ -24,7 +25,7 @@ from tallystick.model.stored_run import OutstandingBreak
 _NAMESPACE = UUID("1b0f7f4e-0f0c-5d53-8a44-55b1f2a3c6d7")
 
 
-class PlanRefused(RuntimeError):
+class PlanRefused(TallystickError, RuntimeError):
     """The plan may not be acted on. Nothing was published by this attempt."""
 
 

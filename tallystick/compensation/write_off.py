@@ -9,12 +9,13 @@ from datetime import datetime
 from uuid import UUID
 
 from tallystick.model.break_history import LifeStep
+from tallystick.model.errors import TallystickError
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemState, OpenItem, WriteOff
 from tallystick.text.plain import escape_untrusted, format_time, given_text
 
 
-class WriteOffRefused(ValueError):
+class WriteOffRefused(TallystickError):
     """This break cannot be written off so. The message says what was found, what was expected and what to do."""
 
 

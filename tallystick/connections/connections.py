@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tallystick.model.errors import TallystickError
 
-class ConnectionNotGiven(ValueError):
+
+class ConnectionNotGiven(TallystickError):
     """A connection id has no usable value. The message names the variable, never the value."""
 
 

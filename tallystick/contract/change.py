@@ -12,9 +12,10 @@ from typing import Any
 
 from tallystick.contract.compensation import CompensationRules
 from tallystick.contract.contract import Contract
+from tallystick.model.errors import TallystickError
 
 
-class ContractChangeRefused(ValueError):
+class ContractChangeRefused(TallystickError):
     """The contract's books were begun under another meaning. One line per field: got, expected, why, what to do."""
 
 

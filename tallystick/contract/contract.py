@@ -30,11 +30,12 @@ from tallystick.contract.ledger import LedgerSection
 from tallystick.contract.sql_condition import DIALECTS, EXPECTED, why_no_condition
 from tallystick.contract.yaml_file import DocumentUnreadable, read_mapping
 from tallystick.model.direction import Direction
+from tallystick.model.errors import TallystickError
 
 _GRACE_CAP_SECONDS = 3600
 
 
-class ContractRefused(ValueError):
+class ContractRefused(TallystickError):
     """The file is no valid contract. The message has one line per fault: file, path, value, expected."""
 
 

@@ -9,8 +9,10 @@ from typing import Any
 
 import yaml
 
+from tallystick.model.errors import TallystickError
 
-class DocumentUnreadable(ValueError):
+
+class DocumentUnreadable(TallystickError):
     """The file is no YAML mapping. The message begins with the path."""
 
 

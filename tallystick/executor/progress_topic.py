@@ -27,6 +27,7 @@ from tallystick.kafka_log.committed_records import SettledTopics, read_committed
 from tallystick.kafka_log.fetch import BrokerUnreachable, open_admin
 from tallystick.kafka_log.topic_snapshot import TopicNotFound, read_topic_snapshot
 from tallystick.model.cut import PartitionSnapshot
+from tallystick.model.errors import TallystickError
 
 _REQUEST_SECONDS = 30
 _SETTINGS = {"cleanup.policy": "compact", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -36,12 +37,14 @@ _FOR_EVER_MS = 100 * 365 * 24 * 60 * 60 * 1000
 """So long a record without a value stays. Kafka's default is a day: then nothing tells that there was a record."""
 
 
-class ProgressLost(RuntimeError):
+class ProgressLost(TallystickError, RuntimeError):
     """What was published cannot be known any more. A person has to look: nothing was published by this attempt."""
 
 
-class ProgressHeld(RuntimeError):
+class ProgressHeld(TallystickError, RuntimeError):
     """What was published is not to be seen yet: another executor is at work. Nothing was published by this attempt."""
+
+    retryable = True
 
 
 @dataclass(frozen=True, kw_only=True)

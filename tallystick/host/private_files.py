@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from tallystick.model.errors import TallystickError
+
 SHARED_VARIABLE, WITH_GROUP = "TALLYSTICK_ARTIFACTS_SHARED_WITH", "group"
 _OWNERS_FOLDER, _GROUPS_FOLDER = 0o700, 0o770
 _OWNERS_FILE, _GROUPS_FILE = 0o600, 0o660
@@ -17,7 +19,7 @@ _KEPT_BITS = stat.S_ISGID
 """By it an operator lets a folder's group be that of all below."""
 
 
-class SharingRefused(ValueError):
+class SharingRefused(TallystickError):
     """The environment says something else than that a group shares the files."""
 
 

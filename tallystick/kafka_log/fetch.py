@@ -13,6 +13,7 @@ from kafka.errors import KafkaError, for_code
 from kafka.protocol.consumer import FetchRequest
 
 from tallystick.connections.connections import KafkaSettings
+from tallystick.model.errors import TallystickError
 from tallystick.model.offsets import TopicPartition
 
 FETCH_BYTES = 8 << 20
@@ -23,12 +24,16 @@ _FETCH_VERSIONS = {"min_version": 4, "max_version": 11}
 _OFFSET_OUT_OF_RANGE = 1
 
 
-class BrokerUnreachable(ConnectionError):
+class BrokerUnreachable(TallystickError, ConnectionError):
     """The cluster did not answer. A retry may cure it, so it leaves no verdict."""
 
+    retryable = True
 
-class OffsetNotInLog(ValueError):
+
+class OffsetNotInLog(TallystickError):
     """The log no longer has, or does not yet have, the offset that was asked for."""
+
+    retryable = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,11 +26,14 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 
 from tallystick.kafka_log.fetch import BrokerUnreachable
 from tallystick.model.cut import PartitionSnapshot
+from tallystick.model.errors import TallystickError
 from tallystick.model.offsets import TopicPartition
 
 
-class TopicNotFound(ValueError):
+class TopicNotFound(TallystickError):
     """A contract names a topic that the cluster does not have."""
+
+    retryable = True
 
 
 def read_topic_snapshot(admin: KafkaAdminClient, topics: Sequence[str]) -> tuple[PartitionSnapshot, ...]:

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from xxhash import xxh3_128_digest
 
 from tallystick.model.cut import PartitionSnapshot
+from tallystick.model.errors import TallystickError
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.run_result import IndexFile, KeyIndex
 
@@ -30,8 +31,10 @@ LOW_BITS = 0xFFFFFFFF
 """Of the lower half of a seeded hash so many bits are kept: 96 in all tell 5 billion keys from 30 million others."""
 
 
-class IndexIncomplete(RuntimeError):
+class IndexIncomplete(TallystickError):
     """Not all that was written came to the folder where later runs look for it. Leaves no verdict."""
+
+    retryable = True
 
 
 class IndexedCopy(NamedTuple):

@@ -14,17 +14,20 @@ from typing import Any, Protocol
 
 from tallystick.ledger.earlier_rows import EarlierRows
 from tallystick.model.cut import FileChange, LedgerSlice, LedgerSnapshot
+from tallystick.model.errors import TallystickError
 
 
-class LedgerUnreachable(ConnectionError):
+class LedgerUnreachable(TallystickError, ConnectionError):
     """The ledger did not answer or did not let us in. A retry may cure it, so it leaves no verdict."""
+
+    retryable = True
 
 
 class LedgerReadCancelled(LedgerUnreachable):
     """The server let us in and then took a read away: a time limit, a lock, a shutdown, a conflict with recovery."""
 
 
-class LedgerRefused(ValueError):
+class LedgerRefused(TallystickError):
     """The contract's table, columns or condition do not fit the ledger. A retry cures nothing."""
 
 

@@ -13,6 +13,7 @@ from tallystick.matching.match_case import LookupHit, RecordLocation
 from tallystick.matching.scan_result import topic_place
 from tallystick.matching.unreadable_ranges import Loss
 from tallystick.model.cut import Cut, PartitionSnapshot
+from tallystick.model.errors import TallystickError
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.open_item import ItemSide
@@ -23,7 +24,7 @@ DIGEST = "closed unread"
 """Of a run that read nothing."""
 
 
-class CloseRefused(ValueError):
+class CloseRefused(TallystickError):
     """This cut cannot be closed so. The message says what was found, what was expected and what to do."""
 
 

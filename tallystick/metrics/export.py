@@ -24,6 +24,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tallystick import __version__
 from tallystick.connections.connections import ConnectionNotGiven
 from tallystick.metrics.definitions import MetricKind, MetricValues, metric_values
+from tallystick.model.errors import TallystickError
 from tallystick.store.views.metric_store import read_figures
 
 _SERIES_MAX: CardinalityLimits = {ObservableGauge: 1_000_000, ObservableCounter: 1_000_000}
@@ -35,15 +36,17 @@ Clock = Callable[[], datetime]
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
-class MetricsEmpty(RuntimeError):
+class MetricsEmpty(TallystickError):
     """The SDK gave nothing, though the books were read."""
 
 
-class PushRefused(RuntimeError):
+class PushRefused(TallystickError):
     """The receiver did not take the metrics."""
 
+    retryable = True
 
-class AddressRefused(ValueError):
+
+class AddressRefused(TallystickError):
     """Nothing can be served at this address."""
 
 

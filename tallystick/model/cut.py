@@ -14,10 +14,11 @@ from typing import Annotated
 
 from pydantic import Field
 
+from tallystick.model.errors import TallystickError
 from tallystick.model.offsets import OffsetRange, TopicPartition
 
 
-class PartitionsVanished(ValueError):
+class PartitionsVanished(TallystickError):
     """A partition that earlier cuts read is gone from the topic."""
 
 

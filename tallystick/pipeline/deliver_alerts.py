@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from sqlalchemy import Engine
 
 from tallystick.alerting.alert import Alert
-from tallystick.alerting.message import Attempt, SinkFailed, SinkRefused
+from tallystick.alerting.message import Attempt, SinkFailed
 from tallystick.alerting.sinks.registry import Sink, StatelessSink
+from tallystick.model.errors import TallystickError
 from tallystick.store.alerts.alert_store import (
     PendingAlert,
     firing_alerts,
@@ -33,16 +34,16 @@ class DeliverySummary:
     held_back: int
 
 
-class DeliveryFailed(RuntimeError):
+class DeliveryFailed(TallystickError):
     """Some alerts are still owed; call again. The message has a line per failure, without addresses.
 
-    is_curable: may another call succeed by itself? Otherwise a person must change a connection or a receiver first.
+    retryable: may another call succeed by itself? Otherwise a person must change a connection or a receiver first.
     """
 
-    def __init__(self, summary: DeliverySummary, failures: Sequence[str], *, is_curable: bool) -> None:
+    def __init__(self, summary: DeliverySummary, failures: Sequence[str], *, retryable: bool) -> None:
         super().__init__("\n".join([str(summary), *failures]))
         self.summary = summary
-        self.is_curable = is_curable
+        self.retryable = retryable
 
 
 def deliver_pending(
@@ -107,7 +108,7 @@ class _Done:
             f"{name}: it asked to be left alone for {self.resting[name]} s more" for name in sorted(self.waiting)
         ]
         if self.failures or waiting:
-            raise DeliveryFailed(summary, [*self.failures, *waiting], is_curable=self.is_curable or bool(waiting))
+            raise DeliveryFailed(summary, [*self.failures, *waiting], retryable=self.is_curable or bool(waiting))
         return summary
 
 
@@ -148,7 +149,7 @@ def _send(alert: Alert, sink: Sink) -> Attempt:
         return Attempt(
             delivered=False,
             detail=str(error),
-            is_curable=not isinstance(error, SinkRefused),
+            is_curable=error.retryable,
             retry_after_seconds=error.retry_after_seconds,
         )
     except Exception as error:  # one failed sink must not stop the next; its text may hold an address, so the type only

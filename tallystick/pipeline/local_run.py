@@ -13,7 +13,9 @@ from sqlalchemy import Engine
 from tallystick.connections.connections import Connections, runbook_links
 from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut
+from tallystick.model.errors import TallystickError
 from tallystick.model.stored_run import StoredRun
+from tallystick.model.verdict import ExitCode
 from tallystick.pipeline.make_cut import resolve_cut
 from tallystick.pipeline.sources import observe
 from tallystick.pipeline.spark_job import Observer, SparkAppFailed, run_job, submit_argv
@@ -28,12 +30,14 @@ Judged = Callable[[StoredRun, Path], None]
 _LOOK_AGAIN = timedelta(seconds=1)
 
 
-class RunNotJudged(LookupError):
+class RunNotJudged(TallystickError):
     """There is no verdict for this cut."""
 
 
-class RereadDiffers(RuntimeError):
+class RereadDiffers(TallystickError):
     """The same cut was read again and gave another digest."""
+
+    exit_code = ExitCode.INCONCLUSIVE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,7 @@ from tallystick.model.cut import (
     mark_by_time,
     next_topic_slice,
 )
+from tallystick.model.errors import TallystickError
 from tallystick.model.finding_names import Doubt
 from tallystick.model.findings import DoubtFound
 from tallystick.model.offsets import OffsetRange
@@ -43,7 +44,7 @@ from tallystick.store.runs.run_store import commit_run
 from tallystick.store.runs.sample_store import append_sample, read_samples
 
 
-class LedgerTooFarAhead(ValueError):
+class LedgerTooFarAhead(TallystickError):
     """More ids were given out since the last cut than the 32 bits of a row tell apart. A retry cures nothing."""
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from tallystick.host.private_files import private_file, private_folder
+from tallystick.model.errors import TallystickError
 
 _APP = "tallystick_spark.reconcile_app"
 _SECONDS_TO_STOP = 10
@@ -41,11 +42,13 @@ Observer = Callable[[str, Mapping[str, Any]], None]
 """(step, figures) -> None; called for each step that is reached."""
 
 
-class SparkAppFailed(RuntimeError):
+class SparkAppFailed(TallystickError):
     """The app ended without a verdict. The message has its last words and where its log lies."""
 
+    retryable = True
 
-class SparkNotReady(RuntimeError):
+
+class SparkNotReady(TallystickError):
     """spark-submit, the app or its jars are not where they should be."""
 
 

@@ -8,15 +8,18 @@ books from being overdue until then.
 from datetime import datetime, timedelta
 
 from tallystick.model.cut import Cut
+from tallystick.model.errors import TallystickError
 from tallystick.text.plain import format_time, format_window
 
 
-class WindowOutOfOrder(ValueError):
+class WindowOutOfOrder(TallystickError):
     """An earlier cut has read the window already, under another window's name. A retry cures nothing."""
 
 
-class WindowNotOver(ValueError):
+class WindowNotOver(TallystickError):
     """The window ends in the future, by the verdict store's clock."""
+
+    retryable = True
 
 
 def refuse_out_of_order(contract_name: str, *, window_end_utc: datetime, newest: Cut | None) -> None:

@@ -11,6 +11,7 @@ from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 
 from tallystick.connections.connections import ConnectionNotGiven
 from tallystick.connections.postgres_failures import what_to_do
+from tallystick.model.errors import TallystickError
 from tallystick.store.rights import grant, granted_roles
 from tallystick.store.schema import REVISION, SCHEMA, VERSION_TABLE
 
@@ -22,11 +23,13 @@ _MIGRATION_LOCK = 0x7A11_571C
 """Key of the PostgreSQL advisory lock that lets one migration run at a time; any constant will do."""
 
 
-class StoreUnreachable(ConnectionError):
+class StoreUnreachable(TallystickError, ConnectionError):
     """The store does not answer, or lets us not in. The message has host, port and database, never the password."""
 
+    retryable = True
 
-class StoreNotMigrated(RuntimeError):
+
+class StoreNotMigrated(TallystickError, RuntimeError):
     """The store has another shape than this version of Tallystick knows."""
 
 

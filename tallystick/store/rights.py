@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from psycopg import sql
 from sqlalchemy import Connection, text
 
+from tallystick.model.errors import TallystickError
 from tallystick.store.schema import SCHEMA, VERSION_TABLE
 
 
-class RoleRefused(ValueError):
+class RoleRefused(TallystickError):
     """The rights cannot be given to this role, or would be no limit for it."""
 
 

@@ -3,6 +3,8 @@
 import unicodedata
 from datetime import UTC, datetime
 
+from tallystick.model.errors import TallystickError
+
 TEXT_CHARACTERS_MAX = 300
 STORY_CHARACTERS_MAX = 3000
 """Of a sentence of ours that quotes strangers: who it names and what they hold must not be cut off."""
@@ -49,7 +51,7 @@ def printed_text(text: str) -> str:
     return "".join(one if one == "\n" else _written_out(one) for one in text)
 
 
-def given_text(option: str, text: str, *, expected: str, refused: type[ValueError]) -> str:
+def given_text(option: str, text: str, *, expected: str, refused: type[TallystickError]) -> str:
     """What a person typed, without spaces around it. Raises refused where nothing is left, or it is no UTF-8."""
     given = text.strip()
     if not given or not any(character.isprintable() for character in given):

@@ -19,7 +19,7 @@ from tallystick_airflow.operators.alert_operator import AlertOperator
 CONTRACT_FILE = str(Path(__file__).parents[2] / "dags" / "contracts" / "billing_payouts.yaml")
 
 
-def deliver(monkeypatch: pytest.MonkeyPatch, *, is_curable: bool) -> None:
+def deliver(monkeypatch: pytest.MonkeyPatch, *, retryable: bool) -> None:
     """Run the task of a judged cut whose alerts nobody takes."""
 
     @contextmanager
@@ -28,7 +28,7 @@ def deliver(monkeypatch: pytest.MonkeyPatch, *, is_curable: bool) -> None:
 
     def fails(*_: Any, **__: Any) -> None:
         summary = DeliverySummary(delivered=0, failed=1, held_back=0)
-        raise DeliveryFailed(summary, ["webhook:pager: it said no"], is_curable=is_curable)
+        raise DeliveryFailed(summary, ["webhook:pager: it said no"], retryable=retryable)
 
     monkeypatch.setattr(alert_operator, "open_verdict_store", no_store)
     monkeypatch.setattr(alert_operator, "read_sinks", lambda _: ())
@@ -41,9 +41,9 @@ def deliver(monkeypatch: pytest.MonkeyPatch, *, is_curable: bool) -> None:
 
 def test_a_delivery_that_a_later_try_may_cure_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DeliveryFailed, match="webhook:pager: it said no"):
-        deliver(monkeypatch, is_curable=True)
+        deliver(monkeypatch, retryable=True)
 
 
 def test_a_delivery_that_was_refused_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AirflowFailException, match="webhook:pager: it said no"):
-        deliver(monkeypatch, is_curable=False)
+        deliver(monkeypatch, retryable=False)

@@ -43,8 +43,8 @@ MAY_NOT_IMPORT = {
 OURS = set().union(MAY_IMPORT, *MAY_IMPORT.values())
 
 PACKAGE_LAYERS = (
-    ("host",),
-    ("connections", "model"),
+    ("model",),
+    ("host", "connections"),
     ("text",),
     ("contract",),
     ("kafka_log", "alerting"),

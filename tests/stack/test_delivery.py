@@ -170,7 +170,7 @@ def test_a_message_that_a_sink_refuses_is_overtaken_by_the_next_and_never_sent_a
     receiver.answer = 400
     with pytest.raises(DeliveryFailed) as raised:
         deliver_pending(store, "payouts", [sink(receiver)])
-    assert raised.value.is_curable is False
+    assert raised.value.retryable is False
     books.commit(store, books.result(1), alerts=(alert(1, action="resolve"),))
     with pytest.raises(DeliveryFailed):
         deliver_pending(store, "payouts", [sink(receiver)])
@@ -214,7 +214,7 @@ def test_a_failure_that_time_may_cure_is_curable_also_beside_a_refusal(
     refusing = Choosy("cut 0", sink(receiver), name="webhook:other")
     with pytest.raises(DeliveryFailed) as raised:
         deliver_pending(store, "payouts", [refusing, sink(receiver)])
-    assert raised.value.is_curable is True
+    assert raised.value.retryable is True
 
 
 def test_a_sink_that_asks_to_be_left_alone_is_not_asked_until_then(
@@ -226,7 +226,7 @@ def test_a_sink_that_asks_to_be_left_alone_is_not_asked_until_then(
         with pytest.raises(DeliveryFailed, match="webhook:pager: it asked to be left alone for") as raised:
             deliver_pending(store, "payouts", [sink(receiver)])
         assert raised.value.summary == DeliverySummary(delivered=0, failed=failed, held_back=held_back)
-        assert raised.value.is_curable
+        assert raised.value.retryable
     assert receiver.asked == 1
 
 

@@ -36,7 +36,7 @@ class AlertOperator(ContractOperator):
             try:
                 summary = deliver_pending(engine, contract.contract, read_sinks(contract), links=alert_links())
             except DeliveryFailed as error:
-                if error.is_curable:
+                if error.retryable:
                     raise
                 raise AirflowFailException(str(error)) from None
         self.log.info("%d alerts delivered", summary.delivered)

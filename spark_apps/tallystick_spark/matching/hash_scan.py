@@ -27,6 +27,7 @@ from tallystick.matching.evidence import UnreadableRecord
 from tallystick.matching.match_case import Entry
 from tallystick.matching.scan_result import CANARY_PARTITION, CanaryScan, SliceScan
 from tallystick.model.direction import Direction
+from tallystick.model.errors import TallystickError
 from tallystick.model.findings import total_money
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.partner_lag import TopicLag, lags_of_pairs
@@ -83,8 +84,10 @@ Places = Mapping[tuple[str, int], Numbers]
 """Offsets by topic and partition."""
 
 
-class SourceChangedDuringScan(RuntimeError):
+class SourceChangedDuringScan(TallystickError):
     """The second look did not find the rows that the first one told of: log or ledger changed in between."""
+
+    retryable = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,7 @@ from tallystick.kafka_log.open_batch import Record, is_compressed, is_whole, ope
 from tallystick.kafka_log.prefetch import fetch_ahead
 from tallystick.kafka_log.record import packed, record_of
 from tallystick.model.cut import TopicSlice
+from tallystick.model.errors import TallystickError
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick_spark.matching.bucket_blobs import (
     HASHED_EVENTS,
@@ -66,7 +67,7 @@ _EVENTS = (
 _EVENT_KINDS = {field.name: field.type for field in HASHED_EVENTS}
 
 
-class CorruptBatch(ValueError):
+class CorruptBatch(TallystickError):
     """A batch's bytes are not those that its checksum was made of."""
 
 

@@ -15,6 +15,7 @@ import httpx
 from tallystick.alerting.sinks.http_post import silent_logs
 from tallystick.compensation.plan import PlanRefused
 from tallystick.connections.connections import HttpAccount
+from tallystick.model.errors import TallystickError
 
 _TIMEOUT_SECONDS = 30
 _NO_RETRY_CURES = (400, 401, 403, 404, 405, 422)
@@ -22,8 +23,10 @@ _NOT_OF_THIS_DAG = (400, 404, 422)
 """What Airflow answers to a start that this DAG does not take; nothing was started then."""
 
 
-class AirflowUnreachable(ConnectionError):
+class AirflowUnreachable(TallystickError, ConnectionError):
     """Airflow does not answer, or not now. A retry may cure it, and finds what an earlier one has started."""
+
+    retryable = True
 
 
 class AirflowRefused(PlanRefused):

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from tallystick.connections.connections import KafkaSettings
 from tallystick.executor.effects.step import ExecutorStep, OnProgress, no_progress
+from tallystick.model.errors import TallystickError
 
 _INIT_SECONDS = 30
 _TRIES = 10
@@ -29,12 +30,16 @@ _SETTINGS = {
 }
 
 
-class ExecutorFenced(RuntimeError):
+class ExecutorFenced(TallystickError, RuntimeError):
     """Another executor with this transactional id has begun since. Nothing of this one's open transaction stands."""
 
+    retryable = True
 
-class TransactionAborted(RuntimeError):
+
+class TransactionAborted(TallystickError, RuntimeError):
     """Kafka could not take the producer transaction; nothing of it stands."""
+
+    retryable = True
 
 
 @dataclass(frozen=True, kw_only=True)

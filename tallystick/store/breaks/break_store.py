@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Engine, Row, select
 
 from tallystick.model.break_history import EarlierRepair, LifeStep, ToldBreak
+from tallystick.model.errors import TallystickError
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.open_item import WriteOff
 from tallystick.store.plans.plan_store import ActionState
@@ -21,11 +22,11 @@ PREFIX_MIN = 8
 _CANDIDATES_MAX = 10
 
 
-class BreakNotFound(LookupError):
+class BreakNotFound(TallystickError):
     """No stored break has this id, or one that begins so."""
 
 
-class BreakAmbiguous(LookupError):
+class BreakAmbiguous(TallystickError):
     """More than one break's id begins so. The message lists them."""
 
 

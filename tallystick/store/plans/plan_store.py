@@ -17,6 +17,7 @@ from sqlalchemy.exc import OperationalError
 
 from tallystick.compensation.plan import DailyUsage, Plan, PlanItem, RepairKind
 from tallystick.host.terminal_user import Terminal, at_terminal
+from tallystick.model.errors import TallystickError
 from tallystick.model.findings import total_money
 from tallystick.model.known_repair import KnownRepair
 from tallystick.store.runs.contract_store import newest_contract, read_contract
@@ -78,8 +79,10 @@ class StoredAction:
         return int(void["before"]) if void.get(PROGRESS_TOPIC_ID) == topic_id else 0
 
 
-class EndingHeld(ConnectionError):
+class EndingHeld(TallystickError, ConnectionError):
     """Another executor ends transactions of the contract, and did not make room. A retry may cure it."""
+
+    retryable = True
 
 
 @dataclass(frozen=True, kw_only=True)

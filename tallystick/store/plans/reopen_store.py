@@ -13,6 +13,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Engine, func, insert, null, select, update
 
+from tallystick.model.errors import TallystickError
 from tallystick.store.break_lock import hold_breaks
 from tallystick.store.plans.claim_store import hold_claims, outstanding_among
 from tallystick.store.plans.plan_store import PROGRESS_END, PROGRESS_TOPIC_ID, REOPENED, ActionState, action_of
@@ -21,7 +22,7 @@ from tallystick.store.schema import audit, compensation_action, compensation_pla
 _NO_PROOF: Mapping[str, Any] = {}
 
 
-class ReopenRefused(ValueError):
+class ReopenRefused(TallystickError):
     """This action cannot be reopened. The message says what was found, what was expected and what to do."""
 
 

@@ -13,6 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.state import CursorPosition
 from tallystick.model.cut import Cut, LedgerSlice, TopicSlice
+from tallystick.model.errors import TallystickError
 from tallystick.model.offsets import TopicPartition
 from tallystick.store.schema import big_integer, contract_version, cut_slice
 from tallystick.store.schema import cut as cut_table
@@ -22,8 +23,10 @@ LEDGER = "ledger"
 _TOPIC_SLICE, _LEDGER_SLICE = TypeAdapter(TopicSlice), TypeAdapter(LedgerSlice)
 
 
-class CutAlreadyOpen(RuntimeError):
+class CutAlreadyOpen(TallystickError):
     """The contract has an unfinished cut, which another run may be reading."""
+
+    retryable = True
 
 
 class CutOutOfOrder(ValueError):

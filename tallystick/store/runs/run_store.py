@@ -29,6 +29,7 @@ from sqlalchemy import (
 from tallystick.alerting.alert import Alert
 from tallystick.contract.contract import Contract
 from tallystick.host.gc_tuning import relaxed_gc
+from tallystick.model.errors import TallystickError
 from tallystick.model.findings import Break, DoubtFound, NoticeFound, total_money
 from tallystick.model.open_item import ItemState, OpenItem, StandingItems
 from tallystick.model.partner_lag import RunLag
@@ -64,7 +65,7 @@ LAG_JSON, KEY_INDEX_JSON = TypeAdapter(RunLag), TypeAdapter(KeyIndex)
 _AS_JSON = msgspec.json.Encoder()
 
 
-class AttemptFenced(RuntimeError):
+class AttemptFenced(TallystickError):
     """A newer attempt has claimed the cut, or the cut was closed by another one: this result is not stored."""
 
 

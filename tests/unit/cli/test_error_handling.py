@@ -6,7 +6,10 @@ import pytest
 from typer.testing import Result
 
 from tallystick.cli import output as cli_output
+from tallystick.executor.effects.airflow_api import AirflowUnreachable
+from tallystick.model.errors import TallystickError
 from tallystick.pipeline.local_run import RereadDiffers
+from tallystick.store.plans.plan_store import EndingHeld
 from tests.unit.cli.commands import run
 
 
@@ -59,3 +62,11 @@ def test_a_closed_pipe_is_not_mistaken_for_broken_books(monkeypatch: pytest.Monk
 def test_a_cut_that_reads_differently_is_inconclusive(monkeypatch: pytest.MonkeyPatch) -> None:
     result = fails_with(monkeypatch, RereadDiffers("billing/7: another digest"))
     assert (result.exit_code, result.stderr) == (3, "billing/7: another digest\n")
+
+
+@pytest.mark.parametrize("kind", [TallystickError, AirflowUnreachable, EndingHeld], ids=str)
+def test_every_error_of_ours_is_its_sentence_and_no_traceback(
+    kind: type[TallystickError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = fails_with(monkeypatch, kind("Airflow: no answer; expected one"))
+    assert (result.exit_code, result.stderr) == (2, "Airflow: no answer; expected one\n")

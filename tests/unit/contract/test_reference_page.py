@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from tallystick.contract.contract import Contract, load_contract
+from tallystick.contract.contract import Contract, ContractRefused, load_contract
 from tallystick.contract.error_lines import model_inside
 from tallystick.contract.reference_page import EXAMPLE, contract_reference
 from tallystick.model.finding_names import BreakClass
@@ -69,6 +69,6 @@ def test_the_example_of_a_refusal_is_what_the_code_says(tmp_path: Path) -> None:
     path.write_text(EXAMPLE.replace("  table:", "  tabel:"))
     try:
         load_contract(path)
-    except ValueError as refused:
+    except ContractRefused as refused:
         shown = {line.replace(str(tmp_path), "dags/contracts") for line in str(refused).splitlines()}
     assert shown == set(re.findall(r"^dags/contracts/.*$", contract_reference(), re.MULTILINE))
