@@ -298,7 +298,8 @@ def _row_blobs(rows: pa.Table, plan: ScanPlan, planted: bool) -> Iterator[pa.Rec
 
 def _sampled(key_hash: Numbers, side: pa.Table, one_in: int) -> NDArray[np.bool_]:
     """Rows of the keys whose lag is measured; without those that do not say when they were written."""
-    return (key_hash % one_in == 0) & side["written_ms"].is_valid().to_numpy()
+    sampled: NDArray[np.bool_] = (key_hash % one_in == 0) & side["written_ms"].is_valid().to_numpy()
+    return sampled
 
 
 def _totals(
@@ -358,7 +359,8 @@ def first_places(places: Numbers) -> Numbers:
 
 def _is_planted(part: Numbers) -> NDArray[np.bool_]:
     """Which events lie on the partition that no topic has."""
-    return part % PARTITIONS == 0
+    planted: NDArray[np.bool_] = part % PARTITIONS == 0
+    return planted
 
 
 def _numbers(side: pa.Table, name: str) -> Numbers:

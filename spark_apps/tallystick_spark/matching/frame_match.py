@@ -5,7 +5,7 @@ leg's topic, and nothing is known of it from elsewhere. All copies of every othe
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
@@ -36,6 +36,12 @@ _LOW_32_BITS = 4294967295
 
 Total = Mapping[str, Any]
 """What was counted of one group of rows, by name."""
+
+
+class NamedFields(Protocol):
+    """A row whose fields are read by name: one of Spark's, or a mapping."""
+
+    def __getitem__(self, name: str, /) -> Any: ...
 
 
 def beside_planted(read: DataFrame, planted: DataFrame) -> DataFrame:
@@ -319,7 +325,7 @@ def _incomplete(topic: DataFrame, legs: Mapping[str, str]) -> DataFrame:
     return topic.join(lacking, list(transaction), "left_semi")
 
 
-def topic_copy(row: Row) -> Entry:
+def topic_copy(row: NamedFields) -> Entry:
     return Entry(
         side=ItemSide.TOPIC,
         item_id=topic_item_id(row["topic"], row["partition"], row["kafka_offset"]),
@@ -333,7 +339,7 @@ def topic_copy(row: Row) -> Entry:
     )
 
 
-def ledger_copy(row: Row) -> Entry:
+def ledger_copy(row: NamedFields) -> Entry:
     return Entry(
         side=ItemSide.LEDGER,
         item_id=ledger_item_id(row["row_id"]),

@@ -150,7 +150,7 @@ class ParsedEvents:
         )
         frame = self.events.sparkSession.createDataFrame(wanted)
         found = self.events.join(F.broadcast(frame), ["topic", "partition", "kafka_offset"], "left_semi")
-        return found.toArrow().to_pylist()
+        return _rows_in(found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,9 +172,9 @@ class ParsedRows:
 
     def rows_of(self, plan: ScanPlan, key_hashes: Numbers, places: Numbers) -> Sequence[Row]:
         if self.by_id is None or not places.all():
-            return self._of_keys(plan.secret, np.unique(key_hashes)).toArrow().to_pylist()
+            return _rows_in(self._of_keys(plan.secret, np.unique(key_hashes)))
         ids = np.unique(places)
-        found = self.by_id(ids.tolist()) if len(places) <= ROWS_BY_ID_MAX else self._of_ids(ids).toArrow().to_pylist()
+        found = self.by_id(ids.tolist()) if len(places) <= ROWS_BY_ID_MAX else _rows_in(self._of_ids(ids))
         return _of_keys(found, key_hashes, plan.secret)
 
     def _of_ids(self, ids: Numbers) -> DataFrame:
@@ -213,10 +213,18 @@ class Canaries:
         )
 
 
+def _rows_in(frame: DataFrame) -> list[Row]:
+    """All rows of a frame, brought here by Arrow."""
+    rows: list[Row] = frame.toArrow().to_pylist()
+    return rows
+
+
 def _collected(planted: DataFrame) -> list[pa.RecordBatch]:
     """Rows that Spark keeps in its plan: no job."""
     schema = to_arrow_schema(planted.schema)
-    return pa.Table.from_pylist([row.asDict() for row in planted.collect()], schema=schema).to_batches()
+    table = pa.Table.from_pylist([row.asDict() for row in planted.collect()], schema=schema)
+    batches: list[pa.RecordBatch] = table.to_batches()
+    return batches
 
 
 def _frame_of(spark: SparkSession, summaries: Iterable[pa.RecordBatch]) -> DataFrame:
@@ -549,7 +557,7 @@ def _incomplete(events: Iterable[Row], legs: Mapping[str, str]) -> list[Row]:
 
 def _topic_totals(plan: ScanPlan, totals: Iterable[GroupTotal]) -> tuple[list[Total], list[Total]]:
     """By partition, readable or not, and currency, as `scan_slices` has them: what was read, and what was planted."""
-    named = []
+    named: list[Total] = []
     for total in totals:
         topic, partition = _partition(plan, total.part)
         figures = {name: value for name, value in asdict(total).items() if name != "part"}

@@ -39,7 +39,8 @@ def keyed_texts(texts: pa.Array, secret: str) -> np.ndarray:
 def keyed_currencies(currencies: pa.Array, secret: str) -> np.ndarray:
     """The same, of a column of few different texts. Shape: int64."""
     codes = currencies.dictionary_encode()
-    return keyed_texts(codes.dictionary, secret)[codes.indices.to_numpy()]
+    hashes: np.ndarray = keyed_texts(codes.dictionary, secret)[codes.indices.to_numpy()]
+    return hashes
 
 
 def _siphash(boxed: np.ndarray, secret: str) -> np.ndarray:

@@ -5,6 +5,7 @@ hands its seed on. A long is hashed as its eight bytes, an int as its four. Sour
 """
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -31,10 +32,14 @@ _TOGETHER = 1 << 13
 def hash_pairs(firsts: Sequence[bytes | None], seconds: Sequence[bytes | None]) -> np.ndarray:
     """xxhash64 of two columns, either of which may be null. Shape: uint64."""
     seeds = [SEED if first is None else xxh64_intdigest(first, SEED) for first in firsts]
-    if None in seconds:
-        pairs = zip(seeds, seconds, strict=True)
-        return np.array([seed if value is None else xxh64_intdigest(value, seed) for seed, value in pairs], np.uint64)
-    return np.fromiter(map(xxh64_intdigest, seconds, seeds), dtype=np.uint64, count=len(seeds))
+    if _has_no_null(seconds):
+        return np.fromiter(map(xxh64_intdigest, seconds, seeds), dtype=np.uint64, count=len(seeds))
+    pairs = zip(seeds, seconds, strict=True)
+    return np.array([seed if value is None else xxh64_intdigest(value, seed) for seed, value in pairs], np.uint64)
+
+
+def _has_no_null(values: Sequence[bytes | None]) -> TypeGuard[Sequence[bytes]]:
+    return None not in values
 
 
 def hash_place(topic: str, partition: int) -> int:

@@ -6,7 +6,7 @@ What is plainly one object with fields of the right kinds is decoded at once; of
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Annotated, Any, NamedTuple, Union
+from typing import Annotated, Any, NamedTuple, Union, cast
 
 import msgspec
 import numpy as np
@@ -181,8 +181,8 @@ def _quick_decoder(
         },
         gc=False,
     )
-    decode: Callable[[bytes | None], Any] = msgspec.json.Decoder(shape).decode
-    return decode
+    # Of None it raises TypeError, for which `decode_whole` waits: a test before each call would cost a call more.
+    return cast("Callable[[bytes | None], Any]", msgspec.json.Decoder(shape).decode)
 
 
 def _columns(events: Sequence[Any]) -> WholeEvents:

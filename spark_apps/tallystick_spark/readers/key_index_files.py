@@ -5,11 +5,12 @@ the hash.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise, repeat
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +34,15 @@ _ENCODINGS = dict.fromkeys(("hash_high", "hash_low", "kafka_offset"), "DELTA_BIN
 _SLOTS_A_COPY, _SLOTS_MIN, _SLOTS_MAX = 32, 1 << 16, 1 << 24
 CHECKED_TOGETHER = 1 << 23
 """So many new copies are held against older ones at once, and stay in memory."""
+
+
+class IndexRow(TypedDict):
+    """One copy of a key as a file of the index holds it; its columns are INDEX_COLUMNS."""
+
+    hash_high: int
+    hash_low: int
+    part: str
+    kafka_offset: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +165,8 @@ def _common(ours: Numbers, slots: NDArray[np.bool_], theirs: Numbers) -> Numbers
     candidates = theirs[slots[theirs & (len(slots) - 1)]]
     places = np.searchsorted(ours, candidates)
     places[places == len(ours)] = 0
-    return candidates[ours[places] == candidates]
+    common: Numbers = candidates[ours[places] == candidates]
+    return common
 
 
 def _column(path: Path, first: int, last: int) -> Numbers:
@@ -168,7 +179,7 @@ def _column(path: Path, first: int, last: int) -> Numbers:
     return hashes[(hashes >= first) & (hashes <= last)]
 
 
-def _rows(path: Path, wanted: Numbers) -> list[Mapping[str, object]]:
+def _rows(path: Path, wanted: Numbers) -> list[IndexRow]:
     """The file's rows whose hash has one of these upper halves, which are sorted."""
     with pq.ParquetFile(path) as opened:
         groups = row_groups_with(opened.metadata, wanted.tolist())
@@ -176,4 +187,5 @@ def _rows(path: Path, wanted: Numbers) -> list[Mapping[str, object]]:
     high = table["hash_high"].to_numpy()
     places = np.searchsorted(wanted, high)
     places[places == len(wanted)] = 0
-    return list(table.filter(pa.array(wanted[places] == high)).to_pylist())
+    rows: list[IndexRow] = table.filter(pa.array(wanted[places] == high)).to_pylist()
+    return rows

@@ -39,7 +39,7 @@ class IsolationNotReadCommitted(RuntimeError):
 def use_kafka_v2_source(spark: SparkSession) -> None:
     """Take kafka out of the list of sources that Spark reads by its older row-by-row path."""
     name = "spark.sql.sources.useV1SourceList"
-    sources = [source for source in spark.conf.get(name).split(",") if source != "kafka"]
+    sources = [source for source in (spark.conf.get(name) or "").split(",") if source != "kafka"]
     spark.conf.set(name, ",".join(sources))
 
 
