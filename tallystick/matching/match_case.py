@@ -131,9 +131,9 @@ class MatchStatus(StrEnum):
     PAIRED_BEFORE = "paired_before"
     """Undecidable too: its partner was read before, and nothing shows that an UPDATE wrote the row of then anew."""
     PARTNER_EXPIRED = "partner_expired"
+    """Undecidable too, but a partner that comes late is still its partner."""
     PARTNER_UNREAD = "partner_unread"
     """A copy of its key stands on the other side, and is no part of the pairing: it could not be read."""
-    """Undecidable too, but a partner that comes late is still its partner."""
 
 
 @dataclass(frozen=True, kw_only=True)
