@@ -12,6 +12,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
+from tallystick.model.break_history import KnownRepair
 from tallystick.model.cut import (
     Cut,
     Discontinuity,
@@ -22,7 +23,6 @@ from tallystick.model.cut import (
     discontinuity,
 )
 from tallystick.model.findings import Money
-from tallystick.model.known_repair import KnownRepair
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import OpenItem
 

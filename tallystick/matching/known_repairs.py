@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import ACTION_HEADER, LogRecord
 from tallystick.matching.match_case import LookupHit
-from tallystick.model.known_repair import KnownRepair, Repairs
+from tallystick.model.break_history import KnownRepair, Repairs
 from tallystick.model.open_item import ItemSide
 
 

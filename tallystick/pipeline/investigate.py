@@ -37,9 +37,9 @@ from tallystick.matching.reversals import may_be_taken_back, possible_reversals,
 from tallystick.matching.row_identity import RowNames, items_of_rows, standing_beside, with_ids_of_their_own
 from tallystick.matching.scan_result import SliceScan, topic_item_id
 from tallystick.matching.unreadable_ranges import LedgerStarts, OutOfSight, out_of_sight
+from tallystick.model.break_history import Repairs
 from tallystick.model.census_values import PartitionCensus
 from tallystick.model.cut import Cut, PartitionSnapshot, is_recreated
-from tallystick.model.known_repair import Repairs
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide, ItemState, OpenItem
 from tallystick.model.partner_lag import Grace

@@ -9,7 +9,7 @@ import typer.main
 import yaml
 
 from lab.servers.process import REPOSITORY
-from tallystick.cli import app
+from tallystick.cli.app import app
 
 PAGE = (REPOSITORY / "SECURITY.md").read_text()
 SAID = " ".join(PAGE.split())

@@ -1,5 +1,7 @@
 """Whoever may write the progress topic, the business topic or the ledger's table of actions can make a person look, and
 no more: nothing is done, published or stopped by what they write or delete.
+
+One file, since each forgery is tried in the same world of one begun plan.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""What the ledger lacks is posted once, in one database transaction with its action's id, whatever was lost before."""
+"""What the ledger lacks is posted once, in one database transaction with its action's id, whatever was lost before.
+
+One file, since each test posts to the same kind of table and shares its world.
+"""
 
 import json
 from collections.abc import Iterator

@@ -20,7 +20,7 @@ from tallystick.store.plans.approval_store import (
     plan_asked_in,
 )
 from tallystick.store.plans.plan_store import ASKED, append_audit
-from tests.unit.compensation.test_plan import candidate, plan
+from tests.unit.compensation.plans import candidate, plan
 
 RUN = "manual__1"
 

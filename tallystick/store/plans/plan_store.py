@@ -17,9 +17,9 @@ from sqlalchemy.exc import OperationalError
 
 from tallystick.compensation.plan import DailyUsage, Plan, PlanItem, RepairKind
 from tallystick.host.terminal_user import Terminal, at_terminal
+from tallystick.model.break_history import KnownRepair
 from tallystick.model.errors import TallystickError
 from tallystick.model.findings import total_money
-from tallystick.model.known_repair import KnownRepair
 from tallystick.store.runs.contract_store import newest_contract, read_contract
 from tallystick.store.schema import audit as audit_table
 from tallystick.store.schema import compensation_action, compensation_plan

@@ -8,7 +8,7 @@ import pytest
 from tallystick.kafka_log.log_walk import Outcome
 from tallystick.matching.known_repairs import action_ids_of, believed_records, believed_rows, repairs_by_id
 from tallystick.matching.match_case import LookupHit, RecordLocation
-from tallystick.model.known_repair import KnownRepair
+from tallystick.model.break_history import KnownRepair
 from tallystick.model.open_item import ItemSide
 from tests.unit.builders import TOPIC, event, record_of
 

@@ -1,4 +1,7 @@
-"""Slices tile: each offset and each ledger transaction belongs to one cut, whatever is held, sampled or expired."""
+"""Slices tile: each offset and each ledger transaction belongs to one cut, whatever is held, sampled or expired.
+
+One file, since the rules of a cut are tried on the same few slices.
+"""
 
 import json
 import re

@@ -11,7 +11,7 @@ from tallystick.text import reason_texts
 from tallystick.text.reason_texts import REASON_TEXTS, reason_text
 from tallystick.text.side_terms import for_inputs
 from tests.unit.builders import event, evidence_of, row
-from tests.unit.judging.test_judge import judged
+from tests.unit.judging.results import judged
 
 
 @pytest.fixture
