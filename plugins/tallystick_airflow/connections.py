@@ -144,8 +144,7 @@ def jdbc_address(connection: Connection) -> str:
             f"connection {connection.conn_id}: expected an SQLAlchemy URL without user and password in its extra, such "
             'as {"url": "mysql+pymysql://host/database"}'
         ) from None
-    account = {"username": connection.login, "password": connection.password}
-    url = url.set(**{name: value for name, value in account.items() if value})
+    url = url.set(username=connection.login or None, password=connection.password or None)  # None keeps what is there
     address = url.render_as_string(hide_password=False)
     mask_secret(address)  # Airflow knows the plain password only; here it may be quoted
     return json.dumps({"url": address} | {name: extra[name] for name in ("jdbc_url", "driver") if name in extra})

@@ -4,15 +4,19 @@ Nothing else calls this, and nothing of the provider is imported before.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
+    from openlineage.client.event_v2 import Dataset
+    from openlineage.client.facet_v2 import RunFacet
 
     from tallystick.documents.lineage_names import DatasetName
 
+    TaskLineage: TypeAlias = OperatorLineage[Dataset, RunFacet]
 
-def lineage_of(*, read: "Iterable[DatasetName]", written: "Iterable[DatasetName]") -> "OperatorLineage":
+
+def lineage_of(*, read: "Iterable[DatasetName]", written: "Iterable[DatasetName]") -> "TaskLineage":
     """As the provider takes it."""
     from airflow.providers.openlineage.extractors import OperatorLineage
     from openlineage.client.event_v2 import Dataset

@@ -5,7 +5,7 @@ the scheduler could make no run of a DAG that names it. The pages are mounted by
 relative, as Airflow may itself be served below a path.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
@@ -13,35 +13,38 @@ from tallystick_airflow.lazy_pages import pages
 from tallystick_airflow.sensors.window_end import WindowEnd
 
 _ICONS = {"icon": "tallystick/assets/icon.svg", "icon_dark_mode": "tallystick/assets/icon-dark.svg"}
+_DEADLINES = [WindowEnd]
+_APPS: list[dict[str, Any]] = [{"app": pages, "url_prefix": "/tallystick", "name": "Tallystick"}]
+_VIEWS: list[dict[str, Any]] = [
+    {
+        "name": "Tallystick",
+        "href": "tallystick/",
+        "destination": "nav",
+        "category": "browse",
+        "url_route": "tallystick",
+        **_ICONS,
+    },
+    {
+        "name": "Tallystick",
+        "href": "tallystick/dag/{DAG_ID}",
+        "destination": "dag",
+        "url_route": "tallystick-contract",
+        **_ICONS,
+    },
+    {
+        "name": "Tallystick",
+        "href": "tallystick/dag-run/{DAG_ID}/{RUN_ID}",
+        "destination": "dag_run",
+        "url_route": "tallystick-run",
+        **_ICONS,
+    },
+]
 
 
 class TallystickPlugin(AirflowPlugin):
     """Listed under Admin, Plugins."""
 
     name = "tallystick"
-    deadline_references: ClassVar = [WindowEnd]
-    fastapi_apps: ClassVar[list[dict[str, Any]]] = [{"app": pages, "url_prefix": "/tallystick", "name": "Tallystick"}]
-    external_views: ClassVar[list[dict[str, Any]]] = [
-        {
-            "name": "Tallystick",
-            "href": "tallystick/",
-            "destination": "nav",
-            "category": "browse",
-            "url_route": "tallystick",
-            **_ICONS,
-        },
-        {
-            "name": "Tallystick",
-            "href": "tallystick/dag/{DAG_ID}",
-            "destination": "dag",
-            "url_route": "tallystick-contract",
-            **_ICONS,
-        },
-        {
-            "name": "Tallystick",
-            "href": "tallystick/dag-run/{DAG_ID}/{RUN_ID}",
-            "destination": "dag_run",
-            "url_route": "tallystick-run",
-            **_ICONS,
-        },
-    ]
+    deadline_references = _DEADLINES
+    fastapi_apps = _APPS
+    external_views = _VIEWS

@@ -39,7 +39,7 @@ def announce(context: Context, run: "StoredRun") -> bool:
 
     name, told = run.result.contract, verdicts_of(run.result.contract)
     since = (run.recorded_at - _CLOCKS_DIFFER).isoformat()
-    if any(event.extra.get("cut") == run.result.cut_n for event in context["inlet_events"][told].after(since)):
+    if any((event.extra or {}).get("cut") == run.result.cut_n for event in context["inlet_events"][told].after(since)):
         return False
     extra = verdict_event_document(run)
     context["outlet_events"][told].add(verdict_asset(name), extra)

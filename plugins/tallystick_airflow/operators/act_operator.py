@@ -13,9 +13,8 @@ from tallystick_airflow.operators.contract_operator import ContractOperator, ope
 from tallystick_airflow.refused_plan import no_retry_for_a_refused_plan
 
 if TYPE_CHECKING:
-    from airflow.providers.openlineage.extractors import OperatorLineage
-
     from tallystick.connections.connections import Connections
+    from tallystick_airflow.lineage import TaskLineage
 
 
 class ActOperator(ContractOperator):
@@ -53,7 +52,7 @@ class ActOperator(ContractOperator):
             self.log.info("action %s: %s %s", outcome.action_id, outcome.fate, story_text(outcome.reason))
         return {str(fate): execution.count(fate) for fate in ActionResult}
 
-    def get_openlineage_facets_on_complete(self, _: Any) -> "OperatorLineage":
+    def get_openlineage_facets_on_complete(self, _: Any) -> "TaskLineage":
         """One side was repaired from the other.
 
         Asked for by the OpenLineage provider, in a process that may not ask Airflow for connections any more.

@@ -18,9 +18,8 @@ from tallystick_airflow.operators.contract_operator import CUT_N, open_verdict_s
 from tallystick_airflow.verdict_assets import announce, verdicts_of
 
 if TYPE_CHECKING:
-    from airflow.providers.openlineage.extractors import OperatorLineage
-
     from tallystick.model.stored_run import StoredRun
+    from tallystick_airflow.lineage import TaskLineage
 
 _QUIET_LOG = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('spark_log4j2.properties')}"
 
@@ -69,7 +68,7 @@ class ReconcileOperator(SparkSubmitOperator):
             self.log.info("The assets were told of it before, and are not told again")
         return str(run.result.verdict)
 
-    def get_openlineage_facets_on_complete(self, _: Any) -> "OperatorLineage":
+    def get_openlineage_facets_on_complete(self, _: Any) -> "TaskLineage":
         """Both sides were read, verdict and breaks written; or nothing, where the verdict was stored already.
 
         Asked for by the OpenLineage provider, in a process that may not ask Airflow for connections any more.

@@ -11,8 +11,9 @@ from typing import Annotated
 from uuid import UUID
 
 from airflow.api.common.trigger_dag import trigger_dag
-from airflow.exceptions import AirflowException, ParamValidationError
+from airflow.exceptions import ParamValidationError
 from airflow.models.dag import DagModel
+from airflow.sdk.exceptions import AirflowException
 from airflow.utils.types import DagRunTriggeredByType
 from fastapi import APIRouter, Form, Request, Response
 from fastapi import Path as PathParameter

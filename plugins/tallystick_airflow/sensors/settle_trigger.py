@@ -26,7 +26,7 @@ class SettleTrigger(BaseTrigger):
     """
 
     def __init__(self, *, contract_json: str, window_end_utc: str, give_up_utc: str) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call] # Airflow gave its constructor no types
         self.contract_json = contract_json
         self.window_end_utc = window_end_utc
         self.give_up_utc = give_up_utc
@@ -59,4 +59,5 @@ class SettleTrigger(BaseTrigger):
         while not settlement.settled and looked_utc < give_up_utc:
             await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
             settlement, looked_utc = await asyncio.to_thread(look)
-        yield TriggerEvent({"settled": settlement.settled, "waits_for": list(settlement.waits_for)})
+        told = {"settled": settlement.settled, "waits_for": list(settlement.waits_for)}
+        yield TriggerEvent(told)  # type: ignore[no-untyped-call] # Airflow gave its constructor no types
