@@ -83,7 +83,7 @@ def test_keys_that_the_contract_hides_are_masked_in_it(contract: Contract, tmp_p
 FORMULA = '=HYPERLINK("https://evil.example","paid")'
 
 
-def test_a_key_that_a_spreadsheet_takes_for_a_formula_is_kept_as_it_is_and_readme_says_so(
+def test_a_key_that_a_spreadsheet_takes_for_a_formula_is_kept_as_it_is_and_the_settings_say_so(
     contract: Contract, tmp_path: Path
 ) -> None:
     """Whoever queries the file wants the key; whoever opens it in a spreadsheet has to know."""
@@ -92,5 +92,6 @@ def test_a_key_that_a_spreadsheet_takes_for_a_formula_is_kept_as_it_is_and_readm
     with breaks_file(replace(RESULT, breaks=(found,)), showing, tmp_path):
         pass
     assert pq.read_table(tmp_path / FILE)["match_key"].to_pylist() == [FORMULA]
-    (line,) = re.findall(r"^\| `TALLYSTICK_ARTIFACTS_DIR` \|.*$", (REPOSITORY / "README.md").read_text(), re.MULTILINE)
-    assert "a spreadsheet may take one for a formula" in line and "import columns as text" in line
+    settings = " ".join((REPOSITORY / "docs" / "settings.md").read_text().split())
+    (said,) = re.findall(r"\*\*Parquet of breaks\.\*\*.*?columns as text\.", settings)
+    assert "A spreadsheet may run one as a formula" in said

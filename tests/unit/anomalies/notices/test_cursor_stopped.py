@@ -58,7 +58,7 @@ def test_the_ledger_has_a_cursor_too() -> None:
     evidence = evidence_of(
         cut=cut_of(ledger_slice=ledger),
         surroundings=ClusterState(cursor_positions=positions_of((300, 300), (300, 304), (300, 307), side=None)),
-        horizon_holder=HorizonHolder(xid=300, holder="psql of reports, pid 77", since=NOON - 4 * HOUR),
+        horizon_holder=HorizonHolder(position=300, holder="psql of reports, pid 77", since=NOON - 4 * HOUR),
     )
     notice = the_notice(evidence)
     assert notice.sentence == (
