@@ -63,7 +63,7 @@ from tallystick.store.runs.run_store import commit_run
 from . import broken_executor
 from .repairs import all_hanging
 
-BROKEN_EXECUTOR = str(Path(__file__).with_name("broken_executor.py"))
+BROKEN_EXECUTOR = ("-m", "tests.stack.broken_executor")
 
 
 def cell(kind: Kind, step: Step, fault: Fault) -> CrashRound:
@@ -285,7 +285,7 @@ def test_each_event_stands_once_whatever_is_struck(play: Play) -> None:
 
 def test_each_broken_rule_is_noticed_by_the_cell_aimed_at_it_and_each_cell_passes_unbroken(play: Play) -> None:
     def play_broken(mutation: Mutation) -> list[RoundEnd]:
-        return play(mutation.cell, launcher=(sys.executable, BROKEN_EXECUTOR, mutation.rule.__name__, TALLYSTICK))
+        return play(mutation.cell, launcher=(sys.executable, *BROKEN_EXECUTOR, mutation.rule.__name__, TALLYSTICK))
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         unbroken, broken = pool.map(play, AIMED), pool.map(play_broken, MUTATIONS)
