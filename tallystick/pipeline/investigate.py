@@ -104,7 +104,10 @@ class ScannedCut:
 
     def known_repairs(self, action_ids: Collection[str]) -> Repairs:
         """Repairs that the store knows of these; of a cut that is judged again, those that its first run knew."""
-        return _known_repairs(self.engine, self.stored_look_ups, action_ids)
+        if self.stored_look_ups is None:
+            return repairs_by_id(known_repairs(self.engine, action_ids))
+        repairs = self.stored_look_ups.surroundings.repairs
+        return None if repairs is None else repairs_by_id(repairs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,13 +337,6 @@ def attribute(paired: PairedItems) -> tuple[Evidence, LookUps]:
         repeated_row_ids=scan.repeated_row_ids,
     )
     return evidence, look_ups
-
-
-def _known_repairs(engine: Engine, stored: LookUps | None, action_ids: Collection[str]) -> Repairs:
-    """Of a cut that is judged again, those that were known then."""
-    if stored is None:
-        return repairs_by_id(known_repairs(engine, action_ids))
-    return None if stored.surroundings.repairs is None else repairs_by_id(stored.surroundings.repairs)
 
 
 def _and_known(before: Repairs, more: Repairs) -> Repairs:
