@@ -42,7 +42,7 @@ def reconcile(engine: Engine, contract: Contract) -> Callable[[], dict[str, Any]
     """One window since the baseline; what tells its verdict reads it from the store."""
     cut = take_cut(engine, contract)
     run_cut(engine, contract, cut)
-    return partial(_stored_answer, engine, contract.contract, cut.n)
+    return partial(_stored_answer, engine, contract.name, cut.n)
 
 
 def _stored_answer(engine: Engine, contract: str, cut_n: int) -> dict[str, Any]:

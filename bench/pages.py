@@ -122,15 +122,15 @@ def fill(store_owner_dsn: str) -> None:
     migrate(connect_store(store_owner_dsn), grant_to=STORE_ROLE)
     with psycopg.connect(store_owner_dsn) as connection:
         _fill_windows(connection, contract)
-        values = {"contract": contract.contract, "bad_day": BAD_DAY}
+        values = {"contract": contract.name, "bad_day": BAD_DAY}
         old = BREAKS - OPEN_ITEMS
         for first in range(1, old, 100_000):
             connection.execute(_OLD_BREAKS, values | {"first": first, "last": min(old, first + 99_999)})
         connection.execute(_NEW_BREAKS, values | {"first": old + 1, "last": BREAKS})
         for state in ("cleared", "broken"):
             connection.execute(_ITEMS, values | {"state": state})
-        connection.execute(_ALERTS, {"contract": contract.contract})
-        connection.execute(_PLAN, {"contract": contract.contract, "plan": PLAN_ID})
+        connection.execute(_ALERTS, {"contract": contract.name})
+        connection.execute(_PLAN, {"contract": contract.name, "plan": PLAN_ID})
         connection.commit()
         connection.autocommit = True
         connection.execute("vacuum analyze")
@@ -138,7 +138,7 @@ def fill(store_owner_dsn: str) -> None:
 
 def _fill_windows(connection: psycopg.Connection, contract: Contract) -> None:
     body = json.dumps(contract.model_dump(mode="json"))
-    name, fingerprint = contract.contract, contract.fingerprint
+    name, fingerprint = contract.name, contract.fingerprint
     connection.execute(
         "insert into tallystick.contract_version (contract, fingerprint, version, body) values (%s, %s, 1, %s)",
         (name, fingerprint, body),

@@ -39,7 +39,7 @@ def compensate_dag(file: ContractFile) -> DAG:
     contract, rules = file.contract, file.contract.compensation
     assert rules is not None
     with DAG(
-        dag_id=f"compensate_{contract.contract}",
+        dag_id=f"compensate_{contract.name}",
         description="Repair, after approval, what the reconciliation found",
         doc_md=RUNBOOK.format(timeout_hours=rules.approval_timeout_seconds / 3600),
         schedule=None,
@@ -80,4 +80,4 @@ def compensate_dag(file: ContractFile) -> DAG:
 
 for file in read_contract_files(contracts_folder(__file__)).accepted:
     if file.contract.compensation:
-        globals()[f"compensate_{file.contract.contract}"] = compensate_dag(file)
+        globals()[f"compensate_{file.contract.name}"] = compensate_dag(file)

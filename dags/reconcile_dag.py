@@ -41,7 +41,7 @@ def reconcile_dag(file: ContractFile) -> DAG:
     """Wire the tasks of one contract."""
     contract = file.contract
     with DAG(
-        dag_id=f"reconcile_{contract.contract}",
+        dag_id=f"reconcile_{contract.name}",
         description=f"{contract.direction}: {', '.join(contract.topics)} and {contract.ledger.place}",
         doc_md=RUNBOOK.format(
             description=contract.description,
@@ -69,10 +69,10 @@ def reconcile_dag(file: ContractFile) -> DAG:
         },
         tags=["tallystick", contract.direction],
     ) as dag:
-        finish = FinishOperator(task_id="finish", name=f"tallystick {contract.contract}")
+        finish = FinishOperator(task_id="finish", name=f"tallystick {contract.name}")
         settle = SettleSensor(task_id="settle")
         cut = CutOperator(task_id="cut")
-        reconcile = ReconcileOperator(task_id="reconcile", name=f"tallystick {contract.contract}")
+        reconcile = ReconcileOperator(task_id="reconcile", name=f"tallystick {contract.name}")
         report = ReportOperator(task_id="report", retries=1)
         # The page must come also when there is no verdict to tell of.
         alert = AlertOperator(task_id="alert", trigger_rule=TriggerRule.ALL_DONE, retries=5)
@@ -87,4 +87,4 @@ def reconcile_dag(file: ContractFile) -> DAG:
 
 
 for file in read_contract_files(contracts_folder(__file__)).accepted:
-    globals()[f"reconcile_{file.contract.contract}"] = reconcile_dag(file)
+    globals()[f"reconcile_{file.contract.name}"] = reconcile_dag(file)

@@ -52,7 +52,7 @@ def moments(books: LiveBooks) -> Iterator[tuple[str, str]]:
     books.next_run()
     sinks = sinks_from_environment(books.contract, artifacts_folder=Path(), environment={})
     with pytest.raises(DeliveryFailed):
-        deliver_pending(books.store, books.contract.contract, sinks)
+        deliver_pending(books.store, books.contract.name, sinks)
     yield "broken", _said(books, datetime.now(UTC))
 
     books.post(LOST[0])
@@ -71,7 +71,7 @@ def moments(books: LiveBooks) -> Iterator[tuple[str, str]]:
 
 
 def _said(books: LiveBooks, now_utc: datetime) -> str:
-    return exposition(books.store, now_utc=now_utc).replace(books.contract.contract, CONTRACT)
+    return exposition(books.store, now_utc=now_utc).replace(books.contract.name, CONTRACT)
 
 
 def record() -> None:

@@ -60,21 +60,21 @@ def fill(store: Engine, contract: Contract, *, last_hour: datetime = LAST_HOUR, 
     for n in range(windows):
         end = last_hour - (windows - 1 - n) * HOUR
         save_cut(store, contract, cut_of(contract, n, end), scheduler_run_id=run_id_of(end))
-        attempt = claim_attempt(store, contract.contract, n)
+        attempt = claim_attempt(store, contract.name, n)
         result = result_of(contract, n, end)
         commit_run(store, result, attempt=attempt, alerts=tuple(_alerts(result)))
-        for pending in pending_alerts(store, contract.contract):
+        for pending in pending_alerts(store, contract.name):
             record_delivery(store, pending.alert, sink=pending.owed_to[0], delivered=True, detail="")
         if n == LAST_BROKEN:
             _repair(store, contract)
     if windows > LAST_BROKEN:
         given_up = WriteOff(by="finance", reason="refunded by hand", at_utc=last_hour)
-        write_off_break(store, contract.contract, str(mismatch(contract, "pay-15").break_id), given_up)
-        acknowledge(store, contract.contract, BreakClass.AMOUNT_MISMATCH, by="Ada")
+        write_off_break(store, contract.name, str(mismatch(contract, "pay-15").break_id), given_up)
+        acknowledge(store, contract.name, BreakClass.AMOUNT_MISMATCH, by="Ada")
         save_plan(
             store,
             waiting_plan(contract),
-            requested_by=f"reconcile_{contract.contract}",
+            requested_by=f"reconcile_{contract.name}",
             scheduler_run_id="triggered__2026-03-02T18:15:00+00:00",
         )
 
@@ -82,7 +82,7 @@ def fill(store: Engine, contract: Contract, *, last_hour: datetime = LAST_HOUR, 
 def plan_of(contract: Contract, n: int, *found: Break, left_out: tuple[ExcludedBreak, ...] = ()) -> Plan:
     """Publish the events of these breaks again."""
     return Plan(
-        contract=contract.contract,
+        contract=contract.name,
         contract_fingerprint=contract.fingerprint,
         cut_n=n,
         dry_run=False,
@@ -95,7 +95,7 @@ def plan_of(contract: Contract, n: int, *found: Break, left_out: tuple[ExcludedB
                 amount_minor=one.amount_minor,
                 currency=one.currency,
                 occurred_at="2026-03-01T00:00:00Z",
-                action_id=action_id_of(contract.contract, one.break_id),
+                action_id=action_id_of(contract.name, one.break_id),
                 break_id=one.break_id,
                 break_class=one.break_class,
                 topic=contract.legs[one.leg],
@@ -127,11 +127,11 @@ def _repair(store: Engine, contract: Contract) -> None:
     done, (item,) = done_plan(contract), done_plan(contract).items
     save_plan(store, done, requested_by="Ada", scheduler_run_id="manual__1")
     of_done: dict[str, Any] = {"plan_id": done.plan_id, "detail": {"plan_hash": done.plan_hash}}
-    append_audit(store, contract.contract, actor="Grace", event="agreed", **of_done)
-    append_audit(store, contract.contract, actor="Grace", event="approved", **of_done)
+    append_audit(store, contract.name, actor="Grace", event="agreed", **of_done)
+    append_audit(store, contract.name, actor="Grace", event="approved", **of_done)
     claim_actions(store, done, done.items, executor="e", outcome={}, allow=lambda actions, spent: None)
     record_done(store, item.action_id, outcome={"topic": contract.topics[0], "partition": 0, "offset": 271})
-    append_audit(store, contract.contract, actor="Grace", event="finished", **of_done)
+    append_audit(store, contract.name, actor="Grace", event="finished", **of_done)
 
 
 def run_id_of(end: datetime) -> str:
@@ -142,7 +142,7 @@ def cut_of(contract: Contract, n: int, end: datetime) -> Cut:
     """Partition 0 has ten offsets a window, partition 1 seven; the held cuts stop three short of their mark."""
     xid = 100 * n
     return Cut(
-        contract=contract.contract,
+        contract=contract.name,
         n=n,
         window_start_utc=end - HOUR,
         window_end_utc=end,
@@ -188,7 +188,7 @@ def result_of(contract: Contract, n: int, end: datetime) -> RunResult:
     verdict = Verdict.BROKEN if breaks else Verdict.INCONCLUSIVE if doubts else Verdict.MATCHED
     waiting = [item for item in items if item.state is ItemState.OPEN]
     return RunResult(
-        contract=contract.contract,
+        contract=contract.name,
         cut_n=n,
         verdict=verdict,
         doubts=doubts,
@@ -246,7 +246,7 @@ def missing(contract: Contract, key: str, amount_minor: int) -> Break:
     """A ledger row whose event was never produced."""
     found = BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED
     return Break(
-        break_id=break_id(contract=contract.contract, break_class=found, match_key=key, position=""),
+        break_id=break_id(contract=contract.name, break_class=found, match_key=key, position=""),
         break_class=found,
         match_key=key,
         transaction_key=f"order-{key}",
@@ -264,7 +264,7 @@ def mismatch(contract: Contract, key: str) -> Break:
     found, topic = BreakClass.AMOUNT_MISMATCH, contract.topics[0]
     number = int(key.removeprefix("pay-"))
     return Break(
-        break_id=break_id(contract=contract.contract, break_class=found, match_key=key, position=""),
+        break_id=break_id(contract=contract.name, break_class=found, match_key=key, position=""),
         break_class=found,
         match_key=key,
         transaction_key=f"order-{key}",
@@ -306,7 +306,7 @@ def torn(contract: Contract, key: str) -> Break:
     """A business transaction of which one leg committed."""
     found, leg = BreakClass.TORN_TRANSACTION, next(iter(contract.legs))
     return Break(
-        break_id=break_id(contract=contract.contract, break_class=found, match_key=f"order-{key}", position=""),
+        break_id=break_id(contract=contract.name, break_class=found, match_key=f"order-{key}", position=""),
         break_class=found,
         match_key=f"order-{key}",
         transaction_key=f"order-{key}",

@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         print(json.dumps(evaluate_run(run, contract, artifacts_folder())), flush=True)
     except EvidenceShrunk as error:
-        print(f"{contract.contract} cut {arguments.cut}: {error}", file=sys.stderr)
+        print(f"{contract.name} cut {arguments.cut}: {error}", file=sys.stderr)
         return 1
     return 0
 
@@ -53,8 +53,8 @@ def evaluate_run(run: StoredRun, contract: Contract, artifacts: Path) -> dict[st
     from tallystick_expectations.evaluation import DataDocs, evaluate_suites
     from tallystick_expectations.figures_suite import figures_suite
 
-    pages = private_folder(artifacts / "data_docs" / contract.contract, below=artifacts)
-    results = private_folder(artifacts / "expectation_results" / contract.contract, below=artifacts)
+    pages = private_folder(artifacts / "data_docs" / contract.name, below=artifacts)
+    results = private_folder(artifacts / "expectation_results" / contract.name, below=artifacts)
     outcomes = evaluate_suites(
         (figures_suite(run, contract), breaks_suite(run), census_suite(run)),
         docs=DataDocs(pages=pages, results=results),
@@ -64,7 +64,7 @@ def evaluate_run(run: StoredRun, contract: Contract, artifacts: Path) -> dict[st
     narrow(pages)
     narrow(results)
     return {
-        "contract": contract.contract,
+        "contract": contract.name,
         "cut": run.result.cut_n,
         "success": all(outcome.success for outcome in outcomes),
         "evaluated": sum(outcome.evaluated for outcome in outcomes),
@@ -81,9 +81,9 @@ def _parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _stored_run(contract: Contract, n: int) -> StoredRun:
-    run = read_run(open_store(store_dsn()), contract.contract, n)
+    run = read_run(open_store(store_dsn()), contract.name, n)
     if run is None:
-        raise RunNotStored(f"{contract.contract} cut {n}: no verdict is stored; expected one, see: tallystick runs")
+        raise RunNotStored(f"{contract.name} cut {n}: no verdict is stored; expected one, see: tallystick runs")
     return run
 
 

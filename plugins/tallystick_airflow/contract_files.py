@@ -41,11 +41,11 @@ def read_contract_files(folder: Path) -> ContractFiles:
         except ContractRefused as error:
             refused.append(str(error))
             continue
-        if contract.contract in accepted:
+        if contract.name in accepted:
             refused.append(
-                f"{path}: contract: got {contract.contract!r}; expected a name of its own, "
-                f"{accepted[contract.contract].path} has it too"
+                f"{path}: contract: got {contract.name!r}; expected a name of its own, "
+                f"{accepted[contract.name].path} has it too"
             )
             continue
-        accepted[contract.contract] = ContractFile(path=path, contract=contract)
+        accepted[contract.name] = ContractFile(path=path, contract=contract)
     return ContractFiles(accepted=tuple(accepted.values()), refused=tuple(refused))

@@ -39,7 +39,7 @@ async def page_if_overdue(*, contract_json: str, context: Mapping[str, Any]) -> 
         try:
             left = await asyncio.to_thread(_page_when_due, contract, run)
         except Exception as error:  # a page that comes late is better than one that does not
-            _log.warning("%s: what is overdue could not be looked up or told", contract.contract, exc_info=True)
+            _log.warning("%s: what is overdue could not be looked up or told", contract.name, exc_info=True)
             if isinstance(error, StoreUnreachable) and not told:
                 told = await asyncio.to_thread(_page_without_store, contract, run)
             if (seconds := next(tries, None)) is None:
@@ -63,7 +63,7 @@ def _page_when_due(contract: Contract, run: Mapping[str, Any]) -> timedelta:
         if left > timedelta(0):
             return left
         if page_overdue_verdict(engine, contract, _overdue(contract, run, due), window_end_utc=window_end_utc):
-            deliver_pending(engine, contract.contract, read_sinks(contract), links=alert_links())
+            deliver_pending(engine, contract.name, read_sinks(contract), links=alert_links())
     return timedelta(0)
 
 
@@ -75,7 +75,7 @@ def _page_without_store(contract: Contract, run: Mapping[str, Any]) -> bool:
     attempts = send_unrecorded(page, read_sinks(contract))
     for name, attempt in attempts:
         if not attempt.delivered:
-            _log.warning("%s: %s: %s", contract.contract, name, printed_text(attempt.detail))
+            _log.warning("%s: %s: %s", contract.name, name, printed_text(attempt.detail))
     return all(attempt.delivered for _, attempt in attempts)
 
 

@@ -154,7 +154,7 @@ def judge_stored_cuts(engine: Engine, orders: Iterable[CutJob]) -> None:
 
 def judge_stored(engine: Engine, contract: Contract, cut_n: int, *, reread: bool) -> None:
     """Judge one stored cut, unless it has its verdict; then read it again where that is asked for."""
-    stored = read_run(engine, contract.contract, cut_n)
+    stored = read_run(engine, contract.name, cut_n)
     if stored is None:
         run_cut(engine, contract, stored_cut(engine, contract, cut_n))
     elif reread and stored.result.digest != DIGEST:
@@ -167,14 +167,14 @@ def judge_stored(engine: Engine, contract: Contract, cut_n: int, *, reread: bool
 
 def _made_under(engine: Engine, contract: Contract, cut_n: int) -> Contract:
     """What people may see of a cut is said by the contract of then."""
-    return read_contract(engine, contract.contract, cut_n) or contract
+    return read_contract(engine, contract.name, cut_n) or contract
 
 
 def stored_cut(engine: Engine, contract: Contract, n: int) -> Cut:
     """The cut to judge. Raises CutNotStored."""
-    cut = read_cut(engine, contract.contract, n)
+    cut = read_cut(engine, contract.name, n)
     if cut is None:
-        raise CutNotStored(f"{contract.contract}: cut {n} is not stored; the cut task stores it before this job reads")
+        raise CutNotStored(f"{contract.name}: cut {n} is not stored; the cut task stores it before this job reads")
     return cut
 
 
@@ -184,33 +184,31 @@ def run_cut(engine: Engine, contract: Contract, cut: Cut) -> None:
 
     Raises ContractChangeRefused where the cut was made under a contract of another meaning.
     """
-    refuse_other_books(read_contract(engine, contract.contract, cut.n), contract)
-    attempt = claim_attempt(engine, contract.contract, cut.n)
-    announce("claimed", contract=contract.contract, cut=cut.n, attempt=attempt)
+    refuse_other_books(read_contract(engine, contract.name, cut.n), contract)
+    attempt = claim_attempt(engine, contract.name, cut.n)
+    announce("claimed", contract=contract.name, cut=cut.n, attempt=attempt)
     artifacts = artifacts_folder()
     index_to = IndexPlan(
-        folder=index_folder(artifacts, contract.contract, cut.n, attempt=attempt),
-        seed=key_index_seed_before(engine, contract.contract, cut.n) or new_seed(),
+        folder=index_folder(artifacts, contract.name, cut.n, attempt=attempt),
+        seed=key_index_seed_before(engine, contract.name, cut.n) or new_seed(),
     )
     shutil.rmtree(index_to.folder, ignore_errors=True)  # a store that was put back gives attempts' numbers out again
     private_folder(index_to.folder, below=artifacts)
     judged, heads = judge_cut(engine, contract, cut, stored_look_ups=None, index_to=index_to)
     result = with_logs_around(contract, with_index_of_keys(contract, judged, artifacts, index_to), heads)
     announce("judged", verdict=result.verdict, breaks=len(result.breaks), doubts=[d.doubt for d in result.doubts])
-    outstanding = outstanding_classes(engine, contract.contract, after=result)
-    alerts = alerts_for(
-        contract, result, cut=cut, firing=firing_alerts(engine, contract.contract), outstanding=outstanding
-    )
+    outstanding = outstanding_classes(engine, contract.name, after=result)
+    alerts = alerts_for(contract, result, cut=cut, firing=firing_alerts(engine, contract.name), outstanding=outstanding)
     announce("committing")
     with breaks_file(result, _made_under(engine, contract, cut.n), artifacts):
         commit_run(engine, result, attempt=attempt, alerts=alerts)
         announce("committed", verdict=result.verdict, digest=result.digest)
     if result.key_index is not None:
-        stands = read_run_head(engine, contract.contract, cut.n)
+        stands = read_run_head(engine, contract.name, cut.n)
         assert stands is not None
         # Another attempt may have stored the same verdict before: the index that it names is the one to keep.
         kept_from = result.key_index.kept_from
-        forgotten = delete_expired(artifacts, contract.contract, cut.n, attempt=stands.attempt, kept_from=kept_from)
+        forgotten = delete_expired(artifacts, contract.name, cut.n, attempt=stands.attempt, kept_from=kept_from)
         announce("index_kept", size_bytes=result.key_index.size_bytes, forgotten_cuts=forgotten)
 
 
@@ -242,12 +240,12 @@ def reread_cut(engine: Engine, contract: Contract, cut: Cut, before: RunResult) 
 
     Raises DigestChanged, and ContractChangeRefused where the file has another meaning than the contract of then.
     """
-    of_then = read_contract(engine, contract.contract, cut.n)
+    of_then = read_contract(engine, contract.name, cut.n)
     refuse_other_books(of_then, contract)
     again, _ = judge_cut(engine, of_then or contract, cut, stored_look_ups=LookUps.from_json(before.look_ups))
     announce("reread", verdict=again.verdict, digest=again.digest, same=again.digest == before.digest)
     if again.digest != before.digest:
-        raise DigestChanged(f"{contract.contract}/{cut.n}: digest {again.digest}, stored {before.digest}")
+        raise DigestChanged(f"{contract.name}/{cut.n}: digest {again.digest}, stored {before.digest}")
 
 
 def judge_cut(
@@ -266,7 +264,7 @@ def judge_cut(
     What expired since the cut was stored is left out and doubted; what expires meanwhile fails only this attempt.
     """
     connections = connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
-    past = read_history(engine, contract, cut, open_items_as_of(engine, contract.contract, cut.n))
+    past = read_history(engine, contract, cut, open_items_as_of(engine, contract.name, cut.n))
     with open_both_sides(engine, contract, connections) as sides, ThreadPoolExecutor(1) as beside:
         partitions = sides.read_partitions()
         cut = without_expired(cut, partitions)

@@ -135,7 +135,7 @@ def scan_cut(
 
     indexes: of earlier cuts, to know what comes again. index_to: where this cut's goes; None writes and asks none.
     """
-    spark = _open_session(f"tallystick {contract.contract}/{cut.n}")
+    spark = _open_session(f"tallystick {contract.name}/{cut.n}")
     with open_ledger_of(engine, contract, connections) as ledger:
         described = ledger.describe()
         with ledger.held_snapshot() as snapshot:
@@ -224,7 +224,7 @@ def _scan_log(
 ) -> tuple[SliceScan, tuple[PartitionCensus, ...]]:
     """By our readers of log and ledger, beside a second reading by Kafka's client."""
     slices = slices_on(cut, contract.topics)
-    sample = choose_sample(slices, seed=f"{contract.contract}/{cut.n}")
+    sample = choose_sample(slices, seed=f"{contract.name}/{cut.n}")
     log = LogTopic(
         spark=spark,
         kafka=connections.kafka,
@@ -267,7 +267,7 @@ def _samples(
     contract: Contract, connections: Connections, cut: Cut
 ) -> tuple[tuple[KafkaSettings, tuple[OffsetRange, ...]], ...]:
     """What Kafka's client reads again, and where."""
-    seed = f"{contract.contract}/{cut.n}"
+    seed = f"{contract.name}/{cut.n}"
     events = (connections.kafka, choose_sample(slices_on(cut, contract.topics), seed=seed))
     if not contract.input_topics:
         return (events,)

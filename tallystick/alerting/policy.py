@@ -140,12 +140,12 @@ def _break_alert(
     )
     severity = severity_now(contract.alert, break_class, now, cut=cut)
     return Alert(
-        contract=contract.contract,
+        contract=contract.name,
         cut_n=cut.n,
         topic=break_class,
         action=AlertAction.TRIGGER,
         severity=max(severity, before.severity, key=_RISING.index) if before else severity,
-        summary=f"{contract.contract}: {_words(break_class)}: {len(breaks)} new, {_at_stake(now)}",
+        summary=f"{contract.name}: {_words(break_class)}: {len(breaks)} new, {_at_stake(now)}",
         details=_where(contract, cut)
         | {
             "verdict": result.verdict,
@@ -169,12 +169,12 @@ def _escalation(contract: Contract, cut: Cut, break_class: BreakClass, now: Outs
         return None
     since = f"{_words(break_class)}: escalated: since {format_time(now.first_seen_utc)}"
     return Alert(
-        contract=contract.contract,
+        contract=contract.name,
         cut_n=cut.n,
         topic=break_class,
         action=AlertAction.TRIGGER,
         severity=severity,
-        summary=f"{contract.contract}: {since}, {_at_stake(now)}",
+        summary=f"{contract.name}: {since}, {_at_stake(now)}",
         details=_where(contract, cut)
         | {
             "break_class": break_class,
@@ -217,12 +217,12 @@ def _seen_alert(
 ) -> Alert:
     more = f" And {len(sentences) - 1} more." if len(sentences) > 1 else ""
     return Alert(
-        contract=contract.contract,
+        contract=contract.name,
         cut_n=cut.n,
         topic=topic,
         action=AlertAction.TRIGGER,
         severity=severity,
-        summary=f"{contract.contract}: {_words(topic)}: {sentences[0]}{more}",
+        summary=f"{contract.name}: {_words(topic)}: {sentences[0]}{more}",
         details=_where(contract, cut) | {"seen": topic, "count": count, "sentences": sentences[:SAMPLES_MAX]},
         sinks=_sinks(contract),
     )
@@ -238,12 +238,12 @@ def _inconclusive_alert(contract: Contract, result: RunResult, cut: Cut) -> Aler
     doubts = [{"doubt": str(found.doubt), "sentence": found.sentence} for found in quiet]
     reason = quiet[0].sentence if quiet else "nothing was proven"
     return Alert(
-        contract=contract.contract,
+        contract=contract.name,
         cut_n=cut.n,
         topic=INCONCLUSIVE,
         action=AlertAction.TRIGGER,
         severity=Severity.WARNING,
-        summary=f"{contract.contract}: cut {cut.n} is inconclusive: {reason}",
+        summary=f"{contract.name}: cut {cut.n} is inconclusive: {reason}",
         details=_where(contract, cut) | {"verdict": result.verdict, "doubts": doubts},
         sinks=_sinks(contract),
     )
@@ -252,12 +252,12 @@ def _inconclusive_alert(contract: Contract, result: RunResult, cut: Cut) -> Aler
 def _resolve(contract: Contract, cut: Cut, topic: str) -> Alert:
     text = "runs prove the books again" if topic == INCONCLUSIVE else f"{_words(topic)}: {_over(topic)}"
     return Alert(
-        contract=contract.contract,
+        contract=contract.name,
         cut_n=cut.n,
         topic=topic,
         action=AlertAction.RESOLVE,
         severity=Severity.INFO,
-        summary=f"{contract.contract}: {text}",
+        summary=f"{contract.name}: {text}",
         details=_where(contract, cut),
         sinks=_sinks(contract),
     )
@@ -269,7 +269,7 @@ def _over(topic: str) -> str:
 
 def _where(contract: Contract, cut: Cut) -> dict[str, Any]:
     return {
-        "contract": contract.contract,
+        "contract": contract.name,
         "owner": contract.owner,
         "cut_n": cut.n,
         "window_start_utc": cut.window_start_utc.isoformat(),

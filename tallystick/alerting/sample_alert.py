@@ -17,15 +17,15 @@ class NoSinks(TallystickError):
 def page_of_test(contract: Contract, *, now_utc: datetime) -> Alert:
     """As loud as a break, and marked. Raises NoSinks."""
     if not contract.alert.sinks:
-        raise NoSinks(f"{contract.contract}: expected a sink under alert.sinks; got none, so no break would be told")
+        raise NoSinks(f"{contract.name}: expected a sink under alert.sinks; got none, so no break would be told")
     return Alert(
-        contract=contract.contract,
+        contract=contract.name,
         cut_n=None,
         topic=TEST,
         action=AlertAction.TRIGGER,
         severity=Severity.ERROR,
-        summary=f"TEST of {contract.contract} at {format_time(now_utc)}: nothing is wrong",
-        details={"contract": contract.contract, "owner": contract.owner, "test": True},
+        summary=f"TEST of {contract.name} at {format_time(now_utc)}: nothing is wrong",
+        details={"contract": contract.name, "owner": contract.owner, "test": True},
         sinks=tuple(sink_name(sink) for sink in contract.alert.sinks),
         at_utc=now_utc,
         began_utc=now_utc,

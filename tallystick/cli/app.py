@@ -146,16 +146,16 @@ def show_contract_changes(
 
     contract = load_contract(contract_file)
     engine = open_store(store_dsn())
-    stored = newest_contract(engine, contract.contract)
-    posted_in = last_actions_table(engine, contract.contract)
+    stored = newest_contract(engine, contract.name)
+    posted_in = last_actions_table(engine, contract.name)
     changes = contract_changes(stored.contract, contract, posted_in=posted_in) if stored else ()
-    open_items = count_open_items(engine, contract.contract)
+    open_items = count_open_items(engine, contract.name)
     if as_json:
         print_json(contract_changes_document(contract, stored, changes, open_items=open_items))
     elif stored:
         print_contract_changes(contract, stored, changes, open_items=open_items)
     else:
-        typer.echo(f"{contract.contract}: no cut is stored yet, so there is nothing to change; the books begin with it")
+        typer.echo(f"{contract.name}: no cut is stored yet, so there is nothing to change; the books begin with it")
     if gravest(changes) is ChangeEffect.REFUSED:
         raise typer.Exit(ExitCode.REFUSED)
 
@@ -582,7 +582,7 @@ def _read_contracts(paths: list[Path]) -> tuple[list[Contract], list[str]]:
 
 def _contract_document(contract: Contract) -> dict[str, object]:
     return {
-        "contract": contract.contract,
+        "contract": contract.name,
         "version": contract.version,
         "direction": str(contract.direction),
         "topics": list(contract.topics),

@@ -63,9 +63,9 @@ def show_plan(
     requester = None if by is None else words_of("--by", by)
     engine = open_store(store_dsn())
     if cut is None:
-        newest = list_runs(engine, contract.contract, limit=1)
+        newest = list_runs(engine, contract.name, limit=1)
         if not newest:
-            raise PlanRefused(f"{contract.contract}: no run is stored yet; expected one whose breaks can be planned")
+            raise PlanRefused(f"{contract.name}: no run is stored yet; expected one whose breaks can be planned")
         cut = newest[0].cut_n
     connections = connections_from_environment(kafka_id=contract.kafka.connection, ledger_id=contract.ledger.connection)
     plan = draw_plan(engine, contract, connections, cut_n=cut, dry_run=requester is None)
@@ -178,9 +178,7 @@ def _kept_plan(engine: "Engine", contract: Contract, plan_hash: str) -> "Plan":
 
     plan = read_plan(engine, plan_id_of(plan_hash))
     if plan is None:
-        raise PlanStale(
-            f"{contract.contract}: a plan of hash {escape_untrusted(plan_hash)} was never kept; ask for one"
-        )
+        raise PlanStale(f"{contract.name}: a plan of hash {escape_untrusted(plan_hash)} was never kept; ask for one")
     return plan
 
 
@@ -255,14 +253,13 @@ def reopen(
 
     contract, who, why = load_contract(contract_file), words_of("--by", by), words_of("--reason", reason)
     engine, terminal = open_store(store_dsn()), this_terminal()
-    stored = {str(action_id): one for action_id, one in open_actions(engine, contract.contract).items()}.get(action)
+    stored = {str(action_id): one for action_id, one in open_actions(engine, contract.name).items()}.get(action)
     if stored is None:
         raise ReopenRefused(
-            f"{contract.contract}: {escape_untrusted(action)} is no action that is done or waits; "
-            "expected the id of one"
+            f"{contract.name}: {escape_untrusted(action)} is no action that is done or waits; expected the id of one"
         )
     reopening = Reopening(
-        contract=contract.contract,
+        contract=contract.name,
         environment=_environment(),
         action_id=stored.action_id,
         by=who,
@@ -288,7 +285,7 @@ def reopen(
     proof = {"agreed": signed.signer, "key": signed.key_fingerprint, "document_sha256": signed.document_sha256}
     done = reopen_action(
         engine,
-        contract.contract,
+        contract.name,
         stored.action_id,
         by=who,
         reason=why,

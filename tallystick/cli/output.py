@@ -52,7 +52,7 @@ def print_contracts(contracts: Sequence[Contract]) -> None:
     table = Rows("contract", ">version", "direction", "topics", "table", "schedule", "fingerprint")
     for contract in contracts:
         table.add_row(
-            contract.contract,
+            contract.name,
             str(contract.version),
             contract.direction,
             ", ".join(contract.topics),
@@ -69,7 +69,7 @@ def print_contract_changes(
     """What stands in the store; a line per field that differs; what stays as it is."""
     out, before = console(), stored.contract
     out.print(
-        f"{contract.contract}: cut {stored.cut_n} was made with version {before.version} "
+        f"{contract.name}: cut {stored.cut_n} was made with version {before.version} "
         f"({before.fingerprint[:12]}), the file is version {contract.version} ({contract.fingerprint[:12]}); "
         f"{counted(open_items, 'item')} open."
     )

@@ -50,7 +50,7 @@ def refuse_too_few_people(contract: Contract, plan: Plan, *, asked: Collection[s
     yes = {_person(name) for name in agreed if may_approve(contract, name)}
     if approvers and not yes:
         raise NotAnApprover(
-            f"{contract.contract}: {_names(agreed)} agreed; expected one of compensation.approvers: {_names(approvers)}"
+            f"{contract.name}: {_names(agreed)} agreed; expected one of compensation.approvers: {_names(approvers)}"
         )
     reason = why_two_people(contract, plan)
     if reason is None:
@@ -61,7 +61,7 @@ def refuse_too_few_people(contract: Contract, plan: Plan, *, asked: Collection[s
         return
     expected = "somebody else" if askers else "two people, since no person asked for it"
     raise OnePersonOnly(
-        f"{contract.contract}: this plan needs two people: {reason}. {_names(asked)} asked for it, {_names(agreed)} "
+        f"{contract.name}: this plan needs two people: {reason}. {_names(asked)} asked for it, {_names(agreed)} "
         f"agreed; expected the approval of {expected}: in Airflow, or signed, as tallystick compensation sheet explains"
     )
 
@@ -73,12 +73,12 @@ def refuse_one_reopener(contract: Contract, *, asked: Collection[str], agreed: s
     """
     if not may_approve(contract, agreed):
         raise NotAnApprover(
-            f"{contract.contract}: {_names([agreed])} agreed; expected one of compensation.approvers: "
+            f"{contract.name}: {_names([agreed])} agreed; expected one of compensation.approvers: "
             f"{_names(rules_of(contract).approvers)}"
         )
     if _person(agreed) in map(_person, asked):
         raise OnePersonOnly(
-            f"{contract.contract}: {_names(asked)} asked to reopen the action, and {_names([agreed])} agreed; expected "
+            f"{contract.name}: {_names(asked)} asked to reopen the action, and {_names([agreed])} agreed; expected "
             "the signature of somebody else"
         )
 

@@ -13,7 +13,7 @@ def refuse_over_caps(contract: Contract, plan: Plan, *, spent: DailyUsage = Dail
     room = CapBudget(rules, spent)
     for abort in plan.aborts:
         if reason := not_opted_in(rules) or room.refusal(abort.place, abort.moved_minor):
-            raise CapsExceeded(f"{contract.contract}: {abort.place}: {reason}")
+            raise CapsExceeded(f"{contract.name}: {abort.place}: {reason}")
         room.take(abort.place, abort.moved_minor)
     for item in plan.items:
         reason = room.refusal(item.match_key, item.moved_minor)
@@ -21,7 +21,7 @@ def refuse_over_caps(contract: Contract, plan: Plan, *, spent: DailyUsage = Dail
         if dag_id != item.triggers if item.triggers else item.break_class not in rules.classes:
             reason = f"class {item.break_class} is not compensated by the contract"
         if reason:
-            raise CapsExceeded(f"{contract.contract}: break {item.break_id}: {reason}")
+            raise CapsExceeded(f"{contract.name}: break {item.break_id}: {reason}")
         room.take(item.match_key, item.moved_minor)
 
 

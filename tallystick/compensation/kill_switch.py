@@ -56,7 +56,7 @@ def refuse_stopped(contract: Contract, *settings: SwitchSetting | None) -> None:
             whose = "all compensations" if setting.contract is None else f"the compensations of {setting.contract}"
             again = f"tallystick compensation allow{f' {setting.contract}' if setting.contract else ''}"
             raise ActingStopped(
-                f"{contract.contract}: {escape_untrusted(setting.by)} stopped {whose} "
+                f"{contract.name}: {escape_untrusted(setting.by)} stopped {whose} "
                 f"at {format_time(setting.at_utc)}: "
                 f"{escape_untrusted(setting.because)}; to go on: {again} --by WHO --because WHY"
             )
@@ -65,10 +65,10 @@ def refuse_stopped(contract: Contract, *settings: SwitchSetting | None) -> None:
 def refuse_outside_hours(contract: Contract, *, now_utc: datetime) -> None:
     """Hold the clock against the contract. Raises CompensationOff, OutsideActingHours."""
     if contract.compensation is None:
-        raise CompensationOff(f"{contract.contract}: the contract has no compensation, so nothing may be repaired")
+        raise CompensationOff(f"{contract.name}: the contract has no compensation, so nothing may be repaired")
     minutes = contract.compensation.acting_minutes
     if minutes is not None and not croniter.match(minutes, now_utc):
         raise OutsideActingHours(
-            f"{contract.contract}: it is {format_time(now_utc)}, and compensation.acting_minutes is {minutes!r}; "
+            f"{contract.name}: it is {format_time(now_utc)}, and compensation.acting_minutes is {minutes!r}; "
             f"expected a time that it matches, such as {format_time(croniter(minutes, now_utc).get_next(datetime))}"
         )

@@ -214,5 +214,5 @@ def action_id_of(contract_name: str, break_id: UUID) -> UUID:
 
 def rules_of(contract: Contract) -> CompensationRules:
     if contract.compensation is None:
-        raise CompensationOff(f"{contract.contract}: the contract has no compensation, so nothing may be repaired")
+        raise CompensationOff(f"{contract.name}: the contract has no compensation, so nothing may be repaired")
     return contract.compensation

@@ -70,7 +70,7 @@ def make_plan(
     room = CapBudget(rules, spent)
     unclean = _unclean("the run's", run.result.doubts) or _unclean("the newest run's", newest_doubts)
     aborts: list[AbortItem] = []
-    for abort in abort_items(contract.contract, around.planned, now_utc=run.now_utc):
+    for abort in abort_items(contract.name, around.planned, now_utc=run.now_utc):
         reason = (
             unclean
             or not_opted_in(rules)
@@ -85,7 +85,7 @@ def make_plan(
             room.take(abort.place, abort.moved_minor)
     for candidate, place in _placed(sorted(candidates, key=_oldest_first)):
         found, source = candidate.item_break, _source_of(candidate, place)
-        action_id = action_id_of(contract.contract, found.break_id)
+        action_id = action_id_of(contract.name, found.break_id)
         reason = (
             unclean
             or _not_ours(contract, rules, found)
@@ -101,7 +101,7 @@ def make_plan(
             items.append(_item(contract, rules, found, place, source, action_id))
             room.take(found.match_key, source.moved_minor)
     return Plan(
-        contract=contract.contract,
+        contract=contract.name,
         contract_fingerprint=contract.fingerprint,
         cut_n=run.cut.n,
         dry_run=dry_run,

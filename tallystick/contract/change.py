@@ -67,7 +67,7 @@ def refuse_other_books(before: Contract | None, after: Contract, *, posted_in: s
     if refused:
         raise ContractChangeRefused(
             "\n".join(
-                f"{after.contract}: {one.field}: got {value_text(one.after)}; expected {value_text(one.before)}, as in "
+                f"{after.name}: {one.field}: got {value_text(one.after)}; expected {value_text(one.before)}, as in "
                 f"its stored cuts. {one.why} What to do: put the old value back, or begin a contract under a new name."
                 for one in refused
             )

@@ -53,7 +53,7 @@ class KafkaSide(ContractPart):
 class Contract(ContractPart):
     """One reconciliation."""
 
-    contract: Name
+    name: Annotated[Name, Field(alias="contract")]
     """Its name; also the name of its DAG, its lock and its alerts."""
     version: Annotated[int, Field(ge=1, strict=True)]
     """Raised by the owner with each change of meaning."""
@@ -340,10 +340,10 @@ def load_contracts(folder: Path) -> tuple[Contract, ...]:
         except ContractRefused as refused:
             faults.append(str(refused))
             continue
-        first_path = paths_by_name.setdefault(contract.contract, path)
+        first_path = paths_by_name.setdefault(contract.name, path)
         if first_path != path:
             faults.append(
-                f"{path}: contract: got {contract.contract!r}; expected a name of its own, {first_path} has it too"
+                f"{path}: contract: got {contract.name!r}; expected a name of its own, {first_path} has it too"
             )
         contracts.append(contract)
     if faults:

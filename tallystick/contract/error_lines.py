@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 _SHOWN_CHARACTERS_MAX = 80
 _LISTED_MEMBERS_MAX = 5
@@ -45,21 +46,26 @@ def model_inside(annotation: Any) -> type[BaseModel] | None:
     return next((found for part in get_args(annotation) if (found := model_inside(part))), None)
 
 
+def fields_by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """A model's fields by the keys that a file has for them, which are not all the attributes' names."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
 def _model_at(loc: Sequence[int | str], model: type[BaseModel]) -> type[BaseModel]:
     for part in loc:
-        if part in model.model_fields:
-            model = model_inside(model.model_fields[str(part)].annotation) or model
+        field = fields_by_key(model).get(str(part))
+        model = (model_inside(field.annotation) if field else None) or model
     return model
 
 
 def _keys_expected(key: str, parents: Sequence[int | str], model: type[BaseModel]) -> str:
-    keys = list(_model_at(parents, model).model_fields)
+    keys = list(fields_by_key(_model_at(parents, model)))
     close = get_close_matches(key, keys, n=1)
     return f"expected {close[0]!r}?" if close else f"expected one of {', '.join(keys)}"
 
 
 def _meaning(loc: Sequence[int | str], model: type[BaseModel]) -> str:
-    field = _model_at(loc[:-1], model).model_fields.get(str(loc[-1]))
+    field = fields_by_key(_model_at(loc[:-1], model)).get(str(loc[-1]))
     description = (field.description if field else None) or "a value"
     first = description.split(". ", maxsplit=1)[0].rstrip(".")
     return f"a value: {first[0].lower()}{first[1:]}"

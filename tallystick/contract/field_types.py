@@ -69,4 +69,4 @@ Moment = Annotated[
 class ContractPart(BaseModel):
     """A mapping of the file: it has no other keys than its fields, and their docstrings are the reference."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, serialize_by_alias=True)

@@ -125,7 +125,7 @@ def contract_changes_document(
 ) -> dict[str, Any]:
     """A contract's file against the newest cut; cut and what belongs to it are null where there is none."""
     return {
-        "contract": contract.contract,
+        "contract": contract.name,
         "cut": stored.cut_n if stored else None,
         "cut_judged": stored.judged if stored else None,
         "version_before": stored.contract.version if stored else None,

@@ -39,8 +39,8 @@ def draw_plan(
         connections,
         cut_n=cut_n,
         dry_run=dry_run,
-        taken=open_actions(engine, contract.contract),
-        spent=spent_today(engine, contract.contract),
+        taken=open_actions(engine, contract.name),
+        spent=spent_today(engine, contract.name),
     )
 
 
@@ -60,7 +60,7 @@ def why_not_any_more(
         cut_n=plan.cut_n,
         dry_run=plan.dry_run,
         taken=begun.keys() - executing,
-        spent=spent_today(engine, contract.contract, but=executing),
+        spent=spent_today(engine, contract.name, but=executing),
         only={item.break_id for item in plan.items},
     )
     planned = {action.action_id: action for action in now.actions}
@@ -88,16 +88,16 @@ def _draw(
     only: Collection[UUID] | None = None,
 ) -> Plan:
     """only: break ids; None: all."""
-    run = read_run(engine, contract.contract, cut_n)
+    run = read_run(engine, contract.name, cut_n)
     if run is None:
-        raise PlanRefused(f"{contract.contract}: cut {cut_n} has no verdict")
+        raise PlanRefused(f"{contract.name}: cut {cut_n} has no verdict")
     rules = contract.compensation
-    outstanding = [found for found in outstanding_breaks(engine, contract.contract) if found.cut_n <= cut_n]
+    outstanding = [found for found in outstanding_breaks(engine, contract.name) if found.cut_n <= cut_n]
     standing = [found for found in outstanding if only is None or found.item_break.break_id in only]
     keys = {found.item_break.match_key for found in standing if rules and found.item_break.break_class in rules.classes}
     rows = _rows_now(contract, connections, keys) if keys else {}
     candidates = [Candidate(outstanding=found, rows=rows.get(found.item_break.match_key, ())) for found in standing]
-    (newest,) = list_runs(engine, contract.contract, limit=1)
+    (newest,) = list_runs(engine, contract.name, limit=1)
     return make_plan(
         contract,
         run,
@@ -107,8 +107,8 @@ def _draw(
             planned=_read_surroundings(engine, contract, cut_n),
             newest=_read_surroundings(engine, contract, newest.cut_n),
         ),
-        offsets_lost_at=last_cut_with_offsets_lost(engine, contract.contract),
-        rows_unread_at=last_cut_with_rows_unread(engine, contract.contract),
+        offsets_lost_at=last_cut_with_offsets_lost(engine, contract.name),
+        rows_unread_at=last_cut_with_rows_unread(engine, contract.name),
         taken=taken,
         spent=spent,
         dry_run=dry_run,
@@ -129,10 +129,10 @@ def endable_transactions(engine: Engine, contract: Contract, run: StoredRun) -> 
     around = _read_surroundings(engine, contract, run.cut.n)
     return tuple(
         item
-        for item in abort_items(contract.contract, around, now_utc=run.now_utc)
+        for item in abort_items(contract.name, around, now_utc=run.now_utc)
         if why_not_abort(item, topics=contract.topics, around=around, newest=around) is None
     )
 
 
 def _read_surroundings(engine: Engine, contract: Contract, cut_n: int) -> ClusterState:
-    return SURROUNDINGS.validate_python(surroundings_document(engine, contract.contract, cut_n))
+    return SURROUNDINGS.validate_python(surroundings_document(engine, contract.name, cut_n))

@@ -140,12 +140,12 @@ def _refuse_unapproved(work: ExecutionContext, approved_hash: str, *, allowed: C
     plan, contract = work.plan, work.contract
     require_same_books(work.engine, contract)  # also a plan that has begun: by another key its events are not found
     if approved_hash != plan.plan_hash:
-        raise PlanStale(f"{contract.contract}: approved was {approved_hash}, the plan is {plan.plan_hash}")
-    begun = open_actions(work.engine, contract.contract)
+        raise PlanStale(f"{contract.name}: approved was {approved_hash}, the plan is {plan.plan_hash}")
+    begun = open_actions(work.engine, contract.name)
     has_begun = any(action.plan_id == plan.plan_id for action in begun.values())
     forbidden = _why_forbidden(allowed, plan, has_begun=has_begun)
     if read_plan(work.engine, plan.plan_id) is None:
-        raise PlanStale(f"{contract.contract}: plan {plan.plan_id} was never stored")
+        raise PlanStale(f"{contract.name}: plan {plan.plan_id} was never stored")
     asked = requesters(work.engine, plan)
     agreed = agreements(work.engine, plan.plan_id, scheduler_run_id=work.approved_in)
     refuse_too_few_people(contract, plan, asked=asked, agreed=agreed)
@@ -160,12 +160,12 @@ def _refuse_unapproved(work: ExecutionContext, approved_hash: str, *, allowed: C
         work.stopped.update(stopped)
         return
     if too_old:
-        raise ApprovalTooOld(f"{contract.contract}: {too_old}")
-    refuse_over_caps(contract, plan, spent=spent_today(work.engine, contract.contract))
+        raise ApprovalTooOld(f"{contract.name}: {too_old}")
+    refuse_over_caps(contract, plan, spent=spent_today(work.engine, contract.name))
     now = draw_plan(work.engine, contract, work.connections, cut_n=plan.cut_n, dry_run=plan.dry_run)
     if now.plan_hash != plan.plan_hash:
         raise PlanStale(
-            f"{contract.contract}: approved was {plan.plan_hash}, today's plan is {now.plan_hash}: breaks, rows, caps "
+            f"{contract.name}: approved was {plan.plan_hash}, today's plan is {now.plan_hash}: breaks, rows, caps "
             "or the newest run have changed since; ask for a new plan"
         )
 
@@ -214,7 +214,7 @@ def _rehearse(work: ExecutionContext) -> tuple[ItemOutcome, ...]:
 def _rehearse_items(work: ExecutionContext, items: Sequence[PlanItem]) -> dict[UUID, ItemOutcome]:
     if not items:
         return {}
-    proof = prove_actions(work, items, actions=open_actions(work.engine, work.contract.contract), progress_topics=())
+    proof = prove_actions(work, items, actions=open_actions(work.engine, work.contract.name), progress_topics=())
     return {
         item.action_id: fate_of_action(item, proof)
         or why_unproven(work, item, proof)

@@ -59,8 +59,8 @@ def _executors(contract: Contract, executor: str, environment: str) -> Iterator[
             yield _acl(executor, Resource.TOPIC, topic, operations, "what it publishes, and the proof of it")
     if publishes:
         progress, publisher = (
-            progress_topic_name(contract.contract),
-            transactional_id_of(contract.contract, environment),
+            progress_topic_name(contract.name),
+            transactional_id_of(contract.name, environment),
         )
         yield _acl(executor, Resource.TOPIC, progress, "Create Read Write DescribeConfigs", "what was published")
         yield _acl(executor, Resource.TRANSACTIONAL_ID, publisher, "Write", "one executor fences the one before it")
@@ -100,7 +100,7 @@ def postgres_statements(contract: Contract, *, reader: str, poster: str) -> Iter
     ledger = contract.ledger
     if ledger.kind not in ("postgres", "jdbc"):
         raise ContractRefused(
-            f"{contract.contract}: its ledger is of kind {ledger.kind}; expected one in a database, postgres or jdbc"
+            f"{contract.name}: its ledger is of kind {ledger.kind}; expected one in a database, postgres or jdbc"
         )
     yield _on_database(reader)
     yield f"GRANT USAGE ON SCHEMA {_schema(ledger.table)} TO {_role(reader)};"

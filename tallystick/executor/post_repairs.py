@@ -45,11 +45,11 @@ def execute_posts(work: ExecutionContext, items: Sequence[PlanItem]) -> tuple[It
     """Each in a database transaction of its own; the switch and the minutes are asked before each."""
     dsn = work.connections.poster_dsn
     if dsn is None:
-        raise PlanRefused(f"{work.contract.contract}: expected the connection of compensation.post, got none")
+        raise PlanRefused(f"{work.contract.name}: expected the connection of compensation.post, got none")
     ledger = read_database_identity(work.connections.ledger_dsn)
     if (found := read_database_identity(dsn)) != ledger:
         raise PlanRefused(
-            f"{work.contract.contract}: the connection of compensation.post leads to database {found}; expected "
+            f"{work.contract.name}: the connection of compensation.post leads to database {found}; expected "
             f"{ledger}, where ledger.connection leads"
         )
     actions = work.claim(items, ledger=f"{ledger}/{work.contract.ledger.table}")
@@ -75,7 +75,7 @@ def _post(work: ExecutionContext, item: PlanItem, proof: Proof, posted: Mapping[
     def may_write() -> str | None:
         if not held_among(work.engine, [item.action_id], work.executor):
             return "another executor has claimed it since"
-        unread_at = last_cut_with_rows_unread(work.engine, work.contract.contract)
+        unread_at = last_cut_with_rows_unread(work.engine, work.contract.name)
         if item.kind is RepairKind.POST and unread_at > work.plan.cut_n:
             return why_row_may_have_come(unread_at)
         return work.why_not_now([item]).get(item.action_id)

@@ -44,7 +44,7 @@ def prove_progress(
     work: ExecutionContext, items: Sequence[PlanItem], actions: Mapping[UUID, StoredAction], settled: SettledTopics
 ) -> ProgressProof:
     """Of these items. Audits records that are about no action. Raises ProgressHeld, ProgressLost."""
-    log = read_progress(work.connections.kafka, work.contract.contract, settled, {item.action_id for item in items})
+    log = read_progress(work.connections.kafka, work.contract.name, settled, {item.action_id for item in items})
     if log.stray_count:
         work.audit("progress_not_ours", place=log.place, records=log.stray_count, first_offsets=list(log.strays))
     key = read_executor_key(work.engine)

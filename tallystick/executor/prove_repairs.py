@@ -53,7 +53,7 @@ def contract_to_look_by(engine: Engine, contract: Contract, plan: Plan) -> Contr
     posts, triggers = not kinds.isdisjoint(INTO_LEDGER), RepairKind.TRIGGER in kinds
     if rules is not None and (rules.post or not posts) and (rules.trigger or not triggers):
         return contract
-    then = read_contract(engine, contract.contract, plan.cut_n)
+    then = read_contract(engine, contract.name, plan.cut_n)
     return contract.model_copy(update={"compensation": then.compensation}) if then else contract
 
 
@@ -108,7 +108,7 @@ def prove_actions(
         writers_open = posts and not writers_end(ledger, contract.ledger.table, wait_seconds=SETTLE_SECONDS)
         rows = read_source_rows(ledger, contract.ledger, {item.match_key for item in items})
     # after the log was read, before the breaks are asked for
-    judged = judged_parts(work.engine, contract.contract, planned_at=work.plan.cut_n)
+    judged = judged_parts(work.engine, contract.name, planned_at=work.plan.cut_n)
     work.on_progress(ExecutorStep.PROVED, {})
     return Proof(
         actions=actions,

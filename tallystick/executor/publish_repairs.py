@@ -59,7 +59,7 @@ time-out for it."""
 
 
 def execute_publishing(work: ExecutionContext, items: Sequence[PlanItem]) -> tuple[ItemOutcome, ...]:
-    progress = ensure_progress_topic(work.connections.kafka, work.contract.contract)
+    progress = ensure_progress_topic(work.connections.kafka, work.contract.name)
     actions = work.claim(
         items,
         progress_topic_id=progress.topic_id,
@@ -87,7 +87,7 @@ def _refuse_unfenced(work: ExecutionContext, actions: Mapping[UUID, StoredAction
     under = {str(one.outcome.get("transactional_id", work.transactional_id)) for one in begun}
     if others := sorted(under - {work.transactional_id}):
         raise PlanRefused(
-            f"{work.contract.contract}: the plan was begun under transactional.id {others[0]}, got "
+            f"{work.contract.name}: the plan was begun under transactional.id {others[0]}, got "
             f"{work.transactional_id}; expected the same TALLYSTICK_ENVIRONMENT to finish it"
         )
 
@@ -98,7 +98,7 @@ def _attempt(
     """Fence, read, prove, publish; in this order, or a predecessor's work goes unseen."""
     publisher = open_publisher(work.connections.kafka, transactional_id=work.transactional_id)
     work.on_progress(ExecutorStep.FENCED, {})
-    proof = prove_actions(work, items, actions=actions, progress_topics=(progress_topic_name(work.contract.contract),))
+    proof = prove_actions(work, items, actions=actions, progress_topics=(progress_topic_name(work.contract.name),))
     fates: dict[UUID, ItemOutcome | None] = {
         item.action_id: fate_of_action(item, proof) or why_unproven(work, item, proof) for item in items
     }
@@ -147,7 +147,7 @@ def _publish(
     """Events and progress in one producer transaction; give where each event stands."""
     session = f"tallystick-{uuid.uuid4()}"
     events = [_event_of(work, item, proof, session=session) for item in items]
-    progress_topic, key = progress_topic_name(work.contract.contract), read_executor_key(work.engine)
+    progress_topic, key = progress_topic_name(work.contract.name), read_executor_key(work.engine)
     progress = [
         OutgoingRecord(topic=progress_topic, key=action, value=value)
         for action, value in (

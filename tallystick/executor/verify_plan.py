@@ -76,7 +76,7 @@ def verify_and_keep(
     effects = {str(item.action_id): check.effect for item, check in zip(plan.actions, result.checks, strict=True)}
     append_audit(
         engine,
-        contract.contract,
+        contract.name,
         plan_id=plan.plan_id,
         actor=actor,
         event="verified",

@@ -66,7 +66,7 @@ def judge(
     )
     verdict = merge_verdicts([Verdict.MATCHED, *_verdicts(breaks, doubts)]) if classes else Verdict.INCONCLUSIVE
     return RunResult(
-        contract=evidence.contract.contract,
+        contract=evidence.contract.name,
         cut_n=evidence.cut.n,
         verdict=verdict,
         doubts=doubts,

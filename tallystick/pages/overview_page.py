@@ -86,7 +86,7 @@ def book_row(book: Book, *, now_utc: datetime) -> BookRow:
     broken = [one.items for one in book.standing if one.items.state is ItemState.BROKEN]
     slices = book.cut.topic_slices
     return BookRow(
-        contract=book.contract.contract,
+        contract=book.contract.name,
         owner=book.contract.owner,
         strip=draw_windows(cells),
         newest=newest,

@@ -220,7 +220,7 @@ def _first_look_ups(grouped: GroupedItems, new_copies_due_utc: datetime) -> Look
         baseline=past.baseline,
         older_rows_expected=past.older_rows_expected,
         rows_moved_below=past.rows_moved_below,
-        samples=read_samples(scanned.engine, contract.contract, since_utc=since_utc),
+        samples=read_samples(scanned.engine, contract.name, since_utc=since_utc),
         cases=grouped.groups,
         transaction_keys={
             case.transaction_key

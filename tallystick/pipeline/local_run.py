@@ -83,7 +83,7 @@ def reconcile_now(contracts: Sequence[LocalRun], *, settle: bool, judged: Judged
 def fix_cut(local: LocalRun, *, settle: bool) -> Cut:
     """Settle and store the cut of the window that ends now. Raises CutAlreadyOpen."""
     window_end = local.now()
-    previous = last_cut(local.engine, local.contract.contract)
+    previous = last_cut(local.engine, local.contract.name)
     if settle:
         _settle(local, window_end)
     clock = local.clock()
@@ -103,7 +103,7 @@ def fix_cut(local: LocalRun, *, settle: bool) -> Cut:
 
 def reread(local: LocalRun, n: int) -> tuple[StoredRun, Path]:
     """Read a judged cut again. Stores nothing. Raises RunNotJudged, RereadDiffers."""
-    run = stored_run(local.engine, local.contract.contract, n)
+    run = stored_run(local.engine, local.contract.name, n)
     same: list[bool] = []
 
     def listen(step: str, figures: Mapping[str, object]) -> None:
@@ -119,7 +119,7 @@ def reread(local: LocalRun, n: int) -> tuple[StoredRun, Path]:
     finally:
         if same == [False]:
             raise RereadDiffers(
-                f"{local.contract.contract}/{n}: read again, the cut has another digest than the stored one: "
+                f"{local.contract.name}/{n}: read again, the cut has another digest than the stored one: "
                 "the log or the ledger is not what it was"
             )
     return run, _report(local, run)
@@ -146,7 +146,7 @@ def report_of(engine: Engine, run: StoredRun, artifacts: Path) -> Path:
 
 def _finish_earlier(local: LocalRun) -> StoredRun | None:
     """Judge the unfinished cut of a run that was stopped between its cut and its verdict."""
-    unfinished = open_cut(local.engine, local.contract.contract)
+    unfinished = open_cut(local.engine, local.contract.name)
     if unfinished is None or unfinished.is_baseline:
         return None
     local.on_progress("unfinished_cut", {"cut": unfinished.n})
@@ -196,7 +196,7 @@ def _tell_people(local: LocalRun, run: StoredRun) -> Path:
     sinks = sinks_from_environment(local.contract, artifacts_folder=local.artifacts, environment=local.environment)
     resolve_silences(local.engine, local.contract, now_utc=local.now())
     try:
-        deliver_pending(local.engine, local.contract.contract, sinks, links=runbook_links(local.environment))
+        deliver_pending(local.engine, local.contract.name, sinks, links=runbook_links(local.environment))
     except DeliveryFailed as error:
         local.on_progress("alerts_owed", {"failures": str(error).splitlines()[1:]})
     return _report(local, run)
@@ -209,4 +209,4 @@ def _report(local: LocalRun, run: StoredRun) -> Path:
 
 
 def _log_path(local: LocalRun, n: int) -> Path:
-    return local.artifacts / "logs" / local.contract.contract / f"{n}.log"
+    return local.artifacts / "logs" / local.contract.name / f"{n}.log"

@@ -68,15 +68,15 @@ def resolve_cut(
     than the one that the newest cut was made with.
     """
     require_same_books(engine, contract)
-    unfinished = open_cut(engine, contract.contract)
+    unfinished = open_cut(engine, contract.name)
     if unfinished is not None and unfinished.is_baseline:
         _close_baseline(engine, contract, connections, unfinished)
-    stored = find_cut(engine, contract.contract, window_start_utc=window_start_utc, window_end_utc=window_end_utc)
+    stored = find_cut(engine, contract.name, window_start_utc=window_start_utc, window_end_utc=window_end_utc)
     if stored is not None:
         return stored
-    previous = last_cut(engine, contract.contract)
-    refuse_out_of_order(contract.contract, window_end_utc=window_end_utc, newest=previous)
-    refuse_not_over(contract.contract, window_end_utc=window_end_utc, now_utc=now_utc)
+    previous = last_cut(engine, contract.name)
+    refuse_out_of_order(contract.name, window_end_utc=window_end_utc, newest=previous)
+    refuse_not_over(contract.name, window_end_utc=window_end_utc, now_utc=now_utc)
     with open_both_sides(engine, contract, connections) as sides:
         sides.ledger.describe()
         if contract.kafka.stray_topics:
@@ -85,8 +85,8 @@ def resolve_cut(
         if previous is not None:
             refuse_too_wide(contract.ledger, previous, ledger)
         taken = sample_of(partitions, ledger, at_utc=now_utc)
-        append_sample(engine, contract.contract, taken)
-        samples = read_samples(engine, contract.contract, since_utc=min(window_end_utc, now_utc))
+        append_sample(engine, contract.name, taken)
+        samples = read_samples(engine, contract.name, since_utc=min(window_end_utc, now_utc))
         mark = choose_sample(samples, window_end_utc=window_end_utc) if previous else taken
         next_end_utc = next_firing(contract.schedule, window_end_utc)
         by_time = previous is not None and is_late(mark, window_end_utc=window_end_utc, next_end_utc=next_end_utc)
@@ -95,7 +95,7 @@ def resolve_cut(
         following = next_ledger_slice(previous.ledger_slice, ledger, mark) if previous else _baseline_ledger(ledger)
         ledger_slice = sides.ledger.fix(following)
     cut = Cut(
-        contract=contract.contract,
+        contract=contract.name,
         n=previous.n + 1 if previous else 0,
         window_start_utc=window_start_utc,
         window_end_utc=window_end_utc,
@@ -216,12 +216,12 @@ def _close_baseline(engine: Engine, contract: Contract, connections: Connections
         earlier = sides.ledger.count_by_place(cut.ledger_slice, cut_n=cut.n)
     sentence = "This is the contract's first cut: the books begin here; what lies before it is not decidable."
     result = unread_result(
-        contract.contract,
+        contract.name,
         cut.n,
         DoubtFound(doubt=Doubt.BASELINE, sentence=sentence),
         digest="baseline",
         look_ups={"earlier_rows": earlier.to_json()} if earlier else {},
         ledger_older_rows=older,
     )
-    attempt = claim_attempt(engine, contract.contract, cut.n)
+    attempt = claim_attempt(engine, contract.name, cut.n)
     commit_run(engine, result, attempt=attempt, alerts=())

@@ -29,14 +29,14 @@ def page_no_verdict(engine: Engine, contract: Contract, *, scheduler_run_id: str
 
 def no_verdict_alert(contract: Contract, *, scheduler_run_id: str, cut_n: int | None) -> Alert:
     """The page that says that a run ended without a verdict."""
-    sentence = f"{contract.contract}: a run ended without a verdict, so its window is not proven"
+    sentence = f"{contract.name}: a run ended without a verdict, so its window is not proven"
     details = {"scheduler_run_id": scheduler_run_id, "cut_n": cut_n}
     return _silence_alert(contract, NO_VERDICT, AlertAction.TRIGGER, sentence, details)
 
 
 def due_utc(engine: Engine, contract: Contract, *, window_end_utc: datetime, queued_utc: datetime) -> datetime:
     """When this window's verdict is due. queued_utc: of its run; of a contract without books, they begin then."""
-    baseline = read_cut(engine, contract.contract, 0)
+    baseline = read_cut(engine, contract.name, 0)
     begun_utc = baseline.marked_at_utc if baseline else queued_utc
     return verdict_due_utc(contract, window_end_utc=window_end_utc, begun_utc=begun_utc)
 
@@ -47,8 +47,8 @@ def page_overdue_verdict(engine: Engine, contract: Contract, overdue: Alert, *, 
     A later one will do: windows tile, so its verdict stands for all before it. Neither a verdict that is stored
     meanwhile nor its resolve can come between the look and the page: both wait for the same lock.
     """
-    with one_deliverer(engine, contract.contract):
-        judged_until_utc = judged_until(engine, contract.contract)
+    with one_deliverer(engine, contract.name):
+        judged_until_utc = judged_until(engine, contract.name)
         if judged_until_utc is not None and judged_until_utc >= window_end_utc:
             return False
         _page_once(engine, overdue)
@@ -61,7 +61,7 @@ def overdue_alert(
     """The page that says that a window has no verdict. window: half-open."""
     start_utc, end_utc = window
     sentence = (
-        f"{contract.contract}: the window {format_window(start_utc, end_utc)} has no verdict, and one was due at "
+        f"{contract.name}: the window {format_window(start_utc, end_utc)} has no verdict, and one was due at "
         f"{format_time(due_utc)}"
     )
     details = {
@@ -78,8 +78,8 @@ def resolve_silences(engine: Engine, contract: Contract, *, now_utc: datetime) -
 
     What is overdue stays so while a further window should have its verdict by now: one page for one outage.
     """
-    with one_deliverer(engine, contract.contract):
-        over = SILENCES & firing_topics(engine, contract.contract)
+    with one_deliverer(engine, contract.name):
+        over = SILENCES & firing_topics(engine, contract.name)
         if VERDICT_OVERDUE in over and _still_overdue(engine, contract, now_utc):
             over -= {VERDICT_OVERDUE}
         append_alerts(engine, [_resolve(contract, topic) for topic in sorted(over)])
@@ -91,21 +91,21 @@ def _silence_alert(
 ) -> Alert:
     """One alert of SILENCES."""
     return Alert(
-        contract=contract.contract,
+        contract=contract.name,
         cut_n=None,
         topic=topic,
         action=action,
         severity=Severity.ERROR if action is AlertAction.TRIGGER else Severity.INFO,
         summary=summary,
-        details={"contract": contract.contract, "owner": contract.owner} | dict(details),
+        details={"contract": contract.name, "owner": contract.owner} | dict(details),
         sinks=tuple(sink_name(sink) for sink in contract.alert.sinks),
     )
 
 
 def _resolve(contract: Contract, topic: str) -> Alert:
-    sentence = f"{contract.contract}: runs end with a verdict again"
+    sentence = f"{contract.name}: runs end with a verdict again"
     if topic == VERDICT_OVERDUE:
-        sentence = f"{contract.contract}: no verdict is overdue any more"
+        sentence = f"{contract.name}: no verdict is overdue any more"
     return _silence_alert(contract, topic, AlertAction.RESOLVE, sentence, {})
 
 
@@ -119,7 +119,7 @@ def _page_once(engine: Engine, page: Alert) -> None:
 
 
 def _still_overdue(engine: Engine, contract: Contract, now_utc: datetime) -> bool:
-    baseline, judged_until_utc = read_cut(engine, contract.contract, 0), judged_until(engine, contract.contract)
+    baseline, judged_until_utc = read_cut(engine, contract.name, 0), judged_until(engine, contract.name)
     if baseline is None or judged_until_utc is None:
         return True
     return is_overdue(contract, judged_until_utc=judged_until_utc, begun_utc=baseline.marked_at_utc, now_utc=now_utc)

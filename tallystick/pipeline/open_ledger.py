@@ -26,12 +26,12 @@ def open_ledger_of(engine: Engine, contract: Contract, connections: Connections)
 
     Raises LedgerUnreachable, BrokerUnreachable, ConnectionNotGiven.
     """
-    read_before = partial(ledger_rows_by_slice, engine, contract.contract)
+    read_before = partial(ledger_rows_by_slice, engine, contract.name)
     now = partial(store_now, engine)
     match contract.ledger.kind:
         case "postgres":
             jdbc_scan_options(connections.ledger_dsn)  # what Spark cannot be told is refused before anything is read
-            counted_before = partial(earlier_rows_before, engine, contract.contract)
+            counted_before = partial(earlier_rows_before, engine, contract.name)
             with open_ledger(connections.ledger_dsn) as connection:
                 yield PostgresLedger(
                     connection=connection,
@@ -47,7 +47,7 @@ def open_ledger_of(engine: Engine, contract: Contract, connections: Connections)
             yield ParquetLedger(
                 address=connections.ledger_dsn,
                 ledger=contract.ledger,
-                stored_slices=partial(read_ledger_slices, engine, contract.contract),
+                stored_slices=partial(read_ledger_slices, engine, contract.name),
                 now=now,
             )
         case "topic":

@@ -24,14 +24,14 @@ def read_surroundings(
     engine: Engine, sides: Sources, cut: Cut, past: RunHistory, *, partitions_before: tuple[PartitionSnapshot, ...]
 ) -> ClusterState:
     """Ask the cluster and the store what stands around the cut, once; each answer has a module of its own."""
-    earlier = SURROUNDINGS.validate_python(surroundings_document(engine, sides.contract.contract, cut.n - 1))
+    earlier = SURROUNDINGS.validate_python(surroundings_document(engine, sides.contract.name, cut.n - 1))
     around = read_clusters(sides.clusters(), sides.contract, cut, partitions_before=partitions_before, earlier=earlier)
     held = [one.topic_partition for one in held_positions(cut)]
     return replace(
         around,
         server_proofs=sides.server_proofs,
         actions=_actions(engine, sides.contract, (*past.carried, *past.too_many)),
-        cursor_positions=read_cursor_positions(engine, sides.contract.contract, held, before=cut.n, cuts=LOOK_BACK_CUTS)
+        cursor_positions=read_cursor_positions(engine, sides.contract.name, held, before=cut.n, cuts=LOOK_BACK_CUTS)
         if held
         else (),
         ledger=_another_history(cut, sides.ledger.read_snapshot()),
@@ -58,7 +58,7 @@ def _another_history(cut: Cut, read: LedgerSnapshot) -> LedgerSnapshot | None:
 def _actions(engine: Engine, contract: Contract, carried: Iterable[OpenItem]) -> tuple[ExecutedAction, ...]:
     """Compensations that were published and whose item was broken still when the cut was made."""
     broken = [item for item in carried if item.state is ItemState.BROKEN and item.break_id]
-    executed = executed_actions(engine, contract.contract) if broken else {}
+    executed = executed_actions(engine, contract.name) if broken else {}
     return tuple(
         ExecutedAction(action_id=executed[item.break_id][0], executed_utc=executed[item.break_id][1], item=item)
         for item in broken

@@ -45,31 +45,31 @@ class RunHistory:
 
 def read_history(engine: Engine, contract: Contract, cut: Cut, carried: tuple[OpenItem, ...]) -> RunHistory:
     """Read the baseline, the previous cut and the guard's expected count. Only a baseline has no past."""
-    baseline = read_cut(engine, contract.contract, 0)
-    previous = read_cut(engine, contract.contract, cut.n - 1)
+    baseline = read_cut(engine, contract.name, 0)
+    previous = read_cut(engine, contract.name, cut.n - 1)
     assert baseline is not None and previous is not None
     return RunHistory(
         baseline=baseline,
         previous=previous,
         carried=carried,
-        older_rows_expected=ledger_rows_before(engine, contract.contract, cut.n),
-        losses=losses_before(engine, contract.contract, cut.n),
-        ledger_starts=ledger_starts_of(engine, contract.contract, {item.first_seen_cut for item in carried}),
-        rows_moved_below=moved_below(engine, contract.contract, cut.n - 1),
-        clean_lags=lags_of_clean_runs(engine, contract.contract, cut.n),
-        closed=closed_cuts_before(engine, contract.contract, cut.n),
-        too_many=surplus_items_as_of(engine, contract.contract, cut.n),
+        older_rows_expected=ledger_rows_before(engine, contract.name, cut.n),
+        losses=losses_before(engine, contract.name, cut.n),
+        ledger_starts=ledger_starts_of(engine, contract.name, {item.first_seen_cut for item in carried}),
+        rows_moved_below=moved_below(engine, contract.name, cut.n - 1),
+        clean_lags=lags_of_clean_runs(engine, contract.name, cut.n),
+        closed=closed_cuts_before(engine, contract.name, cut.n),
+        too_many=surplus_items_as_of(engine, contract.name, cut.n),
     )
 
 
 def open_indexes(engine: Engine, contract: Contract, cut: Cut, artifacts: Path) -> ReadableIndexes:
     """The indexes of keys that a run of this cut may ask."""
-    stored = key_indexes_before(engine, contract.contract, cut.n, windows=contract.ledger.index_windows)
+    stored = key_indexes_before(engine, contract.name, cut.n, windows=contract.ledger.index_windows)
     indexes = readable_indexes(artifacts, stored)
     if not contract.input_topics:
         return indexes
-    oldest = read_cut(engine, contract.contract, indexes.unbroken_from or cut.n)
-    if oldest is None or losses_before(engine, contract.contract, cut.n):
+    oldest = read_cut(engine, contract.name, indexes.unbroken_from or cut.n)
+    if oldest is None or losses_before(engine, contract.name, cut.n):
         return indexes
     starts = {part.offsets.topic_partition: part.offsets.kafka_offset_start for part in oldest.topic_slices}
     return replace(indexes, reach=starts)

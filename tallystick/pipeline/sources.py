@@ -97,11 +97,11 @@ def observe(
     ContractChangeRefused, and WindowNotOver where the window's end lies further ahead than settling may take.
     """
     require_same_books(engine, contract)
-    refuse_not_over(contract.contract, window_end_utc=window_end_utc, now_utc=now_utc, wait=contract.settle_timeout)
+    refuse_not_over(contract.name, window_end_utc=window_end_utc, now_utc=now_utc, wait=contract.settle_timeout)
     with open_both_sides(engine, contract, connections) as sides:
         partitions, ledger = sides.read_marks()
-    append_sample(engine, contract.contract, sample_of(partitions, ledger, at_utc=now_utc))
-    samples = read_samples(engine, contract.contract, since_utc=window_end_utc)
+    append_sample(engine, contract.name, sample_of(partitions, ledger, at_utc=now_utc))
+    samples = read_samples(engine, contract.name, since_utc=window_end_utc)
     return assess_settlement(
         samples, window_end_utc=window_end_utc, partitions=partitions, ledger_low_mark=ledger.low_mark
     )

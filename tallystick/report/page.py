@@ -264,7 +264,7 @@ def _soonest_first(item: OpenItem) -> tuple[str, str]:
 
 
 def _identity(run: StoredRun, contract: Contract) -> Iterator[tuple[str, str]]:
-    yield "contract", f"{contract.contract}, version {contract.version}"
+    yield "contract", f"{contract.name}, version {contract.version}"
     yield "contract fingerprint", contract.fingerprint
     yield "cut", f"{run.result.cut_n}"
     yield "digest of the run", run.result.digest

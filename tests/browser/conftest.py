@@ -38,7 +38,7 @@ def airflow(build_folder: Path, store_server: PostgresServer, last_hour: datetim
     store = open_store(store_dsn)
     fill(store, payouts(), last_hour=last_hour)
     fill(store, payments(), last_hour=last_hour.replace(minute=0), windows=3)
-    run = read_run(store, payouts().contract, LAST_BROKEN)
+    run = read_run(store, payouts().name, LAST_BROKEN)
     assert run is not None
     write_report(run, payouts(), build_folder / "artifacts")
     nowhere = "127.0.0.1:9"  # the discard port

@@ -211,10 +211,10 @@ def new_books(folder: Path, server: PostgresServer, *, name: str) -> LabAddresse
     migrate(connect_store(server.dsn(STORE_OWNER, name)), grant_to=STORE_ROLE)
     store = open_store(server.dsn(STORE_ROLE, name))
     fill(store, payouts())
-    run = read_run(store, payouts().contract, LAST_BROKEN)
+    run = read_run(store, payouts().name, LAST_BROKEN)
     assert run is not None
     write_report(run, payouts(), folder / "artifacts")
-    docs = folder / "artifacts" / "data_docs" / payouts().contract
+    docs = folder / "artifacts" / "data_docs" / payouts().name
     docs.mkdir(parents=True)
     (docs / "index.html").write_text("<p>docs</p>")
     nowhere = "postgresql://nobody:none@127.0.0.1:9/none"

@@ -201,7 +201,7 @@ class Windows(Books):
         self.snapshots.append(self.newest_snapshot)
         self.cuts.append(
             Cut(
-                contract=self.contract.contract,
+                contract=self.contract.name,
                 n=0,
                 window_start_utc=self._now() - HOUR,
                 window_end_utc=self._now(),
@@ -234,7 +234,7 @@ class Windows(Books):
             [one for one in self.samples if one.at_utc >= window_end_utc], window_end_utc=window_end_utc
         )
         self.unfinished = Cut(
-            contract=self.contract.contract,
+            contract=self.contract.name,
             n=previous.n + 1,
             window_start_utc=previous.window_end_utc,
             window_end_utc=window_end_utc,

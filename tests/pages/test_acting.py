@@ -15,7 +15,7 @@ from tallystick.store.runs.cut_store import claim_attempt, last_cut, save_cut
 from tests.stored_books import done_plan, mismatch, missing, payments, payouts, torn, waiting_plan
 
 BELOW = "/tallystick"
-NAME = payouts().contract
+NAME = payouts().name
 MISMATCH, TORN = mismatch(payouts(), "pay-7").break_id, torn(payouts(), "pay-9").break_id
 ROUTES = {
     f"/contract/{NAME}/acknowledge": {"topic": BreakClass.TORN_TRANSACTION.value},
@@ -165,7 +165,7 @@ def test_a_plan_is_asked_for_in_the_name_of_who_asks(op: Any, own_store: Engine,
 def test_a_contract_without_repairs_is_told_so_and_nothing_is_started(
     op: Any, own_store: Engine, asked: list[dict[str, Any]]
 ) -> None:
-    name = payments().contract
+    name = payments().name
     assert payments().compensation is None
     answer = op.post(f"{BELOW}/contract/{name}/plan", data={"token": token_of(op)})
     assert (answer.status_code, "allows no repair" in answer.text) == (409, True)

@@ -26,7 +26,7 @@ from tests.stored_books import FIRST_BROKEN, LAST_BROKEN, break_ids, done_plan, 
 pytestmark = pytest.mark.usefixtures("own_store")
 
 BELOW = "/tallystick"
-NAME, OTHER = payouts().contract, payments().contract
+NAME, OTHER = payouts().name, payments().name
 CURRENCY = BreakClass.CURRENCY_MISMATCH
 
 
@@ -87,7 +87,7 @@ def keyed(request: pytest.FixtureRequest, own_store: Engine) -> Contract:
     from tests.pages.readers import add_dags
 
     name = "shown_payouts" if request.param else "hidden_payouts"
-    contract = payouts().model_copy(update={"contract": name, "shown_keys": request.param})
+    contract = payouts().model_copy(update={"name": name, "shown_keys": request.param})
     fill(own_store, contract)
     add_dags(f"reconcile_{name}")
     return contract
@@ -98,12 +98,12 @@ def test_a_key_stands_on_each_page_or_in_no_source_title_or_address(
 ) -> None:
     addresses = [
         *(f"/break/{one}" for one in break_ids(keyed)),
-        *(f"/run/{keyed.contract}/{n}" for n in (FIRST_BROKEN, LAST_BROKEN)),
+        *(f"/run/{keyed.name}/{n}" for n in (FIRST_BROKEN, LAST_BROKEN)),
         *(f"/plan/{plan.plan_id}" for plan in (done_plan(keyed), waiting_plan(keyed))),
-        f"/contract/{keyed.contract}",
+        f"/contract/{keyed.name}",
     ]
     pages = {address: viewer.get(BELOW + address).text for address in addresses}
-    run = read_run(own_store, keyed.contract, LAST_BROKEN)
+    run = read_run(own_store, keyed.name, LAST_BROKEN)
     assert run is not None
     pages["report"] = write_report(run, keyed, tmp_path).read_text()
     shown = bool(keyed.shown_keys)
@@ -111,14 +111,14 @@ def test_a_key_stands_on_each_page_or_in_no_source_title_or_address(
 
 
 def test_items_can_be_searched_by_key_only_where_keys_are_shown(viewer: Any, keyed: Contract) -> None:
-    page = viewer.get(f"{BELOW}/contract/{keyed.contract}?search=pay-8").text
+    page = viewer.get(f"{BELOW}/contract/{keyed.name}?search=pay-8").text
     shown = bool(keyed.shown_keys)
     assert ("Key begins with" in page, "ledger:1<" in page, "ledger:8<" in page) == (shown, not shown, True)
 
 
 def test_the_way_to_the_next_items_names_none(viewer: Any, keyed: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(item_query_store, "PAGE_ROWS", 1)
-    address, seen = f"{BELOW}/contract/{keyed.contract}", []
+    address, seen = f"{BELOW}/contract/{keyed.name}", []
     for _ in range(9):
         page = viewer.get(address).text
         items, _, rest = page.partition('id="items-title"')[2].partition("</table>")

@@ -46,7 +46,7 @@ from tests.stored_books import (
 )
 from tests.unit.compensation.abort_plans import planned
 
-NAME = payouts().contract
+NAME = payouts().name
 BELOW = "/tallystick"
 
 _KEPT = ("break_total", "standing_item", "standing_total")

@@ -151,7 +151,7 @@ class Books:
         stop = 100 * n if position_end is None else position_end
         hour = NOON + timedelta(hours=n)
         return Cut(
-            contract=self.contract.contract,
+            contract=self.contract.name,
             n=n,
             window_start_utc=hour - timedelta(hours=1),
             window_end_utc=hour,
@@ -202,7 +202,7 @@ class Books:
         ledger_older_rows: int | None = None,
     ) -> RunResult:
         return RunResult(
-            contract=self.contract.contract,
+            contract=self.contract.name,
             cut_n=n,
             verdict=verdict,
             doubts=tuple(DoubtFound(doubt=doubt, sentence=f"{doubt}.", details={"n": n}) for doubt in doubts),
@@ -217,7 +217,7 @@ class Books:
         """A ledger row whose event was never produced."""
         break_class = BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED
         return Break(
-            break_id=break_id(contract=self.contract.contract, break_class=break_class, match_key=key, position=""),
+            break_id=break_id(contract=self.contract.name, break_class=break_class, match_key=key, position=""),
             break_class=break_class,
             match_key=key,
             transaction_key=f"transaction-{key}",

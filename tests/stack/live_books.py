@@ -140,7 +140,7 @@ class LiveBooks:
 
     def producer(self, transactional_id: str = "writer", **settings: Any) -> Producer:
         """A transactional producer, made once per id. settings: librdkafka's, where the defaults will not do."""
-        name = f"{self.contract.contract}-{transactional_id}"
+        name = f"{self.contract.name}-{transactional_id}"
         if name not in self.producers:
             self.producers[name] = Producer(self._client(**{"transactional.id": name, **settings}))
             self.producers[name].init_transactions(30)
@@ -277,7 +277,7 @@ class LiveBooks:
         return reconcile_app.with_logs_around(self.contract, result, heads)
 
     def stored_run(self, cut: Cut) -> StoredRun:
-        run = read_run(self.store, self.contract.contract, cut.n)
+        run = read_run(self.store, self.contract.name, cut.n)
         assert run is not None
         return run
 

@@ -157,7 +157,7 @@ class Books:
             deleted.result()
 
     def events(self) -> list[str]:
-        return [entry.event for entry in read_audit(self.store, self.contract.contract)]
+        return [entry.event for entry in read_audit(self.store, self.contract.name)]
 
     def forget_actions(self) -> None:
         """Lose what the store knows of them, as a store that came back from a backup would."""

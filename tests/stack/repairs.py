@@ -78,7 +78,7 @@ def effects(books: Repaired, plan: Plan) -> list[RepairEffect]:
 
 def trail(books: Repaired, plan: Plan) -> list[str]:
     """Events of the audit trail about a plan, oldest first."""
-    return [entry.event for entry in read_audit(books.store, books.contract.contract, plan_id=plan.plan_id)]
+    return [entry.event for entry in read_audit(books.store, books.contract.name, plan_id=plan.plan_id)]
 
 
 def action_states(books: Repaired, plan: Plan) -> list[tuple[str, str]]:
@@ -95,7 +95,7 @@ def posting_books(opened: LiveBooks, *, columns: Mapping[str, str] | None = None
 
     columns: those of the ledger beside the defaults. rules: of the compensation, beside what is posted.
     """
-    actions_table = f"{opened.contract.contract}.posted_action"
+    actions_table = f"{opened.contract.name}.posted_action"
     document = opened.contract.model_dump(mode="json", exclude_defaults=True)
     document["ledger"] |= {"columns": columns or {}}
     document["compensation"] = rules | {
@@ -154,7 +154,7 @@ def all_hanging(
 
 
 def delete_progress_topic(books: Repaired) -> None:
-    name = progress_topic_name(books.contract.contract)
+    name = progress_topic_name(books.contract.name)
     admin = AdminClient(books.connections.kafka.for_confluent())
     admin.delete_topics([name])[name].result()
     while name in admin.list_topics().topics:

@@ -179,7 +179,7 @@ def test_an_approval_has_one_effect_whatever_is_answered_twice_cleared_or_run_ag
     document = json.loads(world.contract.model_dump_json(exclude_defaults=True))
     document["compensation"].pop("four_eyes_above_minor")  # so that every plan needs two people
     publish(airflow, document)
-    dag_id = f"compensate_{world.contract.contract}"
+    dag_id = f"compensate_{world.contract.name}"
     airflow.wait_dag(dag_id, deadline_seconds=PATIENCE_SECONDS)
     ends = partial(airflow.wait_run, dag_id, deadline_seconds=PATIENCE_SECONDS)
 

@@ -94,7 +94,7 @@ def test_a_side_that_does_not_answer_is_a_named_error_and_no_cut(
             with pytest.raises(error, match=says) as raised:
                 books.take_cut(settled=False)
         assert "not-the-passw0rd" not in str(raised.value)
-        assert last_cut(books.store, books.contract.contract) is None
+        assert last_cut(books.store, books.contract.name) is None
         assert books.take_cut().is_baseline
 
 
@@ -126,7 +126,7 @@ def test_a_contract_that_does_not_fit_is_refused_before_a_cut_is_stored(
         books.post(payment("a"))
         with pytest.raises(error, match=says):
             change(books).take_cut(settled=False)
-        assert last_cut(books.store, books.contract.contract) is None
+        assert last_cut(books.store, books.contract.name) is None
 
 
 @pytest.mark.usefixtures("spark")

@@ -53,7 +53,7 @@ def told(world: Books, plan: Plan, **how: Any) -> dict[str, tuple[str, str]]:
 
 def clear(world: Books, *keys: str, n: int) -> None:
     """Run n sees the partners of these."""
-    found = [one.item_break for one in outstanding_breaks(world.store, world.contract.contract)]
+    found = [one.item_break for one in outstanding_breaks(world.store, world.contract.name)]
     items = tuple(world.runs.item(one, n=n, state=ItemState.CLEARED) for one in found if one.match_key in keys)
     world.runs.commit(world.store, world.runs.result(n, items=items))
 
@@ -91,7 +91,7 @@ def test_what_was_written_off_is_not_paid_when_the_task_is_cleared(world: Books)
     assert [first[key][0] for key in (a, b, c)] == [ActionResult.PUBLISHED, ActionResult.REFUSED, ActionResult.REFUSED]
     given_up = next(one for one in plan.items if one.match_key == b)
     write_off = WriteOff(by="Carol", reason="paid by hand, by bank transfer", at_utc=datetime.now(UTC))
-    write_off_break(world.store, world.contract.contract, str(given_up.break_id), write_off)
+    write_off_break(world.store, world.contract.name, str(given_up.break_id), write_off)
     world.expire()
     again = told(world, plan)
     assert again == {
@@ -115,7 +115,7 @@ def test_what_was_cleared_while_an_executor_lay_dead_is_told_as_done_or_refused_
         assert killed.wait(60) == -signal.SIGKILL
     by_hand = die_at == "before commit"
     if by_hand:
-        name = f"tallystick-compensation-test-{world.contract.contract}"
+        name = f"tallystick-compensation-test-{world.contract.name}"
         open_publisher(world.connections.kafka, transactional_id=name)  # ends what it left open, as the time-out would
         world.publish(rows[0].event)
     clear(world, *(keys[:1] if by_hand else keys), n=2)
@@ -156,7 +156,7 @@ def test_what_was_cleared_while_an_executor_slept_before_its_first_event_is_not_
 @pytest.fixture
 def renamed(world: Books, new_contract: Callable[..., Contract]) -> Books:
     """The same sides under another name, as the docs advise for a new meaning."""
-    contract = world.contract.model_copy(update={"contract": f"{world.contract.contract}_new"})
+    contract = world.contract.model_copy(update={"name": f"{world.contract.name}_new"})
     other = replace(world, contract=contract, runs=replace(world.runs, contract=contract))
     other.runs.commit(world.store, other.runs.result(0))
     return other
@@ -182,7 +182,7 @@ def test_two_contracts_over_one_topic_and_table_pay_an_absence_once_between_them
     assert "has done the same, or is doing it" in reasons.pop()
     assert world.ends() == before
     assert {key for outcome in refused for key in outcome} == set(keys)
-    topics = [progress_topic_name(renamed.contract.contract)]
+    topics = [progress_topic_name(renamed.contract.name)]
     AdminClient({"bootstrap.servers": world.stack.bootstrap_servers}).delete_topics(topics)
 
 
@@ -227,7 +227,7 @@ def test_an_event_that_expired_before_any_run_judged_it_is_not_taken_for_absent(
     assert told(world, plan)[key] == (ActionResult.REFUSED, unread + "the rest")
     world.runs.save(world.store, world.runs.cut(2, topic_end=11))
     assert told(world, plan)[key] == (ActionResult.REFUSED, unread + "the rest")  # the cut has no verdict yet
-    attempt = claim_attempt(world.store, world.contract.contract, 2)
+    attempt = claim_attempt(world.store, world.contract.name, 2)
     commit_run(world.store, world.runs.result(2), attempt=attempt, alerts=())
     assert told(world, plan)[key] == (ActionResult.PUBLISHED, "")
     assert world.copies() == once(rows)
@@ -261,7 +261,7 @@ def agree(world: Books, plan: Plan, *, run: str, age: timedelta = timedelta(), l
     if not age:
         append_audit(
             world.store,
-            world.contract.contract,
+            world.contract.name,
             plan_id=plan.plan_id,
             actor="bob",
             event="agreed",
@@ -273,7 +273,7 @@ def agree(world: Books, plan: Plan, *, run: str, age: timedelta = timedelta(), l
         "'bob', 'agreed', jsonb_build_object('scheduler_run_id', cast(:run as text)), clock_timestamp() - :age)"
     )
     with world.store.begin() as connection:
-        connection.execute(row, {"contract": world.contract.contract, "plan": plan.plan_id, "run": run, "age": age})
+        connection.execute(row, {"contract": world.contract.name, "plan": plan.plan_id, "run": run, "age": age})
 
 
 def test_an_approval_holds_for_its_time_and_is_asked_again_then(world: Books) -> None:
@@ -363,7 +363,7 @@ def test_what_the_contract_forbids_by_now_ends_what_had_begun_as_done_or_refused
     with world.start_executor(plan, die_at=die_at) as killed:
         killed.wait(60)
     write_off = WriteOff(by="Carol", reason="paid by hand, by bank transfer", at_utc=datetime.now(UTC))
-    give_up = partial(write_off_break, world.store, world.contract.contract, str(plan.items[0].break_id), write_off)
+    give_up = partial(write_off_break, world.store, world.contract.name, str(plan.items[0].break_id), write_off)
     with pytest.raises(WriteOffRefused, match=f"tallystick compensation act CONTRACT_FILE {plan.plan_hash} --by NAME"):
         give_up()
     outcomes = world.execute(plan, contract=forbid(world)).outcomes

@@ -79,7 +79,7 @@ def _judge(books: LiveBooks, end: datetime, now_utc: datetime) -> StoredRun:
 
 
 def _outstanding(books: LiveBooks) -> dict[UUID, BreakClass]:
-    found = outstanding_breaks(books.store, books.contract.contract)
+    found = outstanding_breaks(books.store, books.contract.name)
     return {one.item_break.break_id: one.item_break.break_class for one in found}
 
 

@@ -29,7 +29,7 @@ def books(new_books: NewBooks) -> Iterator[LiveBooks]:
 
 @pytest.fixture
 def producer(books: LiveBooks, tmp_path: Path) -> Iterator[JavaProducer]:
-    name = f"{books.contract.contract}-java"
+    name = f"{books.contract.name}-java"
     with open_java_producer(books.stack.bootstrap_servers, name, log=tmp_path / "java.log") as producer:
         yield producer
 
@@ -85,7 +85,7 @@ def test_two_processes_of_one_id_that_both_commit_an_event_are_a_zombie_here_too
 ) -> None:
     event = payment("twice")
     _transact(books, producer, [event], commit=True)
-    name = f"{books.contract.contract}-java"
+    name = f"{books.contract.name}-java"
     with open_java_producer(books.stack.bootstrap_servers, name, log=tmp_path / "heir.log") as heir:
         _transact(books, heir, [event], commit=True, session="heir")
     books.post(event)

@@ -82,7 +82,7 @@ def processes_of(contract_file: Path) -> list[str]:
 
 
 def test_the_whole_loop_without_airflow(books: LiveBooks, environment: dict[str, str], tmp_path: Path) -> None:
-    contract_file, name = str(books.contract_file), books.contract.contract
+    contract_file, name = str(books.contract_file), books.contract.name
 
     code, _, stderr = run(environment, "run", contract_file)
     assert code == 3, stderr
@@ -141,7 +141,7 @@ def test_an_interrupted_run_leaves_no_process_and_the_next_one_finishes_its_cut_
     assert code == 1, stderr
     assert "Cut 1 of an earlier run has no verdict yet and goes first" in stderr
     assert [(one["cut"], one["verdict"]) for one in json.loads(stdout)] == [(1, "BROKEN"), (2, "MATCHED")]
-    runs = json.loads(run(environment, "runs", "--json", "--contract", books.contract.contract)[1])
+    runs = json.loads(run(environment, "runs", "--json", "--contract", books.contract.name)[1])
     assert [(one["cut"], one["verdict"]) for one in runs] == [(2, "MATCHED"), (1, "BROKEN"), (0, "INCONCLUSIVE")]
 
 
@@ -194,7 +194,7 @@ def test_several_contracts_share_one_spark_and_one_that_fails_stops_no_other(
         other.both(payment("fourth"))
         code, stdout, stderr = run(environment, "cut", *files, "--json")
         assert code == 0, stderr
-        names = [one.contract.contract for one in (books, other)]
+        names = [one.contract.name for one in (books, other)]
         assert json.loads(stdout) == [{"contract": name, "cut": 2} for name in names]
         code, stdout, stderr = run(environment, "cut", *files)
         assert (code, stdout) == (2, "")
@@ -203,8 +203,8 @@ def test_several_contracts_share_one_spark_and_one_that_fails_stops_no_other(
         books.ledger.execute(f"ALTER TABLE {books.table} RENAME COLUMN currency TO money")
         with pytest.raises(LedgerRefused):
             judge_stored_cuts(books.store, orders)
-        assert read_run(books.store, books.contract.contract, 2) is None
-        judged = read_run(other.store, other.contract.contract, 2)
+        assert read_run(books.store, books.contract.name, 2) is None
+        judged = read_run(other.store, other.contract.name, 2)
         assert judged is not None
         assert judged.result.verdict == "MATCHED"
 

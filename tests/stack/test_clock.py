@@ -41,7 +41,7 @@ def cut_on_a_host(books: LiveBooks, folder: Path, library: Path, off: str) -> Cu
     }
     command = [sys.executable, "-m", "tallystick", "cut", str(books.contract_file), "--json"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
-    cut = read_cut(books.store, books.contract.contract, json.loads(done.stdout)[0]["cut"])
+    cut = read_cut(books.store, books.contract.name, json.loads(done.stdout)[0]["cut"])
     assert cut is not None
     return cut
 

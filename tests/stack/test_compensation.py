@@ -100,7 +100,7 @@ def test_the_trail_says_who_approved_what_and_what_came_of_it(world: Books) -> N
     world.find_missing(rows)
     plan = world.plan()
     world.execute(plan)
-    trail = read_audit(world.store, world.contract.contract, plan_id=plan.plan_id)
+    trail = read_audit(world.store, world.contract.name, plan_id=plan.plan_id)
     assert [entry.event for entry in trail] == [
         "planned",
         "approved",
@@ -113,7 +113,7 @@ def test_the_trail_says_who_approved_what_and_what_came_of_it(world: Books) -> N
     assert [entry.actor for entry in trail] == ["ada", *["bob"] * 6]
     assert {entry.detail["plan_hash"] for entry in trail} == {plan.plan_hash}
     (record,) = world.records()
-    (action,) = open_actions(world.store, world.contract.contract).values()
+    (action,) = open_actions(world.store, world.contract.name).values()
     assert action.outcome == {"topic": world.topic, "partition": record.partition, "offset": record.offset}
 
 
@@ -219,7 +219,7 @@ def test_an_executor_killed_at_any_step_is_finished_by_the_next(world: Books, di
     world.execute(plan)
     assert world.copies() == once(rows)
     assert world.states() == {"done": 3}
-    places = [set(action.outcome) for action in open_actions(world.store, world.contract.contract).values()]
+    places = [set(action.outcome) for action in open_actions(world.store, world.contract.name).values()]
     assert places == [{"topic", "partition", "offset"}] * 3
 
 
@@ -314,7 +314,7 @@ def test_when_outcome_and_progress_are_lost_the_log_decides(world: Books) -> Non
 
 def test_a_progress_topic_that_forgets_is_refused(world: Books) -> None:
     world.find_missing(world.pay(1))
-    name = progress_topic_name(world.contract.contract)
+    name = progress_topic_name(world.contract.name)
     admin = AdminClient({"bootstrap.servers": world.stack.bootstrap_servers})
     admin.create_topics([NewTopic(name, num_partitions=1, config={"cleanup.policy": "delete"})])[name].result()
     with pytest.raises(ProgressLost, match=r"cleanup\.policy is 'delete', expected 'compact'"):
@@ -352,7 +352,7 @@ def test_a_plan_is_stale_once_the_reconciler_has_cleared_one_of_its_breaks(world
     rows = world.pay(2)
     world.find_missing(rows)
     plan = world.plan()
-    cleared = outstanding_breaks(world.store, world.contract.contract)[0].item_break
+    cleared = outstanding_breaks(world.store, world.contract.name)[0].item_break
     item = world.runs.item(cleared, n=2, state=ItemState.CLEARED)
     world.runs.commit(world.store, world.runs.result(2, items=(item,)))
     with pytest.raises(PlanStale, match="today's plan is"):
@@ -504,11 +504,11 @@ def test_a_switch_thrown_in_the_middle_of_a_plan_keeps_what_was_committed_and_do
     monkeypatch.setattr(publish_repairs, "_publish_batch", publish)
     with pytest.raises(ActingStopped):
         world.execute(plan)
-    turn(world.contract.contract, stopped=True)
+    turn(world.contract.name, stopped=True)
     turn(None, stopped=False)
-    with pytest.raises(ActingStopped, match=f"stopped the compensations of {world.contract.contract}"):
+    with pytest.raises(ActingStopped, match=f"stopped the compensations of {world.contract.name}"):
         world.execute(plan)
-    turn(world.contract.contract, stopped=False)
+    turn(world.contract.name, stopped=False)
     world.execute(plan)
     assert world.copies() == once(rows)
     assert world.states() == {"done": 3}
@@ -558,9 +558,9 @@ def test_by_the_command_line_one_asks_another_approves_and_either_can_stop_it(
     assert world.copies() == once(rows)
     assert [entry.event for entry in read_audit(world.store, "*")] == ["acting_stopped", "acting_allowed"]
     here = this_terminal().as_json()
-    at_desk = {entry.event for entry in read_audit(world.store, world.contract.contract) if AT_TERMINAL in entry.detail}
+    at_desk = {entry.event for entry in read_audit(world.store, world.contract.name) if AT_TERMINAL in entry.detail}
     assert at_desk == {"planned", "agreed", "approved"}
-    (kept,) = {entry.actor for entry in read_audit(world.store, world.contract.contract) if entry.event == "agreed"}
+    (kept,) = {entry.actor for entry in read_audit(world.store, world.contract.name) if entry.event == "agreed"}
     assert (kept, read_audit(world.store, "*")[0].detail[AT_TERMINAL]) == ("grace", here)
 
 
@@ -690,7 +690,7 @@ def test_a_dry_run_proves_everything_and_publishes_nothing(world: Books) -> None
     assert world.copies() == once(rows[:1])
     assert world.states() == Counter()
     topics = AdminClient({"bootstrap.servers": world.stack.bootstrap_servers}).list_topics().topics
-    assert progress_topic_name(world.contract.contract) not in topics
+    assert progress_topic_name(world.contract.name) not in topics
     assert world.events() == ["planned", "approved", "finished"]
 
 
@@ -728,7 +728,7 @@ def test_verifying_sees_a_row_or_an_event_that_says_something_else_now(world: Bo
             strict=True,
         )
     )
-    kept = read_audit(world.store, world.contract.contract, plan_id=plan.plan_id)[-1]
+    kept = read_audit(world.store, world.contract.name, plan_id=plan.plan_id)[-1]
     assert (kept.event, kept.actor, kept.detail["verdict"]) == ("verified", "bob", "BROKEN")
     assert kept.detail["effects"] == {str(item.action_id): effects[item.match_key] for item in plan.items}
 

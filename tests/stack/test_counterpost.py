@@ -95,7 +95,7 @@ def test_a_doubled_row_is_taken_back_once_whatever_outcome_was_lost_and_the_book
     (item,) = (one for one in clean.result.items if one.match_key == TWICE.event_id)
     assert (item.item_id, item.state) == (f"ledger:{second}", ItemState.CLEARED)
     assert item.cleared_by == f"action:{plan.items[0].action_id}"
-    assert outstanding_breaks(books.store, books.contract.contract) == ()
+    assert outstanding_breaks(books.store, books.contract.name) == ()
     assert books.judge_again(clean).digest == clean.result.digest
     assert planned(books, clean.cut.n).actions == ()
 
@@ -129,5 +129,5 @@ def test_a_row_that_comes_late_behind_ours_has_ours_taken_back_and_the_books_agr
     assert (clean.result.verdict, clean.result.breaks) == (Verdict.MATCHED, ())
     (item,) = (one for one in clean.result.items if one.match_key == LOST.event_id)
     assert (item.item_id, item.state) == (f"ledger:{late}", ItemState.CLEARED)
-    assert outstanding_breaks(books.store, books.contract.contract) == ()
+    assert outstanding_breaks(books.store, books.contract.name) == ()
     assert books.judge_again(clean).digest == clean.result.digest

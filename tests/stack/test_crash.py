@@ -151,11 +151,11 @@ def play(stack: LabStack, store: Engine, store_dsn: str, books: Any, tmp_path: P
                 judged[file] += 1
                 topic = contract.topics[0]
                 runs = type(books)(contract, topic_id_of(stack, topic), partitions=one.names.partitions[topic])
-                outstanding = [found.item_break for found in outstanding_breaks(store, contract.contract)]
+                outstanding = [found.item_break for found in outstanding_breaks(store, contract.name)]
                 cleared = [found for found in outstanding if found.match_key in standing]
                 items = tuple(runs.item(found, n=n, state=ItemState.CLEARED) for found in cleared)
                 runs.save(store, runs.cut(n, topic_end=1_000_000))
-                attempt = claim_attempt(store, contract.contract, n)
+                attempt = claim_attempt(store, contract.name, n)
                 commit_run(store, runs.result(n, items=items), attempt=attempt, alerts=())
 
         matrix = CrashMatrix(replace(stack, store_dsn=store_dsn), crash_books, folder, launcher=launcher, judge=judge)

@@ -25,7 +25,7 @@ def test_a_cut_that_fails_for_ever_is_closed_and_the_next_window_is_judged(
 ) -> None:
     with new_books(direction=direction) as books:
         monkeypatch.setenv("TALLYSTICK_STORE_DSN", books.store.url.render_as_string(hide_password=False))
-        name = books.contract.contract
+        name = books.contract.name
         books.take_cut()
         books.both(*payments("matched before"))
         assert books.next_run().result.verdict is Verdict.MATCHED

@@ -217,9 +217,9 @@ def test_a_crash_between_the_baseline_and_its_verdict_is_made_good(
             patch.setattr(make_cut, "commit_run", _power_cut)
             with pytest.raises(InterruptedError):
                 _resolve(books, end)
-        assert open_cut(books.store, books.contract.contract) is not None
+        assert open_cut(books.store, books.contract.name) is not None
         assert _resolve(books, end).is_baseline
-        assert open_cut(books.store, books.contract.contract) is None
+        assert open_cut(books.store, books.contract.name) is None
 
 
 def test_settling_says_what_it_waits_for(new_books: NewBooks) -> None:

@@ -131,7 +131,7 @@ def test_each_break_gets_one_run_with_the_plan_as_conf_whatever_outcome_was_lost
     assert list(ended.values()) == ["success", "failed"]
     found = dict(zip((item.action_id for item in plan.items), effects(world, plan), strict=True))
     assert found == {fine.action_id: RepairEffect.HANDED_OVER, failing.action_id: RepairEffect.NOT_CLEARED}
-    assert executed_actions(world.store, world.contract.contract) == {}
+    assert executed_actions(world.store, world.contract.name) == {}
     again = draw_plan(world.store, world.contract, world.connections, cut_n=1)
     assert [one.reason for one in again.left_out] == ["another plan has it"] * 2
 

@@ -33,7 +33,7 @@ def stored(store: Engine, books: Any) -> Callable[..., StoredRun]:
 
     def commit(**result: Any) -> StoredRun:
         books.commit(store, books.result(0, **result))
-        run = read_run(store, books.contract.contract, 0)
+        run = read_run(store, books.contract.name, 0)
         assert run is not None
         return replace(run, cut=replace(run.cut, n=1))  # not a baseline: that one reads no partition
 
@@ -181,7 +181,7 @@ def test_the_pages_list_every_run_once(stored: Callable[..., StoredRun], books: 
     second = replace(run, result=replace(run.result, cut_n=2))
     for one in (run, second, second):
         evaluate_run(one, books.contract, tmp_path)
-    pages = tmp_path / "data_docs" / books.contract.contract
+    pages = tmp_path / "data_docs" / books.contract.name
     listed = {path.parent.parent.name for path in (pages / "validations" / "figures").rglob("*.html")}
     assert listed == {"cut 0", "cut 2"}
     index = (pages / "index.html").read_text()

@@ -28,7 +28,7 @@ def test_a_bled_record_is_found_however_far_its_marker_lies(new_books: NewBooks)
         stray, own, before = _same_partition(3)
         topic, part = books.contract.legs["payment"], stray.partition
         books.both(before)
-        dead = RawProducer(admin, f"{books.contract.contract}-writer")
+        dead = RawProducer(admin, f"{books.contract.name}-writer")
         books.producers.clear()  # the dead one has its transactional id now
         dead.open()
         with unverified_transactions(admin):

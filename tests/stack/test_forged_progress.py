@@ -70,12 +70,12 @@ def write(world: Books, topic: str, key: bytes, value: bytes | None, **how: Any)
 
 def write_progress(world: Books, key: UUID | bytes, value: bytes | None) -> int:
     as_key = key if isinstance(key, bytes) else str(key).encode()
-    return write(world, progress_topic_name(world.contract.contract), as_key, value)
+    return write(world, progress_topic_name(world.contract.name), as_key, value)
 
 
 def delete_progress(world: Books, *, before: int = OFFSET_END) -> None:
     """Kafka deletes no records of a topic that is only compacted, so whoever does it has to set that too."""
-    name = progress_topic_name(world.contract.contract)
+    name = progress_topic_name(world.contract.name)
     admin = AdminClient({"bootstrap.servers": world.stack.bootstrap_servers})
 
     def set_policy(policy: str) -> None:
@@ -148,7 +148,7 @@ def killed_after_commit(world: Books, plan: Plan) -> None:
 
 
 def reopen(world: Books, item: PlanItem) -> None:
-    reopen_action(world.store, world.contract.contract, item.action_id, by="eve", reason="nothing was paid, case 7")
+    reopen_action(world.store, world.contract.name, item.action_id, by="eve", reason="nothing was paid, case 7")
 
 
 def test_whatever_stands_under_an_actions_key_makes_a_person_look_at_that_one_alone(world: Books) -> None:
@@ -158,10 +158,10 @@ def test_whatever_stands_under_an_actions_key_makes_a_person_look_at_that_one_al
     rows = world.pay(len(VALUES) + 3)
     world.find_missing(rows)
     plan = world.plan()
-    ensure_progress_topic(world.connections.kafka, world.contract.contract)
+    ensure_progress_topic(world.connections.kafka, world.contract.name)
     items = [items_of(plan)[key_of(row)] for row in rows]
     forged = [*VALUES, unsealed(plan), sealed(world, plan, items[0])]
-    name = progress_topic_name(world.contract.contract)
+    name = progress_topic_name(world.contract.name)
     offsets = [write_progress(world, item.action_id, value) for item, value in zip(items, forged, strict=False)]
     stray = write_progress(world, b"\xff\xfe", b"hello")
     for _ in range(2):
@@ -174,13 +174,13 @@ def test_whatever_stands_under_an_actions_key_makes_a_person_look_at_that_one_al
             assert reason.startswith(f"{LOOK}: {name}[0] at {offset} has the action's key and "), reason
         assert world.copies() == once(rows[-1:])
         assert world.states() == {"waiting": len(forged), "done": 1}
-    trail = read_audit(world.store, world.contract.contract, plan_id=plan.plan_id)
+    trail = read_audit(world.store, world.contract.name, plan_id=plan.plan_id)
     assert [entry.detail["first_offsets"] for entry in trail if entry.event == "progress_not_ours"] == [[stray]] * 2
     assert [entry.event for entry in trail].count("refused") == 2 * len(forged)
     assert {one.reason for one in world.plan().left_out} == {"another plan has it"}
     write_off = WriteOff(by="Carol", reason="paid by hand", at_utc=NOON)
     with pytest.raises(WriteOffRefused, match=f"tallystick compensation reopen CONTRACT_FILE {items[0].action_id}"):
-        write_off_break(world.store, world.contract.contract, str(items[0].break_id), write_off)
+        write_off_break(world.store, world.contract.name, str(items[0].break_id), write_off)
 
 
 def test_a_record_of_ours_counts_whatever_was_written_behind_it_and_its_loss_is_seen(world: Books) -> None:
@@ -192,13 +192,13 @@ def test_a_record_of_ours_counts_whatever_was_written_behind_it_and_its_loss_is_
     a, b, c = (items_of(plan)[key_of(row)] for row in rows[:3])
     forged = write_progress(world, a.action_id, unsealed(plan))
     begun = "update tallystick.compensation_action set state = 'executing', outcome = cast(:outcome as jsonb)"
-    outcome = open_actions(world.store, world.contract.contract)[a.action_id].outcome
+    outcome = open_actions(world.store, world.contract.name)[a.action_id].outcome
     assert world.execute(plan).count(ActionResult.ALREADY_PUBLISHED) == 3
     with world.store.begin() as connection:
         connection.execute(text(begun), {"outcome": json.dumps(dict(outcome))})
     delete_progress(world, before=forged)
     told = outcomes(world, plan)
-    name = progress_topic_name(world.contract.contract)
+    name = progress_topic_name(world.contract.name)
     assert f"{LOOK}: {name}[0] at {forged} has the action's key and no seal" in told[a.match_key].reason
     for item in (b, c):
         assert f"records of {name}[0] below {forged} were deleted since" in told[item.match_key].reason
@@ -214,7 +214,7 @@ def test_a_batch_that_nobody_reads_may_be_all_that_compaction_left_of_a_record_o
     world.find_missing(rows[:2])
     plan = world.plan()
     killed_after_commit(world, plan)
-    name = progress_topic_name(world.contract.contract)
+    name = progress_topic_name(world.contract.name)
     a, b = (items_of(plan)[key_of(row)] for row in rows[:2])
     sealed_at = {action_of_key(one.key): one.kafka_offset for one in committed(world, name)}
     producer = Producer({"bootstrap.servers": world.stack.bootstrap_servers, "compression.codec": "zstd"})
@@ -264,12 +264,12 @@ def test_a_truncated_progress_topic_holds_up_only_what_was_begun_before(world: B
 
 
 def test_a_deletion_from_a_progress_topic_of_before_stays_to_be_seen_from_now_on(world: Books) -> None:
-    name = progress_topic_name(world.contract.contract)
+    name = progress_topic_name(world.contract.name)
     admin = AdminClient({"bootstrap.servers": world.stack.bootstrap_servers})
     admin.create_topics([NewTopic(name, num_partitions=1, config={"cleanup.policy": "compact", "retention.ms": "-1"})])[
         name
     ].result()
-    ensure_progress_topic(world.connections.kafka, world.contract.contract)
+    ensure_progress_topic(world.connections.kafka, world.contract.name)
     resource, century_ms = ConfigResource(ResourceType.TOPIC, name), 100 * 365 * 86_400_000
     wait_until(
         lambda: int(admin.describe_configs([resource])[resource].result()["delete.retention.ms"].value) == century_ms,
@@ -350,7 +350,7 @@ def test_a_reopened_action_is_done_once_by_the_next_plan_unless_a_record_comes_l
     world.find_missing(rows)
     plan = world.plan()
     (item,) = plan.items
-    ensure_progress_topic(world.connections.kafka, world.contract.contract)
+    ensure_progress_topic(world.connections.kafka, world.contract.name)
     write_progress(world, item.action_id, b"hello")
     world.execute(plan)
     reopen(world, item)
@@ -390,15 +390,15 @@ def test_what_a_forged_record_had_made_done_before_is_reopened_by_a_person(world
         reopen(world, a)
     with pytest.raises(ReopenRefused, match="no plan of it has begun action"):
         reopen_action(world.store, "another", b.action_id, by="eve", reason="mistyped")
-    assert a.action_id not in open_actions(world.store, world.contract.contract)
+    assert a.action_id not in open_actions(world.store, world.contract.name)
     (item,) = world.plan().items
     assert item.action_id == a.action_id
     assert world.execute(world.plan()).count(ActionResult.PUBLISHED) == 1
     assert (world.copies(), world.states()) == (once(rows), {"done": 2})
-    (line,) = (one for one in read_audit(world.store, world.contract.contract) if one.event == "reopened")
+    (line,) = (one for one in read_audit(world.store, world.contract.name) if one.event == "reopened")
     assert (line.actor, line.detail["was"], line.detail["reason"]) == ("eve", "done", "nothing was paid, case 7")
-    assert executed_actions(world.store, world.contract.contract)[a.break_id][1] > line.recorded_at
-    cleared = world.runs.item(outstanding_breaks(world.store, world.contract.contract)[0].item_break, n=2)
+    assert executed_actions(world.store, world.contract.name)[a.break_id][1] > line.recorded_at
+    cleared = world.runs.item(outstanding_breaks(world.store, world.contract.name)[0].item_break, n=2)
     world.runs.commit(world.store, world.runs.result(2, items=(replace(cleared, state=ItemState.CLEARED),)))
     gone = a if a.match_key == cleared.match_key else b
     with pytest.raises(ReopenRefused, match=f"break {gone.break_id} is not outstanding any more"):
@@ -412,11 +412,11 @@ def test_what_was_signed_before_an_action_was_reopened_reopens_it_no_second_time
     world.execute(plan)
     (item,) = plan.items
     asked = {"by": "ada", "reason": "it was forged", "before": 0}
-    assert reopen_action(world.store, world.contract.contract, item.action_id, **asked).times == 1
+    assert reopen_action(world.store, world.contract.name, item.action_id, **asked).times == 1
     record_done(world.store, item.action_id, outcome={}, reopened=1)
     with pytest.raises(ReopenRefused, match="was reopened 1 times by now; expected 0"):
-        reopen_action(world.store, world.contract.contract, item.action_id, **asked)
-    assert reopen_action(world.store, world.contract.contract, item.action_id, **asked | {"before": 1}).times == 2
+        reopen_action(world.store, world.contract.name, item.action_id, **asked)
+    assert reopen_action(world.store, world.contract.name, item.action_id, **asked | {"before": 1}).times == 2
 
 
 def test_two_people_reopen_an_action_on_the_command_line(
@@ -426,7 +426,7 @@ def test_two_people_reopen_an_action_on_the_command_line(
     world.find_missing(rows)
     plan = world.plan()
     action_id = plan.items[0].action_id
-    ensure_progress_topic(world.connections.kafka, world.contract.contract)
+    ensure_progress_topic(world.connections.kafka, world.contract.name)
     write_progress(world, action_id, b"hello")
     world.execute(plan)
     assert world.states() == {"waiting": 1}
@@ -454,7 +454,7 @@ def test_two_people_reopen_an_action_on_the_command_line(
     done = reopened("ada", "it was forged", *signed())
     assert (done.exit_code, done.stdout.startswith(f"action {action_id}: reopened, was waiting")) == (0, True)
     assert reopened("ada", "it was forged", "--approval", str(sheet)).exit_code == 2
-    (entry,) = [one for one in read_audit(world.store, world.contract.contract) if one.event == "reopened"]
+    (entry,) = [one for one in read_audit(world.store, world.contract.name) if one.event == "reopened"]
     assert (entry.actor, entry.detail["agreed"], entry.detail[AT_TERMINAL]) == (
         "ada",
         "grace",

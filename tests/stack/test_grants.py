@@ -207,7 +207,7 @@ def test_with_the_printed_acls_a_run_and_a_repair_work_and_with_one_less_they_do
     # The executor's.
     monkeypatch.setenv(environment_variable(KAFKA), json.dumps(guarded.broker.as_account("executor")))
     plan = planned(books, run.cut.n)
-    progress = f"tallystick.compensation.{books.contract.contract}"
+    progress = f"tallystick.compensation.{books.contract.name}"
     for kind, operation, name in (
         (ResourceType.TOPIC, AclOperation.CREATE, progress),
         (ResourceType.TOPIC, AclOperation.DESCRIBE_CONFIGS, progress),

@@ -73,7 +73,7 @@ def place(books: LiveBooks) -> tuple[str, int]:
 def hang(books: LiveBooks) -> RawProducer:
     """A transaction that the coordinator knows nothing of, of a producer that has committed there before."""
     with open_raw_admin(books.stack.bootstrap_servers) as admin:
-        producer = RawProducer(admin, f"{books.contract.contract}-hanging")
+        producer = RawProducer(admin, f"{books.contract.name}-hanging")
         producer.open()
         producer.add_partition(*place(books))
         producer.produce(*place(books), RawEvent(ON_ITS_PARTITION[0]), {})  # type: ignore[arg-type]
@@ -88,7 +88,7 @@ def hang(books: LiveBooks) -> RawProducer:
 def come_back_and_commit(books: LiveBooks) -> RawProducer:
     """Whoever left it there ends it, by the commit of its next transaction."""
     with open_raw_admin(books.stack.bootstrap_servers) as admin:
-        again = RawProducer(admin, f"{books.contract.contract}-hanging")
+        again = RawProducer(admin, f"{books.contract.name}-hanging")
         again.open()
         again.add_partition(*place(books))
         again.end(commit=True)
@@ -113,7 +113,7 @@ def found_hanging(books: LiveBooks, *found: OpenTransaction) -> Plan:
         settings = read_broker_settings(admin)
     around = all_hanging(found, settings, first_seen_utc=cut.now_utc - HOURS)
     result = RunResult(
-        contract=books.contract.contract,
+        contract=books.contract.name,
         cut_n=cut.n,
         verdict=Verdict.INCONCLUSIVE,
         doubts=(DoubtFound(doubt=Doubt.HANGING_TRANSACTION, sentence="It hangs.", details={}),),
@@ -123,7 +123,7 @@ def found_hanging(books: LiveBooks, *found: OpenTransaction) -> Plan:
         digest="",
         look_ups={"surroundings": SURROUNDINGS.dump_python(around, mode="json", by_alias=True)},
     )
-    attempt = claim_attempt(books.store, books.contract.contract, cut.n)
+    attempt = claim_attempt(books.store, books.contract.name, cut.n)
     commit_run(books.store, result, attempt=attempt, alerts=())
     return planned(books, cut.n)
 
@@ -228,9 +228,7 @@ def test_what_stands_there_is_kept_before_it_is_ended_without_a_payload(books: L
     hung = hang(books)
     plan = found_hanging(books, *open_now(books))
     executed(books, plan)
-    (evidence,) = [
-        entry.detail for entry in read_audit(books.store, books.contract.contract) if entry.event == "evidence"
-    ]
+    (evidence,) = [entry.detail for entry in read_audit(books.store, books.contract.name) if entry.event == "evidence"]
     start = plan.aborts[0].kafka_offset_start
     assert (evidence["partition"]["lso"], evidence["partition"]["high_watermark"]) == (start, start + 1)
     (open_then,) = evidence["open_transactions"]
@@ -249,7 +247,7 @@ def test_a_transaction_that_is_merely_slow_is_refused_and_commits_afterwards(boo
     plan = found_hanging(books, slow)
     (outcome,) = executed(books, plan).outcomes
     assert outcome.fate is ActionResult.REFUSED
-    assert outcome.reason == f"the coordinator of {books.contract.contract}-live will end it (Ongoing)"
+    assert outcome.reason == f"the coordinator of {books.contract.name}-live will end it (Ongoing)"
     assert "evidence" not in trail(books, plan)
     live.commit_transaction()
     books.wait_stable()
@@ -313,7 +311,7 @@ def test_what_was_not_done_since_the_broker_or_another_executor_refused_is_taken
     assert action_states(books, plan) == [("refused", "expected ALTER on the cluster")]
     assert trail(books, plan)[-4:] == ["evidence", "ending", "refused", "stopped"]
     monkeypatch.setattr(plan_store, "_PATIENCE", "set local lock_timeout = '300ms'")
-    with ending_alone(books.store, books.contract.contract), pytest.raises(EndingHeld):
+    with ending_alone(books.store, books.contract.name), pytest.raises(EndingHeld):
         executed(books, plan)
     assert action_states(books, plan) == [("executing", "")]
     assert trail(books, plan)[-2:] == ["executing", "stopped"]
@@ -435,7 +433,7 @@ def test_a_switch_that_is_thrown_while_the_coordinators_are_asked_again_stops_it
     hung = hang(books)
     plan = found_hanging(books, *open_now(books))
     no_coordinator_answers.setattr(abort_transactions, "_ANSWER_SECONDS", 300)
-    stop = SwitchSetting(contract=books.contract.contract, stopped=True, by="eve", because="wait", at_utc=NOON)
+    stop = SwitchSetting(contract=books.contract.name, stopped=True, by="eve", because="wait", at_utc=NOON)
 
     def throw(step: str, figures: object) -> None:
         if step == ExecutorStep.UNANSWERED:

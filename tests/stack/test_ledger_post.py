@@ -108,7 +108,7 @@ def test_a_missing_row_is_posted_once_also_when_its_outcome_was_lost_and_the_nex
     assert (clean.result.verdict, clean.result.breaks) == (Verdict.MATCHED, ())
     (item_after,) = (one for one in clean.result.items if one.match_key == LOST.event_id)
     assert item_after.state is ItemState.CLEARED
-    assert outstanding_breaks(books.store, books.contract.contract) == ()
+    assert outstanding_breaks(books.store, books.contract.name) == ()
 
     books.post(LOST)  # its consumer, late
     assert effects(books, plan) == [RepairEffect.CHANGED]
@@ -140,11 +140,11 @@ def test_rows_that_came_meanwhile_or_that_the_contract_would_not_read_are_not_do
     )
     assert rows_of(books) == []
     books.ledger.execute(f"ALTER TABLE {books.table} DROP CONSTRAINT no_debit")
-    books.ledger.execute(f"ALTER TABLE {books.contract.contract}.posted_action RENAME TO kept")
+    books.ledger.execute(f"ALTER TABLE {books.contract.name}.posted_action RENAME TO kept")
     with pytest.raises(LedgerRefused, match="action_id uuid PRIMARY KEY"):
         posted(books, plan)
     assert rows_of(books) == []
-    books.ledger.execute(f"ALTER TABLE {books.contract.contract}.kept RENAME TO posted_action")
+    books.ledger.execute(f"ALTER TABLE {books.contract.name}.kept RENAME TO posted_action")
     (stopped,) = action_states(books, plan)
     assert (stopped[0], "action_id uuid PRIMARY KEY" in stopped[1]) == ("refused", True)
 
@@ -155,9 +155,9 @@ def test_rows_that_came_meanwhile_or_that_the_contract_would_not_read_are_not_do
     (refused,) = posted(books, plan, on_progress=its_consumer).outcomes
     assert (refused.fate, refused.reason) == (ActionResult.REFUSED, "the ledger has a row of it")
     assert rows_of(books) == [("credit", 700), ("debit", 700)]
-    asked = f"SELECT count(*) FROM {books.contract.contract}.posted_action"
+    asked = f"SELECT count(*) FROM {books.contract.name}.posted_action"
     assert books.ledger.execute(asked).fetchone() == (0,)
-    assert "stopped" in [entry.event for entry in read_audit(books.store, books.contract.contract)]
+    assert "stopped" in [entry.event for entry in read_audit(books.store, books.contract.name)]
 
 
 @pytest.mark.parametrize("for_machines", [False, True])
@@ -183,7 +183,7 @@ def test_a_row_of_its_action_that_no_plan_of_ours_has_written_makes_a_person_loo
 ) -> None:
     run, plan = missing(books, LOST, ALSO_LOST)
     forged = next(item for item in plan.items if item.match_key == LOST.event_id)
-    table = f"{books.contract.contract}.posted_action"
+    table = f"{books.contract.name}.posted_action"
     books.ledger.execute(f"INSERT INTO {table} VALUES (%s, 'anything')", (forged.action_id,))
     for also in (ActionResult.PUBLISHED, ActionResult.ALREADY_PUBLISHED):
         done = posted(books, plan)
@@ -193,7 +193,7 @@ def test_a_row_of_its_action_that_no_plan_of_ours_has_written_makes_a_person_loo
         assert rows_of(books) == []
     assert sorted(state for state, _ in action_states(books, plan)) == ["done", "waiting"]
     reopen = partial(
-        reopen_action, books.store, books.contract.contract, forged.action_id, by="eve", reason="it was forged"
+        reopen_action, books.store, books.contract.name, forged.action_id, by="eve", reason="it was forged"
     )
     reopen()
     (again,) = posted(books, planned(books, run.cut.n)).outcomes
@@ -230,7 +230,7 @@ def test_a_late_row_that_cleared_its_break_and_was_archived_is_not_posted_when_t
 
 def close_unread(books: LiveBooks) -> int:
     """A person closes the next cut, which somebody has tried to judge."""
-    name, cut = books.contract.contract, books.take_cut()
+    name, cut = books.contract.name, books.take_cut()
     claim_attempt(books.store, name, cut.n)
     at = datetime(2026, 3, 1, 12, tzinfo=UTC)
     close_cut(books.store, name, cut.n, closing_of(by="eve", reason="nobody can read it", at_utc=at))
@@ -301,7 +301,7 @@ def test_an_executor_that_is_stopped_in_its_transaction_keeps_the_next_one_from_
 ) -> None:
     monkeypatch.setattr(post_to_ledger, "_PATIENCE", "SET lock_timeout = '300ms'")
     _, plan = missing(books, LOST)
-    table = f"{books.contract.contract}.posted_action"
+    table = f"{books.contract.name}.posted_action"
     with psycopg.connect(books.stack.ledger_owner_dsn) as first:
         first.execute(f"INSERT INTO {table} VALUES (%s, %s)", (plan.items[0].action_id, plan.plan_hash))
         with pytest.raises(ConnectionError, match="lock"):
@@ -334,9 +334,9 @@ def test_an_open_transaction_that_writes_elsewhere_or_only_reads_keeps_nothing_f
 ) -> None:
     _, plan = missing(books, LOST)
     monkeypatch.setattr(prove_repairs, "SETTLE_SECONDS", 0.3)
-    books.ledger.execute(f"CREATE TABLE {books.contract.contract}.elsewhere (n int)")
+    books.ledger.execute(f"CREATE TABLE {books.contract.name}.elsewhere (n int)")
     with books.connect() as other, other.transaction():
-        other.execute(f"INSERT INTO {books.contract.contract}.elsewhere VALUES (1)")
+        other.execute(f"INSERT INTO {books.contract.name}.elsewhere VALUES (1)")
         other.execute(f"SELECT count(*) FROM {books.table}")
         assert posted(books, plan).count(ActionResult.PUBLISHED) == 1
 
@@ -385,7 +385,7 @@ def test_a_switch_thrown_between_two_posts_keeps_the_first_and_does_no_more(
         turn(stopped=True)
         return done
 
-    name = books.contract.contract
+    name = books.contract.name
     _, plan = missing(books, LOST, ALSO_LOST)
     post_once = post_repairs.post_once
     monkeypatch.setattr(post_repairs, "post_once", post_then_stop)

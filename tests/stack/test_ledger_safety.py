@@ -62,7 +62,7 @@ def test_a_standby_is_refused_by_name_before_a_cut_is_stored(
             books.take_cut(settled=False)
         with open_ledger(reader_of(standby)) as reader, pytest.raises(LedgerIsStandby):
             describe_table(reader, books.contract.ledger)
-        assert last_cut(books.store, books.contract.contract) is None
+        assert last_cut(books.store, books.contract.name) is None
         monkeypatch.undo()
 
 

@@ -72,13 +72,13 @@ def test_each_is_a_break_with_its_item_and_its_money(day: BadDay) -> None:
     assert {one.break_class for one in result.breaks} == {BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED}
     assert len({one.break_id for one in result.breaks}) == BREAKS
     assert sum(item.state is ItemState.BROKEN for item in result.items) == BREAKS
-    outstanding = outstanding_classes(day.books.store, day.books.contract.contract)
+    outstanding = outstanding_classes(day.books.store, day.books.contract.name)
     (found,) = outstanding.values()
     assert (found.count, sum(found.money.values())) == (BREAKS, BREAKS * (BREAKS + 1) // 2)
 
 
 def test_all_stand_in_one_file(day: BadDay) -> None:
-    folder = artifacts_folder() / "breaks" / day.books.contract.contract / "cut=1"
+    folder = artifacts_folder() / "breaks" / day.books.contract.name / "cut=1"
     table = pq.read_table(folder / "breaks.parquet", columns=["amount_minor"])
     assert sum(table["amount_minor"].to_pylist()) == BREAKS * (BREAKS + 1) // 2
 
@@ -91,7 +91,7 @@ def test_the_page_stays_readable(day: BadDay) -> None:
 
 
 def test_on_call_is_told_once(day: BadDay) -> None:
-    (pending,) = pending_alerts(day.books.store, day.books.contract.contract)
+    (pending,) = pending_alerts(day.books.store, day.books.contract.name)
     assert pending.alert.details["new"] == BREAKS
     assert len(json.dumps(pending.alert.details)) < 2_000
 

@@ -56,7 +56,7 @@ def test_what_is_paid_again_after_archiving_and_retention_is_a_duplicate(
         assert again.result.figures.matched_rows == 1
         assert books.judge_again(again).digest == again.result.digest
         if way is None:
-            shutil.rmtree(artifacts_folder() / "key_index" / books.contract.contract / "cut=1")
+            shutil.rmtree(artifacts_folder() / "key_index" / books.contract.name / "cut=1")
             books.both(payment("later"))
             lost = books.next_run()
             assert (lost.result.verdict, doubts(lost)) == (Verdict.INCONCLUSIVE, [Doubt.KEY_INDEX_LOST])

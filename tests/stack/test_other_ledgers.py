@@ -402,7 +402,7 @@ def test_rows_of_files_that_share_a_row_id_hide_nothing(in_files: LiveBooks) -> 
     write_file(books, "second.parquet", payment("b"), small, row_ids="12")
     second = books.next_run()
     assert (kinds(second), doubts(second)) == (expected(("phantom_in_ledger", small)), [])
-    standing = outstanding_breaks(books.store, books.contract.contract)
+    standing = outstanding_breaks(books.store, books.contract.name)
     assert sorted(one.item_break.amount_minor for one in standing) == [5, 900_000]
 
     books.produce(payment("c"))

@@ -28,10 +28,10 @@ def test_an_open_producer_transaction_is_named_and_what_stands_behind_it_waits(n
         run = books.next_run(settled=False)
         found = _only_doubt(run, Doubt.HELD_BY_OPEN_TRANSACTION)
         assert (run.result.verdict, run.result.breaks) == (Verdict.INCONCLUSIVE, ())
-        assert found.details["transactional_id"] == f"{books.contract.contract}-holder"
+        assert found.details["transactional_id"] == f"{books.contract.name}-holder"
         assert found.details["held_offsets"] == 3  # the held record, the one behind it, and its marker
         assert found.details["since_utc"] is not None
-        assert f"{books.contract.contract}-holder" in found.sentence
+        assert f"{books.contract.name}-holder" in found.sentence
         assert run.result.figures.matched_rows == 2
         assert _open(run) == {behind.event_id}
 

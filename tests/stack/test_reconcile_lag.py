@@ -93,4 +93,4 @@ def test_a_moment_without_a_zone_is_refused_before_a_cut_is_stored(new_books: Ne
             books.take_cut(settled=False)
         stored = text("SELECT count(*) FROM tallystick.cut WHERE contract = :contract")
         with books.store.connect() as connection:
-            assert connection.scalar(stored, {"contract": books.contract.contract}) == 0
+            assert connection.scalar(stored, {"contract": books.contract.name}) == 0

@@ -263,7 +263,7 @@ def test_a_missing_payment_and_a_missing_refund_of_that_size_are_both_at_stake(
         refund, largest = payment("refund", -5_000_000), payment("the smallest bigint", -(2**63))
         books.post(payment("payment", 4_000_000), refund)
         run = books.next_run()
-        name, found = books.contract.contract, BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED
+        name, found = books.contract.name, BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED
         assert kinds(run) == expected((found, payment("payment")), (found, refund))
         alert = firing_alerts(books.store, name)[found]
         assert alert.severity is Severity.CRITICAL

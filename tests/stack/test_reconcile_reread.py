@@ -54,10 +54,10 @@ def test_reading_again_fetches_every_byte_again_and_changes_nothing(
     Of the ledger no row passes through Spark: they are read by COPY, and what differs comes home by its id.
     """
     books, run = judged
-    before, last_query, scans = table_contents(books.store, contract=books.contract.contract), _last_query(spark), []
+    before, last_query, scans = table_contents(books.store, contract=books.contract.name), _last_query(spark), []
     monkeypatch.setattr(cut_scan, "scan_by_hash", _kept(cut_scan.scan_by_hash, scans))
     _reread(books, run)
-    assert table_contents(books.store, contract=books.contract.contract) == before
+    assert table_contents(books.store, contract=books.contract.name) == before
     (scan,) = scans
     offsets = {(part.offsets.topic, part.offsets.partition) for part in run.cut.topic_slices}
     assert {(one.census.topic, one.census.partition) for one in scan.walked if one.fetched_bytes} == offsets
@@ -143,16 +143,16 @@ def test_order_and_partitioning_change_no_digest(
 
 def test_an_amount_that_was_changed_since_is_noticed_and_stores_nothing(judged: tuple[LiveBooks, StoredRun]) -> None:
     books, run = judged
-    before = table_contents(books.store, contract=books.contract.contract)
+    before = table_contents(books.store, contract=books.contract.name)
     change = f"UPDATE {books.table} SET amount_minor = %s WHERE event_id = %s"
     books.ledger.execute(change, [999, payment("b").event_id])
     with pytest.raises(
-        reconcile_app.DigestChanged, match=f"{books.contract.contract}/1: digest .*, stored {run.result.digest}"
+        reconcile_app.DigestChanged, match=f"{books.contract.name}/1: digest .*, stored {run.result.digest}"
     ):
         _reread(books, run)
     books.ledger.execute(change, [1000, payment("b").event_id])
     _reread(books, run)
-    assert table_contents(books.store, contract=books.contract.contract) == before
+    assert table_contents(books.store, contract=books.contract.name) == before
 
 
 def test_records_that_have_left_the_log_since_are_noticed_and_store_nothing(
@@ -160,11 +160,11 @@ def test_records_that_have_left_the_log_since_are_noticed_and_store_nothing(
 ) -> None:
     """Last in this file: the records do not come back."""
     books, run = judged
-    before = table_contents(books.store, contract=books.contract.contract)
+    before = table_contents(books.store, contract=books.contract.name)
     books.delete_records("invoice", 0, before=1)
     with pytest.raises(reconcile_app.DigestChanged):
         _reread(books, run)
-    assert table_contents(books.store, contract=books.contract.contract) == before
+    assert table_contents(books.store, contract=books.contract.name) == before
 
 
 def _kept(scan: Callable[..., HashScan], scans: list[HashScan]) -> Callable[..., HashScan]:

@@ -64,7 +64,7 @@ def post_as(books: LiveBooks, number: int | None, *events: Event) -> None:
 
 def outstanding(books: LiveBooks) -> list[tuple[str, int]]:
     """Class and money of what is broken still."""
-    found = outstanding_breaks(books.store, books.contract.contract)
+    found = outstanding_breaks(books.store, books.contract.name)
     return sorted((str(one.item_break.break_class), one.item_break.amount_minor) for one in found)
 
 
@@ -109,7 +109,7 @@ def test_rows_of_one_row_id_wait_beside_each_other_and_pair_windows_later(
         post_as(books, 12, later)
         post_as(books, 12, last)
         assert kinds(books.next_run()) == []
-        waiting = open_items_as_of(books.store, books.contract.contract, 3)
+        waiting = open_items_as_of(books.store, books.contract.name, 3)
         assert sorted(item.amount_minor for item in waiting) == [11, 22, 33, 44]
         assert len({item.item_id for item in waiting}) == 4
         books.produce(other, last)
@@ -122,7 +122,7 @@ def test_rows_of_one_row_id_wait_beside_each_other_and_pair_windows_later(
             assert (kinds(run), doubts(run)) == ([], [])
             assert books.judge_again(run).digest == run.result.digest
         assert fourth.result.verdict is Verdict.MATCHED
-        assert open_items_as_of(books.store, books.contract.contract, 5) == ()
+        assert open_items_as_of(books.store, books.contract.name, 5) == ()
 
 
 @pytest.mark.parametrize("direction", ["topic_to_ledger", "ledger_to_topic"])
@@ -205,7 +205,7 @@ def test_rows_of_files_that_share_a_row_id_wait_beside_each_other_and_pair_windo
     write_file(books, "fourth.parquet", payment("after"), row_ids=("12",))
     fourth = books.next_run()
     assert (fourth.result.verdict, kinds(fourth)) == (Verdict.MATCHED, [])
-    assert open_items_as_of(books.store, books.contract.contract, 5) == ()
+    assert open_items_as_of(books.store, books.contract.name, 5) == ()
 
 
 def test_a_waiting_row_whose_file_goes_and_comes_under_another_name_is_one_row(in_files: LiveBooks) -> None:
@@ -218,7 +218,7 @@ def test_a_waiting_row_whose_file_goes_and_comes_under_another_name_is_one_row(i
     books.produce(payment("new"))
     second = books.next_run()
     assert (kinds(second), doubts(second)) == ([], [Doubt.LEDGER_REWRITTEN])
-    waiting = open_items_as_of(books.store, books.contract.contract, 3)
+    waiting = open_items_as_of(books.store, books.contract.name, 3)
     assert sorted(item.amount_minor for item in waiting) == [11, 22, 23]
     books.produce(moved)
     third = books.next_run()
@@ -245,7 +245,7 @@ def test_rows_without_a_row_id_hide_nothing_and_are_known_again(new_books: NewBo
         books.produce(other, later)
         run = books.next_run()
         assert (run.result.verdict, kinds(run)) == (Verdict.MATCHED, [])
-        (waiting,) = open_items_as_of(books.store, books.contract.contract, 4)
+        (waiting,) = open_items_as_of(books.store, books.contract.name, 4)
         assert waiting.amount_minor == 44
 
 

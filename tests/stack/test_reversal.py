@@ -85,7 +85,7 @@ def test_a_late_original_behind_its_repair_is_taken_back_once_and_the_books_agre
         assert (clean.result.verdict, clean.result.breaks) == (Verdict.MATCHED, ())
         (item,) = (one for one in clean.result.items if one.match_key == lost.event_id)
         assert (item.state, item.cleared_by) == (ItemState.CLEARED, f"action:{plan.items[0].action_id}")
-        assert outstanding_breaks(books.store, books.contract.contract) == ()
+        assert outstanding_breaks(books.store, books.contract.name) == ()
         assert books.judge_again(clean).digest == clean.result.digest
         again = planned(books, next_window(books, "w5").cut.n)
         assert (again.items, again.left_out) == ((), ())
@@ -115,7 +115,7 @@ def test_an_event_that_names_a_copy_that_is_not_one_too_many_is_a_duplicate_itse
         after = next_window(books, "w3").result
         assert [one.match_key for one in after.breaks] == [once.event_id]
         assert [one.doubt for one in after.doubts] == [Doubt.FORGED_REPAIR]
-        assert len(outstanding_breaks(books.store, books.contract.contract)) == 2
+        assert len(outstanding_breaks(books.store, books.contract.name)) == 2
 
 
 @pytest.mark.usefixtures("spark")
@@ -138,5 +138,5 @@ def test_a_forged_reversal_that_says_another_sign_than_ours_would_clears_nothing
         after = next_window(books, "w3").result
         assert [one.doubt for one in after.doubts] == [Doubt.FORGED_REPAIR]
         assert [one.match_key for one in after.breaks] == [twice.event_id]
-        outstanding = outstanding_breaks(books.store, books.contract.contract)
+        outstanding = outstanding_breaks(books.store, books.contract.name)
         assert found.break_id in {one.item_break.break_id for one in outstanding}

@@ -38,13 +38,13 @@ def contracts(world: Books) -> Iterator[tuple[Books, Books]]:
     document = world.contract.model_dump(mode="json", exclude_defaults=True)
     rules = document["compensation"] | {"classes": [DOUBLED], "reversal": "negated"}
     found = []
-    for name in (world.contract.contract, f"{world.contract.contract}_new"):
+    for name in (world.contract.name, f"{world.contract.name}_new"):
         contract = Contract.model_validate(document | {"contract": name, "compensation": rules})
         found.append(replace(world, contract=contract, runs=replace(world.runs, contract=contract)))
     first, second = found
     second.runs.commit(world.store, second.runs.result(0))
     yield first, second
-    topics = [progress_topic_name(second.contract.contract)]
+    topics = [progress_topic_name(second.contract.name)]
     AdminClient({"bootstrap.servers": world.stack.bootstrap_servers}).delete_topics(topics)
 
 
@@ -63,7 +63,7 @@ def plan_to_take_back(books: Books, row: PayoutRow, place: str, *, n: int = 1) -
     key = str(row.event.event_id)
     found = replace(
         books.runs.missing(key, amount_minor=row.payment.amount_minor),
-        break_id=break_id(contract=books.contract.contract, break_class=DOUBLED, match_key=key, position=place),
+        break_id=break_id(contract=books.contract.name, break_class=DOUBLED, match_key=key, position=place),
         break_class=DOUBLED,
         transaction_key=str(row.payment.payment_id),
         evidence={"at": place},

@@ -27,7 +27,7 @@ def touch(books: LiveBooks, *names: str, change: str = "currency = currency") ->
 
 
 def outstanding(books: LiveBooks) -> set[UUID]:
-    return {found.item_break.break_id for found in outstanding_breaks(books.store, books.contract.contract)}
+    return {found.item_break.break_id for found in outstanding_breaks(books.store, books.contract.name)}
 
 
 def test_rows_with_a_break_are_touched_and_each_break_stays_under_its_own_id(new_books: NewBooks) -> None:
@@ -45,7 +45,7 @@ def test_rows_with_a_break_are_touched_and_each_break_stays_under_its_own_id(new
         )
         (given_up,) = (one for one in found.result.breaks if one.match_key == payment("given-up").event_id)
         by_ada = WriteOff(by="Ada", reason="paid by hand", at_utc=datetime.now(UTC))
-        write_off_break(books.store, books.contract.contract, str(given_up.break_id), by_ada)
+        write_off_break(books.store, books.contract.name, str(given_up.break_id), by_ada)
         before = outstanding(books)
         assert len(before) == 3
         for n in range(2):
@@ -85,7 +85,7 @@ def test_an_open_row_that_is_touched_within_its_grace_stays_one_item_and_pairs_a
             books.both(payment(f"another-{n}"))
             run = books.next_run()
             assert (doubts(run), kinds(run)) == ([Doubt.LEDGER_REWRITTEN], [])
-            (item,) = open_items_as_of(books.store, books.contract.contract, run.cut.n + 1)
+            (item,) = open_items_as_of(books.store, books.contract.name, run.cut.n + 1)
             assert (item.state, item.amount_minor, item.first_seen_cut) == (ItemState.OPEN, 1100 + n * 100, 1)
         books.produce(payment("late", 1200))
         run = books.next_run()

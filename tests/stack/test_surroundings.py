@@ -50,7 +50,7 @@ def test_a_hanging_transaction_is_told_from_a_live_one_and_from_what_stands_behi
         assert (found.details["held_events"], found.details["held_money"]) == (2, {"EUR": 2_000})
         assert (found.details["held_events_of_holder"], found.details["held_money_of_holder"]) == (1, {"EUR": 1_000})
         alive = _doubt(first, Doubt.HELD_BY_OPEN_TRANSACTION)
-        assert alive.details["transactional_id"] == f"{books.contract.contract}-live"
+        assert alive.details["transactional_id"] == f"{books.contract.name}-live"
         assert (alive.details["partition"], alive.details["timeout_seconds"]) == (live.partition, 60)
 
         holder.abort_transaction()
@@ -200,7 +200,7 @@ def test_a_log_that_is_as_it_was_read_is_not_called_rewritten(new_books: NewBook
 
 def _hang(books: LiveBooks, event: Event) -> RawProducer:
     with open_raw_admin(books.stack.bootstrap_servers) as admin:
-        producer = RawProducer(admin, f"{books.contract.contract}-hanging")
+        producer = RawProducer(admin, f"{books.contract.name}-hanging")
         producer.open()
         with unverified_transactions(admin):
             producer.produce(books.contract.legs["payment"], event.partition, RawEvent(event), {})  # type: ignore[arg-type]

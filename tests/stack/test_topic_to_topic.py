@@ -96,7 +96,7 @@ def open_service(new_books: NewBooks, **contract: object) -> Iterator[Service]:
     with new_books(direction="topic_to_topic", **contract) as books:
         transformer = Transformer(
             books.stack.bootstrap_servers,
-            f"{books.contract.contract}-service",
+            f"{books.contract.name}-service",
             books.contract.input_topics[0],
             books.contract.legs["payment"],
             2,
@@ -134,7 +134,7 @@ def test_windows_of_a_real_service_are_told_apart_by_the_index_of_keys(new_books
         index = second.result.key_index
         assert index is not None
         assert {file.path.split("/")[-2] for file in index.files} == {"attempt=2"}
-        kept = index_folder(artifacts_folder(), books.contract.contract, cut.n, attempt=2)
+        kept = index_folder(artifacts_folder(), books.contract.name, cut.n, attempt=2)
         assert list(kept.parent.iterdir()) == [kept]
         assert books.judge_again(second).digest == second.result.digest
 
@@ -161,7 +161,7 @@ def _cut_after_a_killed_attempt(service: Service, later: Event, once: Event, twi
         patch.setattr(reconcile_app, "announce", _die_at_the_commit)
         with pytest.raises(_Killed):
             reconcile_app.run_cut(books.store, books.contract, cut)
-    left = index_folder(artifacts_folder(), books.contract.contract, cut.n, attempt=1)
+    left = index_folder(artifacts_folder(), books.contract.name, cut.n, attempt=1)
     assert list(left.glob("*.parquet"))
     return cut
 

@@ -330,7 +330,7 @@ class Books:
         n = len(self.cuts)
         marked_at_utc = NOON + n * HOUR
         return Cut(
-            contract=self.contract.contract,
+            contract=self.contract.name,
             n=n,
             window_start_utc=marked_at_utc - HOUR,
             window_end_utc=marked_at_utc,

@@ -36,7 +36,7 @@ class ActOperator(ContractOperator):
 
         contract = self.read_contract()
         with open_verdict_store() as engine, no_retry_for_a_refused_plan():
-            plan, approver = approved_plan(engine, contract.contract, context)
+            plan, approver = approved_plan(engine, contract.name, context)
             self.reached = read_acting_connections(contract_to_look_by(engine, contract, plan))
             execution = execute_plan(
                 engine,

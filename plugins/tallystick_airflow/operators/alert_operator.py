@@ -28,13 +28,13 @@ class AlertOperator(ContractOperator):
         contract = self.read_contract()
         with open_verdict_store() as engine:
             cut_n = int(self.cut_n) if self.cut_n.isdigit() else None
-            if cut_n is None or read_run(engine, contract.contract, cut_n) is None:
+            if cut_n is None or read_run(engine, contract.name, cut_n) is None:
                 page_no_verdict(engine, contract, scheduler_run_id=context["run_id"], cut_n=cut_n)
                 self.log.warning("No verdict is stored for this run: on-call is told")
             elif over := resolve_silences(engine, contract, now_utc=store_now(engine)):
                 self.log.info("Verdicts are back: on-call is told that this is over: %s", ", ".join(over))
             try:
-                summary = deliver_pending(engine, contract.contract, read_sinks(contract), links=alert_links())
+                summary = deliver_pending(engine, contract.name, read_sinks(contract), links=alert_links())
             except DeliveryFailed as error:
                 if error.retryable:
                     raise

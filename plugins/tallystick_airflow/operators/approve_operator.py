@@ -37,7 +37,7 @@ class ApprovePlanOperator(ApprovalOperator):
 
         contract, run_id = read_contract_file(self.contract_file), context["run_id"]
         with open_verdict_store() as engine:
-            asked = plan_asked_in(engine, contract.contract, scheduler_run_id=run_id)
+            asked = plan_asked_in(engine, contract.name, scheduler_run_id=run_id)
             if asked is None:
                 raise NotApproved(f"the verdict store has no plan that run {run_id} has asked for; start a new run")
             self.show(engine, contract, context, asked)
@@ -53,10 +53,10 @@ class ApprovePlanOperator(ApprovalOperator):
 
         run_id = context["run_id"]
         if context["ti"].try_number > 1:
-            _keep(engine, contract.contract, run_id, asked, actor="airflow", event="not_asked_again")
+            _keep(engine, contract.name, run_id, asked, actor="airflow", event="not_asked_again")
             raise AirflowFailException("an approval is asked once per run: start a new run for a new plan")
         self.body = word + describe_plan(read_plan_of(engine, asked), shown_key=Mask(contract).key)
-        _keep(engine, contract.contract, run_id, asked, actor="airflow", event=SHOWN)
+        _keep(engine, contract.name, run_id, asked, actor="airflow", event=SHOWN)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         from tallystick.compensation.approval_rules import may_approve
@@ -66,12 +66,12 @@ class ApprovePlanOperator(ApprovalOperator):
         answer, who = _answer_of(event)
         stranger = answer == AGREED and not may_approve(contract, who)
         with open_verdict_store() as engine:
-            shown = last_approval_step(engine, contract.contract, scheduler_run_id=run_id)
+            shown = last_approval_step(engine, contract.name, scheduler_run_id=run_id)
             if shown is None or shown.event != SHOWN:
                 raise NotApproved(f"the verdict store has no plan that run {run_id} shows; start a new run")
             kept = FAILED if stranger else answer
             responded_at = event.get("responded_at")
-            _keep(engine, contract.contract, run_id, shown, actor=who, event=kept, responded_at=responded_at)
+            _keep(engine, contract.name, run_id, shown, actor=who, event=kept, responded_at=responded_at)
         if stranger:
             raise NotApproved(f"{who} agreed, whom compensation.approvers does not name; start a new run, which asks")
         return super().execute_complete(context, event)
@@ -92,11 +92,11 @@ class SecondApprovalOperator(ApprovePlanOperator):
 
         contract, run_id = read_contract_file(self.contract_file), context["run_id"]
         with open_verdict_store() as engine:
-            last = last_approval_step(engine, contract.contract, scheduler_run_id=run_id)
+            last = last_approval_step(engine, contract.name, scheduler_run_id=run_id)
             if last is None:
                 raise NotApproved(f"the verdict store has no approval in run {run_id}; start a new run")
             plan = read_plan_of(engine, last)
-            agreed = [step.actor for step in agreements_in(engine, contract.contract, scheduler_run_id=run_id)]
+            agreed = [step.actor for step in agreements_in(engine, contract.name, scheduler_run_id=run_id)]
             try:
                 refuse_too_few_people(contract, plan, asked=requesters(engine, plan), agreed=agreed[:1])
             except OnePersonOnly as reason:

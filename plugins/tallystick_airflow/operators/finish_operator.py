@@ -24,9 +24,9 @@ class FinishOperator(ReconcileOperator):
 
         contract = read_contract_file(self.contract_file)
         with open_verdict_store() as engine:
-            cut = open_cut(engine, contract.contract)
+            cut = open_cut(engine, contract.name)
         if cut is None or cut.is_baseline:
-            self.log.info("%s has no unfinished cut", contract.contract)
+            self.log.info("%s has no unfinished cut", contract.name)
             return None
         self.log.warning("Cut %d of window [%s, %s) first", cut.n, cut.window_start_utc, cut.window_end_utc)
         self.cut_n = str(cut.n)

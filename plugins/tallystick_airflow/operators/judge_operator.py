@@ -33,7 +33,7 @@ class JudgeOperator(ContractOperator):
         from tallystick.text.money import format_money  # database clients, plots: not while parsing
         from tallystick.text.plain import escape_untrusted, story_text
 
-        name = self.read_contract().contract
+        name = self.read_contract().name
         cut_n = self.require_cut_n()
         with open_verdict_store() as engine:
             run = read_run(engine, name, cut_n)

@@ -21,7 +21,7 @@ class OfferCompensationOperator(TriggerDagRunOperator):
     template_fields = (*TriggerDagRunOperator.template_fields, "cut_n")
 
     def __init__(self, *, contract_file: str, cut_n: str = CUT_N, **kwargs: Any) -> None:
-        name = read_contract_file(contract_file).contract
+        name = read_contract_file(contract_file).name
         super().__init__(trigger_dag_id=f"compensate_{name}", skip_when_already_exists=True, **kwargs)
         self.contract_file = contract_file
         self.cut_n = cut_n
@@ -32,12 +32,12 @@ class OfferCompensationOperator(TriggerDagRunOperator):
 
         contract, cut_n = read_contract_file(self.contract_file), require_cut_n(self.cut_n)
         with open_verdict_store() as engine:
-            run = read_run(engine, contract.contract, cut_n)
+            run = read_run(engine, contract.name, cut_n)
             hanging = draw_plan.endable_transactions(engine, contract, run) if run else ()
         allowed = contract.compensation.acted_on if contract.compensation else ()
         found = [item_break for item_break in run.result.breaks if item_break.break_class in allowed] if run else []
         if not found and not hanging:
-            raise AirflowSkipException(f"cut {cut_n}: nothing that {contract.contract} lets be repaired or ended")
+            raise AirflowSkipException(f"cut {cut_n}: nothing that {contract.name} lets be repaired or ended")
         self.log.info(
             "Cut %d: %d breaks may be repaired, %d transactions be ended, if a person agrees",
             cut_n,

@@ -23,7 +23,7 @@ class PlanOperator(ContractOperator):
         from tallystick.store.plans.plan_store import save_plan
 
         contract, cut_n = self.read_contract(), require_cut_n(self.cut_n)
-        requested_by = context["dag_run"].triggering_user_name or machine_of(contract.contract)
+        requested_by = context["dag_run"].triggering_user_name or machine_of(contract.name)
         with open_verdict_store() as engine:
             with no_retry_for_a_refused_plan():
                 plan = draw_plan(engine, contract, read_connections(contract), cut_n=cut_n, dry_run=False)
@@ -31,4 +31,4 @@ class PlanOperator(ContractOperator):
             if not plan.actions:
                 raise AirflowSkipException(f"cut {cut_n}: nothing is to be repaired")
             save_plan(engine, plan, requested_by=requested_by, scheduler_run_id=context["run_id"])
-        return {"plan_id": str(plan.plan_id), "plan_hash": plan.plan_hash, "contract": contract.contract}
+        return {"plan_id": str(plan.plan_id), "plan_hash": plan.plan_hash, "contract": contract.name}

@@ -42,7 +42,7 @@ class ReconcileOperator(SparkSubmitOperator):
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "cut_n")
 
     def __init__(self, *, contract_file: str, cut_n: str = CUT_N, **kwargs: Any) -> None:
-        told = verdicts_of(read_contract_file(contract_file).contract)
+        told = verdicts_of(read_contract_file(contract_file).name)
         super().__init__(
             application=str(find_app()),
             application_args=["--contract", contract_file, "--cut", cut_n],
@@ -59,11 +59,11 @@ class ReconcileOperator(SparkSubmitOperator):
     def execute(self, context: Context) -> str:  # type: ignore[override]
         contract = read_contract_file(self.contract_file)
         cut_n = require_cut_n(self.cut_n)
-        run = _stored_run(contract.contract, cut_n)
+        run = _stored_run(contract.name, cut_n)
         if run is None:
             run = self._judge(context, contract, cut_n)
         else:
-            self.log.info("Cut %d of %s has its verdict already: Spark is not started", cut_n, contract.contract)
+            self.log.info("Cut %d of %s has its verdict already: Spark is not started", cut_n, contract.name)
         if not announce(context, run):
             self.log.info("The assets were told of it before, and are not told again")
         return str(run.result.verdict)
@@ -95,9 +95,9 @@ class ReconcileOperator(SparkSubmitOperator):
             raise AirflowFailException(str(fault)) from None
         self.env_vars = read_spark_environment(contract)
         super().execute(context)
-        run = _stored_run(contract.contract, cut_n)
+        run = _stored_run(contract.name, cut_n)
         if run is None:
-            raise NoVerdictStored(f"{contract.contract} cut {cut_n}: the Spark app ended well, and stored no verdict")
+            raise NoVerdictStored(f"{contract.name} cut {cut_n}: the Spark app ended well, and stored no verdict")
         return run
 
 

@@ -33,7 +33,7 @@ class ReportOperator(ContractOperator):
 
         cut_n = self.require_cut_n()
         with open_verdict_store() as engine:
-            run = stored_run(engine, self.read_contract().contract, cut_n)
+            run = stored_run(engine, self.read_contract().name, cut_n)
             if run.cut.is_baseline:
                 raise AirflowSkipException("a baseline has read nothing: there is nothing to report")
             page = report_of(engine, run, artifacts_folder())

@@ -114,11 +114,11 @@ def _let_in(request: Request, user: GetUserDep, contract_name: str, token: str) 
 
 def _ask(engine: Engine, contract: Contract, cut_n: int, *, by: str) -> None:
     """The trail first: a run that nobody is on record for must not start. Raises CannotAsk."""
-    dag_id = compensation_of(contract.contract)
+    dag_id = compensation_of(contract.name)
     dag = DagModel.get_current(dag_id)
     if contract.compensation is None or dag is None or dag.is_stale:
         raise CannotAsk(
-            f"{contract.contract}: it allows no repair, or Airflow does not know {dag_id}; expected a compensation "
+            f"{contract.name}: it allows no repair, or Airflow does not know {dag_id}; expected a compensation "
             "section in the contract, and its file beside the DAGs"
         )
     if dag.is_paused:
@@ -128,7 +128,7 @@ def _ask(engine: Engine, contract: Contract, cut_n: int, *, by: str) -> None:
     run_id = f"manual__{datetime.now(UTC).isoformat()}"
     append_audit(
         engine,
-        contract.contract,
+        contract.name,
         plan_id=None,
         actor=by,
         event="plan_asked_for",

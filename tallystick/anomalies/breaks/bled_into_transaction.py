@@ -35,7 +35,7 @@ def _bled(evidence: Evidence, part: PartitionCensus, batch: BledBatch, record: L
     )
     return Break(
         break_id=break_id(
-            contract=evidence.contract.contract,
+            contract=evidence.contract.name,
             break_class=BreakClass.BLED_INTO_TRANSACTION,
             match_key=record.match_key,
             position=record.item_id,

@@ -73,7 +73,7 @@ def _without_effect(evidence: Evidence, action: ExecutedAction) -> Break:
     story = f"{done} by {action.executed_utc:%Y-%m-%d %H:%M:%S} UTC, and every record of then has been read: {found}."
     return Break(
         break_id=break_id(
-            contract=evidence.contract.contract,
+            contract=evidence.contract.name,
             break_class=break_class,
             match_key=item.match_key,
             position=item.item_id,

@@ -28,7 +28,7 @@ def break_of(
     copy = residue.copy
     return Break(
         break_id=break_id(
-            contract=contract.contract, break_class=break_class, match_key=copy.match_key, position=copy.item_id
+            contract=contract.name, break_class=break_class, match_key=copy.match_key, position=copy.item_id
         ),
         break_class=break_class,
         match_key=copy.match_key,

@@ -30,7 +30,7 @@ def _break(evidence: Evidence, event: OutOfOrderEvent) -> Break:
     break_class = BreakClass.OUT_OF_ORDER_IN_TOPIC
     return Break(
         break_id=break_id(
-            contract=evidence.contract.contract, break_class=break_class, match_key=event.match_key, position=place
+            contract=evidence.contract.name, break_class=break_class, match_key=event.match_key, position=place
         ),
         break_class=break_class,
         match_key=event.match_key,

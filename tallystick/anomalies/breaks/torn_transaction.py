@@ -148,7 +148,7 @@ def legs_break(evidence: Evidence, case: LegsCase, break_class: BreakClass, stor
     amounts = [(amount, currency) for amount, currency, _ in case.seen.values()]
     return Break(
         break_id=break_id(
-            contract=evidence.contract.contract,
+            contract=evidence.contract.name,
             break_class=break_class,
             match_key=case.transaction_key,
             position=leg,

@@ -57,7 +57,7 @@ def execute_aborts(work: ExecutionContext) -> tuple[ItemOutcome, ...]:
         work,
         work.plan.aborts,
         lambda item: _abort(work, item, actions.get(item.action_id)),
-        alone=lambda: ending_alone(work.engine, work.contract.contract),
+        alone=lambda: ending_alone(work.engine, work.contract.name),
     )
 
 
@@ -108,7 +108,7 @@ def _end(work: ExecutionContext, admin: KafkaAdminClient, item: AbortItem) -> It
     standing = wait_ended(admin, item, wait_seconds=SETTLE_SECONDS)
     if standing.state is not State.ABORTED:
         raise BrokerUnreachable(
-            f"{work.contract.contract}: {item.place}: the marker was written, and within {SETTLE_SECONDS} s it is not "
+            f"{work.contract.name}: {item.place}: the marker was written, and within {SETTLE_SECONDS} s it is not "
             f"seen to have ended the transaction{f': {standing.reason}' if standing.reason else ''}"
         )
     return _outcome(item, standing, ActionResult.DONE)

@@ -124,12 +124,12 @@ class ExecutionContext:
 
     @property
     def transactional_id(self) -> str:
-        return transactional_id_of(self.contract.contract, self.environment)
+        return transactional_id_of(self.contract.name, self.environment)
 
     def audit(self, event: str, **detail: Any) -> None:
         append_audit(
             self.engine,
-            self.contract.contract,
+            self.contract.name,
             plan_id=self.plan.plan_id,
             actor=self.approver,
             event=event,
@@ -138,12 +138,12 @@ class ExecutionContext:
 
     def refuse_for_now(self) -> None:
         """Raises ActingStopped, OutsideActingHours."""
-        refuse_stopped(self.contract, *read_switch(self.engine, self.contract.contract))
+        refuse_stopped(self.contract, *read_switch(self.engine, self.contract.name))
         refuse_outside_hours(self.contract, now_utc=self.now())
 
     def why_not_now(self, items: Collection[PlanItem]) -> dict[UUID, str]:
         """Of these items: which may not be done any more, and why. Asks the store."""
-        outstanding = outstanding_among(self.engine, self.contract.contract, {item.break_id for item in items})
+        outstanding = outstanding_among(self.engine, self.contract.name, {item.break_id for item in items})
         return {
             item.action_id: self.stopped.get(item.action_id, NOT_OUTSTANDING)
             for item in items
@@ -156,7 +156,7 @@ class ExecutionContext:
         """
         wanted = {item.action_id for item in items}
         if lost := sorted(wanted - held_among(self.engine, wanted, self.executor)):
-            raise ExecutorFenced(f"{self.contract.contract}: another executor has claimed {lost[0]} since")
+            raise ExecutorFenced(f"{self.contract.name}: another executor has claimed {lost[0]} since")
 
     def claim(
         self, actions: Sequence[AbortItem | PlanItem], *, ledger: str = "", **outcome: Any
@@ -233,7 +233,7 @@ def record(work: ExecutionContext, outcome: ItemOutcome) -> None:
         keep, kept = (record_waiting, {**detail, **outcome.seen}) if outcome.waits else (record_refusal, detail)
         ours = outcome.action_id not in work.unclaimed
         if ours and not keep(work.engine, outcome.action_id, executor=work.executor, outcome=kept):
-            raise ExecutorFenced(f"{work.contract.contract}: another executor has claimed {outcome.action_id} since")
+            raise ExecutorFenced(f"{work.contract.name}: another executor has claimed {outcome.action_id} since")
     else:
         detail = dict(outcome.place or {})
         by_us, reopened = (

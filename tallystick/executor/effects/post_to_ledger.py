@@ -193,7 +193,7 @@ _NOT_OURS = (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege
 
 def _unusable(contract: Contract, post: LedgerPost, error: psycopg.Error) -> LedgerRefused:
     return LedgerRefused(
-        f"{contract.contract}: {error.diag.message_primary}; expected INSERT on {contract.ledger.table}, and INSERT "
+        f"{contract.name}: {error.diag.message_primary}; expected INSERT on {contract.ledger.table}, and INSERT "
         f"and SELECT on CREATE TABLE {post.actions_table} (action_id uuid PRIMARY KEY, plan_hash text NOT NULL)"
     )
 

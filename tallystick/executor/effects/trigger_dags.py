@@ -77,7 +77,7 @@ def _handed_over(plan: Plan) -> Sequence[PlanItem]:
 
 def _airflow_of(contract: Contract, connections: Connections) -> HttpAccount:
     if connections.airflow is None:
-        raise PlanRefused(f"{contract.contract}: expected the connection of compensation.trigger, got none")
+        raise PlanRefused(f"{contract.name}: expected the connection of compensation.trigger, got none")
     return connections.airflow
 
 
@@ -108,7 +108,7 @@ def _why_not_started(work: ExecutionContext, item: PlanItem, action: StoredActio
     if reason := work.why_not_now([item]).get(item.action_id):
         return reason
     if not note_starting(work.engine, item.action_id, executor=work.executor):
-        raise ExecutorFenced(f"{work.contract.contract}: another executor has claimed {item.action_id} since")
+        raise ExecutorFenced(f"{work.contract.name}: another executor has claimed {item.action_id} since")
     return None
 
 

@@ -30,8 +30,8 @@ def newest_contract(engine: Engine, contract_name: str) -> NewestContract | None
 
 def require_same_books(engine: Engine, contract: Contract) -> None:
     """May this contract go on with the books of its name? Raises ContractChangeRefused."""
-    newest = newest_contract(engine, contract.contract)
-    posted_in = last_actions_table(engine, contract.contract) if contract.actions_table else None
+    newest = newest_contract(engine, contract.name)
+    posted_in = last_actions_table(engine, contract.name) if contract.actions_table else None
     refuse_other_books(newest.contract if newest else None, contract, posted_in=posted_in)
 
 

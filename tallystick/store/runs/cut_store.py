@@ -49,9 +49,7 @@ def save_cut(engine: Engine, contract: Contract, cut: Cut, *, scheduler_run_id: 
         except IntegrityError as error:
             if _constraint(error) not in ("one_open_cut", "cut_pk"):
                 raise
-            raise CutAlreadyOpen(
-                f"{contract.contract}: cut {cut.n} was not stored: another one is unfinished"
-            ) from None
+            raise CutAlreadyOpen(f"{contract.name}: cut {cut.n} was not stored: another one is unfinished") from None
         _refuse_hole(connection, cut)
         connection.execute(insert(cut_slice), _slice_rows(connection, cut))
 
@@ -199,7 +197,7 @@ def _save_contract(connection: Connection, contract: Contract) -> None:
     connection.execute(
         upsert(contract_version).on_conflict_do_nothing(),
         {
-            "contract": contract.contract,
+            "contract": contract.name,
             "fingerprint": contract.fingerprint,
             "version": contract.version,
             "body": contract.model_dump(mode="json"),
@@ -209,7 +207,7 @@ def _save_contract(connection: Connection, contract: Contract) -> None:
 
 def _cut_row(contract: Contract, cut: Cut, scheduler_run_id: str) -> dict[str, Any]:
     return {
-        "contract": contract.contract,
+        "contract": contract.name,
         "n": cut.n,
         "window_start_utc": cut.window_start_utc,
         "window_end_utc": cut.window_end_utc,

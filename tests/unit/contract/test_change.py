@@ -17,7 +17,7 @@ from tallystick.contract.change import (
     value_text,
 )
 from tallystick.contract.contract import Contract
-from tallystick.contract.error_lines import model_inside
+from tallystick.contract.error_lines import fields_by_key, model_inside
 from tallystick.contract.event import InputFields
 from tallystick.model.direction import Direction
 from tallystick.pipeline.make_cut import next_topic_slices
@@ -92,7 +92,7 @@ def effects(before: Contract, after: Contract) -> dict[str, ChangeEffect]:
 
 def fields_of(model: type[BaseModel], above: str = "") -> Iterator[str]:
     """Dotted names of all that a document may say; what stands many times, as in a list, is one."""
-    for name, field in model.model_fields.items():
+    for name, field in fields_by_key(model).items():
         inside = None if get_origin(field.annotation) in (tuple, dict) else model_inside(field.annotation)
         yield from fields_of(inside, f"{above}{name}.") if inside else (f"{above}{name}",)
 

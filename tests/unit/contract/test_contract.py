@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tallystick.contract.contract import Contract, ContractRefused, load_contract, load_contracts
+from tallystick.contract.reference_page import EXAMPLE
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass
 from tests.unit.contract.documents import GOOD, REPAIR, FieldCases, changed
@@ -19,6 +20,8 @@ class TestFields(FieldCases):
     refused = (
         # keys
         ({"owner": None}, "owner: missing; expected a value: the team that answers for it"),
+        ({"contract": None}, "contract: missing; expected a value: its name; also the name of its DAG"),
+        ({"name": "billing"}, "name: unknown key; expected one of contract, version"),
         ({"kafka__connection": None}, "kafka.connection: missing; expected a value: id of the Airflow connection"),
         ({"alret": {}}, "alret: unknown key; expected 'alert'?"),
         ({"zzz": 1}, "zzz: unknown key; expected one of contract, version, description, owner, direction"),
@@ -105,11 +108,23 @@ def test_each_change_of_meaning_changes_the_fingerprint(changes: dict[str, Any])
     assert good.fingerprint != other.fingerprint
 
 
+def test_what_is_stored_of_a_contract_has_its_files_keys() -> None:
+    """The attribute is `name`, the key `contract`: by another one, no stored contract could be read, or be the same.
+
+    The fingerprint was written by the code from before the attribute had this name.
+    """
+    contract = Contract.model_validate(yaml.safe_load(EXAMPLE))
+    assert contract.name == contract.model_dump()["contract"] == "billing_payouts"
+    assert contract.model_dump_json(exclude_defaults=True).startswith('{"contract":"billing_payouts","version":1,')
+    assert Contract.model_validate_json(contract.model_dump_json()) == contract
+    assert contract.fingerprint == "da0093a7152d05f4d79493ba43c9d8abc5f8f03279b591716a1d0685bbf7f6d6"
+
+
 def test_a_folder_is_read_in_the_order_of_its_file_names(tmp_path: Path) -> None:
     for name in ("b", "a"):
         (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(changed(contract=name)))
     (tmp_path / "notes.txt").write_text("not a contract")
-    assert [contract.contract for contract in load_contracts(tmp_path)] == ["a", "b"]
+    assert [contract.name for contract in load_contracts(tmp_path)] == ["a", "b"]
 
 
 def test_a_folder_is_refused_with_the_faults_of_all_its_files(tmp_path: Path) -> None:

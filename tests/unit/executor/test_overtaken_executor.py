@@ -75,7 +75,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 @pytest.fixture
 def work() -> ExecutionContext:
-    contract: Any = SimpleNamespace(contract="payouts")
+    contract: Any = SimpleNamespace(name="payouts")
     unused: Any = SimpleNamespace(kafka=None)
     now = datetime(2026, 1, 1, tzinfo=UTC)
     return ExecutionContext(unused, contract, unused, PLAN, "bob", "test", lambda *_: None, lambda: now)

@@ -40,7 +40,7 @@ def test_headroom_and_next_run_are_counted_from_now() -> None:
 
 
 def test_the_overview_begins_with_what_is_broken_and_never_calls_the_unjudged_agreed() -> None:
-    matched = replace(book(verdicts=(Verdict.MATCHED,)), contract=payouts().model_copy(update={"contract": "a"}))
+    matched = replace(book(verdicts=(Verdict.MATCHED,)), contract=payouts().model_copy(update={"name": "a"}))
     broken = book(standing(ItemState.BROKEN, 1), verdicts=(Verdict.BROKEN,))
     page = overview_page([matched, broken], now_utc=NOON)
     assert [row.contract for row in page.rows] == ["billing_payouts", "a"]

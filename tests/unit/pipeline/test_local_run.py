@@ -31,7 +31,7 @@ class Books:
     def fix_cut(self, local: Any, *, settle: bool) -> Any:
         if not self.broker_is_there:
             raise BrokerUnreachable("Kafka at b:1: nothing listens there")
-        return SimpleNamespace(contract=local.contract.contract, n=9)
+        return SimpleNamespace(contract=local.contract.name, n=9)
 
     def judge(self, cuts: Any) -> None:
         places = {(cut.contract, cut.n) for _, cut in cuts}
@@ -44,7 +44,7 @@ class Books:
 
     def reconcile(self, *contracts: str) -> None:
         locals_: Any = [
-            SimpleNamespace(contract=SimpleNamespace(contract=name), engine=None, on_progress=lambda *_: None)
+            SimpleNamespace(contract=SimpleNamespace(name=name), engine=None, on_progress=lambda *_: None)
             for name in contracts
         ]
         local_run.reconcile_now(locals_, settle=True, judged=self.hear)
