@@ -240,9 +240,9 @@ def reopen(
 
     Example: `tallystick compensation reopen payouts.yaml 8f0c... --by "Ada Byron" --reason "its record was forged"`
     """
-    from tallystick.compensation.approval_rules import refuse_one_reopener
+    from tallystick.compensation.approval_rules import approval_holds, refuse_one_reopener
     from tallystick.compensation.kill_switch import words_of
-    from tallystick.compensation.plan import ApprovalTooOld, rules_of
+    from tallystick.compensation.plan import ApprovalTooOld
     from tallystick.compensation.signed_approval import Reopening, read_signed, read_signers, reopening_sheet
     from tallystick.host.terminal_user import at_terminal, this_terminal
     from tallystick.store.clock import store_now
@@ -278,7 +278,7 @@ def reopen(
         return
     signed = read_signed(approval, sheet_of, signers=read_signers(), now_utc=now_utc)
     refuse_one_reopener(contract, asked=(who, terminal.os_user), agreed=signed.signer)
-    if (now_utc - signed.made_at_utc).total_seconds() > rules_of(contract).approval_valid_seconds:
+    if not approval_holds(contract, now_utc - signed.made_at_utc):
         raise ApprovalTooOld(
             f"{approval}: older than the contract's approval_valid_seconds; expected a sheet that was made since"
         )

@@ -1,7 +1,11 @@
-"""Whose yes a plan needs: how many people, and which. Pure; ADR 24 says how we know that it was they."""
+"""Whose yes a plan needs: how many people, which, and how old it may be.
+
+Pure; ADR 24 says how we know that it was they.
+"""
 
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from datetime import timedelta
 
 from tallystick.compensation.plan import OnePersonOnly, Plan, PlanRefused, rules_of
 from tallystick.contract.contract import Contract
@@ -63,6 +67,38 @@ def refuse_too_few_people(contract: Contract, plan: Plan, *, asked: Collection[s
     raise OnePersonOnly(
         f"{contract.name}: this plan needs two people: {reason}. {_names(asked)} asked for it, {_names(agreed)} "
         f"agreed; expected the approval of {expected}: in Airflow, or signed, as tallystick compensation sheet explains"
+    )
+
+
+def approval_holds(contract: Contract, age: timedelta) -> bool:
+    """Is a yes of this age one still? Raises CompensationOff."""
+    return age <= timedelta(seconds=rules_of(contract).approval_valid_seconds)
+
+
+def why_too_old(
+    contract: Contract, plan: Plan, *, asked: Collection[str], agreed: Mapping[str, timedelta], approved_in: str
+) -> str | None:
+    """What speaks against who agreed, by how long ago that was; None: nothing. Raises CompensationOff.
+
+    To be asked once refuse_too_few_people lets them all count. approved_in: the scheduler's run in which they agreed;
+    "": none, and where nobody needs to agree, the call that carries the plan out is the approval.
+    """
+    if approved_in and not agreed:
+        return f"nobody is on record to have agreed to this plan in run {approved_in}; start a new run, which asks"
+    holding = {name for name, age in agreed.items() if approval_holds(contract, age)}
+    try:
+        refuse_too_few_people(contract, plan, asked=asked, agreed=holding)
+    except (NotAnApprover, OnePersonOnly):
+        enough = False
+    else:
+        enough = bool(holding) or not approved_in
+    if enough:
+        return None
+    oldest = max(agreed.values())
+    return (
+        f"its approval is {int(oldest.total_seconds())} s old and holds for "
+        f"{rules_of(contract).approval_valid_seconds} s, as compensation.approval_valid_seconds says; start a new run, "
+        "which asks again"
     )
 
 

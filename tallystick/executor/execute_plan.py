@@ -17,28 +17,26 @@ What it cannot do. A producer of the contract's own that publishes a missing eve
 makes a second copy; the next run finds it.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from uuid import UUID
 
 from confluent_kafka import KafkaException
 from sqlalchemy import Engine
 
-from tallystick.compensation.approval_rules import NotAnApprover, refuse_too_few_people
+from tallystick.compensation.approval_rules import refuse_too_few_people, why_too_old
 from tallystick.compensation.caps import refuse_over_caps
 from tallystick.compensation.plan import (
     INTO_LEDGER,
     ApprovalTooOld,
     CapsExceeded,
     CompensationOff,
-    OnePersonOnly,
     Plan,
     PlanItem,
     PlanRefused,
     PlanStale,
-    rules_of,
 )
 from tallystick.connections.connections import Connections
 from tallystick.contract.change import ContractChangeRefused
@@ -151,7 +149,7 @@ def _refuse_unapproved(work: ExecutionContext, approved_hash: str, *, allowed: C
     refuse_too_few_people(contract, plan, asked=asked, agreed=agreed)
     if not plan.dry_run:
         work.refuse_for_now()
-    too_old = _why_too_old(work, asked=asked, agreed=agreed)
+    too_old = why_too_old(contract, plan, asked=asked, agreed=agreed, approved_in=work.approved_in)
     if has_begun:
         stopped = why_not_any_more(work.engine, contract, work.connections, plan, begun)
         if reason := forbidden or too_old:
@@ -182,28 +180,6 @@ def _why_forbidden(allowed: Contract, plan: Plan, *, has_begun: bool) -> str | N
             raise
         return str(error)
     return None
-
-
-def _why_too_old(work: ExecutionContext, *, asked: Collection[str], agreed: Mapping[str, timedelta]) -> str | None:
-    """What speaks against who agreed, by how long ago that was; None: nothing."""
-    contract, plan = work.contract, work.plan
-    if work.approved_in and not agreed:
-        return f"nobody is on record to have agreed to this plan in run {work.approved_in}; start a new run, which asks"
-    valid = rules_of(contract).approval_valid_seconds
-    holding = {name for name, age in agreed.items() if age <= timedelta(seconds=valid)}
-    try:
-        refuse_too_few_people(contract, plan, asked=asked, agreed=holding)
-    except (NotAnApprover, OnePersonOnly):
-        enough = False
-    else:
-        enough = bool(holding) or not work.approved_in
-    if enough:
-        return None
-    oldest = max(agreed.values())
-    return (
-        f"its approval is {int(oldest.total_seconds())} s old and holds for {valid} s, as "
-        "compensation.approval_valid_seconds says; start a new run, which asks again"
-    )
 
 
 def _rehearse(work: ExecutionContext) -> tuple[ItemOutcome, ...]:

@@ -60,11 +60,11 @@ def trigger(monkeypatch: pytest.MonkeyPatch, *settlements: Settlement, give_up_u
     monkeypatch.setattr(settle_trigger, "open_store", lambda _: Engine())
     times = (NINE_YEARS_ON + number * timedelta(seconds=1) for number in count())
     monkeypatch.setattr(settle_trigger, "store_now", lambda _: next(times))
-    monkeypatch.setattr(settle_trigger, "_SECONDS_BETWEEN_LOOKS", 0.01)
     return SettleTrigger(
         contract_json=load_contract(CONTRACT_FILE).model_dump_json(),
         window_end_utc=ELEVEN.isoformat(),
         give_up_utc=give_up_utc.isoformat(),
+        poll_seconds=0.01,
     )
 
 
@@ -87,6 +87,7 @@ def test_a_held_window_is_handed_to_the_triggerer(sensor: SettleSensor, monkeypa
     path, arguments = deferral.value.trigger.serialize()
     assert (path, deferral.value.method_name) == ("tallystick_airflow.sensors.settle_trigger.SettleTrigger", "resume")
     assert not [secret for secret in ("broker-secret", "led/ger", "store-secret") if secret in str(arguments)]
+    assert arguments["poll_seconds"] == settle_sensor.POLL_SECONDS
     # Long past, so the wait is counted from the first look: a late run waits as long as any other.
     assert datetime.fromisoformat(arguments["give_up_utc"]) - NINE_YEARS_ON == timedelta(seconds=600)
 

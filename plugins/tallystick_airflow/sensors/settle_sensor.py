@@ -10,6 +10,9 @@ from tallystick_airflow.connections import read_connections
 from tallystick_airflow.operators.contract_operator import open_verdict_store, read_contract_file
 from tallystick_airflow.run_window import window_of
 
+POLL_SECONDS = 1.0
+"""Between two looks of the triggerer at both sides."""
+
 
 class SettleSensor(BaseSensorOperator):
     """Wait until log and ledger have settled past the window's end, or the contract's settle_timeout ends.
@@ -57,6 +60,7 @@ class SettleSensor(BaseSensorOperator):
                 contract_json=contract.model_dump_json(),
                 window_end_utc=window_end_utc.isoformat(),
                 give_up_utc=give_up_utc.isoformat(),
+                poll_seconds=POLL_SECONDS,
             ),
             method_name="resume",
         )

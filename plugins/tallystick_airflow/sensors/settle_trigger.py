@@ -14,22 +14,22 @@ from tallystick.store.clock import store_now
 from tallystick.store.engine import open_store
 from tallystick_airflow.connections import read_connections, read_store_dsn
 
-_SECONDS_BETWEEN_LOOKS = 1.0
-
 
 class SettleTrigger(BaseTrigger):
-    """Look at both sides every second until they have settled, or until `give_up_utc` by the verdict store's clock.
+    """Look at both sides until they have settled, or until `give_up_utc` by the verdict store's clock.
 
     Takes the contract itself, not its file: the triggerer may run where the DAGs do not lie. Holds no secret; the
     connections are read where it runs. An error that a look raises fails the task, and its retry starts afresh.
+    poll_seconds: between two looks, as settle_sensor.py says; the default is for a wait that began before an upgrade.
     Event: settled, waits_for.
     """
 
-    def __init__(self, *, contract_json: str, window_end_utc: str, give_up_utc: str) -> None:
+    def __init__(self, *, contract_json: str, window_end_utc: str, give_up_utc: str, poll_seconds: float = 1.0) -> None:
         super().__init__()  # type: ignore[no-untyped-call] # Airflow gave its constructor no types
         self.contract_json = contract_json
         self.window_end_utc = window_end_utc
         self.give_up_utc = give_up_utc
+        self.poll_seconds = poll_seconds
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return (
@@ -38,6 +38,7 @@ class SettleTrigger(BaseTrigger):
                 "contract_json": self.contract_json,
                 "window_end_utc": self.window_end_utc,
                 "give_up_utc": self.give_up_utc,
+                "poll_seconds": self.poll_seconds,
             },
         )
 
@@ -57,7 +58,7 @@ class SettleTrigger(BaseTrigger):
 
         settlement, looked_utc = await asyncio.to_thread(look)
         while not settlement.settled and looked_utc < give_up_utc:
-            await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
+            await asyncio.sleep(self.poll_seconds)
             settlement, looked_utc = await asyncio.to_thread(look)
         told = {"settled": settlement.settled, "waits_for": list(settlement.waits_for)}
         yield TriggerEvent(told)  # type: ignore[no-untyped-call] # Airflow gave its constructor no types

@@ -1,10 +1,11 @@
-"""Who may approve: the second person, the money's limit, the people the contract names."""
+"""Who may approve: the second person, the money's limit, the people the contract names, the age of their yes."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from tallystick.compensation.approval_rules import NotAnApprover, may_approve, refuse_too_few_people
+from tallystick.compensation.approval_rules import NotAnApprover, may_approve, refuse_too_few_people, why_too_old
 from tallystick.compensation.plan import OnePersonOnly
 from tests.unit.compensation.plans import candidate, contract, plan
 
@@ -73,3 +74,25 @@ def test_amounts_of_both_signs_do_not_hide_each_other_from_the_limit() -> None:
     assert (planned.money_minor, planned.moved_minor) == ({"EUR": 160}, {"EUR": 160})
     with pytest.raises(OnePersonOnly):
         refuse_too_few_people(contract(four_eyes_above_minor={"EUR": 100}), planned, asked=["ada"], agreed=["ada"])
+
+
+def too_old(*, approved_in: str = "run", limits: Any = None, **agreed_ages: int) -> str | None:
+    """What speaks against people who agreed so many seconds ago, where a yes holds for ten. ada asked."""
+    rules = contract(four_eyes_above_minor=limits or {"EUR": 1000}, approval_valid_seconds=10)
+    agreed = {name: timedelta(seconds=age) for name, age in agreed_ages.items()}
+    return why_too_old(rules, plan(candidate("a")), asked=["ada"], agreed=agreed, approved_in=approved_in)
+
+
+def test_a_yes_holds_up_to_its_age_and_not_a_second_longer() -> None:
+    assert too_old(bob=10) is None
+    assert str(too_old(bob=11)).startswith("its approval is 11 s old and holds for 10 s")
+
+
+def test_where_a_second_person_is_needed_an_old_yes_of_theirs_is_none() -> None:
+    assert too_old(limits={"EUR": 1}, ada=1, bob=10) is None
+    assert too_old(limits={"EUR": 1}, ada=1, bob=11) is not None
+
+
+def test_in_a_run_that_asked_somebody_must_have_agreed_and_elsewhere_the_call_is_the_approval() -> None:
+    assert str(too_old()).startswith("nobody is on record to have agreed to this plan in run run")
+    assert too_old(approved_in="") is None
