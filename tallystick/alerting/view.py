@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from tallystick.alerting.alert import INCONCLUSIVE, NO_VERDICT, TEST, VERDICT_OVERDUE, Alert
-from tallystick.text.finding_texts import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
+from tallystick.text.finding_guide import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
 from tallystick.text.money import format_money
 from tallystick.text.plain import format_time, format_window, story_text
 

@@ -26,7 +26,7 @@ from tallystick.model.verdict import Verdict
 from tallystick.report.break_story import Story, amount_of
 from tallystick.report.log_excerpt import LogStrip, strip_of
 from tallystick.store.runs.contract_store import NewestContract
-from tallystick.text.finding_texts import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS
+from tallystick.text.finding_guide import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS
 from tallystick.text.money import format_minor, format_money
 from tallystick.text.plain import escape_untrusted, format_time, format_window
 from tallystick.text.side_terms import for_inputs

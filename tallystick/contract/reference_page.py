@@ -10,7 +10,7 @@ from typing import Any
 
 from tallystick.contract.contract import Contract
 from tallystick.contract.field_types import PATTERNS
-from tallystick.text.finding_texts import BREAK_TEXTS
+from tallystick.text.finding_guide import BREAK_TEXTS
 
 EXAMPLE = """\
 contract: billing_payouts

@@ -28,7 +28,7 @@ class AckedOffset:
     kafka_offset: int
 
 
-def receipts_of(rows: Iterable[LedgerRow], legs: Mapping[str, str]) -> tuple[AckedOffset, ...]:
+def acks_of(rows: Iterable[LedgerRow], legs: Mapping[str, str]) -> tuple[AckedOffset, ...]:
     """The receipts that rows hold; on the topic of the row's leg. A negative offset is none: acks=0 gives it."""
     return tuple(
         AckedOffset(
@@ -44,7 +44,7 @@ def receipts_of(rows: Iterable[LedgerRow], legs: Mapping[str, str]) -> tuple[Ack
     )
 
 
-def receipt_sighting(
+def locate_acked(
     receipt: AckedOffset,
     standing: LogRecord | None,
     *,

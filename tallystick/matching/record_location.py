@@ -1,19 +1,20 @@
-"""Where a record or row lies, seen from the cut, and which keys have to be looked up. Pure."""
+"""Where a record lies, seen from the cut, and which keys have to be looked up. Pure.
+
+Of a row, ledger_horizon.py says it.
+"""
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.kafka_log.search import Wanted
-from tallystick.ledger.protocol import LedgerRow
 from tallystick.matching.match_case import LookupHit, MatchGroup, RecordLocation
 from tallystick.matching.pairing import origin_side
 from tallystick.matching.scan_result import SliceScan, input_row_id, ledger_item_id, topic_item_id, topic_place
-from tallystick.model.cut import Cut, LedgerSlice, PartitionSnapshot, TopicSlice
+from tallystick.model.cut import Cut, PartitionSnapshot, TopicSlice
 from tallystick.model.direction import Direction
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemSide
@@ -101,9 +102,9 @@ def needs_input(
     return len(outputs) > len(inputs)
 
 
-def input_sighting(record: LogRecord, cut: Cut, baseline: Cut) -> LookupHit:
+def locate_input(record: LogRecord, cut: Cut, baseline: Cut) -> LookupHit:
     """An input's place by its offset. One whose transaction is open may still be committed: beyond the cut."""
-    seen = topic_sighting(record, cut, baseline)
+    seen = locate_record(record, cut, baseline)
     part = record.topic_partition
     return replace(
         seen,
@@ -112,26 +113,7 @@ def input_sighting(record: LogRecord, cut: Cut, baseline: Cut) -> LookupHit:
     )
 
 
-def ledger_sighting(row: LedgerRow, ledger_slice: LedgerSlice) -> LookupHit:
-    """A row's place by its position."""
-    if row.position < ledger_slice.baseline_position:
-        place = RecordLocation.BEFORE_BASELINE
-    elif row.position < ledger_slice.position_start:
-        was_read = row.was_read and row.position >= ledger_slice.reused_below
-        place = RecordLocation.EARLIER_SLICE if was_read else RecordLocation.UNREAD
-    elif row.position < ledger_slice.position_end:
-        place = RecordLocation.SLICE
-    else:
-        place = RecordLocation.PENDING
-    detail: dict[str, Any] = {"transaction_id": row.position}
-    if row.reverses:
-        detail["reverses"] = ledger_item_id(row.reverses)
-    if row.action_id:
-        detail |= {"action_id": row.action_id, "amount_minor": row.amount_minor, "currency": row.currency}
-    return LookupHit(side=ItemSide.LEDGER, place=place, item_id=ledger_item_id(row.row_id), detail=detail)
-
-
-def topic_sighting(
+def locate_record(
     record: LogRecord,
     cut: Cut,
     baseline: Cut,

@@ -29,7 +29,7 @@ from tallystick.store.breaks.item_query_store import ItemOrder, ItemQuestion, St
 from tallystick.store.plans.plan_life_store import PlanHead
 from tallystick.store.views.overview_store import Book, ContractVersion
 from tallystick.store.views.trend_store import WindowFigures, lag_of
-from tallystick.text.finding_texts import BREAK_TEXTS
+from tallystick.text.finding_guide import BREAK_TEXTS
 from tallystick.text.money import format_money
 from tallystick.text.plain import escape_untrusted
 from tallystick.text.side_terms import for_direction

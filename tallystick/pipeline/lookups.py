@@ -21,17 +21,17 @@ from tallystick.kafka_log.topic_snapshot import read_topic_snapshot
 from tallystick.ledger.earlier_rows import EarlierRows
 from tallystick.ledger.key_index import ReadableIndexes
 from tallystick.matching.closed_cut import losses_of_closed, unread_where_closed
+from tallystick.matching.ledger_horizon import locate_row
 from tallystick.matching.match_case import LookupHit, MatchGroup, RecordLocation
-from tallystick.matching.producer_acks import AckedOffset, receipt_sighting, receipts_of
+from tallystick.matching.producer_acks import AckedOffset, acks_of, locate_acked
 from tallystick.matching.record_location import (
     add_unseen,
     in_log_order,
-    input_sighting,
-    ledger_sighting,
+    locate_input,
+    locate_record,
     needs_input,
     needs_topic,
     not_yet_fetched,
-    topic_sighting,
 )
 from tallystick.matching.row_identity import RowNames
 from tallystick.matching.scan_result import SliceScan
@@ -150,7 +150,7 @@ def look_up(
     keys = [case.match_key for case in cases]
     rows = sides.ledger.look_up_rows(keys, cut.ledger_slice)
     in_ledger = {
-        case.match_key: row_names.named(case, [ledger_sighting(row, cut.ledger_slice) for row in rows[case.match_key]])
+        case.match_key: row_names.named(case, [locate_row(row, cut.ledger_slice) for row in rows[case.match_key]])
         for case in cases
         if case.match_key in rows
     }
@@ -177,7 +177,7 @@ def look_up(
             new_copies_due_utc=new_copies_due_utc,
         )
     }
-    receipts = receipts_of((row for key in sorted(topic_keys) for row in rows.get(key, ())), contract.legs)
+    receipts = acks_of((row for key in sorted(topic_keys) for row in rows.get(key, ())), contract.legs)
     in_topics = _look_up_topics(
         sides,
         cut,
@@ -254,7 +254,7 @@ def _look_up_inputs(
     still_the_same = [part for part in partitions if not is_recreated(cut, part)]
     wanted = Wanted(match_keys=frozenset(match_keys))
     for record in _read_log(sides, still_the_same if match_keys else (), wanted):
-        found.setdefault(record.match_key, []).append(input_sighting(record, cut, baseline))
+        found.setdefault(record.match_key, []).append(locate_input(record, cut, baseline))
     return found
 
 
@@ -295,7 +295,7 @@ def _look_up_topics(
     open_now = read_open_transactions(sides.admin, sorted(undecided)) if undecided else ()
     leg_of = {topic: leg for leg, topic in sides.contract.legs.items()}
     for record in records:
-        seen = topic_sighting(record, cut, baseline, legs=leg_of, open_transactions=open_now)
+        seen = locate_record(record, cut, baseline, legs=leg_of, open_transactions=open_now)
         if record.match_key in match_keys:
             found.by_key.setdefault(record.match_key, []).append(seen)
         leg = record.leg if record.leg in sides.contract.legs else leg_of.get(record.topic_partition.topic)
@@ -304,7 +304,7 @@ def _look_up_topics(
     standing = {(record.topic_partition, record.kafka_offset): record for record in records}
     first_topic_ids = {part.offsets.topic: part.snapshot.topic_id for part in baseline.topic_slices}
     for receipt in receipts:
-        sighting = receipt_sighting(
+        sighting = locate_acked(
             receipt,
             standing.get((receipt.topic_partition, receipt.kafka_offset)),
             partitions=partitions,

@@ -8,7 +8,7 @@ from tallystick.anomalies.registry import RULES
 from tallystick.model.direction import Direction
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break, Money, Stake, largest_first, money_at_stake, sort_stakes
-from tallystick.text.finding_texts import BREAK_TEXTS, ClassText
+from tallystick.text.finding_guide import BREAK_TEXTS, ClassText
 
 BREAKS_SHOWN_MAX = 500
 """What a person can read, and what keeps the page small."""

@@ -16,7 +16,7 @@ from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
-from tallystick.text.finding_texts import BREAK_TEXTS
+from tallystick.text.finding_guide import BREAK_TEXTS
 from tallystick.text.money import format_minor
 from tallystick.text.plain import escape_untrusted, format_time, format_window, parse_utc
 from tallystick.text.reason_texts import reason_text

@@ -19,7 +19,7 @@ from tallystick.report.log_excerpt import EVIDENCE_KEY as STRIP_KEY
 from tallystick.report.log_excerpt import strip_of
 from tallystick.report.share_bar import share_bar
 from tallystick.report.strip_drawing import draw_strip
-from tallystick.text.finding_texts import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
+from tallystick.text.finding_guide import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
 from tallystick.text.money import format_minor, format_money
 from tallystick.text.plain import escape_untrusted, format_time, story_text
 from tallystick.text.reason_texts import reason_text

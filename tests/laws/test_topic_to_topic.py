@@ -19,7 +19,7 @@ from tallystick.ledger.input_topics import input_kafka
 from tallystick.ledger.key_index import IndexedCopy, ReadableIndexes
 from tallystick.matching.evidence import Evidence
 from tallystick.matching.match_case import Entry, LookupHit, RecordLocation
-from tallystick.matching.record_location import input_sighting, needs_input
+from tallystick.matching.record_location import locate_input, needs_input
 from tallystick.matching.scan_result import input_row_id, ledger_item_id, topic_item_id
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import NoticeFound
@@ -152,7 +152,7 @@ def test_the_output_of_an_aborted_input_says_that_its_service_read_uncommitted_d
 def test_an_input_lies_where_its_offset_says(offset: int, outcome: Outcome, place: RecordLocation) -> None:
     part = TopicPartition(topic=INPUT, partition=0)
     record = replace(record_of(event(offset)), topic_partition=part, outcome=outcome)
-    sighting = input_sighting(record, INPUT_CUT, BASELINE)
+    sighting = locate_input(record, INPUT_CUT, BASELINE)
     assert (sighting.side, sighting.place, sighting.item_id) == (LEDGER, place, f"ledger:{INPUT}:0:{offset}")
 
 

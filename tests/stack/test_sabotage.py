@@ -186,12 +186,12 @@ def len_of(batch: DecidedBatch, offsets: OffsetRange) -> int:
 
 def look_up_without_place(patch: Patch) -> None:
     """Any row that stands somewhere is taken for one that was paired."""
-    placed = lookups.ledger_sighting
+    placed = lookups.locate_row
 
     def anywhere(row: LedgerRow, ledger_slice: LedgerSlice) -> LookupHit:
         return replace(placed(row, ledger_slice), place=RecordLocation.EARLIER_SLICE)
 
-    patch.setattr(lookups, "ledger_sighting", anywhere)
+    patch.setattr(lookups, "locate_row", anywhere)
 
 
 def mark_below_open_writers(patch: Patch) -> None:

@@ -22,9 +22,10 @@ from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.protocol import LedgerRow
 from tallystick.matching.evidence import Evidence, LegsCase, UnreadableRecord
 from tallystick.matching.grouping import group_by_key, group_by_transaction, not_judged_before, without_repeats
+from tallystick.matching.ledger_horizon import locate_row
 from tallystick.matching.match_case import Deadlines, Entry, LookupHit, MatchGroup
 from tallystick.matching.pairing import pair_key
-from tallystick.matching.record_location import ledger_sighting, needs_topic, topic_sighting
+from tallystick.matching.record_location import locate_record, needs_topic
 from tallystick.matching.reversals import may_be_taken_back, with_row_reversals
 from tallystick.matching.scan_result import ledger_item_id, topic_item_id
 from tallystick.matching.unreadable_ranges import LedgerStarts, Loss, OutOfSight, out_of_sight
@@ -418,9 +419,7 @@ class Books:
         return {one.match_key for one in rows if one.reverses or one.match_key in older}
 
     def _sightings(self, case: MatchGroup, cut: Cut) -> tuple[LookupHit, ...]:
-        in_ledger = [
-            ledger_sighting(one, cut.ledger_slice) for one in self.rows.values() if one.match_key == case.match_key
-        ]
+        in_ledger = [locate_row(one, cut.ledger_slice) for one in self.rows.values() if one.match_key == case.match_key]
         in_topic: list[LookupHit] = []
         if needs_topic(
             case, in_ledger, direction=self.direction, now_utc=cut.now_utc, new_copies_due_utc=self._new_copies_due(cut)
@@ -441,7 +440,7 @@ class Books:
         return replace(case, sightings=by_leg)
 
     def _sighting(self, record: LogRecord, cut: Cut) -> LookupHit:
-        return topic_sighting(
+        return locate_record(
             record,
             cut,
             self.cuts[0],

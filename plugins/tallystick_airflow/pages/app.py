@@ -54,7 +54,7 @@ from tallystick.store.views.overview_store import (
     stakes_of_run,
 )
 from tallystick.store.views.trend_store import read_trend
-from tallystick.text.finding_texts import BREAK_TEXTS
+from tallystick.text.finding_guide import BREAK_TEXTS
 from tallystick_airflow.connections import ConnectionRefused, read_store_dsn
 from tallystick_airflow.pages.action_auth import form_token, may_act
 from tallystick_airflow.pages.actions import DONE, CannotAsk, router

@@ -15,8 +15,8 @@ from tallystick.contract.ledger import LedgerColumns, LedgerSection
 from tallystick.kafka_cluster.state import ClusterState
 from tallystick.ledger.parquet import ParquetLedger, changes, fix_files, known_files
 from tallystick.ledger.protocol import LedgerRefused, LedgerUnreachable
+from tallystick.matching.ledger_horizon import locate_row
 from tallystick.matching.match_case import RecordLocation
-from tallystick.matching.record_location import ledger_sighting
 from tallystick.model.cut import FileChange, LedgerFile, LedgerSlice
 from tallystick.model.finding_names import Doubt
 from tests.unit.builders import LAW, NOON, cut_of, evidence_of, ledger_slice_of
@@ -148,7 +148,7 @@ def test_a_row_is_found_by_key_with_the_place_of_the_cut_that_took_its_file(tmp_
 
     ledger = opened(tmp_path, *slices, now)
     found = ledger.look_up_rows(["a", "b", "changed", "nowhere"], now)
-    places = {key: {row.row_id: ledger_sighting(row, now).place for row in rows} for key, rows in sorted(found.items())}
+    places = {key: {row.row_id: locate_row(row, now).place for row in rows} for key, rows in sorted(found.items())}
     assert places == {
         "a": {
             "old.parquet:a": RecordLocation.BEFORE_BASELINE,
@@ -185,7 +185,7 @@ def test_a_row_that_is_delivered_in_a_second_file_is_a_second_row(tmp_path: Path
 
     def places(now: LedgerSlice) -> list[tuple[str, RecordLocation]]:
         found = opened(tmp_path, *slices, now).look_up_rows(["a", "b"], now)
-        rows = ((f"{key} {row.row_id}", ledger_sighting(row, now).place) for key in found for row in found[key])
+        rows = ((f"{key} {row.row_id}", locate_row(row, now).place) for key in found for row in found[key])
         return sorted(rows)
 
     assert places(slices[-1]) == [
@@ -212,7 +212,7 @@ def test_what_stands_in_a_file_that_was_rewritten_stays_unread_once_a_cut_has_to
     assert now.changed == ()
     for one in (slices[-1], now):
         found = opened(tmp_path, *slices, now).look_up_rows(["a", "added"], one)
-        assert {ledger_sighting(row, one).place for rows in found.values() for row in rows} == {RecordLocation.UNREAD}
+        assert {locate_row(row, one).place for rows in found.values() for row in rows} == {RecordLocation.UNREAD}
 
 
 def test_a_key_that_is_no_text_is_found_too(tmp_path: Path) -> None:

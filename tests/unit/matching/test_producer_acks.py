@@ -11,7 +11,7 @@ from tallystick.kafka_log.log_walk import Outcome
 from tallystick.kafka_log.record import LogRecord
 from tallystick.ledger.protocol import LedgerRow
 from tallystick.matching.match_case import LookupHit, RecordLocation
-from tallystick.matching.producer_acks import AckedOffset, receipt_sighting, receipts_of, without_compacted
+from tallystick.matching.producer_acks import AckedOffset, acks_of, locate_acked, without_compacted
 from tallystick.model.cut import PartitionSnapshot
 from tests.unit.builders import IN_TOPIC, PART, TOPIC, event, partition_at, record_of, seen
 
@@ -36,7 +36,7 @@ def row(**changes: Any) -> LedgerRow:
 
 
 def test_a_row_holds_a_receipt_on_its_legs_topic() -> None:
-    assert receipts_of([row()], LEGS) == (RECEIPT,)
+    assert acks_of([row()], LEGS) == (RECEIPT,)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_row_holds_a_receipt_on_its_legs_topic() -> None:
     ],
 )
 def test_a_row_holds_none_when(changes: Mapping[str, Any]) -> None:
-    assert receipts_of([row(**changes)], LEGS) == ()
+    assert acks_of([row(**changes)], LEGS) == ()
 
 
 def sighting(
@@ -59,7 +59,7 @@ def sighting(
     receipt: AckedOffset = RECEIPT,
     first_topic_ids: Mapping[str, str] = BORN,
 ) -> LookupHit | None:
-    return receipt_sighting(receipt, standing, partitions=partitions, first_topic_ids=first_topic_ids)
+    return locate_acked(receipt, standing, partitions=partitions, first_topic_ids=first_topic_ids)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ import pytest
 
 from tallystick.kafka_cluster.open_transactions import OpenTransaction
 from tallystick.kafka_log.log_walk import Outcome
-from tallystick.ledger.protocol import LedgerRow
 from tallystick.matching.match_case import Entry, LookupHit, RecordLocation
-from tallystick.matching.record_location import ledger_sighting, needs_topic, topic_sighting
+from tallystick.matching.record_location import locate_record, needs_topic
 from tallystick.model.direction import Direction
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemState
@@ -31,42 +30,6 @@ from tests.unit.builders import (
 from tests.unit.pipeline.lookup_cases import BASELINE, CUT, record
 
 
-def ledger_row(xid: int) -> LedgerRow:
-    return LedgerRow(
-        row_id="815",
-        match_key="ev-1",
-        transaction_key="pay-1",
-        leg="payout",
-        amount_minor=1,
-        currency="EUR",
-        position=xid,
-    )
-
-
-@pytest.mark.parametrize(
-    ("xid", "place"),
-    [
-        (0, RecordLocation.BEFORE_BASELINE),
-        (99, RecordLocation.BEFORE_BASELINE),
-        (100, RecordLocation.EARLIER_SLICE),
-        (199, RecordLocation.EARLIER_SLICE),
-        (200, RecordLocation.SLICE),
-        (299, RecordLocation.SLICE),
-        (300, RecordLocation.PENDING),
-    ],
-)
-def test_a_rows_place_is_told_by_the_transaction_that_wrote_it(xid: int, place: RecordLocation) -> None:
-    sighting = ledger_sighting(ledger_row(xid), CUT.ledger_slice)
-    assert (sighting.side, sighting.place, sighting.item_id) == (LEDGER, place, "ledger:815")
-
-
-def test_only_in_an_earlier_slice_does_it_matter_that_nobody_knows_whether_a_cut_read_a_row() -> None:
-    places = [
-        ledger_sighting(replace(ledger_row(xid), was_read=False), CUT.ledger_slice).place for xid in (99, 199, 200)
-    ]
-    assert places == [RecordLocation.BEFORE_BASELINE, RecordLocation.UNREAD, RecordLocation.SLICE]
-
-
 @pytest.mark.parametrize(
     ("offset", "place"),
     [
@@ -79,7 +42,7 @@ def test_only_in_an_earlier_slice_does_it_matter_that_nobody_knows_whether_a_cut
     ],
 )
 def test_an_events_place_is_told_by_its_offset(offset: int, place: RecordLocation) -> None:
-    sighting = topic_sighting(record(offset), CUT, BASELINE)
+    sighting = locate_record(record(offset), CUT, BASELINE)
     assert (sighting.side, sighting.place) == (IN_TOPIC, place)
     assert sighting.item_id == f"topic:billing.payouts:0:{offset}"
     told = {name: sighting.detail[name] for name in ("outcome", "producer_id", "producer_epoch")}
@@ -88,7 +51,7 @@ def test_an_events_place_is_told_by_its_offset(offset: int, place: RecordLocatio
 
 @pytest.mark.parametrize("offset", [4, 12, 25])
 def test_an_aborted_event_has_no_place_but_that(offset: int) -> None:
-    assert topic_sighting(record(offset, Outcome.ABORTED), CUT, BASELINE).place is RecordLocation.ABORTED
+    assert locate_record(record(offset, Outcome.ABORTED), CUT, BASELINE).place is RecordLocation.ABORTED
 
 
 def open_transaction(start: int, *, producer_id: int = 7, partition: int = 0) -> OpenTransaction:
@@ -118,7 +81,7 @@ def test_an_undecided_event_lies_beyond_the_cut_and_is_open_only_while_its_own_t
     transaction: OpenTransaction | None, place: RecordLocation
 ) -> None:
     still_open = [transaction] if transaction else []
-    assert topic_sighting(record(20, Outcome.OPEN), CUT, BASELINE, open_transactions=still_open).place is place
+    assert locate_record(record(20, Outcome.OPEN), CUT, BASELINE, open_transactions=still_open).place is place
 
 
 @pytest.mark.parametrize(
@@ -131,16 +94,16 @@ def test_an_undecided_event_lies_beyond_the_cut_and_is_open_only_while_its_own_t
     ],
 )
 def test_an_event_on_a_topic_of_no_leg_strays_once_it_is_committed(outcome: Outcome, place: RecordLocation) -> None:
-    assert topic_sighting(record(4, outcome), CUT, BASELINE, legs={"billing.fees"}).place is place
-    assert topic_sighting(record(12), CUT, BASELINE, legs={TOPIC}).place is RecordLocation.SLICE
+    assert locate_record(record(4, outcome), CUT, BASELINE, legs={"billing.fees"}).place is place
+    assert locate_record(record(12), CUT, BASELINE, legs={TOPIC}).place is RecordLocation.SLICE
 
 
 def test_an_event_of_a_partition_that_the_cut_did_not_know_lies_beyond_it() -> None:
-    assert topic_sighting(record(0, partition=3), CUT, BASELINE).place is RecordLocation.PENDING
+    assert locate_record(record(0, partition=3), CUT, BASELINE).place is RecordLocation.PENDING
 
 
 def test_a_partition_that_the_baseline_did_not_know_has_nothing_before_it() -> None:
-    assert topic_sighting(record(0), CUT, replace(BASELINE, topic_slices=())).place is RecordLocation.EARLIER_SLICE
+    assert locate_record(record(0), CUT, replace(BASELINE, topic_slices=())).place is RecordLocation.EARLIER_SLICE
 
 
 # What the log is asked about.

@@ -3,7 +3,7 @@
 import json
 
 from tallystick.matching.match_case import RecordLocation
-from tallystick.matching.record_location import topic_sighting
+from tallystick.matching.record_location import locate_record
 from tallystick.pipeline.lookups import LookUps
 from tests.unit.builders import IN_TOPIC, LEDGER, NOON, seen
 from tests.unit.pipeline.lookup_cases import BASELINE, CUT, record
@@ -14,7 +14,7 @@ def test_look_ups_are_the_same_after_they_were_stored() -> None:
         topic_settled_until_utc=NOON,
         ledger_settled_until_utc=None,
         older_rows=40,
-        by_key={"ev-1": (seen(LEDGER, RecordLocation.PENDING, 1), topic_sighting(record(4), CUT, BASELINE))},
+        by_key={"ev-1": (seen(LEDGER, RecordLocation.PENDING, 1), locate_record(record(4), CUT, BASELINE))},
         by_transaction={"pay-1": {"payout": (seen(IN_TOPIC, RecordLocation.ABORTED, 12),)}},
     )
     stored = json.loads(json.dumps(found.to_json()))

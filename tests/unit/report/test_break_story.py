@@ -12,7 +12,7 @@ from tallystick.model.finding_names import BreakClass
 from tallystick.model.open_item import ItemState
 from tallystick.model.stored_run import StoredRun
 from tallystick.report.break_story import explain, tell_breaks
-from tallystick.text.finding_texts import BREAK_TEXTS
+from tallystick.text.finding_guide import BREAK_TEXTS
 from tallystick.text.ruled_out import RULED_OUT
 from tests.unit.builders import NOON
 from tests.unit.report.told_breaks import a_break, item, sentences, told

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tallystick.text.finding_texts import BREAK_TEXTS
+from tallystick.text.finding_guide import BREAK_TEXTS
 from tallystick.text.ruled_out import RULED_OUT
 from tallystick.text.side_terms import for_direction
 from tests.unit.builders import L2T, T2L, T2T

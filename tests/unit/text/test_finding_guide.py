@@ -6,7 +6,7 @@ from enum import StrEnum
 import pytest
 
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
-from tallystick.text.finding_texts import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
+from tallystick.text.finding_guide import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS, ClassText
 
 
 @pytest.mark.parametrize(

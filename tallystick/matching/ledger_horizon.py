@@ -1,0 +1,37 @@
+"""Which rows lie behind the ledger's horizon, and where the others lie, seen from the cut. Pure.
+
+A cut's slice ends at the horizon of its moment, or at the mark where that is lower: what lies at or behind its end is
+left to a later cut. Where the horizon of a kind of ledger stands, that kind says: `Ledger.read_snapshot`.
+"""
+
+from typing import Any
+
+from tallystick.ledger.protocol import LedgerRow
+from tallystick.matching.match_case import LookupHit, RecordLocation
+from tallystick.matching.scan_result import ledger_item_id
+from tallystick.model.cut import LedgerSlice
+from tallystick.model.open_item import ItemSide
+
+
+def is_behind_horizon(row: LedgerRow, ledger_slice: LedgerSlice) -> bool:
+    """Is a row that a look-up sees already one that this cut could not read?"""
+    return row.position >= ledger_slice.position_end
+
+
+def locate_row(row: LedgerRow, ledger_slice: LedgerSlice) -> LookupHit:
+    """A row's place by its position."""
+    if row.position < ledger_slice.baseline_position:
+        place = RecordLocation.BEFORE_BASELINE
+    elif row.position < ledger_slice.position_start:
+        was_read = row.was_read and row.position >= ledger_slice.reused_below
+        place = RecordLocation.EARLIER_SLICE if was_read else RecordLocation.UNREAD
+    elif is_behind_horizon(row, ledger_slice):
+        place = RecordLocation.PENDING
+    else:
+        place = RecordLocation.SLICE
+    detail: dict[str, Any] = {"transaction_id": row.position}
+    if row.reverses:
+        detail["reverses"] = ledger_item_id(row.reverses)
+    if row.action_id:
+        detail |= {"action_id": row.action_id, "amount_minor": row.amount_minor, "currency": row.currency}
+    return LookupHit(side=ItemSide.LEDGER, place=place, item_id=ledger_item_id(row.row_id), detail=detail)

@@ -1,0 +1,49 @@
+"""A row's place is told by its position; from the slice's end on it lies behind the horizon."""
+
+from dataclasses import replace
+
+import pytest
+
+from tallystick.ledger.protocol import LedgerRow
+from tallystick.matching.ledger_horizon import is_behind_horizon, locate_row
+from tallystick.matching.match_case import RecordLocation
+from tests.unit.builders import LEDGER
+from tests.unit.pipeline.lookup_cases import CUT
+
+
+def ledger_row(xid: int) -> LedgerRow:
+    return LedgerRow(
+        row_id="815",
+        match_key="ev-1",
+        transaction_key="pay-1",
+        leg="payout",
+        amount_minor=1,
+        currency="EUR",
+        position=xid,
+    )
+
+
+@pytest.mark.parametrize(
+    ("xid", "place"),
+    [
+        (0, RecordLocation.BEFORE_BASELINE),
+        (99, RecordLocation.BEFORE_BASELINE),
+        (100, RecordLocation.EARLIER_SLICE),
+        (199, RecordLocation.EARLIER_SLICE),
+        (200, RecordLocation.SLICE),
+        (299, RecordLocation.SLICE),
+        (300, RecordLocation.PENDING),
+    ],
+)
+def test_a_rows_place_is_told_by_the_transaction_that_wrote_it(xid: int, place: RecordLocation) -> None:
+    sighting = locate_row(ledger_row(xid), CUT.ledger_slice)
+    assert (sighting.side, sighting.place, sighting.item_id) == (LEDGER, place, "ledger:815")
+
+
+def test_only_in_an_earlier_slice_does_it_matter_that_nobody_knows_whether_a_cut_read_a_row() -> None:
+    places = [locate_row(replace(ledger_row(xid), was_read=False), CUT.ledger_slice).place for xid in (99, 199, 200)]
+    assert places == [RecordLocation.BEFORE_BASELINE, RecordLocation.UNREAD, RecordLocation.SLICE]
+
+
+def test_the_slices_end_is_the_first_position_behind_the_horizon() -> None:
+    assert [is_behind_horizon(ledger_row(xid), CUT.ledger_slice) for xid in (299, 300)] == [False, True]
