@@ -51,7 +51,7 @@ def _alerts() -> Iterator[tuple[str, Alert]]:
         overdue_alert(CONTRACT, scheduler_run_id="scheduled__1", window=window, due_utc=NOON + HOUR),
         page_of_test(CONTRACT, now_utc=NOON),
     ):
-        yield alert.topic, alert
+        yield alert.name, alert
     yield from _further()
 
 
@@ -68,7 +68,7 @@ def _further() -> Iterator[tuple[str, Alert]]:
 
 
 def _text(alert: Alert) -> str:
-    linked = replace(alert, details={**alert.details, "links": LINKS | {"runbook": f"docs/runbooks/{alert.topic}.md"}})
+    linked = replace(alert, details={**alert.details, "links": LINKS | {"runbook": f"docs/runbooks/{alert.name}.md"}})
     parts = [("webhook, file", _json(message_of(linked)))]
     parts += [(kind, _json(render_json(kind, linked))) for kind in JSON_KINDS]
     parts += [(kind, "\n".join(render_lines(kind, linked))) for kind in LINE_KINDS]

@@ -405,7 +405,7 @@ def _alerts(result: RunResult) -> Iterator[Alert]:
         yield Alert(
             contract=result.contract,
             cut_n=result.cut_n,
-            topic=break_class,
+            name=break_class,
             action=AlertAction.TRIGGER,
             severity=Severity.ERROR,
             summary=f"{break_class} in {result.contract}",

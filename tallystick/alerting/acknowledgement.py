@@ -12,28 +12,28 @@ class AcknowledgementRefused(TallystickError):
     """There is nothing to acknowledge, or nobody who does. The message says what was expected and what fires."""
 
 
-def acknowledgement(contract_name: str, topic: str, *, by: str, firing: Mapping[str, Alert]) -> Alert:
+def acknowledgement(contract_name: str, alert_name: str, *, by: str, firing: Mapping[str, Alert]) -> Alert:
     """What is told of it: as bad as it was told last, and who is at it.
 
-    firing: topic to its newest alert, where that is no resolve. Raises AcknowledgementRefused.
+    firing: name to its newest alert, where that is no resolve. Raises AcknowledgementRefused.
     """
     who = escape_untrusted(
         given_text("--by", by, expected="the name of who takes it on", refused=AcknowledgementRefused)
     )
-    before = firing.get(topic)
+    before = firing.get(alert_name)
     if before is None:
         listed = ", ".join(sorted(firing)) or "nothing"
         raise AcknowledgementRefused(
-            f"{contract_name}: {escape_untrusted(topic)} does not fire; expected one that does: {listed}"
+            f"{contract_name}: {escape_untrusted(alert_name)} does not fire; expected one that does: {listed}"
         )
     if before.action is AlertAction.ACKNOWLEDGE:
         raise AcknowledgementRefused(
-            f"{contract_name}: {topic} is acknowledged already, by {before.details['acknowledged_by']}; expected one "
-            "that nobody has taken on"
+            f"{contract_name}: {alert_name} is acknowledged already, by {before.details['acknowledged_by']}; expected "
+            "one that nobody has taken on"
         )
     return replace(
         before,
         action=AlertAction.ACKNOWLEDGE,
-        summary=f"{contract_name}: {topic.replace('_', ' ')}: acknowledged by {who}",
+        summary=f"{contract_name}: {alert_name.replace('_', ' ')}: acknowledged by {who}",
         details={**before.details, "acknowledged_by": who},
     )

@@ -20,19 +20,19 @@ from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import Money
 
 INCONCLUSIVE = "inconclusive"
-"""Topic of the alert that says a run proved nothing."""
+"""Name of the alert that says a run proved nothing."""
 
 NO_VERDICT = "no_verdict"
-"""Topic of the alert that says a run proved nothing because it did not end."""
+"""Name of the alert that says a run proved nothing because it did not end."""
 
 VERDICT_OVERDUE = "verdict_overdue"
-"""Topic of the alert that says a window has no verdict, and should have one by now."""
+"""Name of the alert that says a window has no verdict, and should have one by now."""
 
 TEST = "test"
-"""Topic of the page by which a person tests that pages arrive. It stands in no outbox."""
+"""Name of the alert by which a person tests that pages arrive. It stands in no outbox."""
 
 SILENCES = frozenset((NO_VERDICT, VERDICT_OVERDUE))
-"""Topics of verdicts that are not there. No run tells of them, so none resolves them: `no_verdict_alert` does both."""
+"""Alerts of verdicts that are not there. No run tells of them, so none resolves them: `no_verdict_alert` does both."""
 
 PAGING_DOUBTS = (Doubt.HANGING_TRANSACTION,)
 """Critical, though no money is known to be wrong: nobody will ever end it, and all behind it waits."""
@@ -81,7 +81,7 @@ class Alert:
 
     contract: str
     cut_n: int | None
-    topic: str
+    name: str
     action: AlertAction
     severity: Severity
     summary: str
@@ -94,7 +94,7 @@ class Alert:
     @property
     def dedup_key(self) -> str:
         """Of the incident: one per contract and class."""
-        return dedup_key(self.contract, self.topic)
+        return dedup_key(self.contract, self.name)
 
     @property
     def delivery_key(self) -> str:
@@ -103,6 +103,6 @@ class Alert:
         return str(uuid5(_DELIVERIES, told))
 
 
-def dedup_key(contract_name: str, topic: str) -> str:
+def dedup_key(contract_name: str, alert_name: str) -> str:
     """Of the incidents of one class."""
-    return f"tallystick/{contract_name}/{topic}"
+    return f"tallystick/{contract_name}/{alert_name}"

@@ -36,9 +36,9 @@ def alerts_for(
     firing: Mapping[str, Alert],
     outstanding: Mapping[BreakClass, Outstanding],
 ) -> tuple[Alert, ...]:
-    """Say what this run changes for on-call, triggers first, each by topic.
+    """Say what this run changes for on-call, triggers first, each by name.
 
-    firing: topic to its newest alert, where that is no resolve. outstanding: as it will be once this run is committed.
+    firing: name to its newest alert, where that is no resolve. outstanding: as it will be once this run is committed.
     A class that was cleared while a run was inconclusive resolves at the next run with a verdict, so firing decides.
     """
     if cut.is_baseline:
@@ -49,15 +49,15 @@ def alerts_for(
     grown = [_escalation(contract, cut, one, stand[one], firing[one]) for one in sorted(stand)]
     seen = list(_seen_alerts(contract, result, cut))
     alerts = [*told, *(alert for alert in grown if alert), *(one for one in seen if _is_news(one, firing))]
-    gone = set(firing) & _SEEN_TOPICS - {alert.topic for alert in seen}
+    gone = set(firing) & _SEEN_ANEW - {alert.name for alert in seen}
     if result.verdict is Verdict.INCONCLUSIVE:
         if not result.doubts or _quiet_doubts(result):
             quiet = _inconclusive_alert(contract, result, cut)
             alerts += [quiet] if _is_news(quiet, firing) else []
-        return (*alerts, *(_resolve(contract, cut, topic) for topic in sorted(gone)))
+        return (*alerts, *(_resolve(contract, cut, alert_name) for alert_name in sorted(gone)))
     still = {INCONCLUSIVE} if result.doubts else set()
-    over = (set(firing) - SILENCES - _SEEN_TOPICS - set(outstanding) - found - still) | gone
-    return (*alerts, *(_resolve(contract, cut, topic) for topic in sorted(over)))
+    over = (set(firing) - SILENCES - _SEEN_ANEW - set(outstanding) - found - still) | gone
+    return (*alerts, *(_resolve(contract, cut, alert_name) for alert_name in sorted(over)))
 
 
 def alerts_of_write_off(
@@ -81,8 +81,8 @@ def alerts_of_write_off(
     return (replace(over, summary=summary, details={**over.details, **told}),)
 
 
-_SEEN_TOPICS: frozenset[str] = frozenset((*Notice, *PAGING_DOUBTS))
-"""Topics of what is looked at anew by each run."""
+_SEEN_ANEW: frozenset[str] = frozenset((*Notice, *PAGING_DOUBTS))
+"""Names of alerts of what is looked at anew by each run."""
 
 
 def sink_name(sink: AlertSinkSection) -> str:
@@ -142,7 +142,7 @@ def _break_alert(
     return Alert(
         contract=contract.name,
         cut_n=cut.n,
-        topic=break_class,
+        name=break_class,
         action=AlertAction.TRIGGER,
         severity=max(severity, before.severity, key=_RISING.index) if before else severity,
         summary=f"{contract.name}: {_words(break_class)}: {len(breaks)} new, {_at_stake(now)}",
@@ -171,7 +171,7 @@ def _escalation(contract: Contract, cut: Cut, break_class: BreakClass, now: Outs
     return Alert(
         contract=contract.name,
         cut_n=cut.n,
-        topic=break_class,
+        name=break_class,
         action=AlertAction.TRIGGER,
         severity=severity,
         summary=f"{contract.name}: {since}, {_at_stake(now)}",
@@ -188,10 +188,10 @@ def _escalation(contract: Contract, cut: Cut, break_class: BreakClass, now: Outs
 
 def _is_news(alert: Alert, firing: Mapping[str, Alert]) -> bool:
     """Is what was looked at anew worth telling? Not where a person acknowledged as much already."""
-    before = firing.get(alert.topic)
+    before = firing.get(alert.name)
     if before is None or before.action is not AlertAction.ACKNOWLEDGE:
         return True
-    if alert.topic == INCONCLUSIVE:
+    if alert.name == INCONCLUSIVE:
         return not _doubts_told(alert) <= _doubts_told(before)
     return bool(alert.details["count"] > before.details["count"])
 
@@ -201,7 +201,7 @@ def _doubts_told(alert: Alert) -> set[str]:
 
 
 def _seen_alerts(contract: Contract, result: RunResult, cut: Cut) -> Iterator[Alert]:
-    """One per paging doubt and per paging notice that this run saw, by topic within each."""
+    """One per paging doubt and per paging notice that this run saw, by name within each."""
     for doubt in PAGING_DOUBTS:
         sentences = [found.sentence for found in result.doubts if found.doubt is doubt]
         if sentences:
@@ -213,17 +213,17 @@ def _seen_alerts(contract: Contract, result: RunResult, cut: Cut) -> Iterator[Al
 
 
 def _seen_alert(
-    contract: Contract, cut: Cut, topic: Doubt | Notice, severity: Severity, sentences: list[str], count: int
+    contract: Contract, cut: Cut, alert_name: Doubt | Notice, severity: Severity, sentences: list[str], count: int
 ) -> Alert:
     more = f" And {len(sentences) - 1} more." if len(sentences) > 1 else ""
     return Alert(
         contract=contract.name,
         cut_n=cut.n,
-        topic=topic,
+        name=alert_name,
         action=AlertAction.TRIGGER,
         severity=severity,
-        summary=f"{contract.name}: {_words(topic)}: {sentences[0]}{more}",
-        details=_where(contract, cut) | {"seen": topic, "count": count, "sentences": sentences[:SAMPLES_MAX]},
+        summary=f"{contract.name}: {_words(alert_name)}: {sentences[0]}{more}",
+        details=_where(contract, cut) | {"seen": alert_name, "count": count, "sentences": sentences[:SAMPLES_MAX]},
         sinks=_sinks(contract),
     )
 
@@ -240,7 +240,7 @@ def _inconclusive_alert(contract: Contract, result: RunResult, cut: Cut) -> Aler
     return Alert(
         contract=contract.name,
         cut_n=cut.n,
-        topic=INCONCLUSIVE,
+        name=INCONCLUSIVE,
         action=AlertAction.TRIGGER,
         severity=Severity.WARNING,
         summary=f"{contract.name}: cut {cut.n} is inconclusive: {reason}",
@@ -249,12 +249,12 @@ def _inconclusive_alert(contract: Contract, result: RunResult, cut: Cut) -> Aler
     )
 
 
-def _resolve(contract: Contract, cut: Cut, topic: str) -> Alert:
-    text = "runs prove the books again" if topic == INCONCLUSIVE else f"{_words(topic)}: {_over(topic)}"
+def _resolve(contract: Contract, cut: Cut, alert_name: str) -> Alert:
+    text = "runs prove the books again" if alert_name == INCONCLUSIVE else f"{_words(alert_name)}: {_over(alert_name)}"
     return Alert(
         contract=contract.name,
         cut_n=cut.n,
-        topic=topic,
+        name=alert_name,
         action=AlertAction.RESOLVE,
         severity=Severity.INFO,
         summary=f"{contract.name}: {text}",
@@ -263,8 +263,8 @@ def _resolve(contract: Contract, cut: Cut, topic: str) -> Alert:
     )
 
 
-def _over(topic: str) -> str:
-    return "not seen any more" if topic in _SEEN_TOPICS else "none outstanding"
+def _over(alert_name: str) -> str:
+    return "not seen any more" if alert_name in _SEEN_ANEW else "none outstanding"
 
 
 def _where(contract: Contract, cut: Cut) -> dict[str, Any]:
@@ -301,8 +301,8 @@ def _at_stake(outstanding: Outstanding) -> str:
     return f"{outstanding.count} outstanding, {format_money(outstanding.money)} at stake{negative}"
 
 
-def _words(topic: str) -> str:
-    return topic.replace("_", " ")
+def _words(alert_name: str) -> str:
+    return alert_name.replace("_", " ")
 
 
 def _sinks(contract: Contract) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ def page_of_test(contract: Contract, *, now_utc: datetime) -> Alert:
     return Alert(
         contract=contract.name,
         cut_n=None,
-        topic=TEST,
+        name=TEST,
         action=AlertAction.TRIGGER,
         severity=Severity.ERROR,
         summary=f"TEST of {contract.name} at {format_time(now_utc)}: nothing is wrong",

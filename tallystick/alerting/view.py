@@ -13,7 +13,7 @@ from tallystick.text.finding_guide import BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS
 from tallystick.text.money import format_money
 from tallystick.text.plain import format_time, format_window, story_text
 
-TOPIC_TEXTS: Mapping[str, ClassText] = {
+ALERT_TEXTS: Mapping[str, ClassText] = {
     **{str(name): text for texts in (BREAK_TEXTS, DOUBT_TEXTS, NOTICE_TEXTS) for name, text in texts.items()},
     INCONCLUSIVE: ClassText(
         title="Nothing proven",
@@ -36,7 +36,7 @@ TOPIC_TEXTS: Mapping[str, ClassText] = {
         check_first="Nothing. Where an incident was opened, close it.",
     ),
 }
-"""Of every topic that an alert may have."""
+"""Of every name that an alert may have."""
 
 
 def view_of(alert: Alert) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def view_of(alert: Alert) -> dict[str, Any]:
 
     runbook: the address of its page, or its path in the repository; "" where nobody gave one.
     """
-    text = TOPIC_TEXTS[alert.topic]
+    text = ALERT_TEXTS[alert.name]
     links = dict(alert.details.get("links", {}))
     return {
         "action": str(alert.action),
@@ -52,7 +52,7 @@ def view_of(alert: Alert) -> dict[str, Any]:
         "severity": str(alert.severity),
         "contract": alert.contract,
         "owner": story_text(str(alert.details.get("owner", ""))),
-        "topic": alert.topic,
+        "topic": alert.name,
         "title": text.title,
         "summary": story_text(alert.summary),
         "means": text.means,

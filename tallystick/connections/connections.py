@@ -187,7 +187,7 @@ def artifacts_folder(environment: Mapping[str, str] = os.environ) -> Path:
 def runbook_links(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Where a topic's page lies, as `deliver_pending` fills it in: below an address, or else in this repository."""
     base = environment.get("TALLYSTICK_RUNBOOKS_URL") or "docs/runbooks"
-    return {"runbook": f"{base.rstrip('/')}/{{topic}}.md"}
+    return {"runbook": f"{base.rstrip('/')}/{{alert}}.md"}
 
 
 def connection_text(connection_id: str, environment: Mapping[str, str] = os.environ) -> str:

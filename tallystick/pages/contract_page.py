@@ -8,7 +8,7 @@ from uuid import UUID
 
 from markupsafe import Markup
 
-from tallystick.alerting.view import TOPIC_TEXTS
+from tallystick.alerting.view import ALERT_TEXTS
 from tallystick.contract.change import ContractChange, contract_changes
 from tallystick.contract.contract import Contract
 from tallystick.kafka_cluster.config_check import PostureLine
@@ -86,7 +86,7 @@ class VersionRow:
 class IncidentRow:
     """An incident that fires. taken_on_by: "" while nobody is at it."""
 
-    topic: str
+    name: str
     title: str
     severity: str
     told_at: datetime
@@ -179,8 +179,8 @@ def contract_page(
 
 def _incident_row(incident: Incident, direction: Direction) -> IncidentRow:
     return IncidentRow(
-        topic=incident.topic,
-        title=TOPIC_TEXTS[incident.topic].for_direction(direction).title,
+        name=incident.name,
+        title=ALERT_TEXTS[incident.name].for_direction(direction).title,
         severity=incident.severity.value,
         told_at=incident.told_at,
         taken_on_by=escape_untrusted(incident.taken_on_by),

@@ -51,7 +51,7 @@ def deliver_pending(
 ) -> DeliverySummary:
     """Send every alert to each of these sinks that it is owed to. One failure stops neither other sinks nor other keys.
 
-    links: name to address, in which {contract}, {cut_n} and {topic} are filled in; sent with each alert.
+    links: name to address, in which {contract}, {cut_n} and {alert} are filled in; sent with each alert.
     What a sink refused holds back no later alert of its key. What fires is sent again to sinks that forget it.
     Raises DeliveryFailed at the end.
     """
@@ -159,7 +159,7 @@ def _send(alert: Alert, sink: Sink) -> Attempt:
 def _with_links(alert: Alert, links: Mapping[str, str]) -> Alert:
     """An alert that belongs to no cut has no link to one."""
     filled = {
-        name: text.format(contract=alert.contract, cut_n=alert.cut_n, topic=alert.topic)
+        name: text.format(contract=alert.contract, cut_n=alert.cut_n, alert=alert.name)
         for name, text in links.items()
         if alert.cut_n is not None or "{cut_n}" not in text
     }

@@ -16,7 +16,7 @@ from tallystick.alerting.policy import sink_name
 from tallystick.contract.alerts import Severity
 from tallystick.contract.contract import Contract
 from tallystick.contract.verdict_deadline import is_overdue, verdict_due_utc
-from tallystick.store.alerts.alert_store import append_alerts, firing_topics, newest_alert, one_deliverer
+from tallystick.store.alerts.alert_store import append_alerts, firing_names, newest_alert, one_deliverer
 from tallystick.store.runs.cut_store import read_cut
 from tallystick.store.runs.run_store import judged_until
 from tallystick.text.plain import format_time, format_window
@@ -74,26 +74,26 @@ def overdue_alert(
 
 
 def resolve_silences(engine: Engine, contract: Contract, *, now_utc: datetime) -> tuple[str, ...]:
-    """Put into the outbox that verdicts are back, once one is stored; gives the topics that this resolves.
+    """Put into the outbox that verdicts are back, once one is stored; gives the names of the alerts that this resolves.
 
     What is overdue stays so while a further window should have its verdict by now: one page for one outage.
     """
     with one_deliverer(engine, contract.name):
-        over = SILENCES & firing_topics(engine, contract.name)
+        over = SILENCES & firing_names(engine, contract.name)
         if VERDICT_OVERDUE in over and _still_overdue(engine, contract, now_utc):
             over -= {VERDICT_OVERDUE}
-        append_alerts(engine, [_resolve(contract, topic) for topic in sorted(over)])
+        append_alerts(engine, [_resolve(contract, alert_name) for alert_name in sorted(over)])
     return tuple(sorted(over))
 
 
 def _silence_alert(
-    contract: Contract, topic: str, action: AlertAction, summary: str, details: Mapping[str, Any]
+    contract: Contract, alert_name: str, action: AlertAction, summary: str, details: Mapping[str, Any]
 ) -> Alert:
     """One alert of SILENCES."""
     return Alert(
         contract=contract.name,
         cut_n=None,
-        topic=topic,
+        name=alert_name,
         action=action,
         severity=Severity.ERROR if action is AlertAction.TRIGGER else Severity.INFO,
         summary=summary,
@@ -102,16 +102,16 @@ def _silence_alert(
     )
 
 
-def _resolve(contract: Contract, topic: str) -> Alert:
+def _resolve(contract: Contract, alert_name: str) -> Alert:
     sentence = f"{contract.name}: runs end with a verdict again"
-    if topic == VERDICT_OVERDUE:
+    if alert_name == VERDICT_OVERDUE:
         sentence = f"{contract.name}: no verdict is overdue any more"
-    return _silence_alert(contract, topic, AlertAction.RESOLVE, sentence, {})
+    return _silence_alert(contract, alert_name, AlertAction.RESOLVE, sentence, {})
 
 
 def _page_once(engine: Engine, page: Alert) -> None:
     """Every run that is silent pages: receivers deduplicate. But a task that is tried again does not page again."""
-    newest = newest_alert(engine, page.contract, page.topic)
+    newest = newest_alert(engine, page.contract, page.name)
     run_id = page.details["scheduler_run_id"]
     if newest and newest.action is not AlertAction.RESOLVE and newest.details["scheduler_run_id"] == run_id:
         return

@@ -117,7 +117,7 @@ PAGES: Mapping[str, Call] = {
     "GET /report/{contract_name}/{cut_n}": _READS(address=f"/report/billing_payouts/{LAST_BROKEN}"),
     "GET /data-docs/{contract_name}/{path:path}": _READS(address="/data-docs/billing_payouts/index.html"),
     "POST /contract/{contract_name}/acknowledge": _ACTS(
-        address="/contract/billing_payouts/acknowledge", form={"topic": "nothing"}, page="/contract/billing_payouts"
+        address="/contract/billing_payouts/acknowledge", form={"alert": "nothing"}, page="/contract/billing_payouts"
     ),
     "POST /contract/{contract_name}/plan": _ACTS(
         address="/contract/billing_payouts/plan", page="/contract/billing_payouts"

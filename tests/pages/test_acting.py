@@ -18,7 +18,7 @@ BELOW = "/tallystick"
 NAME = payouts().name
 MISMATCH, TORN = mismatch(payouts(), "pay-7").break_id, torn(payouts(), "pay-9").break_id
 ROUTES = {
-    f"/contract/{NAME}/acknowledge": {"topic": BreakClass.TORN_TRANSACTION.value},
+    f"/contract/{NAME}/acknowledge": {"alert": BreakClass.TORN_TRANSACTION.value},
     f"/contract/{NAME}/plan": {},
     f"/break/{TORN}/write-off": {"reason": "refunded"},
     f"/run/{NAME}/1/close": {"reason": "nobody can read it"},
@@ -127,11 +127,11 @@ def test_who_may_not_act_sees_no_form_and_who_may_does(viewer: Any, op: Any, add
 
 
 def test_an_incident_is_taken_on_once(op: Any, own_store: Engine) -> None:
-    form = {"topic": BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED.value, "token": token_of(op)}
+    form = {"alert": BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED.value, "token": token_of(op)}
     done = op.post(f"{BELOW}/contract/{NAME}/acknowledge", data=form)
     assert (done.status_code, done.headers["location"]) == (303, f"{BELOW}/contract/{NAME}?done=taken-on")
     assert "You took the incident on" in op.get(done.headers["location"]).text
-    taken = {one.topic: one.taken_on_by for one in read_incidents(own_store, NAME)}
+    taken = {one.name: one.taken_on_by for one in read_incidents(own_store, NAME)}
     assert taken[BreakClass.MISSING_IN_TOPIC_NEVER_PRODUCED] == "op"
     assert trail(own_store)[-1] == ("op", "acknowledged")
     again = op.post(f"{BELOW}/contract/{NAME}/acknowledge", data=form)

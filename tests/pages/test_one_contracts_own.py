@@ -30,11 +30,11 @@ NAME, OTHER = payouts().name, payments().name
 CURRENCY = BreakClass.CURRENCY_MISMATCH
 
 
-def told(store: Engine, contract_name: str, topic: BreakClass, action: AlertAction, *, cut_n: int) -> None:
+def told(store: Engine, contract_name: str, name: BreakClass, action: AlertAction, *, cut_n: int) -> None:
     alert = Alert(
         contract=contract_name,
         cut_n=cut_n,
-        topic=topic,
+        name=name,
         action=action,
         severity=Severity.ERROR,
         summary="told",
@@ -45,7 +45,7 @@ def told(store: Engine, contract_name: str, topic: BreakClass, action: AlertActi
 
 
 def firing(store: Engine, contract_name: str) -> set[str]:
-    return {one.topic for one in read_incidents(store, contract_name)}
+    return {one.name for one in read_incidents(store, contract_name)}
 
 
 def test_an_incident_is_listed_until_it_is_resolved_and_again_when_it_comes_back(own_store: Engine) -> None:

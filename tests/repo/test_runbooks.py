@@ -1,4 +1,4 @@
-"""Whoever is paged finds a page: one per class and per topic of an alert, with the four things to know at night."""
+"""Whoever is paged finds a page: one per class and per name of an alert, with the four things to know at night."""
 
 import re
 from pathlib import Path
@@ -7,16 +7,16 @@ import pytest
 from typer.main import get_command
 
 from tallystick.alerting.alert import INCONCLUSIVE, SILENCES, TEST
-from tallystick.alerting.view import TOPIC_TEXTS
+from tallystick.alerting.view import ALERT_TEXTS
 from tallystick.cli.app import app
 from tallystick.connections.connections import runbook_links
 from tallystick.model.finding_names import BreakClass, Doubt, Notice
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "runbooks"
-TOPICS = sorted({*BreakClass, *Doubt, *Notice, INCONCLUSIVE, *SILENCES})
+ALERTS = sorted({*BreakClass, *Doubt, *Notice, INCONCLUSIVE, *SILENCES})
 HEADINGS = ["What it means", "How to check", "What to do", "What never to do"]
-PAGE = pytest.mark.parametrize("topic", TOPICS)
+PAGE = pytest.mark.parametrize("alert", ALERTS)
 
 
 def faults(text: str) -> list[str]:
@@ -46,30 +46,30 @@ COMMANDS = _commands()
 
 
 @PAGE
-def test_every_class_has_its_page(topic: str) -> None:
-    text = (FOLDER / f"{topic}.md").read_text()
+def test_every_class_has_its_page(alert: str) -> None:
+    text = (FOLDER / f"{alert}.md").read_text()
     assert faults(text) == []
-    assert text.startswith(f"# {TOPIC_TEXTS[topic].title}\n`{topic}`")
+    assert text.startswith(f"# {ALERT_TEXTS[alert].title}\n`{alert}`")
 
 
 def test_no_page_stands_without_its_class() -> None:
-    assert sorted(path.name for path in FOLDER.iterdir()) == sorted(f"{topic}.md" for topic in TOPICS)
+    assert sorted(path.name for path in FOLDER.iterdir()) == sorted(f"{alert}.md" for alert in ALERTS)
 
 
 def test_every_topic_of_an_alert_has_its_words() -> None:
-    assert {str(topic) for topic in TOPICS} | {TEST} == set(TOPIC_TEXTS)
+    assert {str(alert) for alert in ALERTS} | {TEST} == set(ALERT_TEXTS)
 
 
 @PAGE
-def test_a_page_links_only_pages_that_are_there(topic: str) -> None:
-    links = re.findall(r"\]\(([^)]+)\)", (FOLDER / f"{topic}.md").read_text())
+def test_a_page_links_only_pages_that_are_there(alert: str) -> None:
+    links = re.findall(r"\]\(([^)]+)\)", (FOLDER / f"{alert}.md").read_text())
     assert [link for link in links if not (FOLDER / link).is_file()] == []
 
 
 def test_the_link_of_an_alert_leads_to_its_page() -> None:
-    assert (ROOT / runbook_links({})["runbook"].format(topic=TOPICS[0])).is_file()
+    assert (ROOT / runbook_links({})["runbook"].format(alert=ALERTS[0])).is_file()
     elsewhere = runbook_links({"TALLYSTICK_RUNBOOKS_URL": "https://wiki.example.org/tally/"})
-    assert elsewhere["runbook"].format(topic="torn_cut") == "https://wiki.example.org/tally/torn_cut.md"
+    assert elsewhere["runbook"].format(alert="torn_cut") == "https://wiki.example.org/tally/torn_cut.md"
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ PAGER = "webhook:pager"
 
 
 def alert(
-    n: int, action: str = "trigger", *, topic: str = "phantom_in_topic", sinks: tuple[str, ...] = (PAGER,)
+    n: int, action: str = "trigger", *, name: str = "phantom_in_topic", sinks: tuple[str, ...] = (PAGER,)
 ) -> Alert:
     """Of cut n, told to these sinks."""
     return Alert(
         contract="payouts",
         cut_n=n,
-        topic=topic,
+        name=name,
         action=AlertAction(action),
         severity=Severity.ERROR,
         summary=f"cut {n}",

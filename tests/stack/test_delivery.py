@@ -108,7 +108,7 @@ def test_a_receiver_that_is_down_is_told_later(store: Engine, books: Any) -> Non
 
 def test_a_later_alert_of_a_key_waits_for_the_earlier_one(store: Engine, books: Any, receiver: Receiver) -> None:
     books.commit(store, books.result(0), alerts=(alert(0),))
-    books.commit(store, books.result(1), alerts=(alert(1, action="resolve"), alert(1, topic="inconclusive")))
+    books.commit(store, books.result(1), alerts=(alert(1, action="resolve"), alert(1, name="inconclusive")))
     receiver.answer = 500
     with pytest.raises(DeliveryFailed) as raised:
         deliver_pending(store, "payouts", [sink(receiver)])
@@ -184,7 +184,7 @@ def test_a_message_that_is_refused_once_more_after_its_resolve_was_taken_is_owed
     store: Engine, books: Any, receiver: Receiver
 ) -> None:
     books.commit(store, books.result(0), alerts=(alert(0),))
-    books.commit(store, books.result(1), alerts=(alert(1, action="resolve"), alert(1, topic="inconclusive")))
+    books.commit(store, books.result(1), alerts=(alert(1, action="resolve"), alert(1, name="inconclusive")))
     refusing = Choosy("cut 0", sink(receiver))
     with pytest.raises(DeliveryFailed, match="refused"):
         deliver_pending(store, "payouts", [refusing])
@@ -220,7 +220,7 @@ def test_a_failure_that_time_may_cure_is_curable_also_beside_a_refusal(
 def test_a_sink_that_asks_to_be_left_alone_is_not_asked_until_then(
     store: Engine, books: Any, receiver: Receiver
 ) -> None:
-    books.commit(store, books.result(0), alerts=(alert(0), alert(0, topic="inconclusive")))
+    books.commit(store, books.result(0), alerts=(alert(0), alert(0, name="inconclusive")))
     receiver.answer, receiver.answer_headers = 429, {"Retry-After": "3000"}
     for held_back, failed in ((1, 1), (2, 0)):
         with pytest.raises(DeliveryFailed, match="webhook:pager: it asked to be left alone for") as raised:

@@ -24,7 +24,7 @@ from tallystick.model.item_reason import ReasonCode, read_reason
 from tallystick.model.offsets import TopicPartition
 from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.store.alerts.alert_store import firing_topics, pending_alerts
+from tallystick.store.alerts.alert_store import firing_names, pending_alerts
 from tallystick.store.runs.cut_store import (
     CutAlreadyOpen,
     CutNotFound,
@@ -275,7 +275,7 @@ def test_alerts_are_committed_with_the_run(store: Engine, books: Any) -> None:
     alert = Alert(
         contract="payouts",
         cut_n=0,
-        topic=NEVER_PRODUCED,
+        name=NEVER_PRODUCED,
         action=AlertAction.TRIGGER,
         severity=Severity.CRITICAL,
         summary="one is missing",
@@ -288,9 +288,9 @@ def test_alerts_are_committed_with_the_run(store: Engine, books: Any) -> None:
     assert (stored.outbox_id, stored.began_utc) == (1, stored.at_utc)
     assert replace(stored, outbox_id=None, at_utc=None, began_utc=None) == alert
     assert pending.owed_to == ("file:alerts.jsonl",)
-    assert firing_topics(store, "payouts") == {NEVER_PRODUCED}
+    assert firing_names(store, "payouts") == {NEVER_PRODUCED}
     books.commit(store, books.result(1), alerts=(replace(alert, cut_n=1, action=AlertAction.RESOLVE),))
-    assert firing_topics(store, "payouts") == frozenset()
+    assert firing_names(store, "payouts") == frozenset()
 
 
 def test_200_000_rows_are_one_commit(store: Engine, books: Any) -> None:

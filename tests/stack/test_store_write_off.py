@@ -17,7 +17,7 @@ from tallystick.contract.alerts import Severity
 from tallystick.model.findings import Break
 from tallystick.model.open_item import ItemState, WriteOff
 from tallystick.model.verdict import Verdict
-from tallystick.store.alerts.alert_store import firing_topics, pending_alerts
+from tallystick.store.alerts.alert_store import firing_names, pending_alerts
 from tallystick.store.breaks.write_off_store import write_off_break
 from tallystick.store.plans.plan_store import read_audit
 from tallystick.store.runs.cut_store import CutAlreadyOpen, claim_attempt, no_run_under_way
@@ -35,7 +35,7 @@ def found(store: Engine, books: Any) -> tuple[Break, Break]:
     alert = Alert(
         contract="payouts",
         cut_n=1,
-        topic=both[0].break_class,
+        name=both[0].break_class,
         action=AlertAction.TRIGGER,
         severity=Severity.ERROR,
         summary="two are missing",
@@ -109,9 +109,9 @@ def test_a_break_of_an_older_cut_is_written_off_after_the_newest(
 
 def test_the_last_of_a_class_resolves_its_alert_once(store: Engine, found: tuple[Break, Break]) -> None:
     give_up(store, found[0])
-    assert firing_topics(store, "payouts") == {found[0].break_class}
+    assert firing_names(store, "payouts") == {found[0].break_class}
     assert give_up(store, found[1]).alert_resolved
-    assert firing_topics(store, "payouts") == frozenset()
+    assert firing_names(store, "payouts") == frozenset()
     assert pending_alerts(store, "payouts") == ()  # this contract has no sink
     with store.connect() as connection:
         actions = connection.execute(text("select action, cut_n from tallystick.alert order by alert_id")).all()

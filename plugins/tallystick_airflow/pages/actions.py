@@ -54,13 +54,13 @@ def take_on(
     request: Request,
     user: GetUserDep,
     contract_name: Name,
-    topic: Annotated[str, Form(max_length=200)],
+    alert: Annotated[str, Form(max_length=200)],
     token: Token,
 ) -> Response:
-    """A person is at it: the incident of this topic does not escalate."""
+    """A person is at it: the incident of this alert does not escalate."""
     _let_in(request, user, contract_name, token)
     with _store() as engine:
-        acknowledge(engine, contract_name, topic, by=user.get_name())
+        acknowledge(engine, contract_name, alert, by=user.get_name())
     return _back(request, f"/contract/{contract_name}?done=taken-on")
 
 

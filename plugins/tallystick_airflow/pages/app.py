@@ -249,7 +249,7 @@ def show_break(request: Request, user: GetUserDep, break_id: UUID, done: str = "
         request,
         "break",
         page=page,
-        runbook=runbook_links()["runbook"].format(topic=page.break_class),
+        runbook=runbook_links()["runbook"].format(alert=page.break_class),
         done=DONE.get(done, ""),
         token=form_token(user) if may_act(request, user, told.contract) else "",
         address=f"{told_base_of(request)}/break/{break_id}",

@@ -9,7 +9,9 @@ from tallystick.store.alerts.alert_store import firing_seen_by, insert_alerts
 from tallystick.store.schema import audit
 
 
-def acknowledge(engine: Engine, contract_name: str, topic: str, *, by: str, terminal: Terminal | None = None) -> Alert:
+def acknowledge(
+    engine: Engine, contract_name: str, alert_name: str, *, by: str, terminal: Terminal | None = None
+) -> Alert:
     """Put into the outbox that a person has taken an incident on. Raises AcknowledgementRefused.
 
     Not held up by a run: what that finds is told all the same. Of two persons at once, the second is refused.
@@ -17,9 +19,9 @@ def acknowledge(engine: Engine, contract_name: str, topic: str, *, by: str, term
     with engine.begin() as connection:
         lock = func.hashtextextended(f"tallystick/acknowledge/{contract_name}", 0)
         connection.execute(select(func.pg_advisory_xact_lock(lock)))
-        alert = acknowledgement(contract_name, topic, by=by, firing=firing_seen_by(connection, contract_name))
+        alert = acknowledgement(contract_name, alert_name, by=by, firing=firing_seen_by(connection, contract_name))
         insert_alerts(connection, [alert])
-        detail: dict[str, object] = {"topic": topic, "after_cut": alert.cut_n, "severity": alert.severity}
+        detail: dict[str, object] = {"topic": alert_name, "after_cut": alert.cut_n, "severity": alert.severity}
         detail |= at_terminal(terminal)
         connection.execute(
             insert(audit),

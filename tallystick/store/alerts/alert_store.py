@@ -38,23 +38,23 @@ def append_alerts(engine: Engine, alerts: Sequence[Alert]) -> None:
         insert_alerts(connection, alerts)
 
 
-def newest_alert(engine: Engine, contract_name: str, topic: str) -> Alert | None:
-    """The newest alert of a topic, delivered or not."""
+def newest_alert(engine: Engine, contract_name: str, alert_name: str) -> Alert | None:
+    """The newest alert of a name, delivered or not."""
     statement = (
-        _alerts(contract_name).where(alert_table.c.topic == topic).order_by(alert_table.c.alert_id.desc()).limit(1)
+        _alerts(contract_name).where(alert_table.c.topic == alert_name).order_by(alert_table.c.alert_id.desc()).limit(1)
     )
     with engine.connect() as connection:
         row = connection.execute(statement).first()
     return _alert_of(row) if row else None
 
 
-def firing_topics(engine: Engine, contract_name: str) -> frozenset[str]:
-    """Topics whose newest alert is no resolve, delivered or not."""
+def firing_names(engine: Engine, contract_name: str) -> frozenset[str]:
+    """Names whose newest alert is no resolve, delivered or not."""
     return frozenset(firing_alerts(engine, contract_name))
 
 
 def firing_alerts(engine: Engine, contract_name: str) -> dict[str, Alert]:
-    """The newest alert of each such topic: a trigger, or that it was acknowledged."""
+    """The newest alert of each such name: a trigger, or that it was acknowledged."""
     with engine.connect() as connection:
         return firing_seen_by(connection, contract_name)
 
@@ -173,7 +173,7 @@ def _alert_row(alert: Alert) -> dict[str, object]:
     return {
         "contract": alert.contract,
         "cut_n": alert.cut_n,
-        "topic": alert.topic,
+        "topic": alert.name,
         "dedup_key": alert.dedup_key,
         "action": alert.action,
         "severity": alert.severity,
@@ -186,7 +186,7 @@ def _alert_of(row: Row[Any]) -> Alert:
     return Alert(
         contract=row.contract,
         cut_n=row.cut_n,
-        topic=row.topic,
+        name=row.topic,
         action=AlertAction(row.action),
         severity=Severity(row.severity),
         summary=row.body["summary"],

@@ -15,7 +15,7 @@ from tallystick.store.schema import alert
 class Incident:
     """Not resolved yet. told_at: the newest alert of it. taken_on_by: "" while nobody has."""
 
-    topic: str
+    name: str
     severity: Severity
     summary: str
     told_at: datetime
@@ -23,7 +23,7 @@ class Incident:
 
 
 def read_incidents(engine: Engine, contract_name: str) -> tuple[Incident, ...]:
-    """Those whose newest alert is no resolve, by topic."""
+    """Those whose newest alert is no resolve, by name."""
     c = alert.c
     newest = (
         select(c.topic, c.action, c.severity, c.body, c.recorded_at)
@@ -35,7 +35,7 @@ def read_incidents(engine: Engine, contract_name: str) -> tuple[Incident, ...]:
         rows = connection.execute(newest).all()
     return tuple(
         Incident(
-            topic=row.topic,
+            name=row.topic,
             severity=Severity(row.severity),
             summary=row.body["summary"],
             told_at=row.recorded_at,

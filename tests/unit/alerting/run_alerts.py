@@ -101,20 +101,20 @@ def alerts(
         notices=notices,
     )
     contract = CONTRACT.model_copy(update={"alert": CONTRACT.alert.model_copy(update=rules or {})})
-    before = firing if isinstance(firing, Mapping) else {topic: fired(topic) for topic in firing}
+    before = firing if isinstance(firing, Mapping) else {name: fired(name) for name in firing}
     this = replace(cut(n), by_time=by_time)
     return list(alerts_for(contract, result, cut=this, firing=before, outstanding=outstanding or {}))
 
 
-def fired(topic: str, *, severity: Severity = Severity.ERROR, by: str = "", **details: Any) -> Alert:
-    """The newest alert of a topic, acknowledged where somebody did."""
+def fired(name: str, *, severity: Severity = Severity.ERROR, by: str = "", **details: Any) -> Alert:
+    """The newest alert of a name, acknowledged where somebody did."""
     return Alert(
         contract="payouts",
         cut_n=4,
-        topic=topic,
+        name=name,
         action=AlertAction.ACKNOWLEDGE if by else AlertAction.TRIGGER,
         severity=severity,
-        summary=topic,
+        summary=name,
         details={**details, "acknowledged_by": by} if by else details,
         sinks=("webhook:pager",),
     )

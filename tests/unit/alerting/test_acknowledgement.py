@@ -11,7 +11,7 @@ from tallystick.contract.alerts import Severity
 FIRED = Alert(
     contract="payouts",
     cut_n=4,
-    topic="missing_in_ledger",
+    name="missing_in_ledger",
     action=AlertAction.TRIGGER,
     severity=Severity.CRITICAL,
     summary="payouts: missing in ledger: 1 new",
@@ -19,7 +19,7 @@ FIRED = Alert(
     sinks=("webhook:pager",),
     outbox_id=9,
 )
-FIRING = {"missing_in_ledger": FIRED, "hanging_transaction": replace(FIRED, topic="hanging_transaction")}
+FIRING = {"missing_in_ledger": FIRED, "hanging_transaction": replace(FIRED, name="hanging_transaction")}
 
 
 def test_an_acknowledgement_keeps_key_severity_and_figures_and_says_who() -> None:

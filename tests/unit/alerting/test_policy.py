@@ -19,7 +19,7 @@ from tests.unit.alerting.run_alerts import MISSING, OLD, PHANTOM, a_break, alert
 
 
 def told(*arguments: Any, **keywords: Any) -> list[tuple[str, str]]:
-    return [(str(alert.action), alert.topic) for alert in alerts(*arguments, **keywords)]
+    return [(str(alert.action), alert.name) for alert in alerts(*arguments, **keywords)]
 
 
 def test_a_thousand_breaks_of_a_class_are_one_alert() -> None:
@@ -77,7 +77,7 @@ def test_one_class_resolves_while_another_fires() -> None:
 
 def test_an_inconclusive_run_alerts_low_and_resolves_nothing() -> None:
     (alert,) = alerts(verdict=Verdict.INCONCLUSIVE, doubts=(Doubt.LOG_EXPIRED,), firing=(MISSING,))
-    assert (alert.action, alert.topic, alert.severity) == (AlertAction.TRIGGER, "inconclusive", Severity.WARNING)
+    assert (alert.action, alert.name, alert.severity) == (AlertAction.TRIGGER, "inconclusive", Severity.WARNING)
     assert alert.summary == "payouts: cut 5 is inconclusive: log_expired: why."
 
 
@@ -106,7 +106,7 @@ EXPIRES = NoticeFound(
 
 def test_a_hanging_transaction_is_critical_and_has_an_alert_of_its_own() -> None:
     (alert,) = alerts(verdict=Verdict.INCONCLUSIVE, doubts=(HANGING, HANGING))
-    assert (alert.topic, alert.severity) == ("hanging_transaction", Severity.CRITICAL)
+    assert (alert.name, alert.severity) == ("hanging_transaction", Severity.CRITICAL)
     assert alert.dedup_key == "tallystick/payouts/hanging_transaction"
     assert alert.summary == ("payouts: hanging transaction: hanging_transaction: why. And 1 more.")
     assert alert.details["count"] == 2
@@ -130,7 +130,7 @@ def test_a_hanging_transaction_pages_beside_breaks_too() -> None:
 
 def test_a_notice_that_pages_is_a_warning_of_its_own_and_changes_nothing_else() -> None:
     (alert,) = alerts(verdict=Verdict.MATCHED, notices=(EXPIRES,))
-    assert (alert.action, alert.topic, alert.severity) == (
+    assert (alert.action, alert.name, alert.severity) == (
         AlertAction.TRIGGER,
         "retention_overtakes",
         Severity.WARNING,
@@ -223,7 +223,7 @@ def test_keys_are_shown_where_the_contract_shows_them() -> None:
 
 def test_a_break_that_stands_for_too_long_gets_the_next_severity_and_one_more_page() -> None:
     (alert,) = alerts(firing=(MISSING,), outstanding=standing(a_break("a")), rules=OLD)
-    assert (alert.action, alert.topic, alert.severity) == (AlertAction.TRIGGER, MISSING, Severity.CRITICAL)
+    assert (alert.action, alert.name, alert.severity) == (AlertAction.TRIGGER, MISSING, Severity.CRITICAL)
     assert alert.summary == (
         "payouts: missing in topic never produced: escalated: since 2026-02-27 12:00:00 UTC, "
         "1 outstanding, 4.00 EUR at stake"

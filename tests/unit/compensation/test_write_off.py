@@ -137,7 +137,7 @@ def test_a_name_that_drives_a_terminal_is_written_out() -> None:
 
 def test_the_last_of_a_class_resolves_its_alert_and_says_by_whom() -> None:
     (alert,) = alerts_of_write_off(CONTRACT, MISSING, ADA, cut=cut(4), firing=(MISSING,), outstanding={})
-    assert (alert.action, alert.topic, alert.cut_n) == (AlertAction.RESOLVE, MISSING, 4)
+    assert (alert.action, alert.name, alert.cut_n) == (AlertAction.RESOLVE, MISSING, 4)
     assert alert.dedup_key == f"tallystick/payouts/{MISSING}"
     assert alert.summary == (
         "payouts: missing in topic never produced: none outstanding; the last was written off by Ada"

@@ -61,7 +61,7 @@ def test_the_contracts_page_draws_and_lists_the_stored_figures() -> None:
         items=StandingPage(rows=(), next_after=""),
         incidents=(
             Incident(
-                topic="amount_mismatch", severity=Severity.ERROR, summary="s", told_at=NOON, taken_on_by="Ada\u202e"
+                name="amount_mismatch", severity=Severity.ERROR, summary="s", told_at=NOON, taken_on_by="Ada\u202e"
             ),
         ),
         plans=(
