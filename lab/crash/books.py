@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from lab.crash.plan import EVENTS_PER_PLAN, CrashRound, Kind
+from lab.crash.plan import EVENTS_PER_PLAN, CrashRound, PlanKind
 from lab.product.command_line import CommandLine
 from lab.rounds.delivery_mode_round import prepare
 from lab.rounds.round_contracts import payouts_contract, reads_contract, write_contract
@@ -61,7 +61,7 @@ class CrashBooks:
     hanging, by producer id. other_file: of another contract that reads the same, where there is one.
     """
 
-    kind: Kind
+    kind: PlanKind
     contract_file: Path
     names: Namespace
     partitions: tuple[Partition, ...]
@@ -76,21 +76,21 @@ class CrashBooks:
         return (self.contract_file, self.other_file) if self.other_file else (self.contract_file,)
 
 
-def crash_contract(kind: Kind, name: str, namespace: str) -> dict[str, Any]:
+def crash_contract(kind: PlanKind, name: str, namespace: str) -> dict[str, Any]:
     """What one kind of repair needs, a few events a plan."""
     caps = {"max_items": EVENTS_PER_PLAN, "max_amount_minor": _CAP, "four_eyes_above_minor": _CAP}
     match kind:
-        case Kind.REPUBLISH:
+        case PlanKind.REPUBLISH:
             return payouts_contract(
                 name, namespace, compensation=caps | {"classes": ["missing_in_topic_never_produced"]}
             )
-        case Kind.REVERSE:
+        case PlanKind.REVERSE:
             return payouts_contract(
                 name,
                 namespace,
                 compensation=caps | {"classes": ["duplicate_in_topic_new_session"], "reversal": "negated"},
             )
-        case Kind.POST:
+        case PlanKind.POST:
             post = {
                 "connection": POSTER,
                 "actions_table": f"{namespace}.posted_action",
@@ -102,11 +102,11 @@ def crash_contract(kind: Kind, name: str, namespace: str) -> dict[str, Any]:
             rules = caps | {"classes": ["missing_in_ledger"], "post": post}
             contract = reads_contract(name, namespace, compensation=rules)
             return contract | {"ledger": contract["ledger"] | _WRITTEN_XID}
-        case Kind.ABORT:
+        case PlanKind.ABORT:
             return reads_contract(name, namespace, compensation=caps | {"abort_hanging_transactions": True})
 
 
-def write_contracts(folder: Path, kind: Kind, names: Namespace, *, twice: bool) -> tuple[Path, ...]:
+def write_contracts(folder: Path, kind: PlanKind, names: Namespace, *, twice: bool) -> tuple[Path, ...]:
     """The contract of some books, and another one over the same topic and table where two read them."""
     contracts = [names.name, *([f"{names.name}_other"] if twice else [])]
     return tuple(write_contract(folder, crash_contract(kind, one, names.name)) for one in contracts)
@@ -125,24 +125,24 @@ def events_needed(rounds: Sequence[CrashRound]) -> int:
     return EVENTS_PER_PLAN * sum(crash.plans for crash in rounds)
 
 
-def counted_partitions(kind: Kind, names: Namespace) -> tuple[Partition, ...]:
+def counted_partitions(kind: PlanKind, names: Namespace) -> tuple[Partition, ...]:
     """Those whose transactions all end."""
     leg = leg_of(kind)
     count = PAYOUT_PARTITIONS if leg is Leg.PAYOUT else PAYMENT_PARTITIONS
-    hanging = {HANGING_PARTITION} if kind is Kind.ABORT else set()
+    hanging = {HANGING_PARTITION} if kind is PlanKind.ABORT else set()
     return tuple((names.topic(leg), number) for number in range(count) if number not in hanging)
 
 
 def new_reader(stack: LabStack, books: CrashBooks) -> EffectReader:
     """Whoever counts the effects of their kind."""
     match books.kind:
-        case Kind.REPUBLISH:
+        case PlanKind.REPUBLISH:
             return EventReader(stack.bootstrap_servers, books.partitions)
-        case Kind.REVERSE:
+        case PlanKind.REVERSE:
             return ReversalReader(stack.bootstrap_servers, books.partitions)
-        case Kind.POST:
+        case PlanKind.POST:
             return PostReader(stack.ledger_owner_dsn, books.names.schema)
-        case Kind.ABORT:
+        case PlanKind.ABORT:
             return MarkerReader(stack.broker.folder / "data" / f"{books.names.topic(Leg.PAYMENT)}-{HANGING_PARTITION}")
 
 
@@ -158,9 +158,9 @@ def archive(stack: LabStack, names: Namespace, event_ids: Collection[str]) -> No
         owner.execute(_ARCHIVE.format(names.schema, "{" + ",".join(event_ids) + "}"))
 
 
-def write_late(desk: Workload, kind: Kind, payment: Payment) -> None:
+def write_late(desk: Workload, kind: PlanKind, payment: Payment) -> None:
     """What is missing, by the original's own producer: the relay, or the poster."""
-    if kind is Kind.POST:
+    if kind is PlanKind.POST:
         desk.post(payment.event(Leg.PAYMENT))
         return
     row = Ledger(desk.names).find_payout(desk.connection, payment)
@@ -168,9 +168,9 @@ def write_late(desk: Workload, kind: Kind, payment: Payment) -> None:
     desk.publish(row.event, source=row.source)
 
 
-def write_by_hand(desk: Workload, kind: Kind, payment: Payment) -> None:
+def write_by_hand(desk: Workload, kind: PlanKind, payment: Payment) -> None:
     """The same, by a person: no header says who, and a row says when the money moved."""
-    if kind is Kind.POST:
+    if kind is PlanKind.POST:
         event = payment.event(Leg.PAYMENT)
         with desk.connection.transaction():
             Ledger(desk.names).post(desk.connection, event, once=False, at=payment.occurred_at)
@@ -221,19 +221,19 @@ def find_all(stack: LabStack, folder: Path, rounds: Sequence[CrashRound], *, see
     return books
 
 
-def leg_of(kind: Kind) -> Leg:
+def leg_of(kind: PlanKind) -> Leg:
     """Of what this kind repairs."""
-    return Leg.PAYOUT if kind in (Kind.REPUBLISH, Kind.REVERSE) else Leg.PAYMENT
+    return Leg.PAYOUT if kind in (PlanKind.REPUBLISH, PlanKind.REVERSE) else Leg.PAYMENT
 
 
-def by_match_key(kind: Kind, paid: Sequence[Payment]) -> dict[str, Payment]:
+def by_match_key(kind: PlanKind, paid: Sequence[Payment]) -> dict[str, Payment]:
     return {str(payment.event(leg_of(kind)).event_id): payment for payment in paid}
 
 
 def _begin(stack: LabStack, folder: Path, name: str, rounds: Sequence[CrashRound], seed: int) -> CrashBooks:
     kind, names = rounds[0].kind, Namespace(f"crash_{name}")
     prepare(stack, DeliveryMode.AT_LEAST_ONCE, seed, names.name)  # its ledger does not refuse a second posting
-    if kind is Kind.POST:
+    if kind is PlanKind.POST:
         prepare_posting(stack, names)
     file, *other = write_contracts(folder, kind, names, twice=rounds[0].has_two_contracts)
     return CrashBooks(
@@ -247,30 +247,30 @@ def _begin(stack: LabStack, folder: Path, name: str, rounds: Sequence[CrashRound
     )
 
 
-def _go_wrong(stack: LabStack, desk: Workload, kind: Kind, paid: Sequence[Payment]) -> Mapping[int, RawProducer]:
+def _go_wrong(stack: LabStack, desk: Workload, kind: PlanKind, paid: Sequence[Payment]) -> Mapping[int, RawProducer]:
     """Write what there is to repair; give the producers of what hangs, by producer id."""
     match kind:
-        case Kind.REPUBLISH:
+        case PlanKind.REPUBLISH:
             for payment in paid:
                 desk.add_payout(payment)
-        case Kind.REVERSE:
+        case PlanKind.REVERSE:
             published = [desk.add_payout(payment).event for payment in paid]
             desk.publish(*published)
             desk.publish(*published)
-        case Kind.POST:
+        case PlanKind.POST:
             desk.publish(*(payment.event(Leg.PAYMENT) for payment in paid))
-        case Kind.ABORT:
+        case PlanKind.ABORT:
             return leave_hanging(stack, desk.names, *(payment.event(Leg.PAYMENT) for payment in paid))
     return {}
 
 
-def _go_on(desk: Workload, kind: Kind) -> None:
+def _go_on(desk: Workload, kind: PlanKind) -> None:
     """One more event, on both sides; behind what hangs none would be read."""
-    if kind is Kind.POST:
+    if kind is PlanKind.POST:
         posted = desk.payment().event(Leg.PAYMENT)
         desk.publish(posted)
         desk.post(posted)
-    elif kind is not Kind.ABORT:
+    elif kind is not PlanKind.ABORT:
         row = desk.add_payout(desk.payment())
         desk.publish(row.event, source=row.source)
 

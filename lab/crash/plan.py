@@ -9,7 +9,7 @@ from itertools import islice
 EVENTS_PER_PLAN = 3
 
 
-class Kind(StrEnum):
+class PlanKind(StrEnum):
     """What a plan does about each of its EVENTS_PER_PLAN events.
 
     republish: publish the event that the topic lacks. reverse: take a copy back, by an event that names it. post: write
@@ -49,7 +49,7 @@ class Step(StrEnum):
     FINISHED = "finished"
 
 
-class Fault(StrEnum):
+class CrashFault(StrEnum):
     """What happens to the executor at its step, or to what it talks to. Afterwards it is started until it has finished.
 
     frozen: a second executor does the plan meanwhile, then the first one wakes up; the servers have ended its sessions
@@ -119,10 +119,10 @@ _REVERSING = (
 )
 """Of these steps, those at which a process of a reversal is struck."""
 
-STEPS: Mapping[Kind, tuple[Step, ...]] = {
-    Kind.REPUBLISH: _PUBLISHING,
-    Kind.REVERSE: _PUBLISHING,
-    Kind.POST: (
+STEPS: Mapping[PlanKind, tuple[Step, ...]] = {
+    PlanKind.REPUBLISH: _PUBLISHING,
+    PlanKind.REVERSE: _PUBLISHING,
+    PlanKind.POST: (
         Step.APPROVED,
         Step.EXECUTING,
         Step.PROVED,
@@ -133,7 +133,7 @@ STEPS: Mapping[Kind, tuple[Step, ...]] = {
         Step.RECORDED,
         Step.FINISHED,
     ),
-    Kind.ABORT: (
+    PlanKind.ABORT: (
         Step.APPROVED,
         Step.EXECUTING,
         Step.EVIDENCE_KEPT,
@@ -144,12 +144,12 @@ STEPS: Mapping[Kind, tuple[Step, ...]] = {
     ),
 }
 
-_FAULTS: Mapping[Kind, Mapping[Fault, tuple[Step, ...]]] = {
-    Kind.REPUBLISH: {
-        Fault.KILLED: _PUBLISHING,
-        Fault.FROZEN: _PUBLISHING,
-        Fault.OVERTAKEN: (Step.EXECUTING, Step.FENCED, Step.PROGRESS_READ, Step.PROVED, Step.BEGUN),
-        Fault.BROKER_KILLED: (
+_FAULTS: Mapping[PlanKind, Mapping[CrashFault, tuple[Step, ...]]] = {
+    PlanKind.REPUBLISH: {
+        CrashFault.KILLED: _PUBLISHING,
+        CrashFault.FROZEN: _PUBLISHING,
+        CrashFault.OVERTAKEN: (Step.EXECUTING, Step.FENCED, Step.PROGRESS_READ, Step.PROVED, Step.BEGUN),
+        CrashFault.BROKER_KILLED: (
             Step.APPROVED,
             Step.FENCED,
             Step.PROVED,
@@ -159,7 +159,7 @@ _FAULTS: Mapping[Kind, Mapping[Fault, tuple[Step, ...]]] = {
             Step.PUBLISHED,
             Step.RECORDED,
         ),
-        Fault.STORE_KILLED: (
+        CrashFault.STORE_KILLED: (
             Step.EXECUTING,
             Step.FENCED,
             Step.PROVED,
@@ -169,11 +169,22 @@ _FAULTS: Mapping[Kind, Mapping[Fault, tuple[Step, ...]]] = {
             Step.PUBLISHED,
             Step.RECORDED,
         ),
-        Fault.LEDGER_KILLED: (Step.EXECUTING, Step.FENCED, Step.PROGRESS_READ),  # it is read no more
-        Fault.ANSWER_LOST: (Step.EXECUTING, Step.BEGUN, Step.COMMITTING),  # to what is asked next, or in committing
-        Fault.LOG_EXPIRED: (Step.EXECUTING, Step.PROVED, Step.FLUSHED, Step.COMMITTING, Step.PUBLISHED, Step.FINISHED),
-        Fault.RECORDS_REFUSED: (Step.PROVED, Step.BEGUN),
-        Fault.CLEARED: (
+        CrashFault.LEDGER_KILLED: (Step.EXECUTING, Step.FENCED, Step.PROGRESS_READ),  # it is read no more
+        CrashFault.ANSWER_LOST: (
+            Step.EXECUTING,
+            Step.BEGUN,
+            Step.COMMITTING,
+        ),  # to what is asked next, or in committing
+        CrashFault.LOG_EXPIRED: (
+            Step.EXECUTING,
+            Step.PROVED,
+            Step.FLUSHED,
+            Step.COMMITTING,
+            Step.PUBLISHED,
+            Step.FINISHED,
+        ),
+        CrashFault.RECORDS_REFUSED: (Step.PROVED, Step.BEGUN),
+        CrashFault.CLEARED: (
             Step.APPROVED,
             Step.EXECUTING,
             Step.PROVED,
@@ -183,8 +194,8 @@ _FAULTS: Mapping[Kind, Mapping[Fault, tuple[Step, ...]]] = {
             Step.PUBLISHED,
             Step.FINISHED,
         ),
-        Fault.BY_HAND: (Step.APPROVED, Step.EXECUTING, Step.FLUSHED, Step.RECORDED),
-        Fault.WRITTEN_OFF: (
+        CrashFault.BY_HAND: (Step.APPROVED, Step.EXECUTING, Step.FLUSHED, Step.RECORDED),
+        CrashFault.WRITTEN_OFF: (
             Step.APPROVED,
             Step.EXECUTING,
             Step.PROVED,
@@ -194,31 +205,31 @@ _FAULTS: Mapping[Kind, Mapping[Fault, tuple[Step, ...]]] = {
             Step.COMMITTING,
             Step.PUBLISHED,
         ),
-        Fault.OTHER_CONTRACT: (Step.APPROVED, Step.EXECUTING, Step.FLUSHED, Step.COMMITTING, Step.RECORDED),
-        Fault.CONTRACTS_RACE: (Step.APPROVED, Step.PROVED, Step.BEGUN),
+        CrashFault.OTHER_CONTRACT: (Step.APPROVED, Step.EXECUTING, Step.FLUSHED, Step.COMMITTING, Step.RECORDED),
+        CrashFault.CONTRACTS_RACE: (Step.APPROVED, Step.PROVED, Step.BEGUN),
     },
     # By the same protocol, so not every fault is dealt again at each of its steps. The log may not expire here and
     # below: what later rounds repair stands on it.
-    Kind.REVERSE: {
-        Fault.KILLED: _REVERSING,
-        Fault.FROZEN: _REVERSING,
-        Fault.OVERTAKEN: (Step.PROVED, Step.BEGUN),
-        Fault.BROKER_KILLED: (Step.BEGUN, Step.COMMITTING, Step.PUBLISHED),
-        Fault.STORE_KILLED: (Step.PUBLISHED,),
-        Fault.LEDGER_KILLED: (Step.PROGRESS_READ,),
-        Fault.ANSWER_LOST: (Step.BEGUN, Step.COMMITTING),
-        Fault.RECORDS_REFUSED: (Step.BEGUN,),
-        Fault.WRITTEN_OFF: (Step.APPROVED, Step.FLUSHED),
-        Fault.OTHER_CONTRACT: (Step.APPROVED, Step.FLUSHED),
+    PlanKind.REVERSE: {
+        CrashFault.KILLED: _REVERSING,
+        CrashFault.FROZEN: _REVERSING,
+        CrashFault.OVERTAKEN: (Step.PROVED, Step.BEGUN),
+        CrashFault.BROKER_KILLED: (Step.BEGUN, Step.COMMITTING, Step.PUBLISHED),
+        CrashFault.STORE_KILLED: (Step.PUBLISHED,),
+        CrashFault.LEDGER_KILLED: (Step.PROGRESS_READ,),
+        CrashFault.ANSWER_LOST: (Step.BEGUN, Step.COMMITTING),
+        CrashFault.RECORDS_REFUSED: (Step.BEGUN,),
+        CrashFault.WRITTEN_OFF: (Step.APPROVED, Step.FLUSHED),
+        CrashFault.OTHER_CONTRACT: (Step.APPROVED, Step.FLUSHED),
     },
-    Kind.POST: {
-        Fault.KILLED: STEPS[Kind.POST],
-        Fault.FROZEN: STEPS[Kind.POST],
-        Fault.OVERTAKEN: (Step.BEGUN, Step.INSERTED),
-        Fault.PLANNED_AGAIN: (Step.BEGUN, Step.INSERTED, Step.POSTED),
-        Fault.BROKER_KILLED: (Step.APPROVED, Step.EXECUTING),  # it is read no more
-        Fault.STORE_KILLED: (Step.EXECUTING, Step.INSERTED, Step.POSTED, Step.RECORDED),
-        Fault.LEDGER_KILLED: (
+    PlanKind.POST: {
+        CrashFault.KILLED: STEPS[PlanKind.POST],
+        CrashFault.FROZEN: STEPS[PlanKind.POST],
+        CrashFault.OVERTAKEN: (Step.BEGUN, Step.INSERTED),
+        CrashFault.PLANNED_AGAIN: (Step.BEGUN, Step.INSERTED, Step.POSTED),
+        CrashFault.BROKER_KILLED: (Step.APPROVED, Step.EXECUTING),  # it is read no more
+        CrashFault.STORE_KILLED: (Step.EXECUTING, Step.INSERTED, Step.POSTED, Step.RECORDED),
+        CrashFault.LEDGER_KILLED: (
             Step.EXECUTING,
             Step.BEGUN,
             Step.INSERTED,
@@ -226,8 +237,8 @@ _FAULTS: Mapping[Kind, Mapping[Fault, tuple[Step, ...]]] = {
             Step.POSTED,
             Step.RECORDED,
         ),
-        Fault.ANSWER_LOST: (Step.COMMITTING,),
-        Fault.CLEARED: (
+        CrashFault.ANSWER_LOST: (Step.COMMITTING,),
+        CrashFault.CLEARED: (
             Step.APPROVED,
             Step.EXECUTING,
             Step.INSERTED,
@@ -235,19 +246,19 @@ _FAULTS: Mapping[Kind, Mapping[Fault, tuple[Step, ...]]] = {
             Step.POSTED,
             Step.FINISHED,
         ),
-        Fault.BY_HAND: (Step.APPROVED, Step.INSERTED, Step.RECORDED),
-        Fault.WRITTEN_OFF: (Step.APPROVED, Step.INSERTED, Step.POSTED),
-        Fault.OTHER_CONTRACT: (Step.APPROVED, Step.INSERTED),
-        Fault.CONTRACTS_RACE: (Step.APPROVED, Step.INSERTED),
+        CrashFault.BY_HAND: (Step.APPROVED, Step.INSERTED, Step.RECORDED),
+        CrashFault.WRITTEN_OFF: (Step.APPROVED, Step.INSERTED, Step.POSTED),
+        CrashFault.OTHER_CONTRACT: (Step.APPROVED, Step.INSERTED),
+        CrashFault.CONTRACTS_RACE: (Step.APPROVED, Step.INSERTED),
     },
-    Kind.ABORT: {
-        Fault.KILLED: STEPS[Kind.ABORT],
-        Fault.FROZEN: STEPS[Kind.ABORT],
-        Fault.OVERTAKEN: (Step.EVIDENCE_KEPT, Step.MARKED),
-        Fault.BROKER_KILLED: (Step.EXECUTING, Step.EVIDENCE_KEPT, Step.COMMITTING, Step.MARKED, Step.RECORDED),
-        Fault.STORE_KILLED: (Step.EXECUTING, Step.EVIDENCE_KEPT, Step.MARKED, Step.RECORDED),
-        Fault.ANSWER_LOST: (Step.COMMITTING,),
-        Fault.RETURNED: (Step.APPROVED, Step.EXECUTING, Step.EVIDENCE_KEPT),  # before the marker
+    PlanKind.ABORT: {
+        CrashFault.KILLED: STEPS[PlanKind.ABORT],
+        CrashFault.FROZEN: STEPS[PlanKind.ABORT],
+        CrashFault.OVERTAKEN: (Step.EVIDENCE_KEPT, Step.MARKED),
+        CrashFault.BROKER_KILLED: (Step.EXECUTING, Step.EVIDENCE_KEPT, Step.COMMITTING, Step.MARKED, Step.RECORDED),
+        CrashFault.STORE_KILLED: (Step.EXECUTING, Step.EVIDENCE_KEPT, Step.MARKED, Step.RECORDED),
+        CrashFault.ANSWER_LOST: (Step.COMMITTING,),
+        CrashFault.RETURNED: (Step.APPROVED, Step.EXECUTING, Step.EVIDENCE_KEPT),  # before the marker
     },
 }
 
@@ -255,10 +266,10 @@ _COMMITTED = (Step.COMMITTING, Step.PUBLISHED, Step.POSTED, Step.RECORDED, Step.
 """Steps at which the struck event's effect stands."""
 _UNPROVEN = (Step.EXECUTING, Step.FENCED, Step.PROGRESS_READ, Step.PROVED, Step.RECORDED, Step.FINISHED)
 """Steps that an executor comes to which proves nothing, once it has claimed its actions."""
-_BETWEEN_STARTS = (Fault.CLEARED, Fault.BY_HAND, Fault.WRITTEN_OFF)
-_TWO_CONTRACTS = (Fault.OTHER_CONTRACT, Fault.CONTRACTS_RACE)
+_BETWEEN_STARTS = (CrashFault.CLEARED, CrashFault.BY_HAND, CrashFault.WRITTEN_OFF)
+_TWO_CONTRACTS = (CrashFault.OTHER_CONTRACT, CrashFault.CONTRACTS_RACE)
 
-Cell = tuple[Kind, Step, Fault]
+Cell = tuple[PlanKind, Step, CrashFault]
 
 CELLS: tuple[Cell, ...] = tuple(
     (kind, step, fault) for kind, faults in _FAULTS.items() for fault, steps in faults.items() for step in steps
@@ -273,9 +284,9 @@ class CrashRound:
     """
 
     name: str
-    kind: Kind
+    kind: PlanKind
     step: Step
-    fault: Fault
+    fault: CrashFault
     record: int
     second_at: Step
 
@@ -297,30 +308,30 @@ class CrashRound:
     @property
     def plans(self) -> int:
         """So many plans it makes, at most."""
-        return 2 if self.fault in (Fault.LOG_EXPIRED, Fault.PLANNED_AGAIN) or self.may_be_stale else 1
+        return 2 if self.fault in (CrashFault.LOG_EXPIRED, CrashFault.PLANNED_AGAIN) or self.may_be_stale else 1
 
     @property
     def is_held(self) -> bool:
         """Does the struck event's own producer have it in an open transaction while the executor runs, and abort it?"""
-        publishes = self.kind in (Kind.REPUBLISH, Kind.REVERSE)
-        return self.fault is Fault.WRITTEN_OFF and publishes and self.step in _UNPROVEN
+        publishes = self.kind in (PlanKind.REPUBLISH, PlanKind.REVERSE)
+        return self.fault is CrashFault.WRITTEN_OFF and publishes and self.step in _UNPROVEN
 
     @property
     def may_refuse(self) -> int:
         """Of so many of its events it is right to say that nothing was done: they are no more what was approved."""
-        return 1 if self.fault is Fault.RETURNED or self.is_written_off else 0
+        return 1 if self.fault is CrashFault.RETURNED or self.is_written_off else 0
 
     @property
     def is_written_off(self) -> bool:
         """May a person write the struck event off? Not while an executor may have done it, or has."""
-        return self.fault is Fault.WRITTEN_OFF and self.may_be_stale
+        return self.fault is CrashFault.WRITTEN_OFF and self.may_be_stale
 
     @property
     def by_another(self) -> int:
         """So many of its events somebody else does, so that it is right to refuse them."""
         if self.has_two_contracts:
             return EVENTS_PER_PLAN if self.step is Step.APPROVED else 0  # from then on the store has its claim
-        return 1 if self.fault in (Fault.CLEARED, Fault.BY_HAND) and self.step not in _COMMITTED else 0
+        return 1 if self.fault in (CrashFault.CLEARED, CrashFault.BY_HAND) and self.step not in _COMMITTED else 0
 
 
 def plan_crashes(seed: int, rounds: int, *, first: int = 1) -> tuple[CrashRound, ...]:

@@ -32,7 +32,7 @@ from lab.crash.books import (
     write_late,
 )
 from lab.crash.executor import Executor, StartEnd
-from lab.crash.plan import EVENTS_PER_PLAN, CrashRound, Fault, Kind, Step
+from lab.crash.plan import EVENTS_PER_PLAN, CrashFault, CrashRound, PlanKind, Step
 from lab.crash.score import EventEnd, RoundEnd, Told
 from lab.crash.server_faults import READER, StruckServers
 from lab.product.command_line import STEP_BY_STEP, CommandLine
@@ -54,16 +54,16 @@ _PLAN_SECONDS_MAX = 280.0
 _ASKED_NEXT = {Step.EXECUTING: Request.INIT_PRODUCER_ID, Step.BEGUN: Request.PRODUCE}
 _AFTER_COMMIT = (Step.PUBLISHED, Step.RECORDED, Step.FINISHED)
 _BEFORE_COMMIT = {
-    Kind.REPUBLISH: Step.FLUSHED,
-    Kind.REVERSE: Step.FLUSHED,
-    Kind.POST: Step.INSERTED,
-    Kind.ABORT: Step.EVIDENCE_KEPT,
+    PlanKind.REPUBLISH: Step.FLUSHED,
+    PlanKind.REVERSE: Step.FLUSHED,
+    PlanKind.POST: Step.INSERTED,
+    PlanKind.ABORT: Step.EVIDENCE_KEPT,
 }
 _OF_EACH = {
-    Kind.REPUBLISH: (Step.RECORDED,),
-    Kind.REVERSE: (Step.RECORDED,),
-    Kind.POST: (Step.BEGUN, Step.INSERTED, Step.POSTED, Step.RECORDED),
-    Kind.ABORT: (Step.EVIDENCE_KEPT, Step.MARKED, Step.RECORDED),
+    PlanKind.REPUBLISH: (Step.RECORDED,),
+    PlanKind.REVERSE: (Step.RECORDED,),
+    PlanKind.POST: (Step.BEGUN, Step.INSERTED, Step.POSTED, Step.RECORDED),
+    PlanKind.ABORT: (Step.EVIDENCE_KEPT, Step.MARKED, Step.RECORDED),
 }
 """Steps that come once for each event."""
 _ENVIRONMENT = "lab"
@@ -210,7 +210,7 @@ class CrashMatrix:
 
     def _start(self, plan: StoredPlan) -> Executor:
         asked = ["compensation", "act", str(plan.contract_file), plan.plan_hash]
-        if self.books.kind is Kind.ABORT:
+        if self.books.kind is PlanKind.ABORT:
             asked += ["--approval", str(self._signed_sheet(plan))]
         self.account.starts += 1
         return Executor([*self.launcher, *asked, "--by", "lab", "--json"], self.environment, self.log)
@@ -247,15 +247,15 @@ class CrashMatrix:
         if not first.run_to(_Place(replace(crash, step=_BEFORE_COMMIT[crash.kind]))):
             return False
         match crash.kind:
-            case Kind.POST:
+            case PlanKind.POST:
                 self.servers.ledger.hold_commits()
                 first.let_go()
                 self.servers.ledger.wait_held(first.ports)
-            case Kind.ABORT:
+            case PlanKind.ABORT:
                 with self.servers.losing(Request.WRITE_TXN_MARKERS, client_id=READER):
                     first.let_go()
             case _:
-                loss = Loss.REQUEST if crash.fault is Fault.BROKER_KILLED else Loss.ANSWER  # see kill_broker
+                loss = Loss.REQUEST if crash.fault is CrashFault.BROKER_KILLED else Loss.ANSWER  # see kill_broker
                 with self.servers.losing(Request.END_TXN, loss):
                     first.let_go()
         return True
@@ -264,38 +264,38 @@ class CrashMatrix:
 
     def _strike(self, crash: CrashRound, plan: StoredPlan, first: Executor) -> None:
         match crash.fault:
-            case Fault.KILLED:
+            case CrashFault.KILLED:
                 first.kill()
                 self._let_commits_go(crash)
-            case Fault.FROZEN:
+            case CrashFault.FROZEN:
                 first.freeze()
                 self._let_commits_go(crash)
                 self.servers.end_idle_sessions(first.ports)
                 self._finish(plan)
                 first.wake()
-            case Fault.OVERTAKEN if crash.kind in (Kind.POST, Kind.ABORT):
+            case CrashFault.OVERTAKEN if crash.kind in (PlanKind.POST, PlanKind.ABORT):
                 self._follow(plan, first)
-            case Fault.OVERTAKEN:
+            case CrashFault.OVERTAKEN:
                 self._overtake(crash, plan, first)
-            case Fault.PLANNED_AGAIN:
+            case CrashFault.PLANNED_AGAIN:
                 first.freeze()
                 self._finish(self._plan(self.books.later_cut_n))
                 first.wake()
-            case Fault.BROKER_KILLED:
+            case CrashFault.BROKER_KILLED:
                 self.servers.kill_broker(self.books.partitions, after_commit=crash.step in _AFTER_COMMIT)
-            case Fault.STORE_KILLED:
+            case CrashFault.STORE_KILLED:
                 self.servers.kill_database(self.stack.store_server)
-            case Fault.LEDGER_KILLED:
+            case CrashFault.LEDGER_KILLED:
                 self._let_commits_go(crash, reload=False)
                 self.servers.kill_database(self.stack.ledger_server)
-            case Fault.ANSWER_LOST:
+            case CrashFault.ANSWER_LOST:
                 if crash.step is not Step.COMMITTING:
                     with self.servers.losing(_ASKED_NEXT[crash.step]):
                         first.let_go()
-                elif crash.kind is Kind.POST:
+                elif crash.kind is PlanKind.POST:
                     self.servers.ledger.lose_answers()
                     self._let_commits_go(crash)
-            case Fault.LOG_EXPIRED:
+            case CrashFault.LOG_EXPIRED:
                 first.kill()
                 assert isinstance(self.reader, EventReader)
                 after_commit = crash.step in _AFTER_COMMIT
@@ -303,25 +303,25 @@ class CrashMatrix:
                     self.reader, self.books.partitions, after_commit=after_commit, judge=self._read_on
                 )
                 self._finish(self._plan(self.books.later_cut_n))
-            case Fault.RECORDS_REFUSED:
+            case CrashFault.RECORDS_REFUSED:
                 with self.servers.refusing_events(self.books.partitions):
                     first.run_to(lambda told: told["step"] == "aborted")
-            case Fault.RETURNED:
+            case CrashFault.RETURNED:
                 self._return_producer(crash, plan, first)
-            case Fault.CLEARED | Fault.BY_HAND | Fault.WRITTEN_OFF:
+            case CrashFault.CLEARED | CrashFault.BY_HAND | CrashFault.WRITTEN_OFF:
                 first.kill()
                 self._let_commits_go(crash)
                 self._end_open(first)
-                if crash.fault is Fault.WRITTEN_OFF:
+                if crash.fault is CrashFault.WRITTEN_OFF:
                     self._write_off(crash, plan)
                 else:
                     self._repair(crash, plan)
-            case Fault.OTHER_CONTRACT:
+            case CrashFault.OTHER_CONTRACT:
                 first.kill()
                 self._let_commits_go(crash)
                 self._end_open(first)
                 self._do_by_other_contract(crash, plan)
-            case Fault.CONTRACTS_RACE:
+            case CrashFault.CONTRACTS_RACE:
                 first.freeze()
                 self._do_by_other_contract(crash, plan)
                 first.wake()
@@ -344,7 +344,7 @@ class CrashMatrix:
         return [key for key, action in plan.actions.items() if copies[action.counted_as]]
 
     def _let_commits_go(self, crash: CrashRound, *, reload: bool = True) -> None:
-        if (crash.kind, crash.step) == (Kind.POST, Step.COMMITTING):
+        if (crash.kind, crash.step) == (PlanKind.POST, Step.COMMITTING):
             self.servers.ledger.let_commits_go(reload=reload)
 
     def _follow(self, plan: StoredPlan, first: Executor) -> None:
@@ -398,13 +398,13 @@ class CrashMatrix:
         """The struck event, unless it stands; then a run judges it. What is cleared is taken from where it stands."""
         key = _struck(crash, plan)
         if key not in self._standing(plan):
-            write = write_late if crash.fault is Fault.CLEARED else write_by_hand
+            write = write_late if crash.fault is CrashFault.CLEARED else write_by_hand
             service = "relay" if leg_of(crash.kind) is Leg.PAYOUT else "billing"
             with Workload.open(self.stack, self.books.names.name, service, crash.name) as desk:
                 write(desk, crash.kind, self.books.paid[key])
             self.account.by_another.add(key)
         judge = partial(self._judge, plan)
-        if crash.fault is Fault.BY_HAND:
+        if crash.fault is CrashFault.BY_HAND:
             judge()
         elif isinstance(self.reader, EventReader):
             self.servers.expire_log(self.reader, self.books.partitions, after_commit=True, judge=judge)
@@ -462,7 +462,7 @@ class CrashMatrix:
                 copies=copies[action.counted_as],
                 told=account.told.get(key, Told()),
                 state=states.get(action.action_id, ""),
-                evidence=crash.kind is not Kind.ABORT or action.action_id in witnessed,
+                evidence=crash.kind is not PlanKind.ABORT or action.action_id in witnessed,
                 by_another=key in account.by_another,
             )
             for key, action in actions.items()

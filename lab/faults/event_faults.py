@@ -19,7 +19,7 @@ from lab.services.group_member import open_member, slow_member, take_one
 from lab.services.kafka_clients import new_consumer
 from lab.services.partition_reader import save_progress
 from lab.services.workload import Workload, Writer
-from lab.truth.score import Finding, Kind
+from lab.truth.score import Finding, FindingKind
 from lab.truth.stored_findings import FORGED_REPAIR, UNREADABLE, records_finding
 
 CAUSE_UNKNOWN = "duplicate_in_topic_cause_unknown"
@@ -59,7 +59,7 @@ def broken(desk: Workload, break_class: str, *events: Event, copies: int = 1, **
     return tuple(
         Finding(
             contract=desk.contract,
-            kind=Kind.BREAK,
+            kind=FindingKind.BREAK,
             name=break_class,
             subject=str(event.event_id),
             copies=copies,
@@ -77,12 +77,15 @@ def after_retention(finding: Finding) -> Finding:
 
 
 def _noticed(desk: Workload, notice: str) -> Finding:
-    return Finding(contract=desk.contract, kind=Kind.NOTICE, name=notice)
+    return Finding(contract=desk.contract, kind=FindingKind.NOTICE, name=notice)
 
 
 def _told_of_record(desk: Workload, doubt: str) -> tuple[Finding, ...]:
     """A doubt about the contract that counts one record more."""
-    return (Finding(contract=desk.contract, kind=Kind.DOUBT, name=doubt), records_finding(desk.contract, doubt, 1))
+    return (
+        Finding(contract=desk.contract, kind=FindingKind.DOUBT, name=doubt),
+        records_finding(desk.contract, doubt, 1),
+    )
 
 
 # Payouts: an outbox row first, then its event.
@@ -576,7 +579,7 @@ def _payment_and_partition(desk: Workload) -> tuple[Event, str]:
 
 
 def _held(desk: Workload, partition: str) -> Finding:
-    return Finding(contract=desk.contract, kind=Kind.DOUBT, name="held_by_open_transaction", subject=partition)
+    return Finding(contract=desk.contract, kind=FindingKind.DOUBT, name="held_by_open_transaction", subject=partition)
 
 
 def _end(writer: Writer, *, commit: bool) -> None:

@@ -15,7 +15,7 @@ from lab.faults.swollen_batch import GZIP, LZ4, ZSTD, produce_batch, swollen_bat
 from lab.services.event import Event, Leg, Payment
 from lab.services.raw_producer import open_raw_admin
 from lab.services.workload import CURRENCIES, Workload, Writer
-from lab.truth.score import Finding, Kind
+from lab.truth.score import Finding, FindingKind
 from lab.truth.stored_findings import FORGED_REPAIR, UNREADABLE, records_finding
 
 ACTION_HEADER = "tallystick-action-id"
@@ -147,8 +147,8 @@ def _as_ours(desk: Workload, reverses: str) -> Mapping[str, str]:
 
 
 def _broken(desk: Workload, break_class: str, subject: str, *, copies: int = 1) -> Finding:
-    return Finding(contract=desk.contract, kind=Kind.BREAK, name=break_class, subject=subject, copies=copies)
+    return Finding(contract=desk.contract, kind=FindingKind.BREAK, name=break_class, subject=subject, copies=copies)
 
 
 def _doubted(desk: Workload, doubt: str) -> Finding:
-    return Finding(contract=desk.contract, kind=Kind.DOUBT, name=doubt)
+    return Finding(contract=desk.contract, kind=FindingKind.DOUBT, name=doubt)

@@ -16,7 +16,7 @@ from lab.services.event import Leg
 from lab.services.kafka_clients import new_admin
 from lab.services.ledger import Ledger, PayoutRow
 from lab.services.workload import Workload
-from lab.truth.score import Finding, Kind
+from lab.truth.score import Finding, FindingKind
 
 _BY_XMIN = {"slice_by": "xmin"}
 
@@ -139,9 +139,12 @@ def _delete(desk: Workload, row: PayoutRow) -> None:
 
 def _undecidable(book: LogBook, row: PayoutRow) -> Finding:
     return Finding(
-        contract=book.name, kind=Kind.UNDECIDABLE, name=str(Kind.UNDECIDABLE), subject=str(row.event.event_id)
+        contract=book.name,
+        kind=FindingKind.UNDECIDABLE,
+        name=str(FindingKind.UNDECIDABLE),
+        subject=str(row.event.event_id),
     )
 
 
 def doubt(book: LogBook, name: str) -> Finding:
-    return Finding(contract=book.name, kind=Kind.DOUBT, name=name)
+    return Finding(contract=book.name, kind=FindingKind.DOUBT, name=name)

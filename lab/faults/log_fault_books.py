@@ -33,7 +33,7 @@ from lab.product.command_line import CommandLine
 from lab.rounds.round_contracts import payments_contract, payouts_contract
 from lab.servers.stack import LabStack
 from lab.services.event import Leg
-from lab.truth.score import Finding, Kind
+from lab.truth.score import Finding, FindingKind
 from lab.truth.truth import Anomaly
 
 _DOUBTS = frozenset(
@@ -150,7 +150,9 @@ def hanging(book: LogBook) -> Planted:
         end_hanging_transactions(book.stack, book.name)
         book.agree()
         return (
-            Finding(contract=book.name, kind=Kind.BREAK, name="missing_in_topic_aborted_only", subject=truth.event_id),
+            Finding(
+                contract=book.name, kind=FindingKind.BREAK, name="missing_in_topic_aborted_only", subject=truth.event_id
+            ),
         )
 
     return Planted(book.findings((truth,)), abort)
@@ -202,19 +204,19 @@ CLUSTER_FAULTS = (
 """What needs a leader that dies before its followers have everything."""
 
 
-def _kind_of(truth: Anomaly) -> Kind:
+def _kind_of(truth: Anomaly) -> FindingKind:
     if truth.break_class == "undecidable":
-        return Kind.UNDECIDABLE
+        return FindingKind.UNDECIDABLE
     if truth.break_class in _DOUBTS:
-        return Kind.DOUBT
-    return Kind.NOTICE if truth.break_class in _NOTICES else Kind.BREAK
+        return FindingKind.DOUBT
+    return FindingKind.NOTICE if truth.break_class in _NOTICES else FindingKind.BREAK
 
 
 def _subject_of(truth: Anomaly) -> str:
     """The event, or the partition; nothing for what is told of a topic or a contract as a whole."""
     if truth.break_class in _OF_THE_WHOLE:
         return ""
-    return truth.event_id if _kind_of(truth) in (Kind.BREAK, Kind.UNDECIDABLE) else truth.place
+    return truth.event_id if _kind_of(truth) in (FindingKind.BREAK, FindingKind.UNDECIDABLE) else truth.place
 
 
 def _nothing_more(book: LogBook) -> Later:

@@ -46,7 +46,7 @@ def anomalies_of(mode: DeliveryMode, planned: PlannedFault) -> tuple[Anomaly, ..
 
 
 @dataclass
-class Record:
+class FiredFaults:
     """What has fired so far, and what it left; filled by the slots' threads."""
 
     mode: DeliveryMode
@@ -69,7 +69,7 @@ class FaultMaker:
     """Turns planned faults into what a slot does when the barrier is reached."""
 
     proxy: ProxyControl
-    record: Record
+    record: FiredFaults
     posters: Sequence[Slot]
 
     def handler(self, planned: PlannedFault) -> Callable[[Slot], None]:

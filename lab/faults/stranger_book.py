@@ -30,7 +30,7 @@ from lab.services.event import Event, Leg
 from lab.services.kafka_clients import new_admin, new_producer
 from lab.services.namespace import Namespace
 from lab.truth.effect_reader import EventReader
-from lab.truth.score import Finding, Kind
+from lab.truth.score import Finding, FindingKind
 
 _KEPT_FOR_EVER = {"cleanup.policy": "compact", "retention.ms": "-1", "retention.bytes": "-1"}
 _KEYS_OF_NO_ACTION = (b"\xff\xfe", b"k" * 5000, b"6a1d0b9e-0000-4000-8000-000000000000", b"../../etc/passwd")
@@ -172,8 +172,8 @@ class _Siege:
     def _refused(self, action_id: str, kafka_offset: int | None) -> Finding:
         return Finding(
             contract=self.book.name,
-            kind=Kind.REFUSED,
-            name=str(Kind.REFUSED),
+            kind=FindingKind.REFUSED,
+            name=str(FindingKind.REFUSED),
             subject=self.match_keys.get(action_id, action_id),
             proof={"kafka_offset": kafka_offset},
         )

@@ -18,7 +18,7 @@ from lab.services.kafka_clients import new_admin
 from lab.services.namespace import Namespace
 from lab.services.workload import CURRENCIES
 from lab.truth.effect_reader import EventReader
-from lab.truth.score import Finding, Kind
+from lab.truth.score import Finding, FindingKind
 
 EVENTS = 3
 STARTED_AGAIN = 2
@@ -73,7 +73,13 @@ def standing(contract: str, events: Sequence[Event], copies: Mapping[str, int]) 
     """So often each of the events was ever committed; one that never was is not found."""
     ids = [str(event.event_id) for event in events]
     return tuple(
-        Finding(contract=contract, kind=Kind.STANDING, name=str(Kind.STANDING), subject=one, copies=copies[one])
+        Finding(
+            contract=contract,
+            kind=FindingKind.STANDING,
+            name=str(FindingKind.STANDING),
+            subject=one,
+            copies=copies[one],
+        )
         for one in ids
         if copies[one]
     )

@@ -59,7 +59,7 @@ from lab.services.kafka_clients import new_admin
 from lab.services.namespace import Namespace
 from lab.services.workload import Traffic, Workload
 from lab.truth.round_truth import PlantedFault, RoundTruth
-from lab.truth.score import Finding, Kind, Score, score, verdict_faults
+from lab.truth.score import Finding, FindingKind, Score, score, verdict_faults
 from lab.truth.stored_findings import read_contract
 
 FAULTS_BY_BOOK = {"payments": PAYMENT_FAULTS, "payouts": PAYOUT_FAULTS, "reads": READ_FAULTS}
@@ -174,7 +174,7 @@ def _run(unplayed: "MixedRound") -> RoundResult:
     ]
     verdicts = {each.contract: each.verdicts for each in stored}
     scored = score(truth.findings, [*found, *counted], allowed=truth.allowed)
-    broken = {one.contract for one in truth.findings if one.kind is Kind.BREAK}
+    broken = {one.contract for one in truth.findings if one.kind is FindingKind.BREAK}
     faults = verdict_faults(verdicts, clean=truth.clean, broken=broken)
     return RoundResult(
         seed=mixed.seed,

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from lab.faults.open_transactions import Held, OpenDatabaseTransaction, OpenProducerTransaction
 from lab.faults.round_plan import RELAY_SLOT, Batch, Plan
-from lab.faults.step_faults import FaultMaker, Record
+from lab.faults.step_faults import FaultMaker, FiredFaults
 from lab.servers.log_ends import LogEnds
 from lab.servers.stack import LabAddresses
 from lab.services.delivery_mode import DeliveryMode
@@ -46,7 +46,7 @@ class RunningRound:
         self.round = round_
         self.plan = plan
         self.progress = progress
-        self.record = Record(round_.mode)
+        self.record = FiredFaults(round_.mode)
         self.holds: list[Hold] = []
         self.log_ends = LogEnds(new_admin(round_.addresses.bootstrap_servers))
         self._build_slots()

@@ -22,7 +22,7 @@ _DEADLINE_SECONDS = 20.0
 
 
 @dataclass
-class Progress:
+class PunctualSessions:
     """How many rows the punctual sessions have committed, and whether any of them still works."""
 
     working: int
@@ -56,7 +56,7 @@ def _write_batch(control: Control, batch: tuple[dict[str, Any], ...]) -> None:
     """Share the rows among the sessions; the late ones have a session of their own."""
     punctual = [fields for fields in batch if not fields["late"]]
     late = [fields for fields in batch if fields["late"]]
-    progress = Progress(working=_PUNCTUAL_SESSIONS)
+    progress = PunctualSessions(working=_PUNCTUAL_SESSIONS)
     with ThreadPoolExecutor(_PUNCTUAL_SESSIONS + 1) as pool:
         futures = [
             pool.submit(_write_punctual, control, punctual[number::_PUNCTUAL_SESSIONS], progress)
@@ -67,7 +67,7 @@ def _write_batch(control: Control, batch: tuple[dict[str, Any], ...]) -> None:
         future.result()
 
 
-def _write_punctual(control: Control, rows: list[dict[str, Any]], progress: Progress) -> None:
+def _write_punctual(control: Control, rows: list[dict[str, Any]], progress: PunctualSessions) -> None:
     try:
         with _connect(control) as connection:
             for fields in rows:
@@ -78,7 +78,7 @@ def _write_punctual(control: Control, rows: list[dict[str, Any]], progress: Prog
         progress.add(finished=1)
 
 
-def _write_late(control: Control, rows: list[dict[str, Any]], progress: Progress) -> None:
+def _write_late(control: Control, rows: list[dict[str, Any]], progress: PunctualSessions) -> None:
     """Write a row that is rolled back to a savepoint, then the real one under another savepoint; commit late."""
     ledger = Ledger(control.settings.names)
     with _connect(control) as connection:

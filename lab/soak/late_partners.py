@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lab.faults.event_faults import Planted, both_legs, broken
 from lab.services.workload import Workload
-from lab.truth.score import Finding, Kind
+from lab.truth.score import Finding, FindingKind
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Straddle:
 
 def cleared(contract: str, *match_keys: str) -> tuple[Finding, ...]:
     return tuple(
-        Finding(contract=contract, kind=Kind.CLEARED, name="cleared", subject=match_key) for match_key in match_keys
+        Finding(contract=contract, kind=FindingKind.CLEARED, name="cleared", subject=match_key)
+        for match_key in match_keys
     )
 
 

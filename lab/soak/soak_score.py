@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from lab.servers.log_ends import Partition
-from lab.truth.score import Finding, Kind, score
+from lab.truth.score import Finding, FindingKind, score
 from lab.truth.stored_books import StoredBooks, window_name
 
 SOAK_COLUMNS = ("planted", "found", "lost", "double", "false")
@@ -53,7 +53,7 @@ def score_findings(
         for books in stored
         for one in books.findings
         if (one.name not in legal_notices or (one.contract, one.name) in wanted)
-        and (one.kind is not Kind.CLEARED or one.subject in subjects)
+        and (one.kind is not FindingKind.CLEARED or one.subject in subjects)
     ]
     scored = score(planted, found)
     twice = [(books.contract, item) for books in stored for item in _cleared_twice(books)]
@@ -132,14 +132,14 @@ def _copies(findings: Iterable[Finding]) -> Counter[tuple[str, str, str]]:
     """Copies of each break or clearing, over all windows: (contract, class, subject)."""
     counted: Counter[tuple[str, str, str]] = Counter()
     for one in findings:
-        if one.kind in (Kind.BREAK, Kind.CLEARED):
+        if one.kind in (FindingKind.BREAK, FindingKind.CLEARED):
             counted[one.contract.partition("/")[0], one.name, one.subject] += one.copies
     return counted
 
 
 def _wrong_verdicts(planted: Iterable[Finding], stored: Iterable[StoredBooks]) -> Iterator[str]:
     """A window is BROKEN where a break was planted, else INCONCLUSIVE where a doubt was, else MATCHED."""
-    kinds: dict[str, set[Kind]] = {}
+    kinds: dict[str, set[FindingKind]] = {}
     for one in planted:
         kinds.setdefault(one.contract, set()).add(one.kind)
     for books in stored:
@@ -150,7 +150,7 @@ def _wrong_verdicts(planted: Iterable[Finding], stored: Iterable[StoredBooks]) -
                 yield f"{name}: {verdict}; expected {expected}"
 
 
-def expected_verdict(kinds: Collection[Kind]) -> str:
-    if Kind.BREAK in kinds:
+def expected_verdict(kinds: Collection[FindingKind]) -> str:
+    if FindingKind.BREAK in kinds:
         return "BROKEN"
-    return "INCONCLUSIVE" if Kind.DOUBT in kinds else "MATCHED"
+    return "INCONCLUSIVE" if FindingKind.DOUBT in kinds else "MATCHED"

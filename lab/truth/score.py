@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Kind(StrEnum):
+class FindingKind(StrEnum):
     """What a finding does to the verdict."""
 
     BREAK = "break"
@@ -34,7 +34,7 @@ class Finding:
     """
 
     contract: str
-    kind: Kind
+    kind: FindingKind
     name: str
     subject: str = ""
     copies: int = 1
@@ -161,7 +161,7 @@ def _fold(findings: Iterable[Finding], *, anywhere: frozenset[tuple[str, str]]) 
     for one in findings:
         subject = "" if (one.contract, one.name) in anywhere else one.subject
         known = folded.get((one.contract, one.name, subject))
-        is_counted = one.kind in (Kind.BREAK, Kind.STANDING, Kind.RECORD)
+        is_counted = one.kind in (FindingKind.BREAK, FindingKind.STANDING, FindingKind.RECORD)
         copies = one.copies + (known.copies if known and is_counted else 0)
         folded[one.contract, one.name, subject] = Finding(
             contract=one.contract,

@@ -9,7 +9,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from lab.servers.log_ends import Partition
-from lab.truth.score import Finding, Kind
+from lab.truth.score import Finding, FindingKind
 from lab.truth.stored_findings import break_finding, item_finding, verdict_findings
 
 _COUNTED = ("committed", "aborted", "plain", "commit_markers", "abort_markers")
@@ -61,9 +61,9 @@ def read_books(store_dsn: str, contract: str) -> StoredBooks:
             *(break_finding(_named(row)) for row in rows["break"]),
             *(one for row in rows["verdict"] for one in verdict_findings(_named(row))),
             *(
-                item_finding(_named(row), Kind(row["state"]))
+                item_finding(_named(row), FindingKind(row["state"]))
                 for row in rows["item"]
-                if row["state"] in (Kind.CLEARED, Kind.UNDECIDABLE)
+                if row["state"] in (FindingKind.CLEARED, FindingKind.UNDECIDABLE)
             ),
         ),
         states=states,

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from lab.truth.score import Finding, Kind
+from lab.truth.score import Finding, FindingKind
 
 UNREADABLE, FORGED_REPAIR = "unreadable_payload", "forged_repair"
 _COUNTED_AS = {UNREADABLE: "records", FORGED_REPAIR: "copies"}
@@ -39,7 +39,11 @@ def read_contract(store_dsn: str, contract: str) -> StoredContract:
     found = [
         *(break_finding(row) for row in rows["item_break"]),
         *(one for row in judged for one in verdict_findings(row)),
-        *(item_finding(row, Kind.UNDECIDABLE) for row in rows["item"] if row["state"] == Kind.UNDECIDABLE),
+        *(
+            item_finding(row, FindingKind.UNDECIDABLE)
+            for row in rows["item"]
+            if row["state"] == FindingKind.UNDECIDABLE
+        ),
     ]
     return StoredContract(
         contract=contract,
@@ -52,7 +56,7 @@ def read_contract(store_dsn: str, contract: str) -> StoredContract:
 def break_finding(row: Mapping[str, Any]) -> Finding:
     return Finding(
         contract=row["contract"],
-        kind=Kind.BREAK,
+        kind=FindingKind.BREAK,
         name=row["break_class"],
         subject=_absent_event(row) if "seen_legs" in row["evidence"] else row["match_key"],
         copies=row["copies"],
@@ -67,7 +71,7 @@ def _absent_event(row: Mapping[str, Any]) -> str:
 
 def verdict_findings(row: Mapping[str, Any]) -> Iterator[Finding]:
     """Doubts, the records that they count, and notices of one verdict."""
-    for kind in (Kind.DOUBT, Kind.NOTICE):
+    for kind in (FindingKind.DOUBT, FindingKind.NOTICE):
         yield from (_details_finding(row, kind, each) for each in row[f"{kind}s"])
     for each in row["doubts"]:
         if counted_as := _COUNTED_AS.get(each["doubt"]):
@@ -76,14 +80,14 @@ def verdict_findings(row: Mapping[str, Any]) -> Iterator[Finding]:
 
 def records_finding(contract: str, doubt: str, records: int) -> Finding:
     """So many records a doubt about the contract is about: those of several windows add up."""
-    return Finding(contract=contract, kind=Kind.RECORD, name=f"{doubt}_record", copies=records)
+    return Finding(contract=contract, kind=FindingKind.RECORD, name=f"{doubt}_record", copies=records)
 
 
-def _details_finding(row: Mapping[str, Any], kind: Kind, stored: Mapping[str, Any]) -> Finding:
+def _details_finding(row: Mapping[str, Any], kind: FindingKind, stored: Mapping[str, Any]) -> Finding:
     details = stored["details"]
     place = f"{details['topic']}[{details['partition']}]" if "partition" in details else details.get("topic", "")
     return Finding(contract=row["contract"], kind=kind, name=stored[str(kind)], subject=place, proof=details)
 
 
-def item_finding(row: Mapping[str, Any], kind: Kind) -> Finding:
+def item_finding(row: Mapping[str, Any], kind: FindingKind) -> Finding:
     return Finding(contract=row["contract"], kind=kind, name=str(kind), subject=row["match_key"])

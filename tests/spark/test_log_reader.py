@@ -32,7 +32,7 @@ from tallystick_spark.matching.bucket_blobs import (
 from tallystick_spark.matching.row_hashes import events_to_hash, hashed_events
 from tallystick_spark.readers.event_columns import EventDecoder
 from tallystick_spark.readers.key_index_files import IndexPlan, read_before
-from tallystick_spark.readers.log_reader import CorruptBatch, Wanted, event_rows, records_at, summaries_of
+from tallystick_spark.readers.log_reader import CorruptBatch, WantedOffsets, event_rows, records_at, summaries_of
 from tallystick_spark.readers.reader_messages import RecordDigest, seen_in, walked_in
 from tallystick_spark.readers.topic_frame import parse_events
 from tests.unit.synthetic_log import SyntheticLog
@@ -137,7 +137,7 @@ def blobs(summaries: Sequence[pa.RecordBatch], kind: BlobKind) -> list[bytes]:
 def test_events_come_home_as_spark_parses_them(spark: SparkSession, batches: Batches) -> None:
     """All that are readable, of any log."""
     log, visible = log_of(batches)
-    wanted = Wanted(slice_of(log, 0, log.end).readable, np.arange(log.end), picked=None)
+    wanted = WantedOffsets(slice_of(log, 0, log.end).readable, np.arange(log.end), picked=None)
     rows = event_rows(records_at(log.fetch, log.fetch, wanted), FIELDS, LEGS)
     ours = [event for batch in rows for event in batch.to_pylist()]
     log_records = [unpacked(event.pop("log_record")) for event in ours]

@@ -31,7 +31,7 @@ from lab.crash.books import (
     rounds_of,
     write_contracts,
 )
-from lab.crash.plan import EVENTS_PER_PLAN, CrashRound, Fault, Kind, Step
+from lab.crash.plan import EVENTS_PER_PLAN, CrashFault, CrashRound, PlanKind, Step
 from lab.crash.run import CrashMatrix
 from lab.crash.score import RoundEnd, crash_figures
 from lab.product.command_line import STEP_BY_STEP, TALLYSTICK
@@ -66,24 +66,24 @@ from .repairs import all_hanging
 BROKEN_EXECUTOR = ("-m", "tests.stack.broken_executor")
 
 
-def cell(kind: Kind, step: Step, fault: Fault) -> CrashRound:
+def cell(kind: PlanKind, step: Step, fault: CrashFault) -> CrashRound:
     name = f"{kind} {step} {fault}"
     return CrashRound(name=name, kind=kind, step=step, fault=fault, record=1, second_at=Step.EVENT_PRODUCED)
 
 
 ROUNDS = (
-    cell(Kind.ABORT, Step.MARKED, Fault.BROKER_KILLED),
-    cell(Kind.POST, Step.COMMITTING, Fault.LEDGER_KILLED),
-    cell(Kind.REVERSE, Step.COMMITTING, Fault.ANSWER_LOST),
-    cell(Kind.REPUBLISH, Step.COMMITTING, Fault.KILLED),
-    cell(Kind.REPUBLISH, Step.FLUSHED, Fault.STORE_KILLED),
-    cell(Kind.REPUBLISH, Step.APPROVED, Fault.WRITTEN_OFF),
+    cell(PlanKind.ABORT, Step.MARKED, CrashFault.BROKER_KILLED),
+    cell(PlanKind.POST, Step.COMMITTING, CrashFault.LEDGER_KILLED),
+    cell(PlanKind.REVERSE, Step.COMMITTING, CrashFault.ANSWER_LOST),
+    cell(PlanKind.REPUBLISH, Step.COMMITTING, CrashFault.KILLED),
+    cell(PlanKind.REPUBLISH, Step.FLUSHED, CrashFault.STORE_KILLED),
+    cell(PlanKind.REPUBLISH, Step.APPROVED, CrashFault.WRITTEN_OFF),
 )
 
 AT_ONCE = 4
 CLASSES = {
-    Kind.REVERSE: BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION,
-    Kind.POST: BreakClass.MISSING_IN_LEDGER,
+    PlanKind.REVERSE: BreakClass.DUPLICATE_IN_TOPIC_NEW_SESSION,
+    PlanKind.POST: BreakClass.MISSING_IN_LEDGER,
 }
 ONE_AT_A_TIME = Lock()
 """Brokers take what hangs while a setting of all of them is off."""
@@ -97,9 +97,9 @@ class Mutation:
 
     rule: Callable[[], None]
     step: Step
-    fault: Fault
+    fault: CrashFault
     becomes: str
-    kind: Kind = Kind.REPUBLISH
+    kind: PlanKind = PlanKind.REPUBLISH
     events: int = EVENTS_PER_PLAN
 
     @property
@@ -111,22 +111,33 @@ ASKS = broken_executor.outstanding_not_asked
 OTHERS = broken_executor.other_contracts_not_asked
 
 MUTATIONS = (
-    Mutation(ASKS, Step.FLUSHED, Fault.CLEARED, "doubled", events=1),
-    Mutation(ASKS, Step.INSERTED, Fault.CLEARED, "doubled", Kind.POST, events=1),
-    Mutation(OTHERS, Step.PROVED, Fault.CONTRACTS_RACE, "doubled"),
-    Mutation(broken_executor.transaction_dropped, Step.BEGUN, Fault.FROZEN, "doubled", Kind.REVERSE),
-    Mutation(broken_executor.fresh_transactional_id, Step.BEGUN, Fault.FROZEN, "doubled"),
+    Mutation(ASKS, Step.FLUSHED, CrashFault.CLEARED, "doubled", events=1),
+    Mutation(ASKS, Step.INSERTED, CrashFault.CLEARED, "doubled", PlanKind.POST, events=1),
+    Mutation(OTHERS, Step.PROVED, CrashFault.CONTRACTS_RACE, "doubled"),
+    Mutation(broken_executor.transaction_dropped, Step.BEGUN, CrashFault.FROZEN, "doubled", PlanKind.REVERSE),
+    Mutation(broken_executor.fresh_transactional_id, Step.BEGUN, CrashFault.FROZEN, "doubled"),
     # not lost: the log, which has all that came since, lacks what progress says, so a person has to look
-    Mutation(broken_executor.progress_outside_the_transaction, Step.FLUSHED, Fault.KILLED, "refused"),
-    Mutation(broken_executor.progress_read_before_fencing, Step.PROVED, Fault.FROZEN, "doubled"),
-    Mutation(broken_executor.error_of_a_partition_ignored, Step.BEGUN, Fault.RECORDS_REFUSED, "lost"),
-    Mutation(broken_executor.key_of_the_plan, Step.PUBLISHED, Fault.LOG_EXPIRED, "doubled"),
-    Mutation(broken_executor.progress_in_group_offsets, Step.PUBLISHED, Fault.LOG_EXPIRED, "doubled"),
-    Mutation(broken_executor.refusal_of_the_overtaken, Step.FENCED, Fault.OVERTAKEN, "mistold"),
-    Mutation(broken_executor.key_of_the_plan, Step.INSERTED, Fault.PLANNED_AGAIN, "doubled", Kind.POST, events=1),
-    Mutation(broken_executor.post_without_a_key, Step.INSERTED, Fault.OVERTAKEN, "doubled", Kind.POST, events=1),
-    Mutation(broken_executor.evidence_not_kept, Step.MARKED, Fault.KILLED, "without_evidence", Kind.ABORT),
-    Mutation(broken_executor.second_look_left_out, Step.EVIDENCE_KEPT, Fault.RETURNED, "mistold", Kind.ABORT, events=1),
+    Mutation(broken_executor.progress_outside_the_transaction, Step.FLUSHED, CrashFault.KILLED, "refused"),
+    Mutation(broken_executor.progress_read_before_fencing, Step.PROVED, CrashFault.FROZEN, "doubled"),
+    Mutation(broken_executor.error_of_a_partition_ignored, Step.BEGUN, CrashFault.RECORDS_REFUSED, "lost"),
+    Mutation(broken_executor.key_of_the_plan, Step.PUBLISHED, CrashFault.LOG_EXPIRED, "doubled"),
+    Mutation(broken_executor.progress_in_group_offsets, Step.PUBLISHED, CrashFault.LOG_EXPIRED, "doubled"),
+    Mutation(broken_executor.refusal_of_the_overtaken, Step.FENCED, CrashFault.OVERTAKEN, "mistold"),
+    Mutation(
+        broken_executor.key_of_the_plan, Step.INSERTED, CrashFault.PLANNED_AGAIN, "doubled", PlanKind.POST, events=1
+    ),
+    Mutation(
+        broken_executor.post_without_a_key, Step.INSERTED, CrashFault.OVERTAKEN, "doubled", PlanKind.POST, events=1
+    ),
+    Mutation(broken_executor.evidence_not_kept, Step.MARKED, CrashFault.KILLED, "without_evidence", PlanKind.ABORT),
+    Mutation(
+        broken_executor.second_look_left_out,
+        Step.EVIDENCE_KEPT,
+        CrashFault.RETURNED,
+        "mistold",
+        PlanKind.ABORT,
+        events=1,
+    ),
 )
 AIMED = tuple(dict.fromkeys(one.cell for one in MUTATIONS))
 
@@ -206,29 +217,29 @@ def commit_runs(store: Engine, runs: Any, breaks: tuple[Break, ...], around: Any
     runs.commit(store, replace(second, look_ups={"surroundings": around}))
 
 
-def go_wrong(stack: LabStack, desk: Workload, kind: Kind, paid: Sequence[Payment]) -> Mapping[int, RawProducer]:
+def go_wrong(stack: LabStack, desk: Workload, kind: PlanKind, paid: Sequence[Payment]) -> Mapping[int, RawProducer]:
     """Write what there is to repair; give the producers of what hangs."""
     events = [payment.event(leg_of(kind)) for payment in paid]
-    if kind is Kind.ABORT:
+    if kind is PlanKind.ABORT:
         with ONE_AT_A_TIME:
             return leave_hanging(stack, desk.names, *events)
-    if kind in (Kind.REPUBLISH, Kind.REVERSE):
+    if kind in (PlanKind.REPUBLISH, PlanKind.REVERSE):
         for payment in paid:
             desk.add_payout(payment)
-    if kind is Kind.POST:
+    if kind is PlanKind.POST:
         prepare_posting(stack, desk.names)
         desk.publish(*events)
-    if kind is Kind.REVERSE:
+    if kind is PlanKind.REVERSE:
         desk.publish(*events)
         desk.publish(*events)
     return {}
 
 
 def what_is_wrong(
-    stack: LabStack, names: Namespace, runs: Any, kind: Kind, paid: Sequence[Payment]
+    stack: LabStack, names: Namespace, runs: Any, kind: PlanKind, paid: Sequence[Payment]
 ) -> tuple[tuple[Break, ...], Any]:
     """The same as a run would say it: the breaks, and what stood around."""
-    if kind is Kind.ABORT:
+    if kind is PlanKind.ABORT:
         return (), surroundings(stack, runs)
     found = [
         replace(
@@ -237,7 +248,7 @@ def what_is_wrong(
         )
         for match_key, payment in by_match_key(kind, paid).items()
     ]
-    if kind is not Kind.REPUBLISH:
+    if kind is not PlanKind.REPUBLISH:
         of_kind, at = CLASSES[kind], places(stack, counted_partitions(kind, names))
         found = [replace(one, break_class=of_kind, evidence={"at": at[one.match_key]}) for one in found]
     return tuple(found), SURROUNDINGS.dump_python(ClusterState(), mode="json", by_alias=True)
@@ -274,7 +285,7 @@ def surroundings(stack: LabStack, runs: Any) -> Any:
 
 def test_each_event_stands_once_whatever_is_struck(play: Play) -> None:
     ends = play(*ROUNDS)
-    assert {one.kind for one in ROUNDS} == set(Kind)
+    assert {one.kind for one in ROUNDS} == set(PlanKind)
     figures = crash_figures(ends)
     assert figures["differs"] == []
     right = figures["exactly_once"], figures["refused_rightly"], figures["refused"]

@@ -154,7 +154,7 @@ class LogTopic:
         """What becomes of the records at these offsets in the tasks that read them."""
         kafka = self.kafka
 
-        def read(wanted: Sequence[Wanted]) -> Iterator[pa.RecordBatch]:
+        def read(wanted: Sequence[WantedOffsets]) -> Iterator[pa.RecordBatch]:
             with open_admin(kafka) as admin:
                 fetch = fetch_ahead(*fetchers(admin), [one.span for one in wanted if one.picked is None])
                 fetch_one = fetcher(admin, fetch_bytes=1)
@@ -164,11 +164,11 @@ class LogTopic:
         for inside in (part.readable for part in self.slices):
             offsets, kept = places.get((inside.topic, inside.partition)), heads.get(inside.topic_partition)
             if offsets is not None and len(offsets):
-                wanted.append(Wanted(inside, np.sort(offsets), kept.picked(offsets.tolist()) if kept else None))
-        return _in_tasks(self.spark, wanted, Wanted.weight, read, shape)
+                wanted.append(WantedOffsets(inside, np.sort(offsets), kept.picked(offsets.tolist()) if kept else None))
+        return _in_tasks(self.spark, wanted, WantedOffsets.weight, read, shape)
 
 
-class Wanted(NamedTuple):
+class WantedOffsets(NamedTuple):
     """Offsets of a range, sorted. picked: one of each batch that holds some; None: walk the range."""
 
     range: OffsetRange
@@ -430,7 +430,7 @@ class _Hasher:
         return figures
 
 
-def records_at(fetch: Fetch, fetch_one: Fetch, wanted: Wanted) -> Iterator[Found]:
+def records_at(fetch: Fetch, fetch_one: Fetch, wanted: WantedOffsets) -> Iterator[Found]:
     """The records at some offsets, by batch."""
     part, offsets = wanted.range.topic_partition, wanted.offsets
     picked = (batch_at(fetch_one, part, offset) for offset in wanted.picked or ())

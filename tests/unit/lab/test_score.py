@@ -13,7 +13,7 @@ from lab.faults.stranger_book import offset_named
 from lab.rounds.begun_book import standing
 from lab.rounds.mixed_round import FAULTS_BY_BOOK, JUDGED_FAULTS, SEEDS_FOR_ALL, draw_cluster_faults, draw_faults
 from lab.services.event import Leg, Payment
-from lab.truth.score import Counts, Finding, Kind, Score, score, verdict_faults
+from lab.truth.score import Counts, Finding, FindingKind, Score, score, verdict_faults
 from lab.truth.stored_findings import records_finding, verdict_findings
 from tallystick.executor.effects.action_log import LOOK
 
@@ -22,9 +22,9 @@ PAID, OTHER = (
     Payment(payment_id=UUID(int=number), amount_minor=100, currency="EUR", occurred_at=datetime(2026, 3, 1, tzinfo=UTC))
     for number in (1, 2)
 )
-MISSING = Finding(contract="payouts", kind=Kind.BREAK, name="missing_in_topic_never_produced", subject="pay-7")
-DOUBLED = Finding(contract="payouts", kind=Kind.BREAK, name="duplicate_in_ledger", subject="pay-8", copies=2)
-HELD = Finding(contract="payouts", kind=Kind.DOUBT, name="held_by_open_transaction", subject="payouts[1]")
+MISSING = Finding(contract="payouts", kind=FindingKind.BREAK, name="missing_in_topic_never_produced", subject="pay-7")
+DOUBLED = Finding(contract="payouts", kind=FindingKind.BREAK, name="duplicate_in_ledger", subject="pay-8", copies=2)
+HELD = Finding(contract="payouts", kind=FindingKind.DOUBT, name="held_by_open_transaction", subject="payouts[1]")
 
 
 def test_what_was_planted_and_nothing_else_agrees() -> None:
@@ -40,7 +40,7 @@ def test_what_is_not_reported_is_missed() -> None:
     assert result.differs == ("payouts: missing_in_topic_never_produced of pay-7 was planted and not found",)
 
 
-@pytest.mark.parametrize("invented", [MISSING, HELD, replace(HELD, kind=Kind.NOTICE, name="timestamp_skew")])
+@pytest.mark.parametrize("invented", [MISSING, HELD, replace(HELD, kind=FindingKind.NOTICE, name="timestamp_skew")])
 def test_what_nobody_planted_is_false(invented: Finding) -> None:
     result = score([], [invented])
     assert result.by_class == {invented.name: Counts(false=1)}
@@ -102,14 +102,14 @@ def test_evidence_must_say_what_the_truth_says() -> None:
 
 
 def test_an_item_that_is_called_undecidable_is_found_only_where_the_truth_says_so() -> None:
-    shrug = Finding(contract="payouts", kind=Kind.UNDECIDABLE, name="undecidable", subject="pay-7")
+    shrug = Finding(contract="payouts", kind=FindingKind.UNDECIDABLE, name="undecidable", subject="pay-7")
     assert score([shrug], [shrug]).total.agrees
     assert score([MISSING], [shrug]).by_class == {MISSING.name: Counts(planted=1, misclassified=1)}
     assert score([shrug], [MISSING]).by_class == {"undecidable": Counts(planted=1, misclassified=1)}
 
 
 def test_what_a_fault_brings_with_it_may_be_told_and_need_not() -> None:
-    brought = Finding(contract="payouts", kind=Kind.DOUBT, name="partner_not_settled")
+    brought = Finding(contract="payouts", kind=FindingKind.DOUBT, name="partner_not_settled")
     allowed = {("payouts", "partner_not_settled")}
     assert score([HELD], [HELD, brought], allowed=allowed).total.agrees
     assert score([HELD], [HELD], allowed=allowed).total.agrees
@@ -141,12 +141,12 @@ def test_of_a_verdict_doubts_notices_and_the_records_that_doubts_count_are_found
     ]
     row = {"contract": "payouts", "doubts": doubts, "notices": [{"notice": "timestamp_skew", "details": {}}]}
     assert [(one.kind, one.name, one.subject, one.copies) for one in verdict_findings(row)] == [
-        (Kind.DOUBT, "unreadable_payload", "", 1),
-        (Kind.DOUBT, "forged_repair", "", 1),
-        (Kind.DOUBT, "held_by_open_transaction", "payouts[1]", 1),
-        (Kind.NOTICE, "timestamp_skew", "", 1),
-        (Kind.RECORD, "unreadable_payload_record", "", 3),
-        (Kind.RECORD, "forged_repair_record", "", 2),
+        (FindingKind.DOUBT, "unreadable_payload", "", 1),
+        (FindingKind.DOUBT, "forged_repair", "", 1),
+        (FindingKind.DOUBT, "held_by_open_transaction", "payouts[1]", 1),
+        (FindingKind.NOTICE, "timestamp_skew", "", 1),
+        (FindingKind.RECORD, "unreadable_payload_record", "", 3),
+        (FindingKind.RECORD, "forged_repair_record", "", 2),
     ]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from lab.crash.books import events_needed, rounds_of
 from lab.crash.main import _seed
-from lab.crash.plan import CELLS, EVENTS_PER_PLAN, STEPS, CrashRound, Fault, Kind, Step, plan_crashes
+from lab.crash.plan import CELLS, EVENTS_PER_PLAN, STEPS, CrashFault, CrashRound, PlanKind, Step, plan_crashes
 
 ROUNDS = plan_crashes(7, 3 * len(CELLS))
 
@@ -39,62 +39,64 @@ def test_each_cell_is_dealt_once_before_any_comes_again() -> None:
 
 def test_two_hundred_rounds_have_every_cell() -> None:
     assert {(crash.kind, crash.step, crash.fault) for crash in plan_crashes(1, 200)} == set(CELLS)
-    assert {kind for kind, *_ in CELLS} == set(Kind)
+    assert {kind for kind, *_ in CELLS} == set(PlanKind)
     assert {step for _, step, _ in CELLS} == set(Step)
-    assert {fault for *_, fault in CELLS} == set(Fault)
+    assert {fault for *_, fault in CELLS} == set(CrashFault)
 
 
-def steps_of(kind: Kind, fault: Fault) -> set[Step]:
+def steps_of(kind: PlanKind, fault: CrashFault) -> set[Step]:
     return {step for of_kind, step, of_fault in CELLS if (of_kind, of_fault) == (kind, fault)}
 
 
-@pytest.mark.parametrize("kind", [Kind.REPUBLISH, Kind.POST, Kind.ABORT])
-def test_a_process_of_each_protocol_is_killed_and_frozen_at_every_step(kind: Kind) -> None:
-    assert steps_of(kind, Fault.KILLED) == steps_of(kind, Fault.FROZEN) == set(STEPS[kind])
+@pytest.mark.parametrize("kind", [PlanKind.REPUBLISH, PlanKind.POST, PlanKind.ABORT])
+def test_a_process_of_each_protocol_is_killed_and_frozen_at_every_step(kind: PlanKind) -> None:
+    assert steps_of(kind, CrashFault.KILLED) == steps_of(kind, CrashFault.FROZEN) == set(STEPS[kind])
 
 
-@pytest.mark.parametrize("fault", [Fault.BROKER_KILLED, Fault.STORE_KILLED, Fault.LOG_EXPIRED])
+@pytest.mark.parametrize("fault", [CrashFault.BROKER_KILLED, CrashFault.STORE_KILLED, CrashFault.LOG_EXPIRED])
 def test_servers_are_killed_and_the_log_expires_before_in_and_after_the_commit_of_what_is_published(
-    fault: Fault,
+    fault: CrashFault,
 ) -> None:
-    assert steps_of(Kind.REPUBLISH, fault) >= {Step.PROVED, Step.FLUSHED, Step.COMMITTING, Step.PUBLISHED}
+    assert steps_of(PlanKind.REPUBLISH, fault) >= {Step.PROVED, Step.FLUSHED, Step.COMMITTING, Step.PUBLISHED}
 
 
 def test_the_ledger_is_killed_before_in_and_after_a_post_and_the_broker_on_both_sides_of_a_marker() -> None:
-    assert steps_of(Kind.POST, Fault.LEDGER_KILLED) >= {Step.INSERTED, Step.COMMITTING, Step.POSTED}
-    assert steps_of(Kind.ABORT, Fault.BROKER_KILLED) >= {Step.EVIDENCE_KEPT, Step.COMMITTING, Step.MARKED}
+    assert steps_of(PlanKind.POST, CrashFault.LEDGER_KILLED) >= {Step.INSERTED, Step.COMMITTING, Step.POSTED}
+    assert steps_of(PlanKind.ABORT, CrashFault.BROKER_KILLED) >= {Step.EVIDENCE_KEPT, Step.COMMITTING, Step.MARKED}
 
 
-@pytest.mark.parametrize("kind", [Kind.REVERSE, Kind.POST, Kind.ABORT])
-def test_the_log_does_not_expire_where_later_rounds_repair_what_stands_on_it(kind: Kind) -> None:
-    assert steps_of(kind, Fault.LOG_EXPIRED) == set()
+@pytest.mark.parametrize("kind", [PlanKind.REVERSE, PlanKind.POST, PlanKind.ABORT])
+def test_the_log_does_not_expire_where_later_rounds_repair_what_stands_on_it(kind: PlanKind) -> None:
+    assert steps_of(kind, CrashFault.LOG_EXPIRED) == set()
 
 
 def test_a_fault_that_needs_something_still_to_come_is_dealt_only_before_it() -> None:
-    ledger = steps_of(Kind.REPUBLISH, Fault.LEDGER_KILLED)
-    refused = steps_of(Kind.REPUBLISH, Fault.RECORDS_REFUSED)
+    ledger = steps_of(PlanKind.REPUBLISH, CrashFault.LEDGER_KILLED)
+    refused = steps_of(PlanKind.REPUBLISH, CrashFault.RECORDS_REFUSED)
     assert Step.PROGRESS_READ in ledger
     assert Step.PROVED not in ledger
     assert Step.BEGUN in refused
     assert Step.FLUSHED not in refused
-    assert Step.EVIDENCE_KEPT in steps_of(Kind.ABORT, Fault.RETURNED)
-    assert Step.MARKED not in steps_of(Kind.ABORT, Fault.RETURNED)
+    assert Step.EVIDENCE_KEPT in steps_of(PlanKind.ABORT, CrashFault.RETURNED)
+    assert Step.MARKED not in steps_of(PlanKind.ABORT, CrashFault.RETURNED)
 
 
-@pytest.mark.parametrize("kind", [Kind.REPUBLISH, Kind.POST])
-@pytest.mark.parametrize("fault", [Fault.CLEARED, Fault.BY_HAND, Fault.WRITTEN_OFF, Fault.OTHER_CONTRACT])
+@pytest.mark.parametrize("kind", [PlanKind.REPUBLISH, PlanKind.POST])
+@pytest.mark.parametrize(
+    "fault", [CrashFault.CLEARED, CrashFault.BY_HAND, CrashFault.WRITTEN_OFF, CrashFault.OTHER_CONTRACT]
+)
 def test_what_others_settle_is_settled_before_anything_is_begun_before_the_commit_and_after_it(
-    kind: Kind, fault: Fault
+    kind: PlanKind, fault: CrashFault
 ) -> None:
     before, after = {Step.FLUSHED, Step.INSERTED}, {Step.PUBLISHED, Step.POSTED, Step.RECORDED}
     steps = steps_of(kind, fault)
     assert Step.APPROVED in steps
     assert steps & before
-    assert steps & after or (kind, fault) == (Kind.POST, Fault.OTHER_CONTRACT)  # no later than the claim
+    assert steps & after or (kind, fault) == (PlanKind.POST, CrashFault.OTHER_CONTRACT)  # no later than the claim
 
 
 def test_nothing_is_rightly_refused_that_its_producer_has_not_ended_and_no_person_has_given_up() -> None:
-    assert {crash.fault for crash in ROUNDS if crash.may_refuse} == {Fault.RETURNED, Fault.WRITTEN_OFF}
+    assert {crash.fault for crash in ROUNDS if crash.may_refuse} == {CrashFault.RETURNED, CrashFault.WRITTEN_OFF}
     assert {crash.may_refuse for crash in ROUNDS} == {0, 1}
 
 
@@ -103,43 +105,45 @@ def test_nothing_is_rightly_refused_that_its_producer_has_not_ended_and_no_perso
     [(Step.APPROVED, 1), (Step.PROVED, 1), (Step.FLUSHED, 0), (Step.COMMITTING, 0), (Step.PUBLISHED, 0)],
 )
 def test_a_break_is_given_up_only_while_no_executor_may_have_repaired_it(step: Step, given_up: int) -> None:
-    assert cell(Kind.REPUBLISH, step, Fault.WRITTEN_OFF).may_refuse == given_up
+    assert cell(PlanKind.REPUBLISH, step, CrashFault.WRITTEN_OFF).may_refuse == given_up
 
 
-@pytest.mark.parametrize("fault", [Fault.CLEARED, Fault.BY_HAND])
+@pytest.mark.parametrize("fault", [CrashFault.CLEARED, CrashFault.BY_HAND])
 @pytest.mark.parametrize(
     ("kind", "step", "others"),
     [
-        (Kind.REPUBLISH, Step.APPROVED, 1),
-        (Kind.REPUBLISH, Step.FLUSHED, 1),
-        (Kind.POST, Step.INSERTED, 1),
+        (PlanKind.REPUBLISH, Step.APPROVED, 1),
+        (PlanKind.REPUBLISH, Step.FLUSHED, 1),
+        (PlanKind.POST, Step.INSERTED, 1),
     ],
 )
-def test_one_event_is_done_by_another_hand_before_the_commit(kind: Kind, step: Step, others: int, fault: Fault) -> None:
+def test_one_event_is_done_by_another_hand_before_the_commit(
+    kind: PlanKind, step: Step, others: int, fault: CrashFault
+) -> None:
     assert cell(kind, step, fault).by_another == others
 
 
 @pytest.mark.parametrize(
     ("kind", "step", "fault"),
     [
-        (Kind.REPUBLISH, Step.COMMITTING, Fault.CLEARED),
-        (Kind.REPUBLISH, Step.RECORDED, Fault.BY_HAND),
-        (Kind.POST, Step.COMMITTING, Fault.CLEARED),
-        (Kind.POST, Step.RECORDED, Fault.BY_HAND),
-        (Kind.REPUBLISH, Step.EXECUTING, Fault.OTHER_CONTRACT),
+        (PlanKind.REPUBLISH, Step.COMMITTING, CrashFault.CLEARED),
+        (PlanKind.REPUBLISH, Step.RECORDED, CrashFault.BY_HAND),
+        (PlanKind.POST, Step.COMMITTING, CrashFault.CLEARED),
+        (PlanKind.POST, Step.RECORDED, CrashFault.BY_HAND),
+        (PlanKind.REPUBLISH, Step.EXECUTING, CrashFault.OTHER_CONTRACT),
     ],
 )
-def test_nobody_else_does_what_is_committed_or_claimed(kind: Kind, step: Step, fault: Fault) -> None:
+def test_nobody_else_does_what_is_committed_or_claimed(kind: PlanKind, step: Step, fault: CrashFault) -> None:
     assert cell(kind, step, fault).by_another == 0
 
 
 def test_another_contract_does_all_of_a_plan_of_which_nothing_is_claimed() -> None:
-    assert cell(Kind.REPUBLISH, Step.APPROVED, Fault.CONTRACTS_RACE).by_another == EVENTS_PER_PLAN
+    assert cell(PlanKind.REPUBLISH, Step.APPROVED, CrashFault.CONTRACTS_RACE).by_another == EVENTS_PER_PLAN
 
 
 def test_rounds_of_two_contracts_have_books_of_their_own() -> None:
-    alone = cell(Kind.POST, Step.APPROVED, Fault.BY_HAND)
-    shared = cell(Kind.POST, Step.APPROVED, Fault.CONTRACTS_RACE)
+    alone = cell(PlanKind.POST, Step.APPROVED, CrashFault.BY_HAND)
+    shared = cell(PlanKind.POST, Step.APPROVED, CrashFault.CONTRACTS_RACE)
     assert rounds_of((alone, shared)) == {"post": [alone], "post_twice": [shared]}
 
 
@@ -148,9 +152,9 @@ def test_each_event_of_a_plan_is_struck_at_in_some_round() -> None:
 
 
 def test_a_round_with_a_second_plan_needs_events_for_both() -> None:
-    expired = cell(Kind.REPUBLISH, Step.PROVED, Fault.LOG_EXPIRED)
-    killed = cell(Kind.REPUBLISH, Step.BEGUN, Fault.KILLED)
-    given_up = cell(Kind.REPUBLISH, Step.APPROVED, Fault.WRITTEN_OFF)
+    expired = cell(PlanKind.REPUBLISH, Step.PROVED, CrashFault.LOG_EXPIRED)
+    killed = cell(PlanKind.REPUBLISH, Step.BEGUN, CrashFault.KILLED)
+    given_up = cell(PlanKind.REPUBLISH, Step.APPROVED, CrashFault.WRITTEN_OFF)
     assert events_needed((killed,)) == EVENTS_PER_PLAN
     assert events_needed((killed, expired)) == 3 * EVENTS_PER_PLAN
     assert events_needed((given_up,)) == 2 * EVENTS_PER_PLAN

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from lab.soak.soak_score import BookTruth, SoakScore, account_faults, expected_verdict, score_findings
-from lab.truth.score import Finding, Kind
+from lab.truth.score import Finding, FindingKind
 from lab.truth.stored_books import StoredBooks
 
-MISSING = Finding(contract="payouts/3", kind=Kind.BREAK, name="missing_in_topic_never_produced", subject="pay-7")
-CLEARED = Finding(contract="payouts/4", kind=Kind.CLEARED, name="cleared", subject="pay-7")
-UNREADABLE = Finding(contract="payouts/5", kind=Kind.DOUBT, name="unreadable_payload")
+MISSING = Finding(contract="payouts/3", kind=FindingKind.BREAK, name="missing_in_topic_never_produced", subject="pay-7")
+CLEARED = Finding(contract="payouts/4", kind=FindingKind.CLEARED, name="cleared", subject="pay-7")
+UNREADABLE = Finding(contract="payouts/5", kind=FindingKind.DOUBT, name="unreadable_payload")
 PLANTED = (MISSING, CLEARED, UNREADABLE)
 
 BOOKS = StoredBooks(
@@ -82,7 +82,7 @@ def test_ordinary_traffic_that_a_cut_goes_through_clears_and_is_not_false() -> N
 
 
 def test_a_legal_notice_is_no_finding_and_another_one_is() -> None:
-    notice = Finding(contract="payouts/4", kind=Kind.NOTICE, name="late_partner")
+    notice = Finding(contract="payouts/4", kind=FindingKind.NOTICE, name="late_partner")
     assert score(notice).differs == ()
     assert score(replace(notice, name="timestamp_skew")).false == 1
 
@@ -98,9 +98,9 @@ def test_a_window_that_ended_otherwise_is_told(window: int, verdict: str) -> Non
 
 
 def test_a_break_outweighs_a_doubt_and_a_clearing_reddens_nothing() -> None:
-    assert expected_verdict({Kind.BREAK, Kind.DOUBT}) == "BROKEN"
-    assert expected_verdict({Kind.DOUBT, Kind.CLEARED}) == "INCONCLUSIVE"
-    assert expected_verdict({Kind.CLEARED, Kind.NOTICE}) == "MATCHED"
+    assert expected_verdict({FindingKind.BREAK, FindingKind.DOUBT}) == "BROKEN"
+    assert expected_verdict({FindingKind.DOUBT, FindingKind.CLEARED}) == "INCONCLUSIVE"
+    assert expected_verdict({FindingKind.CLEARED, FindingKind.NOTICE}) == "MATCHED"
 
 
 def test_books_that_count_each_offset_and_row_once_have_no_fault() -> None:
