@@ -68,7 +68,7 @@ class SourceRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StandingRow(SourceRow):
+class CurrentRow(SourceRow):
     """A row as it stands in the ledger. takes_back: row id of the one that it names as taken back, "" for any other."""
 
     takes_back: str = ""
@@ -92,7 +92,7 @@ class Candidate:
     """An outstanding break with every ledger row of its key."""
 
     outstanding: OutstandingBreak
-    rows: tuple[StandingRow, ...]
+    rows: tuple[CurrentRow, ...]
 
     @property
     def item_break(self) -> Break:

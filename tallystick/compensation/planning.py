@@ -7,6 +7,7 @@ from tallystick.compensation.abort_plan import AbortItem, abort_items, why_not_a
 from tallystick.compensation.caps import CapBudget, not_opted_in
 from tallystick.compensation.plan import (
     Candidate,
+    CurrentRow,
     DailyUsage,
     ExcludedBreak,
     Plan,
@@ -14,7 +15,6 @@ from tallystick.compensation.plan import (
     PlanItem,
     RepairKind,
     SourceRow,
-    StandingRow,
     action_id_of,
     rules_of,
 )
@@ -196,7 +196,7 @@ def _row_fault(rules: CompensationRules, candidate: Candidate, place: str) -> st
 _ID_NOT_ITS_OWN = "another row of its key has its row id, so no row can name it as the one that is taken back"
 
 
-def _row_too_many_fault(found: Break, rows: Sequence[StandingRow], place: str) -> str | None:
+def _row_too_many_fault(found: Break, rows: Sequence[CurrentRow], place: str) -> str | None:
     row = next((one for one in rows if ledger_item_id(one.row_id) == place), None)
     if row is None and any(ledger_item_id(one.row_id) == row_item_id(place) for one in rows):
         return _ID_NOT_ITS_OWN
@@ -208,13 +208,13 @@ def _row_too_many_fault(found: Break, rows: Sequence[StandingRow], place: str) -
     return why_not_counterpostable(row, rows)
 
 
-def rows_in_force(rows: Sequence[StandingRow]) -> tuple[StandingRow, ...]:
+def rows_in_force(rows: Sequence[CurrentRow]) -> tuple[CurrentRow, ...]:
     """The rows of one key that no row takes back; those that take others back are none."""
     taken_back = {row.takes_back for row in rows if row.takes_back}
     return tuple(row for row in rows if not row.takes_back and row.row_id not in taken_back)
 
 
-def why_not_counterpostable(row: StandingRow, rows: Sequence[StandingRow]) -> str | None:
+def why_not_counterpostable(row: CurrentRow, rows: Sequence[CurrentRow]) -> str | None:
     """What speaks against taking a row back, by all rows of its key; None: nothing."""
     if row.takes_back:
         return f"the row takes row {row.takes_back} back itself"

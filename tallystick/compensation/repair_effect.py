@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from tallystick.compensation.plan import PlanItem, RepairKind, StandingRow
+from tallystick.compensation.plan import CurrentRow, PlanItem, RepairKind
 from tallystick.compensation.planning import rows_in_force, why_not_counterpostable
-from tallystick.compensation.republished_event import StandingEvent, in_force, says_the_same
+from tallystick.compensation.republished_event import CurrentEvent, in_force, says_the_same
 from tallystick.contract.event import EventFields
 
 
@@ -27,7 +27,7 @@ class RepairEffect(StrEnum):
 
 
 def effect_of(
-    item: PlanItem, standing: Collection[StandingEvent], rows: Sequence[StandingRow], names: EventFields
+    item: PlanItem, standing: Collection[CurrentEvent], rows: Sequence[CurrentRow], names: EventFields
 ) -> RepairEffect:
     """standing: every event of the item's key on the retained log. rows: every row of it in the ledger.
 
@@ -49,14 +49,14 @@ def effect_of(
     return RepairEffect.CLEARED if alone and as_meant else RepairEffect.CHANGED
 
 
-def is_taken_back_once(item: PlanItem, rows: Sequence[StandingRow]) -> bool:
+def is_taken_back_once(item: PlanItem, rows: Sequence[CurrentRow]) -> bool:
     """Does exactly one row name the item's as taken back, with its money, whatever the sign?"""
     by = [row for row in rows if row.takes_back == item.row_id]
     said = [(row.transaction_key, row.leg, abs(row.amount_minor), row.currency) for row in by]
     return said == [(item.transaction_key, item.leg, abs(item.amount_minor), item.currency)]
 
 
-def why_not_taken_back(item: PlanItem, rows: Sequence[StandingRow]) -> str | None:
+def why_not_taken_back(item: PlanItem, rows: Sequence[CurrentRow]) -> str | None:
     """What speaks against taking the item's row back, by all rows of its key; None: nothing."""
     row = next((row for row in rows if row.row_id == item.row_id), None)
     if row is None or row.source != item.row:
@@ -64,19 +64,19 @@ def why_not_taken_back(item: PlanItem, rows: Sequence[StandingRow]) -> str | Non
     return why_not_counterpostable(row, rows)
 
 
-def has_its_row(item: PlanItem, rows: Sequence[StandingRow]) -> bool:
+def has_its_row(item: PlanItem, rows: Sequence[CurrentRow]) -> bool:
     """Does the ledger have exactly one row of the event, and an equal one?"""
     said = [(row.match_key, row.transaction_key, row.leg, row.amount_minor, row.currency) for row in rows]
     return said == [(item.match_key, item.transaction_key, item.leg, item.amount_minor, item.currency)]
 
 
-def _has_its_money(reversal: StandingEvent, item: PlanItem, names: EventFields) -> bool:
+def _has_its_money(reversal: CurrentEvent, item: PlanItem, names: EventFields) -> bool:
     """Whatever the sign, as the contract says it."""
     negated = replace(item, amount_minor=-item.amount_minor)
     return says_the_same(reversal, item, names) or says_the_same(reversal, negated, names)
 
 
-def _is_done(item: PlanItem, standing: Collection[StandingEvent], rows: Sequence[StandingRow]) -> bool:
+def _is_done(item: PlanItem, standing: Collection[CurrentEvent], rows: Sequence[CurrentRow]) -> bool:
     match item.kind:
         case RepairKind.POST:
             return bool(rows)
@@ -92,5 +92,5 @@ def _is_done(item: PlanItem, standing: Collection[StandingEvent], rows: Sequence
             )
 
 
-def _reversals(item: PlanItem, standing: Collection[StandingEvent]) -> list[StandingEvent]:
+def _reversals(item: PlanItem, standing: Collection[CurrentEvent]) -> list[CurrentEvent]:
     return [event for event in standing if item.reverses and event.reverses == item.reverses]

@@ -22,7 +22,7 @@ _FIELDS_AS_WRITTEN = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 @dataclass(frozen=True, kw_only=True)
-class StandingEvent:
+class CurrentEvent:
     """A committed event of a match key.
 
     action_id: set where a compensation published it. reverses: item id of the copy that it takes back. message_key,
@@ -47,18 +47,18 @@ class StandingEvent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StandingEvents:
+class CurrentEvents:
     """What stands of the keys asked for, readable or not.
 
     unreadable_keys: message keys of unreadable records, as far as items have them. unread: by topic, what is said of
     its first batch that nobody gets to read: any event may stand there.
     """
 
-    by_key: Mapping[tuple[str, str], tuple[StandingEvent, ...]]
+    by_key: Mapping[tuple[str, str], tuple[CurrentEvent, ...]]
     unreadable_keys: frozenset[tuple[str, bytes]]
     unread: Mapping[str, str] = field(default_factory=dict)
 
-    def of(self, item: PlanItem) -> tuple[StandingEvent, ...]:
+    def of(self, item: PlanItem) -> tuple[CurrentEvent, ...]:
         return self.by_key.get((item.topic, item.match_key), ())
 
     def why_hidden(self, item: PlanItem) -> str | None:
@@ -89,7 +89,7 @@ def event_headers(item: PlanItem, *, session: str) -> tuple[tuple[str, bytes], .
     return (*headers, (REVERSES_HEADER, item.reverses.encode())) if item.reverses else headers
 
 
-def reversal_value(copy: StandingEvent, names: EventFields, *, negated: bool) -> bytes:
+def reversal_value(copy: CurrentEvent, names: EventFields, *, negated: bool) -> bytes:
     """The payload of the copy that is taken back; negated: with the other sign before its amount."""
     if not negated:
         return copy.value
@@ -98,14 +98,14 @@ def reversal_value(copy: StandingEvent, names: EventFields, *, negated: bool) ->
     return msgspec.json.encode(document | {names.amount_minor: -amount_minor})
 
 
-def in_force(standing: Collection[StandingEvent]) -> tuple[StandingEvent, ...]:
+def in_force(standing: Collection[CurrentEvent]) -> tuple[CurrentEvent, ...]:
     """The events of one key that nothing has taken back; those that take others back are none."""
     taken_back = {event.reverses for event in standing if event.reverses}
     return tuple(event for event in standing if not event.reverses and event.item_id not in taken_back)
 
 
 def why_not_reversible(
-    item: PlanItem, standing: Collection[StandingEvent], names: EventFields, *, elsewhere: Collection[str] = ()
+    item: PlanItem, standing: Collection[CurrentEvent], names: EventFields, *, elsewhere: Collection[str] = ()
 ) -> str | None:
     """What speaks against taking the item's copy back, by what stands of its key now; None: nothing.
 
@@ -129,7 +129,7 @@ def why_not_reversible(
     return None
 
 
-def why_not_postable(item: PlanItem, standing: Collection[StandingEvent], names: EventFields) -> str | None:
+def why_not_postable(item: PlanItem, standing: Collection[CurrentEvent], names: EventFields) -> str | None:
     """What speaks against posting the item's event, by what stands of its key now; None: nothing."""
     event = next((event for event in standing if event.item_id == item.posts), None)
     if event is None:
@@ -160,7 +160,7 @@ def why_not_read_whole(
     return None
 
 
-def says_the_same(copy: StandingEvent, item: PlanItem, names: EventFields) -> bool:
+def says_the_same(copy: CurrentEvent, item: PlanItem, names: EventFields) -> bool:
     """Does the event say what the plan says? Compared as text, as which a run reads keys: one may be a JSON number."""
     said = reader_of(names).read(copy.value)
     return not said.problem and (said.match_key, said.transaction_key, said.leg, said.amount_minor, said.currency) == (
@@ -172,7 +172,7 @@ def says_the_same(copy: StandingEvent, item: PlanItem, names: EventFields) -> bo
     )
 
 
-def is_as_planned(event: StandingEvent, item: PlanItem, names: EventFields, *, negated: bool) -> bool:
+def is_as_planned(event: CurrentEvent, item: PlanItem, names: EventFields, *, negated: bool) -> bool:
     """Does an event that names our action say what this action writes? A header alone proves nothing.
 
     negated: a reversal has the other sign before the copy's amount.
@@ -185,15 +185,15 @@ def is_as_planned(event: StandingEvent, item: PlanItem, names: EventFields, *, n
     return event.message_key == item.transaction_key.encode() and says_the_same(event, item, names)
 
 
-def event_at(item_id: str, standing: Collection[StandingEvent]) -> StandingEvent:
+def event_at(item_id: str, standing: Collection[CurrentEvent]) -> CurrentEvent:
     """The one at a place where one stands."""
     return next(event for event in standing if event.item_id == item_id)
 
 
-def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem], names: EventFields) -> StandingEvents:
+def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem], names: EventFields) -> CurrentEvents:
     """Where the items' keys stand, whoever published them."""
     wanted = {(item.topic, item.match_key) for item in items}
-    found: dict[tuple[str, str], list[StandingEvent]] = {}
+    found: dict[tuple[str, str], list[CurrentEvent]] = {}
     unreadable: set[tuple[str, bytes]] = set()
     asked = {(item.topic, item.transaction_key.encode()) for item in items}
     unread: dict[str, str] = {}
@@ -208,15 +208,15 @@ def find_events(records: Iterable[CommittedRecord], items: Collection[PlanItem],
         key = (record.topic, event.match_key or "")
         if key in wanted:
             found.setdefault(key, []).append(_standing(record))
-    return StandingEvents(
+    return CurrentEvents(
         by_key={key: tuple(events) for key, events in found.items()},
         unreadable_keys=frozenset(unreadable),
         unread=unread,
     )
 
 
-def _standing(record: CommittedRecord) -> StandingEvent:
-    return StandingEvent(
+def _standing(record: CommittedRecord) -> CurrentEvent:
+    return CurrentEvent(
         topic=record.topic,
         partition=record.partition,
         kafka_offset=record.kafka_offset,

@@ -6,7 +6,7 @@ from uuid import UUID
 from sqlalchemy import Engine
 
 from tallystick.compensation.abort_plan import AbortItem, abort_items, why_not_abort
-from tallystick.compensation.plan import Candidate, DailyUsage, Plan, PlanContext, PlanItem, PlanRefused, StandingRow
+from tallystick.compensation.plan import Candidate, CurrentRow, DailyUsage, Plan, PlanContext, PlanItem, PlanRefused
 from tallystick.compensation.planning import make_plan
 from tallystick.connections.connections import Connections
 from tallystick.contract.contract import Contract
@@ -115,9 +115,7 @@ def _draw(
     )
 
 
-def _rows_now(
-    contract: Contract, connections: Connections, keys: Collection[str]
-) -> dict[str, tuple[StandingRow, ...]]:
+def _rows_now(contract: Contract, connections: Connections, keys: Collection[str]) -> dict[str, tuple[CurrentRow, ...]]:
     with open_ledger(connections.ledger_dsn) as ledger:
         return read_source_rows(ledger, contract.ledger, keys)
 

@@ -7,11 +7,11 @@ from uuid import UUID
 
 from sqlalchemy import Engine
 
-from tallystick.compensation.plan import INTO_LEDGER, Plan, PlanItem, RepairKind, StandingRow
+from tallystick.compensation.plan import INTO_LEDGER, CurrentRow, Plan, PlanItem, RepairKind
 from tallystick.compensation.repair_effect import why_not_taken_back
 from tallystick.compensation.republished_event import (
-    StandingEvent,
-    StandingEvents,
+    CurrentEvent,
+    CurrentEvents,
     find_events,
     is_as_planned,
     why_not_postable,
@@ -63,9 +63,9 @@ class Proof:
 
     actions: Mapping[UUID, StoredAction]
     progress: ProgressProof
-    events: StandingEvents
+    events: CurrentEvents
     held: frozenset[str]
-    rows: Mapping[str, tuple[StandingRow, ...]]
+    rows: Mapping[str, tuple[CurrentRow, ...]]
     names: EventFields
     settled: SettledTopics
     judged: Mapping[TopicPartition, JudgedPart]
@@ -225,5 +225,5 @@ def topics_of(items: Sequence[PlanItem]) -> tuple[str, ...]:
     return tuple(sorted({item.topic for item in items if item.kind is not RepairKind.COUNTERPOST}))
 
 
-def _where(event: StandingEvent) -> str:
+def _where(event: CurrentEvent) -> str:
     return f"{event.topic}[{event.partition}] at {event.kafka_offset}"

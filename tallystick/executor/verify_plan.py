@@ -8,13 +8,13 @@ from sqlalchemy import Engine
 
 from tallystick.compensation.plan import (
     INTO_LEDGER,
+    CurrentRow,
     Plan,
     PlanItem,
-    StandingRow,
 )
 from tallystick.compensation.repair_effect import RepairEffect, effect_of
 from tallystick.compensation.republished_event import (
-    StandingEvent,
+    CurrentEvent,
     find_events,
 )
 from tallystick.connections.connections import Connections
@@ -86,7 +86,7 @@ def verify_and_keep(
 
 
 def _check(
-    item: PlanItem, standing: Sequence[StandingEvent], rows: Sequence[StandingRow], names: EventFields, *, held: bool
+    item: PlanItem, standing: Sequence[CurrentEvent], rows: Sequence[CurrentRow], names: EventFields, *, held: bool
 ) -> ItemCheck:
     """Of what the retained log shows; an open transaction may hide more."""
     found = effect_of(item, standing, rows, names)

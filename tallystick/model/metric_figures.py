@@ -4,16 +4,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.open_item import StandingItems
+from tallystick.model.open_item import ItemTotal
 from tallystick.model.verdict import Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
-class StandingClass:
+class ClassTotal:
     """What stands of one state and, where it is broken, of one class, that was first seen together."""
 
     break_class: BreakClass | None
-    items: StandingItems
+    items: ItemTotal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,5 +48,5 @@ class ContractFigures:
     contract: str
     due_utc: datetime
     judged: JudgedWindow | None
-    standing: tuple[StandingClass, ...]
+    standing: tuple[ClassTotal, ...]
     sinks: tuple[SinkFigures, ...]

@@ -63,7 +63,7 @@ def legs_item_id(transaction_key: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StandingItems:
+class ItemTotal:
     """Items of one state and currency that were first seen together. amount_minor: of them all, without signs."""
 
     state: ItemState

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from tallystick.model.cut import Cut
 from tallystick.model.findings import Break, DoubtFound, Money
-from tallystick.model.open_item import StandingItems
+from tallystick.model.open_item import ItemTotal
 from tallystick.model.run_result import RunResult
 from tallystick.model.verdict import Verdict
 
@@ -14,7 +14,7 @@ from tallystick.model.verdict import Verdict
 class StoredRun:
     """A committed run with the cut it read. Breaks are in order of class, match key and id; items in order of id.
 
-    standing: every item that the run left open or broken, also those that it did not touch. settles: the held cuts
+    standing: every item that the run left open or broken, also those that it did not touch. completes: the held cuts
     before it that it was the first to read whole.
     """
 
@@ -26,8 +26,8 @@ class StoredRun:
     attempt: int
     recorded_at: datetime
     cut: Cut
-    standing: tuple[StandingItems, ...] = ()
-    settles: tuple[int, ...] = ()
+    standing: tuple[ItemTotal, ...] = ()
+    completes: tuple[int, ...] = ()
     ledger_guarantee: str = ""
     """Which one the contract of then gave for the ledger's slices, in short."""
 

@@ -95,7 +95,7 @@ def break_page(
         amount=amount_of(item_break),
         match_key=escape_untrusted(item_break.match_key),
         leg=escape_untrusted(item_break.leg),
-        standing=standing_words(told),
+        standing=state_words(told),
         repairable=contract.compensation is not None and item_break.break_class in contract.compensation.classes,
         paragraphs=tuple(one for one in story.paragraphs if one.heading != "Its life"),
         ledger_side=in_its_words(told, "ledger row")[0],
@@ -117,7 +117,7 @@ STATE_WORDS = {
 }
 
 
-def standing_words(told: ToldBreak) -> str:
+def state_words(told: ToldBreak) -> str:
     """How it stands now: outstanding while any of its items is broken by it."""
     newest = {step.item.item_id: step.item for step in told.life}
     states = {

@@ -17,17 +17,17 @@ from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.open_item import ItemState
 from tallystick.model.partner_lag import Grace, RunLag, quantile_ms
 from tallystick.model.stored_run import StoredRun
-from tallystick.pages.overview_page import BookRow, book_row
-from tallystick.pages.plan_page import money_of, standing_of
+from tallystick.pages.overview_page import OverviewRow, overview_row
+from tallystick.pages.plan_page import money_of, plan_state
 from tallystick.pages.trend_drawing import draw_columns
 from tallystick.report.ageing import age_buckets, all_ages
 from tallystick.report.lag_rows import LagTable, duration_text, lag_tables
 from tallystick.report.masking import Mask
 from tallystick.report.page_rows import AgeRow, age_row
 from tallystick.store.alerts.incident_store import Incident
-from tallystick.store.breaks.item_query_store import ItemOrder, ItemQuestion, StandingPage
+from tallystick.store.breaks.item_query_store import ItemListing, ItemOrder, ItemQuestion
 from tallystick.store.plans.plan_life_store import PlanHead
-from tallystick.store.views.overview_store import Book, ContractVersion
+from tallystick.store.views.overview_store import ContractOverview, ContractVersion
 from tallystick.store.views.trend_store import WindowFigures, lag_of
 from tallystick.text.finding_guide import BREAK_TEXTS
 from tallystick.text.money import format_money
@@ -112,7 +112,7 @@ class ContractPage:
     """Everything the template may say. keys_shown: may an item be searched for by its key?"""
 
     contract: Contract
-    row: BookRow
+    row: OverviewRow
     trends: tuple[Trend, ...]
     windows: tuple[WindowRow, ...]
     lags: tuple[LagTable, ...]
@@ -121,7 +121,7 @@ class ContractPage:
     kinds: tuple[KindChoice, ...]
     orders: tuple[tuple[str, str], ...]
     question: ItemQuestion
-    items: StandingPage
+    items: ItemListing
     keys_shown: bool
     incidents: tuple[IncidentRow, ...]
     plans: tuple[PlanRow, ...]
@@ -143,11 +143,11 @@ _STATE_WORDS = {
 
 
 def contract_page(
-    book: Book,
+    book: ContractOverview,
     *,
     trend: tuple[WindowFigures, ...],
     question: ItemQuestion,
-    items: StandingPage,
+    items: ItemListing,
     incidents: Sequence[Incident],
     plans: Sequence[PlanHead],
     versions: Sequence[ContractVersion],
@@ -159,7 +159,7 @@ def contract_page(
     ages = age_buckets((one.items for one in book.standing), now_utc=now_utc)
     return ContractPage(
         contract=book.contract,
-        row=book_row(book, now_utc=now_utc),
+        row=overview_row(book, now_utc=now_utc),
         trends=_trends(trend, book.contract.direction),
         windows=tuple(_window_row(window) for window in reversed(trend[-WINDOWS_LISTED:])),
         lags=lag_tables(RunLag(topics=lag_of(trend), grace=Grace(seconds=book.contract.partner_grace_seconds))),
@@ -188,7 +188,7 @@ def _incident_row(incident: Incident, direction: Direction) -> IncidentRow:
 
 
 def _plan_row(plan: PlanHead) -> PlanRow:
-    standing, tone = standing_of(plan.last)
+    standing, tone = plan_state(plan.last)
     return PlanRow(
         plan_id=plan.plan_id,
         cut_n=plan.cut_n,
@@ -268,7 +268,7 @@ def _window_row(window: WindowFigures) -> WindowRow:
     )
 
 
-def _kinds(book: Book) -> tuple[KindChoice, ...]:
+def _kinds(book: ContractOverview) -> tuple[KindChoice, ...]:
     """Everything that stands, by state; what is broken by class too. What nobody has is not offered."""
     states: dict[ItemState, int] = {}
     classes: dict[BreakClass, int] = {}

@@ -8,12 +8,12 @@ from markupsafe import Markup
 
 from tallystick.contract.verdict_deadline import next_firing
 from tallystick.model.findings import total_money
-from tallystick.model.metric_figures import StandingClass
+from tallystick.model.metric_figures import ClassTotal
 from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.pages.window_strip import NO_VERDICT, StripCell, draw_windows, strip_cells
 from tallystick.report.page_rows import DoubtRow, doubt_row
-from tallystick.store.views.overview_store import Book
+from tallystick.store.views.overview_store import ContractOverview
 from tallystick.text.duration import span_text
 from tallystick.text.money import format_minor
 from tallystick.text.plain import escape_untrusted
@@ -33,7 +33,7 @@ class HeldRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BookRow:
+class OverviewRow:
     """One contract. newest: its newest judged window; last_broken: the newest broken one that the strip shows.
 
     open_money: of what is broken, per currency, in words. oldest_utc: when the oldest open or broken item was first
@@ -64,20 +64,20 @@ class BookRow:
 class OverviewPage:
     """All contracts that the reader may see, those that need somebody first."""
 
-    rows: tuple[BookRow, ...]
+    rows: tuple[OverviewRow, ...]
     sentence: str
     open_money: tuple[str, ...]
 
 
-def overview_page(books: Iterable[Book], *, now_utc: datetime) -> OverviewPage:
+def overview_page(books: Iterable[ContractOverview], *, now_utc: datetime) -> OverviewPage:
     """Gather the page."""
     found = list(books)
-    rows = sorted((book_row(book, now_utc=now_utc) for book in found), key=_urgent_first)
+    rows = sorted((overview_row(book, now_utc=now_utc) for book in found), key=_urgent_first)
     standing = [one for book in found for one in book.standing]
     return OverviewPage(rows=tuple(rows), sentence=_sentence(rows), open_money=open_money(standing))
 
 
-def book_row(book: Book, *, now_utc: datetime) -> BookRow:
+def overview_row(book: ContractOverview, *, now_utc: datetime) -> OverviewRow:
     """One contract's line."""
     cells = strip_cells(book.windows, schedule=book.contract.schedule, now_utc=now_utc, count=WINDOWS_SHOWN)
     judged = [cell for cell in cells if cell.kind in Verdict.__members__]
@@ -85,7 +85,7 @@ def book_row(book: Book, *, now_utc: datetime) -> BookRow:
     waiting = [one.items for one in book.standing if one.items.state is ItemState.OPEN]
     broken = [one.items for one in book.standing if one.items.state is ItemState.BROKEN]
     slices = book.cut.topic_slices
-    return BookRow(
+    return OverviewRow(
         contract=book.contract.name,
         owner=book.contract.owner,
         strip=draw_windows(cells),
@@ -111,7 +111,7 @@ def book_row(book: Book, *, now_utc: datetime) -> BookRow:
     )
 
 
-def open_money(standing: Iterable[StandingClass]) -> tuple[str, ...]:
+def open_money(standing: Iterable[ClassTotal]) -> tuple[str, ...]:
     """Money of what is broken and nobody has cleared or written off, per currency, in words."""
     money = total_money(
         (one.items.currency, one.items.amount_minor)
@@ -125,7 +125,7 @@ def _held(row: DoubtRow) -> HeldRow:
     return HeldRow(title=row.text.title, holder=row.holder, since=row.since)
 
 
-def _sentence(rows: Sequence[BookRow]) -> str:
+def _sentence(rows: Sequence[OverviewRow]) -> str:
     if not rows:
         return "No contract that you may read has books yet."
     broken = [row for row in rows if row.broken]
@@ -140,6 +140,6 @@ def _sentence(rows: Sequence[BookRow]) -> str:
     return "The books agree."
 
 
-def _urgent_first(row: BookRow) -> tuple[bool, bool, str]:
+def _urgent_first(row: OverviewRow) -> tuple[bool, bool, str]:
     inconclusive = row.newest is None or row.newest.kind == Verdict.INCONCLUSIVE.value
     return not row.broken, not inconclusive, row.contract

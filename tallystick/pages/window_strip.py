@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from tallystick.contract.verdict_deadline import next_firing
 from tallystick.model.verdict import Verdict
-from tallystick.store.views.overview_store import BookWindow
+from tallystick.store.views.overview_store import OverviewWindow
 from tallystick.text.plain import format_window
 
 NO_VERDICT = "no verdict"
@@ -41,7 +41,7 @@ class StripCell:
 
 
 def strip_cells(
-    windows: Sequence[BookWindow], *, schedule: str, now_utc: datetime, count: int
+    windows: Sequence[OverviewWindow], *, schedule: str, now_utc: datetime, count: int
 ) -> tuple[StripCell, ...]:
     """The newest windows, oldest first; those that have ended since the newest cut have none, and are shown so."""
     cells = [

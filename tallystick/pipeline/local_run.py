@@ -159,11 +159,11 @@ def _settle(local: LocalRun, window_end: datetime) -> None:
     give_up = window_end + local.contract.settle_timeout
     while True:
         now = local.now()
-        settlement = observe(local.engine, local.contract, local.connections, window_end_utc=window_end, now_utc=now)
-        if settlement.settled or now >= give_up:
-            local.on_progress("settled" if settlement.settled else "not_settled", {"waits_for": settlement.waits_for})
+        readiness = observe(local.engine, local.contract, local.connections, window_end_utc=window_end, now_utc=now)
+        if readiness.settled or now >= give_up:
+            local.on_progress("settled" if readiness.settled else "not_settled", {"waits_for": readiness.waits_for})
             return
-        local.on_progress("settling", {"waits_for": settlement.waits_for})
+        local.on_progress("settling", {"waits_for": readiness.waits_for})
         local.sleep(_LOOK_AGAIN.total_seconds())
 
 

@@ -13,29 +13,29 @@ from tallystick.model.cut import PartitionSnapshot, Sample
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settlement:
+class Readiness:
     """waits_for: a sentence per thing that is not reached yet; empty when settled."""
 
     settled: bool
     waits_for: tuple[str, ...]
 
 
-def assess_settlement(
+def assess_readiness(
     samples: Sequence[Sample],
     *,
     window_end_utc: datetime,
     partitions: Iterable[PartitionSnapshot],
     ledger_low_mark: int,
-) -> Settlement:
+) -> Readiness:
     """Settled when the first sample at or after the window's end is reached on both sides."""
     marks = [sample for sample in samples if sample.at_utc >= window_end_utc]
     if not marks:
-        return Settlement(settled=False, waits_for=(f"the window ends at {window_end_utc:%Y-%m-%d %H:%M:%S} UTC",))
+        return Readiness(settled=False, waits_for=(f"the window ends at {window_end_utc:%Y-%m-%d %H:%M:%S} UTC",))
     mark = min(marks, key=lambda sample: sample.at_utc)
     waits = [*_topic_waits(mark, partitions)]
     if ledger_low_mark < mark.ledger_high_mark:
         waits.append(f"ledger: the horizon stands at {ledger_low_mark}, the mark is {mark.ledger_high_mark}")
-    return Settlement(settled=not waits, waits_for=tuple(waits))
+    return Readiness(settled=not waits, waits_for=tuple(waits))
 
 
 def _topic_waits(mark: Sample, partitions: Iterable[PartitionSnapshot]) -> Iterable[str]:

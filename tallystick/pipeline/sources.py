@@ -20,7 +20,7 @@ from tallystick.model.cut import LedgerSnapshot, PartitionSnapshot, Sample
 from tallystick.model.direction import Direction
 from tallystick.model.offsets import OffsetRange, TopicPartition
 from tallystick.pipeline.open_ledger import open_ledger_of
-from tallystick.pipeline.readiness import Settlement, assess_settlement
+from tallystick.pipeline.readiness import Readiness, assess_readiness
 from tallystick.pipeline.server_proof import proofs_of_run
 from tallystick.pipeline.window_order import refuse_not_over
 from tallystick.store.runs.contract_store import require_same_books
@@ -89,7 +89,7 @@ def observe(
     *,
     window_end_utc: datetime,
     now_utc: datetime,
-) -> Settlement:
+) -> Readiness:
     """Append a sample taken at now_utc or later, and assess the window by all samples since its end.
 
     The sample is dated now_utc, asked before the reads, so that what was written by then lies below its marks. None is
@@ -102,7 +102,7 @@ def observe(
         partitions, ledger = sides.read_marks()
     append_sample(engine, contract.name, sample_of(partitions, ledger, at_utc=now_utc))
     samples = read_samples(engine, contract.name, since_utc=window_end_utc)
-    return assess_settlement(
+    return assess_readiness(
         samples, window_end_utc=window_end_utc, partitions=partitions, ledger_low_mark=ledger.low_mark
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tallystick.model.findings import Money, total_money
-from tallystick.model.open_item import BUCKETS, ItemState, StandingItems
+from tallystick.model.open_item import BUCKETS, ItemState, ItemTotal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +29,9 @@ class AgeBucket:
     broken: AgeTotals
 
 
-def age_buckets(items: Iterable[StandingItems], *, now_utc: datetime) -> tuple[AgeBucket, ...]:
+def age_buckets(items: Iterable[ItemTotal], *, now_utc: datetime) -> tuple[AgeBucket, ...]:
     """Every bucket in order, empty ones too; none at all where no item stands. Age: since it was first seen."""
-    groups: dict[str, list[StandingItems]] = {words: [] for words, _ in BUCKETS}
+    groups: dict[str, list[ItemTotal]] = {words: [] for words, _ in BUCKETS}
     for group in items:
         groups[_bucket(now_utc - group.first_seen_utc)].append(group)
     if not any(groups.values()):
@@ -53,7 +53,7 @@ def _bucket(age: timedelta) -> str:
     return next(words for words, end in BUCKETS if age < end)
 
 
-def _age_bucket(words: str, groups: list[StandingItems]) -> AgeBucket:
+def _age_bucket(words: str, groups: list[ItemTotal]) -> AgeBucket:
     return AgeBucket(
         words=words,
         waiting=_sum(_standing(group) for group in groups if group.state is ItemState.OPEN),
@@ -61,7 +61,7 @@ def _age_bucket(words: str, groups: list[StandingItems]) -> AgeBucket:
     )
 
 
-def _standing(group: StandingItems) -> AgeTotals:
+def _standing(group: ItemTotal) -> AgeTotals:
     if not group.currency:
         return AgeTotals(count=group.count, money={}, unknown=group.count)
     return AgeTotals(count=group.count, money={group.currency: group.amount_minor})

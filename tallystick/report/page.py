@@ -64,7 +64,7 @@ class ReportPage:
     run: StoredRun
     contract: Contract
     sentence: str
-    settles: str
+    completes: str
     window: str
     figures: tuple[Figure, ...]
     stakes: tuple[tuple[str, tuple[StakeRow, ...]], ...]
@@ -108,7 +108,7 @@ def page_of(run: StoredRun, contract: Contract, found: Sequence[Stake]) -> Repor
         run=run,
         contract=contract,
         sentence=story_text(verdict_sentence_of(result, sums)),
-        settles=_settles(run),
+        completes=_completes(run),
         window=format_window(run.window_start_utc, run.window_end_utc),
         figures=tuple(_head_figures(run, sums, total)),
         stakes=tuple(_stake_groups(found, contract.direction)),
@@ -140,18 +140,18 @@ def page_of(run: StoredRun, contract: Contract, found: Sequence[Stake]) -> Repor
     )
 
 
-def _settles(run: StoredRun) -> str:
+def _completes(run: StoredRun) -> str:
     """The held windows that this run was the first to read whole; empty where there is none."""
-    if not run.settles:
+    if not run.completes:
         return ""
-    if len(run.settles) == 1:
+    if len(run.completes) == 1:
         return (
-            f"It also read what cut {run.settles[0]} could not, because a side was held: that verdict stands, and this "
-            "one covers the rest of its window."
+            f"It also read what cut {run.completes[0]} could not, because a side was held: that verdict stands, and "
+            "this one covers the rest of its window."
         )
     return (
-        f"It also read what cuts {', '.join(map(str, run.settles))} could not, because a side was held: their verdicts "
-        "stand, and this one covers the rest of their windows."
+        f"It also read what cuts {', '.join(map(str, run.completes))} could not, because a side was held: their "
+        "verdicts stand, and this one covers the rest of their windows."
     )
 
 

@@ -14,7 +14,7 @@ from airflow.triggers.base import TriggerEvent
 
 from tallystick.contract.contract import load_contract
 from tallystick.pipeline import sources
-from tallystick.pipeline.readiness import Settlement
+from tallystick.pipeline.readiness import Readiness
 from tallystick.store import clock
 from tallystick_airflow.run_window import WindowMissing
 from tallystick_airflow.sensors import settle_sensor, settle_trigger
@@ -25,8 +25,8 @@ CONTRACT_FILE = Path(__file__).parents[2] / "dags" / "contracts" / "billing_payo
 ELEVEN = datetime(2026, 3, 1, 11, tzinfo=UTC)
 NINE_YEARS_ON = datetime(2035, 3, 1, 11, tzinfo=UTC)
 """What the verdict store's clock says: nobody here goes by the host's."""
-SETTLED = Settlement(settled=True, waits_for=())
-HELD = Settlement(settled=False, waits_for=("ledger: the horizon stands at 5, the mark is 9",))
+SETTLED = Readiness(settled=True, waits_for=())
+HELD = Readiness(settled=False, waits_for=("ledger: the horizon stands at 5, the mark is 9",))
 WINDOW: Any = {"run_id": "r", "data_interval_start": ELEVEN - timedelta(hours=1), "data_interval_end": ELEVEN}
 
 
@@ -42,9 +42,9 @@ def no_store() -> Iterator[Engine]:
     yield Engine()
 
 
-def looks(*settlements: Settlement) -> Callable[..., Settlement]:
+def looks(*readiness: Readiness) -> Callable[..., Readiness]:
     """Answer one look after the other; the last answer stays."""
-    answers = list(settlements)
+    answers = list(readiness)
     return lambda *_, **__: answers.pop(0) if len(answers) > 1 else answers[0]
 
 
@@ -55,8 +55,8 @@ def sensor(monkeypatch: pytest.MonkeyPatch) -> SettleSensor:
     return SettleSensor(task_id="settle", contract_file=str(CONTRACT_FILE))
 
 
-def trigger(monkeypatch: pytest.MonkeyPatch, *settlements: Settlement, give_up_utc: datetime) -> SettleTrigger:
-    monkeypatch.setattr(settle_trigger, "observe", looks(*settlements))
+def trigger(monkeypatch: pytest.MonkeyPatch, *readiness: Readiness, give_up_utc: datetime) -> SettleTrigger:
+    monkeypatch.setattr(settle_trigger, "observe", looks(*readiness))
     monkeypatch.setattr(settle_trigger, "open_store", lambda _: Engine())
     times = (NINE_YEARS_ON + number * timedelta(seconds=1) for number in count())
     monkeypatch.setattr(settle_trigger, "store_now", lambda _: next(times))

@@ -198,16 +198,16 @@ def test_a_start_that_airflow_refuses_is_told_and_who_asked_stands_in_the_trail(
 def test_a_plan_is_asked_for_up_to_the_newest_cut_that_has_a_verdict(
     op: Any, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, judged: int, cut_n: int | None
 ) -> None:
-    from tallystick.store.views.overview_store import Book, read_book
+    from tallystick.store.views.overview_store import ContractOverview, read_overview
     from tallystick_airflow.pages import actions
 
-    def read(engine: Engine, name: str, *, windows: int) -> Book:
-        book = read_book(engine, name, windows=windows)
+    def read(engine: Engine, name: str, *, windows: int) -> ContractOverview:
+        book = read_overview(engine, name, windows=windows)
         assert book is not None
         kept = [one if n < judged else replace(one, verdict=None) for n, one in enumerate(book.windows)]
         return replace(book, windows=tuple(kept))
 
-    monkeypatch.setattr(actions, "read_book", read)
+    monkeypatch.setattr(actions, "read_overview", read)
     answer = op.post(f"{BELOW}/contract/{NAME}/plan", data={"token": token_of(op)})
     assert [run["conf"] for run in asked] == ([] if cut_n is None else [{"cut_n": cut_n}])
     if cut_n is None:

@@ -117,7 +117,7 @@ def test_items_can_be_searched_by_key_only_where_keys_are_shown(viewer: Any, key
 
 
 def test_the_way_to_the_next_items_names_none(viewer: Any, keyed: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(item_query_store, "PAGE_ROWS", 1)
+    monkeypatch.setattr(item_query_store, "LISTED_AT_ONCE", 1)
     address, seen = f"{BELOW}/contract/{keyed.name}", []
     for _ in range(9):
         page = viewer.get(address).text

@@ -21,13 +21,13 @@ from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
 from tallystick.store.breaks import item_query_store
 from tallystick.store.breaks.break_life_store import alerts_of_break, repairs_of_break
-from tallystick.store.breaks.item_query_store import ItemOrder, ItemQuestion, read_breaks, read_standing
+from tallystick.store.breaks.item_query_store import ItemOrder, ItemQuestion, list_items, read_breaks
 from tallystick.store.plans.plan_life_store import PlanInShort, find_plan, list_plans
 from tallystick.store.plans.plan_store import ActionState
 from tallystick.store.runs.open_item_store import item_columns
 from tallystick.store.runs.run_store import read_run, read_run_head
 from tallystick.store.schema import open_item
-from tallystick.store.views.overview_store import cut_of_scheduler_run, list_versions, read_book, stakes_of_run
+from tallystick.store.views.overview_store import cut_of_scheduler_run, list_versions, read_overview, stakes_of_run
 from tallystick.store.views.trend_store import read_trend
 from tests.stored_books import (
     FIRST_BROKEN,
@@ -156,14 +156,14 @@ def test_a_store_that_had_books_before_there_were_sums_gets_the_same_sums(
 
 
 def test_the_book_stands_as_its_runs_left_it(store: Engine) -> None:
-    book = read_book(store, NAME, windows=48)
+    book = read_overview(store, NAME, windows=48)
     assert book is not None
     assert [window.verdict for window in book.windows].count(Verdict.BROKEN) == 2
     assert book.windows[-1].window_end_utc == LAST_HOUR
     broken = sum(one.items.count for one in book.standing if one.items.state is ItemState.BROKEN)
     assert broken == 4  # of six one was cleared, and one given up
     assert book.expires_utc == LAST_HOUR + 22 * HOUR
-    assert read_book(store, "nobody", windows=48) is None
+    assert read_overview(store, "nobody", windows=48) is None
 
 
 def test_a_runs_head_is_the_run_without_its_rows(store: Engine) -> None:
@@ -198,12 +198,12 @@ def test_the_trend_has_a_figure_for_each_window(store: Engine) -> None:
 def test_pages_of_items_follow_one_another_without_a_gap(
     store: Engine, monkeypatch: pytest.MonkeyPatch, order: ItemOrder
 ) -> None:
-    whole = read_standing(store, NAME, ItemQuestion(order=order)).rows
+    whole = list_items(store, NAME, ItemQuestion(order=order)).rows
     assert len(whole) == 6
-    monkeypatch.setattr(item_query_store, "PAGE_ROWS", 2)
+    monkeypatch.setattr(item_query_store, "LISTED_AT_ONCE", 2)
     seen, after = [], ""
     for _ in range(9):
-        page = read_standing(store, NAME, ItemQuestion(order=order, after=after))
+        page = list_items(store, NAME, ItemQuestion(order=order, after=after))
         seen, after = [*seen, *page.rows], page.next_after
         if not after:
             break
@@ -214,7 +214,7 @@ def test_pages_of_items_follow_one_another_without_a_gap(
 
 def test_items_are_filtered_by_state_and_class_and_searched_by_the_beginning_of_a_key(store: Engine) -> None:
     def keys(**question: Any) -> list[str]:
-        return [row.match_key for row in read_standing(store, NAME, ItemQuestion(**question)).rows]
+        return [row.match_key for row in list_items(store, NAME, ItemQuestion(**question)).rows]
 
     assert keys(kind=ItemState.OPEN) == ["pay-30"]
     assert keys(kind=ItemState.WRITTEN_OFF) == ["pay-15"]
@@ -228,10 +228,10 @@ def test_items_are_filtered_by_state_and_class_and_searched_by_the_beginning_of_
 @pytest.mark.parametrize("after", ["nonsense", "12~", "~", "2026-03-01~x", "9" * 40 + "~x"])
 def test_what_is_no_place_asks_for_the_first_page(store: Engine, after: str) -> None:
     for order in ItemOrder:
-        first = read_standing(store, NAME, ItemQuestion(order=order))
+        first = list_items(store, NAME, ItemQuestion(order=order))
         if order is ItemOrder.LARGEST and after == "12~":
             continue  # an amount and an empty id are a place
-        assert read_standing(store, NAME, ItemQuestion(order=order, after=after)) == first
+        assert list_items(store, NAME, ItemQuestion(order=order, after=after)) == first
 
 
 def test_breaks_of_a_run_follow_one_another_the_largest_first(store: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,7 +239,7 @@ def test_breaks_of_a_run_follow_one_another_the_largest_first(store: Engine, mon
     assert [one.amount_minor for one in whole] == [9_000, 4_200, 1_500]
     of_class = read_breaks(store, NAME, LAST_BROKEN, break_class=BreakClass.TORN_TRANSACTION, after="").breaks
     assert of_class == whole[2:]
-    monkeypatch.setattr(item_query_store, "PAGE_ROWS", 2)
+    monkeypatch.setattr(item_query_store, "LISTED_AT_ONCE", 2)
     first = read_breaks(store, NAME, LAST_BROKEN, break_class=None, after="")
     rest = read_breaks(store, NAME, LAST_BROKEN, break_class=None, after=first.next_after)
     assert (*first.breaks, *rest.breaks) == whole

@@ -292,8 +292,8 @@ class LiveBooks:
 
     def _observe(self, window_end_utc: datetime) -> bool:
         now = datetime.now(UTC)
-        settlement = observe(self.store, self.contract, self.connections, window_end_utc=window_end_utc, now_utc=now)
-        return settlement.settled
+        readiness = observe(self.store, self.contract, self.connections, window_end_utc=window_end_utc, now_utc=now)
+        return readiness.settled
 
     def _client(self, **settings: Any) -> dict[str, Any]:
         return {

@@ -16,7 +16,7 @@ from lab.servers.postgres import PostgresServer
 from tallystick.connections.connections import Connections, KafkaSettings
 from tallystick.contract.ledger import LedgerSection
 from tallystick.contract.sql_condition import why_no_condition
-from tallystick.executor.effects.post_to_ledger import standing_rows
+from tallystick.executor.effects.post_to_ledger import current_rows
 from tallystick.ledger.jdbc import JdbcLedger, open_jdbc_ledger
 from tallystick.ledger.jdbc_connection import jdbc_settings
 from tallystick.ledger.postgres import PostgresLedger
@@ -190,9 +190,9 @@ def test_a_posters_look_before_it_writes_may_only_read_too(secured: Secured) -> 
     ledger = LEDGER.model_copy(update={"where": "books.noted('poster')"})
     with open_ledger(secured.proven, may_write=True) as connection:
         with pytest.raises(ReadOnlySqlTransaction), connection.transaction():
-            standing_rows(connection, ledger, "a")
+            current_rows(connection, ledger, "a")
         with connection.transaction(force_rollback=True):
-            assert len(standing_rows(connection, LEDGER, "a")) == 1
+            assert len(current_rows(connection, LEDGER, "a")) == 1
             connection.execute("INSERT INTO books.note VALUES ('what is posted')")
 
 

@@ -17,7 +17,7 @@ from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.store.alerts.alert_store import firing_alerts
 from tallystick.store.breaks.item_query_store import read_breaks
-from tallystick.store.views.overview_store import read_book, stakes_of_run
+from tallystick.store.views.overview_store import read_overview, stakes_of_run
 from tallystick.store.views.trend_store import read_trend
 from tests.stack.live_books import LiveBooks, doubts, expected, kinds, payment
 
@@ -270,7 +270,7 @@ def test_a_missing_payment_and_a_missing_refund_of_that_size_are_both_at_stake(
         assert "90,000.00 EUR at stake, of it 50,000.00 EUR in negative amounts" in alert.summary
         assert [one.amount_minor for one in stakes_of_run(books.store, name, run.cut.n)] == [9_000_000]
         assert read_trend(books.store, name, windows=1)[0].money == {"EUR": 9_000_000}
-        book = read_book(books.store, name, windows=1)
+        book = read_overview(books.store, name, windows=1)
         assert book is not None
         (standing,) = (one.items for one in book.standing)
         assert (standing.count, standing.amount_minor) == (2, 9_000_000)

@@ -196,8 +196,8 @@ def test_a_held_window_names_the_cut_that_read_it_whole_and_that_cut_names_it(st
     commit(3, mark=30)
     commit(4, mark=40)
     assert history() == [None, 3, 3, None, None]
-    settles = [run.settles for n in range(5) if (run := read_run(store, "payouts", n))]
-    assert settles == [(), (), (), (1, 2), ()]
+    completes = [run.completes for n in range(5) if (run := read_run(store, "payouts", n))]
+    assert completes == [(), (), (), (1, 2), ()]
 
 
 def test_a_window_is_held_by_a_mark_that_32_bits_do_not_hold(store: Engine, books: Any) -> None:

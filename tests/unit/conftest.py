@@ -13,7 +13,7 @@ from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import Break, DoubtFound
 from tallystick.model.item_reason import read_reason
 from tallystick.model.offsets import OffsetRange
-from tallystick.model.open_item import ItemSide, ItemState, OpenItem, StandingItems
+from tallystick.model.open_item import ItemSide, ItemState, ItemTotal, OpenItem
 from tallystick.model.run_result import RunFigures, RunResult
 from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
@@ -122,8 +122,8 @@ def baseline_run() -> StoredRun:
     return stored_run(0, Verdict.INCONCLUSIVE, figures=figures((), matched_rows=0, matched_money={}), doubts=(doubt,))
 
 
-def standing(state: ItemState, first_seen_utc: datetime, currency: str, count: int, amount_minor: int) -> StandingItems:
-    return StandingItems(
+def standing(state: ItemState, first_seen_utc: datetime, currency: str, count: int, amount_minor: int) -> ItemTotal:
+    return ItemTotal(
         state=state, first_seen_utc=first_seen_utc, currency=currency, count=count, amount_minor=amount_minor
     )
 
@@ -193,7 +193,7 @@ def stored_run(
     breaks: tuple[Break, ...] = (),
     doubts: tuple[DoubtFound, ...] = (),
     items: tuple[OpenItem, ...] = (),
-    standing: tuple[StandingItems, ...] = (),
+    standing: tuple[ItemTotal, ...] = (),
 ) -> StoredRun:
     window_start, window_end = NOON + (n - 7) * HOUR, NOON + (n - 6) * HOUR
     return StoredRun(

@@ -29,7 +29,7 @@ from tallystick.store.clock import store_now
 from tallystick.store.engine import open_store
 from tallystick.store.plans.plan_store import append_audit
 from tallystick.store.runs.close_store import close_cut
-from tallystick.store.views.overview_store import read_book
+from tallystick.store.views.overview_store import read_overview
 from tallystick_airflow.connections import read_store_dsn
 from tallystick_airflow.pages.action_auth import require_action_permission, require_token
 from tallystick_airflow.pages.auth import GetUserDep, Name, base_of, compensation_of, readable_break
@@ -69,7 +69,7 @@ def ask_for_plan(request: Request, user: GetUserDep, contract_name: Name, token:
     """Start the compensation DAG for all that stands up to the newest judged cut; it asks a person before it acts."""
     _let_in(request, user, contract_name, token)
     with _store() as engine:
-        book = read_book(engine, contract_name, windows=2)
+        book = read_overview(engine, contract_name, windows=2)
         judged = [window for window in book.windows if window.verdict] if book else []
         if book is None or not judged:
             raise CannotAsk(f"{contract_name}: no cut has a verdict yet; expected one; ask again after its first run")

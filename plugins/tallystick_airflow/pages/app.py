@@ -38,7 +38,7 @@ from tallystick.report.page import page_of, posture_of
 from tallystick.report.write_report import report_path
 from tallystick.store.alerts.incident_store import read_incidents
 from tallystick.store.breaks.break_life_store import alerts_of_break, repairs_of_break
-from tallystick.store.breaks.item_query_store import ItemOrder, ItemQuestion, read_breaks, read_standing
+from tallystick.store.breaks.item_query_store import ItemOrder, ItemQuestion, list_items, read_breaks
 from tallystick.store.clock import store_now
 from tallystick.store.engine import StoreNotMigrated, StoreUnreachable, open_store_to_read
 from tallystick.store.plans.plan_life_store import find_plan, list_plans, plan_of_scheduler_run
@@ -50,7 +50,7 @@ from tallystick.store.views.overview_store import (
     cut_of_scheduler_run,
     list_contracts,
     list_versions,
-    read_book,
+    read_overview,
     stakes_of_run,
 )
 from tallystick.store.views.trend_store import read_trend
@@ -135,7 +135,7 @@ def show_overview(request: Request, user: GetUserDep) -> Response:
     books = [
         book
         for name in list_contracts(engine)
-        if name in readable and (book := read_book(engine, name, windows=WINDOWS_SHOWN))
+        if name in readable and (book := read_overview(engine, name, windows=WINDOWS_SHOWN))
     ]
     return _page(request, "overview", page=overview_page(books, now_utc=now_utc), signs=legend(), now_utc=now_utc)
 
@@ -155,7 +155,7 @@ def show_contract(
     require_read(request, user, contract_name)
     engine = store()
     now_utc = store_now(engine)
-    book = read_book(engine, contract_name, windows=WINDOWS_SHOWN)
+    book = read_overview(engine, contract_name, windows=WINDOWS_SHOWN)
     if book is None:
         raise HTTPException(404, f"{contract_name}: no cut is stored")
     searched = "" if Mask(book.contract).hides_events else search
@@ -166,7 +166,7 @@ def show_contract(
         book,
         trend=trend,
         question=question,
-        items=read_standing(engine, contract_name, question),
+        items=list_items(engine, contract_name, question),
         incidents=read_incidents(engine, contract_name),
         plans=list_plans(engine, contract_name, limit=PLANS_LISTED),
         versions=list_versions(engine, contract_name, limit=VERSIONS_LISTED),
@@ -262,7 +262,7 @@ def show_plan(request: Request, user: GetUserDep, plan_id: UUID) -> Response:
     """One plan. Whoever may not read its contract learns no more than of one that does not exist."""
     engine = store()
     told = find_plan(engine, plan_id)
-    book = read_book(engine, told.contract, windows=1) if told and may_read(request, user, told.contract) else None
+    book = read_overview(engine, told.contract, windows=1) if told and may_read(request, user, told.contract) else None
     if told is None or book is None:
         raise HTTPException(404, f"{plan_id}: no such plan is stored")
     page = plan_page(told, book.contract)

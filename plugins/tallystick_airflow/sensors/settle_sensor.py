@@ -35,12 +35,12 @@ class SettleSensor(BaseSensorOperator):
         window_end_utc = window_of(context).end_utc
         with open_verdict_store() as engine:
             now_utc = store_now(engine)
-            settlement = observe(
+            readiness = observe(
                 engine, contract, read_connections(contract), window_end_utc=window_end_utc, now_utc=now_utc
             )
-        if settlement.settled:
+        if readiness.settled:
             return self.resume(context, {"settled": True, "waits_for": []})
-        self.log.info("Not settled, waits for %s", "; ".join(settlement.waits_for))
+        self.log.info("Not settled, waits for %s", "; ".join(readiness.waits_for))
         give_up_utc = max(window_end_utc, now_utc) + contract.settle_timeout
         self._wait(contract, window_end_utc=window_end_utc, give_up_utc=give_up_utc)
 

@@ -8,7 +8,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from tallystick.contract.contract import Contract
-from tallystick.pipeline.readiness import Settlement
+from tallystick.pipeline.readiness import Readiness
 from tallystick.pipeline.sources import observe
 from tallystick.store.clock import store_now
 from tallystick.store.engine import open_store
@@ -48,7 +48,7 @@ class SettleTrigger(BaseTrigger):
         connections = await asyncio.to_thread(read_connections, contract)
         engine = open_store(await asyncio.to_thread(read_store_dsn))
 
-        def look() -> tuple[Settlement, datetime]:
+        def look() -> tuple[Readiness, datetime]:
             window_end_utc = datetime.fromisoformat(self.window_end_utc)
             try:
                 now_utc = store_now(engine)
@@ -56,9 +56,9 @@ class SettleTrigger(BaseTrigger):
             finally:
                 engine.dispose()  # a hundred waiting windows hold no connection between their looks
 
-        settlement, looked_utc = await asyncio.to_thread(look)
-        while not settlement.settled and looked_utc < give_up_utc:
+        readiness, looked_utc = await asyncio.to_thread(look)
+        while not readiness.settled and looked_utc < give_up_utc:
             await asyncio.sleep(self.poll_seconds)
-            settlement, looked_utc = await asyncio.to_thread(look)
-        told = {"settled": settlement.settled, "waits_for": list(settlement.waits_for)}
+            readiness, looked_utc = await asyncio.to_thread(look)
+        told = {"settled": readiness.settled, "waits_for": list(readiness.waits_for)}
         yield TriggerEvent(told)  # type: ignore[no-untyped-call] # Airflow gave its constructor no types

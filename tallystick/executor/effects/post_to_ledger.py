@@ -19,7 +19,7 @@ from uuid import UUID
 import psycopg
 from psycopg import IsolationLevel, sql
 
-from tallystick.compensation.plan import PlanItem, StandingRow
+from tallystick.compensation.plan import CurrentRow, PlanItem
 from tallystick.compensation.repair_effect import has_its_row, is_taken_back_once, why_not_taken_back
 from tallystick.contract.compensation import LedgerPost
 from tallystick.contract.contract import Contract
@@ -218,7 +218,7 @@ def _hold_key(connection: psycopg.Connection, contract: Contract, item: PlanItem
 def _post(
     connection: psycopg.Connection, contract: Contract, post: LedgerPost, item: PlanItem, event: Mapping[str, Any]
 ) -> None:
-    if standing_rows(connection, contract.ledger, item.match_key):
+    if current_rows(connection, contract.ledger, item.match_key):
         raise _Refused("the ledger has a row of it")
     absent = sorted(set(post.columns.values()) - event.keys())
     if absent:
@@ -231,7 +231,7 @@ def _post(
             sql.SQL(", ").join(sql.Placeholder() * len(columns)),
         )
         connection.execute(insert, tuple(columns.values()))
-    rows = standing_rows(connection, contract.ledger, item.match_key)
+    rows = current_rows(connection, contract.ledger, item.match_key)
     if not has_its_row(item, rows):
         raise _Refused(
             f"the contract reads {len(rows)} rows of what would be inserted, expected 1 that equals the event"
@@ -240,7 +240,7 @@ def _post(
 
 def _counterpost(connection: psycopg.Connection, contract: Contract, post: LedgerPost, item: PlanItem) -> None:
     """The columns come from the row itself, so nothing is taken back but what stands there."""
-    rows = standing_rows(connection, contract.ledger, item.match_key)
+    rows = current_rows(connection, contract.ledger, item.match_key)
     if reason := why_not_taken_back(item, rows):
         raise _Refused(reason)
     ledger = contract.ledger.columns
@@ -258,14 +258,14 @@ def _counterpost(connection: psycopg.Connection, contract: Contract, post: Ledge
             sql.Identifier(ledger.row_id),
         )
         connection.execute(insert, (item.match_key, item.row_id))
-    rows = standing_rows(connection, contract.ledger, item.match_key)
+    rows = current_rows(connection, contract.ledger, item.match_key)
     if not is_taken_back_once(item, rows):
         raise _Refused(
             f"the contract does not read what would be inserted as one row that takes row {item.row_id} back"
         )
 
 
-def standing_rows(connection: psycopg.Connection, ledger: LedgerSection, match_key: str) -> tuple[StandingRow, ...]:
+def current_rows(connection: psycopg.Connection, ledger: LedgerSection, match_key: str) -> tuple[CurrentRow, ...]:
     """What the contract reads of the key, under a savepoint that may only read: its condition runs as the poster."""
     with connection.transaction():
         connection.execute("SET TRANSACTION READ ONLY")

@@ -10,7 +10,7 @@ from psycopg.adapt import Loader
 from psycopg.rows import dict_row
 from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
 
-from tallystick.compensation.plan import StandingRow
+from tallystick.compensation.plan import CurrentRow
 from tallystick.contract.ledger import LedgerSection
 from tallystick.ledger import postgres_sql
 from tallystick.ledger.postgres_table import describe_table
@@ -18,7 +18,7 @@ from tallystick.ledger.postgres_table import describe_table
 
 def read_source_rows(
     connection: psycopg.Connection, ledger: LedgerSection, match_keys: Collection[str]
-) -> dict[str, tuple[StandingRow, ...]]:
+) -> dict[str, tuple[CurrentRow, ...]]:
     """Every visible row of these keys. Keys that stand nowhere are not in the answer. Raises LedgerRefused."""
     table = describe_table(connection, ledger)
     reverses = ledger.columns.reverses
@@ -31,12 +31,12 @@ def read_source_rows(
             SELECT CASE WHEN pg_input_is_valid(asked, %(type)s) THEN asked::{table.key_type} END
             FROM unnest(%(keys)s::text[]) AS asked))
         ORDER BY 1"""
-    found: dict[str, list[StandingRow]] = {}
+    found: dict[str, list[CurrentRow]] = {}
     with connection.cursor(row_factory=dict_row) as cursor:
         for kind, loader in _MOMENTS.items():
             cursor.adapters.register_loader(kind, loader)
         for row in cursor.execute(query, {"type": table.key_type, "keys": sorted(match_keys)}):
-            source = StandingRow(**row | {"occurred_at": _as_text(row["occurred_at"])})
+            source = CurrentRow(**row | {"occurred_at": _as_text(row["occurred_at"])})
             found.setdefault(source.match_key, []).append(source)
     return {key: tuple(rows) for key, rows in found.items()}
 

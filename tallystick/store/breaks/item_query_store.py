@@ -1,7 +1,7 @@
-"""What stands now, page by page: filtered, searched and sorted by the store.
+"""What stands now, some at once: filtered, searched and sorted by the store.
 
-Each page begins after the last row of the one before, by value and id: a late page costs what the first one does, and
-rows that come or go between two pages neither repeat nor hide another.
+Each listing begins after the last row of the one before, by value and id: a late one costs what the first one does, and
+rows that come or go between two of them neither repeat nor hide another.
 """
 
 from contextlib import suppress
@@ -19,13 +19,13 @@ from tallystick.model.open_item import ItemState
 from tallystick.store.runs.open_item_store import break_of_row
 from tallystick.store.schema import item_break, standing_item, without_sign
 
-PAGE_ROWS = 50
+LISTED_AT_ONCE = 50
 _BETWEEN = "~"
 _LAST_CHARACTER = "\U0010ffff"
 
 
 class ItemOrder(StrEnum):
-    """What comes first. The item's id decides between equals, so that every page begins where the last one ended."""
+    """What comes first. The item's id decides between equals, so that every listing begins where the last one ended."""
 
     OLDEST = "oldest"
     NEWEST = "newest"
@@ -36,7 +36,7 @@ class ItemOrder(StrEnum):
 class ItemQuestion:
     """Which of what stands is asked for. search: how its match key or transaction key begins.
 
-    after: where the page before ended, as its next_after says; what cannot be read as that asks for the first page.
+    after: where the listing before ended, as its next_after says; what cannot be read as that asks for the first one.
     kind: a state, or of what is broken a class; None: all.
     """
 
@@ -47,7 +47,7 @@ class ItemQuestion:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StandingRow:
+class ItemRow:
     """One item that stands. Money in integer minor units, currency "" where nobody can say."""
 
     item_id: str
@@ -65,27 +65,27 @@ class StandingRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StandingPage:
+class ItemListing:
     """Rows in the order asked for. next_after: what to ask for next; "" at the end."""
 
-    rows: tuple[StandingRow, ...]
+    rows: tuple[ItemRow, ...]
     next_after: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class BreakPage:
+class BreakListing:
     """Breaks of one run, the largest first. next_after: as above."""
 
     breaks: tuple[Break, ...]
     next_after: str
 
 
-def read_standing(engine: Engine, contract_name: str, question: ItemQuestion) -> StandingPage:
-    """One page."""
+def list_items(engine: Engine, contract_name: str, question: ItemQuestion) -> ItemListing:
+    """Some at once."""
     with engine.connect() as connection:
-        rows = connection.execute(_page(contract_name, question)).all()
+        rows = connection.execute(_listing(contract_name, question)).all()
     shown = tuple(
-        StandingRow(
+        ItemRow(
             item_id=row.item_id,
             state=ItemState(row.state),
             break_class=BreakClass(row.break_class) if row.break_class else None,
@@ -99,19 +99,23 @@ def read_standing(engine: Engine, contract_name: str, question: ItemQuestion) ->
             due_utc=row.due_utc,
             break_id=row.break_id,
         )
-        for row in rows[:PAGE_ROWS]
+        for row in rows[:LISTED_AT_ONCE]
     )
-    return StandingPage(rows=shown, next_after=_place_of(shown[-1], question.order) if len(rows) > PAGE_ROWS else "")
+    return ItemListing(
+        rows=shown, next_after=_place_of(shown[-1], question.order) if len(rows) > LISTED_AT_ONCE else ""
+    )
 
 
-def read_breaks(engine: Engine, contract_name: str, n: int, *, break_class: BreakClass | None, after: str) -> BreakPage:
-    """One page of what the run of cut n found."""
+def read_breaks(
+    engine: Engine, contract_name: str, n: int, *, break_class: BreakClass | None, after: str
+) -> BreakListing:
+    """Some at once of what the run of cut n found."""
     c = item_break.c
     statement = (
         select(item_break)
         .where(c.contract == contract_name, c.cut_n == n)
         .order_by(without_sign(c.amount_minor).desc(), c.break_id.desc())
-        .limit(PAGE_ROWS + 1)
+        .limit(LISTED_AT_ONCE + 1)
     )
     if break_class is not None:
         statement = statement.where(c.break_class == break_class)
@@ -121,19 +125,19 @@ def read_breaks(engine: Engine, contract_name: str, n: int, *, break_class: Brea
         statement = statement.where(tuple_(without_sign(c.amount_minor), c.break_id) < last)
     with engine.connect() as connection:
         rows = connection.execute(statement).all()
-    shown = tuple(break_of_row(row) for row in rows[:PAGE_ROWS])
-    more = len(rows) > PAGE_ROWS
-    return BreakPage(
+    shown = tuple(break_of_row(row) for row in rows[:LISTED_AT_ONCE])
+    more = len(rows) > LISTED_AT_ONCE
+    return BreakListing(
         breaks=shown, next_after=f"{abs(shown[-1].amount_minor)}{_BETWEEN}{shown[-1].break_id}" if more else ""
     )
 
 
-def _place_of(row: StandingRow, order: ItemOrder) -> str:
+def _place_of(row: ItemRow, order: ItemOrder) -> str:
     value = abs(row.amount_minor) if order is ItemOrder.LARGEST else row.first_seen_utc.isoformat()
     return f"{value}{_BETWEEN}{row.item_id}"
 
 
-def _page(contract_name: str, question: ItemQuestion) -> Select[Any]:
+def _listing(contract_name: str, question: ItemQuestion) -> Select[Any]:
     c = standing_item.c
     value = without_sign(c.amount_minor) if question.order is ItemOrder.LARGEST else c.first_seen_utc
     rising = question.order is ItemOrder.OLDEST
@@ -141,7 +145,7 @@ def _page(contract_name: str, question: ItemQuestion) -> Select[Any]:
         select(standing_item)
         .where(c.contract == contract_name, *_filters(question))
         .order_by(*((value, c.item_id) if rising else (value.desc(), c.item_id.desc())))
-        .limit(PAGE_ROWS + 1)
+        .limit(LISTED_AT_ONCE + 1)
     )
     with suppress(ValueError):
         written, _, item_id = question.after.partition(_BETWEEN)

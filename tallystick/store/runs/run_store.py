@@ -31,7 +31,7 @@ from tallystick.contract.contract import Contract
 from tallystick.host.gc_tuning import relaxed_gc
 from tallystick.model.errors import TallystickError
 from tallystick.model.findings import Break, DoubtFound, NoticeFound, total_money
-from tallystick.model.open_item import ItemState, OpenItem, StandingItems
+from tallystick.model.open_item import ItemState, ItemTotal, OpenItem
 from tallystick.model.partner_lag import RunLag
 from tallystick.model.run_result import KeyIndex, RunFigures, RunResult
 from tallystick.model.stored_run import RunSummary, StoredRun
@@ -288,7 +288,7 @@ def _stored(
     breaks: tuple[Break, ...],
     items: tuple[OpenItem, ...],
     look_ups: Mapping[str, Any],
-    standing: tuple[StandingItems, ...],
+    standing: tuple[ItemTotal, ...],
 ) -> StoredRun:
     contract = connection.scalar(
         select(contract_version.c.body).where(
@@ -318,12 +318,12 @@ def _stored(
         recorded_at=verdict.recorded_at,
         cut=cut_of_row(connection, cut),
         standing=standing,
-        settles=held_cuts_read_whole_by(connection, cut.contract, cut.n),
+        completes=held_cuts_read_whole_by(connection, cut.contract, cut.n),
         ledger_guarantee=Contract.model_validate(contract).ledger.guarantee,
     )
 
 
-def _standing_items(connection: Connection, contract_name: str, n: int) -> tuple[StandingItems, ...]:
+def _standing_items(connection: Connection, contract_name: str, n: int) -> tuple[ItemTotal, ...]:
     """What stands after the run of cut n; a later write-off is not its doing."""
     by_then = or_(open_item.c.cut_n < n, (open_item.c.cut_n == n) & (open_item.c.step == 0))
     newest = newest_items(contract_name, standing_at=n, known=by_then).subquery()
@@ -335,7 +335,7 @@ def _standing_items(connection: Connection, contract_name: str, n: int) -> tuple
         .order_by(newest.c.state.collate("C"), newest.c.first_seen_utc, newest.c.currency.collate("C"))
     )
     return tuple(
-        StandingItems(
+        ItemTotal(
             state=ItemState(row.state),
             first_seen_utc=row.first_seen_utc,
             currency=row.currency,

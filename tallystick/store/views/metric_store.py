@@ -15,7 +15,7 @@ from tallystick.store.alerts.alert_store import pending_alerts_seen_by
 from tallystick.store.schema import alert, alert_delivery, standing_total
 from tallystick.store.schema import cut as cut_table
 from tallystick.store.schema import verdict as verdict_table
-from tallystick.store.views.overview_store import contract_of, standing_of_rows
+from tallystick.store.views.overview_store import contract_of, totals_of_rows
 
 _MOMENT, _MOMENTS = TypeAdapter(datetime | None), TypeAdapter(list[datetime])
 
@@ -46,7 +46,7 @@ def _figures(connection: Connection, cut: Row[Any]) -> ContractFigures:
         contract=name,
         due_utc=next_verdict_due_utc(contract, judged_until_utc=until_utc, begun_utc=begun_utc),
         judged=judged,
-        standing=standing_of_rows(standing),
+        standing=totals_of_rows(standing),
         sinks=_sinks(connection, name),
     )
 

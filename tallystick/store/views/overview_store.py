@@ -16,8 +16,8 @@ from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut
 from tallystick.model.finding_names import BreakClass
 from tallystick.model.findings import DoubtFound, Stake, sort_stakes
-from tallystick.model.metric_figures import StandingClass
-from tallystick.model.open_item import ItemState, StandingItems
+from tallystick.model.metric_figures import ClassTotal
+from tallystick.model.open_item import ItemState, ItemTotal
 from tallystick.model.verdict import Verdict
 from tallystick.store.runs.cut_store import cut_of_row
 from tallystick.store.schema import break_total, contract_version, standing_total
@@ -31,7 +31,7 @@ _CONTRACTS: dict[tuple[str, str], Contract] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
-class BookWindow:
+class OverviewWindow:
     """One cut as a window on a strip. verdict: None where none is stored."""
 
     cut_n: int
@@ -41,7 +41,7 @@ class BookWindow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Book:
+class ContractOverview:
     """The books of one contract. windows: the newest, oldest first. doubts: of the newest verdict.
 
     cut: the newest, judged or not. expires_utc: when retention may take the first offset that nobody has read, as the
@@ -49,8 +49,8 @@ class Book:
     """
 
     contract: Contract
-    windows: tuple[BookWindow, ...]
-    standing: tuple[StandingClass, ...]
+    windows: tuple[OverviewWindow, ...]
+    standing: tuple[ClassTotal, ...]
     doubts: tuple[DoubtFound, ...]
     cut: Cut
     expires_utc: datetime | None
@@ -74,7 +74,7 @@ def list_contracts(engine: Engine) -> tuple[str, ...]:
         return tuple(connection.scalars(statement))
 
 
-def read_book(engine: Engine, contract_name: str, *, windows: int) -> Book | None:
+def read_overview(engine: Engine, contract_name: str, *, windows: int) -> ContractOverview | None:
     """The books with their newest windows; None where no cut was stored."""
     newest = select(cut_table).where(cut_table.c.contract == contract_name).order_by(cut_table.c.n.desc()).limit(1)
     with engine.connect() as connection:
@@ -82,7 +82,7 @@ def read_book(engine: Engine, contract_name: str, *, windows: int) -> Book | Non
         if cut is None:
             return None
         doubts, expires_utc = _newest_verdict(connection, contract_name)
-        return Book(
+        return ContractOverview(
             contract=contract_of(connection, contract_name, cut.contract_fingerprint),
             windows=newest_windows(connection, contract_name, windows),
             standing=_standing(connection, contract_name),
@@ -92,7 +92,7 @@ def read_book(engine: Engine, contract_name: str, *, windows: int) -> Book | Non
         )
 
 
-def newest_windows(connection: Connection, contract_name: str, count: int) -> tuple[BookWindow, ...]:
+def newest_windows(connection: Connection, contract_name: str, count: int) -> tuple[OverviewWindow, ...]:
     """The newest cuts, oldest first, with their verdicts."""
     statement = (
         select(cut_table.c.n, cut_table.c.window_start_utc, cut_table.c.window_end_utc, verdict_table.c.verdict)
@@ -105,7 +105,7 @@ def newest_windows(connection: Connection, contract_name: str, count: int) -> tu
     )
     rows = connection.execute(statement).all()
     return tuple(
-        BookWindow(
+        OverviewWindow(
             cut_n=row.n,
             window_start_utc=row.window_start_utc,
             window_end_utc=row.window_end_utc,
@@ -207,17 +207,17 @@ def _newest_verdict(connection: Connection, contract_name: str) -> tuple[tuple[D
     return _DOUBTS.validate_python(row.doubts), min(_MOMENTS.validate_python(row.expiries), default=None)
 
 
-def _standing(connection: Connection, contract_name: str) -> tuple[StandingClass, ...]:
+def _standing(connection: Connection, contract_name: str) -> tuple[ClassTotal, ...]:
     statement = select(standing_total).where(standing_total.c.contract == contract_name)
-    return standing_of_rows(connection.execute(statement).all())
+    return totals_of_rows(connection.execute(statement).all())
 
 
-def standing_of_rows(rows: Sequence[Any]) -> tuple[StandingClass, ...]:
+def totals_of_rows(rows: Sequence[Any]) -> tuple[ClassTotal, ...]:
     """Rows of standing_total, oldest first."""
     found = (
-        StandingClass(
+        ClassTotal(
             break_class=BreakClass(row.break_class) if row.break_class else None,
-            items=StandingItems(
+            items=ItemTotal(
                 state=ItemState(row.state),
                 first_seen_utc=row.first_seen_utc,
                 currency=row.currency,

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from tallystick.compensation import plan_text
-from tallystick.compensation.plan import Candidate, Plan, StandingRow
+from tallystick.compensation.plan import Candidate, CurrentRow, Plan
 from tallystick.compensation.planning import make_plan
 from tallystick.contract.contract import Contract
 from tallystick.model.cut import Cut, LedgerSlice, LedgerSnapshot
@@ -89,8 +89,8 @@ def run(*doubts: Doubt) -> StoredRun:
     )
 
 
-def row(key: str, *, amount_minor: int = 100, currency: str = "EUR") -> StandingRow:
-    return StandingRow(
+def row(key: str, *, amount_minor: int = 100, currency: str = "EUR") -> CurrentRow:
+    return CurrentRow(
         row_id=f"row-{key}",
         match_key=key,
         transaction_key=f"transaction-{key}",
@@ -110,7 +110,7 @@ def candidate(
     leg: str = "payout",
     amount_minor: int = 100,
     currency: str = "EUR",
-    rows: tuple[StandingRow, ...] | None = None,
+    rows: tuple[CurrentRow, ...] | None = None,
     at: str = "",
 ) -> Candidate:
     found = Break(

@@ -10,10 +10,10 @@ import pytest
 from tallystick.compensation.plan import (
     Candidate,
     CompensationOff,
+    CurrentRow,
     DailyUsage,
     Plan,
     RepairKind,
-    StandingRow,
     action_id_of,
 )
 from tallystick.compensation.planning import make_plan
@@ -285,11 +285,11 @@ TAKES_ROWS_BACK = {
 FIRST, SECOND, THIRD = (replace(row("a"), row_id=str(n)) for n in (1, 2, 3))
 
 
-def taking_back(of: int, row_id: int = 9) -> StandingRow:
+def taking_back(of: int, row_id: int = 9) -> CurrentRow:
     return replace(row("a", amount_minor=-100), row_id=str(row_id), takes_back=str(of))
 
 
-def doubled_row(*rows: StandingRow, at: int = 2, ours: int | None = None, cut_n: int = 5) -> Candidate:
+def doubled_row(*rows: CurrentRow, at: int = 2, ours: int | None = None, cut_n: int = 5) -> Candidate:
     """A break about row `at`; ours: the row that a compensation posted."""
     plain = candidate("a", cut_n=cut_n, break_class=BreakClass.DUPLICATE_IN_LEDGER, at=f"ledger:{at}", rows=rows)
     found = plain.item_break
@@ -332,7 +332,7 @@ def test_a_row_too_many_is_taken_back_by_its_id_and_the_words_say_so() -> None:
         ((FIRST, THIRD, replace(SECOND, takes_back="7")), "the row takes row 7 back itself"),
     ],
 )
-def test_a_row_that_may_not_be_taken_back_is_left_out(rows: tuple[StandingRow, ...], reason: str) -> None:
+def test_a_row_that_may_not_be_taken_back_is_left_out(rows: tuple[CurrentRow, ...], reason: str) -> None:
     assert reasons(plan_rows(doubled_row(*rows))) == {"a": reason}
 
 

@@ -7,14 +7,14 @@ from uuid import UUID
 
 import pytest
 
-from tallystick.compensation.plan import PlanItem, RepairKind, StandingRow
+from tallystick.compensation.plan import CurrentRow, PlanItem, RepairKind
 from tallystick.compensation.repair_effect import RepairEffect, effect_of, why_not_taken_back
-from tallystick.compensation.republished_event import StandingEvent
+from tallystick.compensation.republished_event import CurrentEvent
 from tallystick.contract.event import EventFields
 from tallystick.model.finding_names import BreakClass
 
 NAMES = EventFields()
-ROW = StandingRow(
+ROW = CurrentRow(
     row_id="7",
     match_key="ev-1",
     transaction_key="12",
@@ -36,10 +36,10 @@ SENT = replace(ROW, occurred_at="2026-03-01T12:00:05+00:00")
 """The owner has written the row anew, and it says the same."""
 
 
-def at(offset: int, *, reverses: int | None = None, **fields: Any) -> StandingEvent:
+def at(offset: int, *, reverses: int | None = None, **fields: Any) -> CurrentEvent:
     """payment_id is a JSON number here, which a run reads as text."""
     value = {"event_id": "ev-1", "payment_id": 12, "leg": "payout", "amount_minor": 250, "currency": "EUR"} | fields
-    return StandingEvent(
+    return CurrentEvent(
         topic="payouts",
         partition=0,
         kafka_offset=offset,
@@ -71,7 +71,7 @@ def at(offset: int, *, reverses: int | None = None, **fields: Any) -> StandingEv
     ],
 )
 def test_a_break_is_cleared_when_one_event_and_one_row_stand(
-    item: PlanItem, standing: list[StandingEvent], rows: list[StandingRow]
+    item: PlanItem, standing: list[CurrentEvent], rows: list[CurrentRow]
 ) -> None:
     assert effect_of(item, standing, rows, NAMES) is RepairEffect.CLEARED
 
@@ -82,7 +82,7 @@ def test_a_break_is_cleared_when_one_event_and_one_row_stand(
     ids=["nothing published", "nothing published, its row gone", "nothing taken back", "nothing posted"],
 )
 def test_it_is_not_cleared_while_nothing_of_the_repair_stands(
-    item: PlanItem, standing: list[StandingEvent], rows: list[StandingRow]
+    item: PlanItem, standing: list[CurrentEvent], rows: list[CurrentRow]
 ) -> None:
     assert effect_of(item, standing, rows, NAMES) is RepairEffect.NOT_CLEARED
 
@@ -121,7 +121,7 @@ def test_it_is_not_cleared_while_nothing_of_the_repair_stands(
     ],
 )
 def test_it_has_changed_when_anything_else_stands(
-    item: PlanItem, standing: list[StandingEvent], rows: list[StandingRow]
+    item: PlanItem, standing: list[CurrentEvent], rows: list[CurrentRow]
 ) -> None:
     assert effect_of(item, standing, rows, NAMES) is RepairEffect.CHANGED
 
@@ -145,9 +145,7 @@ COUNTERPOST = replace(REPUBLISH, **vars(SECOND.source), kind=RepairKind.COUNTERP
     ],
     ids=["taken back", "not", "another", "twice", "other money", "other currency", "a third row", "no row left"],
 )
-def test_what_became_of_a_row_too_many_stands_in_the_ledger_alone(
-    rows: list[StandingRow], effect: RepairEffect
-) -> None:
+def test_what_became_of_a_row_too_many_stands_in_the_ledger_alone(rows: list[CurrentRow], effect: RepairEffect) -> None:
     for standing in ([], [at(4)], [at(4), at(9)]):
         assert effect_of(COUNTERPOST, standing, rows, EventFields()) is effect
 
@@ -164,7 +162,7 @@ def test_what_became_of_a_row_too_many_stands_in_the_ledger_alone(
     ],
 )
 def test_a_row_is_taken_back_only_while_it_stands_and_another_one_does(
-    rows: list[StandingRow], reason: str | None
+    rows: list[CurrentRow], reason: str | None
 ) -> None:
     assert why_not_taken_back(COUNTERPOST, rows) == reason
 

@@ -8,7 +8,7 @@ import pytest
 
 from tallystick.compensation.plan import RepairKind
 from tallystick.compensation.republished_event import (
-    StandingEvent,
+    CurrentEvent,
     event_headers,
     find_events,
     in_force,
@@ -29,13 +29,11 @@ NAMES = EventFields(match_key="id", amount_minor="cents")
 VALUE = b'{"id": "ev-1", "payment_id": "pay-1", "leg": "payout", "cents": 250, "currency": "EUR", "note": "by wire"}'
 
 
-def standing(offset: int, *, reverses: str = "") -> StandingEvent:
-    return StandingEvent(
-        topic="payouts", partition=0, kafka_offset=offset, action_id="", reverses=reverses, value=VALUE
-    )
+def standing(offset: int, *, reverses: str = "") -> CurrentEvent:
+    return CurrentEvent(topic="payouts", partition=0, kafka_offset=offset, action_id="", reverses=reverses, value=VALUE)
 
 
-def taking_back(offset: int, of: int) -> StandingEvent:
+def taking_back(offset: int, of: int) -> CurrentEvent:
     return standing(offset, reverses=f"topic:payouts:0:{of}")
 
 
@@ -108,7 +106,7 @@ def test_only_a_reversal_names_the_copy_in_its_headers() -> None:
         ),
     ],
 )
-def test_that_the_copy_is_one_too_many_is_proven_again(others: list[StandingEvent], reason: str) -> None:
+def test_that_the_copy_is_one_too_many_is_proven_again(others: list[CurrentEvent], reason: str) -> None:
     assert why_not_reversible(ITEM, others, NAMES) == reason
 
 
@@ -135,7 +133,7 @@ POST = replace(ITEM, kind=RepairKind.POST, reverses="", posts="topic:payouts:0:9
         ([standing(9), taking_back(12, 9)], "the event was taken back"),
     ],
 )
-def test_an_event_that_does_not_stand_any_more_is_not_posted(others: list[StandingEvent], reason: str) -> None:
+def test_an_event_that_does_not_stand_any_more_is_not_posted(others: list[CurrentEvent], reason: str) -> None:
     assert why_not_postable(POST, others, NAMES) == reason
 
 

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 from tallystick.model.finding_names import BreakClass
-from tallystick.model.metric_figures import ContractFigures, JudgedWindow, SinkFigures, StandingClass
-from tallystick.model.open_item import ItemState, StandingItems
+from tallystick.model.metric_figures import ClassTotal, ContractFigures, JudgedWindow, SinkFigures
+from tallystick.model.open_item import ItemState, ItemTotal
 from tallystick.model.verdict import Verdict
 
 NOON, HOUR = datetime(2026, 3, 1, 12, tzinfo=UTC), timedelta(hours=1)
@@ -20,10 +20,10 @@ JUDGED = JudgedWindow(
 
 def standing(
     state: ItemState, amount_minor: int, currency: str = "EUR", *, age: timedelta = HOUR / 2, count: int = 1
-) -> StandingClass:
-    return StandingClass(
+) -> ClassTotal:
+    return ClassTotal(
         break_class=BreakClass.MISSING_IN_LEDGER if state is ItemState.BROKEN else None,
-        items=StandingItems(
+        items=ItemTotal(
             state=state, first_seen_utc=NOON - age, currency=currency, count=count, amount_minor=amount_minor
         ),
     )

@@ -5,43 +5,43 @@ from datetime import datetime, timedelta
 from tallystick.model.break_history import LifeStep, ToldBreak
 from tallystick.model.finding_names import BreakClass, Doubt
 from tallystick.model.findings import DoubtFound
-from tallystick.model.metric_figures import StandingClass
-from tallystick.model.open_item import ItemState, StandingItems, WriteOff
+from tallystick.model.metric_figures import ClassTotal
+from tallystick.model.open_item import ItemState, ItemTotal, WriteOff
 from tallystick.model.verdict import Verdict
 from tallystick.pages.break_page import BreakPage, break_page
 from tallystick.store.breaks.break_life_store import AlertTold, RepairTold
-from tallystick.store.views.overview_store import Book, BookWindow
+from tallystick.store.views.overview_store import ContractOverview, OverviewWindow
 from tests.stored_books import cut_of, item_of, missing, payouts
 from tests.unit.pages.plans_told import HOUR, NOON
 
 VERDICTS = (Verdict.INCONCLUSIVE, Verdict.MATCHED, Verdict.BROKEN, None)
 
 
-def windows(*verdicts: Verdict | None, until: datetime = NOON) -> tuple[BookWindow, ...]:
+def windows(*verdicts: Verdict | None, until: datetime = NOON) -> tuple[OverviewWindow, ...]:
     first = until - len(verdicts) * HOUR
     return tuple(
-        BookWindow(cut_n=n, window_start_utc=first + n * HOUR, window_end_utc=first + (n + 1) * HOUR, verdict=verdict)
+        OverviewWindow(
+            cut_n=n, window_start_utc=first + n * HOUR, window_end_utc=first + (n + 1) * HOUR, verdict=verdict
+        )
         for n, verdict in enumerate(verdicts)
     )
 
 
 def standing(
     state: ItemState, amount_minor: int, currency: str = "EUR", *, count: int = 1, age: timedelta = HOUR
-) -> StandingClass:
-    items = StandingItems(
-        state=state, first_seen_utc=NOON - age, currency=currency, count=count, amount_minor=amount_minor
-    )
+) -> ClassTotal:
+    items = ItemTotal(state=state, first_seen_utc=NOON - age, currency=currency, count=count, amount_minor=amount_minor)
     broken = state is ItemState.BROKEN
-    return StandingClass(break_class=BreakClass.AMOUNT_MISMATCH if broken else None, items=items)
+    return ClassTotal(break_class=BreakClass.AMOUNT_MISMATCH if broken else None, items=items)
 
 
-def book(*stands: StandingClass, verdicts: tuple[Verdict | None, ...] = VERDICTS, held: bool = False) -> Book:
+def book(*stands: ClassTotal, verdicts: tuple[Verdict | None, ...] = VERDICTS, held: bool = False) -> ContractOverview:
     doubt = DoubtFound(
         doubt=Doubt.HELD_BY_OPEN_TRANSACTION,
         sentence="held",
         details={"transactional_id": "relay-1", "since_utc": "2026-03-01 11:40:00 UTC"},
     )
-    return Book(
+    return ContractOverview(
         contract=payouts(),
         windows=windows(*verdicts),
         standing=stands,

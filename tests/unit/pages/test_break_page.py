@@ -6,7 +6,7 @@ from uuid import UUID
 
 from tallystick.alerting.alert import AlertAction
 from tallystick.model.open_item import ItemState, WriteOff
-from tallystick.pages.break_page import side_by_side, standing_words
+from tallystick.pages.break_page import side_by_side, state_words
 from tallystick.store.breaks.break_life_store import AlertTold, RepairTold
 from tallystick.store.plans.plan_store import ActionState
 from tests.stored_books import mismatch, missing, payouts, torn
@@ -81,7 +81,7 @@ def test_who_gave_a_break_up_is_named_with_the_reason() -> None:
 def test_an_item_that_another_break_took_over_does_not_stand_for_this_one() -> None:
     one = told(ItemState.BROKEN, ItemState.BROKEN)
     other = replace(one.life[1], item=replace(one.life[1].item, break_id=UUID(int=9)))
-    assert standing_words(replace(one, life=(one.life[0], other))) == "answered for by another break"
+    assert state_words(replace(one, life=(one.life[0], other))) == "answered for by another break"
 
 
 def test_a_torn_transaction_shows_each_leg() -> None:

@@ -11,7 +11,7 @@ from tallystick.model.stored_run import StoredRun
 from tallystick.model.verdict import Verdict
 from tallystick.pages.contract_page import canary_sentence, contract_page
 from tallystick.store.alerts.incident_store import Incident
-from tallystick.store.breaks.item_query_store import ItemQuestion, StandingPage
+from tallystick.store.breaks.item_query_store import ItemListing, ItemQuestion
 from tallystick.store.plans.plan_life_store import PlanHead
 from tallystick.store.views.overview_store import ContractVersion
 from tallystick.store.views.trend_store import WindowFigures
@@ -58,7 +58,7 @@ def test_the_contracts_page_draws_and_lists_the_stored_figures() -> None:
         book(standing(ItemState.BROKEN, 300, count=3), standing(ItemState.OPEN, 5)),
         trend=trend,
         question=ItemQuestion(),
-        items=StandingPage(rows=(), next_after=""),
+        items=ItemListing(rows=(), next_after=""),
         incidents=(
             Incident(
                 name="amount_mismatch", severity=Severity.ERROR, summary="s", told_at=NOON, taken_on_by="Ada\u202e"

@@ -5,14 +5,14 @@ from datetime import timedelta
 
 from tallystick.model.open_item import ItemState
 from tallystick.model.verdict import Verdict
-from tallystick.pages.overview_page import book_row, overview_page
+from tallystick.pages.overview_page import overview_page, overview_row
 from tests.stored_books import payouts
 from tests.unit.pages.books_shown import book, standing
 from tests.unit.pages.plans_told import HOUR, NOON
 
 
 def test_open_money_is_what_is_broken_per_currency_and_not_what_waits_or_was_given_up() -> None:
-    row = book_row(
+    row = overview_row(
         book(
             standing(ItemState.BROKEN, 1_000),
             standing(ItemState.BROKEN, 5, "JPY"),
@@ -27,16 +27,16 @@ def test_open_money_is_what_is_broken_per_currency_and_not_what_waits_or_was_giv
 
 
 def test_who_holds_a_side_is_named_with_since_when_and_how_much() -> None:
-    row = book_row(book(held=True), now_utc=NOON)
+    row = overview_row(book(held=True), now_utc=NOON)
     assert [(held.holder, held.since) for held in row.held] == [("relay-1", "2026-03-01 11:40:00 UTC")]
     assert (row.held_back, row.unread) == (3, 6)
-    assert book_row(book(), now_utc=NOON).held == ()
+    assert overview_row(book(), now_utc=NOON).held == ()
 
 
 def test_headroom_and_next_run_are_counted_from_now() -> None:
-    row = book_row(book(), now_utc=NOON + timedelta(minutes=50))
+    row = overview_row(book(), now_utc=NOON + timedelta(minutes=50))
     assert (row.headroom, row.next_run_utc) == ("4 h 10 min", NOON + HOUR)
-    assert book_row(book(), now_utc=NOON + 6 * HOUR).headroom == "0 s"
+    assert overview_row(book(), now_utc=NOON + 6 * HOUR).headroom == "0 s"
 
 
 def test_the_overview_begins_with_what_is_broken_and_never_calls_the_unjudged_agreed() -> None:

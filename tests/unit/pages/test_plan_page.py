@@ -6,7 +6,7 @@ import pytest
 
 from tallystick.compensation.abort_plan import abort_words
 from tallystick.compensation.plan import RepairKind
-from tallystick.pages.plan_page import plan_page, standing_of
+from tallystick.pages.plan_page import plan_page, plan_state
 from tallystick.report.break_story import describe_place
 from tallystick.store.plans.plan_life_store import PLAN_EVENTS, ActionTold, PlanInShort
 from tallystick.store.plans.plan_store import ActionState
@@ -84,7 +84,7 @@ def test_a_plan_stands_as_its_newest_event_that_says_so_and_not_as_a_step_of_its
     page = plan_page(plan_told("planned", "approved", "finished", "verified"), payouts())
     assert page.standing == "carried out"
     begun = plan_page(plan_told("planned", "agreed", "publishing"), payouts())
-    assert begun.standing == standing_of("agreed")[0]
+    assert begun.standing == plan_state("agreed")[0]
 
 
 def test_every_rule_that_holds_a_plan_is_told_and_no_other() -> None:
@@ -136,8 +136,8 @@ def test_a_message_in_the_trail_is_told_with_its_line() -> None:
 
 
 def test_every_event_that_says_how_a_plan_stands_has_its_words() -> None:
-    unknown = standing_of("")
-    assert all(standing_of(event) != unknown for event in PLAN_EVENTS)
+    unknown = plan_state("")
+    assert all(plan_state(event) != unknown for event in PLAN_EVENTS)
 
 
 def test_what_became_of_a_plan_is_counted_over_all_its_items() -> None:

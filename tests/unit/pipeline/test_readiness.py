@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tallystick.model.cut import Sample, next_topic_slice
 from tallystick.model.offsets import TopicPartition
-from tallystick.pipeline.readiness import assess_settlement, ledger_settled_until, topic_settled_until
+from tallystick.pipeline.readiness import assess_readiness, ledger_settled_until, topic_settled_until
 from tallystick.pipeline.sources import sample_of
 from tests.unit.builders import HOUR, LAW, MINUTE, NOON, PART, ledger_at, partition_at, sample_at
 
@@ -16,11 +16,11 @@ MARK = sample_at(NOON, 20, 300)
 
 
 def waits(*samples: Sample, lso: int = 20, ledger_low_mark: int = 300) -> tuple[str, ...]:
-    settlement = assess_settlement(
+    readiness = assess_readiness(
         samples, window_end_utc=NOON, partitions=[partition_at(lso=lso)], ledger_low_mark=ledger_low_mark
     )
-    assert settlement.settled == (not settlement.waits_for)
-    return settlement.waits_for
+    assert readiness.settled == (not readiness.waits_for)
+    return readiness.waits_for
 
 
 def test_both_marks_reached_is_settled() -> None:
@@ -52,8 +52,8 @@ def test_an_idle_topic_settles() -> None:
 
 def test_a_partition_that_the_sample_did_not_know_is_not_waited_for() -> None:
     new = partition_at(partition=1, lso=0)
-    settlement = assess_settlement([MARK], window_end_utc=NOON, partitions=[partition_at(), new], ledger_low_mark=300)
-    assert settlement.settled
+    readiness = assess_readiness([MARK], window_end_utc=NOON, partitions=[partition_at(), new], ledger_low_mark=300)
+    assert readiness.settled
 
 
 # Until when a side has settled.
@@ -111,9 +111,9 @@ def test_the_order_of_samples_changes_nothing(samples: list[Sample], reached: in
     assert ledger_settled_until(samples, ledger_low_mark=280 + reached) == ledger_settled_until(
         SAMPLES, ledger_low_mark=280 + reached
     )
-    assert assess_settlement(
+    assert assess_readiness(
         samples, window_end_utc=NOON, partitions=partitions, ledger_low_mark=300
-    ) == assess_settlement(SAMPLES, window_end_utc=NOON, partitions=partitions, ledger_low_mark=300)
+    ) == assess_readiness(SAMPLES, window_end_utc=NOON, partitions=partitions, ledger_low_mark=300)
 
 
 @LAW
@@ -129,8 +129,8 @@ def test_a_side_that_goes_on_never_settles_less(lso: int, more: int) -> None:
 def test_a_window_is_settled_only_once_all_that_the_leader_had_can_be_read(lso: int, above: int, unseen: int) -> None:
     now = partition_at(lso=lso, high_watermark=lso + above, log_end=lso + above + unseen)
     sample = sample_of((now,), ledger_at(300), at_utc=NOON)
-    settlement = assess_settlement([sample], window_end_utc=NOON, partitions=(now,), ledger_low_mark=300)
-    assert settlement.settled == (above + unseen == 0)
+    readiness = assess_readiness([sample], window_end_utc=NOON, partitions=(now,), ledger_low_mark=300)
+    assert readiness.settled == (above + unseen == 0)
     assert (topic_settled_until([sample], (now,)) is None) == (above + unseen > 0)
     taken = next_topic_slice(now, previous=None, mark=sample.high_watermark(PART))
     assert taken.held == (taken.held_by_transaction or taken.held_by_replication)

@@ -4,17 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from tallystick.model.open_item import BUCKETS, ItemState, StandingItems
+from tallystick.model.open_item import BUCKETS, ItemState, ItemTotal
 from tallystick.report.ageing import AgeTotals, age_buckets, all_ages
 from tests.unit.builders import HOUR, NOON
 
 DAY, TICK = timedelta(days=1), timedelta(microseconds=1)
 
 
-def seen(age: timedelta, *, state: ItemState = ItemState.OPEN, currency: str = "EUR", count: int = 1) -> StandingItems:
-    return StandingItems(
-        state=state, first_seen_utc=NOON - age, currency=currency, count=count, amount_minor=count * 1_250
-    )
+def seen(age: timedelta, *, state: ItemState = ItemState.OPEN, currency: str = "EUR", count: int = 1) -> ItemTotal:
+    return ItemTotal(state=state, first_seen_utc=NOON - age, currency=currency, count=count, amount_minor=count * 1_250)
 
 
 @pytest.mark.parametrize(

@@ -184,9 +184,11 @@ def test_a_window_that_was_judged_late_says_what_its_slices_end_by(matched_run: 
 
 
 def test_a_run_that_read_what_held_windows_could_not_says_so(matched_run: StoredRun, contract: Contract) -> None:
-    words = Page(render_report(replace(matched_run, settles=(5, 6)), contract)).text
+    words = Page(render_report(replace(matched_run, completes=(5, 6)), contract)).text
     assert "It also read what cuts 5, 6 could not, because a side was held" in words
-    assert "It also read what cut 5 could not" in Page(render_report(replace(matched_run, settles=(5,)), contract)).text
+    assert (
+        "It also read what cut 5 could not" in Page(render_report(replace(matched_run, completes=(5,)), contract)).text
+    )
     assert "because a side was held" not in Page(render_report(matched_run, contract)).text
 
 
